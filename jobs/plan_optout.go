@@ -29,7 +29,7 @@ func OptOut(ctx context.Context, cfg *config.Config, archive func(ctx context.Co
 	if err != nil {
 		return nil, fmt.Errorf("plan.opt_out: %w", err)
 	}
-	return planner.ReadOptOut(ctx, list, cfg.Plan.URLRules())
+	return planner.ReadOptOut(ctx, list, cfg.Plan.StripParams, cfg.Plan.URLRules())
 }
 
 // optOut reads the opt-out list of a round. A round without a list must not follow a round with one,

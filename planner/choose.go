@@ -141,6 +141,11 @@ func (c *chooser) endURL() error {
 	if spellings := schema.Spellings(u.Spellings); spellings.Overflow() {
 		return c.refuseRecord(c.left, u, schema.SkipSpellings, spellings.TooMany())
 	}
+	for _, s := range u.Spellings {
+		if reason, entry := c.optedOut(s); reason != "" {
+			return c.refuseRecord(c.left, u, reason, entry)
+		}
+	}
 	if c.since > 0 && u.FetchedAt >= c.since {
 		at := time.UnixMilli(u.FetchedAt).UTC().Format(time.RFC3339)
 		return c.refuseRecord(c.left, u, schema.SkipRecent, fmt.Sprintf("fetched at %s, plan.skip_within is %v", at, c.SkipWithin))

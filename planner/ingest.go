@@ -180,7 +180,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	}
 	renamed := k.URL != e.URL && !e.Listed && w.canonical != w.canonical.Plain()
 	spellings := w.respelled(k.URL, e)
-	plannedBy := e.Planned
+	text, plannedBy := e.URL, e.Planned
 	if renamed { // the URL gets the history of its own form
 		e = &source.Entry{URL: e.URL, File: e.File, Due: e.Due, Priority: e.Priority, Depth: e.Depth}
 	}
@@ -190,7 +190,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	if err := w.takePlain(k, e, spellings, s); err != nil {
 		return err
 	}
-	if reason, detail := w.refusalReason(k, e.Depth); reason != "" && e.Due {
+	if reason, detail := w.refusalOf(k, text, "", e.Depth); reason != "" && e.Due {
 		if err := w.refused.addURL(k, s, schema.Refused{
 			Source: excerpt(e.File), Line: e.Line, Depth: e.Depth, Reason: reason, Detail: detail, Spellings: spellings,
 		}); err != nil || len(spellings) == 0 {
@@ -276,6 +276,27 @@ func (r *rules) refusalReason(k urlkey.Key, depth int32) (reason schema.SkipReas
 	return "", ""
 }
 
+// refusalOf is like refusalReason, for the URL k that a text gives. The opt-out list may also name the
+// URL without the rules.
+func (r *rules) refusalOf(k urlkey.Key, text, base string, depth int32) (reason schema.SkipReason, detail string) {
+	reason, detail = r.refusalReason(k, depth)
+	if plain := r.canonical.Plain(); reason == "" && r.OptOut != nil && plain != r.canonical {
+		if url, err := plain.URL(text, base); err == nil && url != k.URL {
+			return r.optedOut(url)
+		}
+	}
+	return reason, detail
+}
+
+// optedOut returns the reason to refuse another form of a URL, or "" if the opt-out list does not name
+// that form.
+func (r *rules) optedOut(url string) (reason schema.SkipReason, detail string) {
+	if entry, ok := r.OptOut.Refuses(url); ok {
+		return schema.SkipOptOut, entry
+	}
+	return "", ""
+}
+
 // Judge returns the keys of the URL in a text, and the reason why a plan refuses the URL. It
 // ignores budgets. If the plan accepts the URL, the reason is "".
 func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReason, detail string, err error) {
@@ -283,7 +304,7 @@ func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReaso
 	if err != nil {
 		return k, "", "", err
 	}
-	k, _, err = r.canonical.Spelled(text, base)
+	k, spelling, err := r.canonical.Spelled(text, base)
 	if err != nil {
 		for _, known := range []error{urlkey.ErrNotURL, urlkey.ErrScheme, urlkey.ErrHost, urlkey.ErrTooLong, urlkey.ErrRewrite} {
 			if errors.Is(err, known) {
@@ -292,7 +313,9 @@ func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReaso
 		}
 		return k, "", "", err
 	}
-	reason, detail = r.refusalReason(k, 0)
+	if reason, detail = r.refusalOf(k, text, base, 0); reason == "" && spelling != "" {
+		reason, detail = r.optedOut(spelling)
+	}
 	return k, reason, detail, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,18 +29,20 @@ const (
 //
 // An entry is a pattern as in Scope; a URL or host without a path means the host, as a bare name does.
 // A line that begins with # is a comment. Letter case and the spelling of host names do not matter. With the rule that drops "www.", the entry www.example.org
-// also covers example.org, because both are then one host.
+// also covers example.org, because both are then one host. Parameters that the config strips do not matter.
 type OptOut struct {
 	entries []string
 	hosts   map[string]string     // the entry of each host whose subdomains count too
 	paths   map[string][]*pattern // patterns by their literal host
 	wild    []*pattern            // all other patterns
+
+	wildEntries int // number of entries in wild, each of which may have several forms
 }
 
 // ReadOptOut reads an opt-out list. The source gives its lines. A list that holds no entry is allowed.
 // The errors of a malformed list wrap ErrConfig and name the line; others are those of the source.
-func ReadOptOut(ctx context.Context, from source.Source, rules urlkey.Rules) (*OptOut, error) {
-	o, canonical, err := newOptOut(rules)
+func ReadOptOut(ctx context.Context, from source.Source, stripParams []string, rules urlkey.Rules) (*OptOut, error) {
+	o, forms, err := newOptOut(stripParams, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +57,7 @@ func ReadOptOut(ctx context.Context, from source.Source, rules urlkey.Rules) (*O
 		if e.Broken != "" {
 			err = fmt.Errorf("%w: %s", ErrConfig, e.Broken)
 		} else if text != "" && text[0] != '#' {
-			err = o.add(text, canonical)
+			err = o.add(text, forms)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("opt-out list %q, line %d: %w", from.Name(), e.Line, err)
@@ -65,17 +68,17 @@ func ReadOptOut(ctx context.Context, from source.Source, rules urlkey.Rules) (*O
 
 // LoadOptOut reads the opt-out list that a plan stores. It returns nil if the plan has none. The
 // bucket b must check what it reads.
-func LoadOptOut(ctx context.Context, b store.Bucket, p *manifest.Plan, rules urlkey.Rules) (*OptOut, error) {
+func LoadOptOut(ctx context.Context, b store.Bucket, p *manifest.Plan, stripParams []string, rules urlkey.Rules) (*OptOut, error) {
 	if p.OptOutFile == nil {
 		return nil, nil
 	}
-	o, canonical, err := newOptOut(rules)
+	o, forms, err := newOptOut(stripParams, rules)
 	if err != nil {
 		return nil, err
 	}
 	for r, err := range table.Concat[schema.OptOut](ctx, b, []string{p.OptOutFile.Key}) {
 		if err == nil {
-			err = o.add(strings.Clone(r.Entry), canonical)
+			err = o.add(strings.Clone(r.Entry), forms)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("opt-out list of plan %s: %w", p.ID, err)
@@ -84,14 +87,26 @@ func LoadOptOut(ctx context.Context, b store.Bucket, p *manifest.Plan, rules url
 	return o, nil
 }
 
-func newOptOut(rules urlkey.Rules) (*OptOut, *urlkey.Canonicalizer, error) {
-	rules.Rewrite = nil // a rewrite may lead to another site, which did not opt out
-	canonical, err := urlkey.NewWithRules(nil, rules)
-	return &OptOut{hosts: map[string]string{}, paths: map[string][]*pattern{}}, canonical, err
+// optOutForms are Canonicalizers that give an entry the forms in which it is compared with URLs: the
+// canonical form, that without the stripped parameters, and that of the rules.
+type optOutForms struct {
+	steps   []*urlkey.Canonicalizer
+	noSlash bool // the rules drop slashes at the end
 }
 
-// add adds an entry in its plain form, and in the form that the rules give it.
-func (o *OptOut) add(text string, canonical *urlkey.Canonicalizer) error {
+func newOptOut(stripParams []string, rules urlkey.Rules) (*OptOut, *optOutForms, error) {
+	rules.Rewrite = nil // a rewrite may lead to another site, which did not opt out
+	full, err := urlkey.NewWithRules(stripParams, rules)
+	if err != nil {
+		return nil, nil, err
+	}
+	standard, err := urlkey.New(nil)
+	forms := &optOutForms{[]*urlkey.Canonicalizer{standard, full.Plain(), full}, rules.TrailingSlash}
+	return &OptOut{hosts: map[string]string{}, paths: map[string][]*pattern{}}, forms, err
+}
+
+// add adds an entry in its forms.
+func (o *OptOut) add(text string, forms *optOutForms) error {
 	if len(o.entries) == maxOptOut {
 		return fmt.Errorf("%w: the list has more than %d entries", ErrConfig, maxOptOut)
 	}
@@ -108,35 +123,91 @@ func (o *OptOut) add(text string, canonical *urlkey.Canonicalizer) error {
 	case host == "":
 		return fmt.Errorf("%w: %.80q names no host: write */ for any host", ErrConfig, text)
 	case strings.Contains(host, "*") || strings.Contains(scheme, "*"):
-		if !slash { // *.example.org means these hosts, and *.pdf these files
-			err := o.addWild(text, text+"/*")
-			if err != nil {
-				return err
-			}
+		if !slash {
+			return o.addWild(text, text, text+"/*") // *.example.org means these hosts, and *.pdf these files
 		}
-		return o.addWild(text, text)
+		return o.addWild(text, forms.wild(text, strings.TrimSuffix(text, "/"+path), "/"+path)...)
 	case path == "":
-		return o.addHost(host, text, canonical)
+		return o.addHost(host, text, forms)
 	}
-	for _, c := range []*urlkey.Canonicalizer{canonical.Plain(), canonical} {
-		k, err := c.Canonical(scheme+"://"+rest, "")
+	urls := []string{scheme + "://" + rest}
+	if _, port, _ := strings.Cut(host, ":"); (port == "80" || port == "443") && !whole {
+		urls = append(urls, "https://"+rest)
+	}
+	for i, url := range urls {
+		keys, err := forms.of(url)
 		if err != nil {
 			return fmt.Errorf("%w: %.80q has no host: %w", ErrConfig, text, err)
 		}
-		form := k.URL
-		if !whole {
-			_, form, _ = strings.Cut(k.URL, "://")
+		for _, k := range keys {
+			form := k.URL
+			if !whole && i == 0 {
+				_, form, _ = strings.Cut(k.URL, "://")
+			}
+			p := newPattern(form)
+			p.entry = text
+			o.paths[k.Host] = append(o.paths[k.Host], &p)
 		}
-		p := newPattern(form)
-		p.entry = text
-		o.paths[k.Host] = append(o.paths[k.Host], &p)
 	}
 	return nil
 }
 
+// of returns the forms of a pattern with a host and a path. A form counts only if every star is still
+// between the same characters. A pattern would otherwise cover more than its author wrote, as
+// /*;jsessionid=* without its session covers every URL.
+func (f *optOutForms) of(url string) (keys []urlkey.Key, err error) {
+	add := func(k urlkey.Key) {
+		if !slices.ContainsFunc(keys, func(other urlkey.Key) bool { return other.URL == k.URL }) {
+			keys = append(keys, k)
+		}
+	}
+	for i, c := range f.steps {
+		k, err := c.Canonical(url, "")
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && starNeighbours(k.URL) != starNeighbours(keys[0].URL) {
+			continue
+		}
+		add(k)
+		if rest, ok := strings.CutSuffix(k.URL, "/*"); ok && f.noSlash && !strings.HasSuffix(rest, "*") {
+			if k, err := c.Canonical(rest, ""); err == nil && k.URL == rest { // the directory itself has lost its slash
+				add(k)
+			}
+		}
+	}
+	return keys, nil
+}
+
+// starNeighbours returns the stars of a pattern, each with the characters before and after it.
+func starNeighbours(text string) string {
+	var all []byte
+	text = " " + text + " "
+	for i := range len(text) {
+		if text[i] == '*' {
+			all = append(all, text[i-1:i+2]...)
+		}
+	}
+	return string(all)
+}
+
+// wild returns the forms of a pattern whose host is not literal. Only its path can have other forms.
+func (f *optOutForms) wild(text, host, path string) []string {
+	forms := []string{text}
+	const other = "http://host.invalid"
+	if keys, err := f.of(other + path); err == nil && !strings.Contains(path, "#") {
+		for _, k := range keys {
+			if form, ok := strings.CutPrefix(k.URL, other); ok && !slices.Contains(forms, host+form) {
+				forms = append(forms, host+form)
+			}
+		}
+	}
+	return forms
+}
+
 // addHost adds a host, perhaps with a port.
-func (o *OptOut) addHost(host, text string, canonical *urlkey.Canonicalizer) error {
-	for _, c := range []*urlkey.Canonicalizer{canonical.Plain(), canonical} {
+func (o *OptOut) addHost(host, text string, forms *optOutForms) error {
+	for _, c := range forms.steps {
 		k, err := c.Canonical("http://"+host+"/", "")
 		if err == nil && strings.ContainsAny(host, "?#@\\") {
 			err = urlkey.ErrHost
@@ -151,13 +222,15 @@ func (o *OptOut) addHost(host, text string, canonical *urlkey.Canonicalizer) err
 	return nil
 }
 
-func (o *OptOut) addWild(text, form string) error {
-	if len(o.wild) == maxWild {
+func (o *OptOut) addWild(text string, forms ...string) error {
+	if o.wildEntries++; o.wildEntries > maxWild {
 		return fmt.Errorf("%w: more than %d patterns have a * before the first slash: name their hosts", ErrConfig, maxWild)
 	}
-	p := newPattern(strings.ToLower(form))
-	p.entry = text
-	o.wild = append(o.wild, &p)
+	for _, form := range forms {
+		p := newPattern(strings.ToLower(form))
+		p.entry = text
+		o.wild = append(o.wild, &p)
+	}
 	return nil
 }
 
@@ -180,7 +253,7 @@ func (o *OptOut) Refuses(url string) (entry string, ok bool) {
 	}
 	_, rest, _ := strings.Cut(url, "://")
 	host, _, _ := strings.Cut(rest, "/")
-	for _, p := range o.paths[host] {
+	for _, p := range o.paths[strings.TrimSuffix(strings.TrimSuffix(host, ":80"), ":443")] { // as in urlkey.Key.Host
 		if p.match(url) {
 			return p.entry, true
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // readOptOut reads a list from a file.
-func readOptOut(t *testing.T, text string, rules urlkey.Rules) (*OptOut, error) {
+func readOptOut(t *testing.T, text string, rules urlkey.Rules, stripParams ...string) (*OptOut, error) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "opt-out.txt")
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
@@ -25,11 +25,11 @@ func readOptOut(t *testing.T, text string, rules urlkey.Rules) (*OptOut, error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ReadOptOut(t.Context(), from, rules)
+	return ReadOptOut(t.Context(), from, stripParams, rules)
 }
 
 func TestOptOut(t *testing.T) {
-	all := urlkey.Rules{WWW: true, HTTPS: []string{"*"}, TrailingSlash: true, IndexFiles: true,
+	all := urlkey.Rules{Sessions: true, WWW: true, HTTPS: []string{"*"}, TrailingSlash: true, IndexFiles: true,
 		Rewrite: []urlkey.Rewrite{{Match: "^http://m\\.", Replace: "http://"}}}
 	for _, tc := range []struct {
 		entry, url string
@@ -47,6 +47,9 @@ func TestOptOut(t *testing.T) {
 		{"EXAMPLE.org/%7Ejoe/*", "http://example.org/~joe/x", true}, {"example.org/é*", "http://example.org/%C3%A9t%C3%A9", true},
 		{"https://example.org/x", "http://example.org/x", false}, {"https://example.org/x", "https://example.org/x", true},
 		{"# example.org", "http://example.org/", false},
+		{"*.example.org/%7Ejoe/*", "http://a.example.org/~joe/x", true}, {"*/é*", "http://a.test/%C3%A9t%C3%A9", true}, {"*/#x", "http://a.test/", false},
+		{"example.org:443/x/*", "http://example.org:443/x/1", true}, {"example.org:443/x/*", "https://example.org/x/1", true}, {"example.org:443/x/*", "http://example.org/x/1", false},
+		{"example.org:80/x/*", "https://example.org:80/x/1", true}, {"http://example.org:443/x/*", "http://example.org:443/x/1", true},
 	} {
 		o, err := readOptOut(t, "other.example\n\n"+tc.entry+"\n", urlkey.Rules{})
 		if err != nil {
@@ -64,8 +67,14 @@ func TestOptOut(t *testing.T) {
 		{"www.example.org", "https://example.org/", true}, {"www.example.org", "http://www.example.org/", true},
 		{"http://example.org/x/*", "https://example.org/x/y", true}, {"example.org/x/index.html", "https://example.org/x", true},
 		{"m.example.org", "https://example.org/", false}, {"m.example.org", "https://m.example.org/", true},
+		{"example.org/private/*", "https://example.org/private", true}, {"example.org/private/*", "https://example.org/privately", false},
+		{"*/private/*", "https://example.org/private", true}, {"example.org/*/*", "https://example.org/x", false}, {"example.org/*/", "https://example.org/x", false},
+		{"example.org/*;jsessionid=*", "https://example.org/x", false}, {"example.org/*/index.html", "https://example.org/x", false},
+		{"*/*;jsessionid=*", "https://example.org/x", false}, {"example.org/x;jsessionid=1", "https://example.org/x", true},
+		{"example.org/x?utm_source=a", "https://example.org/x", true}, {"example.org/x?utm_source=*", "https://example.org/x", false},
+		{"example.org/x?b=1&utm_source=a&a=*", "https://example.org/x?a=2&b=1", true},
 	} {
-		o, err := readOptOut(t, tc.entry, all)
+		o, err := readOptOut(t, tc.entry, all, "utm_*")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,8 +135,38 @@ func TestNoSourcePassesTheOptOutList(t *testing.T) {
 			break
 		}
 	}
-	again, err := LoadOptOut(t.Context(), b, m, cfg.Rules)
+	again, err := LoadOptOut(t.Context(), b, m, nil, cfg.Rules)
 	if err != nil || !slices.Equal(again.entries, o.entries) {
 		t.Errorf("the plan has %v, %v", again, err)
+	}
+}
+
+// The list names a form that the rules change. No pattern can have a form that covers the new URL.
+func TestTheOptOutListCoversTheFormsThatRulesChange(t *testing.T) {
+	cfg := Default()
+	cfg.Rules = urlkey.Rules{Sessions: true, TrailingSlash: true}
+	o, err := readOptOut(t, "a.example/*/\na.example/*;jsessionid=*\na.example/q?b*\n", cfg.Rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.OptOut = o
+	_, parts, refused := commitAndRead(t, bucket(t), plan(t, cfg, lines("http://a.example/x/", "http://a.example/y;jsessionid=1", "http://a.example/z", "http://a.example/q?b=2&a=1"),
+		known(source.Entry{URL: "http://a.example/spelled", File: source.FrontierName, Due: true, Spellings: []string{"http://a.example/spelled/"}})))
+	if got := planned(parts); !slices.Equal(got, []string{"http://a.example/z"}) {
+		t.Errorf("planned %q", got)
+	}
+	var got []string
+	for _, r := range refused {
+		got = append(got, fmt.Sprint(r.URL, " ", r.Reason, " ", r.Detail))
+	}
+	slices.Sort(got)
+	if want := []string{
+		"http://a.example/q?a=1&b=2 opt_out a.example/q?b*", "http://a.example/spelled opt_out a.example/*/",
+		"http://a.example/x opt_out a.example/*/", "http://a.example/y opt_out a.example/*;jsessionid=*",
+	}; !slices.Equal(got, want) {
+		t.Errorf("refused %q", got)
+	}
+	if _, reason, detail, err := Judge(cfg, "http://a.example/x/", ""); err != nil || reason != schema.SkipOptOut || detail != "a.example/*/" {
+		t.Errorf("%q %q, %v", reason, detail, err)
 	}
 }

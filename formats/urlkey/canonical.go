@@ -61,7 +61,6 @@ func (c *Canonicalizer) result(raw, base string) (urlLayout, error) {
 }
 
 // canonical returns the form that the package comment defines, without rules.
-
 func (c *Canonicalizer) canonical(raw, base string) (urlLayout, inputParts, error) {
 	if len(raw) > maxRaw {
 		return urlLayout{}, inputParts{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrTooLong)

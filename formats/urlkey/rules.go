@@ -42,9 +42,9 @@ const (
 var (
 	// ErrRule means that a rule passed to NewWithRules cannot be used.
 	ErrRule = errors.New("bad rule for URLs")
-	// ErrRewrite means that rewrites have no result for a URL: they go on changing it, or they make
+	// ErrRewrite means that rules have no result for a URL: they go on changing it, or they make
 	// a text of it that is no URL.
-	ErrRewrite = errors.New("the rewrites of the config make no URL of it")
+	ErrRewrite = errors.New("the rules of the config make no URL of it")
 )
 
 // rules are checked Rules.
@@ -237,7 +237,7 @@ func (c *Canonicalizer) apply(l urlLayout, note func(rule, from, to string)) (ur
 			return l, nil
 		}
 	}
-	return urlLayout{}, fmt.Errorf("after %d times, rewrites still change %s: %w", maxPasses, quoted(l.url), ErrRewrite)
+	return urlLayout{}, fmt.Errorf("after %d times, rules still change %s: %w", maxPasses, quoted(l.url), ErrRewrite)
 }
 
 // replaced returns the standard form of a text that replaces a URL.

@@ -36,6 +36,10 @@ type URLAnswer struct {
 	Steps []urlkey.Step `json:"steps,omitempty"`
 
 	Known *lookup.Found `json:"known,omitempty"` // what the crawl's store knows about the URL
+	// Plain is the URL without the rules of the config, if the store knows it: redirects lead to such
+	// URLs, and earlier months may have had other rules.
+	Plain      string        `json:"plain,omitempty"`
+	KnownPlain *lookup.Found `json:"known_plain,omitempty"`
 }
 
 // URL answers questions about URLs.
@@ -76,6 +80,15 @@ func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
 				return a, err
 			}
 			a.Known = &found
+			if plain, err := u.canonical.Plain().Canonical(q.URL, q.Base); err == nil && plain.URL != key.URL {
+				found, err := u.crawl.Find(ctx, plain)
+				if err != nil {
+					return a, err
+				}
+				if found != (lookup.Found{}) {
+					a.Plain, a.KnownPlain = plain.URL, &found
+				}
+			}
 		}
 	}
 	_, reason, detail, err := planner.Judge(u.plan, q.URL, q.Base)
@@ -103,6 +116,10 @@ func (a *URLAnswer) Print(w io.Writer, url string) {
 	}
 	if a.Known != nil {
 		printKnown(w, a.Known)
+	}
+	if a.KnownPlain != nil {
+		fmt.Fprintf(w, "\nplain      %s\n", a.Plain)
+		printKnown(w, a.KnownPlain)
 	}
 }
 

@@ -59,7 +59,7 @@ spelling   http://www.example.org/print/a.zip (robots.txt has to allow it, too)
 	}
 	cfg.Plan.OptOut = ""
 	cfg.Plan.Rewrite[0].Replace = "/print/print/"
-	if got := printed(t, cfg, "http://example.org/print/a"); !strings.Contains(got, "skip       filtered: the rewrites") || !strings.Contains(got, "step       print: ") || !strings.Contains(got, "canonical  -\n") {
+	if got := printed(t, cfg, "http://example.org/print/a"); !strings.Contains(got, "skip       filtered: the rules") || !strings.Contains(got, "step       print: ") || !strings.Contains(got, "canonical  -\n") {
 		t.Errorf("a rewrite without end:\n%s", got)
 	}
 }

@@ -24,6 +24,28 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
+// A link is to a form that the list names and that the rules change.
+func TestALinkToAListedFormThatRulesChange(t *testing.T) {
+	web, addr := serveLinks(t, map[string]string{"a.test/": "/x/ /z", "a.test/x": "", "a.test/z": ""})
+	list := filepath.Join(t.TempDir(), "opt-out.txt")
+	if err := os.WriteFile(list, []byte("a.test/*/\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l := newCrawlLab(t, addr, []string{"http://a.test/"}, func(c *config.Config) {
+		c.Plan.OptOut, c.Plan.Canonical.TrailingSlash = list, true
+	})
+	if err := l.driver.Run(t.Context(), testCrawl, 0); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"http://a.test/", "http://a.test/z"}, web.pagesAsked()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"0 http://a.test/x opt_out a.test/*/"}, l.skips(t, 1)); diff != "" {
+		t.Errorf("skips (-want +got):\n%s", diff)
+	}
+	l.verify(t, true)
+}
+
 // No source, link, redirect or redirected robots.txt leads a crawl to what the opt-out list names. The
 // list changes between the rounds.
 func TestNothingOfTheOptOutListIsRequested(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/inspect"
+	"crawlbatch.io/crawlbatch/jobs/lookup"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -112,6 +114,18 @@ func TestACrawlWithRulesForURLs(t *testing.T) {
 		t.Errorf("skips (-want +got):\n%s", diff)
 	}
 	l.verify(t, true)
+	known, err := lookup.Open(t.Context(), l.bucket, testCrawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := inspect.NewURL(l.cfg, nil, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := u.Answer(t.Context(), inspect.URLQuestion{URL: "http://a.test/dir/"})
+	if err != nil || a.Known.State.State != schema.StateRedirected || a.Plain != "http://a.test/dir/" || a.KnownPlain.State.State != schema.StateFetched {
+		t.Errorf("inspect url: %+v, %v", a, err)
+	}
 }
 
 // A redirect leads to a URL that sources and links name only in another spelling, which robots.txt

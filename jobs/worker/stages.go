@@ -50,7 +50,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	if err != nil {
 		return nil, err
 	}
-	optOut, err := planner.LoadOptOut(ctx, env.Bucket, p, r.Config.Plan.URLRules())
+	optOut, err := planner.LoadOptOut(ctx, env.Bucket, p, r.Config.Plan.StripParams, r.Config.Plan.URLRules())
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 		c := frontier.Default()
 		limits := PlanConfig(r.Config)
 		var err error
-		if limits.OptOut, err = planner.LoadOptOut(ctx, env.Bucket, in.Plan, limits.Rules); err != nil {
+		if limits.OptOut, err = planner.LoadOptOut(ctx, env.Bucket, in.Plan, limits.StripParams, limits.Rules); err != nil {
 			return nil, err
 		}
 		scope, err := limits.Scope()

@@ -220,7 +220,7 @@ func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
 	}
 	if !recent && (g.redirect != nil || g.inlink != nil) {
 		depth, source, followed := g.nearest()
-		reason, detail := d.judge(k, depth, followed)
+		reason, detail := d.judge(g, k, depth, followed)
 		if reason == "" {
 			return d.writeAgain(g, k, depth)
 		}
@@ -309,7 +309,7 @@ func (d *decider) decideNew(g *group, k *urlkey.Key) error {
 		return d.remember(g, k, depth)
 	}
 	depth, source, followed := g.nearest()
-	reason, detail := d.judge(k, depth, followed)
+	reason, detail := d.judge(g, k, depth, followed)
 	if reason == "" && g.spellings.Overflow() {
 		reason, detail = schema.SkipSpellings, g.spellings.TooMany()
 	}
@@ -336,13 +336,18 @@ func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 }
 
 // judge returns why a new URL must not be planned, or "" if it may be planned.
-func (d *decider) judge(k *urlkey.Key, depth int32, followed bool) (reason schema.SkipReason, detail string) {
+func (d *decider) judge(g *group, k *urlkey.Key, depth int32, followed bool) (reason schema.SkipReason, detail string) {
 	if !followed {
 		return schema.SkipNofollow, ""
 	}
 	if d.cfg.Scope != nil {
 		if reason, detail := d.cfg.Scope.Refusal(k.URL); reason != "" {
 			return reason, detail
+		}
+		for _, spelling := range g.spellings {
+			if reason, detail := d.cfg.Scope.Refusal(spelling); reason == schema.SkipOptOut {
+				return reason, detail
+			}
 		}
 	}
 	follow := false
