@@ -30,6 +30,7 @@ const hostileConfig = `
 user_agent: "hostilebot/1.0 (+https://example.org/bot)"
 politeness: {delay: 20ms, per_address_delay: 0s}
 fetch:
+  sitemaps: robots
   slots: 200
   timeout: {connect: 3s, first_byte: 3s, total: 6s}
   checkpoint: {every: 5s, lease: 20s}

@@ -46,8 +46,7 @@ func (c *Config) table() []field {
 		key(&f.MaxSitemap, 50*mib, minMax(0, gib), frozen, "size limit of a sitemap, if it is more than `fetch.max_body`").
 			beforeItExisted(0),
 		key(&f.MaxRedirects, 5, minMax(0, 20), frozen, "redirects followed for a URL"),
-		key(&f.Sitemaps, SitemapsOfRobots, oneOf(SitemapsOfRobots, SitemapsIfPlanned, SitemapsIgnored), frozen, "robots: the sitemaps that robots.txt names, and those that their index files name, are fetched in the round that finds them, if they are of the same registered domain; planned: sitemaps are fetched only as URLs, if a source or a link names them; none: as planned, and what sitemaps and feeds list is not followed").
-			beforeItExisted(SitemapsIfPlanned),
+		key(&f.Sitemaps, SitemapsIfPlanned, oneOf(SitemapsOfRobots, SitemapsIfPlanned, SitemapsIgnored), frozen, "robots: the sitemaps that robots.txt names, and those that their index files name, are fetched in the round that finds them, if they are of the same registered domain; planned: sitemaps are fetched only as URLs, if a source or a link names them; none: as planned, and what sitemaps and feeds list is not followed"),
 		key(&f.SitemapLimits.Files, 100, minMax(1, 50_000), frozen, "most sitemaps of a host that a crawl fetches because robots.txt or an index names them"),
 		key(&f.SitemapLimits.URLs, 1_000_000, minMax(1, 1<<31-1), frozen, "most entries that are taken from these sitemaps, per host and crawl"),
 		key(&f.SitemapLimits.Bytes, gib, minMax(kib, tib), frozen, "length of these sitemaps, decoded, after which no further one of the host is fetched"),
