@@ -9,6 +9,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -134,6 +135,12 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 	return nil, fmt.Errorf("stage %q has no tasks: %w", in.Task.Stage, stages.ErrPermanent)
 }
 
+// followsSitemaps reports whether the crawl may plan URLs that sitemaps list.
+func followsSitemaps(c *config.Config) bool {
+	listed := slices.ContainsFunc(c.FollowedKinds(), func(k schema.LinkKind) bool { return k == schema.KindSitemap || k == schema.KindSitemapIndex })
+	return listed && frontier.Follow(c.Frontier.Follow) != frontier.FollowNone && c.Plan.MaxDepth > 0
+}
+
 // FetchConfig returns the fetch stage's part of the config.
 func FetchConfig(c *config.Config, version string) fetch.Config {
 	f := fetch.Default()
@@ -146,7 +153,7 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	f.MaxSitemap = int64(c.Fetch.MaxSitemap)
 	f.MaxRedirects = c.Fetch.MaxRedirects
 	f.Sitemaps = sitemaps.Limits{}
-	if c.Fetch.Sitemaps == config.SitemapsOfRobots {
+	if c.Fetch.Sitemaps == config.SitemapsOfRobots && followsSitemaps(c) {
 		of := c.Fetch.SitemapLimits
 		f.Sitemaps = sitemaps.Limits{Files: of.Files, URLs: int64(of.URLs), Bytes: int64(of.Bytes)}
 	}

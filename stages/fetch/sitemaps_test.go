@@ -280,7 +280,7 @@ func TestSitemapsSurviveAttemptsAndRounds(t *testing.T) {
 			asked[q.URL]++
 		}
 		for u, n := range asked {
-			if most := 1 + 2*strings.Count(u, "flaky"); n > most && !strings.HasSuffix(u, "robots.txt") {
+			if n > 1 && !strings.HasSuffix(u, "robots.txt") {
 				t.Errorf("%d requests for %s are recorded", n, u)
 			}
 		}
@@ -301,7 +301,7 @@ func TestSitemapsSurviveAttemptsAndRounds(t *testing.T) {
 			paths = append(paths, h.path)
 		}
 		slices.Sort(paths)
-		if d := cmp.Diff([]string{"/flaky.xml", "/flaky.xml", "/flaky.xml", "/p50", "/p51", "/robots.txt"}, paths); d != "" {
+		if d := cmp.Diff([]string{"/flaky.xml", "/p50", "/p51", "/robots.txt"}, paths); d != "" {
 			t.Errorf("requests of the next round (-want +got):\n%s", d)
 		}
 

@@ -20,7 +20,7 @@ import (
 func (f *fetcher) sitemapTools() sitemaps.Tools {
 	return sitemaps.Tools{
 		Canon: f.canon, Parser: f.parser, MaxRedirects: f.cfg.MaxRedirects, Clock: f.clock, Log: f.log, Scheduler: f.sched, Sender: &f.requests, CPU: f.cpu,
-		Planned: f.index.Has, Claim: f.claim, Ask: f.ask, AfterAbort: f.afterAbort, Archive: f.archive, Retry: f.retry, PassOn: f.passOn, Record: f.record, Fail: f.fail,
+		Planned: f.index.Has, Claim: f.claim, Ask: f.ask, AfterAbort: f.afterAbort, Archive: f.archive, PassOn: f.passOn, Record: f.record, Fail: f.fail,
 	}
 }
 
@@ -28,7 +28,7 @@ func (f *fetcher) sitemapTools() sitemaps.Tools {
 // request.
 func (f *fetcher) stepSitemap(ctx, flight context.Context, g *polite.Grant, t *sitemaps.Task) bool {
 	if f.optedOut(t.Key.URL) {
-		f.sitemaps.EndUnsent(g, t, schema.Stopped)
+		f.sitemaps.EndUnsent(t, schema.Stopped)
 		return false
 	}
 	rules, failed, used := f.rulesFor(ctx, flight, g, t.Key)
@@ -36,16 +36,16 @@ func (f *fetcher) stepSitemap(ctx, flight context.Context, g *polite.Grant, t *s
 		return true
 	}
 	if failed != nil {
-		f.sitemaps.EndUnsent(g, t, failed.Outcome)
+		f.sitemaps.EndUnsent(t, failed.Outcome)
 		return false
 	}
 	verdict, ok := f.judgeSitemap(t, rules)
 	switch {
 	case !ok:
-		f.sitemaps.EndUnsent(g, t, schema.RobotsDenied)
+		f.sitemaps.EndUnsent(t, schema.RobotsDenied)
 		return false
-	case t.Fresh() && !f.claim(t.Key.URL): // a redirect chain has requested it
-		f.sitemaps.EndUnsent(g, t, schema.Redirected)
+	case !f.sitemaps.Reserve(t): // a redirect chain has requested it
+		f.sitemaps.EndUnsent(t, schema.Redirected)
 		return false
 	}
 	if f.begin(ctx, g, manifest.Trying{Sitemap: t.Named}) {

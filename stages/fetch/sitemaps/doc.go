@@ -2,8 +2,8 @@
 //
 // It takes the URLs of Sitemap lines, the entries of index files and grants of their hosts. It gives
 // rows of requests, captures and links, and rows of the working file sitemaps. The package promises
-// that a crawl fetches a sitemap once, and that no host gets more requests than Limits allow. The
-// fetcher asks robots.txt and the lease before each request. The package imports packages stages and
+// that a crawl fetches a sitemap once, and that no host or registered domain has more sitemaps with an
+// outcome than Limits allow. The fetcher asks robots.txt and the lease before each request. The package imports packages stages and
 // formats, and those of fetch that make and record requests.
 //
 // # Which sitemaps are taken
@@ -14,18 +14,27 @@
 // partition could fetch it politely. A planned URL is left out too: its URL task fetches it.
 //
 // An index may name further indexes. Each file is fetched once, so loops end. The files, decoded
-// bytes and entries of each host are bounded. Files beyond the bounds are not requested. If an index
+// bytes and entries of each host are bounded, and so are those of all hosts of a registered domain
+// together. Each round counts the files that have their outcome, and begins anew with those that failed
+// for a moment. Hosts of a domain that answer at the same time may give more entries and bytes than the
+// bounds, by one file each. Files beyond the bounds are not requested. If an index
 // names them, the links of the index still lead the frontier to them, as to any other URL.
 //
 // # When they are fetched
 //
-// The first sitemap of a host comes next after robots.txt. After each further one, at least one page
-// of the host has its turn, so that neither keeps the other waiting until the window closes.
+// After robots.txt, the host is asked for pages and sitemaps in turn, usually first for a page. At least
+// one page has its turn after each sitemap, so that neither keeps the other waiting until the window
+// closes.
+//
+// The requests of sitemaps count for the pace and the breaker of the host. A sitemap whose request fails
+// for a moment (429, 5xx, time-out, no connection) is therefore not tried again in the round, and no
+// further sitemap of its host is requested in it. The next round begins with the other sitemaps.
 //
 // # What remains of them
 //
 // A sitemap has rows of requests, captures and links, but no outcome, page or text. Entries of other
-// registered domains are left out, because a site may list only its own pages. The row in the
+// registered domains are left out, because a site may list only its own pages; images and versions in
+// other languages may belong to any domain. The row in the
 // working file tells the next attempt, and the next rounds of the crawl, what has happened to the
 // sitemap: one that was fetched, or failed for good, is not requested again in the crawl. The next
 // round tries again what failed for a moment, and what the window left. The next month knows

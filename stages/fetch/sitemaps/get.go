@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/document"
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
@@ -34,7 +33,6 @@ type Tools struct {
 	Ask        func(purpose schema.Purpose, url string, try int32, rules *robotscache.Rules, rule string, detected *string) request.Ask
 	AfterAbort func(*request.Sent) time.Time // returns when an aborted request may be repeated
 	Archive    func(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool)
-	Retry      func(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool
 	PassOn     func(g *polite.Grant, host string, item *polite.Item) // ends a grant and queues the next hop of a redirect
 	Record     func(*segments.Record)
 	Fail       func(error) // ends the fetcher
@@ -53,7 +51,7 @@ func (l *List) NameAll(robotsURL string, file *robots.File) {
 		return // cannot happen: the URL was requested
 	}
 	for _, ref := range file.Sitemaps(robotsURL) {
-		t, err := l.name(ref, robotsURL, of.Domain)
+		t, _, err := l.name(ref, robotsURL, of.Domain)
 		if err != nil {
 			l.Fail(err)
 			return
@@ -109,25 +107,30 @@ func (l *List) Get(ctx context.Context, g *polite.Grant, t *Task, rules *robotsc
 	}
 }
 
-// end records the end of a sitemap and queues the host's next one, so that a page may come
-// between the two.
+// end records the end of a sitemap that was requested and queues the host's next one, so that a page
+// may come between the two.
 func (l *List) end(g *polite.Grant, t *Task, row schema.Sitemap, b *segments.Record) {
+	l.endAndPush(t, row, b, l.Clock.Now().Add(2*g.Delay))
+}
+
+// endAndPush records the end of a sitemap and queues the host's next one for a time.
+func (l *List) endAndPush(t *Task, row schema.Sitemap, b *segments.Record, due time.Time) {
 	b.Sitemaps = append(b.Sitemaps, row)
 	l.Record(b)
 	l.Log.Debug("sitemap", "url", row.URL, "outcome", row.Outcome, "entries", row.Entries)
-	l.push(t, l.Clock.Now().Add(2*g.Delay))
+	l.push(t, due)
 }
 
-// failed ends or retries a sitemap whose request brought no document.
+// failed ends a sitemap whose request brought no document. If the failure counts against the host, the
+// round requests no further sitemap there: their failures would slow down or end the requests for
+// the host's pages.
 func (l *List) failed(g *polite.Grant, t *Task, s *request.Sent, v response.Verdict, b *segments.Record) {
-	r := polite.Result{Class: v.Health, RetryAfter: s.RetryAfter}
-	if l.Retry(&t.Retries, v.Retry, s.How(v.Outcome), g.Host, &polite.Item{ID: t.ID}, &r) {
-		b.Sitemaps = []schema.Sitemap{t.row()}
-		l.Record(b)
-	} else {
-		l.end(g, t, described(l.outcome(t, v.Outcome, 0, 0), s, nil), b)
+	switch v.Health {
+	case polite.Failure, polite.RateLimited, polite.Unanswered:
+		l.rest(t)
 	}
-	g.Done(r)
+	l.end(g, t, described(l.outcome(t, v.Outcome, 0, 0), s, nil), b)
+	g.Done(polite.Result{Class: v.Health, RetryAfter: s.RetryAfter})
 }
 
 // redirect follows a redirect of a sitemap, or ends the sitemap if it must not be followed.
@@ -152,7 +155,7 @@ func (l *List) redirect(g *polite.Grant, t *Task, s *request.Sent, b *segments.R
 	case int(t.Redirects) >= l.MaxRedirects:
 		outcome = schema.RedirectLimit
 	case l.Claim(target.URL): // a loop leads to a URL that was claimed before
-		t.Key, t.Spelled, t.Redirects, t.Tries, t.Retries = target, spelled, t.Redirects+1, 0, manifest.RetryCounts{}
+		t.Key, t.Spelled, t.Redirects, t.Tries, t.claimed = target, spelled, t.Redirects+1, 0, true
 		b.Sitemaps = []schema.Sitemap{t.row()}
 		l.Record(b)
 		l.PassOn(g, target.Host, &polite.Item{ID: t.ID})
@@ -211,14 +214,14 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 		if ref == "" {
 			ref = links[i].Target
 		}
-		child, err := l.name(ref, "", t.Key.Domain)
+		child, row, err := l.name(ref, "", t.Key.Domain)
 		if err != nil {
 			l.Fail(err)
 			return
 		}
 		if child != nil {
 			named = append(named, child)
-			b.Sitemaps = append(b.Sitemaps, child.row())
+			b.Sitemaps = append(b.Sitemaps, row)
 		}
 	}
 	l.end(g, t, row, b)
@@ -255,7 +258,7 @@ func (l *List) Resume() {
 	}
 }
 
-// EndUnsent ends a task that needs no request.
-func (l *List) EndUnsent(g *polite.Grant, t *Task, outcome schema.Outcome) {
-	l.end(g, t, l.outcome(t, outcome, 0, 0), &segments.Record{})
+// EndUnsent ends a task that needs no request. The host's next one is due immediately.
+func (l *List) EndUnsent(t *Task, outcome schema.Outcome) {
+	l.endAndPush(t, l.outcome(t, outcome, 0, 0), &segments.Record{}, time.Time{})
 }

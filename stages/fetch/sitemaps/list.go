@@ -9,14 +9,14 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// Limits bounds what one host may give in a crawl. No further sitemap of a host is requested once
-// one of its bounds is reached. The zero value means that no sitemaps are fetched.
+// Limits bounds what a host may give in a crawl, and what all hosts of a registered domain may give
+// together. No further sitemap is requested once one of these bounds is reached. The zero value means
+// that no sitemaps are fetched.
 type Limits struct {
 	Files int   // number of files
 	URLs  int64 // number of entries; those beyond are left out
@@ -29,9 +29,12 @@ func Default() Limits { return Limits{Files: 100, URLs: 1_000_000, Bytes: 1 << 3
 // FirstID is the least ID of a task. IDs of planned rows are smaller.
 const FirstID = 1 << 40
 
-// maxWaiting bounds the text of all waiting URLs, in bytes. The sitemaps of a partition may name
+// maxWaiting bounds the memory of all waiting tasks, in bytes. The sitemaps of a partition may name
 // more, if it has many hosts. What finds no room is not fetched in this round.
 const maxWaiting = 64 << 20
+
+// taskSize is about the memory that a waiting task needs beside its text, in bytes.
+const taskSize = 320
 
 // Task is a sitemap on its way to its outcome. It belongs to the goroutine that has the grant for
 // its ID.
@@ -42,19 +45,17 @@ type Task struct {
 	Spelled   string     // spelling of that URL where it was named; "" if canonical
 	Redirects int32
 	Tries     int32 // number of requests for the URL in Key
-	Retries   manifest.RetryCounts
-	Why       string // last failure, in words for people
 
-	lane *lane
+	claimed bool  // whether the task has reserved the URL in Key
+	failed  int64 // when an earlier round last requested it in vain, as a Unix time in milliseconds; 0 if none did
+	lane    *lane
 }
-
-// Fresh reports whether nothing was requested for the task yet.
-func (t *Task) Fresh() bool { return t.Redirects == 0 && t.Tries == 0 }
 
 // row returns the row of a task that waits. It describes the task at this moment.
 func (t *Task) row() schema.Sitemap {
 	row := schema.Sitemap{
 		SURT: t.Key.SURT, URL: t.Key.URL, Host: t.Key.Host, Domain: t.Key.Domain, Spelling: t.Spelled, Redirects: t.Redirects, Tries: t.Tries,
+		FetchedAt: t.failed,
 	}
 	if t.Named != t.Key.URL {
 		row.Named = t.Named
@@ -62,13 +63,32 @@ func (t *Task) row() schema.Sitemap {
 	return row
 }
 
+// size returns about the memory that the task needs, in bytes.
+func (t *Task) size() int { return taskSize + len(t.Named) + len(t.Key.SURT) + len(t.Spelled) }
+
 // lane holds the sitemaps of one host. Only one of them at a time is a task under way.
 type lane struct {
 	waiting []*Task
-	busy    bool
-	files   int
+	dropped bool   // no further sitemap of the host is requested in this round
+	host    usage  // what the host has given
+	domain  *usage // what all hosts of its registered domain have given
+}
+
+// usage is what Limits bounds.
+type usage struct {
+	files   int // sitemaps with an outcome
+	waiting int
+	busy    int // sitemaps under way
 	urls    int64
 	bytes   int64
+}
+
+// count adds to the numbers of waiting tasks and of tasks under way.
+func (la *lane) count(waiting, busy int) {
+	for _, u := range []*usage{&la.host, la.domain} {
+		u.waiting += waiting
+		u.busy += busy
+	}
 }
 
 // List is the list of a fetch task's sitemaps. It is safe for concurrent use.
@@ -77,17 +97,18 @@ type List struct {
 	limits Limits
 
 	mu    sync.Mutex
-	known map[uint64]bool // whether the sitemap has its outcome, by hash of each URL under which it is known
-	lanes map[string]*lane
-	tasks map[int64]*Task // tasks under way
-	last  int64           // ID of the newest task
-	held  int             // length of all waiting URLs, in bytes
+	known map[uint64]bool   // whether the sitemap has its outcome, by hash of each URL under which it is known
+	lanes map[string]*lane  // by host
+	used  map[string]*usage // by registered domain
+	tasks map[int64]*Task   // tasks under way
+	last  int64             // ID of the newest task
+	held  int               // memory of all waiting tasks, in bytes
 }
 
 // New makes an empty list.
 func New(limits Limits, tools Tools) *List {
 	return &List{
-		Tools: tools, limits: limits, known: map[uint64]bool{}, lanes: map[string]*lane{}, tasks: map[int64]*Task{}, last: FirstID - 1,
+		Tools: tools, limits: limits, known: map[uint64]bool{}, lanes: map[string]*lane{}, used: map[string]*usage{}, tasks: map[int64]*Task{}, last: FirstID - 1,
 	}
 }
 
@@ -95,22 +116,43 @@ func New(limits Limits, tools Tools) *List {
 func (l *List) On() bool { return l.limits.Files > 0 }
 
 // name adds a sitemap that a robots.txt or an index of the given registered domain names, unless the
-// list knows it already or must not take it. It returns the new task, or nil if there is none. The
-// task waits until next returns it.
-func (l *List) name(ref, base, domain string) (*Task, error) {
+// list knows it already or must not take it. It returns the new task and its row, or nil if there is
+// none. The task waits until next returns it.
+func (l *List) name(ref, base, domain string) (*Task, schema.Sitemap, error) {
+	var row schema.Sitemap
 	if !l.On() {
-		return nil, nil
+		return nil, row, nil
 	}
 	key, spelled, err := l.Canon.Spelled(ref, base)
 	if err != nil || key.Domain != domain {
-		return nil, nil //nolint:nilerr // a line that is no URL names no sitemap
+		return nil, row, nil //nolint:nilerr // a line that is no URL names no sitemap
 	}
 	if here, err := l.Planned(key.URL); here || err != nil {
-		return nil, err
+		return nil, row, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.add(key, spelled), nil
+	t := l.add(key, spelled)
+	if t != nil {
+		row = t.row()
+	} else if spelled != "" {
+		l.spell(key, spelled)
+	}
+	return t, row, nil
+}
+
+// spell gives a waiting sitemap that is known without a spelling the spelling by which it is named
+// now. The caller holds l.mu.
+func (l *List) spell(key urlkey.Key, spelled string) {
+	if ended, ok := l.known[xxh3.HashString(key.URL)]; !ok || ended {
+		return
+	}
+	for _, t := range l.lane(key).waiting {
+		if t.Key.URL == key.URL && t.Spelled == "" {
+			t.Spelled = strings.Clone(spelled)
+			l.held += len(spelled)
+		}
+	}
 }
 
 // add adds a new task. The caller holds l.mu.
@@ -119,13 +161,11 @@ func (l *List) add(key urlkey.Key, spelled string) *Task {
 	if _, ok := l.known[h]; ok {
 		return nil
 	}
-	la := l.lane(key.Host)
-	size := len(key.URL) + len(key.SURT) + len(spelled)
-	if l.full(la, len(la.waiting)) || l.held+size > maxWaiting {
+	la := l.lane(key)
+	if l.full(la, true) || l.held+taskSize+len(key.URL)+len(key.SURT)+len(spelled) > maxWaiting {
 		return nil
 	}
 	l.known[h] = false
-	l.held += size
 	l.last++
 	url := strings.Clone(key.URL)
 	t := &Task{
@@ -133,54 +173,95 @@ func (l *List) add(key urlkey.Key, spelled string) *Task {
 		Key: urlkey.Key{URL: url, SURT: strings.Clone(key.SURT), Host: strings.Clone(key.Host), Domain: strings.Clone(key.Domain)},
 	}
 	la.waiting = append(la.waiting, t)
+	la.count(1, 0)
+	l.held += t.size()
 	return t
 }
 
-// lane returns the lane of a host. The caller holds l.mu.
-func (l *List) lane(host string) *lane {
-	la := l.lanes[host]
+// lane returns the lane of a URL's host. The caller holds l.mu.
+func (l *List) lane(key urlkey.Key) *lane {
+	la := l.lanes[key.Host]
 	if la == nil {
-		la = &lane{}
-		l.lanes[strings.Clone(host)] = la
+		u := l.used[key.Domain]
+		if u == nil {
+			u = &usage{}
+			l.used[strings.Clone(key.Domain)] = u
+		}
+		la = &lane{domain: u}
+		l.lanes[strings.Clone(key.Host)] = la
 	}
 	return la
 }
 
-// full reports whether a host has reached one of its bounds, if further files are requested. The
-// caller holds l.mu.
-func (l *List) full(la *lane, further int) bool {
-	if la.busy {
-		further++
+// full reports whether a host or its registered domain has reached one of its bounds. If toWait is true,
+// the files that wait count too. The caller holds l.mu.
+func (l *List) full(la *lane, toWait bool) bool {
+	for _, u := range []*usage{&la.host, la.domain} {
+		files := u.files + u.busy
+		if toWait {
+			files += u.waiting
+		}
+		if files >= l.limits.Files || u.urls >= l.limits.URLs || u.bytes >= l.limits.Bytes {
+			return true
+		}
 	}
-	return la.files+further >= l.limits.Files || la.urls >= l.limits.URLs || la.bytes >= l.limits.Bytes
+	return false
 }
 
 // next returns the next task of the host to which t belongs, or nil if one is under way or none is
-// left. The caller requests it.
+// left. Those that failed in earlier rounds come last. The caller requests the task.
 func (l *List) next(t *Task) *Task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	la := t.lane
-	if la.busy || len(la.waiting) == 0 {
+	if la.dropped || la.host.busy > 0 || len(la.waiting) == 0 {
 		return nil
 	}
-	if l.full(la, 0) {
-		for _, w := range la.waiting {
-			l.forget(w)
-		}
-		la.waiting = nil
+	if l.full(la, false) {
+		l.clear(la)
 		return nil
 	}
-	first := la.waiting[0]
-	la.waiting = la.waiting[1:]
-	la.busy = true
-	l.forget(first)
+	first := slices.MinFunc(la.waiting, func(a, b *Task) int { return cmp.Compare(a.failed, b.failed) })
+	l.forget(slices.Index(la.waiting, first), la)
+	la.count(0, 1)
 	l.tasks[first.ID] = first
 	return first
 }
 
-// forget subtracts a task from the text of waiting tasks. The caller holds l.mu.
-func (l *List) forget(t *Task) { l.held -= len(t.Named) + len(t.Key.SURT) + len(t.Spelled) }
+// forget removes the waiting task i of a lane. The caller holds l.mu.
+func (l *List) forget(i int, la *lane) {
+	l.held -= la.waiting[i].size()
+	la.waiting = slices.Delete(la.waiting, i, i+1)
+	la.count(-1, 0)
+}
+
+// clear removes all waiting tasks of a lane. The caller holds l.mu.
+func (l *List) clear(la *lane) {
+	for len(la.waiting) > 0 {
+		l.forget(len(la.waiting)-1, la)
+	}
+}
+
+// drop ends the requests for sitemaps of a lane in this round. The caller holds l.mu.
+func (l *List) drop(la *lane) {
+	la.dropped = true
+	l.clear(la)
+}
+
+// rest ends the requests for sitemaps of the host that did not answer a request of t, and of the
+// host that named t, in this round. It does so because their failures must not delay the pages.
+func (l *List) rest(t *Task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(t.lane)
+	l.drop(l.lane(t.Key))
+}
+
+// Reserve reserves the URL that the task requests next. It returns false if another task has reserved it.
+func (l *List) Reserve(t *Task) bool {
+	t.claimed = t.claimed || l.Claim(t.Key.URL)
+	return t.claimed
+}
 
 // Task returns the task under way with an ID.
 func (l *List) Task(id int64) *Task {
@@ -195,26 +276,30 @@ func (l *List) Drop(t *Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tasks, t.ID)
+	t.lane.count(0, -1)
+	l.drop(t.lane)
 }
 
 // outcome ends a task with its outcome and returns its row. The parameters say what the task took from
 // its host.
 func (l *List) outcome(t *Task, o schema.Outcome, entries, bytes int64) schema.Sitemap {
 	row := t.row()
-	row.Outcome, row.Entries, row.Bytes = o, entries, bytes
+	row.Outcome, row.Entries, row.Bytes, row.FetchedAt = o, entries, bytes, 0 // this round may have sent no request
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tasks, t.ID)
 	l.account(t.lane, &row)
-	t.lane.busy = false
+	t.lane.count(0, -1)
 	return row
 }
 
 // account notes the end of a sitemap. The caller holds l.mu.
 func (l *List) account(la *lane, row *schema.Sitemap) {
-	la.files++
-	la.urls += row.Entries
-	la.bytes += row.Bytes
+	for _, u := range []*usage{&la.host, la.domain} {
+		u.files++
+		u.urls += row.Entries
+		u.bytes += row.Bytes
+	}
 	l.known[xxh3.HashString(row.URL)] = true
 	if row.Named != "" {
 		l.known[xxh3.HashString(row.Named)] = true
@@ -232,6 +317,15 @@ func (l *List) Ended(named string) bool {
 func final(o schema.Outcome) bool {
 	switch o {
 	case schema.OK, schema.HTTP4xx, schema.MIMEFiltered, schema.Redirected, schema.RedirectLimit, schema.ProtocolError, schema.AddressBlocked, schema.InternalError:
+		return true
+	}
+	return false
+}
+
+// disturbed reports whether a sitemap with this outcome failed in a way that counts against its host.
+func disturbed(o schema.Outcome) bool {
+	switch o {
+	case schema.HTTP5xx, schema.RateLimited, schema.DNSError, schema.ConnectError, schema.TLSError, schema.Timeout:
 		return true
 	}
 	return false
@@ -258,17 +352,19 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 	if l.known[xxh3.HashString(named)] {
 		return false, nil
 	}
-	la := l.lane(key.Host)
+	la := l.lane(key)
 	i := 0
 	for i < len(la.waiting) && la.waiting[i].Named != named {
 		i++
 	}
 	if row.Outcome != "" {
 		if i < len(la.waiting) {
-			l.forget(la.waiting[i])
-			la.waiting = append(la.waiting[:i], la.waiting[i+1:]...)
+			l.forget(i, la)
 		}
 		l.account(la, row)
+		if disturbed(row.Outcome) {
+			l.drop(la)
+		}
 		l.Claim(row.URL)
 		l.Claim(named)
 		return true, nil
@@ -279,18 +375,21 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 	} else if t = l.add(key, row.Spelling); t == nil {
 		return false, nil
 	}
+	l.held -= t.size()
+	defer func() { l.held += t.size() }()
 	if row.Named != "" {
 		at, err := urlkey.KeyOf(row.URL)
 		if err != nil {
 			return false, fmt.Errorf("sitemap %q: %v: %w", row.URL, err, table.ErrCorrupt)
 		}
-		l.held += len(at.SURT) - len(t.Key.SURT)
 		t.Key = urlkey.Key{URL: strings.Clone(at.URL), SURT: strings.Clone(at.SURT), Host: strings.Clone(at.Host), Domain: strings.Clone(at.Domain)}
 	}
-	l.held += len(row.Spelling) - len(t.Spelled)
-	t.Spelled, t.Redirects, t.Tries = strings.Clone(row.Spelling), row.Redirects, row.Tries
-	n := int(row.Tries) // which classes the failures had is unknown: each class counts all of them
-	t.Retries = manifest.RetryCounts{Timeouts: n, ServerErrors: n, Limited: n, DNS: n}
+	t.Spelled, t.Redirects, t.Tries, t.failed = strings.Clone(row.Spelling), row.Redirects, row.Tries, row.FetchedAt
+	if t.Redirects+t.Tries > 0 { // the attempt that recorded the row had reserved both URLs
+		l.Claim(row.URL)
+		l.Claim(named)
+		t.claimed = true
+	}
 	return true, nil
 }
 
@@ -300,7 +399,7 @@ func (l *List) waiting() []*Task {
 	defer l.mu.Unlock()
 	var out []*Task
 	for _, la := range l.lanes {
-		if !la.busy && len(la.waiting) > 0 {
+		if la.host.busy == 0 && len(la.waiting) > 0 {
 			out = append(out, la.waiting[0])
 		}
 	}
@@ -309,11 +408,11 @@ func (l *List) waiting() []*Task {
 }
 
 // take chooses the links of a sitemap that count: all but entries that belong to another registered
-// domain, and those beyond what the host may still give. It returns the number of entries among
+// domain, and those beyond what the host and its domain may still give. It returns the number of entries among
 // them, and the number of entries that were left out.
 func (l *List) take(t *Task, links []schema.Link) (taken []schema.Link, entries, foreign, beyond int64) {
 	l.mu.Lock()
-	room := max(l.limits.URLs-t.lane.urls, 0)
+	room := max(l.limits.URLs-max(t.lane.host.urls, t.lane.domain.urls), 0)
 	l.mu.Unlock()
 	taken = links[:0]
 	for i := range links {
@@ -369,13 +468,20 @@ func (l *List) Carrier(own map[string]bool, carries func(domain string) bool) *C
 }
 
 // Take takes over a row. It changes the row to what holds in this round, and returns whether to record
-// it. A sitemap of the partition that waits, or failed for a moment, waits again.
+// it. A sitemap of the partition that waits, or failed for a moment, waits again. One that was
+// redirected is left out, because the row lacks the spelling by which it was named: robots.txt names
+// it anew.
 func (c *Carrier) Take(row *schema.Sitemap) (record bool, err error) {
 	named := cmp.Or(row.Named, row.URL)
 	if row.Earlier = final(row.Outcome); !row.Earlier {
+		if row.Named != "" {
+			return false, nil
+		}
+		spelled, at := row.Spelling, row.FetchedAt
 		if *row, err = unsent(named); err != nil {
 			return false, err
 		}
+		row.Spelling, row.FetchedAt = spelled, at
 	}
 	if c.own[row.Domain] {
 		return c.list.Restore(row)
