@@ -113,30 +113,6 @@ func TestAnotherAttemptRequestsNoFurtherFailingSitemap(t *testing.T) {
 	})
 }
 
-// Hosts that share an address wait for it, which aborts requests. Such a sitemap keeps the URL that it
-// has reserved.
-func TestAnAbortedRequestForASitemapIsRepeated(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		files, shares := map[string]string{}, map[string]string{}
-		var planned []string
-		for i := range 10 {
-			h := fmt.Sprintf("h%d.com", i)
-			files[h+"/robots.txt"] = "Sitemap: /s.xml\nSitemap: http://www." + h + "/t.xml\n"
-			files[h+"/s.xml"], files["www."+h+"/t.xml"] = urlset("/q"), urlset("/q")
-			shares[h], shares["www."+h] = "h0.com", "h0.com"
-			planned = append(planned, urls(h, 3)...)
-		}
-		delete(shares, "h0.com")
-		l := newSitemapLab(t, files, planned...)
-		l.web.shares = shares
-		for named, o := range l.sitemapOutcomes(l.mustRun(nil)) {
-			if o != schema.OK {
-				t.Errorf("%s ends as %q", named, o)
-			}
-		}
-	})
-}
-
 // A sitemap that robots.txt denies in the spelling by which it is named is denied in each round.
 func TestASitemapKeepsItsSpellingBetweenRounds(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -78,3 +78,43 @@ func TestTheMemoryOfWaitingSitemapsIsBounded(t *testing.T) {
 		t.Errorf("no task waits, but %d bytes are held, and the last domain's usage is %+v", l.held, *last.lane.domain)
 	}
 }
+
+// A sitemap whose first request was aborted is not refused because of its own reservation.
+func TestASitemapKeepsItsReservation(t *testing.T) {
+	claimed := map[string]bool{}
+	l := newTestList(t, func(url string) bool {
+		free := !claimed[url]
+		claimed[url] = true
+		return free
+	})
+	task, _, err := l.name("http://a.com/s.xml", "", "a.com")
+	if err != nil || !l.Reserve(task) || !l.Reserve(task) {
+		t.Errorf("the sitemap cannot be requested again: %v", err)
+	}
+	other, _, err := l.name("http://a.com/t.xml", "", "a.com")
+	claimed["http://a.com/t.xml"] = true
+	if err != nil || l.Reserve(other) {
+		t.Errorf("a URL is reserved twice: %v", err)
+	}
+}
+
+// The next round knows how a waiting sitemap was named. It does not know that of one that was redirected,
+// which robots.txt therefore names anew.
+func TestACarriedSitemapKeepsItsSpelling(t *testing.T) {
+	const canonical, spelled = "http://a.com/s.xml?a=2&z=1", "http://a.com/s.xml?z=1&a=2"
+	l := newTestList(t, nil)
+	c := l.Carrier(map[string]bool{"a.com": true}, func(string) bool { return true })
+	for _, o := range []schema.Outcome{schema.RobotsDenied, schema.HTTP5xx, ""} {
+		moved := schema.Sitemap{URL: "http://a.com/here.xml", Named: "http://a.com/moved.xml", Domain: "a.com", Redirects: 1, Outcome: o}
+		if record, err := c.Take(&moved); record || err != nil {
+			t.Errorf("outcome %q: a redirected sitemap is carried on: %v", o, err)
+		}
+	}
+	row := schema.Sitemap{URL: canonical, Domain: "a.com", Spelling: spelled, Outcome: schema.RobotsDenied}
+	if record, err := c.Take(&row); !record || err != nil || row.Spelling != spelled {
+		t.Fatal(record, err, row)
+	}
+	if tasks := l.waiting(); len(tasks) != 1 || tasks[0].Spelled != spelled {
+		t.Errorf("%d hosts have waiting sitemaps", len(tasks))
+	}
+}
