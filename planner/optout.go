@@ -27,9 +27,10 @@ const (
 // OptOut is a list of hosts, domains and patterns whose URLs a crawl must not request. It is
 // immutable.
 //
-// An entry is a pattern as in Scope; a URL or host without a path means the host, as a bare name does.
-// A line that begins with # is a comment. Letter case and the spelling of host names do not matter. With the rule that drops "www.", the entry www.example.org
-// also covers example.org, because both are then one host. Parameters that the config strips do not matter.
+// An entry is a pattern as in Scope; a URL or host without a path means the host, as a bare name
+// does. A line that begins with # is a comment. Letter case and the spelling of host names do not
+// matter. With the rule that drops "www.", the entry www.example.org also covers example.org,
+// because both are then one host. Parameters that the config strips do not matter.
 type OptOut struct {
 	entries []string
 	hosts   map[string]string     // the entry of each host whose subdomains count too

@@ -22,7 +22,7 @@
 //
 // Rules add steps that merge such URLs: each is off unless the caller asks for it.
 //
-// A canonical URL is its own canonical form, whatever the rules. Equal input gives equal output on every machine,
-// because the Public Suffix List is compiled in. Time and memory are linear in the input, and no
-// input causes a panic. Package urlkey imports no other package of this project.
+// A canonical URL is its own canonical form, whatever the rules. Equal input gives equal output on
+// every machine, because the Public Suffix List is compiled in. Time and memory are linear in the
+// input, and no input causes a panic. Package urlkey imports no other package of this project.
 package urlkey

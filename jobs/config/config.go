@@ -78,7 +78,8 @@ const (
 	SitemapsIgnored   = "none"    // entries of sitemaps and feeds are not followed
 )
 
-// SitemapLimits bounds the sitemaps of a host, and of a registered domain, that the crawl fetches because robots.txt names them.
+// SitemapLimits bounds the sitemaps of a host, and of a registered domain, that the crawl fetches
+// because robots.txt names them.
 type SitemapLimits struct {
 	Files int   `yaml:"files"`
 	URLs  int   `yaml:"urls"`

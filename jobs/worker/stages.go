@@ -76,9 +76,9 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	return fetch.Run(ctx, env, in, cfg, parser)
 }
 
-// roundBefore returns results of the previous round's fetch tasks. The host states, robots files and
-// sitemaps in these results may cover hosts of the task's partition. If both rounds have the same number of
-// buckets, roundBefore returns only the results of the partition's bucket.
+// roundBefore returns results of the previous round's fetch tasks. The host states, robots files
+// and sitemaps in these results may cover hosts of the task's partition. If both rounds have the
+// same number of buckets, roundBefore returns only the results of the partition's bucket.
 func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil

@@ -48,8 +48,8 @@
 // A trap is a URL that is too long, that has too many segments, or whose segments repeat. URLs that
 // differ only in numbers, identifiers and parameter values form a pattern. If a round has at least
 // 50 pages of one pattern and nearly all of them have the same text, the URLs of the pattern are
-// traps too; pages that answered 304 do not count. No other rule about traps depends on the content of pages. The row's detail says why a
-// URL is a trap.
+// traps too; pages that answered 304 do not count. No other rule about traps depends on the content
+// of pages. The row's detail says why a URL is a trap.
 //
 // The stage promises to lose no target of a followed kind of link: each target has a row in the
 // dataset urls or skips. URLs are compared in full, so no URL is lost through a hash collision. The

@@ -23,7 +23,7 @@ import (
 type item struct {
 	surt, url string
 	row       any
-	own       bool // the row is a state that a round of this crawl wrote
+	own       bool // the row is a state that a round of this crawl wrote; false before format 6
 }
 
 // plannedSpelling holds the columns that the frontier reads from a plan. The frontier takes all
@@ -153,7 +153,7 @@ func (i *inputs) addPrior(ctx context.Context) error {
 	own := path.Dir(path.Dir(layout.Table(stages.FileURLs, i.in.Task.Crawl, 0, 0))) + "/"
 	for _, key := range i.prior.Keys() {
 		if err := addRows(ctx, i, []string{key}, func(r *schema.URLRecord) (item, bool) {
-			return item{r.SURT, r.URL, r, strings.HasPrefix(key, own)}, i.owns(r.Domain)
+			return item{r.SURT, r.URL, r, i.env.Has(6) && strings.HasPrefix(key, own)}, i.owns(r.Domain)
 		}); err != nil {
 			return err
 		}

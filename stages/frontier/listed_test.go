@@ -26,7 +26,7 @@ func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 		k := key(t, url(path))
 		return schema.Refused{SURT: k.SURT, URL: k.URL, Domain: k.Domain, Reason: reason}
 	}
-	w := world{listed: true,
+	w := world{listed: true, format: 6,
 		fetches: []schema.Fetch{fetch(t, url("page"), schema.OK, nil), fetch(t, url("moved"), schema.Redirected, redirectTo(url("target")))},
 		inlinks: []schema.Inlink{
 			link(t, url("linked"), nil), link(t, url("recent"), nil), link(t, url("followed"), nil), link(t, "http://b.example/", nil),
@@ -98,4 +98,13 @@ func TestAListedCrawlWritesAWaitingURLOnce(t *testing.T) {
 			t.Errorf("%d URLs wait", c.N)
 		}
 	}
+
+	// A round of an older format writes a waiting URL again, so that its audit finds the same rows.
+	w.format = 5
+	older := bucket(t)
+	earlier = seal(t, older, "2026-10", 1, 1, append(before, known("anew"))...)
+	own = seal(t, older, "2026-11", 0, 1, waits("linked", nil), waits("over", nil), waits("recent", nil))
+	w.refused = w.refused[2:]
+	urls, _, _ = run(t, older, Default(), w, earlier, own)
+	check(t, "urls of format 5", []string{"a.example/anew found 3", "a.example/closer found 3", "a.example/linked found 3", "a.example/over found 3", "a.example/page fetched 2"}, states(urls))
 }

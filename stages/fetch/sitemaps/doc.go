@@ -1,10 +1,11 @@
 // Package sitemaps fetches the sitemaps that robots.txt files and sitemap indexes name.
 //
-// It takes the URLs of Sitemap lines, the entries of index files and grants of their hosts. It gives
-// rows of requests, captures and links, and rows of the working file sitemaps. The package promises
-// that a crawl fetches a sitemap once, and that no host or registered domain has more sitemaps with an
-// outcome than Limits allow. The fetcher asks robots.txt and the lease before each request. The package imports packages stages and
-// formats, and those of fetch that make and record requests.
+// It takes the URLs of Sitemap lines, the entries of index files and grants of their hosts. It
+// gives rows of requests, captures and links, and rows of the working file sitemaps. The package
+// promises that a crawl fetches a sitemap once, and that no host or registered domain has more
+// sitemaps with an outcome than Limits allow. The fetcher asks robots.txt and the lease before each
+// request. The package imports packages stages and formats, and those of fetch that make and record
+// requests.
 //
 // # Which sitemaps are taken
 //

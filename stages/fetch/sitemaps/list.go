@@ -408,8 +408,8 @@ func (l *List) waiting() []*Task {
 }
 
 // take chooses the links of a sitemap that count: all but entries that belong to another registered
-// domain, and those beyond what the host and its domain may still give. It returns the number of entries among
-// them, and the number of entries that were left out.
+// domain, and those beyond what the host and its domain may still give. It returns the number of
+// entries among them, and the number of entries that were left out.
 func (l *List) take(t *Task, links []schema.Link) (taken []schema.Link, entries, foreign, beyond int64) {
 	l.mu.Lock()
 	room := max(l.limits.URLs-max(t.lane.host.urls, t.lane.domain.urls), 0)
