@@ -94,7 +94,7 @@ func driveLater(value string) int {
 func driversInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
-		twoDrivers(t, r, c, openDir(t, c.store), r.kills-killed)
+		twoDrivers(t, r, c, c.objects, r.kills-killed)
 		killed += max(c.killed, 10)
 	}
 }
@@ -104,7 +104,8 @@ func driversInS3(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		server, address := s3(t)
 		c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
-		twoDrivers(t, r, c, openS3(t, server, address), r.kills-killed)
+		c.objects = openS3(t, server, address)
+		twoDrivers(t, r, c, c.objects, r.kills-killed)
 		killed += max(c.killed, 10)
 	}
 }

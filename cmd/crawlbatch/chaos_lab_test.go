@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,7 +17,12 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/cmd/demo"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/stages/simweb"
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
@@ -61,9 +67,11 @@ type chaos struct {
 	addr   string                // address of the web's server
 	stop   func() []simweb.Entry // stops the web's server and returns its log
 	store  string
-	env    []string // environment that the crawl's processes get in addition to this process's environment
-	flags  []string // flags of `crawlbatch run`
-	pace   truth.Pace
+	// objects holds the store's objects. It is nil if the suite cannot read the store at any time.
+	objects store.Bucket
+	env     []string // environment that the crawl's processes get in addition to this process's environment
+	flags   []string // flags of `crawlbatch run`
+	pace    truth.Pace
 
 	mu          sync.Mutex
 	blows       []blow
@@ -77,6 +85,9 @@ type chaos struct {
 type blow struct {
 	from, to time.Time
 	hosts    map[string]bool // the blow explains repeated requests to these hosts; nil: to all hosts
+	// committed holds the planned URLs whose outcomes the checkpoints listed after the blow. Nothing
+	// explains that such a URL is requested again. It is nil if the suite could not read the checkpoints.
+	committed map[string]bool
 }
 
 // chaosRun holds the facts that all crawls of one run of the suite share.
@@ -147,6 +158,9 @@ func (r *chaosRun) plan(t *testing.T, p chaosPlan) *chaos {
 	t.Helper()
 	c := &chaos{t: t, random: rand.New(rand.NewPCG(r.seed, p.salt)), binary: r.binary, web: p.web, store: p.store, env: p.env,
 		pace: truth.Pace{Delay: chaosDelay, Slack: chaosSlack}}
+	if !strings.HasPrefix(p.store, s3store.Scheme) {
+		c.objects = openDir(t, p.store)
+	}
 	c.addr = c.serve(net.JoinHostPort(r.listen, "0"))
 	dir := t.TempDir()
 	seeds, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
@@ -289,10 +303,53 @@ func (c *chaos) kill(p *process) {
 	_ = p.cmd.Process.Signal(syscall.SIGKILL)
 	<-p.ended
 	b.to = time.Now()
+	b.committed = c.committedURLs()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.blows = append(c.blows, b)
 	c.killed++
+}
+
+// committedURLs returns the planned URLs whose outcomes the checkpoints of the crawl list.
+func (c *chaos) committedURLs() map[string]bool {
+	if c.objects == nil {
+		return nil
+	}
+	urls := map[string]bool{}
+	for o, err := range c.objects.List(c.t.Context(), layout.CrawlDir(demo.Crawl)) {
+		if err != nil {
+			c.t.Error(err)
+			return urls
+		}
+		if path.Base(o.Key) != "checkpoint.json" {
+			continue
+		}
+		var d manifest.Checkpoint
+		if _, _, err := manifest.Load(c.t.Context(), c.objects, o.Key, &d); err != nil {
+			c.t.Error(err)
+			return urls
+		}
+		c.addCommitted(urls, o.Key, &d)
+	}
+	return urls
+}
+
+// addCommitted adds the planned URLs whose outcomes a checkpoint lists.
+func (c *chaos) addCommitted(urls map[string]bool, key string, d *manifest.Checkpoint) {
+	var round int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(key, layout.CrawlDir(demo.Crawl)), "round=%d/", &round); err != nil {
+		c.t.Errorf("%s: %v", key, err)
+		return
+	}
+	rows, err := d.RecordedRows()
+	if err != nil {
+		c.t.Errorf("%s: %v", key, err)
+		return
+	}
+	planned := tabletest.Read[schema.PlannedURL](c.t, c.objects, layout.PlanPart(demo.Crawl, round, d.Plan, d.Partition))
+	for _, n := range rows.ToArray() {
+		urls[planned[n].URL] = true
+	}
 }
 
 // randomDuration draws a random duration between the two parameters.

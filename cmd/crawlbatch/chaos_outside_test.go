@@ -318,7 +318,9 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 			hosts[h.Host] = true
 		}
 	}
-	c.recordBlow(blow{from: old.seen, to: killed, hosts: hosts})
+	b := blow{from: old.seen, to: killed, hosts: hosts, committed: map[string]bool{}}
+	c.addCommitted(b.committed, key, &old.doc)
+	c.recordBlow(b)
 	k.of[key] = slices.Clone(had[:older+1]) // the attempt continues from the older state, so later states are obsolete
 	k.copyChanged(t)
 	return true

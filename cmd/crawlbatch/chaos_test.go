@@ -179,6 +179,7 @@ func killsInS3(t *testing.T, r *chaosRun, salt uint64) {
 		server, address := s3(t)
 		c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
 		b := openS3(t, server, address)
+		c.objects = b
 		seen := newSeenProgress(c, b)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
