@@ -40,11 +40,14 @@ import (
 //	   opt-out list.
 //	   Fetch tasks may fetch the sitemaps that robots.txt files name. Fetch and merge have the working
 //	   file sitemaps. Links have sources that are neither pages nor redirects.
+//	7: Fetch tasks note which sitemaps a round has planned, in the column planned of the working file
+//	   sitemaps. No later round requests them because robots.txt names them. Targets and inlinks have
+//	   the column sitemap_weight, which counts for priorities.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for
 // example, how tables are encoded.
-const FormatVersion = 6
+const FormatVersion = 7
 
 // TellsZero returns the first FormatVersion that distinguishes 0 from null in an optional column.
 // The struct tag zero holds this version. Files of an older format store 0 as null.

@@ -116,6 +116,7 @@ type Sitemap struct {
 	Spelling  string  `parquet:"spelling,optional" doc:"url as robots.txt, an index or a redirect spells it; null if it is the same"`
 	Outcome   Outcome `parquet:"outcome,optional,dict" doc:"its outcome, as a planned URL would have it; null while it waits"`
 	Earlier   bool    `parquet:"earlier" doc:"whether an earlier round of the crawl gave it this outcome"`
+	Planned   bool    `parquet:"planned" since:"7" doc:"whether a round of the crawl planned it: no round requests it as a sitemap"`
 	Redirects int32   `parquet:"redirects" doc:"redirects that were followed"`
 	Tries     int32   `parquet:"tries" doc:"requests for url"`
 	Entries   int64   `parquet:"entries" doc:"entries that were taken from it"`

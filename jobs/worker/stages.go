@@ -56,15 +56,15 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 		return nil, err
 	}
 	env.Bucket = roundstate.Fetching(env.Bucket, l, p, r.ledgers())
-	before, err := r.roundBefore(ctx, l, p, t)
-	if err != nil {
-		return nil, err
-	}
 	format, err := roundstate.FormatOf(l, t.Round)
 	if err != nil {
 		return nil, err
 	}
-	in := &fetch.Input{Task: t, Plan: p, Before: before, Politeness: revision, Reading: robots.ReadingOf(format), GiveUp: r.GiveUp}
+	before, err := r.roundBefore(ctx, l, p, t)
+	if err != nil {
+		return nil, err
+	}
+	in := &fetch.Input{Task: t, Plan: p, Before: before, Politeness: revision, Reading: robots.ReadingOf(format), Format: format, GiveUp: r.GiveUp}
 	if optOut != nil {
 		in.OptedOut = func(url string) bool { _, ok := optOut.Refuses(url); return ok }
 	}
@@ -77,8 +77,8 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 }
 
 // roundBefore returns results of the previous round's fetch tasks. The host states, robots files
-// and sitemaps in these results may cover hosts of the task's partition. If both rounds have the
-// same number of buckets, roundBefore returns only the results of the partition's bucket.
+// and sitemaps in these results may cover hosts of the task's partition, or of buckets whose sitemaps
+// the task records for later rounds.
 func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil
@@ -88,8 +88,8 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 		return nil, err
 	}
 	var results []*manifest.Result
-	for n, part := range last.Partitions {
-		if last.Buckets == p.Buckets && part.Bucket != p.Partitions[t.Partition].Bucket {
+	for n := range last.Partitions {
+		if !mayKnow(last, n, p, t.Partition) {
 			continue
 		}
 		before, _, err := roundstate.LoadResult(ctx, r.Bucket, stages.Task{Stage: stages.Fetch, Crawl: t.Crawl, Round: t.Round - 1, Partition: n})
@@ -104,6 +104,17 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 		}
 	}
 	return results, nil
+}
+
+// mayKnow reports whether a partition of the previous round's plan may have rows that a partition of
+// a plan needs. If both rounds have the same number of buckets, these are the rows of its own bucket. The
+// sitemaps of a bucket without URLs are with partition 0.
+func mayKnow(last *manifest.Plan, n int, p *manifest.Plan, part int) bool {
+	has := func(p *manifest.Plan, bucket int) bool {
+		return slices.ContainsFunc(p.Partitions, func(q manifest.PlanPartition) bool { return q.Bucket == bucket })
+	}
+	there, here := last.Partitions[n].Bucket, p.Partitions[part].Bucket
+	return last.Buckets != p.Buckets || there == here || n == 0 && !has(last, here) || part == 0 && !has(p, there) || n == 0 && part == 0
 }
 
 // runReduce runs a task of any stage except fetch.

@@ -71,6 +71,7 @@ type options struct {
 	sink     segments.Sink
 	gate     gate
 	reading  robots.Reading
+	format   int // schema.FormatVersion in which the round began; 0 means the newest
 	epoch    int
 	segment  string                // column warc_segment: the partition's name, such as part-00017
 	deferAll bool                  // whether to send no requests and to defer every URL without an outcome

@@ -236,6 +236,9 @@ func (f *fetcher) document(u *urlTask, s *request.Sent) {
 	f.finish(u, schema.OK, response.Failure{}, func(b *segments.Record) {
 		b.Page, b.Terms, b.Text = &parsed.Page, parsed.Terms, &parsed.Text
 		b.Links = append(b.Links, parsed.Links...)
+		if parsed.Page.DocumentKind == "sitemap" {
+			b.Sitemaps = f.sitemaps.Fetched(&u.planned, u.key)
+		}
 	})
 }
 

@@ -119,7 +119,7 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 		}
 		f.sched.Resumed()
 	}
-	f.sitemaps.Resume()
+	f.sitemaps.Resume(doc.Suspects)
 	switch {
 	case before.Exists && !before.Released || first && a.in.Task.Round > 0:
 		// Hosts may have received requests a moment ago: from the previous attempt, after its last

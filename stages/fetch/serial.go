@@ -40,14 +40,15 @@ func quarantine(d *manifest.Checkpoint) (found []manifest.Trying) {
 	return found
 }
 
-// suspicious reports whether any suspect has no outcome and is not quarantined.
+// suspicious reports whether any suspect has no outcome and is not quarantined. A sitemap that the round
+// does not request any more, because its host failed, is harmless.
 func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap) bool {
 	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
 		switch {
 		case lease.Quarantined(s):
 			return false
 		case s.Sitemap != "":
-			return f.sitemaps.On() && !f.sitemaps.Ended(s.Sitemap)
+			return f.sitemaps.Expected(s.Sitemap)
 		case s.Origin != "":
 			return f.robots.Undecided(s.Origin)
 		}

@@ -104,7 +104,7 @@ func (l *lab) sitemapOutcomes(r *manifest.Result) map[string]schema.Outcome {
 		if s.Named != "" {
 			named = s.Named
 		}
-		if out[named] == "" {
+		if out[named] == "" && !s.Planned {
 			out[named] = s.Outcome
 		}
 	}

@@ -2,16 +2,11 @@ package fetch
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
-	"crawlbatch.io/crawlbatch/stages/fetch/robots"
-	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 )
@@ -20,7 +15,8 @@ import (
 func (f *fetcher) sitemapTools() sitemaps.Tools {
 	return sitemaps.Tools{
 		Canon: f.canon, Parser: f.parser, MaxRedirects: f.cfg.MaxRedirects, Clock: f.clock, Log: f.log, Scheduler: f.sched, Sender: &f.requests, CPU: f.cpu,
-		Planned: f.index.Has, Claim: f.claim, Ask: f.ask, AfterAbort: f.afterAbort, Archive: f.archive, PassOn: f.passOn, Record: f.record, Fail: f.fail,
+		Index: f.index, Reading: f.reading, Format: f.format,
+		Claim: f.claim, Ask: f.ask, AfterAbort: f.afterAbort, Archive: f.archive, PassOn: f.passOn, Record: f.record, Fail: f.fail,
 	}
 }
 
@@ -39,7 +35,7 @@ func (f *fetcher) stepSitemap(ctx, flight context.Context, g *polite.Grant, t *s
 		f.sitemaps.EndUnsent(t, failed.Outcome)
 		return false
 	}
-	verdict, ok := f.judgeSitemap(t, rules)
+	verdict, ok := f.sitemaps.Judge(t, rules)
 	switch {
 	case !ok:
 		f.sitemaps.EndUnsent(t, schema.RobotsDenied)
@@ -54,22 +50,6 @@ func (f *fetcher) stepSitemap(ctx, flight context.Context, g *polite.Grant, t *s
 	return true
 }
 
-// judgeSitemap returns the verdict of robots.txt on the known spellings of a sitemap's URL. The
-// result ok also considers the spelling by which it was named.
-func (f *fetcher) judgeSitemap(t *sitemaps.Task, rules *robotscache.Rules) (verdict robots.Verdict, ok bool) {
-	known, err := f.index.Spellings(t.Key)
-	if err != nil {
-		f.fail(err)
-		return verdict, false
-	}
-	verdict = rules.Verdict(f.reading, t.Key.URL, known...)
-	ok = verdict.Allowed && !known.Overflow()
-	if ok && t.Spelled != "" {
-		ok = rules.Verdict(f.reading, t.Key.URL, t.Spelled).Allowed
-	}
-	return verdict, ok
-}
-
 // restoreSitemaps takes over the sitemaps of earlier attempts from the files of a checkpoint.
 func (a *attempt) restoreSitemaps(ctx context.Context, doc *manifest.Checkpoint, renew func() error) error {
 	if !a.fetcher.sitemaps.On() {
@@ -81,33 +61,9 @@ func (a *attempt) restoreSitemaps(ctx context.Context, doc *manifest.Checkpoint,
 	})
 }
 
-// takeSitemaps takes over what the previous round knew of sitemaps, and records the rows again, so
-// that later rounds need not read older rows. The first partition of a bucket also records the rows of
-// other partitions' domains.
+// takeSitemaps takes over what the previous round knew of sitemaps.
 func (a *attempt) takeSitemaps(ctx context.Context) error {
-	f, plan := a.fetcher, a.in.Plan
-	if !f.sitemaps.On() {
-		return nil
-	}
-	own := map[string]bool{}
-	for _, h := range f.index.Hosts() {
-		if k, err := urlkey.KeyOf("http://" + h.Name + "/"); err == nil {
-			own[k.Domain] = true
-		}
-	}
-	bucket := plan.Partitions[a.in.Task.Partition].Bucket
-	first := a.in.Task.Partition == slices.IndexFunc(plan.Partitions, func(p manifest.PlanPartition) bool { return p.Bucket == bucket })
-	carrier := f.sitemaps.Carrier(own, func(domain string) bool { return first && urlkey.Bucket(domain, plan.Buckets) == bucket })
-	for _, r := range a.in.Before {
-		err := segments.Rows(ctx, a.inputs, r.Files, stages.FileSitemaps, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.Sitemap) error {
-			if keep, err := carrier.Take(row); !keep || err != nil {
-				return err
-			}
-			return a.log.Emit(&segments.Record{Sitemaps: []schema.Sitemap{*row}})
-		})
-		if err != nil {
-			return fmt.Errorf("load sitemaps of the previous round: %w", err)
-		}
-	}
-	return nil
+	return a.fetcher.sitemaps.TakeOver(a.in.Plan, a.in.Task.Partition, a.in.Before, func(r *manifest.Result, take func(*schema.Sitemap) error) error {
+		return segments.Rows(ctx, a.inputs, r.Files, stages.FileSitemaps, func() error { return a.lease.RenewIfDue(ctx) }, take)
+	}, func(row *schema.Sitemap) error { return a.log.Emit(&segments.Record{Sitemaps: []schema.Sitemap{*row}}) })
 }

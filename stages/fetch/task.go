@@ -35,6 +35,8 @@ type Input struct {
 	Before []*manifest.Result
 	// Reading says how the round compares URLs with the rules of robots.txt.
 	Reading robots.Reading
+	// Format is the schema.FormatVersion in which the round began. 0 means the newest.
+	Format int
 	// OptedOut reports whether a URL must not be requested. The plan has no such URLs, but redirects may
 	// lead to them. If it is nil, every URL may be requested.
 	OptedOut func(url string) bool
@@ -115,7 +117,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 		}),
 	}
 	f, err := newFetcher(env, cfg, options{
-		parser: parser, index: p, sink: a.log, gate: a, reading: in.Reading, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
+		parser: parser, index: p, sink: a.log, gate: a, reading: in.Reading, format: in.Format, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
 		deferAll: in.GiveUp, barred: in.OptedOut, hooks: h,
 	})
 	a.fetcher = f

@@ -12,7 +12,8 @@
 // A sitemap belongs to the registered domain of the robots.txt or index that names it. All URLs of
 // that domain are in this partition, so it can be fetched at the pace of its host. A sitemap of
 // another domain is left out, although sitemaps.org allows a robots.txt to name one, because no
-// partition could fetch it politely. A planned URL is left out too: its URL task fetches it.
+// partition could fetch it politely. A URL that a round of the crawl plans is left out in this round
+// and later ones: its URL task fetches it, and the frontier decides when it is due again.
 //
 // An index may name further indexes. Each file is fetched once, so loops end. The files, decoded
 // bytes and entries of each host are bounded, and so are those of all hosts of a registered domain

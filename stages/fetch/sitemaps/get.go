@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/request"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
@@ -27,9 +29,11 @@ type Tools struct {
 	Scheduler    *polite.Scheduler
 	Sender       *request.Sender
 	CPU          chan struct{} // limits the goroutines that compress or parse; each holds one value in this channel
+	Index        *partition.Index
+	Reading      robots.Reading
+	Format       int // schema.FormatVersion in which the round began; 0 means the newest
 
-	Planned    func(url string) (bool, error) // reports whether a URL is planned in this partition
-	Claim      func(url string) bool          // reserves a URL; false if it was reserved before
+	Claim      func(url string) bool // reserves a URL; false if it was reserved before
 	Ask        func(purpose schema.Purpose, url string, try int32, rules *robotscache.Rules, rule string, detected *string) request.Ask
 	AfterAbort func(*request.Sent) time.Time // returns when an aborted request may be repeated
 	Archive    func(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool)
@@ -51,13 +55,15 @@ func (l *List) NameAll(robotsURL string, file *robots.File) {
 		return // cannot happen: the URL was requested
 	}
 	for _, ref := range file.Sitemaps(robotsURL) {
-		t, _, err := l.name(ref, robotsURL, of.Domain)
-		if err != nil {
+		t, row, err := l.name(ref, robotsURL, of.Domain)
+		switch {
+		case err != nil:
 			l.Fail(err)
 			return
-		}
-		if t != nil {
+		case t != nil:
 			l.push(t, time.Time{})
+		case row.Planned:
+			l.Record(&segments.Record{Sitemaps: []schema.Sitemap{row}})
 		}
 	}
 }
@@ -144,7 +150,7 @@ func (l *List) redirect(g *polite.Grant, t *Task, s *request.Sent, b *segments.R
 	outcome := schema.Redirected
 	here := false
 	if err == nil {
-		if here, err = l.Planned(target.URL); err != nil {
+		if here, err = l.Index.Has(target.URL); err != nil {
 			l.Fail(err)
 		}
 	}
@@ -219,9 +225,11 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 			l.Fail(err)
 			return
 		}
+		if child != nil || row.Planned {
+			b.Sitemaps = append(b.Sitemaps, row)
+		}
 		if child != nil {
 			named = append(named, child)
-			b.Sitemaps = append(b.Sitemaps, row)
 		}
 	}
 	l.end(g, t, row, b)
@@ -252,10 +260,28 @@ func described(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema
 }
 
 // Resume queues the first waiting sitemap of each host. It is called once, after all rows are restored.
-func (l *List) Resume() {
+// Suspects, at which earlier attempts died, come first.
+func (l *List) Resume(suspects []manifest.Suspect) {
+	l.suspect(suspects)
 	for _, t := range l.waiting() {
 		l.push(t, time.Time{})
 	}
+}
+
+// Judge returns the verdict of robots.txt on the known spellings of a sitemap's URL. The result ok also
+// considers the spelling by which the sitemap was named.
+func (l *List) Judge(t *Task, rules *robotscache.Rules) (verdict robots.Verdict, ok bool) {
+	known, err := l.Index.Spellings(t.Key)
+	if err != nil {
+		l.Fail(err)
+		return verdict, false
+	}
+	verdict = rules.Verdict(l.Reading, t.Key.URL, known...)
+	ok = verdict.Allowed && !known.Overflow()
+	if ok && t.Spelled != "" {
+		ok = rules.Verdict(l.Reading, t.Key.URL, t.Spelled).Allowed
+	}
+	return verdict, ok
 }
 
 // EndUnsent ends a task that needs no request. The host's next one is due immediately.

@@ -46,6 +46,7 @@ type Task struct {
 	Redirects int32
 	Tries     int32 // number of requests for the URL in Key
 
+	suspect bool  // whether earlier attempts died at it
 	claimed bool  // whether the task has reserved the URL in Key
 	failed  int64 // when an earlier round last requested it in vain, as a Unix time in milliseconds; 0 if none did
 	lane    *lane
@@ -117,7 +118,8 @@ func (l *List) On() bool { return l.limits.Files > 0 }
 
 // name adds a sitemap that a robots.txt or an index of the given registered domain names, unless the
 // list knows it already or must not take it. It returns the new task and its row, or nil if there is
-// none. The task waits until next returns it.
+// none. The task waits until next returns it. If the URL is planned, name returns a row that tells it
+// to later rounds, unless they know it.
 func (l *List) name(ref, base, domain string) (*Task, schema.Sitemap, error) {
 	var row schema.Sitemap
 	if !l.On() {
@@ -127,8 +129,13 @@ func (l *List) name(ref, base, domain string) (*Task, schema.Sitemap, error) {
 	if err != nil || key.Domain != domain {
 		return nil, row, nil //nolint:nilerr // a line that is no URL names no sitemap
 	}
-	if here, err := l.Planned(key.URL); here || err != nil {
+	here, err := l.Index.Has(key.URL)
+	if err != nil {
 		return nil, row, err
+	}
+	if here {
+		row, _ = l.planned(key)
+		return nil, row, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,7 +228,15 @@ func (l *List) next(t *Task) *Task {
 		l.clear(la)
 		return nil
 	}
-	first := slices.MinFunc(la.waiting, func(a, b *Task) int { return cmp.Compare(a.failed, b.failed) })
+	first := slices.MinFunc(la.waiting, func(a, b *Task) int {
+		if a.suspect != b.suspect {
+			if a.suspect {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.failed, b.failed)
+	})
 	l.forget(slices.Index(la.waiting, first), la)
 	la.count(0, 1)
 	l.tasks[first.ID] = first
@@ -306,13 +321,6 @@ func (l *List) account(la *lane, row *schema.Sitemap) {
 	}
 }
 
-// Ended reports whether a sitemap has its outcome.
-func (l *List) Ended(named string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.known[xxh3.HashString(named)]
-}
-
 // final reports whether a sitemap with this outcome is not requested again in the crawl.
 func final(o schema.Outcome) bool {
 	switch o {
@@ -342,9 +350,19 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("sitemap %q: %v: %w", named, err, table.ErrCorrupt)
 	}
+	if row.Planned {
+		_, news := l.planned(key)
+		return news, nil
+	}
 	if row.Outcome == "" {
-		if here, err := l.Planned(named); here || err != nil {
-			return false, err // an index named it in an earlier round, and then the frontier
+		here, err := l.Index.Has(named)
+		if err != nil {
+			return false, err
+		}
+		if here { // an index named it in an earlier round, and then the frontier
+			var news bool
+			*row, news = l.planned(key)
+			return news, nil
 		}
 	}
 	l.mu.Lock()
@@ -407,6 +425,27 @@ func (l *List) waiting() []*Task {
 	return out
 }
 
+// Waiting returns how many sitemaps of a host wait, beside the one that is queued or under way.
+func (l *List) Waiting(host string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if la := l.lanes[host]; la != nil {
+		return len(la.waiting)
+	}
+	return 0
+}
+
+// Left returns how many sitemaps wait, are queued or under way.
+func (l *List) Left() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.tasks)
+	for _, la := range l.lanes {
+		n += len(la.waiting)
+	}
+	return n
+}
+
 // take chooses the links of a sitemap that count: all but entries that belong to another registered
 // domain, and those beyond what the host and its domain may still give. It returns the number of
 // entries among them, and the number of entries that were left out.
@@ -431,65 +470,4 @@ func (l *List) take(t *Task, links []schema.Link) (taken []schema.Link, entries,
 		taken = append(taken, links[i])
 	}
 	return taken, entries, foreign, beyond
-}
-
-// EndSuspect ends a sitemap at which several attempts died, before it is queued. The caller records
-// the row.
-func (l *List) EndSuspect(named string) (schema.Sitemap, error) {
-	row, err := unsent(named)
-	if err == nil {
-		row.Outcome = schema.InternalError
-		_, err = l.Restore(&row)
-	}
-	return row, err
-}
-
-// unsent returns the row of a sitemap that was not requested.
-func unsent(named string) (schema.Sitemap, error) {
-	k, err := urlkey.KeyOf(named)
-	if err != nil {
-		return schema.Sitemap{}, fmt.Errorf("sitemap %q: %v: %w", named, err, table.ErrCorrupt)
-	}
-	return schema.Sitemap{SURT: k.SURT, URL: k.URL, Host: k.Host, Domain: k.Domain}, nil
-}
-
-// Carrier takes over the rows of a previous round.
-type Carrier struct {
-	list     *List
-	own      map[string]bool
-	carries  func(domain string) bool
-	recorded map[uint64]bool // hashes of the rows of other domains
-}
-
-// Carrier returns a carrier for a partition with these domains. The function carries reports whether
-// the partition also records the rows of another domain, because a later round may plan its URLs.
-func (l *List) Carrier(own map[string]bool, carries func(domain string) bool) *Carrier {
-	return &Carrier{l, own, carries, map[uint64]bool{}}
-}
-
-// Take takes over a row. It changes the row to what holds in this round, and returns whether to record
-// it. A sitemap of the partition that waits, or failed for a moment, waits again. One that was
-// redirected is left out, because the row lacks the spelling by which it was named: robots.txt names
-// it anew.
-func (c *Carrier) Take(row *schema.Sitemap) (record bool, err error) {
-	named := cmp.Or(row.Named, row.URL)
-	if row.Earlier = final(row.Outcome); !row.Earlier {
-		if row.Named != "" {
-			return false, nil
-		}
-		spelled, at := row.Spelling, row.FetchedAt
-		if *row, err = unsent(named); err != nil {
-			return false, err
-		}
-		row.Spelling, row.FetchedAt = spelled, at
-	}
-	if c.own[row.Domain] {
-		return c.list.Restore(row)
-	}
-	h := xxh3.HashString(string(row.Outcome) + " " + named)
-	if c.recorded[h] || !c.carries(row.Domain) {
-		return false, nil
-	}
-	c.recorded[h] = true
-	return true, nil
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 )
 
 func newTestList(t *testing.T, claim func(url string) bool) *List {
@@ -14,7 +16,12 @@ func newTestList(t *testing.T, claim func(url string) bool) *List {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Default(), Tools{Canon: canon, Planned: func(string) (bool, error) { return false, nil }, Claim: claim})
+	index, err := partition.One(t.TempDir(), &schema.PlannedURL{URL: "http://planned.example/", Host: "planned.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = index.Close() })
+	return New(Default(), Tools{Canon: canon, Index: index, Claim: claim})
 }
 
 // An attempt that takes over a sitemap that was requested reserves its URLs, so that no redirect of a
@@ -116,5 +123,41 @@ func TestACarriedSitemapKeepsItsSpelling(t *testing.T) {
 	}
 	if tasks := l.waiting(); len(tasks) != 1 || tasks[0].Spelled != spelled {
 		t.Errorf("%d hosts have waiting sitemaps", len(tasks))
+	}
+}
+
+// Serial mode asks for a suspect first, and waits for it only as long as the round requests it.
+func TestASuspectComesFirstOrNotAtAll(t *testing.T) {
+	l := newTestList(t, nil)
+	const suspect = "http://a.com/s7.xml"
+	for i := range 9 {
+		if _, _, err := l.name(fmt.Sprintf("http://a.com/s%d.xml", i), "", "a.com"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.suspect([]manifest.Suspect{{Trying: manifest.Trying{Sitemap: suspect}}})
+	if !l.Expected(suspect) || l.Expected("http://a.com/unknown.xml") {
+		t.Error("a waiting suspect is not expected, or an unknown one is")
+	}
+	first := l.next(l.waiting()[0])
+	if first.Named != suspect || !l.Expected(suspect) {
+		t.Errorf("%s comes first", first.Named)
+	}
+	l.Drop(first)
+	if l.Expected(suspect) || l.Expected("http://a.com/s8.xml") {
+		t.Error("a suspect of a host whose sitemaps ended for the round is expected")
+	}
+}
+
+// Partition 0 keeps the rows of buckets without URLs.
+func TestEveryBucketIsCarriedByOnePartition(t *testing.T) {
+	plan := &manifest.Plan{Buckets: 5, Partitions: []manifest.PlanPartition{{Bucket: 1}, {Bucket: 1}, {Bucket: 3}}}
+	want := []int{0, 0, 0, 2, 0}
+	for bucket := range plan.Buckets {
+		for part := range plan.Partitions {
+			if got := carries(plan, part, bucket); got != (part == want[bucket]) {
+				t.Errorf("partition %d carries bucket %d: %t", part, bucket, got)
+			}
+		}
 	}
 }

@@ -1,0 +1,78 @@
+package fetch
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// A sitemap that a round plans is never requested because robots.txt or an index names it: neither if
+// robots.txt names it in that round, nor if a later round does, when the URL was found to be a sitemap. Rounds
+// that began in an older format do as before.
+func TestAPlannedSitemapIsRequestedOnceInACrawl(t *testing.T) {
+	for _, format := range []int{0, 6} {
+		bubble(t, func(t *testing.T) {
+			lines := "Sitemap: /named.xml\nSitemap: /index.xml\n"
+			serve := site(map[string]string{
+				"a.com/index.xml": index("/child.xml", "/other.xml"), "a.com/named.xml": urlset("/q1"), "a.com/child.xml": urlset("/q2"),
+				"a.com/other.xml": urlset("/q3"), "a.com/unnamed.xml": urlset("/q4"), "a.com/moved.xml": "301 /there.xml", "a.com/there.xml": urlset("/q5"),
+			})
+			l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/robots.txt" {
+					_, _ = w.Write([]byte(lines))
+					return
+				}
+				serve(w, r)
+			}, append(urls("a.com", 3), "http://a.com/named.xml", "http://a.com/child.xml", "http://a.com/unnamed.xml", "http://a.com/moved.xml")...)
+			l.parser = mapParser{}
+			r := l.mustRun(&Input{Format: format})
+			lines += "Sitemap: /unnamed.xml\nSitemap: /there.xml\n"
+			for round := range 3 {
+				time.Sleep(48 * time.Hour) // until robots.txt is read again
+				l.nextRound(fmt.Sprintf("http://a.com/p9%d", round))
+				r = l.mustRun(&Input{Before: []*manifest.Result{r}, Format: format})
+			}
+			for _, p := range []string{"named", "child", "other", "unnamed", "moved", "there"} {
+				n := l.web.count("/" + p + ".xml")
+				if format == 0 && n != 1 {
+					t.Errorf("/%s.xml was requested %d times", p, n)
+				}
+				if format == 6 && p == "named" && n != 2 {
+					t.Errorf("format 6: /%s.xml was requested %d times, want 2 as before", p, n)
+				}
+			}
+		})
+	}
+}
+
+// What a crawl knows of sitemaps outlasts a round that plans no URL of their bucket.
+func TestSitemapsOutlastARoundWithoutTheirBucket(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		hosts := map[int]string{}
+		for i := 0; len(hosts) < 2; i++ {
+			d := fmt.Sprintf("site%d.com", i)
+			hosts[urlkey.Bucket(d, 2)] = d
+		}
+		files := map[string]string{}
+		for _, h := range hosts {
+			files[h+"/robots.txt"], files[h+"/s.xml"] = "Sitemap: /s.xml\n", urlset("/q")
+		}
+		l := newSitemapLab(t, files, "http://"+hosts[0]+"/p0")
+		var before []*manifest.Result
+		for round, bucket := range []int{0, 1, 1, 0} {
+			if round > 0 {
+				time.Sleep(48 * time.Hour)
+				l.nextRound(fmt.Sprintf("http://%s/p%d", hosts[bucket], round))
+			}
+			l.plan.Buckets, l.plan.Partitions[0].Bucket = 2, bucket
+			before = []*manifest.Result{l.mustRun(&Input{Before: before})}
+		}
+		if n := l.web.count("/s.xml"); n != 2 {
+			t.Errorf("the sitemaps of two hosts were requested %d times", n)
+		}
+	})
+}
