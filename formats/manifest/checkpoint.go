@@ -130,10 +130,11 @@ func (c *Checkpoint) RecordedRows() (*roaring.Bitmap, error) {
 // Activity describes the holder's work at a checkpoint or renewal, by the holder's clock. Activity
 // is only for display.
 type Activity struct {
-	At          int64     `json:"at_ms"`     // UTC
-	InFlight    int       `json:"in_flight"` // number of requests in progress
-	Ready       int       `json:"ready"`     // number of hosts that were due
-	Delayed     int       `json:"delayed"`   // number of hosts that waited for their usual delay
+	At          int64     `json:"at_ms"`              // UTC
+	InFlight    int       `json:"in_flight"`          // number of requests in progress
+	Ready       int       `json:"ready"`              // number of hosts that were due
+	Delayed     int       `json:"delayed"`            // number of hosts that waited for their usual delay
+	Sitemaps    int       `json:"sitemaps,omitempty"` // number of sitemaps that waited for their request
 	Waits       []Wait    `json:"waits,omitempty"`
 	More        int       `json:"more_waits,omitempty"`   // number of further waits that the list Waits does not name
 	RemainingMS int64     `json:"remaining_ms,omitempty"` // predicted remaining time, in milliseconds

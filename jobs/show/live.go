@@ -292,6 +292,9 @@ const shownInLine = 2
 func (pic *picture) line(now time.Time, failures bool) string {
 	a := pic.activity
 	line := pic.name + ": " + strings.Join(append([]string{pic.counts()}, pic.speed()...), ", ")
+	if a.Sitemaps > 0 {
+		line += "; " + sitemapsOf(a)
+	}
 	if c := closing(a, now); c != "" {
 		line += "; " + c
 	}

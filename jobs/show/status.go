@@ -204,7 +204,7 @@ func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 		return stages.Activity{}, time.Time{}, false
 	}
 	a := stages.Activity{
-		Left: f.Planned - f.Recorded, InFlight: c.InFlight, Ready: c.Ready, Delayed: c.Delayed, More: c.More,
+		Left: f.Planned - f.Recorded, InFlight: c.InFlight, Ready: c.Ready, Delayed: c.Delayed, Sitemaps: c.Sitemaps, More: c.More,
 		Remaining: time.Duration(c.RemainingMS) * time.Millisecond, Closes: moment(c.Closes),
 	}
 	for _, w := range c.Waits {

@@ -135,8 +135,14 @@ func states(a stages.Activity) string {
 	if a.Delayed > 0 {
 		parts = append(parts, Count(int64(a.Delayed), "host")+" between two requests")
 	}
+	if a.Sitemaps > 0 {
+		parts = append(parts, sitemapsOf(a))
+	}
 	return strings.Join(parts, ", ")
 }
+
+// sitemapsOf writes how many sitemaps wait.
+func sitemapsOf(a stages.Activity) string { return Count(int64(a.Sitemaps), "sitemap") + " waiting" }
 
 // merge adds up the activities of several tasks. The waits of the slowest task come first.
 func merge(all []stages.Activity) stages.Activity {
@@ -149,6 +155,7 @@ func merge(all []stages.Activity) stages.Activity {
 		sum.InFlight += a.InFlight
 		sum.Ready += a.Ready
 		sum.Delayed += a.Delayed
+		sum.Sitemaps += a.Sitemaps
 		sum.More += a.More
 		sum.Remaining = max(sum.Remaining, a.Remaining)
 		if a.Closes.After(sum.Closes) {

@@ -124,6 +124,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 		ended: make(chan struct{}),
 	}
 	f.sitemaps = sitemaps.New(cfg.Sitemaps, f.sitemapTools())
+	sched.Foresee(f.sitemaps.Waiting)
 	return f, nil
 }
 

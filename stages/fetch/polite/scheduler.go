@@ -39,7 +39,8 @@ type Scheduler struct {
 	log   *slog.Logger
 	seed  uint64
 	brk   Breaker
-	pause time.Duration // pause of a host after its first 429 or 503
+	pause time.Duration         // pause of a host after its first 429 or 503
+	later func(host string) int // for predictions: how many items a host gets later; nil if none
 
 	mu        sync.Mutex
 	cfg       Config

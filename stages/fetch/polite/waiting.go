@@ -73,6 +73,9 @@ func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 		w := h.waiting()
 		wait := max(w.Until.Sub(now), 0)
 		w.Rest = wait + h.restTime()
+		if s.later != nil {
+			w.Rest += h.laterTime(s.later(h.name))
+		}
 		if w.Rest > out.Slowest.Rest {
 			out.Slowest = w
 		}
@@ -112,6 +115,17 @@ func (h *host) restTime() time.Duration {
 	service := time.Duration(h.service * float64(time.Second))
 	return sum + time.Duration(n)*max(asked, raised, service/time.Duration(h.allowed)) + service
 }
+
+// laterTime predicts how much longer the host takes because of n items that are pushed one by one, two
+// delays apart, so that they have their turn between the items that wait now.
+func (h *host) laterTime(n int) time.Duration {
+	between := min(n, h.remaining())
+	return time.Duration(between+2*(n-between)) * h.delay()
+}
+
+// Foresee sets a function that returns how many items a host gets later, for Stand's predictions. It
+// must be called before the first call of Next or Stand.
+func (s *Scheduler) Foresee(later func(host string) int) { s.later = later }
 
 // waiting returns why and how long the host waits. If there are several reasons to wait, it returns
 // the wait that ends last.

@@ -115,3 +115,18 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 		t.Errorf("before the window closes: %+v", st)
 	}
 }
+
+// Items that a host gets later, in turn with its others, lengthen the prediction.
+func TestStandForeseesLaterItems(t *testing.T) {
+	for later, want := range map[int]time.Duration{0: 18 * time.Second, 4: 26 * time.Second, 20: 78 * time.Second} {
+		clock := newClock()
+		s := newScheduler(t, clock, testConfig(2*time.Second, 1))
+		s.Foresee(func(host string) int { return later })
+		if err := s.Add("a", rows(0, 10)); err != nil {
+			t.Fatal(err)
+		}
+		if st := s.Stand(3, 30*time.Second); st.Rest < want || st.Rest > want+2*time.Second {
+			t.Errorf("10 pages and %d later: %v, want about %v", later, st.Rest, want)
+		}
+	}
+}

@@ -28,11 +28,12 @@ const ShownWaits = 5
 // A wait for a host's delay is shown in detail only if it is longer than the constant brief.
 const brief = 30 * time.Second
 
-// Activity describes what a fetcher is doing now.
-func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
+// Activity describes what a fetcher is doing now. The parameter sitemaps is the number of sitemaps that
+// wait.
+func Activity(sched *polite.Scheduler, failures *Failures, sitemaps int) stages.Activity {
 	st := sched.Stand(ShownWaits, brief)
 	a := stages.Activity{
-		Left: int64(st.Left), InFlight: st.InFlight, Ready: st.Ready, Delayed: st.Delayed, More: st.More,
+		Left: int64(st.Left), InFlight: st.InFlight, Ready: st.Ready, Delayed: st.Delayed, More: st.More, Sitemaps: sitemaps,
 		Remaining: st.Rest, Closes: st.Closes, Failures: failures.list(),
 	}
 	for _, w := range st.Waits {
@@ -183,7 +184,7 @@ const shownFailures = 5
 // Stored converts an activity to the form that checkpoints hold.
 func Stored(now stages.Activity, at time.Time) *manifest.Activity {
 	out := &manifest.Activity{
-		At: at.UnixMilli(), InFlight: now.InFlight, Ready: now.Ready, Delayed: now.Delayed, More: now.More, RemainingMS: now.Remaining.Milliseconds(), Closes: unixMilli(now.Closes),
+		At: at.UnixMilli(), InFlight: now.InFlight, Ready: now.Ready, Delayed: now.Delayed, Sitemaps: now.Sitemaps, More: now.More, RemainingMS: now.Remaining.Milliseconds(), Closes: unixMilli(now.Closes),
 	}
 	for _, w := range now.Waits {
 		out.Waits = append(out.Waits, manifest.Wait{Host: w.Host, Why: w.Why, Until: unixMilli(w.Until), URLs: w.URLs})
