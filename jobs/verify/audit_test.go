@@ -40,6 +40,7 @@ const (
 	inFlight       = "requests in flight"
 	records        = "WARC records"
 	pointers       = "pointers to captures"
+	asked          = "requests for sitemaps"
 	indexes        = "CDXJ indexes"
 	linksCheck     = "no link target is lost"
 	knownCheck     = "no URL is lost to a Bloom filter"

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -206,6 +207,33 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			})
 			return one(pointers, part(stages.FilePages))
 		},
+		"a sitemap that points to another record": func(d *damagedCrawl) map[string]string {
+			change(d, sitemapsOf(d), func(rows []schema.Sitemap) []schema.Sitemap {
+				rows[firstRow(d, rows, func(i int) bool { return rows[i].Outcome == schema.OK })].WARCRecordLen++
+				return rows
+			})
+			return one(pointers, "")
+		},
+		"a sitemap of another digest": func(d *damagedCrawl) map[string]string {
+			change(d, sitemapsOf(d), func(rows []schema.Sitemap) []schema.Sitemap {
+				rows[firstRow(d, rows, func(i int) bool { return rows[i].Outcome == schema.OK })].ContentDigest = strings.Repeat("A", 32)
+				return rows
+			})
+			return one(pointers, "")
+		},
+		"a sitemap that was requested at another time": func(d *damagedCrawl) map[string]string {
+			change(d, sitemapsOf(d), func(rows []schema.Sitemap) []schema.Sitemap {
+				rows[firstRow(d, rows, func(i int) bool { return rows[i].Outcome == schema.OK })].FetchedAt++
+				return rows
+			})
+			return one(asked, "")
+		},
+		"a request for a sitemap that no row names": func(d *damagedCrawl) map[string]string {
+			change(d, sitemapsOf(d), func(rows []schema.Sitemap) []schema.Sitemap {
+				return slices.Delete(rows, 0, 1+firstRow(d, rows, func(i int) bool { return rows[i].Outcome == schema.OK }))
+			})
+			return one(asked, "")
+		},
 		"an index that points beside a record": func(d *damagedCrawl) map[string]string {
 			key := layout.CDXJ(warcOf(d))
 			body := d.body(key)
@@ -224,6 +252,26 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			return one(indexes, key)
 		},
 	})
+}
+
+// sitemapsOf returns a segment of the first round with the row of a sitemap that was fetched.
+func sitemapsOf(d *damagedCrawl) string {
+	d.t.Helper()
+	for n := range d.load(0).Plan.Partitions {
+		r, _, err := roundstate.LoadResult(d.t.Context(), d.b, stages.Task{Stage: stages.Fetch, Crawl: testCrawl, Partition: n})
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		for _, f := range r.FilesOf(stages.FileSitemaps) {
+			for _, s := range tabletest.Read[schema.Sitemap](d.t, d.b, f.Key) {
+				if s.Outcome == schema.OK && !s.Earlier {
+					return f.Key
+				}
+			}
+		}
+	}
+	d.t.Fatal("no sitemap was fetched")
+	return ""
 }
 
 func isPart(dataset string) func(manifest.File) bool {

@@ -63,7 +63,7 @@ func testConfig(addr string) *config.Config {
 	pause := config.Duration(20 * time.Millisecond)
 	c.Politeness.Delay = pause
 	c.Fetch.Pauses = config.Pauses{RateLimited: pause, Timeout: pause, ServerError: pause, DNS: pause, Breaker: pause}
-	c.Plan.PartitionURLs = 60
+	c.Plan.PartitionURLs, c.Fetch.Sitemaps = 60, config.SitemapsOfRobots
 	c.Fetch.ConnectTo = []string{"::" + addr}
 	return c
 }

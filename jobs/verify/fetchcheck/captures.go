@@ -28,7 +28,8 @@ type locatedRecord struct {
 	Revisit schema.Revisit `parquet:"revisit,optional"`
 
 	Truncated string `parquet:"content_truncated,optional"`
-	Robots    string `parquet:"robots,optional"` // value of the page's robots rules; only for pages
+	Robots    string `parquet:"robots,optional"`  // value of the page's robots rules; only for pages
+	Earlier   bool   `parquet:"earlier,optional"` // whether the response belongs to an earlier round; only for sitemaps
 }
 
 // emptyDigest is the digest of an empty payload.
@@ -69,6 +70,7 @@ const (
 	ofPayload       // the mention is the payload of a revisit
 	ofFetch
 	ofPage
+	ofSitemap
 )
 
 func compareMentions(a, b *mention) int {
@@ -100,8 +102,12 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	for _, of := range []struct {
 		kind    int32
 		dataset string
-	}{{ofFetch, stages.FileFetches}, {ofPage, stages.FilePages}} {
-		if keys, _ := p.Files(of.dataset, ""); !a.Broken(keys...) {
+	}{{ofFetch, stages.FileFetches}, {ofPage, stages.FilePages}, {ofSitemap, stages.FileSitemaps}} {
+		keys, _ := p.Files(of.dataset, "")
+		if of.kind == ofSitemap {
+			keys = segmentsOf(&p, of.dataset) // the rows of the merge task need not name the last request
+		}
+		if !a.Broken(keys...) {
 			if err := a.Skip(addPointers(ctx, a, keys, of.kind, rows), recordsMatch, r); err != nil {
 				return err
 			}
@@ -136,8 +142,8 @@ func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table
 // addPointers reads files, and adds each row that points to a record to the sorter rows.
 func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, rows *table.Sorter[mention]) error {
 	return audit.Each(ctx, a, keys, func(key string, l *locatedRecord) error {
-		if l.File == "" && kind == ofFetch {
-			return nil // a row without a response does not point to a record
+		if l.File == "" && kind != ofPage || l.Earlier && kind == ofSitemap {
+			return nil // a row without a response of this round does not point to a record
 		}
 		return rows.Add(&mention{*l, kind, key})
 	})
@@ -276,8 +282,11 @@ func (c *archive) leave() {
 // of a page points to the page's payload. For a revisit, the payload belongs to another capture.
 func (c *archive) comparePointer(m *mention, p *atPlace) {
 	what := "fetches"
-	if m.Kind == ofPage {
+	switch m.Kind {
+	case ofPage:
 		what = "pages"
+	case ofSitemap:
+		what = "sitemaps"
 	}
 	to := &p.capture
 	if _, revisits := p.revisit[xxh3.HashString(m.URL)]; revisits && m.Kind == ofPage {
@@ -290,7 +299,7 @@ func (c *archive) comparePointer(m *mention, p *atPlace) {
 		c.wrong(pointersMatch, m.Table, m, "the page says noarchive, but the record that it points to stores its content")
 	case m.Kind == ofPage && to.withheld() && !m.noArchive():
 		c.wrong(pointersMatch, m.Table, m, "the content of the page is not stored, though it does not say noarchive")
-	case to.Digest != m.Digest, m.Kind == ofPage && to == &p.capture && to.URL != m.URL:
+	case to.Digest != m.Digest, m.Kind != ofFetch && to == &p.capture && to.URL != m.URL:
 		c.wrong(pointersMatch, m.Table, m, "this row of %s has digest %s, the capture that it points to is of %s with digest %s", what, m.Digest, to.URL, to.Digest)
 	}
 }

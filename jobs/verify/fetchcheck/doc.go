@@ -24,7 +24,8 @@ var (
 	inFlightKept   = audit.Check{Invariant: 3, Name: "requests in flight", Of: "requests"}
 
 	recordsMatch  = audit.Check{Invariant: 4, Name: "WARC records", Of: "WARC records"}
-	pointersMatch = audit.Check{Invariant: 4, Name: "pointers to captures", Of: "rows of fetches and pages"}
+	pointersMatch = audit.Check{Invariant: 4, Name: "pointers to captures", Of: "rows of fetches, pages and sitemaps"}
+	sitemapsMatch = audit.Check{Invariant: 4, Name: "requests for sitemaps", Of: "rows of sitemaps"}
 	indexesMatch  = audit.Check{Invariant: 4, Name: "CDXJ indexes", Of: "CDXJ lines"}
 )
 
@@ -38,5 +39,6 @@ func Steps() []audit.Step {
 		{Partition: delaysAreKept, Checks: []audit.Check{delayKept, inFlightKept}},
 		{Round: delaysAreKeptBetweenRounds, Checks: []audit.Check{delayKept}},
 		{Partition: recordsAreWhereRowsSay, Checks: []audit.Check{recordsMatch, pointersMatch, indexesMatch}},
+		{Partition: sitemapsHaveTheirRequests, Checks: []audit.Check{sitemapsMatch}},
 	}
 }
