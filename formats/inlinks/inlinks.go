@@ -13,6 +13,7 @@ package inlinks
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -25,6 +26,24 @@ const (
 	shownAnchors = 5   // number of anchor texts in the final row
 )
 
+// Weightier returns the one of two weights (schema.Inlink.Weight) that is farther from 0, or the positive
+// one.
+func Weightier(a, b int32) int32 {
+	if cmp.Or(cmp.Compare(max(a, -a), max(b, -b)), cmp.Compare(a, b)) < 0 {
+		return b
+	}
+	return a
+}
+
+// Weight returns the weight that a sitemap_priority gives its URL. It is 0 for null and 0.5, which is
+// the default of the sitemap protocol.
+func Weight(priority *float64) int32 {
+	if priority == nil {
+		return 0
+	}
+	return int32(math.Round(100 * (min(max(*priority, 0), 1) - 0.5))) // parse stores no NaN
+}
+
 // Add adds the links of other pages to a sum. The two rows must have the same target, and no host
 // may have pages in both.
 func Add(sum, row *schema.TargetLinks) {
@@ -33,6 +52,7 @@ func Add(sum, row *schema.TargetLinks) {
 	sum.InlinkHosts += row.InlinkHosts
 	sum.FollowKind = sum.FollowKind || row.FollowKind
 	sum.LastMod = max(sum.LastMod, row.LastMod)
+	sum.Weight = Weightier(sum.Weight, row.Weight)
 	sum.Spellings = schema.Spellings(sum.Spellings).Union(row.Spellings)
 	var all Anchors
 	for _, r := range []*schema.TargetLinks{sum, row} {

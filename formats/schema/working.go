@@ -194,6 +194,7 @@ type Inlink struct {
 	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind; if not, the row exists only for its spellings"`
 	SourceDepth int32    `parquet:"source_depth" doc:"least depth of the sources whose links are followed (of all sources if no link is)"`
 	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when it changed last, as the sitemaps and feeds of its host say"`
+	Weight      int32    `parquet:"sitemap_weight,optional" since:"7" doc:"100 times its sitemap_priority less 0.5, as the sitemaps of its host say; if they differ, the farthest from 0"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
 	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
 	Spellings   []string `parquet:"spellings,list" since:"2" doc:"spellings that links of its own domain give, sorted, the first five"`

@@ -394,11 +394,12 @@ func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord 
 	r.Spellings = g.spellings
 	r.SURT, r.URL, r.Host, r.Domain, r.Depth = k.SURT, k.URL, k.Host, k.Domain, depth
 	var anchors []string
+	var weight int32
 	r.Inlinks = 0
 	if g.inlink != nil {
-		r.Inlinks, anchors = g.inlink.Inlinks, g.inlink.Anchors
+		r.Inlinks, anchors, weight = g.inlink.Inlinks, g.inlink.Anchors, g.inlink.Weight
 	}
-	r.Priority = priority(k.URL, d.ranks[k.Host], d.hosts, anchors)
+	r.Priority = priority(k.URL, d.ranks[k.Host], d.hosts, anchors, weight)
 	return r
 }
 

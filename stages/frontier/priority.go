@@ -11,11 +11,16 @@ const (
 	rankPoints   = 300 // added for the best host; half of these points are added for an average host
 	levelPoints  = 100 // subtracted for each directory of the path
 	anchorPoints = 100 // added if links to the URL have a text
+	// sitemapPoints, times the sitemap_priority less 0.5 that the host's own sitemaps state, are added. They
+	// are few, because hosts state what they like, and less than what makes the frontier write a waiting
+	// URL again.
+	sitemapPoints = 80
 )
 
 // priority returns how soon a found URL should be fetched, from 0 to 1000. The parameter rank is
 // the host's share of all ranks. The parameter hosts is the number of hosts.
-func priority(url string, rank float64, hosts int64, anchors []string) int32 {
+// The parameter weight is that of schema.Inlink.
+func priority(url string, rank float64, hosts int64, anchors []string, weight int32) int32 {
 	points := float64(basePoints)
 	share := 0.5
 	if rank > 0 && hosts > 0 {
@@ -27,6 +32,7 @@ func priority(url string, rank float64, hosts int64, anchors []string) int32 {
 	if len(anchors) > 0 {
 		points += anchorPoints
 	}
+	points += sitemapPoints * float64(weight) / 100
 	return int32(min(max(math.Round(points), 0), 1000))
 }
 

@@ -239,10 +239,13 @@ func (b *targetBuilder) count(t *target, l *schema.Link) {
 		b.held += int64(len(b.links)-before) * pairBytes
 	}
 	b.held += int64(t.anchors.Add(l.Anchor, 1))
-	// A date counts only if the target's own host states it, and if it was not in the future when
-	// the source was fetched.
-	if t.host == s.host && l.LastMod <= s.latest {
-		t.row.LastMod = max(t.row.LastMod, l.LastMod)
+	// A date or a priority counts only if the target's own host states it. A date must not have been in
+	// the future when the source was fetched.
+	if t.host == s.host {
+		if l.LastMod <= s.latest {
+			t.row.LastMod = max(t.row.LastMod, l.LastMod)
+		}
+		t.row.Weight = inlinks.Weightier(t.row.Weight, inlinks.Weight(l.Weight))
 	}
 	t.row.FollowKind = true
 	inlinks.Source(&t.row, !l.Nofollow, s.depth, s.url)
