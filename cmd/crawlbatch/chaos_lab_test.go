@@ -48,7 +48,7 @@ const (
 const chaosConfig = `
 politeness: {delay: %s}
 fetch:
-  sitemaps: planned
+  sitemaps: robots
   slots: 20
   max_body: 256KiB
   timeout: {connect: 3s, first_byte: 3s, total: 3s}

@@ -34,7 +34,7 @@ const (
 const damageConfig = `
 politeness: {delay: 1ms, per_address_delay: 1ms}
 fetch:
-  sitemaps: planned
+  sitemaps: robots
   slots: 4
   timeout: {connect: 1s, first_byte: 1s, total: 1s}
   checkpoint: {every: 100ms, lease: 3s}

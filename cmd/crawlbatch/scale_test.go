@@ -43,7 +43,7 @@ const scaleConfig = `
 user_agent: "scalebot/1.0 (+https://example.org/bot)"
 politeness: {delay: 10ms, slow_factor: 0}
 fetch:
-  sitemaps: planned
+  sitemaps: robots
   connect_to: [%q]
   checkpoint: {every: 5s}
   retries: {robots: 0}

@@ -20,6 +20,18 @@ func (w *Web) SitemapURLs(host int, f func(url string) bool) {
 	w.sitemapRange(host, 0, w.Pages(host), f)
 }
 
+// NamedSitemap calls f with the URLs in the host's sitemaps, as SitemapURLs does, if its robots.txt names
+// them.
+func (w *Web) NamedSitemap(host int, f func(url string) bool) {
+	path := "/robots.txt"
+	if w.Profile(host) == RobotsMoved {
+		path = w.Look(host, path).Location
+	}
+	if strings.Contains(string(w.Look(host, path).Body), "Sitemap:") {
+		w.SitemapURLs(host, f)
+	}
+}
+
 func (w *Web) sitemapRange(host, from, to int, f func(url string) bool) {
 	for p := from; p < to; p++ {
 		if w.role(host, p) != roleFault && !f(w.URL(host, p)) {

@@ -26,6 +26,9 @@
 //     target is one more than the lowest depth of the pages with such a link to it. Any other
 //     target is skipped for the first reason that applies: nofollow (all links to it are nofollow),
 //     out_of_scope, depth.
+//   - With Config.Sitemaps, the first round that asks a host for robots.txt also fetches the sitemaps that
+//     it names. Their entries are targets like those of links on seeds. Sitemaps are no pages, and have
+//     no outcome.
 //   - Duplicates are the connected components of the round's pages and of the
 //     representatives of earlier rounds. Two pages are connected if their text digests are
 //     equal, or if both texts have at least minWords words and their Hamming distance is
@@ -63,6 +66,7 @@ type Config struct {
 	Rounds      int
 	MaxDepth    int32
 	StripParams []string
+	Sitemaps    bool // whether the crawl fetches the sitemaps that robots.txt names
 }
 
 // Default returns a crawl of two rounds with the defaults of crawlbatch.
@@ -170,7 +174,7 @@ func Compute(web *simweb.Web, cfg Config) (*Truth, error) {
 	if cfg.Rounds < 1 {
 		return nil, fmt.Errorf("simweb: truth config: Rounds %d: want at least 1: %w", cfg.Rounds, ErrConfig)
 	}
-	c := &crawl{web: web, cfg: cfg, seen: make(map[string]bool), domains: make(map[string]bool)}
+	c := &crawl{web: web, cfg: cfg, seen: make(map[string]bool), domains: make(map[string]bool), hosts: make(map[int]bool)}
 	c.canonical = func(url string) (string, bool) {
 		k, err := canonicalizer.Canonical(url, "")
 		return k.URL, err == nil

@@ -23,6 +23,7 @@ type crawl struct {
 	canonical func(url string) (string, bool)
 	seen      map[string]bool // URLs that were planned, and URLs of pages that were fetched
 	domains   map[string]bool // domains that have been planned
+	hosts     map[int]bool    // hosts that were asked for robots.txt; false until their sitemaps were fetched
 	standing  []pageInRound   // representatives of earlier rounds
 	rounds    int             // number of completed rounds
 }
@@ -63,6 +64,16 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 				c.find(targets, l, p.Depth)
 			}
 		}
+	}
+	for host, done := range c.hosts { // the order of the map does not matter, as each target keeps the lowest depth
+		if done || !c.cfg.Sitemaps {
+			continue
+		}
+		c.hosts[host] = true
+		c.web.NamedSitemap(host, func(url string) bool {
+			c.find(targets, Link{Target: url, Kind: schema.KindSitemap}, 0)
+			return true
+		})
 	}
 	slices.SortFunc(r.Pages, func(a, b Page) int { return cmp.Compare(a.URL, b.URL) })
 	slices.SortStableFunc(r.Links, func(a, b Link) int { return cmp.Compare(a.Source, b.Source) })
@@ -180,6 +191,7 @@ func (c *crawl) robots(f *Fetch, host int, path string, first bool) schema.Outco
 	if c.web.Profile(host) == simweb.RobotsUnreachable {
 		return schema.RobotsUnreachable
 	}
+	c.hosts[host] = c.hosts[host]
 	allowed, rule := c.web.Verdict(host, path)
 	if first {
 		f.RobotsAllowed, f.RobotsRule = new(allowed), rule
