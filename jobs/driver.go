@@ -109,7 +109,7 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 // ledgers returns a writer that appends to ledgers on behalf of the driver.
 func (d *Driver) ledgers() ledger.Writer { return ledger.Writer{Version: d.Version, Clock: d.Clock} }
 
-// begin starts a round. begin also checks the config, because `plan --replace` may have changed the
+// begin starts a round. It also checks the config, because `plan --replace` may have changed the
 // config of the crawl's first round.
 func (d *Driver) begin(ctx context.Context, crawl string, round int) (*manifest.Plan, error) {
 	p, err := roundstate.Begin(ctx, d.Bucket, crawl, round, d.ledgers())
@@ -126,8 +126,7 @@ func (d *Driver) begin(ctx context.Context, crawl string, round int) (*manifest.
 	return p, nil
 }
 
-// observeSealed reports a sealed round to the observer. observeSealed returns true if the round is
-// sealed.
+// observeSealed reports a sealed round to the observer. It returns true if the round is sealed.
 func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (bool, error) {
 	l, err := ledger.Load(ctx, d.Bucket, crawl)
 	if err != nil {
@@ -198,8 +197,8 @@ func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stag
 }
 
 // observeStart tells the observer that a stage begins. Fetch tasks resume from their checkpoints,
-// so for the fetch stage, observeStart also reports the progress so far. observeStart ignores an
-// unreadable checkpoint, because the task itself reports the error.
+// so for the fetch stage, observeStart also reports the progress so far. It ignores an unreadable
+// checkpoint, because the task itself reports the error.
 func (d *Driver) observeStart(ctx context.Context, p *manifest.Plan, stage stages.Stage, tasks int, missing []stages.Task) {
 	s := StageStart{Plan: p, Stage: stage, Tasks: tasks, Missing: missing}
 	if stage == stages.Fetch {
@@ -266,7 +265,7 @@ func failureOf(failed []error) error {
 }
 
 // tasksOf lists the tasks of a stage in order. If partitions are given, tasksOf lists only their
-// tasks. tasksOf returns ErrNoPartition if the stage lacks a given partition.
+// tasks. The error is ErrNoPartition if the stage lacks a given partition.
 func tasksOf(p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.Task, error) {
 	all := roundstate.Tasks(p, stage)
 	for _, n := range partitions {

@@ -35,7 +35,7 @@ type PlanRequest struct {
 	// Such a crawl must exist, unless the request has other sources. Later rounds of a crawl always
 	// read the crawl's own frontier.
 	Frontier  bool
-	Config    *config.Config // the config that the user gives; an existing crawl keeps its frozen keys
+	Config    *config.Config // the config from the user; an existing crawl keeps its frozen keys
 	Replace   bool
 	Force     bool // plan also what was fetched within plan.skip_within
 	DryRun    bool
@@ -107,8 +107,8 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	return p, same, r.commit(ctx, crawl, made, now)
 }
 
-// makeOnce makes a plan, and returns the clock that decided which URLs are due. If a URL is due, a
-// driver freezes the clock of the round, so that two drivers make the same plan. A driver that
+// makeOnce makes a plan, and returns the time by which URLs had to be due. If a URL is due, a
+// driver freezes this time for the round, so that two drivers make the same plan. A driver that
 // finds no due URL writes nothing, so that repeated planning does not grow the ledger.
 func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, scratch string) (made *planner.Plan, now time.Time, err error) {
 	var before time.Time
@@ -125,7 +125,7 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, crawl *ma
 		if !errors.Is(err, planner.ErrNothing) || !r.Clock.Now().After(before) {
 			return made, before, err
 		}
-		// No URL was due at the frozen time. makeOnce therefore plans with the present clock.
+		// No URL was due at the frozen time, so makeOnce plans with the present time.
 	}
 	now, err = r.clockOf(ctx, cfg, round)
 	if err != nil {
@@ -166,8 +166,8 @@ func (r PlanRequest) clockOf(ctx context.Context, cfg *config.Config, round int)
 }
 
 // freezeNow freezes the time at which a round is planned, and returns the frozen time. If the
-// ledger already has a time that is later than the argument before, freezeNow returns the time in
-// the ledger. Otherwise, freezeNow appends the argument now to the ledger.
+// ledger already has a time later than before, freezeNow returns the time in the ledger. Otherwise,
+// freezeNow appends now to the ledger.
 func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.Time) (time.Time, error) {
 	_, err := r.ledgers().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if others, ok := l.Now(round); ok && others.After(before) {
@@ -179,7 +179,7 @@ func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.
 	return now, err
 }
 
-// makePlan plans a round from the sources and from what earlier rounds know. The method keeps
+// makePlan plans a round from the sources and from the results of earlier rounds. The method keeps
 // temporary files in the directory scratch.
 func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	known := urlstate.After(earlier)
@@ -279,7 +279,7 @@ func (r PlanRequest) frozenConfig(ctx context.Context) (*config.Config, *manifes
 	return kept, m, nil
 }
 
-// checkNew returns an error if a new crawl may not have the config.
+// checkNew returns an error if a new crawl must not have the config.
 func checkNew(c *config.Config) error {
 	if err := CheckAgent(c); err != nil {
 		return err
@@ -304,8 +304,8 @@ func checkDistance(distance int, urls int64) error {
 		distance, urls, simhash.EstimatedCost(urls, distance).Round(time.Minute), simhash.EstimatedCost(urls, nearDistance).Round(time.Minute), nearDistance, nearDistance, mostFarURLs)
 }
 
-// CheckAgent returns an error for a user agent whose product token robots.txt would read as the
-// token of another crawler. A crawl that has already frozen such a user agent continues.
+// CheckAgent returns an error for a user agent whose product token robots.txt would take for
+// another crawler's token. A crawl that has already frozen such a user agent continues.
 func CheckAgent(c *config.Config) error {
 	if c.UserAgent == "" {
 		return nil // the crawl uses the program's own agent, or RequireContact rejects the config
@@ -317,7 +317,7 @@ func CheckAgent(c *config.Config) error {
 }
 
 // planNext plans another round from the crawl's own frontier, unless the round already has a plan.
-// planNext returns false if no URL is due.
+// It returns false if no URL is due.
 func (d *Driver) planNext(ctx context.Context, crawl string, round int) (bool, error) {
 	_, _, err := roundstate.FindPlan(ctx, d.Bucket, crawl, round)
 	if err == nil || !errors.Is(err, roundstate.ErrNoPlan) {

@@ -63,8 +63,8 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 	return err
 }
 
-// foundCrawl creates crawl.json if the crawl has none. foundCrawl returns the stored document and
-// its digest.
+// foundCrawl creates crawl.json if the crawl has none. It returns the stored document and its
+// digest.
 func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manifest.Crawl, string, error) {
 	stored, digest, err := ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
 	if !errors.Is(err, roundstate.ErrNoCrawl) {
@@ -80,9 +80,8 @@ func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manife
 	return ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
 }
 
-// replaceCrawl stores the crawl.json that the ledger now names, because the round cannot start
-// before it is stored. Another `plan --replace` may have stored its own crawl.json after this
-// command read crawl.json.
+// replaceCrawl stores the crawl.json that the ledger now names. The round cannot start before that.
+// Another `plan --replace` may have stored its own crawl.json after this command read crawl.json.
 func (r PlanRequest) replaceCrawl(ctx context.Context, body []byte, digest string) error {
 	key := layout.CrawlManifest(r.Crawl)
 	for {
@@ -117,9 +116,9 @@ func (r PlanRequest) discard(ctx context.Context, p *manifest.Plan) error {
 	return roundstate.RemovePlan(ctx, r.Bucket, p.Crawl, p.Round, p.ID)
 }
 
-// compare compares a plan with the plan that the ledger names. The result same is true if the plans
-// are equal. If the plans differ, compare returns ErrPlanned if the round has started, or if the
-// request must not replace the named plan.
+// compare compares a plan with the plan that the ledger names. same is true if the plans are equal.
+// If the plans differ, the error is ErrPlanned if the round has started, or if the request must not
+// replace the named plan.
 func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.Plan) (same bool, err error) {
 	if err := l.CheckUnbegun(ctx, r.Bucket, p.Round); err != nil {
 		return false, err

@@ -21,8 +21,7 @@ import (
 )
 
 // position returns the number of the round to plan, its crawl document, and the earlier sealed
-// rounds, oldest first. The parameter old is the crawl's stored document, or nil if the crawl is
-// new.
+// rounds, oldest first. old is the crawl's stored document, or nil if the crawl is new.
 func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
 	crawl = &manifest.Crawl{Header: manifest.Header{Format: schema.FormatVersion, Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}
 	begun := false
@@ -60,18 +59,18 @@ func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *mani
 	return crawl, len(sealed), earlier, err
 }
 
-// keepsContinued reports whether a crawl that is planned and has not begun keeps the rounds that it
-// continues. It keeps these rounds if the request repeats the plan. With the rounds that earlier
-// months have sealed since then, the repeated plan would be a different plan.
+// keepsContinued reports whether a planned crawl that has not begun keeps the rounds that it
+// continues. It keeps these rounds if the request repeats the plan. Earlier months may have sealed
+// more rounds since then, and with these rounds the repeated plan would be a different plan.
 func (r PlanRequest) keepsContinued(l *ledger.Ledger, old *manifest.Crawl) bool {
 	choice, _ := l.Plan(0)
 	return choice != nil && !r.Replace && len(old.Continued) > 0 && old.Listed == !r.Frontier
 }
 
-// continueCrawls decides which earlier crawls a crawl continues that has not begun. With
-// plan.history, these are the newest earlier month and the crawls that this month continues, with
-// the rounds that are sealed now. Without plan.history, only a plan from the frontier continues
-// them, with all their rounds.
+// continueCrawls decides which earlier crawls a crawl continues. The crawl has not begun. With
+// plan.history, a crawl continues the newest earlier month and the crawls that this month
+// continues. It reads the rounds that are sealed now. Without plan.history, a crawl continues
+// earlier crawls only if it is planned from the frontier. It then reads all their rounds.
 func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl) error {
 	crawl.Continued, crawl.Listed = nil, false
 	if !r.Frontier && !cfg.Plan.History {
@@ -101,7 +100,8 @@ type Continuation struct {
 	Skipped []string                  // later months without a finished round, newest first
 }
 
-// adviseAlone adds to an error about an earlier month how to plan a month from its lists without it.
+// adviseAlone adds advice to an error about an earlier month: how to plan a month only from its
+// lists.
 func (r PlanRequest) adviseAlone(err error) error {
 	if len(r.Sources) == 0 || r.Frontier || !(errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, roundstate.ErrNoCrawl)) {
 		return err
@@ -109,14 +109,15 @@ func (r PlanRequest) adviseAlone(err error) error {
 	return fmt.Errorf("%s would continue an earlier month: %w; to plan it without what earlier months know, set plan.history: false", r.Crawl, err)
 }
 
-// plannedFrom reports whether planning a round reads this dataset of earlier rounds.
+// plannedFrom reports whether the planner reads this dataset of earlier rounds.
 func plannedFrom(dataset string) bool {
 	return dataset == stages.FileHosts || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
 }
 
-// hasLinks returns the function planner.Request.HasLinks. In a crawl that takes the links of unchanged
-// pages from earlier rounds, it reports whether the store has them. Listed crawls of formats before 6
-// do not take them, so only pages from which they follow no link do without.
+// hasLinks returns the function for planner.Request.HasLinks. If the crawl takes the links of
+// unchanged pages from earlier rounds, the function reports whether the store has these links. A
+// crawl from lists in a format before 6 takes no such links. The function then returns true only
+// for pages from which the crawl follows no link.
 func (r PlanRequest) hasLinks(ctx context.Context, crawl *manifest.Crawl, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string, depth int) bool, error) {
 	switch {
 	case crawl.TakesLinks():
@@ -128,10 +129,10 @@ func (r PlanRequest) hasLinks(ctx context.Context, crawl *manifest.Crawl, cfg *c
 	return nil, nil
 }
 
-// storedLinks returns a function that reports whether the store has the links of a page, given the key
-// of the WARC file with the page's content. It lists the parts of sealed rounds, because somebody may
-// have deleted parts of earlier months. Links that a crawl with another config would have found do not
-// count.
+// storedLinks returns a function that reports whether the store has the links of a page. The
+// argument is the key of the WARC file with the page's content. The function lists the parts of
+// sealed rounds, because somebody may have deleted parts of earlier months. It does not count links
+// that only a crawl with another config finds.
 func (r PlanRequest) storedLinks(ctx context.Context, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string) bool, error) {
 	stored, same := map[string]bool{}, map[string]bool{r.Crawl: true}
 	for _, s := range earlier {
@@ -163,9 +164,10 @@ func (r PlanRequest) storedLinks(ctx context.Context, cfg *config.Config, earlie
 	}, nil
 }
 
-// sameLinks reports whether an earlier crawl would find the links of a page as a crawl with the given
-// config does: it makes targets canonical, cuts documents and lists of links, and obeys directives for
-// the same user agent. If the crawl's config is unreadable, the result is false.
+// sameLinks reports whether an earlier crawl finds the same links on a page as a crawl with the
+// given config. Both must make targets canonical, cut documents and lists of links, and obey
+// directives for the user agent in the same way. If the crawl's config is unreadable, the result is
+// false.
 func (r PlanRequest) sameLinks(ctx context.Context, crawl string, cfg *config.Config) (bool, error) {
 	unset := func(string) (string, bool) { return "", true } // secrets do not matter
 	_, before, err := roundstate.OpenCrawl(ctx, r.Bucket, crawl, unset)
@@ -181,14 +183,14 @@ func (r PlanRequest) sameLinks(ctx context.Context, crawl string, cfg *config.Co
 	return of(before) == of(cfg), nil
 }
 
-// reach is the number of earlier months in which lastCrawl searches for a crawl.
+// reach is the number of earlier months in which lastCrawl looks for a crawl.
 const reach = 36
 
-// errNoCrawlBefore means that the store has no earlier crawl with a frontier to plan.
+// errNoCrawlBefore means that no earlier crawl in the store has a frontier to plan.
 var errNoCrawlBefore = fmt.Errorf("no crawl before: %w", planner.ErrNothing)
 
-// lastCrawl returns the newest earlier crawl that has a sealed round, and the newer crawls that have
-// none. lastCrawl skips reparses, because their frontier may contain URLs that were never fetched.
+// lastCrawl returns the newest earlier crawl with a sealed round, and the newer crawls without one.
+// It skips reparses, because their frontier may contain URLs that were never fetched.
 func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (before string, skipped []string, err error) {
 	month, err := layout.ParseMonth(crawl)
 	if err != nil {
@@ -215,8 +217,8 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (before string
 	return "", nil, fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
 }
 
-// namedCrawls returns the crawls that the store's head names. A store of an older version may have
-// no head; namedCrawls then lists its crawls.
+// namedCrawls returns the crawls in the store's head. A store of an older version may have no head;
+// namedCrawls then lists its crawls.
 func namedCrawls(ctx context.Context, b store.Bucket, crawl string) (map[string]bool, error) {
 	head, _, err := ledger.LoadHead(ctx, b, crawl)
 	if err != nil {

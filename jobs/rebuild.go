@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rebuilders is the number of tasks that Rebuild checks and, if parts are missing, recomputes at
+// rebuilders is the number of tasks that Rebuild checks, and recomputes if parts are missing, at
 // the same time.
 const rebuilders = 4
 
@@ -28,10 +28,10 @@ type RebuildRequest struct {
 // AllRounds selects all rounds of a crawl.
 const AllRounds = -1
 
-// Rebuild recreates lost objects that follow from other objects. These objects are inputs.json,
-// seals, and the results and parts of tasks that send no requests. Such tasks are reduce tasks and
-// the fetch tasks of a reparse. Rebuild works round by round and in the order of stages, because
-// later parts are made from earlier parts. For each task, Rebuild calls report with
+// Rebuild recreates lost objects that can be computed from other objects. These objects are
+// inputs.json, seals, and the results and parts of tasks that send no requests. Such tasks are
+// reduce tasks and the fetch tasks of a reparse. Rebuild works round by round and in the order of
+// stages, because later parts are made from earlier parts. For each task, Rebuild calls report with
 // the keys of the recreated objects. For inputs and seals, the task has partition -1. Rebuild stops
 // after a stage in which a task cannot be rebuilt. The error names the first task that cannot be
 // rebuilt.

@@ -27,8 +27,7 @@ type ReparseRequest struct {
 	// except for keys that decide how documents are parsed and reduced.
 	Config *config.Config
 
-	// Archive is the store of the external WARC files to parse, and Files lists the keys of these
-	// WARC files.
+	// Archive is the store of the external WARC files to parse, and Files lists their keys.
 	Archive     store.Bucket
 	ArchiveName string // the name of the archive that the user gave
 	Files       []string
@@ -39,7 +38,7 @@ type ReparseRequest struct {
 	Lookup  func(string) (string, bool)
 }
 
-// ErrNotSealed means that the crawl that is to be parsed again has no finished round.
+// ErrNotSealed means that the crawl to parse again has no finished round.
 var ErrNotSealed = errors.New("none of its rounds is finished")
 
 // Reparse creates the crawl and the plan of its first round, unless they already exist. Driver.Run
@@ -128,8 +127,8 @@ func (r *ReparseRequest) create(ctx context.Context, crawl *manifest.Crawl) erro
 	return r.ledgers().Found(ctx, r.Bucket, r.As)
 }
 
-// exists reports whether the crawl exists. exists returns an error if the existing crawl is not the
-// same reparse.
+// exists reports whether the crawl exists. The error means that the existing crawl is not the same
+// reparse.
 func (r *ReparseRequest) exists(ctx context.Context, crawl *manifest.Crawl) (bool, error) {
 	key := layout.CrawlManifest(r.As)
 	old, _, err := ledger.LoadCrawl(ctx, r.Bucket, r.As)
@@ -191,8 +190,8 @@ func choosePlan(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.
 	})
 }
 
-// planReparse copies the source's plan of a round, if the source has sealed the round. planReparse
-// returns false if the source has not sealed the round.
+// planReparse copies the source's plan of a round, if the source has sealed the round. It returns
+// false if the source has not sealed the round.
 func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool, error) {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, crawl)
 	if err != nil || of.Of == "" {

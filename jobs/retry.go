@@ -24,7 +24,7 @@ var (
 type RetryRequest struct {
 	Stage      stages.Stage // stage of the tasks; empty means the first stage that has tasks to run again
 	Partitions []int        // partitions of the tasks; empty means all
-	Classes    []string     // classes of manifest.FailureClasses; only tasks whose newest attempt failed in one of these classes run; empty means all tasks
+	Classes    []string     // classes in manifest.FailureClasses of the newest attempt of the tasks to run; empty means all tasks
 }
 
 // Retry runs the tasks without a result in the newest started round, and returns the number of
@@ -116,8 +116,8 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	return len(missing), nil
 }
 
-// checkPartitions returns an error for partitions that the newest sealed round does not have, so
-// that a wrong partition is an error even if all rounds are sealed.
+// checkPartitions returns an error for partitions that the newest sealed round does not have. A
+// wrong partition is thus an error even if all rounds are sealed.
 func (d *Driver) checkPartitions(ctx context.Context, crawl string, stage stages.Stage, partitions []int) error {
 	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil || len(partitions) == 0 {

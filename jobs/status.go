@@ -99,9 +99,9 @@ type TaskStatus struct {
 	Rerun     string `json:"rerun"` // command that runs the task again
 }
 
-// StatusReader reads statuses of crawls. Results and attempts never change, so a StatusReader keeps
-// them, and a later Read reads only new results and attempts. Only one goroutine may use a
-// StatusReader.
+// StatusReader reads statuses of crawls. Results and attempts never change. A StatusReader
+// therefore keeps them, and a later Read reads only new results and attempts. Only one goroutine
+// may use a StatusReader.
 type StatusReader struct {
 	Bucket store.Bucket
 	Flags  string // all flags for this store except --month, with a leading space; for the printed commands
@@ -141,8 +141,7 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	}
 }
 
-// losses adds to the status s all lost objects that the ledger or the head names, without
-// repetition.
+// losses adds to s all lost objects in the ledger or the head, without repetition.
 func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) error {
 	for lost, err := range l.Losses(ctx, r.Bucket) {
 		if err != nil {
@@ -212,8 +211,8 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 }
 
 // stage reads the results and attempts of a stage's tasks. In the stage fetch, the method also
-// reads the checkpoints of tasks without a result. It returns the status of the stage, and the list
-// missing of tasks without a result.
+// reads the checkpoints of tasks without a result. It returns the status of the stage, and the
+// tasks without a result.
 func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) (st *StageStatus, missing []stages.Task, err error) {
 	st = &StageStatus{Stage: stage, Tasks: stage.Tasks(p)}
 	results, err := r.readResults(ctx, p, stage)

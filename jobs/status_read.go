@@ -18,8 +18,8 @@ import (
 // readers is the largest number of small objects that are read at the same time.
 const readers = 32
 
-// eachNumber calls the function read with the numbers 0 to n-1, several calls at a time, and
-// returns the first error.
+// eachNumber calls read with the numbers 0 to n-1, several calls at a time, and returns the first
+// error.
 func eachNumber(ctx context.Context, n int, read func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
@@ -61,10 +61,10 @@ func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage 
 	return found, err
 }
 
-// present returns the partitions of a stage that have a result. present needs one LIST for 1,000
+// present returns the partitions of a stage that have a result. It needs one LIST request for 1,000
 // results. For fetch, present returns nil, because a listing would also contain many segments. If
-// present returns nil, the caller must read each result. A listing may omit objects, but present
-// only decides what status shows.
+// present returns nil, the caller must read each result. A listing may omit objects, but only the
+// display of status depends on present.
 func present(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) (map[int]bool, error) {
 	if stage == stages.Fetch {
 		return nil, nil

@@ -19,10 +19,10 @@ type AthenaOptions struct {
 }
 
 // Athena returns the DDL that opens every dataset as a table of a database. Each sealed round has a
-// partition; other rounds have none. The argument root is the store's address, s3://bucket/prefix.
-// The DDL drops and recreates existing tables, because an older table lacks newer columns. The
-// tables are external, so dropping a table deletes no data. Athena finds the columns of Parquet by
-// name and returns null for columns that a part of a dataset lacks.
+// partition; other rounds have none. root is the store's address, s3://bucket/prefix. The DDL drops
+// and recreates existing tables, because an older table lacks newer columns. The tables are
+// external, so dropping a table deletes no data. Athena finds the columns of Parquet by name and
+// returns null for columns that a part of a dataset lacks.
 func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, error) {
 	if !strings.HasPrefix(root, "s3://") {
 		return nil, fmt.Errorf("Athena reads only from S3, but the store is %q: use --store s3://bucket/prefix", root)
@@ -67,8 +67,8 @@ func tableProperties(properties [][2]string) string {
 	return joined(properties, ",\n  ", func(p [2]string) string { return hiveLiteral(p[0]) + "=" + hiveLiteral(p[1]) })
 }
 
-// athenaPartitions adds statements that register the folders with parts of sealed rounds. An Athena
-// statement has at most 256 KiB, so each statement names a limited number of folders.
+// athenaPartitions adds statements that register the folders of sealed rounds. An Athena statement
+// has at most 256 KiB, so each statement names a limited number of folders.
 func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manifest.Sealed) {
 	n := 0
 	for some := range slices.Chunk(folders(d.Name, sealed), 500) {
@@ -91,11 +91,11 @@ func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manife
 	}
 }
 
-// projectedRounds is the number of rounds per crawl that partition projection covers. Athena lists
-// the folder of each round, so a larger number would slow every query.
+// projectedRounds is the number of rounds of each crawl that partition projection covers. Athena
+// lists the folder of each round, so a larger number would slow every query.
 const projectedRounds = 100
 
-// projection returns the table properties from which Athena computes the partitions.
+// projection returns the table properties with which Athena computes the partitions.
 func projection(location string, d Dataset, sealed []*manifest.Sealed) [][2]string {
 	out := [][2]string{{"projection.enabled", "true"}}
 	for _, c := range d.Partitions {

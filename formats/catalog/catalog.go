@@ -55,7 +55,7 @@ type Column struct {
 	Name        string
 	Type        Type
 	Nullable    bool
-	Stable      bool // whether two crawls of the same web get the same values
+	Stable      bool // whether two crawls of the same web give the same values
 	Description string
 }
 
@@ -64,7 +64,7 @@ type Dataset struct {
 	Name       string
 	Row        string   // description of a row, such as "a planned URL and its one outcome"
 	Columns    []Column // columns that the Parquet files hold
-	Partitions []Column // columns whose values are part of the files' keys: crawl, round and, for captures, subset
+	Partitions []Column // columns whose values are part of the key of a file: crawl, round and, for captures, subset
 	SortedBy   []string // columns that determine the order of the rows in each file
 }
 
@@ -83,8 +83,8 @@ func Datasets() []Dataset {
 		dataset[schema.Request]("requests", "a request that was sent, with its evidence, including retries, redirect hops, robots.txt, sitemaps and attempts that got no connection", "host", "start"),
 		dataset[schema.Page]("pages", "a successfully fetched document", "url_surtkey", "url"),
 		dataset[schema.Text]("text", "a document's text", "url_surtkey", "url"),
-		dataset[schema.Link]("links", "a link as its page holds it", "source_surtkey", "source", "ordinal"),
-		dataset[schema.Duplicate]("duplicates", "a member of a cluster of duplicates, including its representative", "url_surtkey", "url"),
+		dataset[schema.Link]("links", "a link in the form in which its page has it", "source_surtkey", "source", "ordinal"),
+		dataset[schema.Duplicate]("duplicates", "a page of a cluster of duplicates, or the representative of the cluster", "url_surtkey", "url"),
 		dataset[schema.Host]("hosts", "a host", "host"),
 		dataset[schema.URLRecord]("urls", "a URL whose state changed in the round", "url_surtkey", "url"),
 		dataset[schema.Skip]("skips", "a URL that was found but not planned", "url_surtkey", "url"),
@@ -155,7 +155,7 @@ func typeOf(t reflect.Type, options string) Type {
 	return StringList
 }
 
-// Go values of these kinds have the listed column types. A column of any other kind is a string.
+// These kinds of Go values have the listed column types. A column of any other kind is a string.
 var types = map[reflect.Kind]Type{
 	reflect.Bool: Boolean, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64, reflect.Float64: Float64,
 }

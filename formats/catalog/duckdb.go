@@ -20,18 +20,18 @@ type S3 struct {
 }
 
 // DuckDB writes a script that opens every dataset as a view over the parts that the sealed rounds
-// list. The argument root is the store's address: s3://bucket/prefix or a directory. A relative
-// directory is relative to DuckDB's working directory.
+// list. root is the store's address: s3://bucket/prefix or a directory. A relative directory is
+// relative to DuckDB's working directory.
 //
 // The view urls has the newest state of each URL. The view urls_history has every state. The view
 // urls excludes states of reparses unless all crawls are reparses.
 //
 // Parts that an older crawlbatch wrote may lack columns, which the views show as null. DuckDB reads
 // the schema of every part, which takes about 0.2 ms per part and query on a local disk. The SQL
-// cannot list a part's columns, because no document says which version wrote the part.
+// cannot list the columns of a part, because no document records which version wrote the part.
 //
-// Time columns are TIMESTAMP in UTC, regardless of the session's time zone. The argument note is an
-// extra comment line at the start of the script.
+// Time columns are TIMESTAMP in UTC, regardless of the session's time zone. note is an extra
+// comment line at the start of the script.
 func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sealed) error {
 	if err := checkSealed(sealed); err != nil {
 		return err
@@ -111,7 +111,7 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 		duckComments(out, name, d)
 		return
 	}
-	// The first SELECT returns no rows. This empty result adds columns that no part has.
+	// The first SELECT returns no rows. It adds the columns that no part has.
 	fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n  UNION ALL BY NAME\n  SELECT * FROM read_parquet([\n", duckNulls(d.Columns))
 	fmt.Fprintf(out, "%s\n", joined(keys, ",\n", func(key string) string { return "  " + literal(escapeGlob(root)+"/"+key) }))
 	types := joined(d.Partitions, ", ", func(p Column) string { return fmt.Sprintf("'%s': %s", p.Name, p.Type.DuckDB()) })

@@ -11,14 +11,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// ErrUnsafe means that some SQL client could misread a name or an address.
+// ErrUnsafe means that a SQL client could misread a name or an address.
 var ErrUnsafe = errors.New("is not safe in SQL")
 
 // subsets are the values of the partition column subset.
 var subsets = []string{"warc", "crawldiagnostics", "robotstxt"}
 
-// CheckDatabase refuses a database or schema name that some SQL client would not read as a plain
-// name.
+// CheckDatabase refuses a database or schema name that a SQL client could read as anything but a
+// plain name.
 func CheckDatabase(name string) error {
 	if name == "" || strings.ContainsAny(name, "`\"'\\;$") || strings.Contains(name, "--") || hasControl(name) {
 		return fmt.Errorf("the database %q %w: use only letters, digits and _", name, ErrUnsafe)
@@ -26,8 +26,8 @@ func CheckDatabase(name string) error {
 	return nil
 }
 
-// CheckAddress refuses a store's address that some SQL client would not read literally. Some
-// clients split statements at semicolons inside strings. Spark and Athena replace ${…}.
+// CheckAddress refuses a store's address that a SQL client could read as anything but literal text.
+// Some clients split statements at semicolons inside strings. Spark and Athena replace ${…}.
 func CheckAddress(root string) error {
 	if strings.Contains(root, ";") || strings.Contains(root, "${") || hasControl(root) {
 		return fmt.Errorf("the address %q %w: use an address without ; and ${ and control characters", root, ErrUnsafe)
@@ -39,7 +39,7 @@ func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
 }
 
-// checkSealed refuses a seal that names a crawl, a round or a part in a form that crawlbatch never
+// checkSealed refuses a seal with a crawl, a round or a part in a form that crawlbatch never
 // writes. SQL with a forged name could read other files or run other statements.
 func checkSealed(sealed []*manifest.Sealed) error {
 	for _, s := range sealed {

@@ -49,7 +49,7 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// Row is a table's row that AppendJSON encodes as JSON. If the field Of is nil, Row becomes null.
+// Row is a table's row that AppendJSON encodes as JSON. If Of is nil, Row becomes null.
 type Row struct{ Of any }
 
 // MarshalJSON implements json.Marshaler.

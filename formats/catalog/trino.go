@@ -10,11 +10,11 @@ import (
 )
 
 // Trino returns the DDL that opens every dataset as a view of a schema in Trino's Hive connector.
-// The argument root is the store's address for Trino: s3://bucket/prefix, or a URL such as
-// local:///data. The argument schema may include its catalog, as in hive.crawlbatch.
+// root is the store's address for Trino: s3://bucket/prefix, or a URL such as local:///data. schema
+// may include its catalog, as in hive.crawlbatch.
 //
 // A dataset NAME becomes a table NAME_parts and a view NAME. The table's partitions are all
-// existing folders, because not every cluster can register single partitions. The view covers only
+// existing folders, because some clusters cannot register single partitions. The view covers only
 // the folders of sealed rounds. The DDL recreates an existing table or view. The table is external,
 // so recreating it deletes no data. Trino's Hive connector finds the columns of Parquet by name and
 // returns null for columns that a part lacks.

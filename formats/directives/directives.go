@@ -46,9 +46,9 @@ const (
 // Meta adds the content of a meta element that is named "robots" or after the robot.
 func (d *Robots) Meta(content string) { d.each(content, "", false) }
 
-// Field adds a value of X-Robots-Tag. In a value, the prefix "name:" addresses the following
+// Field adds a value of X-Robots-Tag. In a value, the prefix "name:" limits the following
 // directives to one robot: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links.
-// The argument agent is the robot's product token, in any letter case.
+// agent is the robot's product token, in any letter case.
 func (d *Robots) Field(value, agent string) { d.each(value, agent, true) }
 
 func (d *Robots) each(list, agent string, scoped bool) {
@@ -97,8 +97,7 @@ func hasValue(name string) bool {
 	return name == "unavailable_after" || strings.HasPrefix(name, "max-")
 }
 
-// isFor reports whether directives for a robot apply to the robot with the given agent. The
-// argument name is the robot that the directives name.
+// isFor reports whether directives for the robot name apply to the robot with the given agent.
 func isFor(name, agent string) bool {
 	name = fold(name)
 	return name == "*" || name == "robots" || agent != "" && name == fold(agent)

@@ -6,7 +6,8 @@ import (
 )
 
 // Signals holds the preferences of Content-Signal (contentsignals.org). A preference such as
-// ai-train=no says what fetched content may be used for. The zero value has no preferences.
+// ai-train=no says whether fetched content may be used for a purpose. The zero value has no
+// preferences.
 type Signals struct {
 	list []signal // sorted by name
 }
@@ -21,7 +22,7 @@ const (
 	maxSignalName = 32 // longest accepted name, in bytes
 )
 
-// Add adds a list such as "search=yes, ai-train=no". It ignores values other than yes and no. If a
+// Add adds a list such as "search=yes, ai-train=no". Add ignores values other than yes and no. If a
 // signal occurs with both values, Add keeps no.
 func (s *Signals) Add(list string) {
 	for item := range strings.SplitSeq(list, ",") {
@@ -36,16 +37,15 @@ func (s *Signals) Add(list string) {
 	}
 }
 
-// Merge adds the signals of the argument other to s. If a signal occurs with both values, the
-// result is no.
+// Merge adds the signals of other to s. If a signal occurs with both values, the result is no.
 func (s *Signals) Merge(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, false)
 	}
 }
 
-// Override adds the signals of the argument other to s. If s already has a signal of the same name,
-// the new signal replaces it.
+// Override adds the signals of other to s. If s already has a signal of the same name, the new
+// signal replaces it.
 func (s *Signals) Override(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, true)
@@ -62,8 +62,8 @@ func (s *Signals) set(name string, yes, replace bool) {
 	}
 }
 
-// signalNameBytes are the bytes that a signal's name may have. Add checks names before ToLower,
-// because ToLower turns the Kelvin sign into an ASCII k.
+// signalNameBytes are the bytes that a signal's name may have. Add checks names before it calls
+// ToLower, because ToLower turns the Kelvin sign into an ASCII k.
 const signalNameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 func isSignalName(name string) bool {
@@ -91,8 +91,8 @@ func (s Signals) String() string {
 // TDM is the reservation of text and data mining (TDMRep, the final report of a W3C community group
 // from 2024). The zero value states nothing.
 type TDM struct {
-	// Reserved reports whether the right is reserved. It is nil if the document does not say so
-	// either way.
+	// Reserved reports whether the right is reserved. Reserved is nil if the document states
+	// nothing about the right.
 	Reserved *bool
 	Policy   string // the policy as the document gives it, usually a URL
 }

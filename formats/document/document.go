@@ -1,6 +1,5 @@
-// Package document is the contract between the stages that capture documents and the parser.
-// Package document holds the types of a captured and a parsed document, and assembles rows of
-// pages.
+// Package document is the contract between the parser and the stages that capture documents. It
+// holds the types of captured and parsed documents, and it assembles rows of pages.
 //
 // Package document imports other formats packages only.
 package document
@@ -22,7 +21,7 @@ const SniffLen = 1445
 
 // Document is a captured document.
 type Document struct {
-	URL         string // canonical URL that answered, the base of relative links
+	URL         string // canonical URL of the response; relative links are relative to this URL
 	ContentType string // value of the Content-Type field, "" if there was none
 	// Header returns the values of a response header field as text, in order. It may be nil.
 	Header func(name string) []string
@@ -52,22 +51,22 @@ type Parser interface {
 	// Sniff returns the media type of a document, without parameters. It needs the Content-Type
 	// field, or "" if there is none, and the first bytes of the document, up to SniffLen.
 	Sniff(contentType string, prefix []byte) string
-	// Wants reports whether to store a document that begins with the given prefix. The argument
-	// mediaType is the result of Sniff. With a nil prefix, Wants reports whether any document of
-	// that type may be stored.
+	// Wants reports whether to store a document that begins with the given prefix. mediaType is the
+	// result of Sniff. With a nil prefix, Wants reports whether any document of that type may be
+	// stored.
 	Wants(mediaType string, prefix []byte) bool
 	// Refuses reports whether a document of this Content-Type is never stored, whatever the
 	// document's bytes are.
 	Refuses(contentType string) bool
-	// IsSitemap reports whether a document that begins with the given prefix is a sitemap, which
-	// may be longer than other documents. The argument mediaType is the result of Sniff.
+	// IsSitemap reports whether a document that begins with the given prefix is a sitemap. Sitemaps
+	// may be longer than other documents. mediaType is the result of Sniff.
 	IsSitemap(mediaType string, prefix []byte) bool
 	// Parse reads a document. It returns an error if the parser fails, but not if the document is
 	// malformed.
 	Parse(*Document) (*Parsed, error)
 }
 
-// Parse runs a parser and turns a panic into an error, so that a panic loses only the document, not
+// Parse runs a parser and turns a panic into an error, so that a panic costs only the document, not
 // the task.
 func Parse(parser Parser, d *Document) (p *Parsed, err error) {
 	defer func() {
@@ -89,11 +88,10 @@ type Origin struct {
 	PlannedURL            string
 	ETag, LastModified    string
 	Changed               *bool              // nil if the URL was not fetched before
-	Signals               directives.Signals // signals of robots.txt; a "no" in robots.txt or in the document outweighs a "yes"
+	Signals               directives.Signals // signals of robots.txt; a "no" in either robots.txt or the document prevails over a "yes"
 }
 
-// Complete fills the columns of p that come from the capture (the argument o) and not from the
-// document.
+// Complete fills the columns of p that come from the capture o and not from the document.
 func (p *Parsed) Complete(o *Origin) {
 	page := &p.Page
 	charset, languages := page.Charset, page.Languages

@@ -1,12 +1,11 @@
 // Package inlinks adds up the links to each target: first the links of one partition's pages, then
 // the sums of all partitions.
 //
-// A sum has the same value however the pages are partitioned. All pages of a host are in one
+// A sum is the same for every division of the pages into partitions. All pages of a host are in one
 // partition. Each column of a sum is a count, a least or greatest value, or a set of the least
-// elements. Of the anchor texts, a sum keeps a set of the last kind: the MaxAnchors texts with the
-// least hashes. Each text that survives the last sum has survived every earlier one, so its count
-// is exact. A site-wide link has many sources but one anchor text, so few targets have more than
-// MaxAnchors texts.
+// elements. The anchor texts of a sum are such a set: the MaxAnchors texts with the least hashes. A
+// text in the last sum was in every earlier sum, so its count is exact. A site-wide link has many
+// sources but one anchor text, so few targets have more than MaxAnchors texts.
 //
 // Package inlinks imports packages schema and urlkey.
 package inlinks
@@ -63,8 +62,8 @@ func Add(sum, row *schema.TargetLinks) {
 	sum.Anchors, sum.AnchorCounts = all.Kept()
 }
 
-// Source changes the row's first source if the given source ranks before it. Sources whose links
-// are followed rank first, then sources of smaller depth, then sources whose URL sorts first.
+// Source changes the row's first source if the given source ranks before it. Sources with followed
+// links rank first, then sources of smaller depth, then sources with the first URL in URL order.
 func Source(row *schema.Inlink, followed bool, depth int32, source string) {
 	if source == "" || row.Followed && !followed {
 		return

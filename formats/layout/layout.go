@@ -24,8 +24,8 @@ func ParseMonth(s string) (time.Time, error) {
 
 var crawlName = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])(r[1-9]\d*)?$`)
 
-// MonthOf returns the month at the beginning of a crawl's name: 2026-11 for 2026-11r1. The result
-// ok is false if crawl is not a valid crawl name.
+// MonthOf returns the month at the beginning of a crawl's name: 2026-11 for 2026-11r1. ok is false
+// if crawl is not a valid crawl name.
 func MonthOf(crawl string) (month string, ok bool) {
 	month, _, _ = strings.Cut(crawl, "r")
 	_, err := ParseMonth(month)
@@ -77,8 +77,8 @@ func Crawls() string { return "crawls.json" }
 // Politeness returns the key of the newest revision of the crawl's politeness section.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
 
-// Settings returns the key of the config that tasks on other machines read. The argument digest is
-// the digest of the config's text.
+// Settings returns the key of the config that tasks on other machines read. digest is the digest of
+// the config's text.
 func Settings(crawl, digest string) string { return CrawlDir(crawl) + "settings-" + digest + ".json" }
 
 // Active returns the key of the object that names the crawl and round whose fetch stage runs in
@@ -108,8 +108,8 @@ func Sealed(crawl string, round int) string { return RoundDir(crawl, round) + "s
 // FileListDir is the folder of a round's manifests, without a slash.
 const FileListDir = "manifests"
 
-// FileList returns the key of the n-th manifest of a finished round. The argument digest is the
-// digest of the manifest, so processes that would write different bytes use different keys.
+// FileList returns the key of the n-th manifest of a finished round. digest is the digest of the
+// manifest, so processes that would write different bytes use different keys.
 func FileList(crawl string, round, n int, digest string) string {
 	return fmt.Sprintf("%s%s/%05d-%.16s.parquet", RoundDir(crawl, round), FileListDir, n, digest)
 }
@@ -156,8 +156,7 @@ func Inputs(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "inputs.json"
 }
 
-// TaskList returns the key of a list of tasks for other machines. The argument digest is the digest
-// of the list.
+// TaskList returns the key of a list of tasks for other machines. digest is the digest of the list.
 func TaskList(crawl string, round int, stage, digest string) string {
 	return StageDir(crawl, round, stage) + "tasks-" + digest + ".json"
 }
@@ -251,8 +250,9 @@ func WARC(crawl string, round int, plan string, partition, epoch, number int) st
 	return fmt.Sprintf("%s%d-%05d.warc.gz", WARCs(crawl, round, plan, partition)[0], epoch, number)
 }
 
-// WARCs returns the two prefixes of the keys of a task's WARC files. A prefix ends before the
-// epoch. Names with the second prefix lack crawl, round and plan; only older versions wrote them.
+// WARCs returns the two prefixes that the keys of a task's WARC files may have. A prefix ends
+// before the epoch. Names with the second prefix lack crawl, round and plan; only older versions
+// wrote them.
 func WARCs(crawl string, round int, plan string, partition int) [2]string {
 	dir, part := fmt.Sprintf("warc/crawl=%s/round=%d/", crawl, round), Part(partition)
 	return [2]string{fmt.Sprintf("%s%s-r%d-%s-%s-e", dir, crawl, round, plan, part), dir + part + "-e"}
@@ -274,7 +274,7 @@ func ParseWARC(key string) (crawl string, round, partition int, ok bool) {
 	return m[1], round, partition, err == nil
 }
 
-// LinksOf returns the key of the part of links that the task published whose WARC file has the given
+// LinksOf returns the key of the part of links from the same task as the WARC file with the given
 // key.
 func LinksOf(warc string) (key string, ok bool) {
 	crawl, round, partition, ok := ParseWARC(warc)

@@ -6,7 +6,7 @@ import "time"
 // failures.
 const (
 	ClassDone        = "done"
-	ClassInterrupted = "interrupted" // the attempt was asked to stop
+	ClassInterrupted = "interrupted" // the attempt was told to stop
 	ClassTaken       = "taken"       // another attempt took the task over
 
 	ClassFailed           = "failed"            // the attempt failed for a reason without a class of its own
@@ -51,8 +51,8 @@ func (a *Attempt) Failure() bool {
 	return true
 }
 
-// Usage is the cost of attempts: their time, and their calls to the store as counted by
-// store.Counts. Usage does not count the call that writes the attempt's record.
+// Usage is the cost of attempts: their time, and the calls to the store that store.Counts counts.
+// Usage does not count the call that writes the attempt's record.
 type Usage struct {
 	WallMS       int64 `json:"wall_ms"`
 	Puts         int64 `json:"puts"` // writes; an upload in parts counts as one write

@@ -1,7 +1,7 @@
 package manifest
 
-// Audit is the inputs.json of an audit that is divided into tasks. It says what the tasks of one
-// phase must check.
+// Audit is the inputs.json of an audit that several tasks run. It says what the tasks of one phase
+// must check.
 type Audit struct {
 	Header
 	Crawl       string  `json:"crawl"`
@@ -13,7 +13,7 @@ type Audit struct {
 	InFlight    int     `json:"in_flight"`     // largest number of simultaneous requests to a host that the crawl allows
 	RobotsTTLMS int64   `json:"robots_ttl_ms"` // time for which a robots.txt stays valid, milliseconds
 	Tasks       int     `json:"tasks"`         // number of tasks in the phase
-	Nonce       string  `json:"nonce"`         // random text, which tells audits apart that began in the same second
+	Nonce       string  `json:"nonce"`         // random text, which distinguishes audits that began in the same second
 	Unreadable  []byte  `json:"unreadable"`    // xxHash3 of the keys of unreadable objects that are reported: 8 bytes each, in order
 }
 

@@ -18,10 +18,10 @@ import (
 // ErrChanged means that an object's bytes differ from the digest or size that the writer recorded.
 var ErrChanged = errors.New("the store is damaged")
 
-// Checked is a bucket that opens the files that a task reads. A reader gets bytes of a known file
-// only after Checked has compared them with a recorded digest. A file of up to 1 MiB has one
-// digest, and a larger file has a digest for each block. In formats before 3, a larger file has no
-// digests of blocks, so Checked reads the whole file once, before any reader gets a byte.
+// Checked is a bucket that opens the files that a task reads. If a file's digest is known, readers
+// get only bytes that match this digest. A file of up to 1 MiB has one digest, and a larger file
+// has a digest for each block. In formats before 3, a larger file has no digests of blocks, so
+// Checked reads the whole file once, before any reader gets a byte.
 type Checked struct {
 	store.Bucket
 	files map[string]*input
@@ -46,7 +46,7 @@ func (c *Checked) Add(remedy string, files ...File) {
 	}
 }
 
-// Unwrap returns the bucket that Checked wraps.
+// Unwrap returns the bucket below.
 func (c *Checked) Unwrap() store.Bucket { return c.Bucket }
 
 // Open implements store.Bucket. If the size of a known file differs from the recorded size, the
@@ -78,11 +78,11 @@ func (f *input) changed(format string, args ...any) error {
 type checked struct {
 	store.Object
 	file   *input
-	start  int64  // offset of the object in its file, if the object is a section
+	start  int64  // offset of the object in its file, for a section of a run
 	blocks []byte // digests of the blocks; if empty, only the whole file has a digest
 
 	mu   sync.Mutex
-	read bool   // the whole file was read, and the field err holds the result
+	read bool   // the whole file was read, and err holds the result
 	body []byte // content of a small file, kept after the first read of a part
 	err  error
 

@@ -19,7 +19,7 @@ type Checkpoint struct {
 	Plan        string        `json:"plan"`
 	Partition   int           `json:"partition"`
 	Epoch       int           `json:"epoch"`
-	Counter     int64         `json:"counter"` // counts the holder's swaps; with Epoch and Holder, Counter makes every body unique
+	Counter     int64         `json:"counter"` // number of the holder's swap; with Epoch and Holder, it makes every body unique
 	Holder      string        `json:"holder"`  // the attempt that holds the lease
 	Released    bool          `json:"released"`
 	Complete    bool          `json:"complete"`
@@ -163,8 +163,8 @@ type Failure struct {
 type HostClock struct {
 	Host     string       `json:"host"`
 	DelayMS  int64        `json:"delay_ms"`            // current delay between two requests, in milliseconds
-	BaseMS   int64        `json:"base_ms"`             // part of DelayMS that config and robots.txt require, in milliseconds
-	RaisedMS int64        `json:"raised_ms,omitempty"` // part of DelayMS that was added because of the host's responses, in milliseconds
+	BaseMS   int64        `json:"base_ms"`             // part of DelayMS that the config and robots.txt require, in milliseconds
+	RaisedMS int64        `json:"raised_ms,omitempty"` // part of DelayMS that the host's responses caused, in milliseconds
 	Limited  int          `json:"limited,omitempty"`   // consecutive 429 and 503 responses
 	WaitMS   int64        `json:"wait_ms"`             // time from the checkpoint to the host's next request, in milliseconds
 	Breaker  *HostBreaker `json:"breaker,omitempty"`
@@ -207,7 +207,7 @@ type Chain struct {
 	Met   []Hop        `json:"met"`             // redirected requests, beginning with the request for the planned URL
 	Next  string       `json:"next"`            // URL to request
 	Tries int32        `json:"tries,omitempty"` // number of requests sent for Next
-	Fetch schema.Fetch `json:"fetch"`           // row of the dataset fetches, with the columns that are known so far
+	Fetch schema.Fetch `json:"fetch"`           // row of the dataset fetches, as far as its columns are known
 }
 
 // Hop is a request that was redirected.
@@ -234,7 +234,7 @@ type OriginRetry struct {
 type Trying struct {
 	Row     int64  `json:"row"`
 	Origin  string `json:"origin,omitempty"`  // origin of the robots.txt, empty if the item is a row or a sitemap
-	Sitemap string `json:"sitemap,omitempty"` // URL of the sitemap as it was named, empty if the item is a row or a robots.txt
+	Sitemap string `json:"sitemap,omitempty"` // URL of the sitemap as robots.txt spells it, empty if the item is a row or a robots.txt
 }
 
 // IsRow reports whether the item is a planned row.

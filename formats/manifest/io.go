@@ -37,7 +37,7 @@ func Create(ctx context.Context, b store.Bucket, key string, d Document) (string
 	return Digest(body), nil
 }
 
-// Swap writes the document d if the stored document still has the version in the argument old.
+// Swap writes the document d if the stored document still has the version old.
 func Swap(ctx context.Context, b store.Bucket, key string, d Document, old store.Version) (store.Version, error) {
 	body, err := Encode(d)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // The kinds of ledger entries (Entry.What).
 const (
 	EntryCrawl      = "crawl"      // crawl.json was created or will be replaced
-	EntryPlanning   = "planning"   // the time by which planned URLs must be due is fixed for the round
-	EntryPlan       = "plan"       // the plan that the round will follow is chosen
+	EntryPlanning   = "planning"   // the round has a fixed time by which planned URLs must be due
+	EntryPlan       = "plan"       // the plan of the round is chosen
 	EntryStarted    = "started"    // the round has started and follows its plan
 	EntryFetching   = "fetching"   // a partition of the round has a checkpoint
 	EntryFrozen     = "frozen"     // the inputs of a stage are frozen
@@ -56,7 +56,7 @@ type Entry struct {
 // InRound returns true if the entry concerns a round.
 func (e *Entry) InRound(round int) bool { return e.Round != nil && *e.Round == round }
 
-// chained returns the entry's digest. The argument before is the digest of the previous entry.
+// chained returns the entry's digest. before is the digest of the previous entry.
 func (e Entry) chained(before string) (string, error) {
 	e.Digest = ""
 	body, err := json.Marshal(&e)
@@ -99,8 +99,8 @@ func (l *Ledger) Check() error {
 	return nil
 }
 
-// Crawls is crawls.json, the list of all crawls, in the store's root. This object is called the
-// head.
+// Crawls is crawls.json, the list of all crawls, in the store's root. The object crawls.json is
+// called the head.
 type Crawls struct {
 	Header
 	Crawls []CrawlName `json:"crawls"` // crawls in the order in which they began or were adopted
@@ -128,8 +128,8 @@ func (c *Crawls) Names(crawl string) bool {
 	return false
 }
 
-// ContentDigest returns the SHA-256, in hex, of a document without its written_by, so that equal
-// documents of several crawlbatch versions have the same digest.
+// ContentDigest returns the SHA-256, in hex, of a document without its field written_by. Equal
+// documents of several crawlbatch versions then have the same digest.
 func ContentDigest(body []byte) string {
 	sum := sha256.New()
 	head, rest := body, []byte(nil)

@@ -87,7 +87,7 @@ func encode(d Document) ([]byte, error) {
 	return body, nil
 }
 
-// Decode reads a document of d's type from body. The argument key names the object in errors.
+// Decode reads a document of d's type from body. key names the object in errors.
 func Decode(key string, body []byte, d Document) error {
 	var h Header
 	if err := json.Unmarshal(body, &h); err != nil || h.Format == 0 {
@@ -141,11 +141,11 @@ type Crawl struct {
 	Crawl     string `json:"crawl"`
 	CreatedAt string `json:"created_at"`          // time of creation, RFC 3339, UTC
 	Config    string `json:"config"`              // config as YAML, as the first plan resolved it, with ${VAR} unexpanded
-	Continues string `json:"continues,omitempty"` // the crawl before, whose states of URLs and representatives this crawl reads
-	// Continued lists the crawls that this crawl continues, oldest first, with the number of their
-	// rounds that it reads. A crawl without plan.history has no list. Such a crawl reads all rounds
-	// of the crawl Continues, and of the crawls that the crawl Continues itself continues. It also
-	// reads rounds that these crawls seal later.
+	Continues string `json:"continues,omitempty"` // previous crawl, whose states of URLs and representatives this crawl reads
+	// Continued lists the crawls that this crawl continues, oldest first, with the number of rounds
+	// that it reads of each. A crawl without plan.history has no list. Such a crawl reads all
+	// rounds of the crawl Continues, and of the crawls before that one. It also reads rounds that
+	// are sealed later in these crawls.
 	Continued []ContinuedCrawl `json:"continued,omitempty"`
 	// Listed means that the crawl was planned without the frontier of these crawls. A URL that only
 	// these crawls know is planned only if a source names the URL or a round of this crawl finds
@@ -160,9 +160,10 @@ type Crawl struct {
 
 func (*Crawl) kind() string { return "crawl" }
 
-// TakesLinks reports whether pages of the crawl that answer 304 get the links that earlier rounds
-// found. Such a crawl plans only what sources list and what it finds itself, so it must see where its
-// pages lead. Crawls of formats before 6 request such pages without validators instead.
+// TakesLinks reports whether a page of the crawl that answers 304 keeps the links from earlier
+// rounds. Such a crawl plans only URLs from its sources and URLs that it finds, so it needs the
+// links of every page. Crawls of formats before 6 request pages without validators instead, so that
+// no page answers 304.
 func (c *Crawl) TakesLinks() bool { return c.Listed && c.Format >= 6 }
 
 // ContinuedCrawl is a crawl that another crawl continues, up to a round.
@@ -173,8 +174,8 @@ type ContinuedCrawl struct {
 
 // Reparse describes a reparse, a crawl whose fetch tasks read stored responses.
 type Reparse struct {
-	// Of is the crawl that fetched the responses. If the field Of is empty, the plan names external
-	// WARC files in the store Archive.
+	// Of is the crawl that fetched the responses. If Of is empty, the plan names external WARC
+	// files in the store Archive.
 	Of      string `json:"of,omitempty"`
 	Archive string `json:"archive,omitempty"` // store of external WARC files as the user named it: directory or s3://bucket/prefix
 	// Files is the SHA-256 of the list of external WARC files.
@@ -189,7 +190,7 @@ type Plan struct {
 	Crawl            string          `json:"crawl"`
 	Round            int             `json:"round"`
 	Buckets          int             `json:"buckets"`         // number of reduce buckets; each partition is in one bucket
-	Known            int64           `json:"known,omitempty"` // a number of URLs that earlier rounds certainly know
+	Known            int64           `json:"known,omitempty"` // lower bound of the number of URLs that earlier rounds know
 	URLs             int64           `json:"urls"`
 	Domains          int64           `json:"domains"`
 	Hosts            int64           `json:"hosts"`
@@ -205,7 +206,7 @@ type Plan struct {
 
 func (*Plan) kind() string { return "plan" }
 
-// Lists returns the plan's files that belong to no partition.
+// Lists returns the plan's files that cover all partitions.
 func (p *Plan) Lists() (files []File) {
 	for _, f := range []*File{p.RefusedFile, p.OptOutFile} {
 		if f != nil {
@@ -350,8 +351,8 @@ type Sealed struct {
 	// method ReduceBuckets.
 	Buckets int `json:"buckets,omitempty"`
 	// Files lists the parts of all datasets, and the working files that later rounds read. The seal
-	// of a plan of format 4 lists the files in manifests instead. The function that reads the
-	// manifests then sets Files to the files that its caller needs.
+	// of a plan of format 4 lists the files in manifests instead. The reader of the manifests then
+	// sets Files to the files that its caller needs.
 	Files     []File     `json:"files,omitempty"`
 	Manifests []FileList `json:"manifests,omitempty"`
 }

@@ -24,7 +24,7 @@ type Section struct {
 }
 
 // EndSection ends a section of a run. The section holds the bytes that were written after the
-// previous section. From then on, the result of File has a SectionIndex instead of Blocks.
+// previous section. File then returns a SectionIndex instead of Blocks.
 func (s *Sum) EndSection(bucket int, rows int64) {
 	if s.filled > 0 {
 		s.endBlock()

@@ -1,5 +1,5 @@
-// Package mediatype reads Content-Type fields and stores values under media ranges, the patterns
-// for media types in an Accept field (RFC 9110, 8.3 and 12.5.1).
+// Package mediatype reads Content-Type fields, and stores values under media ranges. Media ranges
+// are the patterns for media types in an Accept field (RFC 9110, 8.3 and 12.5.1).
 //
 // A media range is a type such as text/html, a wildcard such as image/* or */*, or a wildcard with
 // a structured suffix (RFC 6838, 4.2.8) such as application/*+xml. If several ranges include a
@@ -114,7 +114,7 @@ func (r *Ranges[T]) Set(mediaRange string, v T) error {
 
 // Lookup returns the value of the most specific range that includes a media type (lower case,
 // without parameters). It tries four ranges in this order: the type itself, the main type with the
-// suffix, the main type, and */*. The result ok is false if no range matches.
+// suffix, the main type, and */*. ok is false if no range matches.
 func (r *Ranges[T]) Lookup(mediaType string) (v T, ok bool) {
 	if v, ok = r.values[mediaType]; ok {
 		return v, true

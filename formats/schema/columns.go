@@ -3,7 +3,7 @@ package schema
 // URLColumns are the columns that Common Crawl's cc-index derives from a URL.
 type URLColumns struct {
 	SURT                 string `parquet:"url_surtkey,delta" doc:"SURT key: host reversed by commas, then path and query; the sort key of every table"`
-	URL                  string `parquet:"url,delta" doc:"canonical URL that answered"`
+	URL                  string `parquet:"url,delta" doc:"canonical URL of the document"`
 	HostName             string `parquet:"url_host_name,dict" doc:"host name without port"`
 	HostTLD              string `parquet:"url_host_tld,optional,dict" doc:"last label of the host name; null for an IP address"`
 	Host2ndLastPart      string `parquet:"url_host_2nd_last_part,optional,dict" doc:"second last label of the host name"`
@@ -27,25 +27,25 @@ type CaptureColumns struct {
 	FetchStatus      int16  `parquet:"fetch_status" doc:"HTTP status"`
 	FetchRedirect    string `parquet:"fetch_redirect,optional" doc:"absolute target of a redirect; null in pages, which are documents"`
 	ContentDigest    string `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32, without prefix"`
-	MimeType         string `parquet:"content_mime_type,optional,dict" doc:"media type as the Content-Type header gives it"`
-	MimeDetected     string `parquet:"content_mime_detected,optional,dict" doc:"media type as sniffed from the content"`
-	Charset          string `parquet:"content_charset,optional,dict" doc:"character set that an HTML, text, sitemap or feed document was decoded from"`
+	MimeType         string `parquet:"content_mime_type,optional,dict" doc:"media type in the Content-Type header"`
+	MimeDetected     string `parquet:"content_mime_detected,optional,dict" doc:"media type that the content shows"`
+	Charset          string `parquet:"content_charset,optional,dict" doc:"character set from which an HTML, text, sitemap or feed document was decoded"`
 	Languages        string `parquet:"content_languages,optional,dict" doc:"ISO-639-3 codes, comma separated, most likely first"`
 	Truncated        string `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified if noarchive forbids keeping it"`
-	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store; in pages, that of the record with the payload"`
+	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store; in pages, of the file with the payload"`
 	WARCRecordOffset int32  `parquet:"warc_record_offset" vol:"1" doc:"offset of the record's gzip member, bytes"`
 	WARCRecordLength int32  `parquet:"warc_record_length" vol:"1" doc:"length of the record's gzip member, bytes"`
-	WARCSegment      string `parquet:"warc_segment,dict" vol:"1" doc:"partition that fetched it, such as part-00017"`
+	WARCSegment      string `parquet:"warc_segment,dict" vol:"1" doc:"partition that fetched the URL, such as part-00017"`
 }
 
 // Capture is a row of captures: a stored response, including redirect hops and robots.txt. Captures
 // is partitioned by crawl, subset and round. The columns warc_* locate the capture's own WARC
-// record. In a revisit, the columns payload_warc_* locate the record that holds the payload.
+// record. For a revisit, the columns payload_warc_* locate the record with the payload.
 type Capture struct {
 	URLColumns
 	CaptureColumns
 	Revisit          Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the record holds no payload: identical_payload, not_modified"`
-	PayloadFilename  string  `parquet:"payload_warc_filename,optional,dict" vol:"1" doc:"of a revisit: key of the WARC file with the payload"`
-	PayloadRecordOff int32   `parquet:"payload_warc_record_offset,optional" vol:"1" doc:"of a revisit: offset of the record with the payload, bytes"`
-	PayloadRecordLen int32   `parquet:"payload_warc_record_length,optional" vol:"1" doc:"of a revisit: length of the record with the payload, bytes"`
+	PayloadFilename  string  `parquet:"payload_warc_filename,optional,dict" vol:"1" doc:"for a revisit: key of the WARC file with the payload"`
+	PayloadRecordOff int32   `parquet:"payload_warc_record_offset,optional" vol:"1" doc:"for a revisit: offset of the record with the payload, bytes"`
+	PayloadRecordLen int32   `parquet:"payload_warc_record_length,optional" vol:"1" doc:"for a revisit: length of the record with the payload, bytes"`
 }

@@ -1,10 +1,9 @@
-// Package schema holds the row types of every dataset and of every working
-// file, and the closed vocabularies (outcomes, skip reasons, states, kinds) that
-// their columns use.
+// Package schema holds the row types of every dataset and of every working file. It also holds the
+// closed vocabularies of their columns: outcomes, skip reasons, states, kinds.
 //
 // Each struct defines one table. A field's parquet tag names the column, and the doc tag describes
-// the column. A vol tag marks a volatile column, in which two crawls of the same web may differ,
-// such as times and addresses. Columns without a vol tag are stable. A since tag names the
+// the column. A vol tag marks a volatile column, such as times and addresses. Its values may differ
+// between two crawls of the same web. Columns without a vol tag are stable. A since tag names the
 // FormatVersion that added the column. Files of an older format lack the column, which then reads
 // as null. Package catalog derives the DuckDB views, the Athena DDL and the documentation from the
 // tags of the structs.

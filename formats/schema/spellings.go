@@ -36,7 +36,7 @@ func (s Spellings) Union(other Spellings) Spellings {
 	return s
 }
 
-// TooMany returns the text for the column detail of a skip with the reason SkipSpellings.
+// TooMany returns the value of the column detail in a skip with the reason SkipSpellings.
 func (s Spellings) TooMany() string {
 	return fmt.Sprintf("robots.txt would have to allow more than %d spellings, such as %s", MaxSpellings, s[0])
 }

@@ -6,13 +6,13 @@ type Fetch struct {
 	URL            string  `parquet:"url,delta" doc:"canonical URL as planned"`
 	Host           string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
-	Outcome        Outcome `parquet:"outcome,dict" doc:"how its fetch ended"`
+	Outcome        Outcome `parquet:"outcome,dict" doc:"how the fetch of the URL ended"`
 	Attempts       int32   `parquet:"attempts" vol:"1" doc:"requests sent for the URL, without redirect hops"`
 	HTTPStatus     int16   `parquet:"http_status,optional" doc:"status of the last response"`
-	Error          string  `parquet:"error,optional" vol:"1" doc:"what failed, in a phrase to group by, without host, address and number"`
-	ErrorDetail    string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"details of the error: host, address, URL, numbers, the message of the library that failed"`
-	RobotsAllowed  *bool   `parquet:"robots_allowed,optional" doc:"verdict of robots.txt; null if it was not consulted"`
-	RobotsRule     string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that decided; null: no rule matched"`
+	Error          string  `parquet:"error,optional" vol:"1" doc:"short phrase that says what failed, without host, address and number, so that errors can be grouped"`
+	ErrorDetail    string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"details of the error: host, address, URL, numbers, the message of a library"`
+	RobotsAllowed  *bool   `parquet:"robots_allowed,optional" doc:"verdict of robots.txt; null if robots.txt was not consulted"`
+	RobotsRule     string  `parquet:"robots_rule,optional,dict" doc:"line of robots.txt that decided; null: no rule matched"`
 	Priority       int32   `parquet:"priority" doc:"priority as planned, 0 to 1000"`
 	Depth          int32   `parquet:"depth" doc:"links from the nearest source URL"`
 	FetchedAt      int64   `parquet:"fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last request was written"`
@@ -24,17 +24,17 @@ type Fetch struct {
 	ContentDigest  string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
 	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified if noarchive forbids keeping it"`
 	MimeType       string  `parquet:"content_mime_type,optional,dict" doc:"media type as declared"`
-	MimeDetected   string  `parquet:"content_mime_detected,optional,dict" doc:"media type of a 2xx response, sniffed from the part that was read; also for mime_filtered"`
-	RedirectTarget string  `parquet:"redirect_target,optional" doc:"canonical target of a redirect, which the frontier takes over"`
+	MimeDetected   string  `parquet:"content_mime_detected,optional,dict" doc:"media type that the content of a 2xx response shows; also for the outcome mime_filtered"`
+	RedirectTarget string  `parquet:"redirect_target,optional" doc:"canonical target of a redirect that only the frontier follows"`
 	Redirects      int32   `parquet:"redirects" doc:"redirects followed"`
 	FinalURL       string  `parquet:"final_url,optional" doc:"canonical URL of the last response"`
 	ETag           string  `parquet:"etag,optional" doc:"ETag of the last response"`
 	LastModified   string  `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last response, as sent"`
 	WARCFilename   string  `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last response"`
-	WARCRecordOff  int32   `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
-	WARCRecordLen  int32   `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
+	WARCRecordOff  int32   `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of the record in the WARC file, bytes"`
+	WARCRecordLen  int32   `parquet:"warc_record_length,optional" vol:"1" doc:"length of the record in the WARC file, bytes"`
 	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
-	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" zero:"2" doc:"Retry-After of the last response, milliseconds; null if it has none"`
+	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" zero:"2" doc:"Retry-After of the last response, milliseconds; null if the field is missing"`
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the WARC record holds no payload: identical_payload, not_modified"`
 }
 
@@ -42,38 +42,38 @@ type Fetch struct {
 // BytesSent is 0 if the request got no connection and was not sent.
 type Request struct {
 	Purpose       Purpose `parquet:"purpose,dict" doc:"page, redirect, robots, sitemap or probe"`
-	URL           string  `parquet:"url,delta" doc:"URL asked for"`
+	URL           string  `parquet:"url,delta" doc:"URL of the request"`
 	PlannedURL    string  `parquet:"planned_url,optional" doc:"planned URL for which the request was sent"`
 	Host          string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Address       string  `parquet:"address,optional,dict" vol:"1" doc:"IP address and port of the server"`
 	Start         int64   `parquet:"start,timestamp(millisecond)" vol:"1" doc:"when the request was written or, without a connection (bytes_sent 0), when the attempt to connect began"`
-	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"time since the host's previous request was written, milliseconds; null for the host's first request, and if this one was not written"`
-	DelayMS       int64   `parquet:"delay_ms" vol:"1" doc:"delay in force for the host, milliseconds"`
-	RobotsRule    string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that allowed it; null: no rule matched"`
-	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt in force, base 32; null if there is none (4xx), and for requests for robots.txt"`
-	RobotsFile    string  `parquet:"robots_warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the response that says which robots.txt is in force, possibly from an earlier round; null for requests for robots.txt"`
-	RobotsOffset  int32   `parquet:"robots_warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
-	RobotsLength  int32   `parquet:"robots_warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
+	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"time since the previous request to the host was written, milliseconds; null for the host's first request, and for a request that was not written"`
+	DelayMS       int64   `parquet:"delay_ms" vol:"1" doc:"current delay between requests to the host, milliseconds"`
+	RobotsRule    string  `parquet:"robots_rule,optional,dict" doc:"line of robots.txt that allowed the request; null: no rule matched"`
+	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt that applied, base 32; null if there is none (4xx), and for requests for robots.txt"`
+	RobotsFile    string  `parquet:"robots_warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the response to the request for the robots.txt that applied, possibly from an earlier round; null for requests for robots.txt"`
+	RobotsOffset  int32   `parquet:"robots_warc_record_offset,optional" vol:"1" doc:"offset of the record in the WARC file, bytes"`
+	RobotsLength  int32   `parquet:"robots_warc_record_length,optional" vol:"1" doc:"length of the record in the WARC file, bytes"`
 	Status        int16   `parquet:"http_status,optional" doc:"HTTP status; null if there was no response"`
-	Error         string  `parquet:"error,optional" vol:"1" doc:"what failed, in a phrase to group by, without host, address and number"`
-	ErrorDetail   string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"details of the error: host, address, URL, numbers, the message of the library that failed"`
-	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure: dns_error, connect_error, tls_error, timeout, protocol_error; null if the crawl itself aborted it"`
+	Error         string  `parquet:"error,optional" vol:"1" doc:"short phrase that says what failed, without host, address and number, so that errors can be grouped"`
+	ErrorDetail   string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"details of the error: host, address, URL, numbers, the message of a library"`
+	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure: dns_error, connect_error, tls_error, timeout, protocol_error; null if the crawl itself aborted the request"`
 	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"time from when the request was due until it started, milliseconds"`
-	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" zero:"2" doc:"name resolution, milliseconds; null: not needed (connection reused, address given)"`
+	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" zero:"2" doc:"time of the name resolution, milliseconds; null: not needed (connection reused, address given)"`
 	DNSUS         *int64  `parquet:"dns_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	ConnectMS     *int64  `parquet:"connect_ms,optional" vol:"1" zero:"2" doc:"TCP connect, milliseconds; null: not tried (connection reused, no address)"`
+	ConnectMS     *int64  `parquet:"connect_ms,optional" vol:"1" zero:"2" doc:"time of the TCP connect, milliseconds; null: not tried (connection reused, no address)"`
 	ConnectUS     *int64  `parquet:"connect_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	TLSMS         *int64  `parquet:"tls_ms,optional" vol:"1" zero:"2" doc:"TLS handshake, milliseconds; null: not tried (connection reused, http)"`
+	TLSMS         *int64  `parquet:"tls_ms,optional" vol:"1" zero:"2" doc:"time of the TLS handshake, milliseconds; null: not tried (connection reused, http)"`
 	TLSUS         *int64  `parquet:"tls_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	FirstByteMS   *int64  `parquet:"first_byte_ms,optional" vol:"1" zero:"2" doc:"time from request to first byte of the response, milliseconds; null: none came (in older tables, this column and the three before are also null if below 1)"`
+	FirstByteMS   *int64  `parquet:"first_byte_ms,optional" vol:"1" zero:"2" doc:"time from request to first byte of the response, milliseconds; null: no response (in older tables, this column and the three times before it are also null if below 1)"`
 	FirstByteUS   *int64  `parquet:"first_byte_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
 	TotalMS       int64   `parquet:"total_ms" vol:"1" doc:"time from start to the end of the response, or of the attempt to connect, milliseconds"`
 	TotalUS       *int64  `parquet:"total_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	BytesSent     int64   `parquet:"bytes_sent" vol:"1" doc:"bytes of the request; 0: none was sent, since there was no connection (error_class says why)"`
-	BytesReceived int64   `parquet:"bytes_received" vol:"1" doc:"bytes of the response as on the wire"`
+	BytesSent     int64   `parquet:"bytes_sent" vol:"1" doc:"bytes of the request; 0: the request was not sent, because there was no connection (error_class says why)"`
+	BytesReceived int64   `parquet:"bytes_received" vol:"1" doc:"bytes of the response before decoding"`
 	Attempt       int32   `parquet:"attempt" vol:"1" doc:"number of the attempt at this URL, from 1"`
-	Epoch         int32   `parquet:"epoch" vol:"1" doc:"epoch of the fetch task that sent it"`
-	Warnings      string  `parquet:"warnings,optional" doc:"what was malformed in the response that was read nevertheless"`
+	Epoch         int32   `parquet:"epoch" vol:"1" doc:"epoch of the fetch task that sent the request"`
+	Warnings      string  `parquet:"warnings,optional" doc:"malformed parts of a response that was read nevertheless"`
 }
 
 // Page is a row of the dataset pages: a successfully fetched document. Columns that the reduce
@@ -82,9 +82,9 @@ type Page struct {
 	PageColumns
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: not stated"`
 	LinkDensity   *float64 `parquet:"link_density,optional" doc:"share of the visible text that is inside links, 0 to 1; null if there is no text, or the document is not HTML"`
-	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null if none are known for its language"`
-	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text per byte of the document, both as UTF-8; null if it is not HTML"`
-	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
+	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null if no function words are known for the language"`
+	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text per byte of the document, both as UTF-8; null if the document is not HTML"`
+	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null for the first fetch"`
 }
 
 // PageColumns holds the columns of the dataset pages, except the nullable columns that distinguish
@@ -92,7 +92,7 @@ type Page struct {
 type PageColumns struct {
 	URLColumns
 	CaptureColumns
-	DocumentKind       string   `parquet:"document_kind,optional,dict" doc:"how it was parsed: html, text, sitemap, feed; other: only its type is known"`
+	DocumentKind       string   `parquet:"document_kind,optional,dict" doc:"how the document was parsed: html, text, sitemap, feed; other: only the type is known"`
 	Title              string   `parquet:"title,optional" doc:"text of the title element"`
 	Description        string   `parquet:"description,optional" doc:"meta description"`
 	Keywords           string   `parquet:"keywords,optional" doc:"meta keywords"`
@@ -100,7 +100,7 @@ type PageColumns struct {
 	Language           string   `parquet:"language,optional,dict" doc:"ISO-639-3 code of the document's main language"`
 	LanguageSource     string   `parquet:"language_source,optional,dict" doc:"source of language: html (lang of the html element), header (Content-Language), meta, feed, or text (detected: nothing is declared, or the script or the words of the text contradict it)"`
 	CanonicalURL       string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares: in a link element of its head (or directly in its body), or else in a Link header field"`
-	RefreshURL         string   `parquet:"refresh_url,optional" doc:"canonical URL that the page refreshes to: from a Refresh header field, or else from meta http-equiv"`
+	RefreshURL         string   `parquet:"refresh_url,optional" doc:"canonical URL to which the page refreshes: from a Refresh header field, or else from meta http-equiv"`
 	OGTitle            string   `parquet:"og_title,optional" doc:"Open Graph title"`
 	OGDescription      string   `parquet:"og_description,optional" doc:"Open Graph description"`
 	OGImage            string   `parquet:"og_image,optional" doc:"canonical URL of the first Open Graph image"`
@@ -115,44 +115,44 @@ type PageColumns struct {
 	TwitterSite        string   `parquet:"twitter_site,optional,dict" doc:"Twitter account of the site, such as @example"`
 	TwitterCreator     string   `parquet:"twitter_creator,optional,dict" doc:"Twitter account of the author, such as @example"`
 	JSONLD             string   `parquet:"json_ld,optional" doc:"JSON-LD as a JSON list of at most 16 objects in page order with type (list), headline, name, datePublished, dateModified (as given), author (list of names), breadcrumb (list of name, url); at most 16 KiB"`
-	PublishedAt        int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states, UTC if it names no zone"`
+	PublishedAt        int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states, in UTC unless the page names a zone"`
 	PublishedSource    string   `parquet:"published_source,optional,dict" doc:"source of published_at, best first: open_graph, json_ld, microdata, meta, time (element), url (its path)"`
-	ModifiedAt         int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states, UTC if it names no zone; Last-Modified, the date of the file, is a separate column"`
+	ModifiedAt         int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states, in UTC unless the page names a zone; the date of the file is in last_modified"`
 	ModifiedSource     string   `parquet:"modified_source,optional,dict" doc:"source of modified_at, best first: open_graph, json_ld, microdata, meta, time (element); feed: the date of a feed itself"`
 	Favicon            string   `parquet:"favicon,optional,dict" doc:"canonical URL of the first icon that the page names: rel icon, else apple-touch-icon, else apple-touch-icon-precomposed"`
 	Generator          string   `parquet:"generator,optional,dict" doc:"meta generator: the software that made the page"`
-	Robots             string   `parquet:"robots,optional,dict" doc:"meta robots and X-Robots-Tag directives in force, comma separated"`
-	Indexable          bool     `parquet:"indexable" doc:"false if the page says noindex, or if its unavailable_after date had passed when it was fetched"`
+	Robots             string   `parquet:"robots,optional,dict" doc:"meta robots and X-Robots-Tag directives that apply, comma separated"`
+	Indexable          bool     `parquet:"indexable" doc:"false if the page says noindex, or if the page was fetched after its unavailable_after date"`
 	Unavailable        int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"date after which the page may not be shown, from its directives"`
-	ContentSignal      string   `parquet:"content_signal,optional,dict" doc:"content signals in force, from robots.txt and the header, sorted by name, such as ai-train=no,search=yes"`
+	ContentSignal      string   `parquet:"content_signal,optional,dict" doc:"content signals that apply, from robots.txt and the header, sorted by name, such as ai-train=no,search=yes"`
 	TDMPolicy          string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy for text and data mining, as given"`
 	WordCount          int32    `parquet:"word_count" doc:"words of the main text; package stages/parse/text defines what a word is in each script"`
 	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of the main text's words, the script with the most words first; Zyyy means numbers"`
 	ScriptWords        []int32  `parquet:"script_words,list" doc:"number of words for each entry of scripts"`
-	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"kind of page that the server seems to send instead of content: soft_404, parked, default_page, under_construction, blocked; null: it looks like content"`
+	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"kind of page that the server seems to send instead of content: soft_404, parked, default_page, under_construction, blocked; null: the page looks like content"`
 	Topics             []string `parquet:"topics,list" doc:"up to 15 most frequent words and pairs of words of the main text, without stop words"`
 	TextDigest         string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
 	SimHash            int64    `parquet:"simhash" doc:"64-bit SimHash of the normalised main text, as package formats/simhash defines it"`
-	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"URL of its cluster's representative; null for a page that represents itself"`
+	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"URL of the representative of the page's cluster; null for a page that represents itself"`
 	DuplicateKind      string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that represents itself"`
-	ClusterSize        int32    `parquet:"cluster_size" doc:"members of its cluster in this round, including itself; 2147483647 also stands for more"`
-	Inlinks            int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
-	Outlinks           int32    `parquet:"outlinks" doc:"links that the page holds"`
-	Rank               float64  `parquet:"rank" doc:"PageRank of its host; the hosts of a round sum to 1"`
+	ClusterSize        int32    `parquet:"cluster_size" doc:"members of the page's cluster in this round, including the page; 2147483647 also stands for more"`
+	Inlinks            int64    `parquet:"inlinks" doc:"number of distinct pages of the round that link to the URL"`
+	Outlinks           int32    `parquet:"outlinks" doc:"number of links on the page"`
+	Rank               float64  `parquet:"rank" doc:"PageRank of the page's host; the ranks of all hosts of a round sum to 1"`
 	Depth              int32    `parquet:"depth" doc:"links from the nearest source URL"`
-	PlannedURL         string   `parquet:"planned_url" doc:"planned URL that led here"`
+	PlannedURL         string   `parquet:"planned_url" doc:"planned URL whose fetch, perhaps through redirects, gave the page"`
 	ContentBytes       int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
 	ETag               string   `parquet:"etag,optional" doc:"ETag of the response"`
 	LastModified       string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the response, as sent"`
-	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row, its text and its links; 0, or null in older tables, if it was made before versions were recorded"`
+	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row, its text and its links; 0, or null in older tables, for rows from before versions were recorded"`
 }
 
 // Text is a row of the dataset text: the text of one document.
 type Text struct {
 	SURT     string `parquet:"url_surtkey,delta" doc:"SURT key"`
-	URL      string `parquet:"url,delta" doc:"canonical URL that answered"`
-	Main     string `parquet:"main" doc:"main content, blocks as lines"`
-	Full     string `parquet:"full" doc:"all visible text, blocks as lines"`
+	URL      string `parquet:"url,delta" doc:"canonical URL of the document"`
+	Main     string `parquet:"main" doc:"main content, one block per line"`
+	Full     string `parquet:"full" doc:"all visible text, one block per line"`
 	Language string `parquet:"language,optional,dict" doc:"ISO-639-3 code"`
 }
 
@@ -160,7 +160,7 @@ type Text struct {
 // document order.
 type Link struct {
 	SourceSURT string   `parquet:"source_surtkey,dict" doc:"SURT key of the source"`
-	Source     string   `parquet:"source,dict" doc:"canonical URL of the page that holds the link"`
+	Source     string   `parquet:"source,dict" doc:"canonical URL of the page with the link"`
 	Target     string   `parquet:"target" dict:"4" doc:"canonical URL of the target"`
 	Anchor     string   `parquet:"anchor,optional" dict:"4" doc:"anchor text, white space folded, bounded"`
 	Rel        string   `parquet:"rel,optional,dict" doc:"rel attribute, lower case"`
@@ -169,10 +169,10 @@ type Link struct {
 	Position   string   `parquet:"position,optional,dict" doc:"part of the page: main, nav, header, footer, aside"`
 	Hreflang   string   `parquet:"hreflang,optional,dict" doc:"language of the target that the link states: a BCP 47 tag in its usual letter case, or x-default"`
 	Ordinal    int32    `parquet:"ordinal" doc:"position among the page's links, from 0"`
-	LastMod    int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, or was published, as the sitemap or feed says; UTC if it names no zone"`
-	ChangeFreq string   `parquet:"changefreq,optional,dict" doc:"how often the target changes, as the sitemap says: always, hourly, daily, weekly, monthly, yearly, never"`
-	Weight     *float64 `parquet:"sitemap_priority,optional" doc:"priority of the target within its site, as the sitemap says, 0 to 1; null: not stated"`
-	Spelling   string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it: its percent escapes and order of parameters; null if it is the same"`
+	LastMod    int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, or was published, according to the sitemap or feed; in UTC unless a zone is named"`
+	ChangeFreq string   `parquet:"changefreq,optional,dict" doc:"how often the target changes, according to the sitemap: always, hourly, daily, weekly, monthly, yearly, never"`
+	Weight     *float64 `parquet:"sitemap_priority,optional" doc:"priority of the target within its site, according to the sitemap, 0 to 1; null: not stated"`
+	Spelling   string   `parquet:"target_spelling,optional" since:"2" doc:"target with the link's own percent escapes and order of parameters; null if they equal those of target"`
 }
 
 // Duplicate is a row of the dataset duplicates: a page of a cluster of similar pages. The cluster's
@@ -182,8 +182,8 @@ type Duplicate struct {
 	URL                 string        `parquet:"url,delta" doc:"member of the cluster"`
 	Representative      string        `parquet:"representative" doc:"URL of the cluster's representative"`
 	Kind                DuplicateKind `parquet:"kind,dict" doc:"representative, exact or near"`
-	Distance            int32         `parquet:"distance" doc:"Hamming distance of the fingerprints of member and representative; it may exceed the limit if only other members link the two"`
-	Via                 string        `parquet:"via,optional" doc:"a member of the cluster whose distance to this one is within the limit; null for the representative"`
+	Distance            int32         `parquet:"distance" doc:"Hamming distance of the fingerprints of member and representative; the distance may exceed the limit if only other members connect the two"`
+	Via                 string        `parquet:"via,optional" doc:"another member of the cluster with a distance to this member within the limit; null for the representative"`
 	RepresentativeCrawl string        `parquet:"representative_crawl,dict" doc:"crawl of the representative"`
 	RepresentativeRound int32         `parquet:"representative_round" doc:"round of the representative"`
 	ClusterSize         int32         `parquet:"cluster_size" doc:"members of the cluster in this round; 2147483647 also stands for more"`
@@ -193,10 +193,10 @@ type Duplicate struct {
 type Host struct {
 	Host           string  `parquet:"host" doc:"host name, with its port unless 80 or 443"`
 	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
-	RobotsState    string  `parquet:"robots_state,optional,dict" doc:"rules, none (4xx), unreachable; null if robots.txt was not requested"`
+	RobotsState    string  `parquet:"robots_state,optional,dict" doc:"state of robots.txt: rules, none (4xx), unreachable; null if robots.txt was not requested"`
 	RobotsDigest   string  `parquet:"robots_digest,optional" doc:"SHA-1 of robots.txt, base 32"`
 	RobotsAt       int64   `parquet:"robots_fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when robots.txt was fetched last"`
-	DelayMS        *int64  `parquet:"delay_ms,optional" vol:"1" zero:"2" doc:"delay in force at the end, milliseconds; null if nothing was requested (in older tables, also if it was 0)"`
+	DelayMS        *int64  `parquet:"delay_ms,optional" vol:"1" zero:"2" doc:"delay between requests at the end of the round, milliseconds; null if nothing was requested (in older tables, also for a delay of 0)"`
 	Planned        int64   `parquet:"planned" doc:"URLs planned"`
 	Fetched        int64   `parquet:"fetched" doc:"URLs with outcome ok or not_modified"`
 	Redirected     int64   `parquet:"redirected" doc:"URLs with outcome redirected"`
@@ -213,14 +213,14 @@ type Host struct {
 	Requests       int64   `parquet:"requests" vol:"1" doc:"requests sent, including robots.txt and retries, without attempts that got no connection"`
 	Bytes          int64   `parquet:"bytes" vol:"1" doc:"bytes received"`
 	LatencyMS      float64 `parquet:"latency_ms,optional" vol:"1" doc:"mean time to first byte, milliseconds; null if no request was answered"`
-	BreakerEvents  int32   `parquet:"breaker_events" vol:"1" doc:"times the breaker opened"`
-	Address        string  `parquet:"address,optional" vol:"1" doc:"IP address seen last"`
+	BreakerEvents  int32   `parquet:"breaker_events" vol:"1" doc:"number of times that the host's breaker opened"`
+	Address        string  `parquet:"address,optional" vol:"1" doc:"IP address of the last connection"`
 	FirstRequest   int64   `parquet:"first_request,optional,timestamp(millisecond)" vol:"1" doc:"when the first request to the host was written"`
 	LastRequest    int64   `parquet:"last_request,optional,timestamp(millisecond)" vol:"1" doc:"when the last request to the host was written"`
-	InlinkHosts    int64   `parquet:"inlink_hosts" doc:"distinct other hosts that link to it; since format 4, at most 256 hosts of each other domain count"`
-	OutlinkHosts   int64   `parquet:"outlink_hosts" doc:"distinct other hosts that it links to"`
-	Rank           float64 `parquet:"rank" doc:"PageRank by host; the hosts of a round sum to 1"`
-	Harmonic       float64 `parquet:"harmonic" since:"4" doc:"harmonic centrality of its domain: the sum of 1 / distance over all domains from which links lead to it, estimated with a standard error of 6.5 %"`
+	InlinkHosts    int64   `parquet:"inlink_hosts" doc:"number of distinct other hosts that link to the host; since format 4, at most 256 hosts of each other domain count"`
+	OutlinkHosts   int64   `parquet:"outlink_hosts" doc:"number of distinct other hosts to which the host links"`
+	Rank           float64 `parquet:"rank" doc:"PageRank of the host; the ranks of all hosts of a round sum to 1"`
+	Harmonic       float64 `parquet:"harmonic" since:"4" doc:"harmonic centrality of the host's domain: the sum of 1 / distance over all domains from which links lead to this domain, estimated with a standard error of 6.5 %"`
 }
 
 // URLRecord is a row of the dataset urls: a URL whose state changed in the round.
@@ -230,38 +230,38 @@ type URLRecord struct {
 	Host          string   `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Domain        string   `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
 	State         URLState `parquet:"state,dict" doc:"state of the URL after the round"`
-	Outcome       Outcome  `parquet:"outcome,optional,dict" doc:"its last outcome; null if it was never planned"`
-	FirstSeen     string   `parquet:"first_seen,dict" doc:"crawl and round that found it, such as 2026-11.0"`
-	FirstSource   string   `parquet:"first_source,optional" doc:"page that held the first link to it; null for a source URL"`
-	LastPlanned   string   `parquet:"last_planned,optional,dict" doc:"crawl and round that planned it last"`
-	LastFetched   int64    `parquet:"last_fetched,optional,timestamp(millisecond)" vol:"1" doc:"when it was fetched last"`
-	Fetches       int32    `parquet:"fetches" doc:"times it was fetched"`
-	Changes       int32    `parquet:"changes" doc:"times its content was found changed"`
-	Failures      int32    `parquet:"failures" doc:"failures in a row"`
+	Outcome       Outcome  `parquet:"outcome,optional,dict" doc:"last outcome of the URL; null if the URL was never planned"`
+	FirstSeen     string   `parquet:"first_seen,dict" doc:"crawl and round that found the URL, such as 2026-11.0"`
+	FirstSource   string   `parquet:"first_source,optional" doc:"page with the first link to the URL; null for a source URL"`
+	LastPlanned   string   `parquet:"last_planned,optional,dict" doc:"last crawl and round that planned the URL"`
+	LastFetched   int64    `parquet:"last_fetched,optional,timestamp(millisecond)" vol:"1" doc:"time of the last fetch"`
+	Fetches       int32    `parquet:"fetches" doc:"number of fetches"`
+	Changes       int32    `parquet:"changes" doc:"number of fetches that found changed content"`
+	Failures      int32    `parquet:"failures" doc:"number of consecutive failures"`
 	ContentDigest string   `parquet:"content_digest,optional" doc:"digest of the last content"`
 	ETag          string   `parquet:"etag,optional" doc:"ETag of the last content"`
 	LastModified  string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
-	NextDue       int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when it is due again; null: at once for found and deferred, never for denied, gone, skipped, and sitemaps that only robots.txt names"`
-	RevisitMS     int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until it is due again, learned from its changes, milliseconds; next_due is earlier if a sitemap or feed brought it forward; null if never fetched, and in older tables"`
-	FalseAlarms   int32    `parquet:"false_alarms,optional" vol:"1" doc:"fetches since its last change that a sitemap or feed brought forward and that found no change; each doubles the minimum time until the next such fetch; null: none"`
+	NextDue       int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when the URL is due again; null means at once in the states found and deferred, and never in the states denied, gone and skipped, and for sitemaps that only robots.txt names"`
+	RevisitMS     int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until the URL is due again, learned from the URL's changes, milliseconds; next_due is earlier if a sitemap or feed reports a change; null if never fetched, and in older tables"`
+	FalseAlarms   int32    `parquet:"false_alarms,optional" vol:"1" doc:"number of fetches since the last change that came early because of a sitemap or feed and found no change; each doubles the minimum time until the next early fetch; null: none"`
 	Depth         int32    `parquet:"depth" doc:"links from the nearest source URL"`
-	Priority      int32    `parquet:"priority" doc:"0 to 1000, higher is sooner"`
-	Inlinks       int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
+	Priority      int32    `parquet:"priority" doc:"priority from 0 to 1000; higher is sooner"`
+	Inlinks       int64    `parquet:"inlinks" doc:"number of distinct pages of the round that link to the URL"`
 	RedirectTo    string   `parquet:"redirect_to,optional" doc:"target of a redirected URL"`
-	ContentAt     int64    `parquet:"content_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last content was captured; null if no record of this URL holds all of it"`
+	ContentAt     int64    `parquet:"content_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last content was captured; null if no record of this URL holds the whole content"`
 	WARCFilename  string   `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last content"`
-	WARCRecordOff int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
-	WARCRecordLen int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
-	Spellings     []string `parquet:"spellings,list" since:"2" doc:"other spellings (percent escapes, order of parameters) that sources and its own domain use, sorted; robots.txt must allow each; five mean that there are more than four, so the URL is not planned"`
+	WARCRecordOff int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of the record in the WARC file, bytes"`
+	WARCRecordLen int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of the record in the WARC file, bytes"`
+	Spellings     []string `parquet:"spellings,list" since:"2" doc:"other spellings of the URL (percent escapes, order of parameters) in sources and in its own domain, sorted; robots.txt must allow each spelling; a URL with more than four spellings is not planned and has five here"`
 }
 
 // Skip is a row of the dataset skips: a URL that was found but not planned.
 type Skip struct {
 	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null if the text is not a URL"`
-	URL    string     `parquet:"url,delta" doc:"URL, or the text found in its place, cut to a bounded length"`
-	Reason SkipReason `parquet:"reason,dict" doc:"why it was not planned"`
-	Detail string     `parquet:"detail,optional" doc:"the rule, limit or pattern that decided"`
-	Source string     `parquet:"source,optional,dict" doc:"page or source file that named it"`
+	URL    string     `parquet:"url,delta" doc:"URL, or text in the place of a URL, cut to a bounded length"`
+	Reason SkipReason `parquet:"reason,dict" doc:"why the URL was not planned"`
+	Detail string     `parquet:"detail,optional" doc:"rule, limit or pattern that decided"`
+	Source string     `parquet:"source,optional,dict" doc:"page or source file that named the URL"`
 	Line   int64      `parquet:"line,optional" doc:"line of the source file, from 1"`
 	Depth  int32      `parquet:"depth" doc:"links from the nearest source URL"`
 }

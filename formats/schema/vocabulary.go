@@ -23,7 +23,7 @@ const (
 	RedirectLimit     Outcome = "redirect_limit"     // more redirects than allowed, or a loop
 	MIMEFiltered      Outcome = "mime_filtered"      // the media type is not stored; fetches has the detected type
 	AddressBlocked    Outcome = "address_blocked"    // the address guard refused the connection
-	HostSuspended     Outcome = "host_suspended"     // the host's breaker was open until the window closed
+	HostSuspended     Outcome = "host_suspended"     // the host's breaker stayed open until the window closed
 	Deferred          Outcome = "deferred"           // the fetch window closed before the URL's turn; the URL is due in the next round
 	Stopped           Outcome = "stopped"            // the URL's domain was stopped while the crawl ran
 	InternalError     Outcome = "internal_error"     // crawlbatch itself has a fault
@@ -44,7 +44,7 @@ const (
 	SkipScheme     SkipReason = "bad_scheme"   // the scheme is neither http nor https
 	SkipTooLong    SkipReason = "too_long"     // the canonical URL is too long
 	SkipOutOfScope SkipReason = "out_of_scope" // frontier.follow, scope.include or scope.exclude rules the URL out
-	SkipFiltered   SkipReason = "filtered"     // a rule of plan.filter refuses the URL, or plan.rewrite makes no URL of it
+	SkipFiltered   SkipReason = "filtered"     // a rule of plan.filter refuses the URL, or the result of plan.rewrite is not a URL
 	SkipTrap       SkipReason = "trap"         // the URL looks like part of a trap: a calendar, a session, a loop of path segments
 	SkipDepth      SkipReason = "depth"        // the URL is more than plan.max_depth links from a source
 	SkipBudget     SkipReason = "budget"       // the budget of the domain, the round or the crawl is used up
@@ -110,7 +110,7 @@ const (
 	KindImg       LinkKind = "img"
 	KindScript    LinkKind = "script"
 	KindMedia     LinkKind = "media"
-	KindLink      LinkKind = "link" // <link> elements for which no other kind is listed: icon, stylesheet, next, prev …
+	KindLink      LinkKind = "link" // other <link> elements: icon, stylesheet, next, prev …
 	KindCanonical LinkKind = "canonical"
 	KindHreflang  LinkKind = "hreflang"
 	KindFeed      LinkKind = "feed"
@@ -141,7 +141,7 @@ const (
 	DupNear           DuplicateKind = "near"           // page within the Hamming limit of a member of the cluster
 )
 
-// PageHint is the kind of page that a server seems to send instead of content. A page with a hint
+// PageHint is the kind of a page that a server seems to send instead of content. A page with a hint
 // has typical phrases and little other text. Many pages without content have no hint.
 type PageHint string
 

@@ -13,18 +13,18 @@ type PlannedURL struct {
 	SURT          string `parquet:"url_surtkey,delta" doc:"SURT key"`
 	Host          string `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Domain        string `parquet:"domain,dict" doc:"registered domain"`
-	Priority      int32  `parquet:"priority" doc:"0 to 1000, higher is sooner"`
+	Priority      int32  `parquet:"priority" doc:"priority from 0 to 1000; higher is sooner"`
 	Depth         int32  `parquet:"depth" doc:"links from the nearest source URL"`
-	ContentDigest string `parquet:"content_digest,optional" doc:"digest of the last content, for changed"`
+	ContentDigest string `parquet:"content_digest,optional" doc:"digest of the last content, for the column changed"`
 	ETag          string `parquet:"etag,optional" doc:"ETag of the last content, for a conditional request"`
 	LastModified  string `parquet:"last_modified,optional" doc:"Last-Modified of the last content, for a conditional request"`
-	Fetches       int32  `parquet:"fetches" doc:"times it was fetched before"`
+	Fetches       int32  `parquet:"fetches" doc:"number of earlier fetches"`
 	ContentAt     int64  `parquet:"content_at,optional,timestamp(millisecond)" doc:"when the last content was captured"`
 	WARCFilename  string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the last content"`
-	WARCRecordOff int32  `parquet:"warc_record_offset,optional" doc:"offset of that record, bytes"`
-	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
+	WARCRecordOff int32  `parquet:"warc_record_offset,optional" doc:"offset of the record in the WARC file, bytes"`
+	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
 
-	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url that its own domain or a source uses, sorted, at most 4: canonical except for percent escapes and the order of parameters; robots.txt must allow each"`
+	Spellings []string `parquet:"spellings,list" since:"2" doc:"at most 4 spellings of the URL in its own domain or in a source, sorted, without the canonical one: only percent escapes and the order of parameters differ; robots.txt must allow each"`
 }
 
 // TermCounts are the most frequent terms of a page's main content. A reduce task weighs terms by
@@ -32,12 +32,12 @@ type PlannedURL struct {
 // are in the order of their first occurrence. Package stages/parse/text defines terms.
 type TermCounts struct {
 	Terms  []string `parquet:"terms,list" doc:"up to 50 words and pairs of neighbouring words, lower case, without stop words"`
-	Counts []int32  `parquet:"term_counts,list" doc:"how often each of terms occurs"`
+	Counts []int32  `parquet:"term_counts,list" doc:"number of occurrences of each entry of terms"`
 }
 
-// WorkingPage is a page with its terms. The segments of the fetch stage and the working files of
-// the merge stage hold rows of this type. Terms add about 220 bytes to a row of 640. Published
-// pages have no counts; their column "topics" holds the first terms.
+// WorkingPage is a page with its terms. It is the row type of the fetch stage's segments and of the
+// merge stage's working files. Terms add about 220 bytes to a row of 640 bytes. Published pages
+// have no counts; their column "topics" holds the first terms.
 //
 // WorkingPage repeats the pointer fields of Page. In an embedded struct, the Parquet library would
 // read null as a pointer to zero.
@@ -45,9 +45,9 @@ type WorkingPage struct {
 	PageColumns
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: not stated"`
 	LinkDensity   *float64 `parquet:"link_density,optional" doc:"share of the visible text that is inside links, 0 to 1; null if there is no text, or the document is not HTML"`
-	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null if none are known for its language"`
-	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text per byte of the document, both as UTF-8; null if it is not HTML"`
-	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
+	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null if no function words are known for the language"`
+	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text per byte of the document, both as UTF-8; null if the document is not HTML"`
+	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null for the first fetch"`
 	TermCounts
 }
 
@@ -65,51 +65,51 @@ func (w *WorkingPage) Page() Page {
 
 // Refused is a row of a plan's refused.parquet: a source line or known URL that the plan refused.
 type Refused struct {
-	URL    string     `parquet:"url,delta" doc:"canonical URL, or the line's text, bounded"`
+	URL    string     `parquet:"url,delta" doc:"canonical URL, or the bounded text of the line"`
 	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null if the text is not a URL"`
 	Domain string     `parquet:"domain,optional,dict" doc:"registered domain; null if the text is not a URL"`
-	Reason SkipReason `parquet:"reason,dict" doc:"why it was not planned"`
-	Detail string     `parquet:"detail,optional" doc:"the rule, limit or pattern that decided"`
+	Reason SkipReason `parquet:"reason,dict" doc:"why the URL was not planned"`
+	Detail string     `parquet:"detail,optional" doc:"rule, limit or pattern that decided"`
 	Source string     `parquet:"source,dict" doc:"source file"`
 	Line   int64      `parquet:"line,optional" doc:"line or row of the source, from 1"`
 	Depth  int32      `parquet:"depth" doc:"links from the nearest source URL"`
 
-	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url that the sources and earlier rounds use, sorted, the first five"`
+	Spellings []string `parquet:"spellings,list" since:"2" doc:"first five spellings of the URL in sources and earlier rounds, sorted, without the canonical one"`
 	Bucket    int32    `parquet:"bucket" since:"4" doc:"reduce bucket of the domain; 0 if the text is not a URL"`
 }
 
 // OptOut is a row of a plan's opt-out.parquet: an entry of the opt-out list when the plan was made.
 type OptOut struct {
-	Entry string `parquet:"entry" doc:"host, domain or pattern, as the list spells it"`
+	Entry string `parquet:"entry" doc:"host, domain or pattern, in the spelling of the list"`
 }
 
-// RobotsFile is a row of a fetch segment's working file robots: the robots.txt of one origin,
-// requested now or taken from the previous round. The task's next attempt starts with the newest
-// row of each origin. The next round starts with the rows that have not expired.
+// RobotsFile is a row of a fetch segment's working file robots. It holds the robots.txt of one
+// origin, requested now or taken from the previous round. The task's next attempt starts with the
+// newest row of each origin. The next round starts with the rows that have not expired.
 type RobotsFile struct {
 	Origin  string  `parquet:"origin" doc:"scheme, name and port, as http://example.org"`
-	Host    string  `parquet:"host,dict" doc:"host that is paced"`
-	Rules   bool    `parquet:"rules" doc:"whether there is a robots.txt; if not, everything is allowed, unless outcome says that nothing is"`
-	Body    []byte  `parquet:"body,optional" doc:"its text, as far as it is read"`
+	Host    string  `parquet:"host,dict" doc:"host whose pace counts for the request"`
+	Rules   bool    `parquet:"rules" doc:"whether there is a robots.txt; without one, everything is allowed, unless the column outcome forbids everything"`
+	Body    []byte  `parquet:"body,optional" doc:"text of robots.txt, up to the limit"`
 	Digest  string  `parquet:"digest,optional" doc:"SHA-1 of the payload, base 32"`
-	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"when it must be requested again"`
-	Outcome Outcome `parquet:"outcome,optional,dict" doc:"outcome of the origin's URLs if it could not be fetched"`
-	Failure string  `parquet:"failure,optional" doc:"why it could not be fetched"`
-	Detail  string  `parquet:"failure_detail,optional" since:"2" doc:"details of that error"`
+	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"time of the next request for robots.txt"`
+	Outcome Outcome `parquet:"outcome,optional,dict" doc:"outcome of the origin's URLs if robots.txt could not be fetched"`
+	Failure string  `parquet:"failure,optional" doc:"why robots.txt could not be fetched"`
+	Detail  string  `parquet:"failure_detail,optional" since:"2" doc:"details of the failure"`
 
-	FetchedAt  int64  `parquet:"fetched_at,optional,timestamp(millisecond)" doc:"when the known file was requested"`
+	FetchedAt  int64  `parquet:"fetched_at,optional,timestamp(millisecond)" doc:"when the stored robots.txt was requested"`
 	WARCFile   string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the response, possibly from an earlier round"`
-	WARCOffset int32  `parquet:"warc_record_offset,optional" doc:"offset of that record, bytes"`
-	WARCLength int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
+	WARCOffset int32  `parquet:"warc_record_offset,optional" doc:"offset of the record in the WARC file, bytes"`
+	WARCLength int32  `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
 }
 
-// Sitemap is a row of a fetch segment's working file sitemaps: the newest state of a sitemap that a
-// robots.txt or a sitemap index names. The task's next attempt and the crawl's next round start with
-// the newest row of each sitemap. The working file sitemaps of a merge task holds those that the round
-// requested, one row a URL, sorted by SURT key, then URL.
+// Sitemap is a row of a fetch segment's working file sitemaps: the newest state of a sitemap that
+// robots.txt or a sitemap index names. The task's next attempt and the crawl's next round start
+// with the newest row of each sitemap. The working file sitemaps of a merge task holds the sitemaps
+// that the round requested. It has one row for each URL, sorted by SURT key, then URL.
 type Sitemap struct {
 	SURT      string  `parquet:"url_surtkey,delta" doc:"SURT key of url"`
-	URL       string  `parquet:"url,delta" doc:"canonical URL that was requested last, or is to be requested"`
+	URL       string  `parquet:"url,delta" doc:"canonical URL of the last or next request"`
 	Host      string  `parquet:"host,dict" doc:"host of url"`
 	Domain    string  `parquet:"domain,dict" doc:"registered domain of url"`
 	Named     string  `parquet:"named,optional" doc:"canonical URL that robots.txt or an index names, if it redirects to url; else null"`
@@ -127,11 +127,11 @@ type Sitemap struct {
 	ContentDigest string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
 	ETag          string  `parquet:"etag,optional" doc:"ETag of the response"`
 	LastModified  string  `parquet:"last_modified,optional" doc:"Last-Modified of the response"`
-	Truncated     string  `parquet:"content_truncated,optional,dict" doc:"why the body is incomplete"`
+	Truncated     string  `parquet:"content_truncated,optional,dict" doc:"reason why the body is incomplete"`
 	Revisit       Revisit `parquet:"revisit,optional,dict" doc:"kind of revisit if the record has no payload of its own"`
 	WARCFilename  string  `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the response"`
-	WARCRecordOff int32   `parquet:"warc_record_offset,optional" doc:"offset of that record, bytes"`
-	WARCRecordLen int32   `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
+	WARCRecordOff int32   `parquet:"warc_record_offset,optional" doc:"offset of the record in the WARC file, bytes"`
+	WARCRecordLen int32   `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
 }
 
 // Edge is a row of a merge task's working file of edges, which is sorted by CompareEdges. An edge
@@ -147,8 +147,8 @@ type Edge struct {
 	Nofollow     bool     `parquet:"nofollow" doc:"whether the link or its page says nofollow"`
 	Anchor       string   `parquet:"anchor,optional" doc:"anchor text"`
 	Ordinal      int32    `parquet:"ordinal" doc:"place among the source's links"`
-	LastMod      int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, as a sitemap or feed of its own host says; null if that is later than the day after it was fetched"`
-	Spelling     string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it; null if it is the same, or if the source is of another domain"`
+	LastMod      int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, according to a sitemap or feed of its own host; null if this time is more than a day after the fetch of the sitemap or feed"`
+	Spelling     string   `parquet:"target_spelling,optional" since:"2" doc:"spelling of the target in the link; null if it equals target, or if the source belongs to another domain"`
 }
 
 // CompareURLs compares two URLs in the order of tables that are sorted by SURT key, then URL.
@@ -162,7 +162,7 @@ func CompareURLs(surt, url, otherSURT, otherURL string) int {
 // CompareEdges compares two edges in the order of the file of edges. A page may redirect to a
 // target in several spellings, all with ordinal 0.
 func CompareEdges(a, b *Edge) int {
-	// cmp.Or would evaluate all its arguments, but usually the first columns decide.
+	// cmp.Or would evaluate all its arguments, but the first columns usually decide.
 	if c := cmp.Compare(a.TargetBucket, b.TargetBucket); c != 0 {
 		return c
 	}
@@ -179,8 +179,8 @@ func CompareEdges(a, b *Edge) int {
 // pages of a host are in one partition, so the rows of a source host are complete.
 type HostEdge struct {
 	Source string `parquet:"source,dict" doc:"host that links"`
-	Target string `parquet:"target,dict" doc:"other host that is linked to"`
-	Links  int64  `parquet:"links" doc:"distinct pairs of pages"`
+	Target string `parquet:"target,dict" doc:"other host to which the links lead"`
+	Links  int64  `parquet:"links" doc:"number of distinct pairs of pages"`
 }
 
 // Inlink is a row of a rank task's working file: a URL, and the links from the round's pages to
@@ -188,8 +188,8 @@ type HostEdge struct {
 type Inlink struct {
 	SURT        string   `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
 	URL         string   `parquet:"url,delta" doc:"canonical URL of the target"`
-	Inlinks     int64    `parquet:"inlinks" doc:"distinct pages that link to it, by links of followed kinds"`
-	InlinkHosts int64    `parquet:"inlink_hosts" doc:"distinct hosts of those pages"`
+	Inlinks     int64    `parquet:"inlinks" doc:"number of distinct pages that link to the URL, by links of followed kinds"`
+	InlinkHosts int64    `parquet:"inlink_hosts" doc:"number of distinct hosts of the pages in inlinks"`
 	Followed    bool     `parquet:"followed" doc:"whether any link is of a followed kind and not nofollow"`
 	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind; if not, the row exists only for its spellings"`
 	SourceDepth int32    `parquet:"source_depth" doc:"least depth of the sources whose links are followed (of all sources if no link is)"`
@@ -197,7 +197,7 @@ type Inlink struct {
 	Weight      int32    `parquet:"sitemap_weight,optional" since:"7" doc:"100 times its sitemap_priority less 0.5, as the sitemaps of its host say; if they differ, the farthest from 0"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
 	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
-	Spellings   []string `parquet:"spellings,list" since:"2" doc:"spellings that links of its own domain give, sorted, the first five"`
+	Spellings   []string `parquet:"spellings,list" since:"2" doc:"first five spellings of the URL in links of its own domain, sorted"`
 }
 
 // TargetLinks is a row of a merge task's working file of targets: the sum of the links from one
@@ -207,7 +207,7 @@ type Inlink struct {
 type TargetLinks struct {
 	Bucket int32 `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	Inlink
-	AnchorCounts []int32 `parquet:"anchor_counts,list" doc:"how many links have each of anchors"`
+	AnchorCounts []int32 `parquet:"anchor_counts,list" doc:"number of links with each entry of anchors"`
 }
 
 // CompareTargets compares two rows in the order of the file of targets.
@@ -224,7 +224,7 @@ type Redirect struct {
 	Bucket int32  `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	SURT   string `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
 	URL    string `parquet:"url,delta" doc:"canonical URL of the target"`
-	Source string `parquet:"source" doc:"canonical URL that redirects"`
+	Source string `parquet:"source" doc:"canonical URL of the page that redirects"`
 	Depth  int32  `parquet:"depth" doc:"depth of the source"`
 }
 
@@ -242,7 +242,7 @@ func CompareRedirects(a, b *Redirect) int {
 // Later rounds read the file too.
 type Representative struct {
 	SURT         string `parquet:"url_surtkey,delta" doc:"SURT key"`
-	URL          string `parquet:"url,delta" doc:"canonical URL that answered"`
+	URL          string `parquet:"url,delta" doc:"canonical URL of the document"`
 	CanonicalURL string `parquet:"canonical_url,optional" doc:"canonical URL that the page declares"`
 	WordCount    int32  `parquet:"word_count" doc:"words of the main text"`
 	TextDigest   string `parquet:"text_digest" doc:"SHA-1 of the normalised main text, base 32"`

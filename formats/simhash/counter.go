@@ -1,7 +1,7 @@
 package simhash
 
 // counter counts, for each of 64 bits, how many of the added words have the bit set. The counts are
-// bit-sliced: bit i of planes[p] is bit p of the count of bit i. Bit-slicing lets one addition
+// bit-sliced: bit i of planes[p] is bit p of the count for bit i. Bit-slicing lets one addition
 // update all 64 counts.
 type counter struct {
 	planes  [40]uint64 // planes for up to 2^40 words, more than any text has

@@ -17,8 +17,8 @@ const (
 	fewItems = 64
 )
 
-// radixSort sorts the items a by the bits of the argument mask. The sort is stable. The buffer
-// spare must be as long as a.
+// radixSort sorts the items a by the bits of mask. The sort is stable. The buffer spare must be as
+// long as a.
 func radixSort(a, spare []item, mask uint64) {
 	if len(a) <= cachedItems || bits.OnesCount64(mask) <= digitBits {
 		sortCached(a, spare, mask)
@@ -37,8 +37,8 @@ func radixSort(a, spare []item, mask uint64) {
 	}
 }
 
-// sortCached is like radixSort, but every pass covers the whole slice. The first pass sorts by the
-// lowest digit.
+// sortCached is like radixSort, but each of its passes covers the whole slice. The first pass sorts
+// by the lowest digit.
 func sortCached(a, spare []item, mask uint64) {
 	if len(a) < fewItems {
 		slices.SortStableFunc(a, func(x, y item) int { return cmp.Compare(x.fingerprint&mask, y.fingerprint&mask) })
@@ -56,9 +56,8 @@ func sortCached(a, spare []item, mask uint64) {
 	}
 }
 
-// scatter copies the items of the first slice to the second slice. There they are sorted by the
-// digit that the bits of the mask form. It returns, for each value of the digit, the end of the
-// items with this value.
+// scatter copies the items of the first slice to the second slice, sorted by the digit that the
+// bits of mask form. It returns, for each value of the digit, the end of the items with this value.
 func scatter(from, to []item, mask uint64) *[1 << digitBits]uint32 {
 	d := digitOf(mask)
 	var ends [1 << digitBits]uint32
@@ -94,7 +93,7 @@ type digit struct {
 	more  []run
 }
 
-// run describes a run of bits of a fingerprint x. The value of the run is x>>shift & mask.
+// run describes a run of bits of a fingerprint x. The value of the run in x is x>>shift & mask.
 type run struct {
 	shift uint8
 	mask  uint64

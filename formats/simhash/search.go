@@ -17,8 +17,8 @@ const MaxDistance = 7
 // each of these items, which is 384 MiB.
 const memoryItems = 12 << 20
 
-// Search finds pairs of near fingerprints. It reports a spanning forest of the pairs instead of all
-// pairs. Joining the reported pairs gives the same connected components as joining all pairs.
+// Search finds pairs of near fingerprints. It reports not all pairs but a spanning forest of the
+// pairs. The pairs of the forest connect the same fingerprints as all pairs do.
 //
 // A Search cuts the 64 bits into more than k blocks. Two fingerprints with a distance of at most k
 // agree in at least (blocks - k) blocks. For every choice of (blocks - k) blocks, the Search sorts
@@ -85,8 +85,8 @@ func (s *Search) Add(fingerprint, number uint64, old bool) error {
 	return s.added.spool.append(i)
 }
 
-// Forest calls the function report with the numbers of both fingerprints of each pair of a spanning
-// forest. The number of the lower fingerprint comes first. An error of report ends the search.
+// Forest calls report with the numbers of both fingerprints of each pair of a spanning forest. The
+// number of the lower fingerprint comes first. An error of report ends the search.
 func (s *Search) Forest(ctx context.Context, report func(a, b uint64) error) error {
 	n := s.added.len()
 	if s.k == 0 || n < 2 {
@@ -126,8 +126,8 @@ type level struct {
 }
 
 // firstAgreement reports whether a pair agrees in the chosen blocks and in no earlier choice of
-// blocks. The argument diff holds the bits that differ between the two fingerprints. A Search
-// considers a pair in this first choice and in no later choice.
+// blocks. diff holds the bits that differ between the two fingerprints. A Search considers each
+// pair only in this choice.
 func (l *level) firstAgreement(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
@@ -144,8 +144,8 @@ func (l *level) firstAgreement(diff uint64) bool {
 // choices returns the bits of every choice of l.keep blocks, in lexicographic order.
 func (l *level) choices() []uint64 {
 	var masks []uint64
-	// choose adds blocks to mask. The parameter left is the number of blocks to add. The parameter
-	// at is the number of the first candidate.
+	// choose adds blocks to mask. left is the number of blocks to add. at is the number of the
+	// first candidate.
 	var choose func(at, left int, mask uint64)
 	choose = func(at, left int, mask uint64) {
 		if left == 0 {
@@ -197,8 +197,8 @@ func endOfRun(sorted []item, begin int, mask uint64) int {
 }
 
 // search finds the pairs of a run whose members agree in all bits that are not free. The function
-// may reorder the run. The new order does no harm, because the caller sorts again for the next
-// choice of blocks.
+// may reorder the run. The caller sorts again for the next choice of blocks, so the new order does
+// no harm.
 func (s *Search) search(ctx context.Context, run list, free uint64, levels []*level) (list, error) {
 	if run.len() > smallGroup {
 		if err := ctx.Err(); err != nil {
@@ -364,8 +364,8 @@ func cut(free uint64, n int) []uint64 {
 }
 
 // These costs, in nanoseconds of one core, decide the number of blocks. The costs must never
-// change, because another number of blocks would change the order of the pairs and thus the column
-// via of published tables.
+// change: another number of blocks would change the order of the pairs, and thus the column via of
+// published tables.
 const (
 	sortCost    = 4.0 // cost of a pass of the sort, per fingerprint
 	groupCost   = 4.0 // cost of finding groups, per fingerprint
@@ -373,20 +373,20 @@ const (
 	sortedBits  = 10  // number of bits that one pass of the sort covers
 )
 
-// memoryCost is the measured cost of a search of a hundred million fingerprints, as a multiple of
-// the estimate. Most of the time goes into memory accesses and scratch files.
+// memoryCost is the measured cost of a search among a hundred million fingerprints, divided by the
+// estimated cost. Most of the time goes into memory accesses and scratch files.
 const memoryCost = 4
 
-// EstimatedCost returns the CPU time of a search for pairs with a distance of at most k among n
-// evenly spread fingerprints.
+// EstimatedCost returns the CPU time of a search among n evenly spread fingerprints for pairs with
+// a distance of at most k.
 func EstimatedCost(n int64, k int) time.Duration {
 	_, cost := cheapestBlocks(int(n), 64, k)
 	return time.Duration(cost * memoryCost)
 }
 
 // cheapestBlocks returns the number of blocks with which a search over width bits is cheapest, and
-// the cost of this search. The cost is the estimated time, in nanoseconds, to find the pairs with a
-// distance of at most k among n evenly spread fingerprints.
+// the cost of this search. The cost is the estimated time of the search among n evenly spread
+// fingerprints for pairs with a distance of at most k, in nanoseconds.
 func cheapestBlocks(n, width, k int) (int, float64) {
 	best, bestCost := k+1, math.Inf(1)
 	choices := 1.0 // number of ways to choose (blocks - k) of the blocks

@@ -2,8 +2,8 @@
 // 2002; Manku, Jain and Das Sarma, WWW 2007). Texts that share most words have near fingerprints.
 //
 // For a text, the output is the fingerprint. For a sorted list of fingerprints, the output is a
-// spanning forest of exactly the pairs within a given Hamming distance. The search sorts in bounded
-// memory and in scratch files. The package imports no other package of this project.
+// spanning forest of the pairs within a given Hamming distance. The search sorts in bounded memory
+// and in scratch files. The package imports no other package of this project.
 //
 // # The fingerprint, version 1
 //
@@ -143,7 +143,7 @@ func (h *Hasher) endWord() {
 	if second := h.begins[(h.words+1)%shingleWords]; second > keepBuffer/2 {
 		h.buf = h.buf[:copy(h.buf, h.buf[second:])]
 		for i := range h.begins {
-			h.begins[i] -= second // the first word's entry may become negative, but is overwritten before it is read
+			h.begins[i] -= second // the entry of the first word may become negative, but it is overwritten before it is read
 		}
 	}
 }

@@ -88,7 +88,7 @@ var dublinCore = map[string]elementRule{
 	"description": {field: fieldSummary},
 }
 
-// The map media holds the elements of Media RSS and of iTunes' vocabulary.
+// media holds the elements of Media RSS and of iTunes' vocabulary.
 var media = map[string]elementRule{
 	"content":   {take: (*reader).media},
 	"thumbnail": {take: (*reader).media},
@@ -128,7 +128,7 @@ var (
 	feedAuthor = map[string]elementRule{"name": {field: fieldAuthor}}
 )
 
-// knownElements returns the elements that are known at the position of the current tag.
+// knownElements returns the known elements at the position of the current tag.
 func (x *reader) knownElements() map[string]elementRule {
 	switch {
 	case !x.feed() && x.open:
@@ -159,7 +159,7 @@ func (x *reader) knownElements() map[string]elementRule {
 	return feedElements[string(prefix)]
 }
 
-// take reads the current element as its table entry e says.
+// take reads the current element by its table entry e.
 func (x *reader) take(e elementRule) {
 	switch {
 	case e.take != nil:
@@ -176,7 +176,7 @@ func (x *reader) take(e elementRule) {
 // linkAttrs are the attributes of a link element.
 type linkAttrs struct{ rel, href, lang, mediaType, base string }
 
-// linkAttrs reads the attributes of the tag. The argument rel is the default for a tag without rel.
+// linkAttrs reads the attributes of the tag. rel is the default for a tag without rel.
 func (x *reader) linkAttrs(rel string) linkAttrs {
 	l := linkAttrs{rel: rel}
 	x.attrs(func(key, val []byte) {
@@ -219,7 +219,7 @@ func (x *reader) pageMapImage() {
 func (x *reader) link() {
 	l := x.linkAttrs("alternate")
 	if l.href != "" && len(l.href) <= MaxLoc && len(l.base) <= MaxLoc {
-		l.href = join(l.base, l.href) // join may return a relative URL, which is relative to the entry's base
+		l.href = join(l.base, l.href) // join may return a relative URL, because the entry's base may be relative
 	}
 	e := &x.entry
 	switch {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// maxLayers is the largest number of gzip layers: a gzipped file, the server's content coding, and
-// one more by mistake.
+// maxLayers is the largest number of gzip layers. A file may be gzipped itself, have a content
+// coding, and be gzipped once more by mistake.
 const maxLayers = 3
 
 // decodedInput is a decompressed file, decoded to UTF-8 if its charset is known.
@@ -52,7 +52,7 @@ func open(r io.Reader, lim Limits) (*decodedInput, error) {
 	in.charset = name
 	in.Reader = bufio.NewReaderSize(decoded, MaxLoc+2)
 	if mark, _ := in.Peek(len(bom)); bytes.Equal(mark, bom) {
-		_, _ = in.Discard(len(bom)) // Discard cannot fail, because Peek has read the same bytes
+		_, _ = in.Discard(len(bom)) // Discard cannot fail, because Peek has already read the bytes
 	}
 	return in, nil
 }
@@ -94,8 +94,8 @@ func isTruncation(err error) bool {
 var bom = []byte("\xEF\xBB\xBF")
 
 // decode decodes r to UTF-8 and returns the name of its charset. The byte order mark overrides the
-// XML declaration, and the XML declaration overrides the argument outside. UTF-8 passes unchanged,
-// even if malformed.
+// XML declaration, and the XML declaration overrides outside. UTF-8 passes unchanged, even if
+// malformed.
 func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 	label := outside
 	switch {

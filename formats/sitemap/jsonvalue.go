@@ -35,7 +35,7 @@ func (s *jsonStream) peekByte() (byte, error) {
 	}
 }
 
-// delim reads one byte and returns an error if the byte differs from the parameter want.
+// delim reads one byte and returns an error if the byte is not want.
 func (s *jsonStream) delim(want byte) error {
 	c, err := s.peekByte()
 	if err != nil {
@@ -114,9 +114,9 @@ func (s *jsonStream) value() ([]byte, error) {
 	}
 }
 
-// nesting describes the position of a byte in JSON: its depth in objects and lists, whether a
-// string is open, and whether a backslash escapes the byte. The zero value describes the beginning
-// of a JSON value.
+// nesting describes the position of a byte in JSON: its depth in objects and lists, whether it is
+// in a string, and whether a backslash escapes it. The zero value describes the beginning of a JSON
+// value.
 type nesting struct {
 	depth           int
 	quoted, escaped bool

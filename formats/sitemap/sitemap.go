@@ -9,8 +9,8 @@
 // following faults:
 //
 //   - a file that ends early, and junk before the XML, such as a warning of PHP;
-//   - elements in a wrong namespace or none, under any prefix, in any letter case; urls in
-//     an index and sitemaps in a urlset;
+//   - elements in a wrong namespace or none, under any prefix, in any letter case; entries of a
+//     sitemap in an index, and the reverse;
 //   - a bare & and the entities of HTML. Entities that the document defines are never
 //     resolved, so they cannot expand;
 //   - text instead of loc, and octets of a wrong charset, which are percent-encoded in
@@ -119,9 +119,9 @@ type Summary struct {
 // headLen is the number of bytes that Read examines to detect the kind of a file.
 const headLen = 4096
 
-// Read passes every entry of r to the function each, until this function returns false. The error
-// wraps ErrUnknown if r is neither a sitemap nor a feed. If reading r fails, Read passes on the
-// entries before the failure and returns r's error.
+// Read passes every entry of r to each, until each returns false. The error wraps ErrUnknown if r
+// is neither a sitemap nor a feed. If reading r fails, Read passes on the entries before the
+// failure and returns r's error.
 func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	lim.Entries, lim.Bytes = cmp.Or(lim.Entries, MaxEntries), cmp.Or(lim.Bytes, MaxBytes)
 	in, err := open(r, lim)

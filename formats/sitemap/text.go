@@ -35,8 +35,8 @@ func reference(p []byte) string {
 	return b.String()
 }
 
-// trimmedText returns a text as a trimmed string. Malformed UTF-8 is read as windows-1252, the
-// charset of most mislabelled text.
+// trimmedText returns a text as a trimmed string. Malformed UTF-8 is read as windows-1252, because
+// most mislabelled text has this charset.
 func trimmedText(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if utf8.Valid(p) {
@@ -150,8 +150,7 @@ func beginsTag(c byte) bool {
 }
 
 // skips returns the element (script or style) that hides the text after a tag, or "" if the text is
-// visible. The parameters name and closing describe the tag. The parameter open is the result of
-// skips for the previous tag.
+// visible. name and closing describe the tag. open is the result of skips for the previous tag.
 func skips(open, name string, closing bool) string {
 	switch {
 	case closing && name == open:
@@ -162,7 +161,7 @@ func skips(open, name string, closing bool) string {
 	return open
 }
 
-// tagName returns the name of a tag. The argument p begins after the tag's <, perhaps with a slash.
+// tagName returns the name of a tag. p begins after the tag's <, perhaps with a slash.
 func tagName(p []byte) []byte {
 	p = bytes.TrimPrefix(p, []byte("/"))
 	n := 0

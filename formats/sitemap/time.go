@@ -58,7 +58,7 @@ var layouts = []string{
 }
 
 // zones maps the names of time zones to their offsets in minutes. It has the names of RFC 822, 5.1,
-// and names with one prevalent meaning on the web, such as BST for Britain. Ambiguous names, such
+// and names that have mostly one meaning on the web, such as BST for Britain. Ambiguous names, such
 // as IST, and unknown names mean UTC.
 var zones = map[string]int{
 	"UT": 0, "UTC": 0, "GMT": 0, "Z": 0, "WET": 0,
@@ -91,7 +91,7 @@ func cutZone(s string) (rest string, offset time.Duration) {
 	return s, 0
 }
 
-// cutLastZone removes a zone at the end of a date. The result ok is false if there is no zone.
+// cutLastZone removes a zone at the end of a date. ok is false if there is no zone.
 func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
 	zoned := strings.TrimRight(s, "0123456789:")
 	suffix := s[len(zoned):]
@@ -117,7 +117,7 @@ func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
 			return "", 0, false
 		}
 	case !known && (len(name) < 3 || name != zoned[len(before):]):
-		return "", 0, false // the word is known and is not a zone, such as AM or PM
+		return "", 0, false // the word is known but is not a zone, such as AM or PM
 	}
 	return rest, time.Duration(minutes) * time.Minute, true
 }

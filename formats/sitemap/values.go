@@ -66,7 +66,7 @@ func withRef(refs []Ref, v []byte) []Ref {
 	return append(refs, Ref{Loc: reference(v)})
 }
 
-// withText sets the text of the last reference if that reference has no text yet.
+// withText sets the text of the last reference if it has none yet.
 func withText(refs []Ref, v []byte) {
 	if n := len(refs); n > 0 && refs[n-1].Text == "" {
 		refs[n-1].Text = plain(v, MaxSummary)
@@ -124,7 +124,7 @@ func (x *reader) setOfFeed(v []byte) {
 	}
 }
 
-// join resolves a reference against the URL base, which may be relative or empty. It returns a
+// join resolves a reference against the URL base, which may be relative or empty. join returns a
 // malformed reference unchanged.
 func join(base, ref string) string {
 	b, err := url.Parse(base)

@@ -68,7 +68,7 @@ type reader struct {
 	each func(*Entry) bool
 
 	tag    tag
-	own    []byte // prefix of the root element or of the last entry; all elements of the file's own format have this prefix
+	own    []byte // prefix of the root element or of the last entry; all elements of the format itself have this prefix
 	known  bool   // the reader has seen the root element
 	open   bool   // the reader is inside an entry
 	in     compound
@@ -108,7 +108,7 @@ func readXML(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error)
 func fromRoot(br *bufio.Reader) io.Reader {
 	head, _ := br.Peek(headLen)
 	if i := bytes.Index(head, []byte("<?xml")); i > 0 && !bytes.Contains(head[:i], []byte("<urlset")) && !bytes.Contains(head[:i], []byte("<sitemapindex")) {
-		_, _ = br.Discard(i) // Discard cannot fail, because Peek has read the same bytes
+		_, _ = br.Discard(i) // Discard cannot fail, because Peek has already read the bytes
 	}
 	return br
 }
@@ -182,8 +182,8 @@ scan:
 // roots maps the names of root elements to the kinds of files.
 var roots = map[string]Kind{"urlset": URLSet, "sitemapindex": Index, "rss": RSS, "rdf": RSS, "feed": Atom}
 
-// root reads a tag that may begin the root element. HTML elements before the root are skipped,
-// because programs put such elements around warnings. Any other element is an error.
+// root reads a tag that may begin the root element. Programs put HTML elements around warnings, so
+// root skips HTML elements before the root. Any other element is an error.
 func (x *reader) root() error {
 	x.own = append(x.own, x.tag.prefix...)
 	x.sum.Kind, x.known = roots[string(x.tag.local)]
@@ -210,7 +210,7 @@ func (x *reader) root() error {
 
 func (x *reader) feed() bool { return x.sum.Kind == RSS || x.sum.Kind == Atom }
 
-// attrs passes every attribute of the tag to the function each.
+// attrs passes every attribute of the tag to each.
 func (x *reader) attrs(each func(key, val []byte)) {
 	for n, more := 0, x.tag.attrs; more && n < maxAttrs; n++ {
 		var key, val []byte
@@ -307,7 +307,7 @@ func (x *reader) opensEntry() bool {
 	return false
 }
 
-// endsMarkup reports whether the current element never occurs within the markup of a feed's text. A
+// endsMarkup reports whether the current element cannot occur within the markup of a feed's text. A
 // text whose end tag is missing ends before such elements.
 func (x *reader) endsMarkup() bool {
 	switch string(x.tag.local) {

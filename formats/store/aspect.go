@@ -6,10 +6,9 @@ import (
 )
 
 // Locker is an optional interface of a store on one machine. A lock becomes free as soon as its
-// holder dies, so the next holder need not wait for a lease to expire.
+// holder dies, so the next holder does not wait for the end of a lease.
 type Locker interface {
-	// Lock takes the named lock if the lock is free. The result ok is false if another process
-	// holds the lock.
+	// Lock takes the named lock if the lock is free. ok is false if another process holds the lock.
 	Lock(name string) (lock Lock, ok bool, err error)
 }
 
@@ -21,7 +20,7 @@ type Lock interface {
 	// Inherited reports whether the previous holder died or abandoned the lock. Inherited returns
 	// false if the previous holder released the lock, or if somebody removed the lock's file.
 	Inherited() bool
-	// Abandon frees the lock in the same way as the death of this process would.
+	// Abandon frees the lock as the death of this process would.
 	Abandon()
 	// Release frees the lock. A second Release does nothing. If Stands is false, Release does
 	// nothing either, because another process may hold a lock of the same name.
@@ -30,8 +29,8 @@ type Lock interface {
 
 // Dater is an optional interface of a store that has its own clock.
 type Dater interface {
-	// Skew returns the store's time minus this machine's time. The measured skew is off by at most
-	// the round trip plus one second, because an HTTP Date has whole seconds.
+	// Skew returns the store's time minus this machine's time. The result is off by at most the
+	// round trip plus one second, because an HTTP Date has whole seconds.
 	Skew(ctx context.Context) (time.Duration, error)
 }
 

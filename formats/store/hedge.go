@@ -14,9 +14,9 @@ import (
 // Hedge configures WithHedge, which sends slow reads a second time. The zero value selects the
 // defaults.
 type Hedge struct {
-	MaxBytes int64         // size of the largest hedged read, in bytes; zero means 4 MiB
+	MaxBytes int64         // size of the largest read that is hedged, in bytes; zero means 4 MiB
 	Floor    time.Duration // shortest wait before the second request; zero means 50 ms
-	Samples  int           // number of reads of a size class to measure before hedging; zero means 32
+	Samples  int           // number of reads that each size class measures before it hedges; zero means 32
 	Share    float64       // largest share of reads that may have a second request; zero means 0.05
 }
 
@@ -42,14 +42,14 @@ const (
 	hedgeClasses
 )
 
-// hedgeTokens bounds the budget of second requests that can be saved up. A store that becomes slow
-// therefore does not get many second requests in a short time.
+// hedgeTokens bounds the unused budget of second requests. A store that becomes slow therefore does
+// not get many second requests in a short time.
 const hedgeTokens = 10
 
 // WithHedge sends a second request if the first request takes longer than 95 percent of recent
-// requests, and uses the response that comes first. Only Get and short reads of an open object are
-// hedged, never writes. Hedging shortens the slowest reads if one of the store's many machines is
-// overloaded. The losing request of a Get is cancelled. The losing request of a read runs to its
+// requests. It uses the response that comes first. Only Get and short reads of an open object are
+// hedged, never writes. Hedging makes the slowest reads faster if one of the store's many machines
+// is overloaded. The losing request of a Get is cancelled. The losing request of a read runs to its
 // end.
 func WithHedge(b Bucket, h Hedge) *Hedged {
 	h.MaxBytes = cmp.Or(h.MaxBytes, 4<<20)
@@ -117,9 +117,8 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged runs the function ask. If this call takes long, hedged makes a second call of ask in
-// parallel. The function ask must not touch data of the caller. The function discard receives the
-// value of the losing call.
+// hedged runs ask. If this call takes long, hedged makes a second call of ask in parallel. ask must
+// not touch data of the caller. discard receives the value of the losing call.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), discard func(T)) (T, error) {
 	wait, may := h.begin(class)
 	replies := make(chan reply[T], 2)
@@ -146,7 +145,7 @@ func hedged[T any](h *Hedged, class int, ask func() (T, error), discard func(T))
 			asked--
 			if asked > 0 && errors.Is(r.err, ErrUnavailable) {
 				discard(r.value)
-				continue // the other request may succeed
+				continue // the other request may still succeed
 			}
 			if r.second {
 				h.won.Add(1)

@@ -12,7 +12,7 @@ import (
 )
 
 // MaxSkew is the largest accepted difference between this machine's clock and the store's clock.
-// Clocks matter because one table holds times of several machines.
+// Clocks matter, because one table holds times of several machines.
 const MaxSkew = time.Minute
 
 const (

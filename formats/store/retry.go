@@ -13,8 +13,8 @@ import (
 
 // Backoff computes the pauses between repeated tries. Each pause is twice as long as the previous
 // pause, up to Max. Each pause is then shortened at random, by at most half. Clients that failed at
-// the same time thus do not all return at the same time. The pauses of the zero Backoff grow from
-// 200 ms to 20 s.
+// the same time thus try again at different times. The pauses of the zero Backoff grow from 200 ms
+// to 20 s.
 type Backoff struct {
 	Base, Max time.Duration
 	Rand      func() float64 // random number in [0,1); nil means math/rand/v2
@@ -50,9 +50,9 @@ type Retry struct {
 	Tries   int // number of tries, including the first; zero means 8 tries, which take about a minute with the zero Backoff
 	Backoff Backoff
 	// Burst and Share set the budget for retries after a short pause. The budget begins with Burst
-	// retries, and each call adds the fraction Share of a retry. Retries beyond the budget wait for
-	// the longest pause of Backoff, so that retries do not flood a failing store. A zero Burst
-	// means 64, and a zero Share means 0.2.
+	// retries, and each call adds Share of a retry. A retry beyond the budget waits for the longest
+	// pause of Backoff, so that retries do not flood a failing store. A zero Burst means 64, and a
+	// zero Share means 0.2.
 	Burst int
 	Share float64
 	Sleep func(context.Context, time.Duration) error // function that waits between tries; nil means Sleep
@@ -63,8 +63,8 @@ type Retry struct {
 
 // WithRetry repeats calls that are safe to repeat while the store is unavailable: Get, Open, reads
 // of opened objects, List and Delete. A repeated List continues after the last yielded key.
-// WithRetry does not repeat Create and Swap, because only the stores themselves can distinguish a
-// lost response from a lost race.
+// WithRetry does not repeat Create and Swap, because only the stores can distinguish a lost
+// response from a lost race.
 func WithRetry(b Bucket, r Retry) Bucket {
 	r.Tries = cmp.Or(r.Tries, 8)
 	r.Burst = cmp.Or(r.Burst, 64)

@@ -6,8 +6,8 @@ import (
 )
 
 // SameBytes reports whether a stored object has the same bytes as body. It reads both up to the
-// first difference. The stored object has size bytes. If its reader ends earlier, SameBytes returns
-// io.ErrUnexpectedEOF, because a connection may have broken.
+// first difference. The stored object has size bytes. If the reader of the object ends earlier,
+// SameBytes returns io.ErrUnexpectedEOF, because a connection may have broken.
 func SameBytes(stored io.Reader, body io.ReaderAt, size int64) (bool, error) {
 	const chunk = 128 << 10
 	half := max(1, min(size, chunk))

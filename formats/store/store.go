@@ -22,7 +22,7 @@ var (
 	ErrNotFound = errors.New("object not found")
 	// ErrExists means that Create found an object with the same key and other content.
 	ErrExists = errors.New("object exists already")
-	// ErrConflict means that Swap found an object whose version differs from the parameter old.
+	// ErrConflict means that Swap found an object whose version is not old.
 	ErrConflict = errors.New("object was changed by another writer")
 	// ErrUnavailable means that the store did not answer or is overloaded. The same call may
 	// succeed later.
@@ -64,8 +64,8 @@ type Object interface {
 	Size() int64 // size of the object, in bytes
 }
 
-// ReadBy wraps o in an object whose ReadAt calls the function readAt. The function readAt can hold
-// a context, which io.ReaderAt cannot take.
+// ReadBy wraps o in an object whose ReadAt calls readAt. readAt can hold a context, which
+// io.ReaderAt cannot take.
 func ReadBy(o Object, readAt func(p []byte, off int64) (int, error)) Object {
 	return &readObject{o, readAt}
 }
@@ -82,21 +82,20 @@ func (o *readObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(
 // processes may call all methods at the same time. Keys obey CheckKey. No key names both an object
 // and a folder.
 type Bucket interface {
-	// Create stores an object with the first size bytes of the argument body, if the key has no
-	// object. If the key has an object with the same bytes, Create succeeds, so repeating a Create
-	// is harmless. If the object has other bytes, Create returns ErrExists. The object is durable
-	// when Create returns.
+	// Create stores the first size bytes of body as an object, if the key has no object. If the key
+	// has an object with the same bytes, Create succeeds, so repeating a Create is harmless. If the
+	// object has other bytes, Create returns ErrExists. The object is durable when Create returns.
 	Create(ctx context.Context, key string, body io.ReaderAt, size int64) (Version, error)
 
-	// Swap replaces an object whose version is the argument old. The new content is the argument
-	// body. Swap returns the new version. If old is the zero Version, Swap requires that no object
-	// exists. Swap returns ErrConflict if the object has another version. If the object already has
-	// the new content, Swap succeeds: contents are unique, so an earlier call of this caller must
-	// have written this content. After a lost response Swap reads back the object until the outcome
-	// is known. ErrConflict then means that the object has other bytes. Either the swap had no
-	// effect, or another writer has replaced the new content since. To distinguish the two cases, a
-	// caller puts a mark into the new content, and other writers keep the mark. If ctx ends before
-	// the outcome is known, Swap returns ErrUnavailable with ctx's error.
+	// Swap replaces an object of the version old by body. Swap returns the new version. If old is
+	// the zero Version, Swap requires that no object exists. Swap returns ErrConflict if the object
+	// has another version. If the object already has the new content, Swap succeeds, because
+	// contents are unique: an earlier call of this caller must have written this content. After a
+	// lost response Swap reads back the object until the outcome is known. After a lost response,
+	// ErrConflict means that the object has other bytes. Either the swap had no effect, or another
+	// writer has replaced the new content since. To distinguish the two cases, a caller puts a mark
+	// into the new content, and other writers keep the mark. If ctx ends before the outcome is
+	// known, Swap returns ErrUnavailable with ctx's error.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
 	// Get reads all of a small object. If the object is larger than the limit in bytes, Get returns

@@ -14,8 +14,8 @@ import (
 var ErrScratch = errors.New("damaged scratch file")
 
 // Codec encodes rows of T for scratch files. It finds the fields of T by reflection, so it needs no
-// change for a new column. The encoding is not a durable format. Package gob cannot be used,
-// because gob decodes a pointer to false as nil.
+// change for a new column. The encoding is not a durable format. Package gob is not used, because
+// gob decodes a pointer to false as nil.
 type Codec[T any] struct {
 	layout *rowLayout
 }
@@ -40,8 +40,8 @@ func (c *Codec[T]) Append(buf []byte, row *T) []byte {
 	return c.layout.encode(buf, unsafe.Pointer(row))
 }
 
-// Decode decodes a row. The row's strings share the memory of the argument data. Decode returns
-// ErrScratch if the data are not the encoding of a row.
+// Decode decodes a row. The row's strings share the memory of data. Decode returns ErrScratch if
+// the data are not the encoding of a row.
 func (c *Codec[T]) Decode(data string, row *T) error {
 	var zero T
 	*row = zero
@@ -170,8 +170,7 @@ func elements(p unsafe.Pointer) (first unsafe.Pointer, length int) {
 	return unsafe.Pointer(unsafe.SliceData(l)), len(l)
 }
 
-// elementAt returns a pointer to element i of a list. The pointer first is the address of element
-// 0.
+// elementAt returns a pointer to element i of a list. first is the address of element 0.
 func (f *rowField) elementAt(first unsafe.Pointer, i int) unsafe.Pointer {
 	return unsafe.Add(first, uintptr(i)*f.size)
 }
@@ -245,8 +244,8 @@ func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
 	return nil
 }
 
-// decoder reads values from the front of the field data. After a malformed value, the field bad is
-// true, and a decoder returns zero values.
+// decoder reads values from the front of the field data. After a malformed value, bad is true, and
+// a decoder returns zero values.
 type decoder struct {
 	data string
 	bad  bool
@@ -278,7 +277,7 @@ func (d *decoder) list(f *rowField, p unsafe.Pointer) {
 	if n == 0 {
 		return
 	}
-	if n--; n > uint64(len(d.data)) { // a list longer than the data is bad, because each element takes at least one byte
+	if n--; n > uint64(len(d.data)) { // a list longer than the data is malformed, because each element takes at least one byte
 		d.bad = true
 		return
 	}

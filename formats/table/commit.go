@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Commit stores the finished file l as the object with the given key, and removes the file. A
+// Commit stores the finished file l as the object with the given key, and then removes the file. A
 // manifest may name the object only after Commit has returned, because the object is then durable.
 // A repeated Commit of the same bytes succeeds. If the key has an object with other bytes, Commit
 // returns ErrDiffers. A failed Commit leaves the file in place.
@@ -54,8 +54,8 @@ func WriteFile[T any](path string, rows iter.Seq2[T, error], opts ...WriterOptio
 	return w.Close()
 }
 
-// Finish closes the writer w and commits its file as the object with the given key. If w is a
-// comparer (see NewComparer), Finish returns the description of the stored object.
+// Finish closes w and commits its file as the object with the given key. If w is a comparer (see
+// NewComparer), Finish returns the description of the stored object.
 func Finish[T any](ctx context.Context, w *Writer[T], b store.Bucket, dataset, key string) (manifest.File, error) {
 	l, err := w.Close()
 	if err != nil {

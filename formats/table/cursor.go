@@ -49,8 +49,8 @@ func (c *Cursor[T]) Next() (*T, error) {
 }
 
 // Find moves to the first row for which compare returns 0 or more. If compare returned 0, Find
-// returns the row, otherwise nil. The next call of Next still returns the found row. Look-ups of
-// keys in ascending order thus need one pass.
+// returns the row, otherwise nil. The next call of Next returns the found row again. Look-ups of
+// keys in ascending order thus need only one pass.
 func (c *Cursor[T]) Find(compare func(*T) int) (*T, error) {
 	for {
 		row, err := c.Peek()
@@ -79,7 +79,7 @@ func (c *Cursor[T]) Read(batch []T) (int, error) {
 	return len(batch), nil
 }
 
-// Close ends the sequence and always returns nil. The result exists only to implement io.Closer.
+// Close ends the sequence and always returns nil. The result lets Cursor implement io.Closer.
 func (c *Cursor[T]) Close() error {
 	if c.stop != nil {
 		c.stop()

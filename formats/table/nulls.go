@@ -7,13 +7,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// nullable lists the fields whose zero value is stored as null, each by its index path (see
-// reflect.Value.FieldByIndex).
+// nullable lists the fields whose zero value is stored as null. Each field is given by its index
+// path (see reflect.Value.FieldByIndex).
 //
-// parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug: if a run has as many values as there are
-// rows before the run, all nulls after the run become zero. For example, the four values null, x,
-// null, null become null, x, 0, 0. The writer avoids this bug by passing the rows in parts. Files
-// of format 1 keep the wrong zeros.
+// parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug in optional columns. If a run of values
+// is as long as the number of rows before it, all nulls after the run become zero. For example, the
+// four values null, x, null, null become null, x, 0, 0. The writer avoids this bug by passing the
+// rows in parts. Files of format 1 keep the wrong zeros.
 type nullable [][]int
 
 func nullableOf(t reflect.Type) (n nullable) {
@@ -25,9 +25,8 @@ func nullableOf(t reflect.Type) (n nullable) {
 	return n
 }
 
-// misread returns an index into rows, a slice of structs. The caller must divide rows at this
-// index, so that parquet-go writes all nulls as null. The result is 0 if the rows need not be
-// divided.
+// misread returns an index into rows, a slice of structs. The caller must divide rows there, so
+// that parquet-go writes all nulls as null. The result is 0 if the rows need not be divided.
 func (n nullable) misread(rows reflect.Value) int {
 	for _, index := range n {
 		if begin, _ := misreadRun(rows, index); begin > 0 {
@@ -37,8 +36,8 @@ func (n nullable) misread(rows reflect.Value) int {
 	return 0
 }
 
-// misreadRun returns the run of a column's values after which parquet-go would write nulls as zero,
-// or 0, 0 if there is no such run.
+// misreadRun returns the run of a column's values after which parquet-go writes nulls as zero, or
+// 0, 0 if there is none.
 func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	null := func(i int) bool { return rows.Index(i).FieldByIndex(index).IsZero() }
 	end = rows.Len()
@@ -58,8 +57,8 @@ func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	return begin, end
 }
 
-// zeroless lists the pointer fields that a format stores like fields without a pointer. Each field
-// is given by its index path. Such a format stores zero as null.
+// zeroless lists the pointer fields that a format stores like fields without a pointer. Such a
+// format stores zero as null. Each field is given by its index path.
 type zeroless [][]int
 
 func zerolessOf(t reflect.Type, format int) (z zeroless) {
@@ -71,8 +70,8 @@ func zerolessOf(t reflect.Type, format int) (z zeroless) {
 	return z
 }
 
-// normalize changes rows (a slice of structs) in the same way as parquet-go changes fields without
-// a pointer. Zero becomes null, and nulls after a misread run become zero.
+// normalize changes rows (a slice of structs) as parquet-go changes fields without a pointer. Zero
+// becomes null, and nulls after a misread run become zero.
 func (z zeroless) normalize(rows reflect.Value) {
 	for _, index := range z {
 		for i := range rows.Len() {

@@ -28,8 +28,8 @@ type ReaderOption func(*readerOptions)
 
 // IntRange limits a Reader to row groups in which an integer column may have values from lo to hi.
 // The Reader also returns rows outside the range, unless the writer ended row groups at lo and hi.
-// The Reader returns all rows of a row group without statistics, and of an older file that lacks the
-// column.
+// The Reader also returns all rows of a row group without statistics, and of an older file without
+// the column.
 func IntRange(column string, lo, hi int64) ReaderOption {
 	return rangeOption(column, func(least, most parquet.Value) bool {
 		return intOf(most) >= lo && intOf(least) <= hi
@@ -86,7 +86,7 @@ type Reader[T any] struct {
 	file   *parquet.File
 	wanted map[string]bool // top-level names of the columns of T
 	groups []int           // row groups to read
-	next   int             // index into the list groups
+	next   int             // index into groups
 
 	layout  *rowLayout
 	leaves  []*parquet.Column
@@ -98,7 +98,7 @@ type Reader[T any] struct {
 }
 
 // Open opens the object with the given key. ctx must not end before Close, because a store may end
-// an object's reads when the context of Open ends.
+// the reads of an object with the context of Open.
 func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...ReaderOption) (*Reader[T], error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {
@@ -107,8 +107,8 @@ func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...Reader
 	return readerOf[T](obj, key, window.WholeBytes, opts)
 }
 
-// readerOf returns a reader of an open object. If the object has at most as many bytes as the
-// argument whole, one request reads it. If readerOf fails, it closes the object.
+// readerOf returns a reader of an open object. If the object has at most whole bytes, one request
+// reads it. If readerOf fails, it closes the object.
 func readerOf[T any](obj store.Object, key string, whole int64, opts []ReaderOption) (*Reader[T], error) {
 	r, err := newReader[T](obj, key, whole, opts)
 	if err != nil {

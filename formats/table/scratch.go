@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// maxScratchRow is the size of the longest valid encoded row, in bytes. A longer row means damage.
+// maxScratchRow is the size of the longest valid encoded row, in bytes. A longer row is damaged.
 const maxScratchRow = 1 << 30
 
 // RowWriter writes encoded rows to a scratch file, each row after its length. Only one goroutine
@@ -19,7 +19,7 @@ type RowWriter[T any] struct {
 	buf   []byte
 }
 
-// Writer returns a RowWriter that calls the method Write of the argument out once for each row.
+// Writer returns a RowWriter that calls Write of out once for each row.
 func (c *Codec[T]) Writer(out io.Writer) *RowWriter[T] {
 	return &RowWriter[T]{codec: c, out: out, buf: make([]byte, binary.MaxVarintLen64, 256)}
 }

@@ -59,7 +59,7 @@ func (s *Sorter[T]) Add(row *T) error {
 	s.rows[chunk] = append(s.rows[chunk], *row)
 	s.n++
 	s.total++
-	// Each row also takes 8 bytes while the sorter sorts.
+	// Sorting takes 8 bytes more for each row.
 	s.held += int64(s.codec.layout.size + 8 + s.codec.layout.textBytes(unsafe.Pointer(row)))
 	if s.held < s.memory {
 		return nil
@@ -71,8 +71,8 @@ func (s *Sorter[T]) Add(row *T) error {
 func (s *Sorter[T]) Len() int64 { return s.total }
 
 // Sort sorts the rows in memory. After Sort or Sorted, the caller must not call Add. Sorted calls
-// Sort if the caller has not. Several goroutines can sort in parallel if each calls Sort on a
-// sorter of its own.
+// Sort if the caller has not called it. Several goroutines can sort in parallel if each calls Sort
+// on a sorter of its own.
 func (s *Sorter[T]) Sort() {
 	if s.order == nil {
 		s.order = s.sorted()

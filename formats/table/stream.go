@@ -89,7 +89,7 @@ const maxOpen = 64
 // MergeFiles yields the rows of several objects as one sorted sequence (see Merge). The rows of
 // each object must be sorted by compare. MergeFiles merges more than 64 objects in passes: it
 // writes all rows to runs in the directory scratch before it yields the first row. If scratch is
-// empty, all objects are open at the same time.
+// empty, MergeFiles opens all objects at the same time.
 func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
 	return mergeInPasses(ctx, scratch, keys, compare, func(key string) (*Reader[T], error) { return Open[T](ctx, b, key, opts...) })
 }
@@ -181,10 +181,10 @@ func openAll[I, T any](inputs []I, open func(I) (*Reader[T], error)) ([]*Reader[
 			return nil
 		})
 	}
-	_ = g.Wait() // the list failed has the errors
+	_ = g.Wait() // failed has the errors
 	for _, p := range panics {
 		if p != nil {
-			panic(p) // the caller recovers only in its own goroutine
+			panic(p) // the caller recovers only panics of its own goroutine
 		}
 	}
 	return slices.DeleteFunc(readers, func(r *Reader[T]) bool { return r == nil }), cmp.Or(failed...)
@@ -193,9 +193,9 @@ func openAll[I, T any](inputs []I, open func(I) (*Reader[T], error)) ([]*Reader[
 // convertRows is the number of rows that Convert reads at a time.
 const convertRows = 32
 
-// Convert passes each row of the given stream to the function convert, and returns a stream of the
-// results. If convert returns false, the stream omits the row. The pointer that convert receives
-// stays valid after the call.
+// Convert passes each row of a stream to convert, and returns a stream of the results. If convert
+// returns false, the stream omits the row. The pointer that convert receives stays valid after the
+// call.
 func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {
 	return &converted[T, U]{in: in, convert: convert}
 }

@@ -25,11 +25,11 @@ const (
 	DefaultRowGroupBytes = 32 << 20  // memory of a row group, in bytes: compressed pages and page buffers
 	defaultPageBytes     = 128 << 10 // size of a page's encoded values before compression, in bytes
 	writeRows            = 64        // number of rows passed to the encoder at a time
-	writeBytes           = 1 << 20   // largest total size of the texts in the rows passed to the encoder at a time, in bytes
+	writeBytes           = 1 << 20   // largest total size of texts in the rows passed to the encoder at a time, in bytes
 	writeBuffer          = 256 << 10 // size of a write to the file, in bytes
 )
 
-// The compression codecs. A codec's only state is its pool of encoders.
+// The compression codecs. A codec has no state except its pool of encoders.
 var (
 	zstdCodec   compress.Codec = &zstd.Codec{Level: zstd.SpeedDefault}
 	snappyCodec compress.Codec = &snappy.Codec{}
@@ -101,9 +101,9 @@ type Writer[T any] struct {
 	buf    *bufio.Writer
 	file   *os.File // file to write, nil for NewWriterTo
 	layout *rowLayout
-	stored *storedObject[T] // set if the writer compares (NewComparer); the fields pq, out and buf are then unset
+	stored *storedObject[T] // set if the writer compares (NewComparer); pq, out and buf are then unset
 
-	nullable nullable // fields whose nulls require that the rows are written in parts; nil if zeros may replace nulls
+	nullable nullable // fields with nulls, for which rows are written in parts; nil if zeros may replace nulls
 	zeroless zeroless // fields that the format stores without null; nil in the newest format
 	opt      writerOptions
 	pending  []T // rows not yet passed to the encoder
@@ -138,7 +138,7 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	return newWriter[T](out, bufio.NewWriterSize(out, writeBuffer), layout, optionsOf(opts)), nil
 }
 
-// newWriter returns a Writer that writes to the file out through the buffer buf.
+// newWriter returns a Writer that writes to out through buf.
 func newWriter[T any](out *summingWriter, buf *bufio.Writer, layout *rowLayout, o writerOptions) *Writer[T] {
 	pqOptions := []parquet.WriterOption{
 		// CreatedBy is the same for every build, so that the same rows give the same bytes.
@@ -168,9 +168,9 @@ func newWriter[T any](out *summingWriter, buf *bufio.Writer, layout *rowLayout, 
 // of these columns. Such values are whole documents and do not help queries.
 var bulky = []string{"main", "full"}
 
-// withoutBounds omits the lowest and highest values from page headers. No program reads these
-// values there, and page headers would hold even long values uncompressed. For bulky columns,
-// withoutBounds also omits the values from the footer.
+// withoutBounds omits the lowest and highest values from page headers. No program reads them there,
+// and page headers would hold even long values uncompressed. For bulky columns, withoutBounds also
+// omits the values from the footer.
 func withoutBounds[T any](columns []parquet.SchemaOption) (opts []parquet.WriterOption) {
 	for _, path := range parquet.SchemaOf(new(T), columns...).Columns() {
 		opts = append(opts, parquet.SkipPageStatistics(path...))
@@ -208,7 +208,7 @@ func (w *Writer[T]) Append(row *T) error {
 		w.encode()
 	}
 	if w.stored != nil {
-		return w.err // a comparer takes the ends of row groups from the stored object
+		return w.err // the stored object decides where row groups end
 	}
 	if w.err == nil && (w.group >= w.opt.rowGroupRows || (len(w.pending) == 0 && w.pq.Size()-w.base >= w.opt.rowGroupBytes)) {
 		return w.EndRowGroup()

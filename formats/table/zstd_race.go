@@ -14,14 +14,14 @@ func init() { zstdCodec = newKeptEncoders() }
 
 // keptEncoders is parquet-go's Zstandard codec with four kept encoders. If all four are in use, an
 // encoder comes from the codec's sync.Pool. Under the race detector a sync.Pool drops a quarter of
-// its items, and tests would spend half their time making encoders of over 1 MiB.
+// its items, so tests would spend half their time on new encoders of over 1 MiB.
 type keptEncoders struct {
 	compress.Codec
 	idle chan *zstd.Encoder
 }
 
-// newKeptEncoders makes all encoders in advance, because no goroutine outside a synctest bubble can
-// use an encoder made in the bubble.
+// newKeptEncoders makes all encoders in advance. If a synctest bubble made an encoder, no goroutine
+// outside the bubble could use it.
 func newKeptEncoders() *keptEncoders {
 	n := min(runtime.GOMAXPROCS(0), 4)
 	k := &keptEncoders{&parquetzstd.Codec{Level: parquetzstd.SpeedDefault}, make(chan *zstd.Encoder, n)}

@@ -1,6 +1,6 @@
 // Package urlfilter reads and writes the Bloom filter of a bucket, which covers the bucket's parts
-// of the datasets urls and skips. For most absent URLs the filter proves, without reading the
-// tables, that neither part has a row.
+// of the datasets urls and skips. For most absent URLs the filter proves that neither part has a
+// row, so nobody needs to read the tables.
 //
 // The input is the URLs of both parts, in any order, with repeats. The output is one object, with
 // the same bytes for the same URLs. A Filter read from the object answers "absent" or "perhaps

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// rate is the share of absent URLs that get the answer "perhaps present", by design. Package
+// rate is the designed share of absent URLs that get the answer "perhaps present". Package
 // urlfilter promises 0.1 %. Half of that share leaves room for chance.
 const rate = 0.0005
 
@@ -64,8 +64,8 @@ func (w *Writer) Abort() {
 	}
 }
 
-// Finish creates the object with the given key and returns its description. The field Rows holds
-// the number of added URLs. Finish needs two bytes of memory per URL.
+// Finish creates the object with the given key and returns its description. Its Rows is the number
+// of added URLs. Finish needs two bytes of memory per URL.
 func (w *Writer) Finish(ctx context.Context, b store.Bucket, dataset, key string) (manifest.File, error) {
 	defer w.Abort()
 	f, err := w.filter(ctx)
@@ -89,7 +89,7 @@ func (w *Writer) filter(ctx context.Context) (*bloom.BloomFilter, error) {
 		return nil, err
 	}
 	bits, hashes := bloom.EstimateParameters(uint(max(w.keys, leastKeys)), rate)
-	// A filter at maxBits has more false positives, but still never a false "absent".
+	// A filter at maxBits has more false positives, but no false answer "absent".
 	f := bloom.New(min(bits, maxBits), min(hashes, maxHashes))
 	in := bufio.NewReaderSize(w.file, 256<<10)
 	var url []byte

@@ -10,19 +10,20 @@
 //
 //   - only http and https, and only hosts that DNS can look up, or IP addresses;
 //   - without credentials, fragment and the host's trailing dot;
-//   - percent-encoding as in RFC 3986, 6.2.2: unreserved octets decoded, hex digits
-//     in upper case, unless that would complete a stray percent sign beside them;
-//   - tracking parameters stripped, empty parameters and an empty query dropped, the
-//     other parameters sorted by name; parameters of the same name keep their order.
+//   - percent-encoding as in RFC 3986, 6.2.2: unreserved octets are decoded, and hex digits are in
+//     upper case. An octet stays encoded if its decoding would complete a stray percent sign before
+//     it;
+//   - without tracking parameters, empty parameters and an empty query; the other parameters are
+//     sorted by name, and parameters of the same name keep their order.
 //
 // The canonical form keeps all other parts, such as the case of a path, trailing or doubled
 // slashes, "www." and index.html, because another spelling may be another resource. It also keeps
 // the scheme, because the same URL with https may have other content or may not exist. The dedup
 // stage finds URLs with the same content.
 //
-// Rules add steps that merge such URLs: each is off unless the caller asks for it.
+// Rules are more steps, which merge such URLs. Each rule is off unless the caller asks for it.
 //
-// A canonical URL is its own canonical form, whatever the rules. Equal input gives equal output on
+// With any rules, a canonical URL is its own canonical form. Equal input gives equal output on
 // every machine, because the Public Suffix List is compiled in. Time and memory are linear in the
 // input, and no input causes a panic. Package urlkey imports no other package of this project.
 package urlkey

@@ -13,9 +13,8 @@ var (
 	// ErrScheme means that the URL has a scheme other than http and https, such as mailto.
 	ErrScheme = errors.New("scheme is not http or https")
 	// ErrHost means that the host is neither an IP address nor a valid DNS name, or that the port
-	// is 0, on which nothing listens. A valid name has labels of 1 to 63 letters, digits, hyphens
-	// and underscores, with at most 253 octets in total (RFC 1035, 2.3.4; underscores are common in
-	// practice).
+	// is 0. A valid name has at most 253 octets, in labels of 1 to 63 letters, digits, hyphens and
+	// underscores (RFC 1035, 2.3.4; underscores are common in practice).
 	ErrHost = errors.New("host cannot be looked up and connected to")
 	// ErrTooLong means that the canonical form has more than MaxLength octets.
 	ErrTooLong = errors.New("URL is too long")

@@ -19,8 +19,8 @@ var class = func() (t [256]uint8) {
 		case 'A' <= c && c <= 'Z' || c == '.' || c == '~':
 			t[c] = unreserved | inPath | inQuery
 		case c == '"' || c == '#' || c == '<' || c == '>' || c == '%':
-			// The URL Standard escapes the octets of this case everywhere. Percent signs are read
-			// together with the next two octets.
+			// The URL Standard escapes the octets of this case everywhere. The loop reads a percent
+			// sign together with the next two octets.
 		case c == '\'':
 			t[c] = inPath
 		case c == '?' || c == '^' || c == '`' || c == '{' || c == '}' || c == '\\':
@@ -82,7 +82,7 @@ func normalizeEscapes(s string) string {
 	}
 	const hex = "0123456789ABCDEF"
 	out := append(make([]byte, 0, len(s)), s[:first]...)
-	stray := -3 // index of the last stray percent sign in the slice out
+	stray := -3 // index of the last stray percent sign in out
 	for i := first; i < len(s); i++ {
 		c, ok := triplet(s, i)
 		switch {

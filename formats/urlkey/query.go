@@ -79,8 +79,7 @@ func param(q string) (name, whole, rest string, more bool) {
 }
 
 // canonicalQuery drops empty and tracking parameters and sorts the others by name. Parameters with
-// the same name keep their order. canonicalQuery returns a canonical query unchanged, without
-// allocation.
+// the same name keep their order. A canonical query stays unchanged and costs no allocation.
 func (c *Canonicalizer) canonicalQuery(q string) string {
 	clean, last := true, ""
 	for rest, more := q, q != ""; more && clean; {

@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// Rules are steps beyond the canonical form that the package comment defines. Each merges URLs that
-// usually, but not certainly, are one resource. The zero value has no step.
+// Rules are steps that follow the steps in the package comment. Each step merges URLs that usually,
+// but not certainly, are one resource. The zero value has no step.
 //
 // The steps apply in the order of the fields. They are repeated until they change nothing, so the
-// result is its own canonical form whatever the rules.
+// result is its own canonical form.
 type Rules struct {
 	Sessions      bool      // drop session identifiers from paths and queries
-	HTTPS         []string  // hosts whose URLs get the scheme https if they name no port; subdomains count; * means all hosts
-	WWW           bool      // drop "www." from hosts of the same registered domain
+	HTTPS         []string  // hosts with the scheme https; a URL with a port keeps its scheme; subdomains count; * means all hosts
+	WWW           bool      // drop "www." from a host if the rest belongs to the same registered domain
 	IndexFiles    bool      // drop a last path segment such as index.html
 	TrailingSlash bool      // drop slashes at the end of a path other than "/"
 	Rewrite       []Rewrite // in order
 }
 
-// Rewrite replaces what an expression matches in a URL.
+// Rewrite replaces the matches of an expression in a URL.
 type Rewrite struct {
 	Name    string // name of the rule for people; "rewrite N" if missing
 	Match   string // regular expression, in RE2's syntax; it may match any part of the URL
@@ -42,8 +42,8 @@ const (
 var (
 	// ErrRule means that a rule passed to NewWithRules cannot be used.
 	ErrRule = errors.New("bad rule for URLs")
-	// ErrRewrite means that rules have no result for a URL: they go on changing it, or they make
-	// a text of it that is no URL.
+	// ErrRewrite means that rules have no result for a URL: they go on changing it, or their result
+	// is not a URL.
 	ErrRewrite = errors.New("the rules of the config make no URL of it")
 )
 
@@ -132,7 +132,7 @@ func (c *Canonicalizer) Plain() *Canonicalizer {
 	return c
 }
 
-// Standard is the name of the step that makes the form which the package comment defines.
+// Standard is the name of the step that gives the form in the package comment.
 const Standard = "standard"
 
 // Step is a change of a URL on the way to its canonical form.
@@ -142,8 +142,8 @@ type Step struct {
 	To   string `json:"to"`
 }
 
-// Steps returns the changes that Canonical makes to a URL. If rules have no result for it, Steps also
-// returns the changes until then.
+// Steps returns the changes that Canonical makes to a URL. If rules have no result for the URL,
+// Steps also returns the changes until the failure.
 func (c *Canonicalizer) Steps(raw, base string) ([]Step, error) {
 	l, _, err := c.canonical(raw, base)
 	if err != nil {
@@ -162,9 +162,9 @@ func (c *Canonicalizer) Steps(raw, base string) ([]Step, error) {
 	return steps, err
 }
 
-// ruled applies the rules to a URL in standard form, whose spelling is "" if it has none of its own.
-// The spelling in the result is the given one, or else the standard form if its path or query differ
-// from those of the result. Session identifiers are no part of spellings.
+// ruled applies the rules to a URL in standard form. spelling is the URL's own spelling, or "" if
+// it has none. The resulting spelling is the given one, or else the standard form if its path or
+// query differ from those of the result. Session identifiers are no part of spellings.
 func (c *Canonicalizer) ruled(l urlLayout, spelling string) (urlLayout, string, error) {
 	to, err := c.apply(l, nil)
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *Canonicalizer) ruled(l urlLayout, spelling string) (urlLayout, string, 
 	if c.rules.Sessions {
 		var ok bool
 		if own, ok = c.replaced(l, withoutSessions(l)); !ok {
-			return to, "", nil // the spelling is then that of the result
+			return to, "", nil // the given spelling equals the spelling of the result
 		}
 		if s := spelling; s != "" {
 			spelling = ""
@@ -198,8 +198,8 @@ func (c *Canonicalizer) ruled(l urlLayout, spelling string) (urlLayout, string, 
 	return to, spelling, nil
 }
 
-// apply applies the rules until they change nothing. It calls the function note, unless that is nil,
-// for each step.
+// apply applies the rules until they change nothing. It calls note for each step, unless note is
+// nil.
 func (c *Canonicalizer) apply(l urlLayout, note func(rule, from, to string)) (urlLayout, error) {
 	for range maxPasses {
 		before := l.url
@@ -209,7 +209,7 @@ func (c *Canonicalizer) apply(l urlLayout, note func(rule, from, to string)) (ur
 			}
 			next, ok := c.replaced(l, s.change(c.rules, l))
 			if !ok {
-				continue // what the switch leaves is no URL, as a path that is too long for its escapes
+				continue // the result is not a URL, as in the case of a path that is too long for its escapes
 			}
 			if note != nil {
 				note(s.name, l.url, next.url)
@@ -262,7 +262,8 @@ var switches = []struct {
 	{"trailing_slash", func(r *rules) bool { return r.TrailingSlash }, func(_ *rules, l urlLayout) string { return withoutSlash(l) }},
 }
 
-// withHTTPS changes the scheme of a URL without port if its host, or a domain above it, is listed.
+// withHTTPS changes the scheme of a URL without port to https, if the rule names the host or a
+// domain above the host.
 func (r *rules) withHTTPS(l urlLayout) string {
 	if !strings.HasPrefix(l.url, "http:") || l.hostEnd != l.portEnd {
 		return l.url
@@ -317,8 +318,8 @@ func withoutSlash(l urlLayout) string {
 	return l.url[:l.portEnd] + rest + l.url[l.pathEnd:]
 }
 
-// withoutSessions drops session identifiers: path parameters named jsessionid, and query parameters
-// whose names say session.
+// withoutSessions drops session identifiers: path parameters with the name jsessionid, and query
+// parameters with the name of a session.
 func withoutSessions(l urlLayout) string {
 	path, query := l.url[l.portEnd:l.pathEnd], l.url[l.pathEnd:]
 	newPath := withoutPathSessions(path)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// surt returns the sort key of a canonical URL, equal to the key from the tools of the Internet
-// Archive and Common Crawl. A SURT has the labels of the host in reverse order, without "www.". A
-// SURT's path and query are unescaped and in lower case. The path of a SURT has no empty segments
-// and no trailing slash. The query of a SURT is sorted and lacks session identifiers.
+// surt returns the sort key of a canonical URL. The tools of the Internet Archive and Common Crawl
+// give the same key. A SURT has the labels of the host in reverse order, without "www.". A SURT's
+// path and query are unescaped and in lower case. The path of a SURT has no empty segments and no
+// trailing slash. The query of a SURT is sorted and lacks session identifiers.
 func (l urlLayout) surt() string {
 	var room [256]byte
 	b := appendHost(room[:0], l.url[l.host:l.hostEnd])
@@ -65,8 +65,8 @@ func minimal(s string) string { return escapeOnce(unescapeAll(s)) }
 
 // unescapeAll gives, in one pass, the same result as repeated calls of unescape until no escape is
 // left. When the last three written octets are a percent escape, unescapeAll replaces them by the
-// encoded octet, which may complete another escape. Escapes never overlap, so the order of decoding
-// does not matter.
+// encoded octet. This octet may complete another escape. Escapes never overlap, so the order of
+// decoding does not matter.
 func unescapeAll(s string) []byte {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -106,7 +106,7 @@ var (
 		regexp.MustCompile(`(?is)^(.*/)(?:\([0-9a-z]{24}\)/)([^?]+\.aspx.*)$`),
 	}
 	querySessions = []struct {
-		needs   string // text, in lower case, without which the pattern cannot match
+		needs   string // text in lower case; the pattern matches only if this text occurs
 		pattern *regexp.Regexp
 	}{
 		{"jsessionid=", regexp.MustCompile(`(?is)^(.*)(?:jsessionid=[0-9a-z]{32})(?:&(.*))?$`)},

@@ -33,7 +33,7 @@ func WHATWG(raw, base string) (string, error) {
 	return u.Href(false), nil
 }
 
-// parse parses the reference raw with the complete parser of the URL Standard.
+// parse parses raw with the complete parser of the URL Standard.
 func parse(raw, base string) (*url.Url, error) {
 	if len(raw) > maxRaw || len(base) > maxRaw {
 		return nil, fmt.Errorf("parse %s: %w", quoted(raw), ErrTooLong)
@@ -117,8 +117,8 @@ func domainToASCII(name string) (string, bool) {
 	return name, err == nil && name != ""
 }
 
-// mapLabels replaces a prefix of the labels of a host. The argument old is the prefix to replace,
-// and the argument new is the new prefix. Labels without the old prefix do not change.
+// mapLabels replaces the prefix old of the labels of a host by the prefix new. Labels without this
+// prefix do not change.
 func mapLabels(host, old, new string) string {
 	if !strings.Contains(host, old) {
 		return host

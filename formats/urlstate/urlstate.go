@@ -1,13 +1,13 @@
 // Package urlstate lists the files that hold the newest state of every known URL after some sealed
 // rounds.
 //
-// Each round has the dataset urls, with a row for each URL whose state the round changed. If these
-// parts were the only source, reading the state of all URLs would take longer with every round.
-// Therefore, a round may also have bases. The base of a bucket holds one row for each URL that is
-// known after the round. The state of a bucket's URLs is in the newest base and, for later rounds,
-// in their parts of the dataset urls. These files are the chain of the bucket. The frontier stage
-// writes a new base when the chain is long, because the known URLs have grown or changed by a
-// certain share (see Chain.Long).
+// Each round has the dataset urls, with a row for each URL whose state the round changed. With
+// these parts alone, reading the state of all URLs would take longer with every round. Therefore, a
+// round may also have bases. The base of a bucket holds one row for each URL that is known after
+// the round. The state of a bucket's URLs is in the newest base, and in the parts of the dataset
+// urls of later rounds. These files are the chain of the bucket. The frontier stage writes a new
+// base when the chain is long, because the known URLs have grown or changed by a certain share (see
+// Chain.Long).
 //
 // Buckets are equal ranges of the hashes of domains. Rounds can therefore be compared even if they
 // have different numbers of buckets. Package urlstate imports formats packages only.
@@ -42,8 +42,8 @@ const maxFollowing = 15
 
 // BaseName returns the name of the folder of a round's bases. The name contains the number of
 // sealed rounds before the round. A month may get more rounds after a later month has continued it.
-// The bases of the later month then lack the states of these rounds. The number in their names
-// shows this, because it does not count these rounds.
+// The bases of the later month then lack the states of these new rounds, and the number in their
+// names does not count these rounds.
 func BaseName(earlier int) string { return fmt.Sprintf("%s-%d", Base, earlier) }
 
 // History holds the files with the states of URLs after some sealed rounds.
@@ -87,9 +87,8 @@ func partsOf(s *manifest.Sealed, dataset string) (parts []part) {
 	return parts
 }
 
-// overlapping returns the parts that may hold domains of a bucket. The parameter buckets is the
-// number of buckets that the caller has. The result complete is true if none of these parts is
-// missing.
+// overlapping returns the parts that may hold domains of a bucket. buckets is the number of buckets
+// that the caller has. complete is true if none of these parts is missing.
 func (s *states) overlapping(parts []part, bucket, buckets int) (found []part, complete bool) {
 	first, last := urlkey.Overlapping(bucket, buckets, s.buckets)
 	from, _ := slices.BinarySearchFunc(parts, first, comparePart)
@@ -115,8 +114,8 @@ func filesOf(parts []part) (files []manifest.File) {
 	return files
 }
 
-// Overlapping lists the files of a round's dataset urls that may hold domains of a bucket. The
-// parameter buckets is the number of buckets that the caller has.
+// Overlapping lists the files of a round's dataset urls that may hold domains of a bucket. buckets
+// is the number of buckets that the caller has.
 func Overlapping(s *manifest.Sealed, bucket, buckets int) []manifest.File {
 	of := After([]*manifest.Sealed{s}).rounds[0]
 	parts, _ := of.overlapping(of.delta, bucket, buckets)
@@ -126,11 +125,10 @@ func Overlapping(s *manifest.Sealed, bucket, buckets int) []manifest.File {
 // Chain holds the files with the states of a bucket's URLs.
 type Chain struct {
 	rounds [][]manifest.File // files of each round, oldest round first; the first round may have bases
-	mixed  bool              // a file of a round with fewer buckets holds URLs of other buckets too
+	mixed  bool              // a file of a round with fewer buckets also holds URLs of other buckets
 }
 
-// Chain returns the chain of a bucket. The parameter buckets is the number of buckets that the caller
-// has.
+// Chain returns the chain of a bucket. buckets is the number of buckets that the caller has.
 func (h History) Chain(bucket, buckets int) Chain {
 	var c Chain
 	for _, s := range slices.Backward(h.rounds) {
@@ -189,7 +187,7 @@ type Part struct {
 // files, the row of the first file counts.
 func (h History) Parts() (out []Part) {
 	buckets := h.Buckets()
-	begun := make([]bool, buckets) // buckets whose chains begin with a round that was visited
+	begun := make([]bool, buckets) // buckets whose chains begin with a round that the loop visited
 	for _, s := range slices.Backward(h.rounds) {
 		listed := map[string]bool{}
 		for bucket := range buckets {
@@ -226,9 +224,8 @@ func (h History) Buckets() int {
 	return h.rounds[len(h.rounds)-1].buckets
 }
 
-// Known returns a number of URLs that are certainly known. After a round with bases, this is the
-// number of all known URLs. It does not grow with the new URLs of later rounds until a later round
-// writes bases.
+// Known returns a lower bound of the number of known URLs. After a round with bases, this is the
+// number of all known URLs. It counts no new URLs of later rounds until a later round writes bases.
 func (h History) Known() (n int64) {
 	for bucket := range h.Buckets() {
 		most := int64(0)

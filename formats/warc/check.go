@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 )
 
-// maxHTTPHead is the size of the longest accepted head of an HTTP message, in bytes. A payload
-// after a longer head is not checked.
+// maxHTTPHead is the size of the longest accepted head of an HTTP message, in bytes. After a longer
+// head, the payload is not checked.
 const maxHTTPHead = 1 << 20
 
 // checker computes the digests of a block and its payload while a caller reads the block.
@@ -27,7 +27,7 @@ type checker struct {
 	lineLen  int
 	large    bool   // the head is larger than maxHTTPHead
 	some     bool   // the message has a body of at least one byte
-	partial  bool   // the record says that part of the block is missing, and does not say why
+	partial  bool   // the record says, without a reason, that part of the block is missing
 	start    string // first line of the message
 
 	whole, body, entity hash.Hash // hashes of the block, of the body, and of the body without chunk framing; unneeded hashes are nil
@@ -162,7 +162,7 @@ func (c *checker) finish(s *Summary) {
 // than the entity body, which WARC 1.1 forbids, the method also returns a message.
 func (c *checker) messagePayload() (v Verdict, problem string) {
 	matches := func(h hash.Hash) bool { return h != nil && c.wantPayload.matches(h.Sum(nil)) }
-	onlyHead := !c.headDone && !c.large // the block ended within the head, so the body's hash covers no bytes
+	onlyHead := !c.headDone && !c.large // the block ended within the head, so the hash covers no bytes of a body
 	switch {
 	case matches(c.entity), c.headDone && c.entity == nil && matches(c.body):
 		return Matches, ""
@@ -209,7 +209,7 @@ const (
 	chunkStop
 )
 
-// decode writes the chunk data in p to the writer out. The bytes p are the next part of the body.
+// decode writes the chunk data in p to out. p is the next part of the body.
 func (d *dechunker) decode(out hash.Hash, p []byte) {
 	for len(p) > 0 && d.state != chunkStop {
 		if d.state == chunkData {

@@ -35,7 +35,7 @@ func (h Header) uri(name string) string {
 }
 
 // dateLayouts are the layouts of W3C-DTF that WARC 1.1 allows. Package time accepts fractions of
-// seconds with every layout. The last layout comes from ARC files and also occurs in WARC files.
+// seconds with every layout. The last layout comes from ARC files, but some WARC files have it.
 var dateLayouts = []string{
 	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01", "2006", "20060102150405",
 }
@@ -50,7 +50,7 @@ func parseDate(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s %q is not a date", FieldDate, s)
 }
 
-// The reasons why a header cannot be read.
+// These are the reasons why a header cannot be read.
 var (
 	errNoVersion    = errors.New(`no line "WARC/…" where a record should begin`)
 	errHeaderLarge  = errors.New("the header is larger than allowed")
@@ -104,8 +104,8 @@ func readHeader(br *bufio.Reader, limit int) (version string, h Header, err erro
 	}
 }
 
-// readLine reads a line and returns it without its line end. It subtracts the line's size from the
-// number to which the argument left points. The line is valid until the next read.
+// readLine reads a line and returns it without its line end. It subtracts the line's size from
+// *left. The line is valid until the next read.
 func readLine(br *bufio.Reader, left *int) ([]byte, error) {
 	var long []byte
 	for {

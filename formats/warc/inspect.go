@@ -20,9 +20,9 @@ type Finding struct {
 	Truncated     string  `json:"truncated,omitempty"`
 	Block         Verdict `json:"block_digest,omitempty"`
 	Payload       Verdict `json:"payload_digest,omitempty"`
-	// Problems are faults that did not prevent reading the record.
+	// Problems are faults that did not prevent reading of the record.
 	Problems []string `json:"problems,omitempty"`
-	// Damage is the reason why a stretch of the file has no whole record, or "" for a record.
+	// Damage says why a stretch of the file has no whole record. It is "" for a record.
 	Damage string `json:"damage,omitempty"`
 }
 

@@ -43,16 +43,16 @@ type Reader struct {
 	content *bufio.Reader // decompressed content of the member; in a plain file, the file itself
 
 	memberOffset int64
-	inMember     bool // the current gzip member holds another record
+	inMember     bool // another record follows in the current gzip member
 	current      *Entry
 	scratch      []byte
 	probe        gzip.Reader
 	reread       int64 // number of bytes read again after damage
-	err          error // error that ended the reading for good
+	err          error // error after which nothing can be read
 }
 
 // NewReader returns a Reader of the WARC file in r. If r can seek, the Reader also finds records
-// inside the stretch that a damaged gzip member seemed to span.
+// that follow a damaged gzip member, even if that member seemed to contain them.
 func NewReader(r io.Reader, opt ReaderOptions) *Reader {
 	rd := &Reader{opt: opt, scratch: make([]byte, 32<<10)}
 	rd.Reset(r, 0)
@@ -166,8 +166,8 @@ func (r *Reader) begin() (int64, error) {
 	return r.memberOffset, nil
 }
 
-// looksPlain reports whether a file that begins like br is not gzip, even if its first
-// record is damaged.
+// looksPlain reports whether a file with the beginning in br is not gzip, even if its first record
+// is damaged.
 func looksPlain(br *bufio.Reader) bool {
 	window, _ := br.Peek(probeSize)
 	if bytes.HasPrefix(window, gzipMagic[:2]) {
@@ -212,7 +212,7 @@ type Entry struct {
 
 	reader   *Reader
 	left     int64 // number of unread bytes of the block
-	want     int64 // length that the extent should have, in bytes; 0 if unknown
+	want     int64 // expected length of the extent, in bytes; 0 if unknown
 	check    *checker
 	finished bool
 	summary  Summary
@@ -229,7 +229,7 @@ type Summary struct {
 	// StartLine is the first line of the HTTP message in the block, cut to 1 KiB. It is set only
 	// with ReaderOptions.Check.
 	StartLine string
-	// Problems are faults that did not prevent reading the record.
+	// Problems are faults that did not prevent reading of the record.
 	Problems []string
 }
 

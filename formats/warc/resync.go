@@ -76,7 +76,7 @@ func (r *Reader) resync(offset int64, cause error) {
 	if window, _ := r.src.br.Peek(probeSize); errors.Is(cause, gzip.ErrChecksum) && (len(window) == 0 || r.recordInMember(window)) {
 		return // the member seems complete, although its content is wrong
 	}
-	// Reading a damaged member may have consumed the members that follow.
+	// Reading of a damaged member may have consumed the members after it.
 	behind := r.src.offset() - offset
 	if behind > 1 && r.reread+behind <= offset+rereadAllowance && r.src.seek(offset+1) {
 		r.reread += behind
@@ -103,7 +103,7 @@ func (r *Reader) resyncGzip() {
 		case err != nil:
 			_, _ = br.Discard(len(window))
 			return
-		default: // the last bytes stay, because a magic number may begin in them
+		default: // the last bytes stay, because a magic number may begin there
 			_, _ = br.Discard(len(window) - len(gzipMagic) + 1)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package warc reads and writes WARC 1.1 files (ISO 28500:2017), the archive format
-// that keeps every response as it was on the wire, and the CDXJ index of each file.
+// Package warc reads and writes WARC 1.1 files (ISO 28500:2017) and the CDXJ index of each file. A
+// WARC file keeps every response as the server sent it.
 //
 // The input is records, with blocks as byte slices or readers. The output is one gzip member per
 // record, with its offset and length, so that any record can be read alone. The reader accepts the
@@ -125,7 +125,7 @@ type Record struct {
 	// CipherSuite is the name of the TLS cipher suite in IANA's registry.
 	CipherSuite string
 
-	// Profile and the RefersTo fields describe a revisit and the record that it refers to.
+	// Profile and the RefersTo fields describe a revisit and the record to which it refers.
 	Profile      string
 	RefersTo     string
 	RefersToURI  string

@@ -99,7 +99,7 @@ func (w *Writer) writeMember(rec *Record) error {
 	return z.Close()
 }
 
-// makeHeader sets w.header to the record's header and the blank line that ends the header.
+// makeHeader sets w.header to the record's header with the blank line at its end.
 func (w *Writer) makeHeader(rec *Record) error {
 	length := 0
 	for _, part := range rec.Block {

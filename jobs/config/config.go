@@ -74,12 +74,12 @@ type Fetch struct {
 // The values of Fetch.Sitemaps.
 const (
 	SitemapsOfRobots  = "robots"  // the crawl fetches the sitemaps that robots.txt names
-	SitemapsIfPlanned = "planned" // it fetches only those that sources, links or index files name, as URLs
-	SitemapsIgnored   = "none"    // entries of sitemaps and feeds are not followed
+	SitemapsIfPlanned = "planned" // the crawl fetches sitemaps only if sources, links or index files name them as URLs
+	SitemapsIgnored   = "none"    // the crawl does not follow entries of sitemaps and feeds
 )
 
-// SitemapLimits bounds the sitemaps of a host, and of a registered domain, that the crawl fetches
-// because robots.txt names them.
+// SitemapLimits bounds the sitemaps that the crawl fetches because robots.txt names them. The
+// bounds apply to each host and to each registered domain.
 type SitemapLimits struct {
 	Files int   `yaml:"files"`
 	URLs  int   `yaml:"urls"`
@@ -182,8 +182,8 @@ func (p *Plan) URLRules() urlkey.Rules {
 	return r
 }
 
-// Canonicalizer returns the canonicalizer of sources and links. Its method Plain returns that of
-// redirects and documents.
+// Canonicalizer returns the canonicalizer of sources and links. Its method Plain returns the
+// canonicalizer of redirects and documents.
 func (p *Plan) Canonicalizer() (*urlkey.Canonicalizer, error) {
 	return urlkey.NewWithRules(p.StripParams, p.URLRules())
 }
@@ -221,8 +221,8 @@ type Store struct {
 	StorageClass string `yaml:"storage_class"`
 }
 
-// Public reports whether a crawl with this config may reach public hosts. A crawl cannot reach them
-// if a connect_to rule covers every host.
+// Public reports whether a crawl with this config may reach public hosts. The result is false if a
+// connect_to rule covers every host.
 func (c *Config) Public() bool {
 	for _, r := range c.Fetch.ConnectTo {
 		if strings.HasPrefix(r, "::") {

@@ -20,7 +20,7 @@ import (
 type Setting struct {
 	Key   string `json:"key"`
 	Value any    `json:"value"` // with ${VAR} not expanded and *** for secrets
-	From  string `json:"from"`  // where the value was set: "default", FILE:LINE, --FLAG, or the document that froze it
+	From  string `json:"from"`  // source of the value: "default", FILE:LINE, --FLAG, or the document that froze the value
 }
 
 // Settings lists every key with its value.
@@ -129,7 +129,7 @@ func WriteYAML(w io.Writer, settings []Setting) error {
 func indent(depth int) string { return strings.Repeat("  ", depth) }
 
 // inline returns the YAML of a value on one line. YAML would break a text with control characters
-// into several lines, so such a text becomes JSON, which is valid YAML.
+// into several lines. Such a text therefore becomes JSON, which is valid YAML.
 func inline(value any) (string, error) {
 	if hasControls(value) {
 		text, err := json.Marshal(value)

@@ -19,16 +19,16 @@ type field struct {
 	check   func(report report) // reports a value that is not allowed
 
 	flag, help string              // name and help of the flag that sets the key; empty if there is none
-	before     any                 // value for crawls planned before the key existed; nil means the default
+	before     any                 // value for crawls that were planned before the key existed; nil means the default
 	hide       func(string) string // replaces secrets in printed values; nil if values hold no secrets
-	// instead is a function that returns the text to write in place of a literal secret. If the key
-	// is a map, the argument name is the name of the map's entry.
+	// instead returns the text to write in place of a literal secret. If the key is a map, name is
+	// the name of the map's entry.
 	instead func(name, text string) string
 }
 
 // mutability says whether --config may change a key of a crawl that is already planned. A live key
-// may change. Live keys affect neither which URLs are crawled nor how results are made. All other
-// keys are frozen.
+// may change. Live keys change neither the set of crawled URLs nor the results. All other keys are
+// frozen.
 type mutability bool
 
 const (
@@ -36,8 +36,8 @@ const (
 	live   mutability = true
 )
 
-// A report function records a problem with the value of a key. The argument text describes the
-// problem. If the key is a map, the argument below names the wrong entry.
+// A report function records a problem with the value of a key. text describes the problem. If the
+// key is a map, below names the wrong entry.
 type report func(below, text string)
 
 // rule says which values a key may have.
@@ -162,8 +162,8 @@ func (c *Config) Flags() []Flag {
 	return flags
 }
 
-// Overlay sets the keys whose flags were given on the command line: those with a value other than
-// zero in flags.
+// Overlay sets the keys whose flags were given on the command line. Such a flag has a value other
+// than zero in flags.
 func (c *Config) Overlay(flags *Config) {
 	given := flags.fields()
 	for i, f := range c.fields() {
@@ -182,7 +182,7 @@ func (c *Config) note(path, from string) {
 	c.from[path] = from
 }
 
-// SetPoliteness replaces the politeness section. The argument from names its source, such as a
+// SetPoliteness replaces the politeness section. from names the source of the section, such as a
 // file.
 func (c *Config) SetPoliteness(p Politeness, from string) {
 	c.Politeness = p

@@ -56,9 +56,9 @@ func (c *Config) RequireContact() error {
 }
 
 // Reparsed returns the config of a reparse of a crawl with the config c. The sections parse, dedup
-// and frontier come from the config later. All other sections come from c. If the two configs
-// differ in a frozen key of those other sections, Reparsed returns an error, because the fetched
-// URLs depend on these keys.
+// and frontier come from later. All other sections come from c. The fetched URLs depend on the
+// frozen keys of these other sections, so Reparsed returns an error if the two configs differ in
+// one of them.
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()
 	secrets, err := c.LiteralSecrets()

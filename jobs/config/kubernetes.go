@@ -32,8 +32,7 @@ type Kubernetes struct {
 	PolitenessConfigMap       string               `yaml:"politeness_config_map"`
 }
 
-// Resources holds the requests and limits of a pod. For a zero value, crawlbatch estimates one from
-// the plan.
+// Resources holds the requests and limits of a pod. A zero value means an estimate from the plan.
 type Resources struct {
 	CPU     string `yaml:"cpu,omitempty"`
 	Memory  Bytes  `yaml:"memory,omitempty"`
@@ -53,6 +52,6 @@ type Toleration struct {
 const MinGrace = 40 * second
 
 // PoisonDeaths is how many attempts of a fetch task may die before the URL that kills them is
-// quarantined. The first three die without progress, and the next three while they fetch that URL
-// alone.
+// quarantined. The first three attempts die without progress. The next three die while they fetch
+// this URL alone.
 const PoisonDeaths = 6

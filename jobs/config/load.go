@@ -30,7 +30,7 @@ func (e *invalid) Is(target error) bool { return target == ErrInvalid }
 
 func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(format, args...)} }
 
-// maxFile is the largest config file, in bytes.
+// maxFile is the size of the largest config file, in bytes.
 const maxFile = 4 << 20
 
 // LoadOver reads a config file, applies its keys to a copy of base, and checks the result. Keys
@@ -129,7 +129,7 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 	return c, nil
 }
 
-// noteSources records the source of each key that the file sets.
+// noteSources records where the file sets each key.
 func (c *Config) noteSources(name string, file *ast.File, before *Config) {
 	earlier := before.fields()
 	for i, f := range c.fields() {
@@ -176,8 +176,8 @@ func (c *Config) render() (text string, file *ast.File, err error) {
 	return string(b), file, nil
 }
 
-// noteReferences records the values of new references, and removes references that are not in the
-// config any more.
+// noteReferences records the values of new references, and removes references that are no longer in
+// the config.
 func (c *Config) noteReferences() error {
 	if len(c.references) == 0 {
 		return nil
@@ -214,8 +214,8 @@ func nodeAt(file *ast.File, path string) (ast.Node, error) {
 	return n, err
 }
 
-// valueAt returns the text of the value at a path, or "" if there is none. It returns an error if
-// no YAML path can name the value of a reference, because crawl.json would then hold the secret
+// valueAt returns the text of the value at a path, or "" if there is none. The error means that no
+// YAML path can name the value of a reference. Without a path, crawl.json would hold the secret
 // itself.
 func valueAt(file *ast.File, path string) (string, error) {
 	n, err := nodeAt(file, path)
@@ -313,8 +313,8 @@ func (k *keyFinder) Visit(n ast.Node) ast.Visitor {
 	return k
 }
 
-// keyOf finds the key of the value that starts at a token. It returns the key and a colon, with
-// which a message begins, or "" if no value starts at the token.
+// keyOf finds the key of the value that starts at a token. The result is the key and a colon, as
+// the beginning of a message, or "" if no value starts at the token.
 func keyOf(file *ast.File, t *token.Token) string {
 	k := &keyFinder{token: t}
 	if t != nil && len(file.Docs) > 0 {

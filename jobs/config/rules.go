@@ -23,8 +23,8 @@ var slowFactor = &rule[float64]{"0 to 10", func(f float64, report report) {
 	}
 }}
 
-// domainRule checks politeness.domains. Each class that a domain names must exist in
-// politeness.classes.
+// domainRule checks politeness.domains. politeness.classes must have every class that a domain
+// names.
 func (c *Config) domainRule() *rule[map[string]Domain] {
 	return &rule[map[string]Domain]{"", func(domains map[string]Domain, report report) {
 		classes := c.Politeness.Classes
@@ -66,7 +66,7 @@ var resolvers = eachEntry("name server", "ADDRESS or ADDRESS:PORT", func(s strin
 	return withPort == nil || alone == nil
 })
 
-// leaseRule requires a lease to outlast every request that begins before the next checkpoint.
+// leaseRule requires that a lease outlasts every request that begins before the next checkpoint.
 func (c *Config) leaseRule() *rule[Duration] {
 	return &rule[Duration]{"at least 2 × `fetch.timeout.total` + `fetch.checkpoint.every`", func(lease Duration, report report) {
 		if least := 2*c.Fetch.Timeout.Total + c.Fetch.Checkpoint.Every; lease < least {
@@ -85,8 +85,8 @@ var httpsHosts = eachEntry("host", "a host name without port, or *", func(s stri
 	return err == nil
 })
 
-// groupReference matches $$, which stands for a dollar sign, and a reference to a group in a
-// replacement.
+// groupReference matches a reference to a group in a replacement, and $$, which stands for a dollar
+// sign.
 var groupReference = regexp.MustCompile(`\$(\$|[\pL\p{Nd}_]+|\{[\pL\p{Nd}_]+\})`)
 
 var rewrites = &rule[[]Rewrite]{fmt.Sprintf("at most %d", urlkey.MaxRules), func(list []Rewrite, report report) {

@@ -1,18 +1,19 @@
-// Package feedback gives the outcomes of sealed rounds back to the database whose table listed the
-// URLs.
+// Package feedback writes the outcomes of sealed rounds to the database from whose table the URLs
+// came.
 //
 // The input is the table of URLs, and the dataset fetches of the rounds. The output is the
 // database's result table and the updated rows of the table of URLs (package sqldb).
 //
-// A table may spell a URL in any way, so feedback does not join the texts in the database. It reads
-// the table once for each round, makes the URLs canonical as the planner did, sorts them, and merges
-// them with fetches. The matches, sorted by the key of the table, go to the database in batches.
+// A table may spell a URL in any way, so feedback cannot join the texts in the database. It reads
+// the table once for each round, makes the URLs canonical as the planner does, sorts them, and
+// merges them with fetches. The matches, sorted by the key of the table, go to the database in
+// batches.
 //
 // Package feedback promises:
 //
-//   - every row whose URL the round planned gets the outcome, however the row spells the URL;
+//   - every row with a planned URL gets the outcome, however the row spells the URL;
 //   - after an interruption, a repeated run goes on; a repeated complete run changes nothing;
-//   - an outcome never replaces one of a newer round;
+//   - an outcome never replaces the outcome of a newer round;
 //   - the memory is bounded by two sorts of 64 MiB and the readers of a bucket's parts; sorting
 //     spills the URLs of the table to local disk.
 //
@@ -45,7 +46,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Request says whose outcomes go where.
+// Request says which outcomes go to which table.
 type Request struct {
 	Bucket store.Bucket
 	Crawl  string
@@ -132,7 +133,7 @@ func compareListed(a, b *listed) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// outcome is what feedback reads of a row of fetches.
+// outcome holds the columns of fetches that feedback reads.
 type outcome struct {
 	SURT          string         `parquet:"url_surtkey"`
 	URL           string         `parquet:"url"`
@@ -156,7 +157,7 @@ func compareMatches(a, b *match) int { return int(min(max(a.N-b.N, -1), 1)) }
 type giver struct {
 	Request
 	sealed  *manifest.Sealed
-	keys    func(text string) (urlkey.Key, error) // canonicalizes a URL as the plan did
+	keys    func(text string) (urlkey.Key, error) // makes URLs canonical as the plan did
 	scratch string
 	table   *sqldb.Table
 	results *sqldb.Results
@@ -167,7 +168,7 @@ type giver struct {
 	updated int64 // changed rows of the table
 }
 
-// give gives the outcomes back and prints what changed.
+// give writes the outcomes to the database and prints the number of changes.
 func (g *giver) give(ctx context.Context) (err error) {
 	plan, _, err := roundstate.FindPlan(ctx, g.Bucket, g.Crawl, g.sealed.Round)
 	if err != nil {
@@ -197,8 +198,8 @@ func (g *giver) give(ctx context.Context) (err error) {
 	return err
 }
 
-// read reads the rows of the table. It leaves out a row whose text is no URL, because no round has
-// planned it.
+// read reads the rows of the table. It leaves out a row without a URL, because no round has planned
+// it.
 func (g *giver) read(ctx context.Context, rows *table.Sorter[listed], buckets int) error {
 	for row, err := range g.table.Rows(ctx, source.MaxURL) {
 		if err != nil {
@@ -274,7 +275,7 @@ func (g *giver) matchBucket(ctx context.Context, in *table.Cursor[listed], bucke
 	}
 }
 
-// progressRows is the number of rows between two lines of the log.
+// progressRows is the number of rows after which a line is logged.
 const progressRows = 1_000_000
 
 // apply sends the matches to the database.

@@ -24,12 +24,12 @@ type RobotsAnswer struct {
 	Rule       string   `json:"rule"`
 	CrawlDelay *float64 `json:"crawl_delay_seconds"`
 	Sitemaps   []string `json:"sitemaps"`
-	Canonical  string   `json:"canonical,omitempty"` // canonical URL, if it differs from the given one
-	Spelling   string   `json:"spelling,omitempty"`  // given spelling, if the rule denies it but not the canonical URL
+	Canonical  string   `json:"canonical,omitempty"` // canonical URL, if it differs from the given URL
+	Spelling   string   `json:"spelling,omitempty"`  // given spelling, if the rule denies this spelling but not the canonical URL
 	Warning    string   `json:"warning,omitempty"`
 }
 
-// Robots gives the verdicts on URLs that a fetch task would give.
+// Robots gives the same verdicts on URLs as a fetch task.
 type Robots struct{ canonical *urlkey.Canonicalizer }
 
 // NewRobots makes a Robots with the rules for URLs of cfg.
@@ -111,7 +111,7 @@ func verdictText(v robots.Verdict) (verdict, why string) {
 	return verdict, why
 }
 
-// robotsVerdict is the verdict that a fetch task would give on a URL.
+// robotsVerdict is a fetch task's verdict on a URL.
 type robotsVerdict struct {
 	robots.Verdict
 	canonical string

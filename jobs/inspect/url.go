@@ -36,8 +36,8 @@ type URLAnswer struct {
 	Steps []urlkey.Step `json:"steps,omitempty"`
 
 	Known *lookup.Found `json:"known,omitempty"` // what the crawl's store knows about the URL
-	// Plain is the URL without the rules of the config, if the store knows it: redirects lead to such
-	// URLs, and earlier months may have had other rules.
+	// Plain is the URL without the rules of the config, if the store knows that URL. Redirects lead
+	// to such URLs, and earlier months may have had other rules.
 	Plain      string        `json:"plain,omitempty"`
 	KnownPlain *lookup.Found `json:"known_plain,omitempty"`
 }

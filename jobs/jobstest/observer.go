@@ -1,5 +1,5 @@
-// Package jobstest helps tests that drive a crawl. The package imports jobs and the packages that
-// jobs imports.
+// Package jobstest helps tests that drive a crawl. It imports jobs and the packages that jobs
+// imports.
 package jobstest
 
 import (

@@ -10,10 +10,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Adopt creates the store's head and the ledger of each crawl of an older format. Adopt calls the
-// function alive, which waits until no process of an older version fetches. Adopt skips crawls that
-// already have a ledger. Adopt continues an interrupted adoption, and several processes may call
-// Adopt at the same time.
+// Adopt creates the store's head and the ledger of each crawl of an older format. Before that,
+// Adopt calls alive, which waits until no process of an older version fetches. Adopt skips crawls
+// that already have a ledger. Several processes may call Adopt at the same time, and a second call
+// continues an interrupted adoption.
 //
 // Adopt first writes active.json and crawl.json in the new format, which older versions refuse.
 // Adopt then writes the ledger, and finally adds the crawl's name to the head. If an adoption is
@@ -104,14 +104,14 @@ func (w Writer) adoptCrawl(ctx context.Context, b store.Bucket, crawl string) er
 	if stands, err := manifest.Exists(ctx, b, layout.Ledger(crawl)); err != nil || stands {
 		return err
 	}
-	if err := w.write(ctx, b, crawl, ""); !errors.Is(err, store.ErrConflict) { // else another process has written the ledger first
+	if err := w.write(ctx, b, crawl, ""); !errors.Is(err, store.ErrConflict) { // another process has written the ledger first
 		return err
 	}
 	return nil
 }
 
-// write makes a ledger from the documents in the store. It replaces the crawl's ledger if this
-// still has the version in the argument old.
+// write makes a ledger from the documents in the store. It replaces an existing ledger only if that
+// ledger has the version old.
 func (w Writer) write(ctx context.Context, b store.Bucket, crawl string, old store.Version) error {
 	entries, err := existingEntries(ctx, b, crawl)
 	if err != nil {

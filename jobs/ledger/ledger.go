@@ -1,5 +1,5 @@
-// Package ledger keeps each crawl's ledger and the store's head, which record all beginnings,
-// decisions and seals, so that a loss is noticed.
+// Package ledger keeps the ledger of each crawl and the head of the store. They record all
+// beginnings, decisions and seals, so that a lost object is noticed.
 //
 // Load takes a bucket and the name of a crawl, and returns the crawl's ledger. Losses yields a Lost
 // error for each object that an entry names and that is gone or has other contents. A ledger is one
@@ -34,7 +34,7 @@ import (
 const Since = 3
 
 var (
-	// ErrNoCrawl means that the store has no crawl with this name, and never had one.
+	// ErrNoCrawl means that the store has no crawl with this name and never had one.
 	ErrNoCrawl = errors.New("no such crawl")
 	// ErrNotAdopted means that the crawl is of an older format and has no ledger to append to.
 	ErrNotAdopted = errors.New("the crawl has no ledger yet")
@@ -55,7 +55,7 @@ type Ledger struct {
 	begun   bool // true: an entry was appended after the crawl's creation or adoption
 }
 
-// subject says what an entry is about: the kind of the entry, and a round, stage or partition. An
+// subject is the subject of an entry: the kind of the entry, and a round, stage or partition. An
 // empty field stands for any value.
 type subject struct {
 	what        string
@@ -187,9 +187,9 @@ func (l *Ledger) ReadCrawl(ctx context.Context, b store.Bucket) (*manifest.Crawl
 	}
 }
 
-// checkCrawl returns an error if digest, the digest of crawl.json, is not the digest that the
-// ledger names. The error is ErrReplacing if `plan --replace` has named a new crawl.json but has
-// not stored it yet. Otherwise, the error is a Lost error.
+// checkCrawl returns an error if the digest of crawl.json is not the digest in the ledger. The
+// error is ErrReplacing if `plan --replace` has named a new crawl.json but has not stored it yet.
+// Otherwise, the error is a Lost error.
 func (l *Ledger) checkCrawl(digest string) error {
 	named := l.Of(manifest.EntryCrawl)
 	if !l.Stored || named == nil || named.SHA256 == "" || named.SHA256 == digest {
@@ -202,8 +202,8 @@ func (l *Ledger) checkCrawl(digest string) error {
 	return l.Miss(named, true)
 }
 
-// CreatingCommand returns the command that creates a crawl. The parameter flags holds the flags
-// that commands for the same store need, with a leading space.
+// CreatingCommand returns the command that creates a crawl. flags holds the flags that commands for
+// the same store need, with a leading space.
 func CreatingCommand(crawl, flags string) string {
 	if layout.IsReparse(crawl) {
 		month, _ := layout.MonthOf(crawl)
@@ -226,7 +226,7 @@ func anyKey(ctx context.Context, b store.Bucket, prefix string) (bool, error) {
 // Entries returns the entries, oldest first.
 func (l *Ledger) Entries() []manifest.Entry { return slices.Clone(l.doc.Entries) }
 
-// newestAt returns the newest entry for a subject, or nil.
+// newestAt returns the newest entry about a subject, or nil.
 func (l *Ledger) newestAt(p subject) *manifest.Entry {
 	i, ok := l.index[p]
 	if !ok {
@@ -250,8 +250,8 @@ func (l *Ledger) Frozen(round int, stage stages.Stage) *manifest.Entry {
 	return l.newestAt(subject{what: manifest.EntryFrozen, round: round, stage: string(stage)})
 }
 
-// Plan returns the entry of the plan that a round follows, or nil if no plan is chosen. The result
-// started reports whether the round has started.
+// Plan returns the entry of the plan that a round follows, or nil if no plan is chosen. started
+// reports whether the round has started.
 func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 	begun := l.Started(round)
 	if begun == nil {
@@ -263,7 +263,7 @@ func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 // Started returns the entry with which a round began, or nil.
 func (l *Ledger) Started(round int) *manifest.Entry { return l.Newest(manifest.EntryStarted, round) }
 
-// Now returns the frozen time for planning a round. The result ok is false if no time was frozen.
+// Now returns the frozen time for planning a round. ok is false if no time was frozen.
 func (l *Ledger) Now(round int) (now time.Time, ok bool) {
 	e := l.Newest(manifest.EntryPlanning, round)
 	if e == nil {
@@ -285,9 +285,9 @@ type Writer struct {
 	Clock   stages.Clock
 }
 
-// Append calls the function decide with the ledger, and appends the entries that the function
-// returns. If another process changes the ledger in the meantime, Append reads the new ledger and
-// calls decide again. Append returns the resulting ledger.
+// Append calls decide with the ledger, and appends the entries that decide returns. If another
+// process changes the ledger in the meantime, Append reads the new ledger and calls decide again.
+// Append returns the resulting ledger.
 func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	l, err := Load(ctx, b, crawl)
 	if err != nil {

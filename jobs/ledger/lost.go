@@ -14,18 +14,18 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ErrLost means that an object which the ledger or the head names is gone or has other contents.
+// ErrLost means that an object in the ledger or the head is gone or has other contents.
 var ErrLost = errors.New("lost")
 
 // Lost is the error for an object that is gone, or whose contents do not match the ledger or the
 // head. Lost wraps ErrLost and stages.ErrPermanent.
 type Lost struct {
 	Object  string `json:"object"`            // key of the lost object, or a folder
-	Round   *int   `json:"round,omitempty"`   // round of the object; nil if the object belongs to the crawl or the store
+	Round   *int   `json:"round,omitempty"`   // round of the object; nil if the object belongs to the whole crawl or store
 	Was     string `json:"was"`               // description of the object, such as "the seal of round 1"
 	Changed bool   `json:"changed,omitempty"` // true: the object exists with other contents
 	Damage  error  `json:"-"`                 // why the existing object cannot be read; wraps manifest.ErrCorrupt
-	Remedy  string `json:"remedy"`            // advice that loses nothing more
+	Remedy  string `json:"remedy"`            // advice that risks no further loss
 }
 
 // Error names the object, describes the object, and gives the remedy.
@@ -136,7 +136,7 @@ func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d
 	return err
 }
 
-// Read reports, for an error that Check returned, whether Check has read the document. For a
+// Read reports whether Check has read the document, given an error that Check returned. For a
 // changed document, Read returns true.
 func Read(err error) bool {
 	var lost *Lost
@@ -204,9 +204,9 @@ func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, er
 // lookers is the number of manifests that are opened at the same time.
 const lookers = 32
 
-// lookForManifests opens each manifest that a seal names, and returns an error for each manifest
-// that cannot be opened or has another size. lookForManifests does not compare digests, because the
-// readers of a manifest do.
+// lookForManifests opens each manifest of a seal, and returns an error for each manifest that
+// cannot be opened or has another size. It does not compare digests, because the readers of a
+// manifest do.
 func lookForManifests(ctx context.Context, b store.Bucket, s *manifest.Sealed) []error {
 	errs := make([]error, len(s.Manifests))
 	var group errgroup.Group
@@ -254,8 +254,8 @@ func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry, s 
 	return nil
 }
 
-// CheckFetched returns a Lost error if a round once had checkpoints, but all checkpoints and
-// results of its fetch tasks are gone.
+// CheckFetched checks a round that once had checkpoints. It returns a Lost error if all checkpoints
+// and results of the round's fetch tasks are gone.
 func (l *Ledger) CheckFetched(ctx context.Context, b store.Bucket, round int) error {
 	choice, _ := l.Plan(round)
 	if choice == nil || l.Newest(manifest.EntryFetching, round) == nil {
@@ -284,8 +284,9 @@ func (l *Ledger) CheckFetchedOf(ctx context.Context, b store.Bucket, p *manifest
 	return l.Miss(fetching, false)
 }
 
-// CheckUnbegun checks a round for which the ledger has no entry `started`. If the round has objects
-// of its fetch stage, somebody has put back an older ledger, and CheckUnbegun returns a Lost error.
+// CheckUnbegun checks a round for which the ledger has no entry `started`. If the round
+// nevertheless has objects of its fetch stage, somebody has restored an older ledger, and
+// CheckUnbegun returns a Lost error.
 func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) error {
 	if !l.Stored || l.Started(round) != nil {
 		return nil
@@ -300,9 +301,9 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 	return err
 }
 
-// HeadLosses yields the losses that the head shows: the head itself, active.json, and each named
-// crawl whose crawl.json or ledger.json is gone. The parameter crawl is the --month of the commands
-// that the errors recommend.
+// HeadLosses yields the losses that the head shows: the head itself, active.json, and each crawl in
+// the head without crawl.json or ledger.json. crawl is the --month of the commands that the errors
+// recommend.
 func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
 		tell := func(err error) (more bool) {

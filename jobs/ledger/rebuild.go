@@ -13,10 +13,10 @@ import (
 // Keeper copies an object to quarantine/.
 type Keeper func(ctx context.Context, b store.Bucket, key string) (to string, err error)
 
-// Rebuild recreates a lost or damaged ledger, head or active.json from the objects in the store,
-// and returns the keys of the recreated documents. Rebuild first copies damaged documents to
-// quarantine/. The parameter crawls lists the crawls that have objects. A recreated ledger names
-// only objects that still exist, so the loss of other objects stays unknown.
+// Rebuild recreates a lost or damaged ledger, head or active.json from the objects in the store. It
+// returns the keys of the recreated documents. Rebuild first copies damaged documents to
+// quarantine/. crawls lists the crawls that have objects. A recreated ledger names only objects
+// that still exist, so the loss of other objects stays unknown.
 func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string, keep Keeper) (made []string, err error) {
 	head, renamed, err := w.emptyHead(ctx, b, crawl, keep)
 	if err != nil {
@@ -35,7 +35,7 @@ func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawl
 	if written {
 		made = append(made, layout.Ledger(crawl))
 	} else if !l.Stored && head == nil {
-		return nil, nil // no command has adopted or fully created the crawl yet
+		return nil, nil // no command has completely adopted or created the crawl yet
 	}
 	active, err := w.rebuildActive(ctx, b, crawl, crawls, keep)
 	if err != nil {
@@ -77,10 +77,10 @@ func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
-// recreate recreates the document under key if the function judge returns a Lost error for it.
-// Before that, recreate copies the existing document with keep. The function remake then replaces
-// only the version that was judged, so that no change by another process is undone. After such a
-// change, recreate calls judge again.
+// recreate recreates the document under key if judge returns a Lost error for it. Before that,
+// recreate copies the existing document with keep. remake then replaces only the version that judge
+// has seen, so that it undoes no change by another process. After such a change, recreate calls
+// judge again.
 func (keep Keeper) recreate(ctx context.Context, b store.Bucket, key string, judge func() error, remake func(old store.Version) error) (made bool, err error) {
 	for {
 		judged, err := versionOf(ctx, b, key)
@@ -116,8 +116,8 @@ func versionOf(ctx context.Context, b store.Bucket, key string) (store.Version, 
 	return version, err
 }
 
-// emptyHead replaces a damaged head by a head without names. emptyHead returns the head, or nil if
-// the store has no head.
+// emptyHead replaces a damaged head by a head without names. It returns the head, or nil if the
+// store has no head.
 func (w Writer) emptyHead(ctx context.Context, b store.Bucket, crawl string, keep Keeper) (head *manifest.Crawls, made bool, err error) {
 	made, err = keep.recreate(ctx, b, layout.Crawls(), func() error {
 		head, _, err = LoadHead(ctx, b, crawl)
@@ -154,7 +154,7 @@ func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string,
 	})
 }
 
-// activeOf returns the active.json that follows from the ledgers of the given crawls.
+// activeOf returns the active.json that the ledgers of the given crawls imply.
 func (w Writer) activeOf(ctx context.Context, b store.Bucket, crawls []string) (*manifest.Active, error) {
 	a := &manifest.Active{Header: manifest.Header{Version: w.Version}, Nonce: "rebuilt-" + w.now(), Done: true}
 	for _, crawl := range crawls {

@@ -54,7 +54,7 @@ func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manif
 		}
 		if len(entries) == 0 && !layout.IsReparse(crawl) {
 			// The round's tables or WARC files show that URLs of the round were fetched, but
-			// nothing shows which plan the round followed.
+			// nothing shows the plan of the round.
 			some, err := anyKey(ctx, b, layout.RoundDir(crawl, round))
 			if err != nil {
 				return nil, err
@@ -177,8 +177,8 @@ func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]ma
 
 // followed returns the ID of the plan that a round follows. If the round has started, followed also
 // returns the format in which the round began. For a round of an older format, start.json names the
-// plan and the format. If start.json does not exist, followed returns the plan that other objects
-// of the round name, or the only plan.
+// plan and the format. Without start.json, followed returns the plan that other objects of the
+// round name, or the only plan.
 func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
 	var s manifest.Start
 	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
@@ -210,11 +210,11 @@ func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id 
 	return ids[0], format, err
 }
 
-// madeOf returns the plan that a round uses, or "" if the round has not begun. The plan is named in
+// madeOf returns the plan that a round uses, or "" if the round has not begun. The plan's ID is in
 // the round's seal, in an inputs.json, and in the objects under fetch/taken/. A list of plans does
-// not tell which plan is used: a process may have died before it deleted the replaced plans. madeOf
-// does not read start.json, because a driver of an older version may create it while this version
-// adopts the store (see Adopt).
+// not tell which plan is used, because a process may have died before it deleted the replaced
+// plans. madeOf does not read start.json. A driver of an older version may create start.json while
+// this version adopts the store (see Adopt).
 func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
 	var sealed manifest.Sealed
 	if _, found, err := look(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {

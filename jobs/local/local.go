@@ -79,15 +79,15 @@ feed:
 	return interrupted
 }
 
-// awayPause is the first pause after a failure that was caused by a full disk or by a store that
-// did not answer. It doubles up to longestPause.
+// awayPause is the first pause after a full disk or a store that did not answer. It doubles up to
+// longestPause.
 const (
 	awayPause    = time.Second
 	longestPause = 20 * time.Second
 )
 
-// trouble reports whether the error of an attempt comes from the store or the disk rather than from
-// the task itself.
+// trouble reports whether the store or the disk, and not the task itself, caused the error of an
+// attempt.
 func trouble(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

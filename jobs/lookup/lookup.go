@@ -1,7 +1,7 @@
 // Package lookup finds what a store knows about one URL.
 //
 // A lookup reads the documents of a crawl's sealed rounds and of the newest plan. The lookup also
-// reads the rounds' URL filters, and those row groups of urls, skips and partitions that may
+// reads the rounds' URL filters. In urls, skips and partitions, it reads only row groups that may
 // contain the URL. The lookup returns the URL's newest state, the newest skip, and the partition
 // that contains the URL.
 //
@@ -52,8 +52,7 @@ type State struct {
 	NextDue   string          `json:"next_due"` // time of the next fetch in UTC (RFC 3339), or "at once" or "never"
 }
 
-// Skip is the newest row of skips. If a later round has a state of the URL, this row does not
-// count.
+// Skip is the newest row of skips. It does not count if a later round has a state of the URL.
 type Skip struct {
 	Round  string            `json:"round"`
 	Reason schema.SkipReason `json:"reason"`
@@ -260,8 +259,7 @@ func partOf(files []manifest.File, bucket int) string {
 	return ""
 }
 
-// firstRow returns the first row for which the function accepts returns true, or nil if there is no
-// such row.
+// firstRow returns the first row for which accepts returns true, or nil if there is none.
 func firstRow[T any](ctx context.Context, b store.Bucket, key string, accepts func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
 	if key == "" {
 		return nil, nil

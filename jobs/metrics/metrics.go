@@ -17,9 +17,9 @@
 // over all pods equals the counts in the tasks' results, except for events between a pod's last
 // scrape and its end.
 //
-// No value is exported that can be computed from other series. For example, a worker's error rate
-// is a quotient of rates of crawler_urls_processed_total by status. The progress of a whole crawl
-// is in the store, not in one process (`crawlbatch status`).
+// No value is exported that can be computed from other series. For example, the error rate of a
+// worker is a quotient of rates of crawler_urls_processed_total by status. The progress of a whole
+// crawl is in the store, not in one process (`crawlbatch status`).
 //
 // The package imports stages and formats. Only cmd imports the package.
 package metrics
@@ -84,7 +84,7 @@ func New(version string, clock stages.Clock) *Metrics {
 	}
 	denied := stages.CountRecorded + string(schema.RobotsDenied)
 	m.series[denied] = append(m.series[denied], register.NewCounter(prometheus.CounterOpts{Name: "crawler_robots_blocked_total", Help: "URLs that robots.txt forbids."}))
-	retries := counters("crawler_retries_total", "reason", "Failed requests that are to be made again, by the class of the failure.")
+	retries := counters("crawler_retries_total", "reason", "Failed requests that will be made again, by the class of the failure.")
 	for _, class := range stages.RetryClasses {
 		m.series[stages.CountRetries+class] = []adder{retries.WithLabelValues(class)}
 	}
@@ -107,8 +107,7 @@ func New(version string, clock stages.Clock) *Metrics {
 	return m
 }
 
-// Progress returns a stages.Progress that counts each event. It then passes the event on to the
-// argument next.
+// Progress returns a stages.Progress that counts each event. It then passes the event on to next.
 func (m *Metrics) Progress(next stages.Progress) stages.Progress {
 	if m == nil {
 		return next

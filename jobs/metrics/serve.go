@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// These constants limit the server. The server does not trust its clients, because no client may
-// delay a crawl.
+// These constants limit the server. No client may delay a crawl, so the server does not trust its
+// clients.
 const (
 	maxConnections = 64
 	maxScrapes     = 4 // largest number of concurrent scrapes; further scrapes get 503

@@ -1,5 +1,5 @@
-// Package model checks the protocol of "Commit and resume" in jobs/README.md. Tests walk through
-// every order of events within small bounds, and look for a broken promise.
+// Package model checks the protocol of "Commit and resume" in jobs/README.md. Tests try every order
+// of events within small bounds, and look for a broken promise.
 //
 // The package contains no code of the crawler, because each model follows the document and not the
 // program. There are three models: a partition (lease, checkpoint, files, sweep, result), the

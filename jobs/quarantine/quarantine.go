@@ -1,10 +1,9 @@
-// Package quarantine moves objects of a store out of the folders that query engines read. A move
-// copies the object, compares the copy's digest, and then deletes the object, so that no byte is
-// lost.
+// Package quarantine moves objects out of the folders that query engines read. A move copies the
+// object, compares the copy's digest, and then deletes the object, so that no byte is lost.
 //
 // The package takes a bucket and keys, and stores copies under quarantine/. The key of a copy ends
 // in the object's key. No command reads or deletes the copies. The user deletes copies that are not
-// needed. Repeating an interrupted move finishes the move. The package imports formats only.
+// needed. A repeated move finishes an interrupted move. The package imports formats only.
 package quarantine
 
 import (
@@ -24,8 +23,8 @@ import (
 // ErrBusy means that a fetch stage runs in the store.
 var ErrBusy = errors.New("a fetch stage runs in this store")
 
-// Most is the largest number of copies that quarantine/ holds for one key. Copies with the same
-// contents count once.
+// Most is the largest number of copies of objects with one key. Copies with the same contents count
+// once.
 const Most = 100
 
 // readBuffer is the number of bytes that a read takes from an object.
@@ -97,10 +96,10 @@ func digest(o store.Object) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Hold claims active.json for a round of a crawl. No fetch stage begins until the caller calls the
-// returned function release, which ends the claim and may be called once. The error is ErrBusy if a
-// fetch stage already runs, even a stage of this crawl. If the process dies before it ends the
-// claim, the next `run` of the crawl takes active.json over.
+// Hold claims active.json for a round of a crawl. No fetch stage begins until the caller calls
+// release, which ends the claim and may be called once. The error is ErrBusy if a fetch stage
+// already runs, even a fetch stage of this crawl. If the process dies before it ends the claim, the
+// next `run` of the crawl takes active.json over.
 func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version string, now time.Time) (release func(context.Context) error, err error) {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)

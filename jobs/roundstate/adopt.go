@@ -95,8 +95,8 @@ func adopt(ctx context.Context, b store.Bucket, crawls []string, w ledger.Writer
 	return nil
 }
 
-// waitForAttempts waits until no attempt holds a partition of the round that active.json names.
-// waitForAttempts calls the given function before it waits for the first time.
+// waitForAttempts waits until no attempt holds a partition of the round that active.json names. It
+// calls the given function before its first pause.
 func waitForAttempts(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
 	p, _, err := FindPlan(ctx, b, a.Crawl, a.Round)
 	if errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoCrawl) || errors.Is(err, ledger.ErrLost) {
@@ -138,8 +138,9 @@ type sighting struct {
 }
 
 // released reports whether no attempt holds the partition whose checkpoint has the given key. The
-// partition is free if its checkpoint is released, complete, damaged or absent, if the store's lock
-// on the partition is free, or if the checkpoint has not changed for 1.1 times its lease.
+// partition is free in any of these cases: its checkpoint is released, complete, damaged or absent;
+// the store's lock on the partition is free; the checkpoint has not changed for 1.1 times its
+// lease.
 func released(ctx context.Context, b store.Bucket, key string, seen *sighting, clock stages.Clock) (bool, error) {
 	var c manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, b, key, &c)

@@ -1,11 +1,11 @@
-// Package roundstate reads and creates the documents that hold a round's state in the store (crawl,
-// plan, inputs, results, attempts, seal and politeness).
+// Package roundstate reads and creates the documents with a round's state: crawl, plan, inputs,
+// results, attempts, seal and politeness.
 //
 // The functions take a bucket and the name of a crawl, a round or a task. The functions check each
-// document against its key and against the crawl's ledger. If a named document is gone or was
-// changed, the error is a ledger.Lost error. Every document except the politeness is created once
-// and never changed, and each decision is one swap of the ledger. Any number of processes may
-// therefore call all functions at any time, and may repeat calls. The package imports jobs/ledger,
+// document against its key and against the crawl's ledger. If a document in the ledger is gone or
+// was changed, the error is a ledger.Lost error. Every document except the politeness is created
+// once and never changed, and each decision is one swap of the ledger. Any number of processes may
+// therefore call and repeat all functions at any time. The package imports jobs/ledger,
 // jobs/config, stages, stages/publish and formats.
 package roundstate
 
@@ -35,8 +35,8 @@ func misplaced(key, owner, want string) error {
 	return fmt.Errorf("%q belongs to %s, not to %s: restore the right document; a copy made by mistake can be removed: %w", key, owner, want, manifest.ErrCorrupt)
 }
 
-// createOnce creates the document d under a key. createOnce also succeeds if another process
-// created the document first.
+// createOnce creates the document d under a key. It also succeeds if another process created the
+// document first.
 func createOnce(ctx context.Context, b store.Bucket, key string, d manifest.Document) error {
 	_, err := manifest.Create(ctx, b, key, d)
 	if errors.Is(err, store.ErrExists) {

@@ -28,8 +28,8 @@ func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]
 
 // readsResult reports whether the task t reads the result of partition n of the stage from. A merge
 // task reads the results of its own partition. A publish task reads the merge result of its own
-// partition and two rank results: the result of its own bucket, and the result of bucket 0, whose
-// task writes the hosts of all buckets since format 4. All other tasks read every result of a
+// partition, the rank result of its own bucket, and the rank result of bucket 0. Since format 4,
+// the task of bucket 0 writes the hosts of all buckets. All other tasks read every result of a
 // stage. For example, frontier counts the hosts of all buckets of rank.
 func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
@@ -100,9 +100,9 @@ func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, 
 	return digests, err
 }
 
-// freeze returns inputs.json of a stage. If the document does not exist and the ledger has no entry
-// for it, freeze creates the document with the tasks that the function collect returns. If only the
-// entry is missing, freeze appends the entry to the ledger.
+// freeze returns inputs.json of a stage. If neither the document nor its entry in the ledger
+// exists, freeze creates the document with the tasks that collect returns. If only the entry is
+// missing, freeze appends the entry to the ledger.
 func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
 	l, err := ledger.Load(ctx, b, p.Crawl)
@@ -154,8 +154,8 @@ func frozenFor(in *manifest.Inputs, p *manifest.Plan, stage stages.Stage, err er
 	return err
 }
 
-// digestsOf returns the entries of inputs.json for all tasks of a stage. The result missing is the
-// index of the first task without a result, or -1.
+// digestsOf returns the entries of inputs.json for all tasks of a stage. missing is the index of
+// the first task without a result, or -1.
 func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) (all []manifest.InputTask, missing int, err error) {
 	results, digests, err := loadResults(ctx, b, p, tasks)
 	for n, t := range tasks {
@@ -208,8 +208,8 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 	return in, err
 }
 
-// created returns the time at which a crawl was created, in milliseconds UTC, rounded up to a second.
-// For a reparse, it is the time of the crawl that fetched.
+// created returns the time at which a crawl was created, in milliseconds UTC, rounded up to a
+// second. For a reparse, this is the time of the crawl that fetched.
 func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (int64, error) {
 	if m.Reparse != nil && m.Reparse.Of != "" {
 		m = &manifest.Crawl{Crawl: m.Reparse.Of}
@@ -229,7 +229,7 @@ func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (int64, err
 // have written the parts that a newer crawlbatch sealed.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
-	for _, stage := range stages.Order[1:] { // the fetch stage, which comes first, freezes nothing
+	for _, stage := range stages.Order[1:] { // the fetch stage comes first and freezes nothing
 		var in manifest.Inputs
 		_, _, err := manifest.Load(ctx, b, layout.Inputs(s.Crawl, s.Round, string(stage)), &in)
 		if errors.Is(err, store.ErrNotFound) {

@@ -21,15 +21,15 @@ import (
 // Selection says which files of sealed rounds a reader needs. The zero value selects all files.
 type Selection struct {
 	Dataset func(name string) bool // nil: every dataset
-	// Bucket is the number of the reader's bucket, and Buckets is the number of buckets that the
-	// reader's plan has. A file is selected if its bucket overlaps the reader's bucket, or if it
-	// has no bucket. If Buckets is 0, every bucket is selected.
+	// Bucket is the number of the reader's bucket, and Buckets is the number of buckets in the
+	// reader's plan. A file is selected if its bucket overlaps the reader's bucket, or if it has no
+	// bucket. If Buckets is 0, every bucket is selected.
 	Bucket, Buckets int
 }
 
 // overlaps reports whether the selection includes files in a range of buckets. The range has the
-// bounds first and last, inclusive. The parameter of is the number of buckets in the round of these
-// files. Whatever their number, buckets are equal ranges of the same hashes.
+// bounds first and last, inclusive. of is the number of buckets in the round of these files. Any
+// number of buckets divides the same hashes into equal ranges.
 func (s *Selection) overlaps(first, last, of int) bool {
 	if s.Buckets == 0 || first == manifest.NoBucket {
 		return true
@@ -98,13 +98,13 @@ func readManifest(ctx context.Context, b store.Bucket, s *manifest.Sealed, l *ma
 	return files, err
 }
 
-// HasStates reports whether a dataset holds the states of URLs, which later rounds read.
+// HasStates reports whether a dataset holds the states of URLs. Later rounds read such datasets.
 func HasStates(dataset string) bool {
 	return dataset == stages.FileURLs || dataset == stages.FileURLsBase
 }
 
-// laterFiles returns the files of earlier rounds that a task reads. The argument links is true if
-// pages that answered 304 have the links that earlier rounds found.
+// laterFiles returns the files of earlier rounds that a task reads. links is true if pages that
+// answered 304 keep the links from earlier rounds.
 func laterFiles(t stages.Task, p *manifest.Plan, links bool) Selection {
 	switch t.Stage {
 	case stages.Merge:
@@ -119,8 +119,8 @@ func laterFiles(t stages.Task, p *manifest.Plan, links bool) Selection {
 	return Selection{Dataset: func(string) bool { return false }}
 }
 
-// createManifest creates a manifest under a key that contains the manifest's digest. If the store
-// has an object with this key and other contents, the object is damaged, and no seal names it yet.
+// createManifest creates a manifest under a key that contains the manifest's digest. An existing
+// object with this key and other contents is damaged, and no seal names it yet.
 func createManifest(ctx context.Context, b store.Bucket, f manifest.File, body []byte) error {
 	_, err := store.CreateBytes(ctx, b, f.Key, body)
 	if errors.Is(err, store.ErrExists) {

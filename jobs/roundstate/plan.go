@@ -23,7 +23,7 @@ func FindPlan(ctx context.Context, b store.Bucket, crawl string, round int) (p *
 	return PlanIn(ctx, b, l, round)
 }
 
-// PlanIn does the same as FindPlan, with a ledger that the caller has read.
+// PlanIn is like FindPlan, with a ledger that the caller has read.
 func PlanIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (p *manifest.Plan, started bool, err error) {
 	choice, started := l.Plan(round)
 	if choice == nil {
@@ -96,8 +96,8 @@ func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledge
 	return p, err
 }
 
-// BeginIn does the same as Begin, with a ledger that the caller has read. BeginIn returns the
-// newest ledger that BeginIn has seen.
+// BeginIn is like Begin, with a ledger that the caller has read. BeginIn returns the newest ledger
+// that BeginIn has seen.
 func BeginIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int, w ledger.Writer) (*manifest.Plan, *ledger.Ledger, error) {
 	var p *manifest.Plan
 	first := false
@@ -137,7 +137,7 @@ func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) e
 	return err
 }
 
-// removeReplaced deletes the other plans of a round that follows the plan p.
+// removeReplaced deletes the plans of a round other than the plan p, which the round follows.
 func removeReplaced(ctx context.Context, b store.Bucket, p *manifest.Plan) error {
 	ids, err := Plans(ctx, b, p.Crawl, p.Round)
 	for _, id := range ids {
@@ -169,8 +169,8 @@ func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id
 	return nil
 }
 
-// Choose records in the ledger that a round will follow a committed plan, and names the crawl.json
-// for this plan. Choose first calls the function allow with the present ledger. If another writer
+// Choose records in the ledger that a round follows a committed plan. It also records the digest of
+// the plan's crawl.json. Before that, Choose calls allow with the present ledger. If another writer
 // changes the ledger in the meantime, Choose calls allow again.
 func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w ledger.Writer, allow func(l *ledger.Ledger) (more []manifest.Entry, err error)) error {
 	key := layout.PlanManifest(p.Crawl, p.Round, p.ID)

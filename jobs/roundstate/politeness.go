@@ -13,9 +13,9 @@ import (
 )
 
 // NewestPoliteness reads the newest revision of a crawl's politeness. If no revision was ever
-// published, NewestPoliteness returns revision 0, and the frozen politeness applies. If the
-// revision that the ledger names is gone, the error is a ledger.Lost error, because stopped domains
-// must not be requested.
+// published, NewestPoliteness returns revision 0, and the frozen politeness applies. The error is a
+// ledger.Lost error if the newest revision in the ledger is gone. Without it, nobody knows which
+// domains are stopped.
 func NewestPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config.Politeness, revision int, err error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -24,7 +24,7 @@ func NewestPoliteness(ctx context.Context, b store.Bucket, crawl string) (p conf
 	return NewestPolitenessIn(ctx, b, l)
 }
 
-// NewestPolitenessIn does the same as NewestPoliteness, with a ledger that the caller has read.
+// NewestPolitenessIn is like NewestPoliteness, with a ledger that the caller has read.
 func NewestPolitenessIn(ctx context.Context, b store.Bucket, l *ledger.Ledger) (p config.Politeness, revision int, err error) {
 	named := namedPoliteness(l)
 	p, revision, _, digest, err := loadPoliteness(ctx, b, l.Crawl)
@@ -38,13 +38,13 @@ func NewestPolitenessIn(ctx context.Context, b store.Bucket, l *ledger.Ledger) (
 	return p, revision, err
 }
 
-// namedRevision is the revision of the politeness that a ledger names.
+// namedRevision is the revision of the politeness in a ledger.
 type namedRevision struct {
 	ledger *ledger.Ledger
 	entry  *manifest.Entry
 }
 
-// namedPoliteness returns the newest revision that a ledger names, or nil.
+// namedPoliteness returns the newest revision in a ledger, or nil.
 func namedPoliteness(l *ledger.Ledger) *namedRevision {
 	e := l.Of(manifest.EntryPoliteness)
 	if e == nil {

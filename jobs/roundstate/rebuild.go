@@ -49,8 +49,8 @@ func feeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages
 
 // RebuildSeal recreates a lost or changed seal, and the seal's lost or changed manifests.
 // RebuildSeal returns the keys of the recreated objects. All results of the round must exist. The
-// recreated seal must have the digest in the ledger. The digest of the seal also proves that the
-// manifests are right, because the seal contains their digests.
+// recreated seal must have the digest in the ledger. The seal contains the digests of the
+// manifests, so the digest of the seal also proves that the manifests are right.
 func RebuildSeal(ctx context.Context, b store.Bucket, p *manifest.Plan, l *ledger.Ledger, w ledger.Writer) (rebuilt []string, err error) {
 	e := l.Newest(manifest.EntrySealed, p.Round)
 	if e == nil {
@@ -132,7 +132,7 @@ func replace(ctx context.Context, b store.Bucket, key string, body []byte) error
 	return err
 }
 
-// ResultDigest returns the digest that a later stage froze for a task's result, or "" if no stage
+// ResultDigest returns the digest of a task's result that a later stage froze, or "" if no stage
 // froze the result.
 func ResultDigest(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (string, error) {
 	for _, later := range stages.Order {

@@ -22,8 +22,8 @@ func ResultKey(t stages.Task) string {
 	return layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition)
 }
 
-// LoadResult reads the result of a task, whatever plan the task belongs to. LoadResult returns the
-// result and the hex SHA-256 of the result's document, or nil for a task without a result.
+// LoadResult reads the result of a task of any plan. LoadResult returns the result and the hex
+// SHA-256 of the result's document, or nil for a task without a result.
 func LoadResult(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Result, string, error) {
 	var r manifest.Result
 	key := ResultKey(t)
@@ -51,8 +51,8 @@ func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stage
 }
 
 // EachResult reads the results of tasks of a plan, many at the same time. For each task, EachResult
-// calls the function use with the index of the task in the list. Several goroutines may call use at
-// the same time. If a task has no result, r is nil and digest is empty.
+// calls use with the index of the task in the list. Several goroutines may call use at the same
+// time. If a task has no result, r is nil and digest is empty.
 func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task, use func(i int, r *manifest.Result, digest string)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
@@ -84,8 +84,7 @@ func Missing(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stag
 	return missing, err
 }
 
-// loadResults reads the results of tasks of a plan and their digests, in the order of the list
-// tasks.
+// loadResults reads the results of tasks of a plan with their digests, in the order of tasks.
 func loadResults(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]*manifest.Result, []string, error) {
 	results, digests := make([]*manifest.Result, len(tasks)), make([]string, len(tasks))
 	err := EachResult(ctx, b, p, tasks, func(i int, r *manifest.Result, digest string) { results[i], digests[i] = r, digest })

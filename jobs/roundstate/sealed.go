@@ -31,9 +31,9 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
 }
 
-// sealOf makes the seal of a round from the round's results, and calls the function put for each
-// manifest that the seal names. To save memory, sealOf reads the results one by one and keeps only
-// the files that the seal lists.
+// sealOf makes the seal of a round from the round's results. It calls put for each manifest of the
+// seal. To save memory, sealOf reads the results one by one and keeps only the files that the seal
+// lists.
 func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer, put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
 	sealing, digests := publish.NewSealing(p), map[stages.Stage][]string{}
 	var mu sync.Mutex
@@ -98,7 +98,7 @@ func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests 
 }
 
 // notFrozen is the error for a result that was changed after its digest was frozen in inputs.json.
-// The parameter reader names the stage or task that reads the result.
+// reader names the stage or task that reads the result.
 func notFrozen(reader string, of stages.Task) error {
 	return fmt.Errorf("%s: the result of %s has changed since inputs.json froze its digest: restore it from a copy: %w", reader, of, stages.ErrPermanent)
 }
@@ -133,9 +133,8 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 	return sealed, err
 }
 
-// sealedHistory returns those sealed rounds of a crawl whose numbers are less than the parameter
-// before. The rounds of the crawls that this crawl continues come first. sealedHistory also returns
-// the crawl's document.
+// sealedHistory returns the sealed rounds of a crawl with numbers less than before. The rounds of
+// the crawls that this crawl continues come first. The second result is the crawl's document.
 func sealedHistory(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, *manifest.Crawl, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -185,8 +184,8 @@ func Continued(ctx context.Context, b store.Bucket, m *manifest.Crawl) ([]*manif
 }
 
 // Continuing lists the crawls that a new crawl continues, oldest first, with the number of their
-// rounds that are sealed now. The argument before is the newest of these crawls, or "" if the new
-// crawl continues none.
+// rounds that are sealed now. before is the newest of these crawls, or "" if the new crawl
+// continues none.
 func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]manifest.ContinuedCrawl, error) {
 	crawls, err := following(ctx, b, crawl, before)
 	if err != nil {
@@ -202,8 +201,8 @@ func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]ma
 	return slices.DeleteFunc(crawls, func(c manifest.ContinuedCrawl) bool { return c.Rounds == 0 }), nil
 }
 
-// following lists the crawl in the argument before and the crawls that this crawl continues, oldest
-// first, with all their rounds.
+// following lists the crawl before and the crawls that it continues, oldest first, with all their
+// rounds.
 func following(ctx context.Context, b store.Bucket, crawl, before string) (crawls []manifest.ContinuedCrawl, err error) {
 	seen := map[string]bool{crawl: true}
 	for before != "" && !seen[before] {
@@ -233,9 +232,9 @@ func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Seal
 	return sealedBefore(ctx, b, l, math.MaxInt)
 }
 
-// sealedBefore returns those sealed rounds of a crawl whose numbers are less than the parameter
-// before. sealedBefore also reads the seals of later rounds, because a seal that is damaged or
-// belongs to another crawl must stop every task.
+// sealedBefore returns the sealed rounds of a crawl with numbers less than before. It also reads
+// the seals of later rounds, because every task must stop at a seal that is damaged or belongs to
+// another crawl.
 func sealedBefore(ctx context.Context, b store.Bucket, l *ledger.Ledger, before int) ([]*manifest.Sealed, error) {
 	var all []*manifest.Sealed
 	for {
@@ -259,7 +258,7 @@ func SealedRound(ctx context.Context, b store.Bucket, crawl string, round int) (
 	return SealIn(ctx, b, l, round)
 }
 
-// SealIn does the same as SealedRound, with a ledger that the caller has read.
+// SealIn is like SealedRound, with a ledger that the caller has read.
 func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*manifest.Sealed, error) {
 	var s manifest.Sealed
 	key := layout.Sealed(l.Crawl, round)

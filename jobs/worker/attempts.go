@@ -17,7 +17,7 @@ import (
 // errFault means that a stage panicked.
 var errFault = errors.New("fault in the program")
 
-// These constants limit the time for writing the record of an attempt. A task that has to stop has
+// These constants limit the time for writing the record of an attempt. A task that must stop has
 // little time left.
 const (
 	recordWithin   = 30 * time.Second
@@ -26,7 +26,7 @@ const (
 
 // createWithin limits the time of one write while the store does not answer. A write gets
 // additional time for the transfer of its bytes. After createWithin, the attempt either waits or
-// lets a later attempt write.
+// leaves the write to a later attempt.
 const createWithin = 5 * time.Minute
 
 // meter measures one attempt.
@@ -87,8 +87,8 @@ func classOf(err error) string {
 	return manifest.ClassFailed
 }
 
-// recordAttempt creates the next attempts/part-…-eN.json. recordAttempt creates no record for an
-// attempt that only waited for the previous stage, or that found the task's result in the store.
+// recordAttempt creates the next attempts/part-…-eN.json. It creates no record for an attempt that
+// only waited for the previous stage, or that found the task's result in the store.
 func (r Runner) recordAttempt(ctx context.Context, t stages.Task, err error, u manifest.Usage) error {
 	if errors.Is(err, roundstate.ErrNotReady) || err == nil && u.Puts == 0 {
 		return nil

@@ -31,7 +31,7 @@ func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, e
 	return r.compute(ctx, l, t)
 }
 
-// compute runs the stage of any task. The parameter l is the ledger of the task's crawl.
+// compute runs the stage of any task. l is the ledger of the task's crawl.
 func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_ *manifest.Result, err error) {
 	p, l, err := roundstate.BeginIn(ctx, r.Bucket, l, t.Round, r.ledgers())
 	if err != nil {
@@ -63,13 +63,13 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 	return result, nil
 }
 
-// Reproduce recomputes a task without writing parts, so Reproduce is much faster than Recompute.
-// Reproduce compares the rows of the task's tables with the stored parts, and fails if a part is
-// missing or has other rows. For runs, Reproduce compares no rows, but encodes the runs again. The
-// returned result describes the stored parts.
+// Reproduce recomputes a task without writing parts, so it is much faster than Recompute. Reproduce
+// compares the rows of the task's tables with the stored parts, and fails if a part is missing or
+// has other rows. For runs, Reproduce compares no rows, but encodes the runs again. The returned
+// result describes the stored parts.
 //
-// If sound is not nil, it is the task's committed result, and the caller has just compared all files
-// that the documents of the crawl list with their digests. Reproduce then does not compare these
+// If sound is not nil, it is the task's committed result, and the caller has just compared the
+// digests of all files that the documents of the crawl list. Reproduce then does not compare these
 // digests again.
 func (r Runner) Reproduce(ctx context.Context, t stages.Task, sound *manifest.Result) (*manifest.Result, error) {
 	r.compare, r.sound = true, sound
@@ -81,8 +81,8 @@ func (r Runner) Reproduce(ctx context.Context, t stages.Task, sound *manifest.Re
 	return result, nil
 }
 
-// Recompute runs Compute on an overlay, so the store does not change. Until the caller calls the
-// function release, the caller can read the new parts from the overlay.
+// Recompute runs Compute on an overlay, so the store does not change. The caller can read the new
+// parts from the overlay until it calls release.
 func (r Runner) Recompute(ctx context.Context, t stages.Task) (_ *manifest.Result, made *overlay.Bucket, release func(), err error) {
 	dir, err := os.MkdirTemp(r.Scratch, "again-")
 	if err != nil {

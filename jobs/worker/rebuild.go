@@ -64,10 +64,10 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 	return rebuilt, nil
 }
 
-// rebuildResult recreates a lost result and its missing parts. A task had a result if a later
-// stage froze the result's digest, or if the round is sealed. A task that never had a result has
-// nothing to rebuild. If the result is damaged, rebuildResult moves the damaged result to
-// quarantine/ first.
+// rebuildResult recreates a lost result and its missing parts. A task had a result if a later stage
+// froze the result's digest, or if the round is sealed. A task that never had a result has nothing
+// to rebuild. If the result is damaged, rebuildResult moves the damaged result to quarantine/
+// first.
 func (r Runner) rebuildResult(ctx context.Context, t stages.Task, damaged bool) (rebuilt []string, err error) {
 	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
 	if err != nil {
@@ -190,8 +190,8 @@ func (r Runner) lostFiles(ctx context.Context, t stages.Task, committed *manifes
 // digestBuffer is the number of bytes that isWhole reads at a time.
 const digestBuffer = 4 << 20
 
-// isWhole reports whether the store has a file with the right size. If the parameter read is true,
-// isWhole also compares the digest.
+// isWhole reports whether the store has a file with the right size. If read is true, isWhole also
+// compares the digest.
 func (r Runner) isWhole(ctx context.Context, f manifest.File, read bool) (bool, error) {
 	o, err := r.Bucket.Open(ctx, f.Key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -211,8 +211,8 @@ func (r Runner) isWhole(ctx context.Context, f manifest.File, read bool) (bool, 
 	return hex.EncodeToString(h.Sum(nil)) == f.SHA256, nil
 }
 
-// sameFiles checks that a recomputed task gave exactly the files that the committed result lists,
-// byte for byte.
+// sameFiles checks that a recomputed task gave exactly the files in the committed result, byte for
+// byte.
 func sameFiles(committed, again *manifest.Result) error {
 	made := map[string]manifest.File{}
 	for _, f := range again.Files {

@@ -43,7 +43,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	if revision > 0 {
 		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
 	}
-	if r.GiveUp { // a task that gives up sends no requests, but its result must not hide the loss of fetched records
+	if r.GiveUp { // a task that gives up sends no requests, but its result must not hide that fetched records are lost
 		err = l.CheckFetchedOf(ctx, r.Bucket, p)
 	} else {
 		err = roundstate.Claim(ctx, r.Bucket, l, p, r.ledgers())

@@ -1,5 +1,5 @@
-// Package worker gathers the committed inputs of one task, calls the stage, and commits the result
-// once.
+// Package worker makes one attempt at a task: it gathers the committed inputs, calls the stage, and
+// commits the result once.
 //
 // A Runner takes a task and a store. The Runner stores the task's result under a fixed key, and a
 // record of how the attempt ended. Pods and the local executor use the package. Any process may run
@@ -140,8 +140,8 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	return r.runReduce(ctx, env, in)
 }
 
-// commit creates the result once. commit also succeeds if another attempt committed the same
-// result. A different committed result is a permanent error.
+// commit creates the result once. It also succeeds if another attempt committed the same result. A
+// different committed result is a permanent error.
 func (r Runner) commit(ctx context.Context, t stages.Task, result *manifest.Result) error {
 	_, err := manifest.Create(ctx, r.Bucket, roundstate.ResultKey(t), result)
 	if errors.Is(err, store.ErrExists) {

@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// wantsGzip looks into a compressed file and reports whether the file is wanted. Sitemaps and feeds
-// are wanted, but archives and logs are not.
+// wantsGzip reports whether a compressed file is wanted, by its first decompressed bytes. Sitemaps
+// and feeds are wanted, but archives and logs are not.
 func wantsGzip(prefix []byte) bool {
 	if prefix == nil {
 		return true
@@ -42,9 +42,9 @@ func wantsGzip(prefix []byte) bool {
 	return false
 }
 
-// readEntries reads a sitemap or a feed. Each entry becomes a link. The entry's other references
-// (versions in other languages, images, files) follow the entry's link. The links of a feed to its
-// site, to itself and to its next page come last.
+// readEntries reads a sitemap or a feed. Each entry becomes a link. The entry's references to other
+// languages, images and files follow the entry's link. The links of a feed to its site, to itself
+// and to its next page come last.
 //
 // readEntries makes rows of all entries. Later, frontier.follow and the scope decide which entries
 // are planned.
@@ -98,17 +98,17 @@ func readEntries(j *job) {
 	rows.addTo(r)
 }
 
-// entryRows makes the links of a sitemap or a feed. It is simpler than the list of links in package
-// html, because the references of a sitemap or feed do not repeat, and the elements around a
+// entryRows makes the links of a sitemap or a feed. The function is simpler than linkList in
+// package html: the references of a sitemap or feed do not repeat, and the elements around a
 // reference do not matter.
 type entryRows struct {
 	canon            *urlkey.Canonicalizer
 	doc, surt        string
-	entries, extras  int // number of rows for which there is still room
+	entries, extras  int // number of rows that still fit
 	rows             []schema.Link
 	bad, over        int
 	weights          []float64 // memory for the field Weight of all rows, so that no row needs an allocation of its own
-	xmlBase, baseURL string    // last xml:base of an entry, and the URL of that xml:base; most entries have the same xml:base
+	xmlBase, baseURL string    // last xml:base of an entry with its URL, because most entries have the same xml:base
 }
 
 // entryLen is the typical length of a sitemap entry, in bytes, from which the parser estimates the
@@ -122,7 +122,7 @@ func newEntryRows(j *job) *entryRows {
 	}
 }
 
-// base returns the base URL of an entry's references.
+// base returns the URL to which the references of an entry are relative.
 func (t *entryRows) base(xmlBase string) string {
 	if xmlBase == "" {
 		return t.doc
@@ -136,8 +136,8 @@ func (t *entryRows) base(xmlBase string) string {
 	return t.baseURL
 }
 
-// addLink adds a row. If there is no room for the row, or the reference has no canonical
-// target, the result is nil.
+// addLink adds a row. It returns nil if no more rows fit, or if the reference has no canonical
+// target.
 func (t *entryRows) addLink(kind schema.LinkKind, ref, base string, room *int) *schema.Link {
 	if *room == 0 {
 		t.over++
@@ -206,7 +206,7 @@ func (t *entryRows) feedLink(f *sitemap.FeedLink) {
 	}
 }
 
-// addTo appends the rows after the rows of the response header.
+// addTo appends the rows to the rows of the response header.
 func (t *entryRows) addTo(r *Result) {
 	for i := range t.rows {
 		t.rows[i].Ordinal, t.rows[i].Nofollow = int32(len(r.Links)+i), r.Nofollow

@@ -11,9 +11,9 @@ import (
 // handler reads documents of some media types into rows.
 //
 // To support a new format, such as PDF, write a function read for the format, and add a line to
-// allHandlers. Parse calls the function read if package sniff finds one of the handler's types in a
-// document. The fetch stage asks Parser.Wants whether to store documents of these types. If no
-// existing Kind fits the format, add a constant.
+// allHandlers. Parse calls read if package sniff detects one of the handler's types. The fetch
+// stage asks Parser.Wants whether to store documents of these types. If no existing Kind fits the
+// format, add a constant.
 type handler struct {
 	// types lists the media ranges that the handler reads (see package mediatype). The most
 	// specific range of all handlers wins. No two handlers may have the same range.
@@ -22,8 +22,8 @@ type handler struct {
 	// config already accepts or skips the document's type. The prefix has at most document.SniffLen
 	// bytes. With a nil prefix, wants reports whether any document of these types may be stored.
 	wants func(prefix []byte) bool
-	// read reads a document into its result and never fails. If the document is unreadable, the
-	// function calls readOther. The function is safe for concurrent use.
+	// read reads a document into its result and never fails. If the document is unreadable, read
+	// calls readOther. read is safe for concurrent use.
 	read func(*job)
 }
 
@@ -34,8 +34,7 @@ func allHandlers() []handler {
 		{[]string{"text/*"}, always, readPlain},
 		{[]string{"text/xml", "application/xml", "application/*+xml", "text/*+xml", "application/feed+json"}, always, readEntries},
 		{[]string{"application/gzip", "application/x-gzip", "application/x-gunzip", "application/gzipped"}, wantsGzip, readEntries},
-		// The parser does not read documents of other types or texts that are meant for programs.
-		// It only records their type.
+		// The parser does not read other types, or texts for programs. It only records their type.
 		{[]string{"*/*", "text/css", "text/javascript", "text/ecmascript", "text/x-javascript", "text/calendar", "text/vcard", "text/x-vcard",
 			"text/event-stream", "text/rtf", "application/vnd.mozilla.xul+xml"}, never, readOther},
 	}

@@ -36,7 +36,8 @@ import (
 //	   "/>" ends an element in XHTML. A canonical link within an element of the body is an
 //	   ordinary link. Links without a target do not count against the limit.
 //
-// If the definition of the fingerprint changes (simhash.Version, now 1), Version must change too.
+// If the definition of the fingerprint changes (simhash.Version, now 1), this Version must change
+// too.
 const Version = 2
 
 // Config configures a parser. A zero value means the default.
@@ -53,15 +54,15 @@ type Config struct {
 	MaxText int
 	// MaxBody bounds the part of a body that is read, in bytes. Default 50 MiB.
 	MaxBody int
-	// MaxSitemap bounds the part of a sitemap that is read, in bytes. A value below MaxBody has no
-	// effect. Default 50 MiB.
+	// MaxSitemap bounds the part of a sitemap that is read, in bytes. A value below MaxBody means
+	// MaxBody. Default 50 MiB.
 	MaxSitemap int
 	// Store and Skip list media ranges (see package mediatype). Wants accepts types in Store and
-	// rejects types in Skip, even if a handler decides otherwise. The most specific media range
-	// decides. Store and Skip do not affect Parse.
+	// rejects types in Skip, whatever their handlers decide. The most specific media range decides.
+	// Store and Skip do not affect Parse.
 	Store, Skip []string
-	// MainText chooses the main content of an HTML document (UTF-8) in place of package text. If
-	// MainText returns an error, package text chooses. Default: none.
+	// MainText chooses the main content of an HTML document in UTF-8. Package text then chooses
+	// only if MainText returns an error. Default: none, so that package text always chooses.
 	MainText func(doc []byte) (lines string, err error)
 	// Terms bounds the number of kept terms of a page, with their counts. Default 50.
 	Terms int

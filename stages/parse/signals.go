@@ -13,20 +13,20 @@ func roundRatio(v float64) *float64 {
 	return &v
 }
 
-// The parser doubts a declared language if the text has at least doubtWords words and the share of
-// the language's stop words is below doubtRatio. A detected language replaces the declared language
-// if the share of stop words rises by doubtGain.
+// The parser doubts a declared language if the text has at least doubtWords words, and less than
+// the share doubtRatio of them are stop words of this language. A detected language replaces the
+// declared language if its share of stop words is greater by doubtGain.
 const (
 	doubtWords = 50
 	doubtRatio = 0.1
 	doubtGain  = 0.15
 )
 
-// decideLanguage decides the language of the text in s.normal. The method then counts the words in
-// that language. It normally chooses the declared language (see text.Language). It chooses the
-// detected language only if the text has hardly any function words of the declared language but has
-// function words of the detected language. Some sites declare a wrong language, because their
-// authors copied a template together with the attribute lang.
+// decideLanguage decides the language of the text in s.normal, and counts the words in this
+// language. It normally chooses the declared language (see text.Language). It chooses the detected
+// language only if the text has hardly any function words of the declared language but many of the
+// detected language. Some sites declare a wrong language, because their authors copied a template
+// with its attribute lang.
 func (s *state) decideLanguage(declared, sample string) string {
 	lang := text.Language(declared, sample)
 	n := s.terms.Count(&s.normal, lang)
@@ -46,8 +46,8 @@ func (s *state) decideLanguage(declared, sample string) string {
 	return lang
 }
 
-// writeCounts writes four results: the number of words, the words of each script, the number of
-// stop words, and the terms.
+// writeCounts writes the number of words, the words of each script, the number of stop words, and
+// the terms.
 func (s *state) writeCounts(p *Parser, r *Result) {
 	pg := &r.Page
 	pg.WordCount = s.terms.Words()

@@ -22,8 +22,8 @@ const (
 	manifestBlocks = 1 << 20 // bytes of the digests of blocks, in base 64
 )
 
-// listedFile is a row of a manifest. The columns are those of manifest.File, and the reduce bucket
-// of the file (manifest.NoBucket for a file without one).
+// listedFile is a row of a manifest. Its columns are those of manifest.File, and the file's reduce
+// bucket (manifest.NoBucket for a file without one).
 type listedFile struct {
 	Dataset string `parquet:"dataset,dict"`
 	Subset  string `parquet:"subset,optional,dict"`
@@ -86,15 +86,15 @@ func encodeManifest(p *manifest.Plan, n int, files []sealedFile) (l manifest.Fil
 	return l, out.Bytes(), nil
 }
 
-// ReadManifest returns the files in a manifest for which the function keep returns true. The bucket
-// b must check the manifest's digest (see manifest.Checked).
+// ReadManifest returns the files in a manifest for which keep returns true. The bucket b must check
+// the manifest's digest (see manifest.Checked).
 func ReadManifest(ctx context.Context, b store.Bucket, l *manifest.FileList, keep func(dataset string, bucket int) bool) (files []manifest.File, err error) {
 	r, err := table.Open[listedFile](ctx, b, l.Key)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	names := map[string]string{} // one copy of each name of a dataset
+	names := map[string]string{} // equal names of datasets share memory
 	for _, name := range l.Datasets {
 		names[name] = name
 	}

@@ -18,7 +18,7 @@ type Sealing struct {
 	totals map[string]int64
 	added  map[stages.Stage]int
 	files  []sealedFile
-	names  map[string]string // one copy of each name of a dataset or subset
+	names  map[string]string // equal names of datasets and subsets share memory
 }
 
 // sealedFile is a file of a sealed round, with its reduce bucket.
@@ -55,7 +55,7 @@ func (s *Sealing) Add(from stages.Stage, n int, r *manifest.Result) {
 	}
 }
 
-// The method name returns the first copy of a name, so that equal names take memory only once.
+// name returns the first copy of a name, so that equal names take memory only once.
 func (s *Sealing) name(n string) string {
 	if _, ok := s.names[n]; !ok {
 		s.names[n] = n
@@ -63,8 +63,8 @@ func (s *Sealing) name(n string) string {
 	return s.names[n]
 }
 
-// Listed returns the seal with all its files in the field Files, in key order, whatever its format.
-// The results of all tasks of all stages must have been added. The counts are sums over the tasks,
+// Listed returns the seal with the list of all its files, in key order, whatever the seal's format.
+// The caller has added the results of all tasks of all stages. The counts are sums over the tasks,
 // with names of the form STAGE.NAME.
 func (s *Sealing) Listed() (*manifest.Sealed, error) {
 	sealed, err := s.head()
@@ -80,8 +80,8 @@ func (s *Sealing) Listed() (*manifest.Sealed, error) {
 	return sealed, nil
 }
 
-// Seal returns the seal as it is stored. The seal of a plan of format 4 names manifests. Seal passes
-// each of these manifests to the function put, in order.
+// Seal returns the seal as it is stored. The seal of a plan of format 4 names manifests. put stores
+// each of these manifests, in order.
 func (s *Sealing) Seal(put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
 	if s.plan.Format < 4 {
 		return s.Listed()
@@ -106,7 +106,7 @@ func (s *Sealing) Seal(put func(f manifest.File, body []byte) error) (*manifest.
 	return sealed, nil
 }
 
-// head returns the seal without files.
+// head returns the seal without its files.
 func (s *Sealing) head() (*manifest.Sealed, error) {
 	p := s.plan
 	for _, from := range stages.Order {
@@ -121,16 +121,17 @@ func (s *Sealing) head() (*manifest.Sealed, error) {
 	return sealed, nil
 }
 
-// lasts reports whether later rounds or readers need a file. Later rounds and readers need parts of
-// datasets, WARC files, web graphs, and the working files of dedup and frontier.
+// lasts reports whether later rounds or readers need a file after the round. Later rounds and
+// readers need parts of datasets, WARC files, web graphs, and the working files of dedup and
+// frontier.
 func lasts(stage stages.Stage, f manifest.File) bool {
 	return strings.HasPrefix(f.Key, "tables/") || strings.HasPrefix(f.Key, "warc/") || f.Dataset == stages.FileWebGraph || stage == stages.Dedup || stage == stages.Frontier
 }
 
-// bucketOf returns the reduce bucket of a file that the task n of a stage lists, and whether the
-// tasks of the stage work on partitions. The files of a partition have the partition's bucket. A
-// part that dedup, rank or frontier wrote has the number of its bucket in its name; the other files
-// of these stages have no bucket.
+// bucketOf returns the reduce bucket of a file in a result of the stage, and whether the tasks of
+// the stage work on partitions. The files of a partition have the partition's bucket. The name of a
+// part from dedup, rank or frontier has the number of its bucket. The other files of these stages
+// have no bucket.
 func bucketOf(p *manifest.Plan, from stages.Stage, n int, f manifest.File) (bucket int, mapped bool) {
 	switch from {
 	case stages.Fetch, stages.Merge, stages.Publish:

@@ -15,11 +15,12 @@
 // In the graph of domains, all edges from hosts of one domain to hosts of another domain are one
 // edge. Each host has the harmonic centrality of its domain.
 //
-// Targets are streamed in order. The graphs are on local disk. The memory of the host graph is 24
-// bytes for each host with outlinks, nothing for other hosts and for edges. The domain graph takes about 650 bytes for
-// each domain with outlinks and 16 for each other domain with inlinks. While the hosts of a bucket are
-// written, each domain of this bucket takes about 100 bytes. Buffers take about 450 MiB. Ranks are summed
-// in the order of hosts, whatever the parallelism, so that the same inputs give the same bytes.
+// Targets are streamed in order. The graphs are on local disk. The host graph takes 24 bytes of
+// memory for each host with outlinks, and nothing for other hosts and for edges. The domain graph
+// takes about 650 bytes for each domain with outlinks and 16 for each other domain with inlinks.
+// While the hosts of a bucket are written, each domain of this bucket takes about 100 bytes.
+// Buffers take about 450 MiB. Ranks are summed in the order of hosts at any parallelism, so that
+// the same inputs give the same bytes.
 //
 // Package rank imports stages and formats packages.
 package rank

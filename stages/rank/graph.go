@@ -75,7 +75,7 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 	return g, nil
 }
 
-// loadSources returns a graph without edges. Its hosts are the hosts that may have links.
+// loadSources returns a graph without edges, with all hosts that may have links.
 func loadSources(ctx context.Context, b store.Bucket, merged []*manifest.Result) (*graph, error) {
 	g := &graph{ids: map[string]int32{}}
 	type host struct {
@@ -99,8 +99,8 @@ func loadSources(ctx context.Context, b store.Bucket, merged []*manifest.Result)
 	return g, nil
 }
 
-// sortNames renumbers the hosts in the order of their names. The numbers of hosts then depend only
-// on the graph, and so does the order of every sum.
+// sortNames renumbers the hosts in the order of their names. The numbers of hosts, and the order of
+// every sum, then depend only on the graph.
 func (g *graph) sortNames(from, to []int32) {
 	order := make([]int32, len(g.names))
 	for i := range order {

@@ -27,7 +27,7 @@ type hostRow struct {
 	schema.Host
 }
 
-// hostRank is what the graph says about a host.
+// hostRank holds the results of the host graph for a host.
 type hostRank struct {
 	Bucket       int32
 	Host, Domain string
@@ -35,7 +35,7 @@ type hostRank struct {
 	Rank         float64
 }
 
-// domainRank is what the graph of domains says about a domain.
+// domainRank holds the results of the domain graph for a domain.
 type domainRank struct {
 	Bucket   int32
 	Domain   string
@@ -243,8 +243,7 @@ func harmonicOf(bucket int32, domains *table.Cursor[domainRank]) (map[string]flo
 	}
 }
 
-// writeBucket writes the hosts of a bucket. Every host of the cursor rows is also a host of the
-// cursor ranks.
+// writeBucket writes the hosts of a bucket. Every host in rows is also in ranks.
 func writeBucket(w *table.Writer[schema.Host], bucket int32, ranks *table.Cursor[hostRank], rows *table.Cursor[hostRow], harmonic map[string]float64) error {
 	for {
 		rank, err := ranks.Peek()

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxAnchors  = 256 // largest number of distinct anchor texts that are counted for a target: the first ones in the order of the sources' URLs
+	maxAnchors  = 256 // largest number of distinct anchor texts that are counted for a target; sources count in the order of their URLs
 	keepAnchors = 5
 )
 
@@ -21,8 +21,8 @@ type target struct {
 	ids      map[string]int32
 	source   string // source of the last counted edge
 
-	// Targets are numbered. The field number is that of the current target. For each host, seen
-	// holds the number of the last target to which the host links.
+	// Targets are numbered. number is the number of the current target. For each host, seen holds
+	// the number of the last target to which the host links.
 	seen   []int32
 	number int32
 
@@ -49,7 +49,7 @@ func (t *target) reset(e *schema.Edge) {
 func (t *target) add(e *schema.Edge) {
 	t.row.Spellings = schema.Spellings(t.row.Spellings).Add(e.Spelling)
 	if e.Spelling != "" && !t.followed[e.Kind] {
-		return // this edge exists only for the spelling
+		return // another edge of the pair exists; this one only tells the spelling
 	}
 	if e.Source != t.source && e.Source != e.Target {
 		t.row.Inlinks++

@@ -1,5 +1,5 @@
 // Package duckdbtest runs DuckDB in tests, so that an independent program reads this project's
-// Parquet and SQL.
+// Parquet files and SQL.
 //
 // The input is SQL files, and an installation of DuckDB. An environment variable tells where DuckDB
 // is installed. The output is DuckDB's columns, types and rows. The package imports only the

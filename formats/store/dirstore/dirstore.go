@@ -2,7 +2,7 @@
 // and one file for each object, so that any tool can read the tables.
 //
 // The input is keys and bodies. The output is files under the root, named after their keys. An
-// object is visible whole or not at all. Once its write has returned, the object survives a power
+// object is visible whole or not at all. Once the write has returned, the object survives a power
 // failure. Each body goes to a temporary file in ROOT/.tmp and is synced. Create links the file to
 // its name. Swap renames the file under a lock. Create and Swap then sync the folders. Locks are
 // flocks (flock(2)). A lock ends with its process, or when its file is removed. A lock excludes
@@ -37,7 +37,7 @@ type Options struct {
 type Store struct {
 	root    string // absolute path of the root
 	given   string // path of the root as the user wrote it
-	anchor  string // deepest folder of root's path that existed at Open; the parents of this folder need no sync
+	anchor  string // deepest folder in the path of root that existed at Open; its parents need no sync
 	options Options
 
 	fsync      func(*os.File) error                      // (*os.File).Sync, unless a test replaces it
@@ -46,7 +46,7 @@ type Store struct {
 	mu       sync.Mutex
 	prepared bool                // .tmp exists, and files of dead writers are removed
 	known    map[string]struct{} // folders whose entry in the parent folder is durable
-	epoch    int                 // number of times that the map known was cleared
+	epoch    int                 // number of times that known was cleared
 }
 
 var (
@@ -96,7 +96,7 @@ func nearest(path string) (string, error) {
 	}
 }
 
-// pseudo lists file systems of the kernel that cannot store files.
+// pseudo lists kernel file systems that cannot store files.
 var pseudo = map[string]bool{"procfs": true, "sysfs": true, "cgroup": true, "devpts": true, "debugfs": true, "tracefs": true, "securityfs": true}
 
 func (s *Store) checkFileSystem(dir string) error {

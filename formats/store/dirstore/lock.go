@@ -17,8 +17,8 @@ import (
 )
 
 // lockKey takes the lock that Swap holds while it compares and renames the file of key. Closing the
-// file releases the lock. All keys share 256 lock files, so there is no need to remove lock files.
-// lockKey polls, because a blocking flock ignores ctx and the holder may be a stopped process.
+// file releases the lock. All keys share 256 lock files, so nothing needs to remove them. lockKey
+// polls, because a blocking flock ignores ctx and the holder may be a stopped process.
 func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
@@ -71,8 +71,7 @@ func (l *fileLock) Abandon() {
 }
 
 // Release implements store.Lock. It removes the file while holding the lock, so that lock files do
-// not pile up. If another process opened the file before the removal, Stands returns false for that
-// process.
+// not pile up. If another process has opened the file before, Stands returns false in that process.
 func (l *fileLock) Release() {
 	held := l.Stands()
 	if l.closed.Swap(true) {

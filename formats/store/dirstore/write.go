@@ -22,8 +22,8 @@ import (
 const copyBuffer = 256 << 10
 
 // linkTries is the largest number of tries of link while other processes create and remove the
-// object or its folders. If that many tries fail, the cause must be something else, such as a
-// broken symbolic link.
+// object or its folders. If that many tries fail, the cause is something else, such as a broken
+// symbolic link.
 const linkTries = 1000
 
 // Create implements store.Bucket. It uses link(2), which fails if the name exists.

@@ -71,7 +71,7 @@ type Store struct {
 	back   time.Time // time until which the store is unavailable
 }
 
-// New wraps b in a store that fails as the configuration f says.
+// New wraps b in a store that fails as f says.
 func New(b store.Bucket, f Faults) *Store {
 	if f.Sleep == nil {
 		f.Sleep = store.Sleep
@@ -139,7 +139,7 @@ func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	return err
 }
 
-// call runs the function do with the fault, if any, that the store chooses for this call.
+// call runs do with the fault, if any, that the store chooses for this call.
 func call[T any](ctx context.Context, s *Store, op Op, key string, do func() (T, error)) (T, error) {
 	var v, none T
 	f, _, err := s.meet(ctx, op, key)

@@ -25,7 +25,7 @@ type object struct {
 }
 
 // NewObject returns an object that reads the open file f of size bytes. Reads fail after ctx has
-// ended. The function wrap adds details to the errors of reads.
+// ended. wrap adds details to the errors of reads.
 func NewObject(ctx context.Context, f *os.File, size int64, wrap func(error) error) store.Object {
 	return &object{f, size, ctx.Err, wrap}
 }
@@ -48,7 +48,7 @@ func (o *object) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Version returns the version of the content that h has hashed with SHA-256.
+// Version returns the version of the content whose SHA-256 is in h.
 func Version(h hash.Hash) store.Version { return store.Version(hex.EncodeToString(h.Sum(nil))) }
 
 // VersionOf returns the version of body.

@@ -1,6 +1,6 @@
 // Package overlay puts a layer in a local directory over a store.Bucket. Writes go to the
 // directory. Objects that were not written are read from the bucket below, which the overlay never
-// changes. A task can thus run a second time without changing the store. The caller uses the new
+// changes. A task can thus run a second time and leave the store unchanged. The caller uses the new
 // result to check the committed result, or to rebuild lost parts.
 //
 // The input is a bucket and an empty local directory, which the caller removes. The output is a
@@ -53,8 +53,7 @@ type written struct {
 
 var _ store.Bucket = (*Bucket)(nil)
 
-// New returns a bucket over the bucket base. It stores its layer in the directory dir, which must
-// be empty.
+// New returns a bucket over base. It stores its layer in the directory dir, which must be empty.
 func New(base store.Bucket, dir string) *Bucket {
 	return &Bucket{base: base, dir: dir, written: map[string]written{}}
 }
@@ -210,7 +209,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 				return
 			}
 			if len(above) > 0 && above[0].Key == i.Key {
-				continue // an object of the layer hides the object below and is yielded later
+				continue // the layer has this key too, and yields its object later
 			}
 			if !yield(i, nil) {
 				return

@@ -26,7 +26,7 @@ type fault struct {
 	says      string // cause and advice, free of secrets
 }
 
-// faults has the error codes that say more than the HTTP status. The messages do not quote the
+// faults has the error codes that tell more than the HTTP status. The messages do not quote the
 // server's text, which may contain signatures and key names.
 var faults = map[string]fault{
 	"NoSuchKey":    {kind: store.ErrNotFound},
@@ -59,8 +59,8 @@ var faults = map[string]fault{
 	"SlowDown":                   {kind: store.ErrUnavailable, unsettled: true, says: "asked to slow down"},
 }
 
-// judge classifies an error of the SDK. If the server sent no response, the store is unavailable
-// and the outcome of a write is unknown.
+// judge classifies an error of the SDK. If the server sent no response, the store counts as
+// unavailable, and the outcome of a write as unknown.
 func judge(err error) fault {
 	var api smithy.APIError
 	status := 0

@@ -31,7 +31,7 @@ type multipartUpload struct {
 	parts []types.CompletedPart
 }
 
-// send uploads the parts and tries once to complete the upload. A repeated send continues the
+// send uploads the parts and tries once to complete the upload. A later call of send continues the
 // upload, or begins a new upload if the server has ended the old one.
 func (u *multipartUpload) send(ctx context.Context) (store.Version, error) {
 	if u.id == "" {
@@ -47,7 +47,7 @@ func (u *multipartUpload) send(ctx context.Context) (store.Version, error) {
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
 	}, noRetry)
 	if err != nil {
-		// After a conflict S3 requires a new upload, not another completion.
+		// After a conflict, S3 requires a new upload. It does not accept another completion.
 		if f := judge(err); f.unsettled && f.kind == nil {
 			u.abort(ctx)
 		}

@@ -145,11 +145,11 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return fail(ctx, "delete", key, err)
 }
 
-// datesAsked is the largest number of requests that Skew sends. Skew repeats a request whose
-// response breaks off, because the SDK does not.
+// datesAsked is the largest number of requests that Skew sends. The SDK does not repeat a request
+// whose response breaks off, so Skew does.
 const datesAsked = 3
 
-// Skew implements store.Dater with the Date of a response, which is cut to whole seconds.
+// Skew implements store.Dater with the Date of a response, which has whole seconds.
 func (s *Store) Skew(ctx context.Context) (time.Duration, error) {
 	var out *s3.ListObjectsV2Output
 	var err error

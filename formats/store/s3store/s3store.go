@@ -39,12 +39,11 @@ type Options struct {
 	SSEKMSKey string
 	// StorageClass is the class of new objects, such as STANDARD_IA. "" means the bucket's default.
 	StorageClass string
-	// OnRetry, if set, is called before a conditional write is sent again. The arguments of OnRetry
-	// are the key, the number of tries, and the reason why the outcome is still unknown.
+	// OnRetry, if set, is called before a conditional write is sent again. Its arguments are the
+	// key, the number of tries, and the reason why the outcome is still unknown.
 	OnRetry func(key string, sent int, err error)
 	// OnSilence, if set, is called once by Reach if the store has not answered within three
-	// seconds. The arguments of OnSilence are the endpoint's host and the time until which Reach
-	// tries.
+	// seconds. Its arguments are the endpoint's host and the time until which Reach tries.
 	OnSilence func(host string, until time.Time)
 }
 

@@ -13,11 +13,11 @@ import (
 
 // These constants bound three times in one try of a request: the time to connect, the time until a
 // response begins, and the time until its body ends. The last two limits grow with the number of
-// bytes, at the rate of the constant slowest. The request that completes an upload in parts has a
-// longer limit, because a server may join the parts before it answers.
+// bytes, at the rate slowest. The request that completes an upload in parts has a longer limit,
+// because a server may join the parts before it answers.
 const (
 	connecting = 10 * time.Second
-	prompt     = 30 * time.Second // limit until a response begins, and until its body ends
+	prompt     = 30 * time.Second // limit until a response begins, and limit until its body ends
 	silence    = 2 * time.Minute  // limit for requests that cost the server much work, and for the wait for the next byte
 	slowest    = 256 << 10        // slowest accepted rate, in bytes per second
 )

@@ -17,8 +17,8 @@ import (
 
 const (
 	// If a body has at least lookFirst bytes, Create looks for an existing object before the
-	// upload. A large upload that loses the race wastes its bytes and may end with a reset
-	// connection.
+	// upload. A large upload that loses the race wastes its bytes, and its connection may be reset
+	// at the end.
 	lookFirst = 1 << 20
 	// inParts is the size above which a body is uploaded in parts, in bytes.
 	inParts = 64 << 20
@@ -120,9 +120,8 @@ type conditional struct {
 // settle sends a conditional write until its outcome is definite or ctx ends. Without a response,
 // or after 409, 412 or 5xx, settle reads back the object. If the object has the write's bytes, the
 // write has won: a response was lost, or another process sent the same bytes. If the object has
-// another writer's bytes, the write has lost. A request that arrives late has no effect, because
-// its condition cannot become true again. Otherwise settle sends the same bytes again, never other
-// bytes.
+// another writer's bytes, the write has lost. A late request has no effect, because its condition
+// cannot become true again. Otherwise settle sends the same bytes again, never other bytes.
 func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error) {
 	// writeError returns the error that ends the write, or nil if the outcome is still
 	// unknown.
@@ -239,8 +238,8 @@ func (s *Store) compare(ctx context.Context, name *string, src *bodyReader) (ver
 	}
 }
 
-// bodyReader is a body that remembers the error of its own reads. The SDK would report such an
-// error as a network error, which settle would retry.
+// bodyReader is a body that keeps the error of its own reads. The SDK would report such an error as
+// a network error, and settle would then retry.
 type bodyReader struct {
 	r    io.ReaderAt
 	size int64

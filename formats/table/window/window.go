@@ -1,5 +1,5 @@
-// Package window turns the small reads of a Parquet library into few large reads of an object, and its
-// faults into errors.
+// Package window turns the small reads of a Parquet library into few large reads of an object. It
+// also turns panics of the library into errors.
 //
 // Package window imports formats/store and formats/manifest.
 package window
@@ -42,17 +42,16 @@ type Window struct {
 	err    error  // first error of the store, which does not mean that the file is damaged
 }
 
-// span is a byte range of the object, from the offset start to the offset end (exclusive). The
-// field buf holds bytes of the object from the offset at onwards.
+// span is a byte range of the object, from start to end (exclusive). buf holds bytes of the object
+// from the offset at onwards.
 type span struct {
 	start, end int64
 	at         int64
 	buf        []byte
 }
 
-// Open reads the end of an object, or all of an object that has at most as many bytes as the
-// argument whole. It also checks the magic number and the footer's length, because parquet-go does
-// not check the length.
+// Open reads the end of an object, or all of an object that has at most whole bytes. It also checks
+// the magic number and the footer's length, because parquet-go does not check the length.
 func Open(obj store.Object, whole int64) (*Window, error) {
 	w := &Window{obj: obj, size: obj.Size()}
 	if w.size < 12 {

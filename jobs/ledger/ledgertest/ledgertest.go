@@ -60,7 +60,7 @@ func Edit(t testing.TB, b store.Bucket, crawl string, change func([]manifest.Ent
 	}
 }
 
-// Overtaken is a bucket on which another process acts once, just after the first Get of the object
+// Overtaken is a bucket in which another process acts once, just after the first Get of the object
 // Key.
 type Overtaken struct {
 	store.Bucket

@@ -1,4 +1,4 @@
-// Package audit is the framework of verify, which reads a crawl's documents, looks for every listed
+// Package audit is the framework of verify. It reads a crawl's documents, looks for every listed
 // file, runs checks side by side, and collects the findings.
 //
 // An audit takes a store, a crawl and a table of steps, and returns a Report. Before any step runs,
@@ -38,7 +38,7 @@ type Options struct {
 	Scratch  string         // an existing local directory for temporary files
 	Parallel int            // number of steps that run at the same time; 0 means GOMAXPROCS
 	Sample   float64        // share of partitions, records and tasks to check; a hash of their names chooses them; 1 means all
-	// Archive opens the store with the external WARC files that a reparse reads.
+	// Archive opens the store of the external WARC files that a reparse reads.
 	Archive  func(ctx context.Context, address string) (store.Bucket, error)
 	Version  string // version of the running crawlbatch; empty means the version that made the crawl
 	OneClock bool   // true: all tasks ran on one machine, so the audit may compare times of different epochs
@@ -82,7 +82,7 @@ func (r *Report) Found() int64 {
 type Check struct {
 	Invariant int    // number of the invariant; 0 means the store's structure
 	Name      string // the statement that the check verifies
-	Of        string // noun for the items that the check counts, such as "rows"
+	Of        string // noun for the counted items, such as "rows"
 }
 
 // At is the place of a violation.
@@ -109,9 +109,9 @@ type Audit struct {
 	InFlight  int               // largest number of simultaneous requests to one host that the crawl allows; 0 if unknown
 	RobotsTTL time.Duration     // time for which a robots.txt stays valid; 0 if unknown
 	Reparse   *manifest.Reparse // the source that the crawl parses again; nil for a crawl that fetches
-	External  store.Bucket      // store of the external WARC files that the crawl parses; nil without external WARC files
+	External  store.Bucket      // store of the external WARC files that the crawl parses; nil without such files
 	Ledger    *ledger.Ledger    // ledger of the crawl; nil if the ledger is lost or damaged
-	Sound     bool              // true: this process has compared every file that the documents of the crawl list with its digest
+	Sound     bool              // true: this process has compared the digest of every file that the documents of the crawl list
 	last      int               // number of the round after the crawl's last round
 	results   *resultCache
 	files     *table.Sorter[listedFile] // files that the documents of the audited rounds list
@@ -121,9 +121,9 @@ type Audit struct {
 	mu      sync.Mutex
 	found   map[checkRound][]Violation // the first maxViolations violations of each check and round, in order
 	checked map[string]*Checked
-	broken  map[uint64]struct{}              // hashes of the keys of unreadable objects that were reported; a lost store has millions
-	frozen  bool                             // true: broken no longer changes
-	places  map[checkPlace]Violation         // smallest violation of each place where several steps may find a violation; at most maxPlaces
+	broken  map[uint64]struct{}              // hashes of the keys of reported unreadable objects, because a lost store has millions of them
+	frozen  bool                             // true: the set broken no longer changes
+	places  map[checkPlace]Violation         // smallest violation of each place where several steps may find one; at most maxPlaces
 	further map[uint64]struct{}              // hashes of further places, whose first violation was counted and listed
 	counted map[string]*manifest.CountedNote // by text
 	notes   []string
@@ -226,8 +226,8 @@ func (a *Audit) addPlace(place string, v Violation) {
 	}
 }
 
-// addViolation lists a violation. addViolation keeps the smallest violations, so that the report
-// does not depend on the order in which steps find violations.
+// addViolation lists a violation. It keeps the smallest violations, so that the report does not
+// depend on the order in which steps find violations.
 func (a *Audit) addViolation(v Violation) {
 	l := checkRound{v.Round, v.Check}
 	a.found[l] = insert(a.found[l], v)

@@ -81,7 +81,7 @@ func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 }
 
 // inputs reads inputs.json of a stage. The document must exist if a task of the stage has a result.
-// The method inputs returns nil if the document is missing or belongs to another stage or plan.
+// inputs returns nil if the document is missing or belongs to another stage or plan.
 func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*manifest.Inputs, error) {
 	begun := slices.ContainsFunc(r.digests[stage], func(digest string) bool { return digest != "" })
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
@@ -125,7 +125,7 @@ func (a *Audit) loadSealed(ctx context.Context, r *Round) error {
 	return nil
 }
 
-// checkSealed compares the seal with the results, which were added to the parameter sealing.
+// checkSealed compares the seal with the results, which sealing holds.
 func (a *Audit) checkSealed(r *Round, sealing *publish.Sealing) error {
 	if r.Sealed == nil {
 		return nil

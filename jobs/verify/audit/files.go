@@ -35,8 +35,8 @@ type listedFile struct {
 	manifest.File
 	Round  int32
 	From   int32  // kind of the document; if several documents list a file, the least From and Task count
-	Task   int32  // number of the task whose result lists the file
-	Advice string // advice for the case that the file is damaged
+	Task   int32  // number of the task with the file in its result
+	Advice string // advice for a damaged file
 }
 
 // These are the kinds of documents that list files. The kind of a result is fromResult plus the
@@ -151,9 +151,9 @@ func (a *Audit) listed(ctx context.Context) iter.Seq2[*listedFile, error] {
 	}
 }
 
-// checkFiles looks for every file of the audit's share that the rounds' documents list. checkFiles
-// compares the digests of a sample of files, and reads the tables. The sample has at least one file
-// of each round.
+// checkFiles looks for every file of the audit's share that the rounds' documents list. It compares
+// the digests of a sample of files, and reads the tables. The sample has at least one file of each
+// round.
 func (a *Audit) checkFiles(ctx context.Context, rounds []*Round) error {
 	for _, c := range []Check{filesThere, fileDigests, tablesRead} {
 		a.Count(c, 0)
@@ -169,7 +169,7 @@ func (a *Audit) checkFiles(ctx context.Context, rounds []*Round) error {
 			g.Go(func() error { return a.checkFile(ctx, byNumber[f.Round], f, whole) })
 		}
 	}
-	var spare *listedFile // the file of the round with the least fraction that is not in the sample
+	var spare *listedFile // file of the round with the least fraction outside the sample
 	round, sampled := int32(-1), false
 	var failed error
 	for f, err := range a.listed(ctx) {
@@ -198,7 +198,7 @@ func (a *Audit) checkFiles(ctx context.Context, rounds []*Round) error {
 	return failed
 }
 
-// checkFile looks for one file. If the parameter whole is true, checkFile reads the complete file.
+// checkFile looks for one file. If whole is true, checkFile reads the complete file.
 func (a *Audit) checkFile(ctx context.Context, r *Round, f *listedFile, whole bool) error {
 	if err := a.CheckPresent(ctx, r, f.File, f.Advice); err != nil || a.Broken(f.Key) {
 		return err
@@ -242,11 +242,11 @@ func (a *Audit) CheckPresent(ctx context.Context, r *Round, f manifest.File, adv
 	return obj.Close()
 }
 
-// digestBuffers holds buffers of the method Digest, which reads as many bytes at a time.
+// digestBuffers holds the buffers of Digest.
 var digestBuffers = sync.Pool{New: func() any { return new([4 << 20]byte) }}
 
-// Digest reads a whole object and returns its size and its SHA-256. If the parameter blocks is true,
-// Digest also returns the digests of the blocks.
+// Digest reads a whole object and returns its size and its SHA-256. If blocks is true, Digest also
+// returns the digests of the blocks.
 func (a *Audit) Digest(ctx context.Context, key string, blocks bool) (manifest.File, error) {
 	o, err := a.Bucket.Open(ctx, key)
 	if err != nil {
@@ -290,7 +290,7 @@ type footer struct {
 }
 
 // readTable compares a table's number of rows with the number in the document that lists the table.
-// If the parameter whole is true, readTable also decodes every column of a published part.
+// If whole is true, readTable also decodes every column of a published part.
 func (a *Audit) readTable(ctx context.Context, r *Round, f *listedFile, whole bool) error {
 	t, err := table.Open[footer](ctx, a.Bucket, f.Key)
 	if err != nil {
@@ -318,8 +318,8 @@ func (a *Audit) readTable(ctx context.Context, r *Round, f *listedFile, whole bo
 }
 
 // readRun compares the number of rows in a run's sections with the number in the document that
-// lists the run. If the parameter whole is false, readRun opens only the last section, whose end is
-// the end of the run.
+// lists the run. If whole is false, readRun opens only the last section, whose end is the end of
+// the run.
 func (a *Audit) readRun(ctx context.Context, r *Round, f *listedFile, whole bool) error {
 	sections, err := f.Sections()
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// checkLosses reports the lost objects that the crawl's ledger or the store's head names. A lost
-// object is gone, or its contents do not match its entry. If a whole round is gone, checkLosses
-// reports only the round's folder.
+// checkLosses reports the lost objects in the crawl's ledger or the store's head. A lost object is
+// gone, or its contents do not match its entry. If a whole round is gone, checkLosses reports only
+// the round's folder.
 func (a *Audit) checkLosses(ctx context.Context) error {
 	if a.Ledger == nil {
 		return a.checkHead(ctx)
@@ -46,8 +46,7 @@ func (a *Audit) checkLosses(ctx context.Context) error {
 	return a.checkHead(ctx)
 }
 
-// wasRound describes a lost round. wasRound names the newest state of the round that the ledger
-// shows.
+// wasRound describes a lost round by the newest state of the round in the ledger.
 func (a *Audit) wasRound(round int) string {
 	switch {
 	case a.Ledger.Newest(manifest.EntrySealed, round) != nil:
@@ -58,8 +57,8 @@ func (a *Audit) wasRound(round int) string {
 	return "a round that is planned"
 }
 
-// listLosses lists the objects that the ledger names and that are gone or changed. The list omits
-// unreadable documents, because other checks report unreadable documents.
+// listLosses lists the objects in the ledger that are gone or changed. The list omits unreadable
+// documents, because other checks report them.
 func (a *Audit) listLosses(ctx context.Context) (all []*ledger.Lost, err error) {
 	for lost, err := range a.Ledger.Losses(ctx, a.Bucket) {
 		if lost != nil {
@@ -71,8 +70,8 @@ func (a *Audit) listLosses(ctx context.Context) (all []*ledger.Lost, err error) 
 	return all, nil
 }
 
-// checkHead reports a lost head or a lost active.json. checkHead also reports other objects of the
-// crawl whose loss the head shows. For lost objects of other crawls, checkHead only adds a note.
+// checkHead reports a lost head or a lost active.json. It also reports other objects of the crawl
+// whose loss the head shows. For lost objects of other crawls, it only adds a note.
 func (a *Audit) checkHead(ctx context.Context) error {
 	a.Count(documents, 1)
 	for lost, err := range ledger.HeadLosses(ctx, a.Bucket, a.Crawl) {

@@ -13,7 +13,7 @@ import (
 // A reparse keeps every invariant of a crawl that fetches. The results of a reparse's fetch tasks
 // follow from stored responses, so the audit recomputes these results and needs no checkpoint to
 // compare. The requests and records of a reparse are those of the crawl that fetched. An older
-// parser may have decided which noarchive pages to keep, so the audit does not check this decision
+// parser may have decided which noarchive pages to keep, so the audit does not repeat this decision
 // with today's parser.
 
 // loadReparse records the source that the crawl parses again.

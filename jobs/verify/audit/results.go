@@ -62,8 +62,8 @@ func (c *resultCache) result(ctx context.Context, t stages.Task, digest string) 
 	return r, nil
 }
 
-// loadResults reads the results of a stage's tasks, several at the same time. It calls the function
-// use for each readable result; these calls do not run at the same time.
+// loadResults reads the results of a stage's tasks, several at the same time. It calls use for each
+// readable result, one call at a time.
 func (a *Audit) loadResults(ctx context.Context, r *Round, stage stages.Stage, use func(n int, result *manifest.Result) error) error {
 	tasks := roundstate.Tasks(r.Plan, stage)
 	digests := make([]string, len(tasks))
@@ -98,7 +98,7 @@ func (r *Round) Has(stage stages.Stage, n int) bool {
 func (r *Round) Complete(stage stages.Stage) bool { return !slices.Contains(r.digests[stage], "") }
 
 // Result returns the result of a task of a stage, or nil if Has reports false. Result reads the
-// store. Skip handles the error of a result that became unreadable during the audit.
+// store. The caller passes to Skip the error of a result that became unreadable during the audit.
 func (r *Round) Result(ctx context.Context, stage stages.Stage, n int) (*manifest.Result, error) {
 	if !r.Has(stage, n) {
 		return nil, nil
@@ -108,8 +108,8 @@ func (r *Round) Result(ctx context.Context, stage stages.Stage, n int) (*manifes
 
 // Partition holds the results of the tasks that work on one partition.
 type Partition struct {
-	// Fetched is the result of the fetch task. For a task without a result, Fetched has the files
-	// and counts of the checkpoint. Fetched is nil if the task has neither a result nor a checkpoint.
+	// Fetched is the result of the fetch task. For a task without a result, the files and counts
+	// come from the checkpoint. Fetched is nil if the task has neither a result nor a checkpoint.
 	Fetched *manifest.Result
 	// Recorded holds the indexes of the planned rows that have an outcome, or is nil if all have one.
 	Recorded *roaring.Bitmap
@@ -136,10 +136,10 @@ func (r *Round) Partition(ctx context.Context, n int) (p Partition, err error) {
 	return p, err
 }
 
-// Files lists the keys of the files that hold the partition's rows of a dataset. For captures, the
-// argument subset selects one subset; "" selects all. The files come from the last stage that has a
-// result. Publish and merge write published files, and fetch writes segments. The result sorted
-// reports whether the rows are in the dataset's order.
+// Files lists the keys of the files that hold the partition's rows of a dataset. For captures,
+// subset selects one subset; "" selects all. The files come from the last stage that has a result.
+// Publish and merge write published files, and fetch writes segments. sorted reports whether the
+// rows are in the dataset's order.
 func (p *Partition) Files(dataset, subset string) (keys []string, sorted bool) {
 	from := p.Fetched
 	switch {

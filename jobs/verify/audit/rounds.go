@@ -23,7 +23,7 @@ type Round struct {
 	Crawl   string
 	Number  int
 	Plan    *manifest.Plan
-	Reading robots.Reading     // reading of robots.txt with which the round began
+	Reading robots.Reading     // how the round reads robots.txt, by the format in which it began
 	Sealed  *manifest.Sealed   // with the files that later rounds read; nil if the round is not sealed
 	Earlier []*manifest.Sealed // sealed rounds before this round, oldest first, with the files that later rounds read
 	Before  *Round             // the previous round; nil if the previous round is missing or unreadable
@@ -93,8 +93,8 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 	return rounds, nil
 }
 
-// loadCrawl reads the documents of the crawl as a whole. loadCrawl returns the sealed rounds of the
-// crawls that this crawl continues.
+// loadCrawl reads the documents of the crawl as a whole. It returns the sealed rounds of the crawls
+// that this crawl continues.
 func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 	a.Count(documents, 0)
 	var crawl manifest.Crawl
@@ -154,10 +154,10 @@ func (a *Audit) checkSuccessor(ctx context.Context, last *Round, n int) error {
 	return err
 }
 
-// loadPoliteness reads the newest revision of politeness, if a revision exists. A row does not
-// record the limit of requests in flight and the lifetime of robots.txt that applied to it. Each
-// check therefore uses the larger of two values: the value in the newest revision and the value in
-// the config.
+// loadPoliteness reads the newest revision of politeness, if a revision exists. The limit of
+// requests in flight and the lifetime of robots.txt may change during a crawl, and no row records
+// them. Each check therefore uses the larger of two values: one from the newest revision and one
+// from the config.
 func (a *Audit) loadPoliteness(ctx context.Context) error {
 	key := layout.Politeness(a.FetchedIn())
 	_, ok, err := a.readDocument(ctx, -1, key, &manifest.Politeness{}, false)
@@ -177,8 +177,8 @@ func (a *Audit) loadPoliteness(ctx context.Context) error {
 	return nil
 }
 
-// mostInFlight returns the largest number of requests in flight to a host that any domain allows.
-// Rows do not record which domain's setting applied.
+// mostInFlight returns the largest number of requests in flight to a host, over the settings of all
+// domains. Rows do not record which domain's setting applied.
 func mostInFlight(p config.Politeness) int {
 	most := p.InFlightPerHost
 	for _, d := range p.Domains {
@@ -225,8 +225,8 @@ func (a *Audit) continuedRounds(ctx context.Context, m *manifest.Crawl) ([]*mani
 	return all, err
 }
 
-// readDocument reads a document and reports whether the document exists and is readable. If the
-// parameter must is true, a missing document is a violation.
+// readDocument reads a document and reports whether the document exists and is readable. If must is
+// true, a missing document is a violation.
 func (a *Audit) readDocument(ctx context.Context, round int, key string, d manifest.Document, must bool) (digest string, ok bool, err error) {
 	_, digest, err = manifest.Load(ctx, a.Bucket, key, d)
 	if errors.Is(err, store.ErrNotFound) && !must {
@@ -239,7 +239,7 @@ func (a *Audit) readDocument(ctx context.Context, round int, key string, d manif
 	return digest, true, nil
 }
 
-// misplaced reports a document that is missing, or that does not belong under its key.
+// misplaced reports a document that is missing or does not belong under its key.
 func (a *Audit) misplaced(round int, key, format string, args ...any) {
 	if a.lost[key] {
 		return
@@ -247,7 +247,7 @@ func (a *Audit) misplaced(round int, key, format string, args ...any) {
 	a.Wrong(documents, round, At{Object: key}, format, args...)
 }
 
-// loadRound reads the documents of a round. loadRound returns nil if the round has no valid plan.
+// loadRound reads the documents of a round. It returns nil if the round has no valid plan.
 func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed) (*Round, error) {
 	r := &Round{
 		Crawl: a.Crawl, Number: n, Earlier: earlier,
@@ -258,8 +258,9 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	if err != nil || r.Plan == nil {
 		return nil, err
 	}
-	// The crawl may continue during the audit. loadRound therefore reads each document before the
-	// documents from which it was made. If a document exists, its sources exist too.
+	// The crawl may continue during the audit. Therefore loadRound reads each document before the
+	// documents from which that document was made. If a document exists, its sources then exist
+	// too.
 	if err := a.loadSealed(ctx, r); err != nil {
 		return nil, err
 	}
@@ -301,7 +302,7 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 }
 
 // checkStarted reports a round that has results or fetched objects although the ledger has no entry
-// `started`. checkStarted reads the ledger again, because the round may have started meanwhile.
+// `started`. It reads the ledger again, because the round may have started meanwhile.
 func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	l, err := ledger.Load(ctx, a.Bucket, a.Crawl)
 	if err != nil {
@@ -404,8 +405,8 @@ func planProblem(p *manifest.Plan, r *Round, id string) string {
 	return ""
 }
 
-// loadResult reads the result of a task. loadResult returns nil if the task has no result, or if
-// the document belongs to another task.
+// loadResult reads the result of a task. It returns nil if the task has no result, or if the
+// document belongs to another task.
 func (a *Audit) loadResult(ctx context.Context, r *Round, t stages.Task) (*manifest.Result, string, error) {
 	key := roundstate.ResultKey(t)
 	var result manifest.Result

@@ -27,8 +27,8 @@ func IsFault(err error) bool {
 }
 
 // Fault reports an unreadable object as a violation, once for each check, and returns nil. If the
-// error is not about the data, Fault returns the error. Fault does not report objects that were
-// found unreadable before the steps ran.
+// error is not about the data, Fault returns the error. Objects that were unreadable before the
+// steps ran are reported already.
 func (a *Audit) Fault(err error, c Check, round int, key string) error {
 	if !IsFault(err) {
 		return err
@@ -75,8 +75,8 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 	}
 }
 
-// Each calls the function do for each row of the objects, and stops at the first error. The caller
-// passes the error to Skip, which handles unreadable objects.
+// Each calls do for each row of the objects, and stops at the first error. The caller passes the
+// error to Skip, which handles unreadable objects.
 func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key string, row *T) error) error {
 	for _, key := range keys {
 		for row, err := range Concat[T](ctx, a, []string{key}) {
@@ -101,8 +101,8 @@ func (a *Audit) Skip(err error, c Check, r *Round) error {
 	return a.Fault(u.error, c, r.Number, u.key)
 }
 
-// SortRows reads the rows of objects into a sorter. SortRows takes the rows that the function keep
-// selects, or all rows if keep is nil. The caller closes the sorter.
+// SortRows reads the rows of objects into a sorter. If keep is not nil, SortRows takes only the
+// rows that keep selects. The caller closes the sorter.
 func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(x, y *T) int, keep func(*T) bool) (*table.Sorter[T], error) {
 	s, err := table.NewSorter(a.Scratch, compare, SortMemory)
 	if err != nil {

@@ -19,8 +19,8 @@ type Share struct{ Index, Of int }
 // Has reports whether the item with this number is in the share.
 func (s Share) Has(n int) bool { return s.Of <= 1 || n%s.Of == s.Index }
 
-// HasNamed reports whether the item with this name is in the share. HasNamed is for items whose
-// numbers may differ between tasks, because the crawl may continue during the audit.
+// HasNamed reports whether the item with this name is in the share. It is for items whose numbers
+// may differ between tasks, because the crawl may continue during the audit.
 func (s Share) HasNamed(name string) bool {
 	return s.Of <= 1 || xxh3.HashString(name)%uint64(s.Of) == uint64(s.Index)
 }
@@ -41,7 +41,7 @@ func (a *Audit) forget() {
 	a.found, a.checked, a.places, a.further, a.counted, a.notes = fresh.found, fresh.checked, fresh.places, fresh.further, fresh.counted, nil
 }
 
-// The method findings returns what a task has found.
+// findings returns what a task has found.
 func (a *Audit) findings() *manifest.Findings {
 	f := &manifest.Findings{Notes: slices.Sorted(slices.Values(a.notes)), Unreadable: a.unreadable()}
 	for _, name := range slices.Sorted(maps.Keys(a.checked)) {

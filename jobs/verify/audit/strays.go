@@ -27,14 +27,14 @@ type Stray struct {
 	store.Info
 	Round int    // number of the round; negative if the object belongs to no round
 	Why   string // the reason why the object is a stray
-	// Read is true if SQL engines or readers of WARC files read the object because they read the
-	// whole folder. Other strays only use space.
+	// Read is true if SQL engines or readers of WARC files read the object together with its
+	// folder. Other strays only use space.
 	Read bool
 }
 
-// Strays loads the documents of a crawl and calls the function do for each stray, folder by folder.
-// If a document is damaged, nobody knows which objects it lists. Strays then reports the damage and
-// does not call the function.
+// Strays loads the documents of a crawl and calls do for each stray, folder by folder. The objects
+// that a damaged document lists are unknown. If a document is damaged, Strays therefore reports the
+// damage and does not call do.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	a := New(o)
 	defer a.close()
@@ -79,8 +79,8 @@ func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	return nil
 }
 
-// listStrays lists the crawl's objects in the store, prefix by prefix, and yields the strays.
-// listStrays needs 8 bytes of memory for each file that a document lists.
+// listStrays lists the crawl's objects in the store, prefix by prefix, and yields the strays. It
+// needs 8 bytes of memory for each file that a document lists.
 func (a *Audit) listStrays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, error] {
 	return func(yield func(Stray, error) bool) {
 		l, err := newLister(ctx, a, rounds)
@@ -107,8 +107,8 @@ func (a *Audit) listStrays(ctx context.Context, rounds []*Round) iter.Seq2[Stray
 	}
 }
 
-// The method wrote reports whether an object is a document of this audit's tasks, or a config for
-// pods. This audit may have stored such a config.
+// wrote reports whether an object is a document of this audit's tasks, or a config for pods. This
+// audit may have stored such a config.
 func (a *Audit) wrote(key string) bool {
 	rest, config := strings.CutPrefix(key, layout.CrawlDir(a.Crawl)+"settings-")
 	return config && !strings.Contains(rest, "/") || a.ID != "" && strings.Contains(key, "/"+string(stages.AuditStage(a.ID, "")))
@@ -156,7 +156,7 @@ func (l *lister) prefixes() []string {
 
 var roundFolder = regexp.MustCompile(`/round=([^/]*)/`)
 
-// judge describes an object as a Stray. If the object is not a stray, the field Why is empty.
+// judge describes an object as a Stray. If the object is not a stray, Why is empty.
 func (l *lister) judge(o store.Info) Stray {
 	s := Stray{Info: o, Round: -1}
 	if _, ok := slices.BinarySearch(l.listed, xxh3.HashString(o.Key)); ok {
@@ -207,7 +207,7 @@ func (l *lister) ofCrawl(key string) string {
 }
 
 // ofNoRound judges an object of a round that has no readable plan. During the audit, another
-// process may plan the round after the last one. This round then has a folder, but no tables. The
+// process may plan the round after the last one. That round then has a folder but no tables. The
 // listing reaches the folder before the tables.
 func (l *lister) ofNoRound(number int, read bool) string {
 	l.begun = l.begun || number == l.last && !read
@@ -328,8 +328,7 @@ func (r *Round) ofStage(stage stages.Stage, name string) string {
 	return "no stage has an object of this name"
 }
 
-// ofPart judges an object of a task. If no result lists objects of this kind, the parameter dataset
-// is "".
+// ofPart judges an object of a task. If no result lists objects of this kind, dataset is "".
 func (r *Round) ofPart(stage stages.Stage, dataset, part string) string {
 	n, err := layout.ParsePart(part)
 	switch {

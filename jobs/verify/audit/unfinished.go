@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// checkpoints holds the checkpoints of a round's fetch tasks that have no result. The checkpoints
-// are those that the audit read first, because all checks must see the same one. They are on local
+// checkpoints holds the checkpoints of a round's fetch tasks that have no result. The audit reads
+// each checkpoint once, because all checks must see the same one. The checkpoints are on local
 // disk, because a round may have thousands. A nil value holds no checkpoints.
 type checkpoints struct {
 	file *os.File
@@ -68,8 +68,8 @@ func (u *checkpoints) of(n int) (*manifest.Checkpoint, error) {
 	return &c, nil
 }
 
-// loadUnfinished reads the checkpoints of fetch tasks that have no result. loadUnfinished leaves
-// out checkpoints that are unreadable or belong to another task, because the check of checkpoints
+// loadUnfinished reads the checkpoints of fetch tasks that have no result. It leaves out
+// checkpoints that are unreadable or belong to another task, because the check of checkpoints
 // reports them.
 func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 	if a.Reparse != nil {

@@ -43,7 +43,7 @@ func (l *locatedRecord) noArchive() bool {
 	return slices.ContainsFunc(strings.Split(l.Robots, ","), func(d string) bool { return d == "noarchive" || d == "nocache" })
 }
 
-// payloadAt holds the columns of a revisit's row that give the place of the revisit's payload.
+// payloadAt holds the columns of a revisit's row that locate the revisit's payload.
 type payloadAt struct {
 	PayloadFile   string `parquet:"payload_warc_filename,optional"`
 	PayloadOffset int32  `parquet:"payload_warc_record_offset,optional"`
@@ -56,7 +56,7 @@ type capturedAt struct {
 	payloadAt
 }
 
-// mention is a row of some table that names the place of a record. In the sort order, captures come
+// mention is a row with the place of a record, in any table. In the sort order, captures come
 // before the rows that point to captures.
 type mention struct {
 	locatedRecord

@@ -45,7 +45,7 @@ func hashOf(url, digest string) uint64 { return xxh3.HashString(url + "\x00" + d
 // maxIndexLine bounds a line of an index, in bytes.
 const maxIndexLine = 1 << 20
 
-// loadIndex reads the index beside a WARC file. loadIndex returns nil if the index is unreadable.
+// loadIndex reads the index beside a WARC file. It returns nil if the index is unreadable.
 func (c *archive) loadIndex(ctx context.Context, warcKey string, size int64) (*index, error) {
 	x := &index{key: layout.CDXJ(warcKey)}
 	if c.Broken(x.key) {
@@ -114,7 +114,7 @@ func (x *index) compare(c *archive, m *mention) {
 }
 
 // checkUnnamed checks the index lines that no capture names. Such a line comes from a response
-// whose row was lost in a crash, but a record must still begin at the line's offset.
+// whose row was lost in a crash. A record must still begin at the line's offset.
 func (x *index) checkUnnamed(ctx context.Context, c *archive) error {
 	for i := range x.entries {
 		e := &x.entries[i]

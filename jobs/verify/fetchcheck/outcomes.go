@@ -16,8 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fetchOutcome is a row of the dataset fetches, with the columns that the check
-// everyPlannedURLHasOneOutcome reads.
+// fetchOutcome holds the columns of fetches that everyPlannedURLHasOneOutcome reads.
 type fetchOutcome struct {
 	Row     int32  `parquet:"planned_row"`
 	URL     string `parquet:"url"`
@@ -28,7 +27,7 @@ func compareEnded(a, b *fetchOutcome) int {
 	return cmp.Or(cmp.Compare(a.Row, b.Row), strings.Compare(a.URL, b.URL))
 }
 
-// planned is a row of a plan, with the columns that the check everyPlannedURLHasOneOutcome reads.
+// planned holds the columns of a plan that everyPlannedURLHasOneOutcome reads.
 type planned struct {
 	URL    string `parquet:"url"`
 	Domain string `parquet:"domain"`
@@ -36,7 +35,7 @@ type planned struct {
 
 // everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of fetches.
 // The check first matches rows by the number of the planned row, and then compares the URLs. In an
-// unfinished partition, exactly the URLs that the checkpoint records must have an outcome.
+// unfinished partition, a URL must have an outcome if and only if the checkpoint records the URL.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	p, err := r.Partition(ctx, n)
 	if err != nil {
@@ -70,7 +69,7 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 type outcomes struct {
 	*audit.Audit
 	round   *audit.Round
-	object  string // key of the first file with the rows, or of the plan if no file has the rows
+	object  string // key of the first file with the rows, or of the plan if no file has them
 	plan    string // key of the plan's file
 	planned int64
 	counts  map[string]int64 // number of rows, by outcome

@@ -34,7 +34,7 @@ func comparePaced(a, b *paced) int {
 }
 
 // delaysAreKept reads the requests to each host of a partition in the order of their start times.
-// The row of a request records the delay that applied after the previous request.
+// The row of a request records the delay after the previous request to the host.
 func delaysAreKept(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	part, err := r.Partition(ctx, n)
 	if err != nil {
@@ -57,7 +57,7 @@ type pacing struct {
 
 	host   string
 	epochs []epochPace // state of the host's epochs
-	last   paced       // last request to the host; the field Host is empty before the first request
+	last   paced       // last request to the host; its Host is empty before the first request
 }
 
 // epochPace is the state of one epoch's requests to the host.
@@ -116,9 +116,9 @@ func (p *pacing) gap(before, q *paced) {
 	}
 }
 
-// flight counts the requests in flight at the start of the request q, including q, and compares the
-// number with the limit. Times are whole milliseconds. A request that took 0 ms may therefore have
-// ended before all other requests that started in the same millisecond.
+// flight counts the requests in flight at the start of the request q, including q. It compares the
+// number with the limit. Times are whole milliseconds. A request of 0 ms may have ended before all
+// other requests that started in the same millisecond.
 func (p *pacing) flight(e *epochPace, q *paced) {
 	e.flying = slices.DeleteFunc(e.flying, func(f paced) bool { return f.Start+f.TotalMS <= q.Start })
 	n := 1
@@ -148,9 +148,9 @@ func compareEdges(a, b *edgeRequest) int {
 }
 
 // delaysAreKeptBetweenRounds checks the delay between the last request of the previous round and
-// the first request of this round, for each host. The delay applies because a round takes over the
-// hosts' clocks from the previous round. The check compares times of two rounds only if all tasks
-// ran on one clock. With a sample, the check covers only some hosts.
+// the first request of this round, for each host. The delay applies because a round continues with
+// the pace of the previous round. The check compares times of two rounds only if all tasks ran on
+// one clock. With a sample, the check covers only some hosts.
 func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	if !a.OneClock || r.Before == nil {
 		return nil
@@ -176,7 +176,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 		}
 	}
 	var gaps int64
-	var last, first edgeRequest // a host's last request in the previous round and first request in this round
+	var last, first edgeRequest // a host's last request in the previous round, and its first request in this round
 	for e, err := range edges.Sorted(ctx) {
 		if err != nil {
 			return err
@@ -198,9 +198,9 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	return nil
 }
 
-// addEdges adds one request for each host of a partition to the sorter out. If the parameter later
-// is true, it adds the host's first request, otherwise the host's last request. addEdges needs a
-// few hundred bytes of memory for each host.
+// addEdges adds one request for each host of a partition to the sorter out. If later is true, this
+// is the host's first request, otherwise the host's last request. addEdges needs a few hundred
+// bytes of memory for each host.
 func addEdges(ctx context.Context, a *audit.Audit, keys []string, later bool, out *table.Sorter[edgeRequest]) error {
 	edges := map[string]edgeRequest{}
 	err := audit.Each(ctx, a, keys, func(key string, q *paced) error {

@@ -20,9 +20,8 @@ type wholeRecord struct {
 	warc.Summary
 }
 
-// checkRecord reads the record that a mention names. The result problem describes a fault of the
-// record. If the record has no fault, checkRecord returns the problem that the function check
-// finds.
+// checkRecord reads the record that a mention names. problem describes a fault of the record. If
+// the record has no fault, problem is the result of check.
 func (c *archive) checkRecord(m *mention, check func(wholeRecord, *mention) string) (problem string, err error) {
 	if problem := c.beyondEnd(m); problem != "" {
 		return problem, nil
@@ -64,8 +63,8 @@ var profiles = map[schema.Revisit]string{
 	schema.RevisitNotModified: warc.ProfileNotModified,
 }
 
-// compareRecord compares a record with the description in a capture's row. compareRecord returns
-// the difference as a text, or "" if the record agrees with the row.
+// compareRecord compares a record with the description in a capture's row. It returns the
+// difference as a text, or "" if the record agrees with the row.
 func compareRecord(r wholeRecord, m *mention) string {
 	if r.TargetURI() != m.URL {
 		return fmt.Sprintf("the record has the URL %s, the row %s", r.TargetURI(), m.URL)
@@ -85,8 +84,8 @@ func compareRecord(r wholeRecord, m *mention) string {
 	return digestOf(r, m.Digest)
 }
 
-// checkPayload checks that a record contains the payload with this digest. checkPayload returns a
-// description of the problem, or "" if the record contains the payload.
+// checkPayload checks that a record contains the payload with this digest. It returns a description
+// of the problem, or "" if the record contains the payload.
 func checkPayload(r wholeRecord, digest string) string {
 	switch {
 	case r.Type != warc.Response:
@@ -97,9 +96,9 @@ func checkPayload(r wholeRecord, digest string) string {
 	return digestOf(r, digest)
 }
 
-// checkWithheld checks that a record marks its content as withheld (noarchive). checkWithheld
-// returns a description of the problem, or "" if the record has this mark. Only records of format 1
-// have a digest, which is the digest of the payload that the server sent.
+// checkWithheld checks that a record marks its content as withheld (noarchive). It returns a
+// description of the problem, or "" if the record has this mark. Only records of format 1 have a
+// digest, which is the digest of the payload that the server sent.
 func checkWithheld(r wholeRecord, digest string) string {
 	switch {
 	case r.Type != warc.Response:
@@ -119,8 +118,8 @@ func digestOf(r wholeRecord, digest string) string {
 	return ""
 }
 
-// window reads large ranges of an object, because records are read in file order. The field ahead
-// is the smallest size of a range. Only one goroutine may use a window.
+// window reads large ranges of an object, because the checks read records in file order. ahead is
+// the smallest size of a range. Only one goroutine may use a window.
 type window struct {
 	r     io.ReaderAt
 	size  int64
@@ -155,10 +154,9 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// describesExternal compares an external record with the response in a capture's row.
-// describesExternal returns the difference as a text, or "" if the record agrees with the row.
-// External records may lack digests, so describesExternal computes the payload's digest as the
-// reparse did.
+// describesExternal compares an external record with the response in a capture's row. It returns
+// the difference as a text, or "" if the record agrees with the row. External records may lack
+// digests, so describesExternal computes the payload's digest as the reparse did.
 func (c *archive) describesExternal(m *mention) (problem string, err error) {
 	if c.Config == nil {
 		return "", nil // without a config, the size limit of bodies is unknown

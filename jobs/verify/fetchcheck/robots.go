@@ -50,8 +50,8 @@ type fetchRow struct {
 	Rule    string `parquet:"robots_rule"`
 }
 
-// robotsTxtIsObeyed evaluates the stored robots.txt files again for each request and each verdict
-// of a partition.
+// robotsTxtIsObeyed repeats each verdict of a partition, and checks each request, with the stored
+// robots.txt files.
 func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	if a.Reparse == nil && r.Reading == robots.Every && !r.Plan.KeepsSpellings() {
 		a.CountNote(fmt.Sprintf("round %d, %s: an older crawlbatch made its plan, without spellings of URLs: planned URLs are checked only in their canonical form",
@@ -147,7 +147,7 @@ func (j *judge) requests(ctx context.Context, rows iter.Seq2[requestRow, error])
 	return nil
 }
 
-// request judges a request. The result limited reports whether robots.txt sets a delay.
+// request judges a request. limited reports whether robots.txt sets a delay.
 func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err error) {
 	origin := originOf(q.URL)
 	file, ok, err := j.robotsFor(ctx, origin, q)
@@ -181,8 +181,8 @@ func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err e
 	return limited, nil
 }
 
-// deniedNow adds a note about a request that the robots.Reading of the round allowed, but that the
-// newest Reading denies.
+// deniedNow adds a note about a request that the round's robots.Reading allowed, but the newest
+// Reading denies.
 func (j *judge) deniedNow(url, rule string) {
 	j.CountNote(fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: "+
 		"at least {n}, such as {example} (the round kept no spellings of lists and links, so only redirects could be checked)", j.round.Number, robotsObeyed.Name),
@@ -192,8 +192,8 @@ func (j *judge) deniedNow(url, rule string) {
 // staleSlack is the largest accepted difference between the clocks of two machines.
 const staleSlack = 2 * time.Minute
 
-// robotsFor finds the robots.txt that applied to a request. robotsFor reports a request that has no
-// robots.txt, and a row that names another robots.txt.
+// robotsFor finds the robots.txt that applied to a request. It reports a request without a
+// robots.txt, and a row with another robots.txt.
 func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*robotsResponse, bool, error) {
 	responses, err := j.files.responsesBefore(ctx, origin, q.Epoch, q.Start)
 	if err != nil {
@@ -319,8 +319,7 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 }
 
 // findVerdict searches the robots.txt files of the URL's origin for one that gives the same verdict
-// as the row. The parameter spelling is the URL's spelling in a redirect, or "" if the spelling
-// equals url.
+// as the row. spelling is the URL's spelling in a redirect, or "" if the spelling equals url.
 func (j *judge) findVerdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
 	all := j.spellings.planned[url]
 	if spelling != "" {

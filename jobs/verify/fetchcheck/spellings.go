@@ -17,11 +17,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// partitionSpellings holds those spellings of a partition's URLs that are not canonical, because
-// robots.txt must have allowed each of them. The plan lists the spellings of planned URLs and of
-// other known URLs. The spellings in redirects come from the stored responses. In memory, a
-// partitionSpellings has the spellings of planned URLs and of redirect targets, and about 150 bytes
-// for each followed redirect.
+// partitionSpellings holds the non-canonical spellings of a partition's URLs, because robots.txt
+// must have allowed each spelling. The plan lists the spellings of planned URLs and of other known
+// URLs. The spellings in redirects come from the stored responses. It keeps in memory the spellings
+// of planned URLs and of redirect targets, and about 150 bytes for each followed redirect.
 type partitionSpellings struct {
 	planned map[string][]string // spellings of planned URLs, and of redirect targets that the plan lists
 	chains  map[string][]hop    // redirects by planned URL, in the order of responses
@@ -64,7 +63,7 @@ func (s *partitionSpellings) tooMany(url string) bool {
 	return schema.Spellings(s.planned[url]).Overflow()
 }
 
-// spelledRow holds the columns of a plan's row that are needed for spellings.
+// spelledRow holds the columns of a plan's row that the check of spellings needs.
 type spelledRow struct {
 	URL       string   `parquet:"url"`
 	Spellings []string `parquet:"spellings,list"`
@@ -129,8 +128,8 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, p
 	return s, nil
 }
 
-// loadKnown reads the spellings of redirect targets that were not planned. loadKnown first adds
-// denied targets to the map targets.
+// loadKnown reads the spellings of redirect targets that were not planned. It first adds denied
+// targets to targets.
 func (s *partitionSpellings) loadKnown(ctx context.Context, a *audit.Audit, known string, targets map[string]bool, fetches []string, canon *urlkey.Canonicalizer) error {
 	if a.Broken(fetches...) {
 		fetches = nil
@@ -165,7 +164,7 @@ type redirectOf struct {
 	hop     int
 }
 
-// redirectRecord is a stored redirect that readRedirects reads with stored.Each.
+// redirectRecord is a stored redirect, as stored.Each reads it.
 type redirectRecord struct {
 	robotsCapture
 	of redirectOf
@@ -217,6 +216,6 @@ func (s *partitionSpellings) readRedirects(ctx context.Context, a *audit.Audit, 
 	return err
 }
 
-// maxRedirectRecord limits the bytes that are read of a redirect's record. The head of a response
-// fits in this limit.
+// maxRedirectRecord is the number of bytes that the check reads of a redirect's record. The head of
+// a response fits into this limit.
 const maxRedirectRecord = 1 << 20

@@ -30,8 +30,7 @@ type pageRow struct {
 	ClusterSize   int32  `parquet:"cluster_size"`
 }
 
-// pageFact is one table's row about one page of the round. Exactly one pointer of a pageFact is
-// set.
+// pageFact is one table's row about one page of the round. One of its pointers is set.
 type pageFact struct {
 	surt, url string
 	key       string // key of the file with the row of pages
@@ -49,9 +48,8 @@ func comparePageFacts(a, b *pageFact) int {
 // that publish fills, and with the representatives that later rounds will read.
 //
 // The check reads pages twice in the same order. The first pass reads fingerprints and digests, and
-// computes the components (see likeness for the memory that they take). The second pass reads the
-// members of clusters with their rows, sorts the members by component, and judges each cluster as a
-// whole.
+// computes the components (see likeness for the memory). The second pass reads the members of
+// clusters with their rows, sorts the members by component, and judges each cluster as a whole.
 func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(clustersMatch, 0)
 	a.Count(sealedUnchanged, 0)
@@ -67,7 +65,7 @@ func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Roun
 }
 
 // checkSealed compares the files of representatives with the seals of this round and of earlier
-// rounds. checkSealed skips rounds that the audit checks separately.
+// rounds. It skips rounds that the audit checks separately.
 func checkSealed(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	first := !slices.ContainsFunc(r.Earlier, func(s *manifest.Sealed) bool { return s.Crawl == r.Crawl })
 	var sealed []*manifest.Sealed

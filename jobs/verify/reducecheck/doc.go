@@ -2,9 +2,10 @@
 // states of URLs, and recomputed results).
 //
 // The checks read the rounds of an audit and report violations to the audit. The checks follow the
-// definitions of the stages without using their code, except where a check runs a task again. Rows
-// are streamed and sorted on local disk. 8 bytes of each page that is similar to another stay in
-// memory, and 2 bits of any other. The package imports jobs/verify/audit, jobs/worker, planner, stages and formats.
+// definitions of the stages. They do not use the stages' code, unless a check runs a task again.
+// Rows are streamed and sorted on local disk. Memory holds 8 bytes for each page that is similar to
+// another page, and 2 bits for every other page. The package imports jobs/verify/audit,
+// jobs/worker, planner, stages and formats.
 package reducecheck
 
 import "crawlbatch.io/crawlbatch/jobs/verify/audit"

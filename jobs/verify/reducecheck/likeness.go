@@ -50,7 +50,7 @@ func (l *looks) distance(other *looks) int {
 }
 
 // likeness finds the connected components of similar pages. Pages are numbered in the order of
-// reading, and representatives of earlier rounds come first. Pages are sorted on disk. In memory are
+// reading, and representatives of earlier rounds come first. Pages are sorted on disk. Memory holds
 // 2 bits for each page, and 8 bytes for each page that is similar to another.
 type likeness struct {
 	scratch string
@@ -95,9 +95,9 @@ func (l *likeness) addPair(a, b int64) error {
 	return l.pairs.Add(&pair{a, b})
 }
 
-// connect joins pages with equal digests, and long pages with equal fingerprints. connect also
-// joins two long pages whose fingerprints differ in at most k bits, but only if at least one of the
-// pages is of this round. connect may join two equal representatives of earlier rounds. This
+// connect joins pages with equal digests, and long pages with equal fingerprints. It also joins two
+// long pages whose fingerprints differ in at most k bits, but only if at least one of the pages
+// belongs to this round. It may join two equal representatives of earlier rounds. Such a join
 // changes no cluster, because a page resembles either both representatives or neither.
 func (l *likeness) connect(ctx context.Context, k int) (err error) {
 	l.similar = make([]uint64, (l.count+63)/64)
@@ -125,8 +125,8 @@ func (l *likeness) connect(ctx context.Context, k int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, search.Close()) }()
-	// One page represents all pages with the same fingerprint. If possible, this is a page of this
-	// round.
+	// One page represents all pages with the same fingerprint. If possible, this page belongs to
+	// this round.
 	sameFingerprint := func(a, b *text) bool { return a.Fingerprint == b.Fingerprint }
 	if err := l.group(ctx, long, sameFingerprint, func(t, first *text) error {
 		if t.Page != first.Page {
@@ -142,8 +142,8 @@ func (l *likeness) connect(ctx context.Context, k int) (err error) {
 	return l.join(ctx)
 }
 
-// group pairs each page with the first page of its group, and calls the function visit with the two.
-// The pages of a group are the same and follow one another.
+// group pairs each page with the first page of its group, and calls visit with the two pages. The
+// pages of a group are the same and follow one another.
 func (l *likeness) group(ctx context.Context, pages *table.Sorter[text], same func(a, b *text) bool, visit func(t, first *text) error) error {
 	var first text
 	begun := false

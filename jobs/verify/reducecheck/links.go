@@ -69,7 +69,7 @@ type urlRow struct {
 	Spellings []string `parquet:"spellings,list"`
 }
 
-// fact is one table's row about one URL. Exactly one of the fields after the field key is set.
+// fact is one table's row about one URL. One of the pointers after key is set.
 type fact struct {
 	surt, url string
 	key       string // key of the file with the outcome
@@ -87,8 +87,8 @@ func compareFacts(a, b *fact) int {
 
 // NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target.
 // NoLinkTargetIsLost compares the states in urls with the outcomes of the round. The check merges
-// the sorted tables of one bucket of the audit's share at a time. The check therefore needs memory only for a sort and
-// for the open parts.
+// the sorted tables of one bucket of the audit's share at a time. The check therefore needs memory
+// only for one sort and for the open parts.
 func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	for _, c := range []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept} {
 		a.Count(c, 0)
@@ -137,10 +137,10 @@ type linkRow struct {
 // maxRecent limits the number of targets that collectTargets remembers.
 const maxRecent = 16 << 10
 
-// collectTargets reads all links and keeps those whose target is in a bucket of the audit's share.
-// collectTargets reads the targets of followed links, of redirects that were passed to the
-// frontier, and of other links with a spelling that counts. collectTargets skips unreadable parts,
-// and links that add neither the first kind nor another spelling to a remembered target.
+// collectTargets reads all links and keeps those with a target in a bucket of the audit's share. It
+// keeps the targets of followed links, of redirects for the frontier, and of other links whose
+// spelling counts. It skips unreadable parts. It also skips a link that adds neither the first kind
+// nor another spelling to a remembered target.
 func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *table.Sorter[linkTarget]) error {
 	type remembered struct {
 		linkTarget // the target, with the first kind and the last spelling of its links
@@ -152,7 +152,7 @@ func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *ta
 		if t == nil {
 			k, err := urlkey.KeyOf(target)
 			if err != nil {
-				return nil // the merge stage counts targets without a key, which can be neither planned nor joined
+				return nil // the merge stage only counts such targets without a key; nobody can plan or join them
 			}
 			if len(recent) == maxRecent {
 				clear(recent)
@@ -283,8 +283,8 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 	return nil
 }
 
-// filterOf opens the URL filter of a bucket. filterOf returns nil if an older frontier stage wrote
-// no filter. filterOf also returns nil for an unreadable filter, after reporting it.
+// filterOf opens the URL filter of a bucket. It returns nil if an older frontier stage wrote no
+// filter. It also returns nil for an unreadable filter, after it has reported the filter.
 func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
 	key := layout.URLFilter(r.Crawl, r.Number, bucket)
 	result, err := r.Result(ctx, stages.Frontier, bucket)

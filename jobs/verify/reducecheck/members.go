@@ -102,7 +102,7 @@ func (a *pageFacts) add(m *pageFact) {
 }
 
 // judgeURL judges a URL by its own rows, and adds those pages of the URL that are in clusters to
-// the members. The parameter page points to the number of the next page.
+// the members. page points to the number of the next page.
 func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int64) error {
 	duplicate, standing := d.onlyRows(bucket, at)
 	for _, p := range at.pages {
@@ -135,8 +135,8 @@ func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int64) error {
 	return nil
 }
 
-// onlyRows returns the URL's row of duplicates and its row of representatives, if they exist.
-// onlyRows reports repeated rows, and rows of a URL that has no page.
+// onlyRows returns the URL's row of duplicates and its row of representatives, if they exist. It
+// reports repeated rows, and rows of a URL that has no page.
 func (d *dedupCheck) onlyRows(bucket int, at *pageFacts) (duplicate *schema.Duplicate, standing *schema.Representative) {
 	for _, t := range []struct {
 		table, key string
@@ -195,11 +195,11 @@ type cluster struct {
 	representative member
 	members        int  // pages and representatives of earlier rounds
 	size           int  // pages of this round
-	chained        bool // some page of this round is not similar to the representative
+	chained        bool // true: some page of this round is not similar to the representative
 }
 
-// judge compares the rows of each cluster with the expected rows. Two cursors follow each other: the
-// first measures a cluster, the second goes through its members.
+// judge compares the rows of each cluster with the expected rows. Two cursors read the members: the
+// first cursor measures a cluster, and the second goes through its members.
 func (d *dedupCheck) judge(ctx context.Context) (err error) {
 	chains, err := table.NewSorter(d.a.Scratch, compareClaims, audit.SortMemory)
 	if err != nil {
@@ -245,7 +245,8 @@ func (d *dedupCheck) measure(c *cluster, ahead *table.Cursor[member]) error {
 	}
 }
 
-// judgeCluster judges the members of a cluster, and adds the claims of a chained one to chains.
+// judgeCluster judges the members of a cluster. It adds to chains the claims of a cluster in which
+// some pages resemble the representative only through others.
 func (d *dedupCheck) judgeCluster(c *cluster, members *table.Cursor[member], chains *table.Sorter[claim]) error {
 	for range c.members {
 		m, err := members.Next()
@@ -267,8 +268,8 @@ func (d *dedupCheck) judgeCluster(c *cluster, members *table.Cursor[member], cha
 	return nil
 }
 
-// judgeMember compares a member's row with the expected row. If the page in the member's column via
-// must be looked up among the other members, judgeMember returns a claim that asks for this page.
+// judgeMember compares a member's row with the expected row. If another member must confirm the
+// member's column via, judgeMember returns a claim that asks for this other member.
 func (d *dedupCheck) judgeMember(m *member, c *cluster) *claim {
 	representative, size := &c.representative, int32(min(c.size, math.MaxInt32))
 	key := d.duplicatesKey(int(m.Bucket))
@@ -326,9 +327,9 @@ func (d *dedupCheck) judgeMember(m *member, c *cluster) *claim {
 	return chain
 }
 
-// claim is either a member of a cluster, or a question of one member about another member. If Asks
-// is true, the claim is a question: does the member with the number Page and the URL Member
-// resemble the member with the URL in the field URL?
+// claim is a member of a cluster, or a question of one member about another. If Asks is true, the
+// claim is this question: does the member with the number Page and the URL Member resemble the
+// member with the URL in the field URL?
 type claim struct {
 	Component uint64
 	URL       string
@@ -345,7 +346,7 @@ func compareClaims(a, b *claim) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), strings.Compare(a.URL, b.URL), audit.FalseFirst(a.Asks, b.Asks), cmp.Compare(a.Page, b.Page))
 }
 
-// judgeChains looks up the members that other members name in Via.
+// judgeChains looks up the members in the column via of other members.
 func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim]) error {
 	var members []claim // members with the URL: the page and its earlier versions
 	var component uint64

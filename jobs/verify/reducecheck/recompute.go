@@ -19,13 +19,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
-// SameInputsGiveSameBytes recomputes the reduce tasks that are in the sample and in the audit's
-// share, from their frozen inputs. The check compares every row of every part, the digests of the
-// parts, and the result with those that the task committed. If a task's result differs, the check
-// computes the task's parts a second time and compares their bytes. Other checks report missing
-// results, and stored bytes that do not match the result. Different bytes are a violation, except
-// in two cases that give only a note: another version of crawlbatch made the result, or the source
-// of a reparse was damaged during the reparse and is whole now.
+// SameInputsGiveSameBytes recomputes reduce tasks from their frozen inputs. It takes the tasks in
+// the sample and in the audit's share. The check compares every row of every part, the digests of
+// the parts, and the result with those that the task committed. If a task's result differs, the
+// check computes the task's parts a second time and compares their bytes. Other checks report
+// missing results, and stored bytes that do not match the result. Different bytes are a violation,
+// except in two cases that give only a note: another version of crawlbatch made the result, or the
+// source of a reparse was damaged during the reparse and is whole now.
 func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(resultsReproduced, 0)
 	if a.Config == nil {
@@ -64,7 +64,7 @@ func computable(a *audit.Audit, stage stages.Stage) bool {
 	return stage != stages.Fetch || a.Reparse != nil && a.Reparse.Parser == worker.ParserVersion
 }
 
-// unreadableFiles tells which results list a file that was reported as unreadable.
+// unreadableFiles tells which results list an unreadable file that was reported.
 type unreadableFiles struct {
 	all     bool // true: every task reads an unreadable file
 	results map[stages.Stage][]bool
@@ -218,8 +218,8 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 // differingObject names an object that differs from its recomputed version.
 type differingObject struct{ key, problem string }
 
-// differences compares a recomputed result with the committed result. The parameter key is the key
-// of the committed result.
+// differences compares a recomputed result with the committed result. key is the key of the
+// committed result.
 func differences(result, committed *manifest.Result, key string) (found []differingObject, err error) {
 	made := map[string]manifest.File{}
 	for _, f := range result.Files {

@@ -17,7 +17,7 @@ import (
 // spellingsBySource holds the spellings of one URL, by source. Tables of format 1 have no spellings.
 type spellingsBySource struct {
 	known   schema.Spellings // spellings in urls of earlier rounds
-	own     schema.Spellings // those of the known spellings that come from rounds of the same crawl; the plan must list them
+	own     schema.Spellings // known spellings that come from rounds of the same crawl; the plan must list them
 	planned schema.Spellings
 	linked  schema.Spellings // spellings in this round's links from the URL's own domain
 }
@@ -60,8 +60,8 @@ func spelledInPlan(ctx context.Context, a *audit.Audit, r *audit.Round, bucket i
 	return audit.SortRows(ctx, a, keys, compare, func(row *urlRow) bool { return len(row.Spellings) > 0 })
 }
 
-// checkSpellings checks that the dataset urls lists all spellings of the URL. checkSpellings also
-// checks that the plan listed all spellings from earlier rounds.
+// checkSpellings checks that the dataset urls lists all spellings of the URL. It also checks that
+// the plan listed all spellings from earlier rounds.
 func (c *urlChecker) checkSpellings() {
 	s := &c.said
 	all := s.known.Union(s.planned).Union(s.linked)
@@ -86,8 +86,8 @@ func (c *urlChecker) checkSpellings() {
 	}
 }
 
-// missingSpelling returns a spelling that is in the parameter all but not in the parameter now. If
-// no spelling is missing, the result is "".
+// missingSpelling returns a spelling that is in all but not in now. If no spelling is missing, the
+// result is "".
 func missingSpelling(now, all schema.Spellings) string {
 	for _, s := range all {
 		if !slices.Equal(now, now.Add(s)) {

@@ -49,13 +49,13 @@ func transcode(e encoding.Encoding, body []byte) []byte {
 		if err != transform.ErrShortDst || cap(out) == maxDecoded {
 			break // the whole body is decoded, because decoders of the Encoding Standard do not fail
 		}
-		// Assume that decoding the rest of the body lengthens it as much as decoding the first part
-		// did.
+		// Estimate the buffer: the rest of the body probably grows by the same factor as the first
+		// part.
 		more := (len(body)-done)*len(out)/max(done, 1)*9/8 + 64
 		out = slices.Grow(out, min(more, maxDecoded-len(out)))
 		out = out[:len(out):min(cap(out), maxDecoded)]
 	}
-	if !utf8.Valid(out) { // the bound cuts the last character
+	if !utf8.Valid(out) { // maxDecoded cuts the last character
 		out = bytes.ToValidUTF8(out, []byte("\uFFFD"))
 	}
 	return out
@@ -99,8 +99,9 @@ func (u *undecoded) isUTF8() bool {
 //   - windows-1252 (which the defaults of servers, such as iso-8859-1 and ascii, also mean), if all
 //     bytes are well-formed UTF-8;
 //   - another encoding with one or two bytes per character, if all bytes are well-formed UTF-8 and
-//     have too many multi-byte characters for chance (see utf8Proof);
-//   - UTF-16, if the zero bytes of ASCII characters are missing or at the places of the other byte order.
+//     have more multi-byte characters than chance allows (see utf8Proof);
+//   - UTF-16, if the zero bytes of ASCII characters are missing, or are where the other byte order
+//     has them.
 func (u *undecoded) sniffEncoding(contentType string) (encoding.Encoding, string) {
 	switch body := u.body; {
 	case bytes.HasPrefix(body, fold.BOM):
@@ -115,9 +116,9 @@ func (u *undecoded) sniffEncoding(contentType string) (encoding.Encoding, string
 		return e, name
 	}
 	if label := prescan(u.body); label != "" {
-		// The prescan could read this meta element as ASCII, so the document is not UTF-16. The
-		// encoding x-user-defined is meant for scripts, so a document that declares it is read as
-		// windows-1252.
+		// The prescan reads a document as ASCII, so a document in which it finds a meta element is
+		// not UTF-16. The encoding x-user-defined is meant for scripts, so a document that declares
+		// it is read as windows-1252.
 		e, name = charset.Lookup(label)
 		if strings.HasPrefix(name, "utf-16") {
 			e, name = unicode.UTF8, "utf-8"
@@ -158,15 +159,15 @@ func (u *undecoded) contradicts(name string) bool {
 	return well >= utf8Proof
 }
 
-// utf8Proof is the number of well-formed multi-byte characters that prove UTF-8, even if the
-// document declares another encoding.
+// utf8Proof is a number of well-formed multi-byte characters. So many of them prove UTF-8, even if
+// the document declares another encoding.
 const utf8Proof = 16
 
-// UTF-16 has at least one zero byte for every zeroShare bytes, because each space, digit or
-// character of markup has a zero byte.
+// zeroShare is a lower bound: UTF-16 has at least one zero byte in zeroShare bytes, because each
+// space, digit or character of markup has a zero byte.
 const zeroShare = 64
 
-// fromFirst returns the part of the body that begins just before the first byte outside ASCII. The
+// fromFirst returns the part of the body from the byte before the first byte outside ASCII. The
 // part has at most maxGuessed bytes.
 func (u *undecoded) fromFirst() []byte {
 	i := 0

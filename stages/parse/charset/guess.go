@@ -91,9 +91,9 @@ func within(c, from, to byte) bool { return c >= from && c <= to }
 
 func noneSingle(byte) bool { return false }
 
-// pairedEncodings lists the two-byte encodings, the preferred first. Korean comes before Chinese,
-// because the bytes of Korean text often look like frequent Chinese characters, but the bytes of
-// Chinese text seldom look like frequent Korean characters.
+// pairedEncodings lists the two-byte encodings, the preferred first. Korean comes before Chinese:
+// Korean text often looks like frequent Chinese characters, but Chinese text seldom looks like
+// frequent Korean characters.
 var pairedEncodings = []pairEncoding{
 	{"euc-jp", func(a, b byte) (bool, bool) { // kana and the characters of JIS level 1 are frequent
 		return (within(a, 0xA1, 0xFE) || a == 0x8E) && within(b, 0xA1, 0xFE), within(a, 0xA4, 0xA5) || within(a, 0xB0, 0xCF) || a == 0xA1
@@ -165,7 +165,7 @@ func (e *pairEncoding) countPairs(p []byte) (n pairCount) {
 	return n
 }
 
-// frequentShare returns the share of frequent characters, per mille, or 0 if the text is
+// frequentShare returns the frequent characters per 1,000 characters, or 0 if the text is
 // implausible.
 func (n pairCount) frequentShare(kana bool) int {
 	if n.pairs < 2 || n.bad > n.pairs/64 || n.single > n.pairs/2 || kana && n.kana < n.pairs/16 {
@@ -181,8 +181,8 @@ type byteEncoding struct {
 	languages string
 }
 
-// The variable fits lists the single-byte encodings. If two encodings fit equally well, the
-// encoding earlier in the list wins.
+// fits lists the single-byte encodings. If two encodings fit equally well, the encoding earlier in
+// the list wins.
 var fits = []byteEncoding{
 	{"windows-1252", 0, "fra deu spa por ita nld swe dan fin cat isl est"},
 	{"windows-1251", 2, "rus ukr bul srp"},
@@ -236,7 +236,7 @@ const (
 const (
 	costUpper    = 12  // a capital at a word's beginning
 	costInner    = 40  // a capital within a word
-	costMixed    = 80  // a letter of another script beside an ASCII letter
+	costMixed    = 80  // a letter of another script next to an ASCII letter
 	costStranger = 104 // a letter that is not in the language
 	costSign     = 40  // a sign of typography: a quotation mark, a dash, a no-break space
 	costSymbol   = 96  // any other sign
@@ -273,8 +273,8 @@ var letterCosts = sync.OnceValue(func() (all []byteCosts) {
 	return all
 })
 
-// costOf returns the cost of a character with the given surroundings. The argument order lists the
-// letters of the language, the most frequent first.
+// costOf returns the cost of a character with the given surroundings. The letters of the language
+// are in order, the most frequent first.
 func costOf(r rune, at surroundings, order []rune) int {
 	switch {
 	case r == utf8.RuneError || r < 0xA0 || unicode.Is(unicode.Co, r):
@@ -327,8 +327,8 @@ func costOfLetter(r rune, at surroundings, order []rune) int {
 	return cost
 }
 
-// guessLetters tries each encoding in each of its languages. guessLetters returns the encoding in
-// which the characters outside ASCII have the lowest cost.
+// guessLetters tries each encoding in each of its languages. It returns the encoding in which the
+// characters outside ASCII have the lowest cost.
 func guessLetters(p []byte) string {
 	var count [places][128]int
 	for i, c := range p {

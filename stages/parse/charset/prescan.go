@@ -13,10 +13,10 @@ import (
 // says 1,024, but some pages have scripts before the declaration.
 const maxPrescan = 16 << 10
 
-// prescan returns the label of the known encoding that a document declares, or "" if there is no
-// such declaration (HTML, 13.2.3.2, "prescan a byte stream to determine its encoding"). As in the
-// standard, prescan accepts a meta element inside a script or style, but not inside a comment or
-// attribute.
+// prescan returns the label of the encoding that a document declares (HTML, 13.2.3.2, "prescan a
+// byte stream to determine its encoding"). The result is "" if the document declares no encoding
+// that the Encoding Standard knows. As in the standard, prescan accepts a meta element inside a
+// script or style, but not inside a comment or attribute.
 func prescan(body []byte) string {
 	head := body[:min(len(body), maxPrescan)]
 	if bytes.HasPrefix(head, []byte("<\x00?\x00x\x00")) {
@@ -47,8 +47,8 @@ func prescan(body []byte) string {
 
 var charsetKey = []byte("charset")
 
-// charsetOf returns the character encoding that a meta element's content names, or nil if there is
-// none (HTML, 2.5.5).
+// charsetOf returns the character encoding that the content of a meta element names (HTML, 2.5.5),
+// or nil if there is none.
 func charsetOf(content []byte) []byte {
 	for {
 		i := indexFold(content, charsetKey)
@@ -77,7 +77,8 @@ func charsetOf(content []byte) []byte {
 	}
 }
 
-// xmlEncoding returns the known encoding that an XML declaration names, or "" if there is none.
+// xmlEncoding returns the encoding that an XML declaration names, or "" if the declaration is
+// missing or the encoding unknown.
 func xmlEncoding(head []byte) string {
 	if !bytes.HasPrefix(head, []byte("<?xml")) {
 		return ""

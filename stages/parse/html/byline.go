@@ -12,8 +12,8 @@ import (
 // text is probably a description of the author.
 const maxByline = 128
 
-// byline is the text of the first element with itemprop=author. If an element with itemprop=name
-// lies inside, byline is the text of the inner element.
+// byline is the text of the first element with itemprop=author, or of an element with itemprop=name
+// inside this element.
 type byline struct {
 	from, to uint32 // range of the text in the outline
 	depth    int    // number of open elements when the byline began, plus 1; 0 if the reader is not inside the byline
@@ -28,15 +28,14 @@ func (b *byline) beginElement(prop []byte, stack int, out *text.Outline) {
 	}
 }
 
-// endElements handles the end of all open elements from index stack upwards.
+// endElements handles the end of the open elements with the index stack and higher indexes.
 func (b *byline) endElements(stack int, out *text.Outline) {
 	if b.depth > stack {
 		b.to, b.depth = uint32(out.Len()), 0
 	}
 }
 
-// bylineText returns the byline, or "" if there is no byline. The argument all is the text of the
-// outline.
+// bylineText returns the byline, or "" if there is no byline. all is the text of the outline.
 func (b *byline) bylineText(all string) string {
 	if b.to <= b.from || int(b.to) > len(all) || b.to-b.from > maxByline {
 		return ""

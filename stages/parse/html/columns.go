@@ -40,8 +40,7 @@ func (h *Reader) Header(get func(name string) []string) {
 	}
 }
 
-// Feed records the statements of a feed about itself. The parameter updated is in milliseconds; 0
-// means unknown.
+// Feed records the statements of a feed about itself. updated is in milliseconds; 0 means unknown.
 func (h *Reader) Feed(title, description, author string, updated int64) {
 	m := &h.meta
 	m.title, m.description, m.author = fold.String(title, fold.MaxTitle), fold.String(description, fold.MaxDescription), fold.String(author, fold.MaxShort)
@@ -52,13 +51,13 @@ func (h *Reader) Feed(title, description, author string, updated int64) {
 type Notes struct {
 	Refresh   string // canonical target of a Refresh field or meta refresh; "" if there is none
 	Nofollow  bool   // whether the page asks robots to follow none of its links
-	BadLinks  int    // number of links without a canonical target, because the reference has another scheme or is not a URL
+	BadLinks  int    // number of links whose reference has another scheme or is not a URL
 	OverLinks int    // number of links beyond Config.MaxLinks
 }
 
-// Fill writes the columns and links that the document states. The argument p already has the URL's
-// columns. The argument list is true for a document that lists pages, such as a sitemap or a feed.
-// A date in the URL of such a document is not the document's own date.
+// Fill writes the columns and links that the document states. p already has the columns that depend
+// on the URL. list is true for a document that lists pages, such as a sitemap or a feed. In such a
+// document, a date in the URL is not the date of the document.
 func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched time.Time, list bool) (n Notes) {
 	m, l, pg := &h.meta, &h.links, &p.Page
 	pg.Title, pg.Description, pg.Keywords, pg.Generator = m.title, m.description, cmp.Or(m.keywords, m.newsKeywords), m.generator
@@ -101,7 +100,7 @@ func (m *meta) writeCards(pg *schema.Page, res *resolver) {
 	pg.TwitterSite, pg.TwitterCreator, pg.TwitterImage = tw.site, tw.creator, res.firstCanonical(tw.image)
 }
 
-// firstCanonical returns the canonical URL of the first reference that has a canonical URL.
+// firstCanonical returns the canonical URL of the first reference that has one.
 func (r *resolver) firstCanonical(refs ...string) string {
 	for _, ref := range refs {
 		if ref != "" {

@@ -13,8 +13,9 @@ type statedDate struct {
 	rank uint8
 }
 
-// These are the ranks of the sources of dates, the most reliable first. Last-Modified has its own
-// column but is not a source, because most servers generate the page anew for each response.
+// These are the ranks of the sources of dates, the most reliable first. Last-Modified is not a
+// source and has a column of its own, because most servers generate the page anew for each
+// response.
 const (
 	byFeed     uint8 = iota // date that the feed itself states
 	byArticle               // Open Graph: article:published_time

@@ -22,8 +22,8 @@ type openElement struct {
 	atom   atom.Atom
 	flags  uint16
 	id     uint8
-	elem   bool // whether the outline also has this element
-	breaks bool // whether the element is inline but hidden, a control or a caption, unlike its parent
+	elem   bool // whether the outline has this element too
+	breaks bool // whether the element is inline, is hidden, a control or a caption, and its parent is not
 	hides  bool // whether the element is inline but hidden, so that the line continues after the element
 	part   part // part of the page to which the element's content belongs
 	skip   bool // whether the element's content is not text of the document
@@ -45,19 +45,19 @@ var partNames = [...]string{"", "main", "nav", "header", "footer", "aside"}
 
 // Reader reads an HTML document in one pass over its tokens.
 //
-// The reader builds no tree, because the tree builder of x/net/html refuses more than 512 open
-// elements, and because a page can make it clone formatting elements without bound. The reader's
-// stack holds only structural elements and follows the rules for implied end tags (HTML, 13.2.6).
-// Formatting elements never break text, so the reader does not need the adoption agency algorithm.
-// Time and memory grow linearly with the document.
+// The reader builds no tree. The tree builder of x/net/html refuses more than 512 open elements,
+// and a page can make it clone formatting elements without bound. The reader's stack holds only
+// structural elements and follows the rules for implied end tags (HTML, 13.2.6). Formatting
+// elements never break text, so the reader does not need the adoption agency algorithm. Time and
+// memory grow linearly with the document.
 type Reader struct {
 	out       text.Outline
 	links     linkList
 	meta      meta
 	byline    byline
 	lex       lexer.Lexer
-	unescaped []byte // buffer for text with resolved references
-	all       string // the outline's text; empty until Read sets it
+	unescaped []byte // buffer for text whose references are resolved
+	all       string // text of the outline; empty until Read sets it
 	stack     []openElement
 	count     [maxIDs]int32 // number of open elements of each id
 	top       openElement   // innermost open element; zero if the stack is empty
@@ -151,8 +151,8 @@ func (h *Reader) readDocument(doc []byte) {
 	}
 }
 
-// endEmpty is called after a start tag that ends in "/>". It ends the element, which has no
-// content.
+// endEmpty is called after a start tag that ends in "/>". Such an element has no content, so
+// endEmpty ends it.
 func (h *Reader) endEmpty(a atom.Atom) {
 	if a == atom.Br || !h.xml && elements[a].flags&block != 0 {
 		return // this is a void element, or an HTML element within svg, for which the slash has no meaning
@@ -309,8 +309,8 @@ func (h *Reader) voidTag(a atom.Atom, e elementRule) {
 }
 
 // outermost reports whether the tag is in the head or directly in the body. HTML allows canonical
-// links only in heads (4.6.7). But on 3 % of pages, an image or a plugin's text ends the head
-// early, so that the rest of the head is in the body. Canonical links deeper in the body do not
+// links only in heads (4.6.7). But on 3 % of pages, an image or the text of a plugin ends the head
+// early, and the rest of the head is then in the body. Canonical links deeper in the body do not
 // count, because users of the site may have written such links.
 func (h *Reader) outermost() bool {
 	for i := range h.stack {
@@ -372,7 +372,7 @@ func (h *Reader) endTag(a atom.Atom) {
 	}
 }
 
-// tagNow returns the tag of text in the innermost element.
+// tagNow returns the Tag for text in the innermost element.
 func (h *Reader) tagNow() text.Tag { return tagOf(h.top.atom) }
 
 func tagOf(a atom.Atom) text.Tag {

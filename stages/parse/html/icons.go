@@ -31,7 +31,7 @@ func (l *linkList) addIcon(rank int, href []byte) {
 	}
 }
 
-// favicon returns the canonical URL of the best icon that has a canonical URL.
+// favicon returns the canonical URL of the best icon that has one.
 func (l *linkList) favicon(r *resolver) string {
 	for _, refs := range l.icons {
 		for _, ref := range refs {

@@ -17,8 +17,8 @@ const maxHref = 16 << 10
 // span is a range of a linkList's bytes.
 type span struct{ start, end uint32 }
 
-// rawLink is a link in the form in which the page states it. The reader resolves links after the
-// whole page, because a base element also applies to earlier links.
+// rawLink is a link in the form in which the page states it. The reader resolves links at the end
+// of the page, because a base element also applies to earlier links.
 type rawLink struct {
 	kind      schema.LinkKind
 	href, rel span
@@ -28,7 +28,7 @@ type rawLink struct {
 	class     linkClass
 	part      part
 	nofollow  bool
-	header    bool // whether the link is in the response header; such a link is relative to the document's URL, not to the base element
+	header    bool // whether the link is in the response header, where links are relative to the document's URL and not to the base element
 }
 
 // linkList collects the links of a page in document order.
@@ -39,8 +39,8 @@ type linkList struct {
 	icons  icons
 	max    int
 	met    [classes]int           // number of links in raw, by class
-	over   int                    // number of links beyond max
-	bad    int                    // number of references that cannot have a target: too long, or with a scheme other than http and https
+	over   int                    // number of links beyond the limit max
+	bad    int                    // number of references without a target: too long, or with a scheme other than http and https
 	opened int                    // index in raw of the current <a> element's link, or -1 outside <a> elements
 	seen   map[string]resolvedRef // resolved targets, by reference
 
@@ -86,8 +86,8 @@ func (l *linkList) collectLink(kind schema.LinkKind, href []byte, in part) *rawL
 	return &l.raw[len(l.raw)-1]
 }
 
-// hasOtherScheme reports whether a reference is an absolute URL (by the URL Standard) whose scheme
-// is not http or https, such as javascript:, mailto:, tel: or data:.
+// hasOtherScheme reports whether a reference is an absolute URL, by the URL Standard, with a scheme
+// other than http and https, such as javascript:, mailto:, tel: or data:.
 func hasOtherScheme(href []byte) bool {
 	for len(href) > 0 && href[0] <= ' ' {
 		href = href[1:]
@@ -199,8 +199,8 @@ func (l *linkList) closeAnchor(out *text.Outline) {
 	}
 }
 
-// addImage adds the image of an img element, the image that a script loads later, and the variants
-// of both images. If the <a> element around the image has no text, the image's alternative text
+// addImage adds the image of an img element, the image that a script loads later, and all variants
+// of these images. If the <a> element around the image has no text, the image's alternative text
 // becomes the anchor text.
 func (l *linkList) addImage(t *lexer.Attrs, in part) {
 	alt := fold.Prefix(t.Get(lexer.AttrAlt), fold.MaxAnchor)
@@ -258,8 +258,8 @@ func (l *linkList) addSrcset(set []byte, in part) {
 	}
 }
 
-// addLink adds a link element. The attribute rel decides the link's kind. The argument own is true
-// if the element may declare the page's canonical URL (see Reader.outermost).
+// addLink adds a link element. Its attribute rel decides the kind of the link. own is true if the
+// element may declare the page's canonical URL (see Reader.outermost).
 func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 	if !t.Has(lexer.AttrHref) || !t.Has(lexer.AttrRel) || len(t.Get(lexer.AttrHref)) == 0 {
 		return

@@ -16,8 +16,8 @@ type meta struct {
 	agent string // see Config.Agent
 
 	title, description, keywords, newsKeywords, generator string
-	author                                                string // names in the meta elements called author, separated by nameBreak
-	otherAuthor, otherAuthorBy                            string // authors from meta elements with a name other than "author", and this name
+	author                                                string // names in meta elements with the name "author", separated by nameBreak
+	otherAuthor, otherAuthorBy                            string // authors in meta elements with another name, and this name
 	itempropAuthor                                        string // content of the first meta element with itemprop=author
 	og                                                    card   // card of Open Graph
 	twitter                                               card   // card of Twitter
@@ -168,7 +168,7 @@ func metaText(field func(*meta) *string, max int) func(*meta, []byte) {
 
 // otherAuthor returns a function that reads an author from meta elements with the given name, such
 // as article:author. If several elements have this name, the function collects all their authors.
-// It ignores the elements if elements with another name have already given an author.
+// Once elements with one name have given an author, it ignores elements with other names.
 func otherAuthor(name string) func(*meta, []byte) {
 	return func(m *meta, content []byte) {
 		if m.otherAuthor == "" || m.otherAuthorBy == name {
@@ -179,7 +179,7 @@ func otherAuthor(name string) func(*meta, []byte) {
 }
 
 // setAccount reads the name of a Twitter account, with or without @, or the URL of its page at
-// twitter.com or x.com. setAccount writes the name to s in the form @example. Names have at most 15
+// twitter.com or x.com. It writes the name to s in the form @example. Names have at most 15
 // letters, digits and underscores.
 func setAccount(s *string, content []byte) {
 	if *s != "" {
@@ -213,8 +213,8 @@ func setAccount(s *string, content []byte) {
 	}
 }
 
-// nameBreak separates the names of a list while the list is built, because names may contain commas
-// but no line breaks.
+// nameBreak separates the names of a list under construction. Names may contain commas but no line
+// breaks.
 const nameBreak = "\n"
 
 // appendName adds a name to a list. If the text is not a name or the list already has the name,
@@ -241,7 +241,7 @@ func (m *meta) itemprop(prop, value []byte) {
 }
 
 // timeTag reads a time element. The element gives the page's date if it has microdata, the
-// attribute pubdate, or a class with which microformats or publishing systems mark the page's date.
+// attribute pubdate, or a class that microformats or publishing systems use for this date.
 func (m *meta) timeTag(t *lexer.Attrs) {
 	when := t.Get(lexer.AttrDatetime)
 	if len(when) == 0 {

@@ -81,7 +81,7 @@ func (h *Reader) pushElement(a atom.Atom, e elementRule) bool {
 		o.elem = true
 	} else if e.flags&opaque == 0 {
 		// The outline has an inline element only if the element is hidden, a control or a caption,
-		// and its parent is not.
+		// and its parent is none of these.
 		hint &= text.Hidden | text.Control | text.Caption
 		o.elem = hint&^h.out.Hint() != 0
 		o.hides = o.elem && hint&text.Hidden != 0
@@ -102,8 +102,8 @@ func (h *Reader) pushElement(a atom.Atom, e elementRule) bool {
 	return true
 }
 
-// endWithin ends the innermost open element of the kind a, and all elements within this element. If
-// one of the elements within it has a flag of the parameter edge, endWithin does nothing.
+// endWithin ends the innermost open element of the kind a, and all elements inside it. If an
+// element inside it has a flag of edge, endWithin does nothing.
 func (h *Reader) endWithin(a atom.Atom, edge uint16) {
 	if h.count[elements[a].id] == 0 {
 		return

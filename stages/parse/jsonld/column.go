@@ -13,7 +13,7 @@ const (
 	maxObjects = 16
 )
 
-// object is a node as the column stores it.
+// object is a node in the form of the column.
 type object struct {
 	Type       []string `json:"type,omitempty"`
 	Headline   string   `json:"headline,omitempty"`
@@ -24,15 +24,15 @@ type object struct {
 	Breadcrumb []step   `json:"breadcrumb,omitempty"`
 }
 
-// step is a step of a breadcrumb as the column stores it.
+// step is a step of a breadcrumb in the form of the column.
 type step struct {
 	Name string `json:"name,omitempty"`
 	URL  string `json:"url,omitempty"`
 }
 
-// Column returns a JSON list of the nodes that say something about the page, or "" if no node does.
-// Equal objects are written only once. The function target makes a reference absolute. It returns
-// "" for a malformed reference.
+// Column returns a JSON list of the nodes that have a statement about the page, or "" if there are
+// none. Equal objects are written only once. target makes a reference absolute, and returns "" for
+// a malformed reference.
 func (l *Data) Column(target func(ref string) string) string {
 	var one bytes.Buffer
 	encoder := json.NewEncoder(&one)
@@ -67,7 +67,7 @@ func (l *Data) Column(target func(ref string) string) string {
 	return "[" + string(bytes.Join(objects, []byte(","))) + "]"
 }
 
-// hasStatement reports whether a node says something about the page. The following nodes say
+// hasStatement reports whether a node states something about the page. The following nodes state
 // nothing: a picture without a name, a reference to another node, and a question, answer or comment
 // that a page lists.
 func (n *node) hasStatement() bool {
@@ -97,17 +97,17 @@ func (l *Data) authorsOf(n *node) (names []string) {
 	return names
 }
 
-// aboutness ranks nodes by the likelihood that a node's dates and authors are those of the page.
+// aboutness is the likelihood, as a rank, that a node's dates and authors belong to the page.
 type aboutness uint8
 
 const (
 	ofArticle aboutness = iota // a document that stands by itself: Article, NewsArticle, BlogPosting, Report …
 	ofWebPage                  // the page as such: WebPage, ItemPage, CollectionPage …
 	ofUntyped                  // no type, or the type of a work that is usually published on its own page: CreativeWork, Recipe …
-	ofOther                    // any other thing, such as a film, which may be older than the page about it
+	ofOther                    // any other thing, such as a film, which may be older than its page
 )
 
-// bestAboutness returns the best rank among the node's types (schema.org).
+// bestAboutness returns the best rank of the node's types (schema.org).
 func (n *node) bestAboutness() aboutness {
 	if len(n.types) == 0 {
 		return ofUntyped

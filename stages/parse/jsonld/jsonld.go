@@ -1,5 +1,5 @@
-// Package jsonld reads the statements about a page in the page's JSON-LD scripts, however malformed
-// the scripts are.
+// Package jsonld reads what a page states about itself in JSON-LD scripts, even if the scripts are
+// malformed.
 package jsonld
 
 import (
@@ -35,7 +35,7 @@ type Data struct {
 
 // node holds the parts of a JSON-LD object that the package keeps.
 type node struct {
-	nested             bool // whether the node is within another node; a nested node that has only a type says nothing
+	nested             bool // whether the node is inside another node; such a node states nothing if it has only a type
 	id                 string
 	types              []string
 	headline, name     string
@@ -150,8 +150,8 @@ func localName(term []byte) []byte {
 	return term
 }
 
-// keepText counts the bytes of a text and returns the text. If the texts together exceed
-// maxKept, keepText returns "".
+// keepText adds the length of a text to the total length, and returns the text. If the total
+// exceeds maxKept, keepText returns "".
 func (l *Data) keepText(s string) string {
 	if l.kept+len(s) > maxKept {
 		return ""
@@ -248,8 +248,8 @@ func (l *Data) addCrumb(z *scanner, crumbs *[]crumb) {
 	}
 }
 
-// crumbMember reads a member of a breadcrumb step. The argument outer is true for a member of the
-// ListItem, and false for a member of the ListItem's item.
+// crumbMember reads a member of a breadcrumb step. outer is true for a member of the ListItem, and
+// false for a member of the ListItem's item.
 func (l *Data) crumbMember(z *scanner, c *crumb, key []byte, outer bool) {
 	switch k := string(key); {
 	case k == "name":

@@ -161,8 +161,8 @@ func (z *scanner) nextElement() bool {
 	}
 }
 
-// eachMember calls the function read for every member of the object at pos. The argument key is the
-// member's key without the prefix of schema.org. The function must read or skip the value.
+// eachMember calls read for every member of the object at pos. key is the member's key without the
+// prefix of schema.org. read must read or skip the value.
 func (z *scanner) eachMember(read func(key []byte)) {
 	z.pos++
 	for {
@@ -174,8 +174,8 @@ func (z *scanner) eachMember(read func(key []byte)) {
 	}
 }
 
-// eachElement calls the function read for every element of the list at pos. If the value is not a
-// list, eachElement calls the function once.
+// eachElement calls read for every element of the list at pos. If the value is not a list,
+// eachElement calls read once.
 func (z *scanner) eachElement(read func()) {
 	if z.peek() != '[' {
 		read()
@@ -215,9 +215,8 @@ func (z *scanner) str(colon bool) []byte {
 	}
 }
 
-// canFollowString reports whether the token at i can follow a string. With this method, str tells
-// the closing quote from unescaped quotes within the string. The argument colon is true if the
-// string may be a key.
+// canFollowString reports whether the token at i can follow a string. This check tells the closing
+// quote from unescaped quotes within a string. colon is true if the string may be a key.
 func (z *scanner) canFollowString(i int, colon bool) bool {
 	i, lines := z.whiteSpaceEnd(i)
 	if i >= len(z.src) {
@@ -315,8 +314,8 @@ func (z *scanner) readText(max int) (s string) {
 	return s
 }
 
-// foldJSON folds the raw content of a string and resolves its escapes. foldJSON also resolves
-// character references, because most authors who write such references in JSON mean the character.
+// foldJSON folds the raw content of a string and resolves its escapes. It also resolves character
+// references, because most authors who write such references in JSON mean the character.
 func foldJSON(raw []byte, max int) string {
 	raw = fold.Prefix(raw, 8*max)
 	if bytes.IndexByte(raw, '\\') >= 0 {

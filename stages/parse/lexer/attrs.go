@@ -47,7 +47,7 @@ const (
 // mistake or an attack.
 const maxAttrs = 256
 
-// attrNames maps the names of attributes, in lower case, to the attributes.
+// attrNames maps names of attributes, in lower case, to Attr.
 var attrNames = map[string]Attr{
 	"href":             AttrHref,
 	"src":              AttrSrc,

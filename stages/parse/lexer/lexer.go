@@ -25,7 +25,7 @@ const (
 type Lexer struct {
 	Src   []byte // the document in UTF-8
 	pos   int
-	Raw   atom.Atom // current raw text element, or 0; the caller sets 0 to read the element's content as markup
+	Raw   atom.Atom // current raw text element; 0 if none; a caller that sets 0 reads the content of the element as markup
 	CDATA bool      // whether CDATA sections are text, as within svg and math
 
 	// These fields describe the token.
@@ -180,7 +180,7 @@ func (z *Lexer) readTag(kind Kind) Kind {
 	}
 	z.pos = i
 	z.Attrs.seen = 0
-	unquoted := false // whether the byte before belongs to an unquoted value
+	unquoted := false // whether the preceding byte belongs to an unquoted value
 	for left := maxAttrs; ; left-- {
 		z.skipGaps()
 		if z.pos >= len(z.Src) {

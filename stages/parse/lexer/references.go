@@ -36,8 +36,8 @@ func Unescape(dst, p []byte, attribute bool) []byte {
 	}
 }
 
-// reference returns the text at the beginning of p that may be a reference, and whether this text
-// ends in a semicolon.
+// reference returns the text at the beginning of p that looks like a reference, and whether it ends
+// in a semicolon.
 func reference(p []byte) (ref []byte, ended bool) {
 	n := 1
 	if n < len(p) && p[n] == '#' {
@@ -80,8 +80,8 @@ func commonReference(ref []byte, ended bool) rune {
 	return 0
 }
 
-// partlyResolved reports whether s ends with the rest of a name of which only the beginning was
-// resolved, as in "¬it" for "&notit".
+// partlyResolved reports whether only the beginning of a name was resolved, so that s ends with the
+// rest of the name, as in "¬it" for "&notit".
 func partlyResolved(s string, ended bool) bool {
 	last := s[len(s)-1]
 	if ended {

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// Only a short page can have a hint. These constants bound the number of words of its main text and
-// the number of bytes of all its visible text.
+// Only a short page can have a hint. These constants bound the words of its main text and the bytes
+// of its visible text.
 const (
 	fewWords   = 120
 	veryFew    = 40
@@ -26,7 +26,7 @@ const (
 //   - blocked: the title or headline is the title of an access wall.
 //   - soft_404: the title or headline says only, in a known language, that the page does not exist.
 //     A part of the title between dashes and bars, or a text of very few words, may also say this.
-//   - parked: the text offers the domain for sale, or a service that sells domains fills the page
+//   - parked: the text offers the domain for sale, or a service for unused domains fills the page
 //     (see filledByParking).
 //   - under_construction: the title or headline says only that the page is under construction.
 func Hint(r *document.Parsed, heading string) schema.PageHint {
@@ -61,8 +61,8 @@ func ofText(r *document.Parsed, heading string) schema.PageHint {
 	return ""
 }
 
-// filledByParking reports whether a page has very few words and links and loads its content from a
-// service that fills parked domains.
+// filledByParking reports whether a page has very few words and links, and loads its content from a
+// service for unused domains.
 func filledByParking(r *document.Parsed) bool {
 	if r.Page.WordCount > veryFew || len(r.Links) > veryFew || parkingServices[r.Page.HostRegisteredDomain] {
 		return false

@@ -50,8 +50,8 @@ func setOf(name string) map[string]bool {
 var separators = strings.NewReplacer(" - ", "\n", " – ", "\n", " — ", "\n", " | ", "\n", "|", "\n", " :: ", "\n", " · ", "\n",
 	" • ", "\n", " » ", "\n", " « ", "\n", " / ", "\n", ": ", "\n", "：", "\n", "｜", "\n", " ‹ ", "\n", " › ", "\n", " ~ ", "\n", "_", "\n")
 
-// exclamations are signs that may stand before or after the words of a title. dashes may also stand
-// between a prefix and the rest of a title.
+// exclamations are signs before or after the words of a title. dashes may also stand between a
+// prefix and the rest of a title.
 const (
 	exclamations = " .!?…()[]\"'«»“”‚„。！？:,;1"
 	dashes       = "-–—|"
@@ -73,8 +73,8 @@ func anyPart(title string, set map[string]bool) bool {
 	return false
 }
 
-// isNotFound reports whether a title says that the page was not found. It also recognises titles
-// with prefixes: "404 page not found", "error 404 (not found)", "oops! page not found".
+// isNotFound reports whether a title says that the page was not found. It also recognises prefixes,
+// as in "404 page not found", "error 404 (not found)", "oops! page not found".
 func isNotFound(title string) bool {
 	if anyPart(title, notFoundTitles) {
 		return true
@@ -102,7 +102,7 @@ func contains(text string, phrases []string) bool {
 
 // offersDomain reports whether a sentence of the lines offers the domain for sale. The phrases are
 // the beginnings of offers. If a word directly precedes the phrase ("I was told …"), the sentence
-// only reports an offer and does not make one.
+// reports an offer and makes none.
 func offersDomain(lines []string) bool {
 	full := strings.Join(lines, " ") // a sentence may continue in the next line
 	for _, p := range domainOffers {

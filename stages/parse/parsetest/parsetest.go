@@ -1,5 +1,5 @@
 // Package parsetest holds the pages for tests of stage parse: the repository's own pages, and real
-// pages if there are any beside the repository.
+// pages if they lie beside the repository.
 package parsetest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// Page is a page with its true properties, which may differ from its declared properties.
+// Page is a page with its true properties. The page may declare other ones.
 type Page struct {
 	Name, URL string
 	Language  string // true language in ISO-639-3; "" if only Main is known
@@ -161,8 +161,8 @@ func Pages(tb testing.TB) (pages []Page, real bool) {
 }
 
 // Documents returns the documents on which benchmarks measure the stage. The documents are the real
-// pages. If there are none, the documents are the articles, each surrounded by the typical parts of
-// a real page.
+// pages. If there are none, the documents are the articles of the repository, with the typical
+// parts of a real page around each article.
 func Documents(tb testing.TB) (docs []document.Document) {
 	tb.Helper()
 	pages := Real(tb)
@@ -209,8 +209,8 @@ func Encoding(tb testing.TB, label string) (encoding.Encoding, string) {
 
 var declarations = regexp.MustCompile(`(?i)((?:charset|encoding)\s*=\s*["']?)[A-Za-z0-9_-]+|(\blang\s*=\s*["'])[A-Za-z-]+`)
 
-// Mute returns a page of the same length that declares neither charset nor language. In a page in
-// UTF-16, only the byte order mark is removed.
+// Mute returns the page without its declarations of charset and language, in the same length. In a
+// page in UTF-16, only the byte order mark is removed.
 func Mute(body []byte) []byte {
 	if bytes.HasPrefix(body, []byte{0xFF, 0xFE}) || bytes.HasPrefix(body, []byte{0xFE, 0xFF}) {
 		return body[2:]

@@ -10,15 +10,15 @@ import (
 // signature tells how documents of a media type begin.
 type signature struct {
 	begins    string
-	at        int    // offset of the second part, which is the field then
+	at        int    // offset of the second part; the field then is the second part
 	then      string // second part; "" if there is none
 	mediaType string
 }
 
 // signatures lists the signatures of WHATWG MIME Sniffing in the order of section 7.1: 6.1
 // (images), 6.2 (audio and video), 6.3 (fonts), 6.4 (archives) and 7.1 (documents). Signatures of
-// other formats follow. The signature of RAR comes from RAR's own documentation, because the
-// standard has a wrong signature that no file has.
+// other formats follow. The signature of RAR comes from RAR's own documentation, because no file
+// has the signature in the standard.
 var signatures = []signature{
 	{"%PDF-", 0, "", "application/pdf"},
 	{"%!PS-Adobe-", 0, "", "application/postscript"},
@@ -151,8 +151,8 @@ func matroskaType(p []byte) string {
 	return "video/x-matroska"
 }
 
-// These are the bit rates of MPEG audio layer III in kbit/s: first for version 1, then for versions
-// 2 and 2.5.
+// These are the bit rates of MPEG audio layer III in kbit/s, for version 1 and for versions 2 and
+// 2.5.
 var (
 	mp3Rates  = [...]int{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}
 	mp25Rates = [...]int{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}

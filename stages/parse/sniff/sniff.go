@@ -16,13 +16,13 @@ import (
 // field ("" if missing) and the first bytes, as in WHATWG MIME Sniffing (section 7). The declared
 // type counts unless it is missing, unknown, or a server default.
 //
-// Unlike the standard, Type distinguishes feeds, sitemaps and XHTML by their root element. It
-// recognises binary formats declared as text and pages declared as pictures, knows more formats
-// than the standard, and treats application/octet-stream as unknown.
+// Unlike the standard, Type distinguishes feeds, sitemaps and XHTML by their root element. Type
+// recognises binary formats with a declaration as text, and pages with a declaration as pictures.
+// It knows more formats than the standard, and treats application/octet-stream as unknown.
 //
 // Type ignores the field X-Content-Type-Options: nosniff. The field protects browsers against
-// running scripts, but crawlbatch runs no scripts, and the declared type is stored as well.
-// Besides, many servers send the field with every response.
+// scripts, but crawlbatch runs no scripts and stores the declared type as well. Besides, many
+// servers send the field with every response.
 func Type(contentType string, prefix []byte) string {
 	if len(prefix) > document.SniffLen {
 		prefix = prefix[:document.SniffLen]
@@ -91,7 +91,7 @@ func isJSONFeed(prefix []byte) bool {
 		(bytes.Contains(head, []byte("jsonfeed.org/version/")) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`)))
 }
 
-// plainOrNot distinguishes text from binary data if a server declares text/plain (7.2). Older
+// plainOrNot distinguishes text from binary data with the declaration text/plain (7.2). Older
 // servers declare text/plain for unknown files.
 func plainOrNot(contentType string, prefix []byte) string {
 	if hasBOM(prefix) || !binaryData(prefix) && !bytes.HasPrefix(prefix, pdfMark) {
@@ -173,8 +173,8 @@ func looksLikeHTML(p []byte) bool {
 	return false
 }
 
-// rootType returns the type that a document's root element implies, or "" if the root element
-// implies no type. A sitemap may begin with a warning of the program that makes the sitemap.
+// rootType returns the type that the root element of a document implies, or "" if it implies none.
+// A sitemap may begin with a warning of the program that makes the sitemap.
 func rootType(p []byte) string {
 	if t := firstRoot(p); t != "" {
 		return t
@@ -187,8 +187,8 @@ func rootType(p []byte) string {
 
 // lateSitemap reports whether a sitemap begins after a warning. A warning consists of text and the
 // few elements with which programs format warnings. A page about sitemaps may have an example of a
-// sitemap. To exclude such pages, lateSitemap requires a declaration, a namespace or an entry in
-// the sitemap, and no other element or Markdown fence before it.
+// sitemap. lateSitemap excludes such pages: the sitemap must have a declaration, a namespace or an
+// entry, and no other element or Markdown fence before it.
 func lateSitemap(p []byte) bool {
 	at := rootAt(p, "<urlset")
 	if i := rootAt(p, "<sitemapindex"); at < 0 || i >= 0 && i < at {
@@ -316,8 +316,8 @@ func byRoot(tag []byte, xml bool) string {
 	return ""
 }
 
-// IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. The argument
-// mediaType is the type that the function Type returned for the prefix.
+// IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. mediaType is
+// the result of Type for the prefix.
 func IsSitemap(mediaType string, prefix []byte) bool {
 	switch mediaType {
 	case "application/xml", "text/xml":

@@ -40,10 +40,10 @@
 //     full stop between letters separates words, because many pages forget the space after it; so
 //     does the low line.
 //   - Each code point of Han and Hiragana is a word, as in UAX #29 without a dictionary. A Chinese
-//     word has about 1.6 of them, a Japanese word about 2. A run of Katakana is a word.
+//     word has about 1.6 such code points, a Japanese word about 2. A run of Katakana is a word.
 //   - Thai, Lao, Khmer, Myanmar, Tai Le, New Tai Lue, Tai Tham and Tai Viet are written without
-//     spaces. A run of letters and marks counts as its length divided by four, rounded up, because
-//     a word has about four of them.
+//     spaces. The length of a run of letters and marks, divided by four and rounded up, is its
+//     number of words, because a word has about four of them.
 //
 // word_count is the number of words. scripts and script_words count the words by script (UAX #24,
 // with names from ISO 15924). A word has the script of its first code point that is neither Common
@@ -54,14 +54,15 @@
 //
 // Terms are words that may tell what a text is about, with their counts:
 //
-//   - words of at least three letters (two in Hangul and Katakana; four in Latn, Grek and
-//     Cyrl in languages without a list of stop words), except numbers, stop words of the
-//     text's language (words/stopwords.txt) and eleven of English. In French, Italian and Catalan,
-//     elided articles are cut off, so l’eau gives eau;
-//   - pairs of words that may be terms, with a single space between them in one line (so not across
-//     the end of a sentence or a block) that occur at least twice, joined by a space;
-//   - pairs of adjacent Han code points that occur at least twice, except those that
-//     Chinese or Japanese writes in every sentence, joined;
+//   - words of at least three letters (two in Hangul and Katakana; four in Latn, Grek and Cyrl in
+//     languages without a list of stop words). Numbers, stop words of the text's language
+//     (words/stopwords.txt) and eleven English stop words do not count. In French, Italian and
+//     Catalan, elided articles are cut off, so l’eau gives eau;
+//   - pairs of words that may be terms, joined by a space: the words have a single space between
+//     them in one line, and the pair occurs at least twice. A pair does not cross the end of a
+//     sentence or a block;
+//   - pairs of adjacent Han code points that occur at least twice, joined. Pairs that Chinese or
+//     Japanese writes in every sentence do not count;
 //   - runs of 3 to 16 letters and marks in scripts without spaces that occur at least
 //     twice; longer runs are clauses.
 //

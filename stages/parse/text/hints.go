@@ -14,7 +14,7 @@ const (
 	InArticle
 	Control // text of a control: button, select, label
 	Caption
-	Imprint // set in addition to Clutter if the class or id names a page's header or footer, or a cookie notice
+	Imprint // the class or id names the header or footer of a page, or a cookie notice; Clutter is then set too
 
 	inherited = Hidden | InMain | InArticle | Control | Caption
 )
@@ -85,7 +85,7 @@ func OfName(name []byte) Hint {
 	return h
 }
 
-// embedded is a hint that OfName uses internally and never returns.
+// OfName uses embedded internally and never returns it.
 const embedded Hint = 1 << 15
 
 // ofWord returns the hint of one word of a class or id.

@@ -74,7 +74,7 @@ func Detect(s string) string {
 	case points < leastPoints, !known && info.Confidence > 0.2:
 		return guess
 	case known && 4*score[at] >= 3*points && (score[at] == points || whatlanggo.CodeToLang(best) >= 0):
-		return guess // both methods know the languages, and by its words the guess fits nearly as well as best
+		return guess // both methods know the languages, and the words fit the guess nearly as well as best
 	}
 	return best
 }

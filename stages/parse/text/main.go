@@ -5,11 +5,11 @@ import "golang.org/x/net/html/atom"
 // These are the parameters of the choice of main content, in percent. A change of one parameter by
 // a quarter changes F1 on real pages by less than 0.01.
 const (
-	clutterShare = 40 // least share of the page's prose with which an element counts as content although its class or id names clutter
+	clutterShare = 40 // least share of the page's prose for an element whose class or id names clutter; with this share, the element counts as content
 	chromeShare  = 50 // least share for nav, footer and aside elements
 	imprintShare = 75 // least share for elements whose class or id names a footer or a cookie notice
-	regionShare  = 40 // share of the page's prose that a main or article element needs to be the content
-	descendShare = 85 // a child is chosen instead of its parent if it has this share of the parent's value
+	regionShare  = 40 // least share of the page's prose for a main or article element that is the content
+	descendShare = 85 // least share of the parent's value for a child that is chosen instead of the parent
 )
 
 // notContent marks elements that are never main content.
@@ -52,8 +52,8 @@ func (o *Outline) Main() string {
 	})
 }
 
-// join returns the text of those blocks within the element root for which the function keep returns
-// true. The method drops headings at the end.
+// join returns the text of the blocks within the element root for which keep returns true. The
+// method drops headings at the end.
 func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	out := o.scratch[:0]
 	body := 0     // length of out after the last block that is not a heading
@@ -81,9 +81,9 @@ func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	return string(out[:body])
 }
 
-// proseBytes returns the number of bytes of running text in a block. For a heading, a caption or a
-// short block, the result is 0. For a block with more than a third of its text in links and fewer
-// than 80 other bytes, the result is also 0.
+// proseBytes returns the number of bytes of running text in a block. The result is 0 for a heading,
+// a caption or a short block. It is also 0 for a block with more than a third of its text in links
+// and fewer than 80 other bytes.
 func (b *Block) proseBytes() int32 {
 	n := b.End - b.Start
 	if b.Link*3 > n && n-b.Link < 80 {
@@ -103,7 +103,7 @@ func (b *Block) proseBytes() int32 {
 }
 
 // measureElements goes through the tree three times: upwards for the prose of elements, downwards
-// for the elements to drop, and upwards for the values of the other elements. In the list of
+// for the elements to drop, and upwards for the values of the remaining elements. In the list of
 // elements, parents come before their children.
 func (o *Outline) measureElements() {
 	for i := range o.blocks {
@@ -200,8 +200,8 @@ func surrounds(a atom.Atom) bool {
 	return false
 }
 
-// This method looks for the outermost elements with the hint h. If there is exactly one, and its
-// tag is the argument a, the method returns its index. Otherwise it returns -1.
+// The loop looks for the outermost elements with the hint h. If there is exactly one, and its tag
+// is a, the method returns its index. Otherwise it returns -1.
 func (o *Outline) only(h Hint, a atom.Atom) int32 {
 	found := int32(-1)
 	for i := 1; i < len(o.elems); i++ {
@@ -250,8 +250,8 @@ func (o *Outline) bestElement(root int32) int32 {
 	return best
 }
 
-// Of the outermost elements with the hint, hintedRegion returns the one with the greatest value. If
-// that element's value is below the argument least, hintedRegion returns -1.
+// hintedRegion looks at the outermost elements with the hint, and returns the one with the greatest
+// value. If this value is below least, hintedRegion returns -1.
 func (o *Outline) hintedRegion(h Hint, least int32) int32 {
 	best := int32(-1)
 	for i := 1; i < len(o.elems); i++ {

@@ -59,8 +59,8 @@ func (n *Normal) Normalize(s string) {
 	n.Bytes = dst
 }
 
-// isComposed reports whether NFC leaves every code point of a text unchanged, whatever the
-// neighbouring code points are.
+// isComposed reports whether NFC leaves every code point of a text unchanged, whatever its
+// neighbours are.
 func isComposed(s string) bool {
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
@@ -77,8 +77,7 @@ func isComposed(s string) bool {
 }
 
 // neverCombines reports whether NFC keeps r and never combines r with another rune. The function
-// knows only large blocks of code points, so the result may be false for some runes that NFC
-// keeps.
+// knows only large blocks of code points, so the result is false for some runes that NFC keeps.
 func neverCombines(r rune) bool {
 	switch {
 	case r < 0x0300, r >= 0x0400 && r < 0x0483, r >= 0x4E00 && r < 0xA000, r >= 0xAC00 && r < 0xD7A4:

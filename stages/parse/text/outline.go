@@ -53,7 +53,7 @@ type Elem struct {
 	// The method Main computes the fields last, good and value.
 	last    int32 // index of the last descendant of the element
 	good    int32 // number of bytes of prose within the element
-	value   int32 // number of bytes of prose without dropped elements, less the cost of clutter
+	value   int32 // number of bytes of prose outside dropped elements, less the cost of clutter
 	dropped bool
 }
 
@@ -119,7 +119,7 @@ func (o *Outline) Hint() Hint { return o.elems[o.cur].Hint }
 // SetLink sets whether the next text is within a link.
 func (o *Outline) SetLink(in bool) { o.inLink = in }
 
-// Len returns the number of bytes of text so far. The next text begins at position Len.
+// Len returns the number of bytes of text so far. The next text begins at this position.
 func (o *Outline) Len() int { return len(o.buf) }
 
 // Break ends the open block. The next block is in an element with the given tag.
@@ -207,7 +207,7 @@ func (o *Outline) Text(p []byte) {
 // appendWord appends bytes that have no white space.
 func (o *Outline) appendWord(p []byte) {
 	if o.cut || len(o.buf)+len(p)+2 > o.maxText {
-		o.cut = true // also drops all later words, even words that fit, so that the kept text is a prefix of the text
+		o.cut = true // also drops all later words, even short ones, so that the kept text is a prefix of the text
 		return
 	}
 	n := len(p)
@@ -276,13 +276,11 @@ func (o *Outline) Heading() string {
 // Cut reports whether text was dropped because the text exceeded its bound.
 func (o *Outline) Cut() bool { return o.cut }
 
-// All returns all text, including hidden text. The positions that Len returns refer to the text
-// that All returns.
+// All returns all text, including hidden text. Len returns positions in this text.
 func (o *Outline) All() string { return string(o.buf) }
 
-// prepareJoin prepares the buffer out for the text of the block b. The argument out is empty or
-// ends in a line feed. If b continues the last line, prepareJoin removes the line feed or replaces
-// it by a space.
+// prepareJoin prepares out for the text of the block b. out is empty or ends in a line feed. If b
+// continues the last line, prepareJoin removes the line feed or replaces it by a space.
 func (b *Block) prepareJoin(out []byte) []byte {
 	if n := len(out); n > 0 && b.Join != Joinless {
 		if b.Join == JoinSpace {
@@ -294,8 +292,8 @@ func (b *Block) prepareJoin(out []byte) []byte {
 	return out
 }
 
-// Full returns the visible text, with one block per line. The argument all is the result of All. If
-// no text is hidden, Full and All share memory.
+// Full returns the visible text, with one block per line. all is the result of All. If no text is
+// hidden, Full and All share memory.
 func (o *Outline) Full(all string) string {
 	if !slices.ContainsFunc(o.blocks, func(b Block) bool { return o.elems[b.Elem].Hint&Hidden != 0 || b.Join != Joinless }) {
 		return strings.TrimSuffix(all, "\n")

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// scorer scores texts: it gives each language points for the words and letters of a text.
+// scorer gives each language points for the words and letters of a text.
 type scorer struct {
 	languages []string // ISO-639-3 codes, sorted
 	words     map[string][]vote
@@ -18,7 +18,7 @@ type scorer struct {
 // maxLanguages exceeds the number of languages.
 const maxLanguages = 64
 
-// vote is the number of points that a word or letter gives a language.
+// vote is a language with the points that a word or letter gives it.
 type vote struct {
 	language int
 	points   int
@@ -98,7 +98,7 @@ func (t *scorer) scoreLanguages(s string) (score [maxLanguages]int, first, secon
 			continue
 		}
 		if n+utf8.UTFMax > len(word) {
-			n = len(word) // the word does not fit, so it is longer than every word in the tables
+			n = len(word) // the word is longer than every word in the tables
 			continue
 		}
 		n += utf8.EncodeRune(word[n:], r)

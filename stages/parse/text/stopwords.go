@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// stopList holds those words of a language that do not tell what a text is about. The set of words
-// is made at the first use of the list.
+// stopList holds the words of a language that do not tell what a text is about. The set of words is
+// made at the first use of the list.
 type stopList struct {
 	words  string
 	byRun  bool   // whether the language is written without spaces, so that contains does not find all stop words of a text
@@ -18,8 +18,8 @@ type stopList struct {
 	set    map[string]struct{}
 }
 
-// The set everywhere holds English words that are frequent in pages of other languages (in
-// commands, notices and quotations). These words do not exist in the other languages.
+// everywhere holds English words that are frequent in pages of other languages, in commands,
+// notices and quotations. The other languages have no such words.
 var everywhere = map[string]struct{}{"the": {}, "and": {}, "that": {}, "this": {}, "with": {}, "from": {}, "which": {}, "were": {}, "would": {},
 	"you": {}, "your": {}}
 
@@ -61,8 +61,8 @@ func (l *stopList) contains(word []byte) bool {
 
 var curly = []byte("’")
 
-// elisionLength returns the length of the elided article, or similar elided word, with which a word
-// begins. The length includes the apostrophe.
+// elisionLength returns the length of the elided article, or similar word, at the beginning of a
+// word. The length includes the apostrophe.
 func (l *stopList) elisionLength(word []byte) int {
 	if l == nil || l.elided == "" {
 		return 0
@@ -87,7 +87,7 @@ var nearLanguages = map[string]string{"nno": "nor", "nob": "nor", "bos": "hrv", 
 	"ast": "spa", "fil": "tgl", "gsw": "deu", "bar": "deu", "ekk": "est", "zsm": "msa", "yue": "zho", "cmn": "zho", "wuu": "zho",
 	"lzh": "zho", "arz": "ara", "pes": "fas", "prs": "fas", "swh": "swa", "azj": "aze", "lvs": "lav", "uzn": "uzb"}
 
-// emptyHan reports whether a Han code point occurs in Chinese or Japanese texts of any subject.
+// emptyHan reports whether a Han code point occurs in Chinese or Japanese texts on any subject.
 func emptyHan(p []byte) bool { return bytes.Contains(emptyHanAll(), p) }
 
 // Spaces separate the code points in emptyHanAll, so that no search matches parts of two code

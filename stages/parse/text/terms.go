@@ -42,7 +42,7 @@ type Terms struct {
 	end   int   // offset at which the preceding word ends
 
 	words    int32
-	looked   int32 // number of words of class letter or ideograph among the first maxWords words
+	looked   int32 // number of words of letters or ideographs among the first maxWords words
 	stopped  int32 // number of stop words among these words
 	byScript [len(scripts)]int32
 }
@@ -54,7 +54,7 @@ type entry struct {
 	class      wordClass
 	stop       bool // whether the word is a stop word
 	pairs      bool // whether the word may be in a pair
-	alone      int8 // number of occurrences from which the word is a term by itself; 0 if it never is
+	alone      int8 // least number of occurrences with which the word is a term by itself; 0 if the word never is a term
 }
 
 type pair struct {
@@ -74,7 +74,7 @@ func (t *Terms) Count(n *Normal, language string) int32 {
 	t.text, t.lines, t.stop = n.Bytes, n.lines, stopWordsOf(language)
 	t.ids, t.pairs, t.last, t.end = t.ids[:0], t.pairs[:0], -1, -1
 	t.words, t.looked, t.stopped, t.byScript = 0, 0, 0, [len(scripts)]int32{}
-	size := min(len(t.text)/2, maxWords) + 16 // exceeds the number of counted words, so the tables never fill up
+	size := min(len(t.text)/2, maxWords) + 16 // more than the number of counted words, so the tables never fill up
 	t.slots, t.twos = table(t.slots, size), table(t.twos, size)
 	eachWord(t.text, t.add)
 	return t.words
@@ -162,8 +162,8 @@ func (t *Terms) id(w *word) int32 {
 	}
 }
 
-// judgeWord decides three things about a new word: whether the word is a stop word, from how many
-// occurrences the word is a term, and whether the word may be part of pairs.
+// judgeWord decides three things about a new word: whether it is a stop word, how many occurrences
+// make it a term, and whether it may be part of pairs.
 func (t *Terms) judgeWord(e *entry, w *word, p []byte) {
 	if e.stop = t.stop.contains(p); !e.stop {
 		if _, english := everywhere[string(p)]; english {
@@ -231,8 +231,7 @@ func (t *Terms) Top(n int) []Term {
 	return t.bestTerms()
 }
 
-// addCandidate adds a candidate to the sorted list of the n best candidates if the candidate is
-// among the best.
+// addCandidate adds a candidate to the sorted list of the n best candidates, if it is one of them.
 func (t *Terms) addCandidate(c candidate, n int) {
 	if len(t.best) == n && before(t.best[n-1], c) <= 0 {
 		return

@@ -7,7 +7,7 @@ type word struct {
 	start, end int
 	runes      int32     // number of letters; in scripts without spaces, number of letters and marks
 	class      wordClass // class of the word: letter, digit (the word has only digits), ideograph, katakana or unspaced
-	last       wordClass // class of the word's last rune that is not a mark
+	last       wordClass // class of the word's last rune other than a mark
 	script     scriptID
 	joined     bool // whether the word contains an apostrophe or a middle dot
 }

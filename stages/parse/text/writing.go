@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// writings lists the scripts in which texts are written. Several languages use each of the first
-// four scripts. Every other script implies one language and has the code of that language. If
+// writings lists the scripts in which texts are written. The first four scripts have several
+// languages each. Every other script implies one language and has the code of that language. If
 // scripts have equal counts, the earlier script in this list wins.
 var writings = [...]string{"Latn", "Cyrl", "Arab", "Deva", "zho", "jpn", "bod", "ell", "hye", "heb", "ben", "pan", "guj", "ori", "tam", "tel",
 	"kan", "mal", "sin", "tha", "lao", "mya", "kat", "kor", "amh", "khm"}
@@ -32,7 +32,7 @@ var writingRanges = [...]writingRange{
 
 // writtenIn returns the language that the script of a text implies, or "" if the script implies no
 // language. Foreign parts of a text are mostly Latin (names, commands, addresses), so letters of
-// other scripts count twice. Ideographs count four times, because two of them make about one word.
+// other scripts count twice. Ideographs count four times, because about two of them make a word.
 func writtenIn(s string) (language string) {
 	count := countLetters(s)
 	// A text in ideographs is Japanese if it also has kana.

@@ -27,12 +27,12 @@ const (
 	maxBytes  = 2 << 20
 	maxTokens = 60_000
 	maxDepth  = 100     // number of open elements, without elements that need no end tag
-	maxWeight = 8 << 20 // sum over all texts of length in bytes × number of open elements; this is the work of reading the text of each element
-	maxClones = 60_000  // number of times that the tree builder may open a formatting element again
+	maxWeight = 8 << 20 // sum over all texts of (length in bytes × number of open elements), which is the work of reading the text of each element
+	maxClones = 60_000  // number of formatting elements that the tree builder may open again
 	maxText   = 1 << 20 // number of bytes of the result
 )
 
-// These errors are the reasons to refuse a document.
+// These errors say why Main refuses a document.
 var (
 	ErrTooLarge = errors.New("document is too large")
 	ErrTooDeep  = errors.New("document is nested too deep")

@@ -62,7 +62,7 @@ type Builder struct {
 	pending int // number of pending edges at which the Builder passes them to the sorter
 }
 
-// knownVertex is a vertex whose domain the caller has told. A vertex may have several rows.
+// knownVertex is a vertex and its domain, as the caller added them. A vertex may have several rows.
 type knownVertex struct {
 	Key, Domain string
 	Source      int32 // number of the source in the order of AddSource; -1 if AddVertex made the row
@@ -159,7 +159,7 @@ type Graph struct {
 	Edges    int64 // number of distinct edges that count
 
 	outlinks []int32 // number of distinct targets of each source
-	out      []int32 // number of targets of each source for which the source counts
+	out      []int32 // number of targets for which each source counts
 
 	dir                        string // scratch directory
 	vertices, linked, dangling string // paths of the files of vertices and of edges
@@ -176,8 +176,8 @@ type vertexRow struct {
 	In, Added   int64
 }
 
-// Finish numbers the vertices by name and writes the graph. The name is the first part of the names
-// of the graph's files.
+// Finish numbers the vertices by name and writes the graph. name is the first part of the names of
+// the graph's files.
 func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
 	if err := b.flush(); err != nil {
 		return nil, err
@@ -257,7 +257,7 @@ func (w *graphWriter) write(ctx context.Context) (err error) {
 	}
 }
 
-// next gathers the rows of the next vertex. next collects the vertex's sources in w.sources, in the
+// next gathers the rows of the next vertex. It collects the vertex's sources in w.sources, in the
 // order of their numbers. At the end, next returns io.EOF.
 func (w *graphWriter) next(known *table.Cursor[knownVertex], inbound *table.Cursor[inboundEdges]) (*vertexRow, error) {
 	k, err := known.Peek()
@@ -325,7 +325,8 @@ func (w *graphWriter) add(v *vertexRow) error {
 	return w.toDangling.add(-1, w.sources)
 }
 
-// capSources removes the sources beyond the limit of each domain except the vertex's own domain.
+// capSources removes the sources beyond the limit of each domain. The vertex's own domain has no
+// limit.
 func (w *graphWriter) capSources(own uint64, limit int) {
 	clear(w.counted)
 	w.sources = slices.DeleteFunc(w.sources, func(s int32) bool {

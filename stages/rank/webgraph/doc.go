@@ -10,15 +10,15 @@
 //   - A Graph keeps its edges in two files of Arrow record batches, grouped by target. The first
 //     file holds the targets that have outlinks. The second file holds the targets without outlinks
 //     (dangling).
-//   - PageRank reads the first file once an iteration. The rank of a dangling vertex has no influence
-//     on other ranks except through the sum of all ranks, so the second file is read once.
+//   - PageRank reads the first file once an iteration. The rank of a dangling vertex influences
+//     other ranks only through the sum of all ranks, so the second file is read once.
 //   - Harmonic reads both files once for each distance (HyperBall).
 //
 // Each vertex with outlinks takes 20 bytes of memory while the graph is built, and 24 bytes while
 // PageRank runs. Memory also holds the edges of one target and fixed buffers (about 200 MiB).
 // Dangling vertices and all other edges take no memory. Only Harmonic takes more: 546 bytes for
-// each vertex with outlinks, 16 bytes for each dangling vertex. Vertices are numbered by name and
-// every sum has the order of the numbers. The same edges therefore give the same bytes, whatever
+// each vertex with outlinks, 16 bytes for each dangling vertex. Vertices are numbered by name, and
+// sums follow the order of these numbers. The same edges therefore give the same bytes, whatever
 // their order.
 //
 // Package webgraph imports formats packages.

@@ -17,7 +17,7 @@ type Vertex struct {
 	Name     string
 	Domain   string
 	Added    int64 // number of calls of AddVertex with this name
-	In       int64 // number of distinct vertices that link to the vertex and count
+	In       int64 // number of distinct vertices that link to the vertex and count as its sources
 	Out      int64 // number of distinct vertices to which the vertex links
 	Rank     float64
 	Harmonic float64 // 0 if Harmonic was not called
@@ -53,9 +53,9 @@ func (g *Graph) All(ctx context.Context) iter.Seq2[Vertex, error] {
 }
 
 // Domains makes the graph of the domains. A domain links to another domain if one of its vertices
-// counts as a source of a vertex of the other domain. Domains calls AddVertex once for each vertex
-// of a domain, so Vertex.Added is the number of the domain's hosts. While Domains runs, it takes
-// about 100 bytes for each domain with outlinks. The caller must close the Builder.
+// counts as a source of a vertex there. Domains calls AddVertex once for each vertex of a domain,
+// so Vertex.Added is the number of the domain's hosts. While Domains runs, it takes about 100 bytes
+// for each domain with outlinks. The caller must close the Builder.
 func (g *Graph) Domains(ctx context.Context) (*Builder, error) {
 	b, err := NewBuilder(g.dir)
 	if err != nil {

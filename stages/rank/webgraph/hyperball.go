@@ -66,13 +66,13 @@ func (c *counter) size() float64 {
 	return estimate
 }
 
-// ball is a vertex's centrality so far.
+// ball is the centrality of a vertex up to the current distance.
 type ball struct {
 	harmonic float64
 	size     float64 // number of vertices within the current distance
 }
 
-// grow notes the size of the ball at a distance. Estimates never shrink.
+// grow notes the size of the ball at a distance. A smaller estimate does not shrink the ball.
 func (b *ball) grow(size float64, distance int) {
 	if size > b.size {
 		b.harmonic += (size - b.size) / float64(distance)
@@ -80,8 +80,8 @@ func (b *ball) grow(size float64, distance int) {
 	}
 }
 
-// balls is the state of HyperBall: for each vertex, the set of vertices from which a path of a
-// bounded length leads to it.
+// balls is the state of HyperBall. It holds, for each vertex, the set of vertices from which a path
+// of a bounded length leads to the vertex.
 type balls struct {
 	linked, dangling []ball
 	now, next        []counter // by source
@@ -89,10 +89,10 @@ type balls struct {
 }
 
 // Harmonic estimates the harmonic centrality of all vertices. The harmonic centrality of a vertex
-// is the sum of 1/d over all other vertices from which a path leads to the vertex, where d is the
-// length of the shortest such path. The method is HyperBall (Boldi and Vigna: In-Core Computation
-// of Geometric Centralities with HyperBall, 2013). While Harmonic runs, it takes 530 bytes for each
-// vertex with outlinks and 16 bytes for each dangling vertex.
+// is the sum of 1/d over all other vertices with a path to the vertex, where d is the length of the
+// shortest such path. The method is HyperBall (Boldi and Vigna: In-Core Computation of Geometric
+// Centralities with HyperBall, 2013). While Harmonic runs, it takes 530 bytes for each vertex with
+// outlinks and 16 bytes for each dangling vertex.
 func (g *Graph) Harmonic(ctx context.Context) error {
 	n := len(g.out)
 	s := &balls{linked: make([]ball, n), dangling: make([]ball, g.danglingRows), now: make([]counter, n), next: make([]counter, n), grew: make([]bool, n), grows: make([]bool, n)}
@@ -125,7 +125,7 @@ func (s *balls) expand(ctx context.Context, g *Graph, distance int) (more bool, 
 		}
 		for i, t := range b.targets {
 			c := s.now[t]
-			// The sets that did not grow are in the ball already.
+			// A set that did not grow is in the ball already.
 			for _, from := range b.sourcesOf(i) {
 				if s.grew[from] {
 					c.unite(&s.now[from])

@@ -9,7 +9,7 @@ import (
 const (
 	damping       = 0.85
 	precision     = 1e-7 // proven bound of the sum of the errors of all ranks, which sum to 1
-	maxIterations = 200  // damping alone would divide the error by ten every 15 iterations
+	maxIterations = 200  // without this method, ten times the precision costs 15 more iterations
 )
 
 // ranks holds the PageRank of a graph.
@@ -22,9 +22,9 @@ type ranks struct {
 // over all vertices.
 //
 // PageRank stores only the ranks of vertices with outlinks. All ranks sum to 1, so the other
-// vertices together have the rest. The next iteration needs only this rest. If an iteration moves
-// all ranks by m, the error that is left is at most m * damping / (1 - damping), because an
-// iteration shrinks every difference by the factor damping.
+// vertices together have the remaining rank. The next iteration needs only this remaining rank. If
+// an iteration moves all ranks by m, the remaining error is at most m * damping / (1 - damping),
+// because an iteration shrinks every difference by the factor damping.
 func (g *Graph) PageRank(ctx context.Context) error {
 	n := float64(g.Vertices)
 	g.share = make([]float64, len(g.out))
@@ -39,8 +39,8 @@ func (g *Graph) PageRank(ctx context.Context) error {
 			return err
 		}
 		g.setFloor()
-		// If the ranks of the sources move by m in total, the floors move by at most damping * m,
-		// and so do the shares that vertices without outlinks receive.
+		// If the ranks of the sources move by m in total, the floors move by at most damping * m.
+		// So do the shares that vertices without outlinks receive.
 		if (1+2*damping)*moved*damping/(1-damping) <= precision {
 			break
 		}
@@ -49,7 +49,7 @@ func (g *Graph) PageRank(ctx context.Context) error {
 }
 
 // divisor returns the number of targets of a source. If the source counts for no target, divisor
-// returns 1, so that the source's share is its rank.
+// returns 1, and the source's share is its rank.
 func (g *Graph) divisor(source int32) float64 { return float64(max(g.out[source], 1)) }
 
 // setFloor computes the floor from the ranks of the sources.

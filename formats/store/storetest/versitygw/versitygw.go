@@ -146,8 +146,8 @@ func (s *Server) NewBucket(t testing.TB) string {
 }
 
 // Env returns the environment of a test process. In this environment, the AWS default chain uses
-// the given endpoint: the server s, or a proxy before s. The settings of the user who runs the test
-// have no effect.
+// the given endpoint: the server s, or a proxy before it. The settings of the user who runs the
+// test have no effect.
 func (s *Server) Env(endpoint string) []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + SecretKey, "AWS_SESSION_TOKEN=",

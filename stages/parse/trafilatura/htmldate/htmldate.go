@@ -1,8 +1,8 @@
-// Package htmldate replaces a module of the same name (see this repository's go.mod). The package
-// github.com/markusmobius/go-trafilatura imports that module for the date of a page. The date is
-// not needed, because package parse reads dates itself. The replaced module would load 78 MB of
-// tables (125 ms) at every start of the program. This package declares the names that
-// go-trafilatura needs to compile, and finds no dates.
+// Package htmldate replaces a module of the same name (see this repository's go.mod).
+// github.com/markusmobius/go-trafilatura imports that module for the date of a page. This project
+// needs no such date, because package parse reads dates itself. The replaced module would load 78
+// MB of tables (125 ms) at every start of the program. This package declares the names that
+// go-trafilatura needs to compile, and it finds no dates.
 package htmldate
 
 import (
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Options has those fields that go-trafilatura sets.
+// Options has only the fields that go-trafilatura sets.
 type Options struct {
 	ExtractTime         bool
 	UseOriginalDate     bool
