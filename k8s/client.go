@@ -95,7 +95,7 @@ type kind[T, L any, PT pointer[T], PL pointer[L]] struct {
 	api        rest.Interface
 	parameters runtime.ParameterCodec
 	namespace  string
-	name       string // name of the kind of object in API paths, such as pods
+	name       string // name in API paths, such as pods
 }
 
 func (k kind[T, L, PT, PL]) Create(ctx context.Context, object *T, options metav1.CreateOptions) (*T, error) {

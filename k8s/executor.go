@@ -39,7 +39,7 @@ type Executor struct {
 	Clock   stages.Clock
 	Log     *slog.Logger
 	Version string
-	Again   string // flags that name the store and the cluster, for the commands that error messages suggest; begins with a space
+	Again   string // flags of the store and the cluster for commands in error messages; begins with a space
 
 	answered atomic.Bool // the API has answered this process
 }
@@ -65,9 +65,9 @@ type watchedJob struct {
 	ended     bool
 	started   bool // at least one pod of the Job has run
 	suspended bool
-	before    map[int]bool // indexes that had failed for good when this driver adopted the Job; another Job repeats these indexes
+	before    map[int]bool // indexes that had failed for good when this driver adopted the Job; another Job repeats them
 	failed    []int        // partitions that failed for good
-	counted   int32        // number of failed pods that the Job's status gave at the last pass of reportFailures
+	counted   int32        // number of failed pods in the Job's status at the last pass of reportFailures
 	refused   string       // identity of the newest event about a pod that could not be created
 	warned    int          // number of warning Events for the Job
 	left      int64        // number of Events of any kind for the Job
@@ -161,9 +161,9 @@ func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
 	return found.Items, nil
 }
 
-// adopt takes over unfinished Jobs of an earlier driver. If the pods that the config asks for have
-// changed, adopt deletes the Job and its pods, unless the Job is suspended. The outcomes that the
-// pods have recorded remain in the store.
+// adopt takes over unfinished Jobs of an earlier driver. If the config now asks for other pods,
+// adopt deletes the Job and its pods, unless the Job is suspended. The outcomes that the pods have
+// recorded remain in the store.
 func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	for i := range existing {
 		job := &existing[i]

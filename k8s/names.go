@@ -90,7 +90,7 @@ func repeat(s stages.Stage, crawl, flags string) string {
 	return fmt.Sprintf("`crawlbatch %s --month %s%s`", command, crawl, flags)
 }
 
-// Split divides tasks of one stage into batches of at most bound tasks, and sets the key of each
+// Split divides tasks of one stage into batches of at most bound tasks. It sets the key of each
 // batch's task list.
 func Split(plan *manifest.Plan, tasks []stages.Task, bound int, version string) ([]Batch, error) {
 	var batches []Batch

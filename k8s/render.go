@@ -20,7 +20,7 @@ import (
 )
 
 // The exit codes with a meaning for Jobs. cmd/crawlbatch documents all exit codes. Exit code 2
-// (usage or config) is missing, because a crashing Go program also exits with 2. In a pod, the
+// (usage or config) is missing, because a Go program that crashes also exits with 2. In a pod, the
 // program exits with exitPermanent on errors that no other attempt can fix.
 const (
 	exitTasksFailed = 3  // exit code of a driver if some tasks failed for good
@@ -49,8 +49,8 @@ func NeedImage(cfg *config.Config) error {
 	return nil
 }
 
-// Job renders the Job of a batch. The argument share is the largest number of pods that the Job may
-// run at the same time.
+// Job renders the Job of a batch. share is the largest number of pods that the Job may run at the
+// same time.
 func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 	k := &r.Config.Kubernetes
 	labels := r.labels(b)
@@ -138,7 +138,7 @@ func failurePolicy() *batchv1.PodFailurePolicy {
 	}}
 }
 
-// templateDigest returns the same digest for Jobs that ask for the same pods.
+// templateDigest returns a digest that is the same for all Jobs with the same pods.
 func templateDigest(t *corev1.PodTemplateSpec) string {
 	body, err := json.Marshal(t)
 	if err != nil { // never happens, because JSON can encode every template
@@ -149,8 +149,8 @@ func templateDigest(t *corev1.PodTemplateSpec) string {
 
 func ptr[T any](v T) *T { return &v }
 
-// Write writes, as YAML, the service account and the Jobs for the tasks that the function missing
-// returns for each stage.
+// Write writes, as YAML, the service account and the Jobs for the tasks that missing returns for
+// each stage.
 func (r *Renderer) Write(w io.Writer, order []stages.Stage, version string, missing func(stages.Stage) ([]stages.Task, error)) error {
 	objects := []any{r.ServiceAccount()}
 	for _, stage := range order {

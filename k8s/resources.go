@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// These figures are for the estimate of a task's resources. The estimates are generous, because a
-// limit that is too low kills pods, and a limit that is too high only costs money. The config key
+// These figures are for the estimate of a task's resources. The estimates are generous: a limit
+// that is too low kills pods, but a limit that is too high only costs money. The config key
 // kubernetes.resources overrides the estimates. The memory of a task was measured on amd64 without
 // a memory limit. The measured peaks, in MB, are for partitions of 12,000 and of 48,000 documents
 // of 6 kB:
@@ -32,11 +32,11 @@ const (
 	edgeRowMemory  = 2 << 10   // bytes for each URL of a bucket in rank or frontier
 	graphMemory    = 64        // bytes for the names and the graph of all hosts in rank, for each URL of the round; only for plans before format 4
 	graphHost      = 32        // bytes for each planned host in rank; the graph of hosts takes 24 for each host with outlinks
-	graphDomain    = 768       // bytes for each planned domain in rank: 546 bytes in the graph of domains; the rest allows for domains that have links but no planned URL
+	graphDomain    = 768       // bytes for each planned domain in rank: 546 bytes in the graph of domains; the rest is for linked domains without a planned URL
 	hashMemory     = 256       // bytes for each document that dedup, or an audit's check of clusters, sorts in memory
 	dedupMemory    = 384 << 20 // largest memory of this sorting in addition to the buffers, in bytes
 	likeMemory     = 4         // bytes for the marks and the near duplicates in dedup, for each URL of the round
-	similarMemory  = 8         // bytes in an audit for each page that is similar to another; all may be
+	similarMemory  = 8         // bytes in an audit for each page that is similar to another; the estimate assumes that all pages are
 	dedupScratch   = 512       // bytes in dedup's sorted files for each URL of the round
 	earlierMemory  = 2         // bytes in dedup for each known URL, which may be a representative of an earlier round
 	earlierScratch = 160       // bytes in dedup's sorted files for each known URL
@@ -166,8 +166,7 @@ func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
 }
 
 // inProportion returns the CPU of a reduce task in millicores. A task of reduceURLs or more URLs
-// gets the full CPU, which is the argument most. A smaller task gets less, in proportion to its
-// URLs.
+// gets the full CPU, which is most. A smaller task gets less, in proportion to its URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
 // goMemory returns the soft limit of Go's heap for a hard limit. An eighth of the limit is left for

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The functions in self.go are for a process that runs in a Job or pod.
+// The functions in this file are for a process in a Job or pod.
 
 var (
 	monthAtEnd  = regexp.MustCompile(`(?:^|-)(\d{4}-\d{2}(?:r[1-9]\d*)?)$`)
@@ -63,7 +63,7 @@ func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stage
 const maxTermination = 4000
 
 // WriteTermination writes err as one line to the file that Kubernetes shows as a pod's termination
-// message. It does nothing if file is "" or err is nil.
+// message. WriteTermination does nothing if file is "" or err is nil.
 func WriteTermination(file string, err error) error {
 	if file == "" || err == nil {
 		return nil

@@ -138,7 +138,7 @@ func wantsMore(job *batchv1.Job) bool {
 	return job.Status.Active < min(left, *job.Spec.Parallelism)
 }
 
-// eventProblem returns the reason why a Job lacks pods, as events of the Job controller report it.
+// eventProblem returns the reason why a Job lacks pods, from the events of the Job controller.
 func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watchedJob) (*problem, error) {
 	if !wantsMore(job) {
 		return nil, nil
@@ -156,7 +156,7 @@ func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watchedJob)
 		return nil, nil
 	}
 	newest := slices.MaxFunc(items, func(a, b corev1.Event) int { return eventTime(&a).Compare(eventTime(&b)) })
-	// While other pods run, an event that was read before may describe a problem that is solved.
+	// While other pods run, an event from before may describe a problem that is already solved.
 	seen := fmt.Sprint(newest.Name, newest.Count, eventTime(&newest))
 	if job.Status.Active > 0 && seen == w.refused {
 		return nil, nil

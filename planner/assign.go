@@ -30,7 +30,7 @@ func (r *rules) predictSeconds(urls int64, longest float64) float64 {
 	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
 }
 
-// knownFactor is the number of known URLs that fill a bucket as much as one planned URL does. A
+// knownFactor is the number of known URLs that count as one planned URL in the size of a bucket. A
 // reduce task does most of its work on planned URLs and only streams known URLs.
 const knownFactor = 5
 
@@ -48,9 +48,8 @@ func (r *rules) buckets(urls int64, req Request) int {
 	return n
 }
 
-// assign divides groups into partitions, bucket by bucket. The argument groups must be sorted by
-// hash. The argument addresses holds the hash of each group's address, or is nil if no addresses
-// are known.
+// assign divides groups into partitions, bucket by bucket. groups must be sorted by hash. addresses
+// holds the hash of each group's address, or is nil if no addresses are known.
 func (r *rules) assign(groups []group, addresses []uint64, buckets int) []partition {
 	var out []partition
 	var apart map[uint64]bool
@@ -78,7 +77,7 @@ func (r *rules) assign(groups []group, addresses []uint64, buckets int) []partit
 // checkpoint.
 const partitionHosts = 100_000
 
-// A group is small if it takes at most 1/smallShare of a partition.
+// A group is small if it needs at most 1/smallShare of a partition.
 const smallShare = 64
 
 // packing divides the groups of one bucket into partitions.
@@ -94,11 +93,11 @@ type packing struct {
 // packGroups divides groups so that the sum of the predicted times of all partitions is small. A
 // partition lasts as long as its slowest host. Therefore, packGroups places the slowest groups
 // first and fills one partition after the other. This rule is called first fit by decreasing time.
-// It is known from batches of jobs that run in parallel.
+// Schedulers of parallel batch jobs use the same rule.
 //
-// A group is quick if it takes less than half as long as a full partition of the remaining groups
-// keeps its slots busy. packGroups places the quick groups last, because they do not make a full
-// partition slower.
+// A group is quick if it needs little time. The limit is half the time in which a full partition of
+// the remaining groups keeps its slots busy. packGroups places the quick groups last, because they
+// do not make a full partition slower.
 func (r *rules) packGroups(groups []group) *packing {
 	p := &packing{rules: r, groups: groups, limit: int64(r.PartitionURLs), partOf: make([]int32, len(groups))}
 	order := make([]int32, len(groups))
@@ -142,8 +141,8 @@ func (p *packing) setPartition(i, at int32) {
 
 // placeQuick places the quick groups, slowest first, but keeps the small groups for the end. If the
 // small groups need several new partitions, placeQuick sorts them by hash and gives each new
-// partition an equal share. As a result, few groups change partitions if a later round has some
-// more groups.
+// partition an equal share. Few groups then change partitions if a later round has some more
+// groups.
 func (p *packing) placeQuick(quick []int32) {
 	var small []int32
 	rest := int64(0)
@@ -180,8 +179,8 @@ func (p *packing) placeQuick(quick []int32) {
 }
 
 // partitions returns the partitions of a bucket. If the packed groups are units of several groups,
-// unitOf holds the index of each group's unit. Otherwise, unitOf is nil. The argument first is the
-// index of the bucket's first group.
+// unitOf holds the unit of each group. Otherwise, unitOf is nil. first is the index of the bucket's
+// first group.
 func (p *packing) partitions(unitOf []int32, first, bucket int) []partition {
 	parts := make([]partition, p.count)
 	for i := range p.groups {
@@ -208,16 +207,17 @@ func (p *packing) partitions(unitOf []int32, first, bucket int) []partition {
 	return parts
 }
 
-// rooms is a tree of the room left in each partition. Each leaf stands for a partition, and each
-// inner node holds the largest room of the leaves below it. The root is at index 1, the children of
-// node n are at 2n and 2n+1, and the leaves come last.
+// rooms is a tree of the remaining room in each partition. Each leaf stands for a partition, and
+// each inner node holds the largest room of the leaves below it. The root is at index 1, the
+// children of node n are at 2n and 2n+1, and the leaves come last.
 type rooms struct {
 	tree  []int64
 	limit int64
 }
 
 // newRooms returns the rooms of at least n empty partitions. First fit leaves at most one partition
-// less than half full, so it needs at most 2 × (sum of sizes) ÷ limit + 1 partitions.
+// that is less than half full. It therefore needs at most 2 × (sum of sizes) ÷ limit + 1
+// partitions.
 func newRooms(limit int64, n int) rooms {
 	leaves := 1
 	for leaves < n {

@@ -26,7 +26,7 @@ type chooser struct {
 	since int64 // time in milliseconds UTC; URLs that were fetched at this time or later are refused; 0: no URL is refused for this reason
 
 	duplicates int64
-	spent      int64       // number of URLs planned in earlier rounds of the crawl
+	spent      int64       // number of URLs that earlier rounds of the crawl planned
 	priorities [1001]int64 // numbers of chosen new URLs by priority
 
 	url     *record // current URL, merged from its entries so far; nil before the first URL
@@ -40,8 +40,8 @@ type domain struct {
 	name  string
 	limit int64 // largest number of URLs of the domain in the crawl; 0 means no limit
 	spent int64
-	due   []*record  // URLs that are due and that an earlier round of the crawl planned; such URLs use no budget
-	best  worstFirst // heap of the best new URLs; the worst of them is on top and is dropped first
+	due   []*record  // due URLs that an earlier round of the crawl planned; such URLs use no budget
+	best  worstFirst // heap of the best new URLs, with the worst of them on top
 }
 
 // worstFirst is a heap of records. The worst record is on top, because the chooser drops that
@@ -106,7 +106,7 @@ func (c *chooser) merge(r *record) {
 	u.FetchedAt = max(u.FetchedAt, r.FetchedAt)
 	u.Planned, u.RenamedPlanned = max(u.Planned, r.Planned), max(u.RenamedPlanned, r.RenamedPlanned)
 	switch {
-	case u.History && !r.History: // the frontier tells about a URL, then has another form of it
+	case u.History && !r.History: // the frontier has an entry of the URL, and then one of another form of the URL
 		u.History, u.Depth, u.Priority = false, r.Depth, r.Priority
 	case !r.History:
 		u.Depth = min(u.Depth, r.Depth)
@@ -133,7 +133,8 @@ func (c *chooser) endURL() error {
 		d.spent++
 		c.spent++
 	}
-	// The other form stays due, because no round plans it any more. The URL is planned once for it.
+	// No round plans the other form any more, so that form stays due. The URL is planned once
+	// because of the other form.
 	u.Due = u.Due || u.Renamed && !u.Spent && u.Planned <= u.RenamedPlanned
 	if !u.Due {
 		return writeUnplanned(c.left, u)
@@ -176,8 +177,8 @@ func (c *chooser) overBudget(d *domain, u *record) error {
 	return c.refuseRecord(c.left, u, schema.SkipBudget, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
 }
 
-// writeUnplanned writes a URL that is not planned to a separate list, because a redirect may lead
-// to the URL. A URL without spellings needs no row.
+// writeUnplanned writes a URL that is not planned to a separate list. The fetch tasks need its
+// spellings, because a redirect may lead to the URL. A URL without spellings needs no row.
 func writeUnplanned(left *chosenWriter, u *record) error {
 	if len(u.Spellings) == 0 {
 		return nil
@@ -233,8 +234,8 @@ func (c *chooser) endGroup() error {
 	return c.out.endGroup()
 }
 
-// roundLimit returns the number of new URLs that the round may have, and the budget that
-// determines this number. A limit of -1 allows all chosen URLs.
+// roundLimit returns the number of new URLs that the round may have, and the budget that sets this
+// number. A limit of -1 allows all chosen URLs.
 func (c *chooser) roundLimit() (limit int64, detail string) {
 	chosen := int64(0)
 	for _, n := range c.priorities {
@@ -251,8 +252,9 @@ func (c *chooser) roundLimit() (limit int64, detail string) {
 }
 
 // writeLimited writes URLs of a list to out: all URLs that were planned before, and at most limit
-// new URLs. It prefers new URLs of higher priority and, among URLs of equal priority, those that
-// come first in the list. The method refuses the remaining URLs and passes each to writeUnplanned.
+// new URLs. It prefers new URLs of higher priority. Among URLs of equal priority, it prefers those
+// that come first in the list. The method refuses the remaining URLs and passes each to
+// writeUnplanned.
 func (c *chooser) writeLimited(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
 	threshold := len(c.priorities) - 1
 	for threshold >= 0 && c.priorities[threshold] <= limit {

@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// group holds the planned URLs of one domain. If the hashes of several domains collide, these
-// domains share a group. All URLs of a group go to the same partition.
+// group holds the planned URLs of one domain. Domains with the same hash share a group. All URLs of
+// a group go to the same partition.
 type group struct {
 	hash    uint64
 	urls    int64
@@ -160,8 +160,8 @@ func (l *chosenList) allIndices() iter.Seq[int32] {
 // buffer instead of seeking.
 const readAhead = 32 << 10
 
-// read calls the function visit with the records of the given groups. The indices must be in
-// ascending order. A record is valid until visit returns.
+// read calls visit with the records of the given groups. The indices must be in ascending order. A
+// record is valid until visit returns.
 func (l *chosenList) read(ctx context.Context, indices iter.Seq[int32], visit func(*record) error) error {
 	file := io.NewSectionReader(l.file, 0, 1<<62)
 	buf := bufio.NewReaderSize(file, readAhead)
@@ -188,8 +188,7 @@ func (l *chosenList) read(ctx context.Context, indices iter.Seq[int32], visit fu
 	return nil
 }
 
-// skipTo moves the buffer forward in the list's file. The parameters from and to are indices of
-// groups.
+// skipTo moves the buffer forward in the list's file. from and to are indices of groups.
 func (l *chosenList) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to int32) (err error) {
 	if from == to {
 		return nil
@@ -203,9 +202,9 @@ func (l *chosenList) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to 
 	return err
 }
 
-// matchingIndices compares the groups of l with some groups of the list other. The argument indices
-// selects these groups, in ascending order. matchingIndices yields the index in l of each group
-// with a hash of a selected group. Both lists are sorted by hash.
+// matchingIndices compares the groups of l with some groups of other. indices selects these groups,
+// in ascending order. matchingIndices yields the index of each group in l that has the hash of a
+// selected group. Both lists are sorted by hash.
 func (l *chosenList) matchingIndices(other *chosenList, indices []int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		end := 0

@@ -12,13 +12,13 @@ import (
 var (
 	// ErrConfig means that a value of Config is not allowed.
 	ErrConfig = errors.New("invalid plan configuration")
-	// ErrNothing means that no URL can be planned: every line of the sources was refused, or no URL
-	// of the frontier is due.
+	// ErrNothing means that no URL can be planned: the plan refuses every line of the sources, or
+	// no URL of the frontier is due.
 	ErrNothing = errors.New("nothing to plan")
 )
 
-// Config says which URLs may be planned and holds the figures that are needed to predict how long a
-// round takes.
+// Config says which URLs may be planned. It also holds the figures for the prediction of a round's
+// time.
 type Config struct {
 	PartitionURLs int      // largest number of URLs per partition; a larger domain has a partition of its own
 	MaxDepth      int      // largest accepted number of links from a listed URL
@@ -28,12 +28,12 @@ type Config struct {
 	Exclude       []string
 	Filters       []Filter
 	OptOut        *OptOut           // URLs that must not be requested; nil if there is no list
-	Stopped       map[string]string // reason for each stopped domain or host; its subdomains are stopped too
+	Stopped       map[string]string // reason for each stopped domain or host; their subdomains are stopped too
 
 	Budget        int            // largest number of URLs per domain and crawl; 0 means no bound
 	DomainBudgets map[string]int // budgets of registered domains that replace Budget; 0 means no bound
 	RoundURLs     int64          // largest number of URLs per round; 0 means no bound
-	CrawlURLs     int64          // largest number of URLs per crawl, earlier rounds included; 0 means no bound
+	CrawlURLs     int64          // largest number of URLs per crawl, with the URLs of earlier rounds; 0 means no bound
 
 	Delay        time.Duration            // least gap between two requests to a host
 	DomainDelays map[string]time.Duration // delays of registered domains that replace Delay

@@ -17,8 +17,8 @@ const copiers = 8
 
 // Copy stores the plan of a round as the plan of the same round of another crawl. The copy has the
 // same partitions and rows, its own ID, and the copied plan as its source. The caller can repeat an
-// interrupted Copy. Copy does not verify the contents of the plan's files, so b must verify what
-// Copy reads.
+// interrupted Copy. Copy does not verify the contents of the plan's files, so b must verify all
+// bytes that Copy reads.
 func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, version string) (*manifest.Plan, error) {
 	m := *from
 	m.Header, m.ID, m.Crawl = manifest.Header{}, "", crawl

@@ -1,8 +1,8 @@
 // Package planner shards the URLs of a round into partitions.
 //
 // The input is sources (package source) and the config. The output is a plan. A plan has a Parquet
-// file of URLs for each partition, files with the spellings of known URLs that are not planned, the
-// list of refused entries, and plan.json.
+// file of URLs for each partition, the list of refused entries, and plan.json. Further files have
+// the spellings of known URLs that are not planned.
 //
 // An entry of a source takes the following steps:
 //
@@ -10,8 +10,9 @@
 //	       ─► one record per URL, with all its spellings ─► budgets of the domain and the round ─► a bucket by the
 //	       domain's hash ─► a partition of that bucket, slow domains together ─► Parquet
 //
-// After the sources, the planner reads what earlier rounds know about the listed URLs, and URLs that
-// are due. A set of the listed URLs, exact or a Bloom filter of 64 MiB, says which rows to read.
+// After the sources, the planner reads the rows of earlier rounds about the listed URLs, and URLs
+// that are due. A set of the listed URLs, exact or a Bloom filter of 64 MiB, selects the rows to
+// read.
 //
 // The planner predicts times from the delays and addresses of hosts that earlier rounds observed.
 //
@@ -26,8 +27,8 @@
 //     parallelism;
 //   - all URLs of a domain are in one partition, and all domains of a partition in one
 //     bucket;
-//   - Config.Memory and one domain's budget bound the memory, for any number of URLs, beside some
-//     60 bytes for each domain;
+//   - Config.Memory and one domain's budget bound the memory for any number of URLs, except for
+//     about 60 bytes for each domain;
 //   - Commit writes plan.json last, after all files that it names.
 //
 // Package planner imports formats packages and package source.

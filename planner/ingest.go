@@ -25,8 +25,9 @@ type batch struct {
 
 // ingest canonicalizes all entries in parallel, refuses entries for reasons other than budgets, and
 // sorts the rest as records. Every record carries its place in the sources, so the result does not
-// depend on the order in which workers finish. After the sources, ingest reads what earlier rounds
-// know. It returns the number of entries of each source, and the number of refusals for each reason.
+// depend on the order in which workers finish. After the sources, ingest reads the rows of earlier
+// rounds. It returns the number of entries of each source, and the number of refusals for each
+// reason.
 func ingest(ctx context.Context, r *rules, req Request, records *sorters[record], refused *sorters[refusal]) (entries []SourceCount, counts map[schema.SkipReason]int64, err error) {
 	if n := len(req.Sources) + len(req.History); n > maxSources {
 		return nil, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, maxSources)
@@ -74,8 +75,7 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 	return entries, counts, nil
 }
 
-// ingestSources passes the entries of sources to workers. The argument first is the number of the
-// first source.
+// ingestSources passes the entries of sources to workers. first is the number of the first source.
 func ingestSources(ctx context.Context, workers []*worker, sources []source.Source, first int) (entries []SourceCount, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	batches := make(chan batch, len(workers))
@@ -146,7 +146,7 @@ type worker struct {
 	*rules
 	records *table.Sorter[record]
 	refused *refusals
-	listed  *source.Listed // gets the URLs that sources name; nil if nobody asks for them
+	listed  *source.Listed // gets the URLs that sources name; nil if no function needs them
 	named   []urlkey.Key   // URLs for listed
 }
 
@@ -176,7 +176,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		return w.refused.addText(e, s, reasonOf(err), detailOf(err))
 	}
 	if e.History && k.URL != e.URL {
-		return nil // the config changes the URL, so what is known is about another one
+		return nil // the config changes the URL, so the history of the given URL belongs to another URL
 	}
 	renamed := k.URL != e.URL && !e.Listed && w.canonical != w.canonical.Plain()
 	spellings := w.respelled(k.URL, e)
@@ -196,7 +196,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		}); err != nil || len(spellings) == 0 {
 			return err
 		}
-		e = &source.Entry{Depth: e.Depth} // the record of a refused entry only carries the depth and the spellings
+		e = &source.Entry{Depth: e.Depth} // the record of a refused entry carries only the depth and the spellings
 	} else if reason != "" && !e.Spent && len(spellings) == 0 {
 		return nil
 	}
@@ -213,8 +213,8 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	return w.records.Add(&rec)
 }
 
-// takePlain adds the spellings under the URLs that they have without rules, because redirects may
-// lead to those URLs. Their records are not due.
+// takePlain adds the spellings to the URLs without rules, because redirects may lead to those URLs.
+// The records of these URLs are not due.
 func (w *worker) takePlain(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s seq) error {
 	plain := w.canonical.Plain()
 	if plain == w.canonical {
@@ -237,7 +237,7 @@ func (w *worker) takePlain(k urlkey.Key, e *source.Entry, spellings schema.Spell
 // config may strip more parameters than in earlier rounds, so fewer spellings may remain.
 func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 	if url == e.URL {
-		return e.Spellings // the config strips no further parameter of this URL
+		return e.Spellings // the config strips no other parameter of this URL than before
 	}
 	for _, old := range e.Spellings {
 		if of, spelling, err := w.canonical.SpelledURL(old, ""); err == nil && of == url {
@@ -261,8 +261,7 @@ func (r *rules) stoppedBy(host string) (why string, ok bool) {
 	return why, ok
 }
 
-// refusalReason returns the reason why a plan refuses the URL, or "". The method ignores
-// budgets.
+// refusalReason returns the reason why a plan refuses the URL, or "". It ignores budgets.
 func (r *rules) refusalReason(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
 	if why, ok := r.stoppedBy(k.Host); ok {
 		return schema.SkipStopped, why
@@ -276,8 +275,8 @@ func (r *rules) refusalReason(k urlkey.Key, depth int32) (reason schema.SkipReas
 	return "", ""
 }
 
-// refusalOf is like refusalReason, for the URL k that a text gives. The opt-out list may also name the
-// URL without the rules.
+// refusalOf is like refusalReason, for a text and its URL k. The opt-out list may also name the URL
+// that the text has without rules.
 func (r *rules) refusalOf(k urlkey.Key, text, base string, depth int32) (reason schema.SkipReason, detail string) {
 	reason, detail = r.refusalReason(k, depth)
 	if plain := r.canonical.Plain(); reason == "" && r.OptOut != nil && plain != r.canonical {

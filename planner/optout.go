@@ -21,13 +21,13 @@ import (
 const (
 	maxOptOut      = 200_000 // number of entries
 	maxOptOutEntry = 2000    // length of an entry, octets
-	maxWild        = 200     // number of patterns whose host is not literal, each of which is compared with every URL
+	maxWild        = 200     // number of patterns with a star in the host; each of them is compared with every URL
 )
 
 // OptOut is a list of hosts, domains and patterns whose URLs a crawl must not request. It is
 // immutable.
 //
-// An entry is a pattern as in Scope; a URL or host without a path means the host, as a bare name
+// An entry is a pattern as in Scope. A URL or host without a path means the host, as a bare name
 // does. A line that begins with # is a comment. Letter case and the spelling of host names do not
 // matter. With the rule that drops "www.", the entry www.example.org also covers example.org,
 // because both are then one host. Parameters that the config strips do not matter.
@@ -40,8 +40,8 @@ type OptOut struct {
 	wildEntries int // number of entries in wild, each of which may have several forms
 }
 
-// ReadOptOut reads an opt-out list. The source gives its lines. A list that holds no entry is allowed.
-// The errors of a malformed list wrap ErrConfig and name the line; others are those of the source.
+// ReadOptOut reads an opt-out list. The lines come from a source. An empty list is allowed. The
+// error of a malformed list wraps ErrConfig and names the line. Other errors come from the source.
 func ReadOptOut(ctx context.Context, from source.Source, stripParams []string, rules urlkey.Rules) (*OptOut, error) {
 	o, forms, err := newOptOut(stripParams, rules)
 	if err != nil {
@@ -88,15 +88,15 @@ func LoadOptOut(ctx context.Context, b store.Bucket, p *manifest.Plan, stripPara
 	return o, nil
 }
 
-// optOutForms are Canonicalizers that give an entry the forms in which it is compared with URLs: the
-// canonical form, that without the stripped parameters, and that of the rules.
+// optOutForms are Canonicalizers that make the forms of an entry for the comparison with URLs: the
+// canonical form, the form without stripped parameters, and the form by the rules.
 type optOutForms struct {
 	steps   []*urlkey.Canonicalizer
 	noSlash bool // the rules drop slashes at the end
 }
 
 func newOptOut(stripParams []string, rules urlkey.Rules) (*OptOut, *optOutForms, error) {
-	rules.Rewrite = nil // a rewrite may lead to another site, which did not opt out
+	rules.Rewrite = nil // a rewrite may lead to another site, and that site did not opt out
 	full, err := urlkey.NewWithRules(stripParams, rules)
 	if err != nil {
 		return nil, nil, err
@@ -153,9 +153,9 @@ func (o *OptOut) add(text string, forms *optOutForms) error {
 	return nil
 }
 
-// of returns the forms of a pattern with a host and a path. A form counts only if every star is still
-// between the same characters. A pattern would otherwise cover more than its author wrote, as
-// /*;jsessionid=* without its session covers every URL.
+// of returns the forms of a pattern with a host and a path. A form counts only if every star stays
+// between the same characters. Otherwise a pattern could cover more URLs than its author wants. For
+// example, /*;jsessionid=* without its session covers every URL.
 func (f *optOutForms) of(url string) (keys []urlkey.Key, err error) {
 	add := func(k urlkey.Key) {
 		if !slices.ContainsFunc(keys, func(other urlkey.Key) bool { return other.URL == k.URL }) {
@@ -192,7 +192,7 @@ func starNeighbours(text string) string {
 	return string(all)
 }
 
-// wild returns the forms of a pattern whose host is not literal. Only its path can have other forms.
+// wild returns the forms of a pattern whose host has a star. Only its path can have other forms.
 func (f *optOutForms) wild(text, host, path string) []string {
 	forms := []string{text}
 	const other = "http://host.invalid"

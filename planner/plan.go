@@ -30,13 +30,14 @@ type Request struct {
 	Crawl   string
 	Round   int
 	Sources []source.Source               // sources of URLs; if sources repeat an entry, the entry of the first source counts
-	History []source.Known                // what earlier rounds know about these URLs, and URLs that are due
+	History []source.Known                // history of these URLs from earlier rounds, and URLs that are due
 	Hosts   iter.Seq2[source.Host, error] // hosts of earlier rounds, oldest round first; nil if there are none
 	Known   int64                         // lower bound of the number of URLs that earlier rounds know
 	Buckets int                           // number of reduce buckets of the previous round, which is the least number for this round; 0 if there is no previous round
-	// HasLinks reports whether the answer 304 does without the links of a page, given the key of the WARC
-	// file with the page's content and the page's depth. If not, the page is planned without validators.
-	// HasLinks is nil if nobody needs the links of unchanged pages.
+	// HasLinks reports whether a page may be requested with validators, because an answer 304 needs
+	// no links or the store has them. Its arguments are the key of the WARC file with the page's
+	// content, and the page's depth. If the result is false, the page is planned without
+	// validators. HasLinks is nil if nobody needs the links of unchanged pages.
 	HasLinks func(warc string, depth int) bool
 	Now      time.Time // time of the plan, for Config.SkipWithin
 	Scratch  string    // empty local directory with room for twice the sources' size; the caller removes the directory
@@ -44,7 +45,8 @@ type Request struct {
 	DryRun   bool      // predict without making a plan: the result has no ID and no files, and cannot be committed
 }
 
-// sourceAt returns the source with a number. The sources come first, then what earlier rounds know.
+// sourceAt returns the source with a number. The sources come first, then the history from earlier
+// rounds.
 func (r *Request) sourceAt(n int) source.Source {
 	if n < len(r.Sources) {
 		return r.Sources[n]
@@ -121,7 +123,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 // picked holds the URLs that the budgets allow.
 type picked struct {
 	chosen *chosenList
-	left   []*chosenList // lists of the URLs that have spellings and are not planned
+	left   []*chosenList // lists of URLs with spellings that are not planned
 	counts map[schema.SkipReason]int64
 
 	refused *refusals     // refusals of the chooser
@@ -151,8 +153,8 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 	if r.SkipWithin > 0 {
 		c.since = req.Now.Add(-r.SkipWithin).UnixMilli()
 	}
-	// lists makes two lists, one of chosen URLs and one of URLs that are left out. It calls the
-	// function fill to write both lists.
+	// lists makes two lists, one of chosen URLs and one of the other URLs. It calls fill to write
+	// both lists.
 	lists := func(suffix string, fill func(out, left *chosenWriter) error) error {
 		out, err := newChosenWriter(r, req.Scratch, "chosen"+suffix)
 		if err != nil {
@@ -343,7 +345,7 @@ type partitionWriter struct {
 
 // writeFiles writes two files. The first file has the partition's planned URLs. The second file has
 // the URLs of the same domains that have spellings but are not planned. If there are no such URLs,
-// writeFiles does not write the second file, and the result spellings has an empty path.
+// writeFiles does not write the second file, and the path of spellings is empty.
 func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spellings table.Local, err error) {
 	chosen := w.from.chosen
 	urls, err = w.sortFile(ctx, layout.Part(number), func(visit func(*record) error) error {
@@ -368,8 +370,8 @@ func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spe
 	return urls, spellings, err
 }
 
-// sortFile writes one file, sorted like a partition file. The function each calls visit with every
-// record of the file.
+// sortFile writes one file, sorted like a partition file. each calls visit with every record of the
+// file.
 func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(visit func(*record) error) error) (_ table.Local, err error) {
 	sorter, err := table.NewSorter(w.scratch, comparePlanned, w.memory)
 	if err != nil {

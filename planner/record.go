@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// seq is an entry's place among all entries: the number of its source, then the place in the
+// seq is the place of an entry among all entries: the number of its source, then the place in this
 // source.
 type seq uint64
 
@@ -32,8 +32,8 @@ type record struct {
 	Hash              uint64
 	Seq               seq
 	Due               bool
-	Renamed           bool  // earlier rounds know another form of the URL, which is due
-	RenamedPlanned    int32 // newest round that planned such a form, as source.Entry.Planned
+	Renamed           bool  // earlier rounds have another form of the URL, which is due
+	RenamedPlanned    int32 // newest round that planned the other form, as source.Entry.Planned
 	Planned           int32
 	Spent             bool
 	Listed            bool

@@ -30,8 +30,8 @@ func reasonOf(err error) schema.SkipReason {
 	return schema.SkipNotURL
 }
 
-// detailOf returns the detail of a refusal: the part of the error's text that the skip reason does
-// not say.
+// detailOf returns the detail of a refusal. This is the part of the error's text that the skip
+// reason does not tell.
 func detailOf(err error) string {
 	for _, known := range []error{urlkey.ErrHost, urlkey.ErrRewrite} {
 		if errors.Is(err, known) {
@@ -41,7 +41,7 @@ func detailOf(err error) string {
 	return ""
 }
 
-// excerpt returns the beginning of a text in a form fit for storage: valid UTF-8 of bounded length,
+// excerpt returns the beginning of a text in a form for storage: valid UTF-8 of bounded length,
 // without NULs and without the credentials of a URL.
 func excerpt(s string) string {
 	s = urlkey.WithoutCredentials(s)

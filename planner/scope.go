@@ -23,8 +23,8 @@ type Scope struct {
 	optOut           *OptOut // nil if there is none
 }
 
-// Filter is a rule that refuses the canonical URLs which a regular expression in RE2's syntax matches
-// in any part, or accepts them. The first filter that matches decides.
+// Filter is a rule with a regular expression in RE2's syntax. It refuses or accepts the canonical
+// URLs in which the expression matches any part. The first filter that matches decides.
 type Filter struct {
 	Name   string // name of the rule for people; "filter N" if missing
 	Match  string

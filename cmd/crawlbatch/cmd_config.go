@@ -14,10 +14,11 @@ func newConfig(c *common) *cobra.Command {
 	var month, output string
 	cmd := &cobra.Command{
 		Use:   "config [--month YYYY-MM]",
-		Short: "Print the config in force, and where each value comes from",
-		Long: `Config prints every key with its value: as plan would freeze it or, with --month, as run
-would use it for that crawl. The comment of a line says where the value comes from: the
-default, the line of the file, a flag, what the crawl froze, or the newest politeness.
+		Short: "Print the config that applies, and where each value comes from",
+		Long: `Config prints every key with its value. With --month, these are the values with which run
+would continue that crawl; without --month, plan would freeze them. The comment of a line
+says where the value comes from: the default, the line of the file, a flag, the frozen
+config of the crawl, or the newest politeness.
 ${VAR} is printed as it is, and *** replaces secrets. The output is a config file.`,
 		Example: `  crawlbatch config --config crawlbatch.yaml
   crawlbatch config --month 2026-11 -o json`,

@@ -21,17 +21,17 @@ func newFeedback(c *common) *cobra.Command {
 	o := feedbackOptions{common: c}
 	cmd := usage.WithOptions(&o, runFeedback, &cobra.Command{
 		Use:   "feedback --month YYYY-MM --to DATABASE",
-		Short: "Give outcomes back to the database that listed the URLs",
+		Short: "Write outcomes to the database that listed the URLs",
 		Long: `Feedback stores the outcomes of finished rounds in a result table beside the table of URLs,
 then joins both by ranges of keys and sets status, http_status, fetched_at and
-content_digest, as far as the table has these columns. It finds a URL however its row
-spells it. An outcome never replaces one of a newer round. After an interruption the same
-command goes on; once it is complete, it changes nothing.`,
+content_digest, as far as the table has these columns. The spelling of a URL in
+the table does not matter. An outcome never replaces the outcome of a newer round. After an
+interruption, the same command continues; after that, a repeated command changes nothing.`,
 		Example: `  crawlbatch feedback --month 2026-11 --to 'mysql://crawler:${DB_PASSWORD}@db.example/crawler?table=url_queue'`,
 	})
-	usage.MonthFlag(cmd, &o.month, "crawl whose outcomes are given back")
+	usage.MonthFlag(cmd, &o.month, "crawl whose outcomes are written")
 	cmd.Flags().StringVar(&o.to, "to", "", "mysql://, mariadb:// or postgres:// address of the table, as for plan --source")
-	cmd.Flags().IntVar(&o.round, "round", jobs.AllRounds, "round whose outcomes are given back; -1: all finished rounds")
+	cmd.Flags().IntVar(&o.round, "round", jobs.AllRounds, "round whose outcomes are written; -1: all finished rounds")
 	return cmd
 }
 

@@ -49,7 +49,7 @@ the end of the Job's name, or the month for which its CronJob created it.`,
 	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, s3://bucket/key, -, frontier, or mysql:// or postgres:// address of a table; repeatable")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace a plan if none of it was fetched yet")
-	cmd.Flags().BoolVar(&o.force, "force", false, "plan also what was fetched within plan.skip_within")
+	cmd.Flags().BoolVar(&o.force, "force", false, "plan also URLs that were fetched within plan.skip_within")
 	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")
 	return cmd
 }

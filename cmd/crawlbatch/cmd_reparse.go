@@ -41,9 +41,9 @@ no requests. crawl.json and every row of pages name the parser's version.
 
 With --month it parses the responses of a crawl. Each finished round gets the same
 partitions and outcomes, and new pages, text and links. The duplicates, ranks, hosts, urls
-and skips follow from these new rows. Reparse reads the WARC files in place. A page that cannot be
-parsed again keeps its old rows with their parser_version. This holds for a page whose record
-is damaged and for a page that says noarchive, of which no copy is stored.
+and skips follow from these new rows. Reparse reads the WARC files in place. A page keeps its
+old rows with their parser_version if it cannot be parsed again, because its record is damaged
+or because it says noarchive, so that the store has no copy.
 
 With --warc-store it parses WARC files of another crawler, such as Common Crawl's, in a
 directory or an S3 bucket, which it only reads. --warc-paths names a list of the files, one

@@ -42,10 +42,10 @@ A task that keeps failing blocks the round. --give-up ends fetch tasks instead: 
 the checkpointed outcomes, sends no more requests, and defers URLs without an outcome to
 the next round.
 
---rebuild recreates lost and damaged objects that follow from other objects, of sealed
-rounds too: parts of tables, working files, results, frozen inputs and seals. It writes an
-object only if its digest is the recorded one, and moves damaged objects to quarantine/
-first. It also recreates a lost ledger, list of crawls or active.json.
+--rebuild recreates lost and damaged objects that can be computed from other objects, in
+sealed rounds too: parts of tables, working files, results, frozen inputs and seals. It
+writes an object only if the digest equals the recorded digest. Before that, it moves the
+damaged object to quarantine/. It also recreates a lost ledger, list of crawls or active.json.
 --give-up and --rebuild run in this process, whatever --executor says.`,
 		Example: `  crawlbatch retry --month 2026-11 --stage fetch --partition 3,17
   crawlbatch retry --month 2026-11 --executor kubernetes --store s3://bucket/prefix
@@ -57,7 +57,7 @@ first. It also recreates a lost ledger, list of crawls or active.json.
 	stageFlag(cmd, &o.stage, "stage to retry")
 	cmd.Flags().IntSliceVar(&o.partitions, "partition", nil, "partitions to retry, such as 3,17")
 	cmd.Flags().StringSliceVar(&o.classes, "class", nil, "only tasks whose newest attempt failed in one of these classes, such as disk_full,failed")
-	cmd.Flags().BoolVar(&o.giveUp, "give-up", false, "end the fetch tasks of --partition, deferring what is not fetched")
+	cmd.Flags().BoolVar(&o.giveUp, "give-up", false, "end the fetch tasks of --partition, and defer URLs that are not fetched")
 	cmd.Flags().BoolVar(&o.rebuild, "rebuild", false, "recreate lost and damaged parts of reduce tasks")
 	cmd.Flags().IntVar(&o.round, "round", jobs.AllRounds, "with --rebuild: the round; -1: all")
 	o.executorFlags(cmd)
@@ -193,7 +193,7 @@ func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 }
 
 // runRebuild recreates lost objects, prints each recreated key, and returns a message about the
-// result. The parameter anew is the number of objects that rebuildLedger has recreated.
+// result. anew is the number of objects that rebuildLedger has recreated.
 func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver, anew int) (string, error) {
 	parts := anew
 	err := d.Rebuild(ctx, o.month, jobs.RebuildRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Round: o.round}, func(t stages.Task, keys []string) {

@@ -45,9 +45,10 @@ func newRun(c *common) *cobra.Command {
 the tables, round after round. It continues from wherever the crawl stands in the store:
 after an interruption or a failure, run the same command again.
 
-It shows the progress, the remaining time, and which hosts it waits for, why and until
-when. On a terminal it redraws this in place; elsewhere, with TERM=dumb and with
---log-format json, it prints lines: when a reason changes, and once a minute.`,
+It shows the progress, the remaining time, and the hosts for which it waits, with the
+reason and the end of each wait. On a terminal it redraws this display in place. Elsewhere,
+with TERM=dumb and with --log-format json, it prints lines: once a minute, and when a
+reason changes.`,
 		Example: "  crawlbatch run --month 2026-11 --rounds 2",
 	})
 	usage.MonthFlag(cmd, &o.month, "crawl to run")
@@ -63,7 +64,7 @@ func (o *runOptions) executorFlags(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", 4, "partitions fetched at a time in this process")
 }
 
-// whereFlags define where tasks run.
+// whereFlags defines the flags that say where tasks run.
 func (o *runOptions) whereFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.executor, "executor", executorLocal, "where tasks run: local or kubernetes")
 	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config that a driver stored for this process")
@@ -104,7 +105,7 @@ type openedCrawl struct {
 	stop    func()           // stops the metrics server
 }
 
-// open checks the flags of the executor, serves metrics and opens the crawl.
+// open checks the flags of the executor, starts the metrics server and opens the crawl.
 func (o *runOptions) open(ctx context.Context) (*openedCrawl, error) {
 	if err := o.checkExecutor(); err != nil {
 		return nil, err
@@ -135,8 +136,8 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 }
 
 // makeDriver makes a driver that runs tasks in this process. If inCluster is true, the driver obeys
-// --executor and may run tasks in the cluster. The function finish ends the progress display and
-// removes the scratch directory. The caller may call it twice.
+// --executor and may run tasks in the cluster. finish ends the progress display and removes the
+// scratch directory. The caller may call finish twice.
 func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster bool) (d *jobs.Driver, finish func(), err error) {
 	var client k8s.Client
 	if inCluster && o.executor == executorKubernetes {
@@ -180,7 +181,7 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 }
 
 // runner returns the runner of a crawl's tasks in this process. The runner receives new politeness
-// settings through updates. The function remove removes the runner's scratch directory.
+// settings through updates. remove removes the runner's scratch directory.
 func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config, crawl string) (r worker.Runner, updates *worker.PolitenessUpdates, remove func(), err error) {
 	if !layout.IsReparse(crawl) { // a reparse sends no requests and needs no politeness
 		if err := cfg.RequireContact(); err != nil {

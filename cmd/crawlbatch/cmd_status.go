@@ -29,8 +29,8 @@ func newStatus(c *common) *cobra.Command {
 		Short: "Show every stage and partition of a crawl",
 		Long: `Status prints for each round how far each stage is and what its ended attempts cost
 (calls to the store, bytes, the sum of their times). For fetch tasks it adds the progress
-at the last checkpoint. It also shows the hosts that they waited for when they last renewed
-their lease, with the reason and the end of each wait. For each failed task it prints the
+at the last checkpoint. It also shows the hosts for which the tasks waited when they last renewed
+their leases, with the reason and the end of each wait. For each failed task it prints the
 last error and the command that reruns it. A fetch task is shown as running while an attempt
 holds its partition; the store cannot tell whether that attempt is still alive. If the store
 has lost objects, status names them and exits 78.

@@ -33,7 +33,7 @@ func newTask(c *common) *cobra.Command {
 		Short: "Run one task, as a pod does",
 		Long: `Task makes one attempt at one task. It commits the task's result, once, or records under
 attempts/ how the attempt failed. It does nothing if the task has a result. The stages
-verify-ID-files and verify-ID-checks are those of an audit that verify --tasks started.
+verify-ID-files and verify-ID-checks belong to an audit that verify --tasks started.
 
 In a pod of an Indexed Job, --tasks names a list of partitions in the store, and
 JOB_COMPLETION_INDEX selects one of them.`,

@@ -30,8 +30,8 @@ type verifyOptions struct {
 	output   string
 	oneClock bool
 	parallel int
-	// The flag --quarantine lists strays, which are objects that no document accounts for. The flag
-	// --yes moves the strays.
+	// quarantine lists strays, which are objects that no document lists. The flag --yes moves the
+	// strays.
 	quarantine, yes bool
 }
 
@@ -52,10 +52,10 @@ their findings in the store until the audit ends.
 Each check reports how much it read. With --sample 0.01, verify reads one in a hundred
 partitions, records and files.
 
---quarantine checks nothing else: it lists the objects that belong to no seal, result,
-checkpoint or running task. With --yes it moves them to quarantine/ in the store, where no
-engine reads them: it copies each, compares the copy, then deletes it. No fetch stage may
-run meanwhile.`,
+With --quarantine, verify only lists the objects that belong to no seal, result, checkpoint
+or running task. With --yes it also moves these objects to quarantine/ in the store, where
+no query engine reads them: it copies each object, compares the copy, then deletes the
+object. No fetch stage may run meanwhile.`,
 		Example: `  crawlbatch verify --month 2026-11 --sample 0.01
   crawlbatch verify --month 2026-11 --store s3://crawls --executor kubernetes --tasks 64
   crawlbatch verify --month 2026-11 --quarantine`,
@@ -71,10 +71,10 @@ run meanwhile.`,
 	}
 	usage.MonthFlag(cmd, &o.month, "crawl to audit")
 	cmd.Flags().IntVar(&o.round, "round", 0, "the only round to audit; not given: all")
-	cmd.Flags().Float64Var(&o.sample, "sample", 1, "share of partitions, records and files to look at, over 0 and up to 1")
+	cmd.Flags().Float64Var(&o.sample, "sample", 1, "share of partitions, records and files to check, over 0 and up to 1")
 	usage.OutputFlag(cmd, &o.output, "table", "json")
 	cmd.Flags().BoolVar(&o.oneClock, "one-clock", false, "all tasks ran on one machine: compare times across restarts too")
-	cmd.Flags().BoolVar(&o.quarantine, "quarantine", false, "list the objects that nothing accounts for, and what --yes would do with them")
+	cmd.Flags().BoolVar(&o.quarantine, "quarantine", false, "list the objects that no document lists, and what --yes would do with them")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --quarantine: move the listed objects to quarantine/")
 	cmd.Flags().IntVar(&o.parallel, "parallel", 0, "checks at a time; 0: one per CPU")
 	cmd.Flags().IntVar(&o.tasks, "tasks", 0, "tasks into which the audit is divided; 0: none, all in this process")
@@ -244,8 +244,8 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 }
 
 // lastRound returns the newest sealed round of the crawl, or 0 if no round is sealed. runQuarantine
-// claims this round because the claim remains if the process dies, and the claim of a sealed round
-// does not block other crawls.
+// claims this round. If the process dies, its claim remains, and the claim of a sealed round does
+// not block other crawls.
 func (o *verifyOptions) lastRound(ctx context.Context, options verify.Options) (int, error) {
 	sealed, err := roundstate.Sealed(ctx, options.Bucket, o.month)
 	return max(0, len(sealed)-1), err

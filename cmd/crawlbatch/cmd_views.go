@@ -95,7 +95,7 @@ func (o *viewsOptions) check() error {
 	return nil
 }
 
-// asUsageError turns the error ErrUnsafe into a usage error. ErrUnsafe means that SQL cannot
+// asUsageError turns the error ErrUnsafe into a usage error. The error means that SQL cannot
 // contain the store's address.
 func asUsageError(s *catalog.Script, err error) (*catalog.Script, error) {
 	if errors.Is(err, catalog.ErrUnsafe) {

@@ -22,7 +22,7 @@ func stageNames() []string {
 	return names
 }
 
-// givenFlags returns those flags of this command line that another command needs for the same store
+// givenFlags returns the flags of this command line that another command needs for the same store
 // and config. The method omits --month, quotes each flag for a shell, and puts a space before each
 // flag.
 func (c *common) givenFlags() string {
@@ -50,7 +50,7 @@ func storeFlag(name string) string {
 	return " --store " + usage.Quote(name)
 }
 
-// If the error is an interruption, hint appends the command that continues the work.
+// For an interruption, hint appends the command that continues the work to the error.
 func (o *runOptions) hint(err error, month string) error {
 	flags := o.givenFlags()
 	if o.rounds > 0 {

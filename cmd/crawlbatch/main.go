@@ -1,9 +1,9 @@
 // Command crawlbatch is a batch web crawler over object storage, as one binary. The program plans
-// the URLs of a month, fetches the URLs politely, parses the responses, reduces the outputs to
-// tables and finds the URLs of the next round.
+// the URLs of a month, fetches them politely, parses the responses, reduces the outputs to tables
+// and finds the URLs of the next round.
 //
-// Each command has its own file, in which flags fill a struct and a run function does the work.
-// main maps errors to exit codes.
+// Each command has a file of its own, in which flags fill a struct and a run function does the
+// work. main maps errors to exit codes.
 package main
 
 import (

@@ -19,8 +19,9 @@ func verifyMemory(parallel int) int64 {
 	return 100<<20 + int64(cmp.Or(parallel, runtime.GOMAXPROCS(0)))*150<<20
 }
 
-// auditGrowth is the growth of the heap, in percent of its live data, after which an audit collects
-// garbage. An audit allocates much and keeps little, so a growth of 100 % costs a fifteenth more CPU.
+// auditGrowth is the growth of the heap after which an audit collects garbage, in percent of the
+// live data. An audit allocates much and keeps little, so a growth of 100 % costs a fifteenth more
+// CPU.
 const auditGrowth = 200
 
 // boundAudit bounds the memory of a process that audits a crawl with parallel checks.

@@ -36,7 +36,7 @@ func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucke
 // openArchive opens a store with files that somebody else wrote, such as WARC files of another
 // crawler or lists of URLs. crawlbatch never writes to this store.
 func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
-	// A store that is only read needs no locks and links, which a shared file system may lack.
+	// A store that is only read needs neither locks nor links. A shared file system may lack both.
 	const oneMachine = true
 	return c.openBucket(ctx, address, s3store.Options{}, oneMachine, func(*s3store.Store, context.Context) error { return nil })
 }
@@ -69,7 +69,7 @@ func (c *common) stillTrying(host string, until time.Time) {
 	fmt.Fprintf(c.err, "crawlbatch: %s does not answer: still trying until %s\n", host, until.Format(time.TimeOnly))
 }
 
-// addAccessAdvice adds advice to an error of the first access to the store.
+// addAccessAdvice adds advice to an error at the first access to the store.
 func addAccessAdvice(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return fmt.Errorf("%w: is --store right, and for s3:// AWS_ENDPOINT_URL_S3? If so, run this again when the store is back", err)
@@ -77,7 +77,7 @@ func addAccessAdvice(err error) error {
 	return err
 }
 
-// storeError turns an error of the first access to the store into a usage error, if the store's
+// storeError turns an error at the first access to the store into a usage error, if the store's
 // address or the permissions are wrong.
 func storeError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDenied) {
@@ -86,7 +86,7 @@ func storeError(err error) error {
 	return err
 }
 
-// configOver overrides a config with --config and the flags, and checks the result.
+// configOver replaces values of a config by those of --config and the flags, and checks the result.
 func (c *common) configOver(base *config.Config) (*config.Config, error) {
 	cfg, err := config.LoadOver(base, c.config, os.LookupEnv)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *common) configOver(base *config.Config) (*config.Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// loadConfig overrides the defaults with --config and the flags.
+// loadConfig replaces defaults by the values of --config and the flags.
 func (c *common) loadConfig() (*config.Config, error) {
 	cfg, err := c.configOver(config.Default())
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *common) loadConfig() (*config.Config, error) {
 	return cfg, nil
 }
 
-// openNew opens the store and the config of a crawl that need not exist.
+// openNew opens the store and the config for a crawl that may not exist yet.
 func (c *common) openNew(ctx context.Context) (store.Bucket, *config.Config, error) {
 	cfg, err := c.loadConfig()
 	if err != nil {
@@ -142,8 +142,8 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 }
 
 // openToWrite opens the store and the config of a crawl for a command that writes. It first adopts
-// crawls of an older format. The parameter republish is true if the command publishes the
-// politeness of --config. Such a command may replace politeness settings that the store has lost.
+// crawls of an older format. republish is true if the command publishes the politeness of --config.
+// Such a command may replace politeness settings that the store has lost.
 func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err != nil {

@@ -32,7 +32,7 @@ type common struct {
 	in       io.Reader
 	out, err io.Writer
 	log      *slog.Logger
-	errors   *show.LogOutput // output of the log on stderr, above a block that is redrawn
+	errors   *show.LogOutput // output of the log on stderr, above the progress display
 }
 
 // defaultStore is the store of a command without --store.
@@ -111,7 +111,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFeedback(c), newFetch(c), explain.Command(explain.Configs{New: c.loadConfig, Crawl: c.openCrawl, Archive: c.openArchive}),
 		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
 	)
-	root.SetOut(c.out) // the command completion will write to this output
+	root.SetOut(c.out) // the command completion writes to this output later
 	usage.AddCompletion(root)
 	usage.CompleteFlag(root, "log-format", "text", "json")
 	_ = root.MarkPersistentFlagDirname("store") // these calls fail only for an unknown flag

@@ -1,4 +1,5 @@
-// Package demo serves the synthetic web: for the command simweb, and on loopback for a demonstration whose crawl it plans.
+// Package demo serves the synthetic web. It does so for the command simweb, and on loopback for a
+// demonstration, whose crawl it plans.
 package demo
 
 import (
@@ -75,7 +76,8 @@ func webConfig() simweb.Config {
 	return w
 }
 
-// crawlConfig crawls the web at addr, faster than a real host should be crawled.
+// crawlConfig is the config of a crawl of the web at addr. The crawl is faster than a crawl of real
+// hosts should be.
 func crawlConfig(addr string) (*config.Config, error) {
 	c := config.Default()
 	c.UserAgent = agent

@@ -1,4 +1,4 @@
-// Package explain holds the command inspect, which shows what crawlbatch makes of one input, and why.
+// Package explain holds the command inspect, which shows how crawlbatch reads one input, and why.
 package explain
 
 import (
@@ -29,7 +29,7 @@ type Configs struct {
 func Command(c Configs) *cobra.Command {
 	return usage.Group(&cobra.Command{
 		Use:   "inspect url|robots|page|warc",
-		Short: "Show what crawlbatch makes of a URL, a robots.txt, a page or a WARC file, and why",
+		Short: "Show how crawlbatch reads a URL, a robots.txt, a page or a WARC file, and why",
 		Long: `Inspect runs the crawler's code on one input and prints the result with its reasons.
 With --jsonl each command reads one JSON object per line from stdin and writes one per line,
 in order.`,
@@ -84,7 +84,7 @@ null. The crawl's frozen rules apply.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&base, "base", "", "URL of the page that holds the link")
+	cmd.Flags().StringVar(&base, "base", "", "URL of the page with the link")
 	usage.MonthFlag(cmd, &crawl, "crawl to look the URL up in")
 	jsonlFlag(cmd, &lines)
 	return cmd

@@ -17,8 +17,8 @@ func Group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// WithOptions makes the command cmd refuse arguments and call the function run. The function run
-// gets the options that the flags have set.
+// WithOptions makes cmd refuse arguments and call run. run gets the options that the flags have
+// set.
 func WithOptions[O any](o *O, run func(context.Context, O) error, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) }
@@ -72,7 +72,7 @@ func FlagError(cmd *cobra.Command, args []string, err error) error {
 }
 
 // Finish turns errors about the arguments of a command and its children into usage errors. Finish
-// also appends the text end to the help of these commands.
+// also appends end to the help of these commands.
 func Finish(cmd *cobra.Command, end string) {
 	cmd.Long = strings.TrimSpace(cmd.Long) + "\n" + end
 	cmd.SuggestionsMinimumDistance = 2
@@ -90,7 +90,7 @@ func Finish(cmd *cobra.Command, end string) {
 	}
 }
 
-// parsing matches the part of a message that says how Go parsed a flag's value.
+// parsing matches the part of a message in which Go describes the wrong value of a flag.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing "(?:[^"\\]|\\.)*": (.*)$`)
 
 // seeHelp turns an error about flags or arguments into a usage error that names --help.

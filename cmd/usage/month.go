@@ -6,7 +6,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 )
 
-// MonthFlag defines --month. The text help says what the crawl is for.
+// MonthFlag defines --month. help says what the crawl is for.
 func MonthFlag(cmd *cobra.Command, month *string, help string) {
 	cmd.Flags().StringVar(month, "month", "", help+", such as 2026-11")
 }

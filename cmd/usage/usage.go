@@ -1,4 +1,4 @@
-// Package usage reads the input of a user on a command line and describes mistakes in the input.
+// Package usage reads what a user writes on a command line, and describes mistakes in it.
 package usage
 
 import (
@@ -45,7 +45,7 @@ func OrList(values []string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./~-]+$`)
 
-// Quote quotes the text s, so that a POSIX shell reads the text as one word.
+// Quote quotes s so that a POSIX shell reads it as one word.
 func Quote(s string) string {
 	if plainWord.MatchString(s) && s[0] != '~' {
 		return s
