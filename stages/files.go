@@ -2,8 +2,8 @@ package stages
 
 import "crawlbatch.io/crawlbatch/formats/urlstate"
 
-// The datasets of the files in each stage's results (manifest.File.Dataset), and where these files
-// are stored:
+// The datasets of the files in each stage's results (manifest.File.Dataset), and the places of
+// these files:
 //
 //	fetch     fetches requests captures pages text links   segments (layout.Segment), several of each
 //	                                                       pages of segments are rows of schema.WorkingPage

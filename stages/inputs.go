@@ -44,7 +44,7 @@ func Checked(b store.Bucket, in *Input) *manifest.Checked {
 	return c
 }
 
-// Since returns those earlier rounds whose crawls are at most the given number of months older than
+// Since returns the earlier rounds whose crawls are at most the given number of months older than
 // the given crawl. If months is 0, Since returns all rounds.
 func Since(earlier []*manifest.Sealed, crawl string, months int) []*manifest.Sealed {
 	if months == 0 {

@@ -31,11 +31,11 @@ type attempt struct {
 	inputs  *manifest.Checked // the store, for files of earlier attempts and of the previous round
 	disk    *segments.Disk
 	one     serialMode
-	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for (the store or scratch space); nil if nothing
+	paused  atomic.Pointer[stages.Wait] // reason why the whole attempt waits (the store or scratch space); nil if it does not wait
 
 	began    time.Time
 	elapsed  time.Duration // time for which earlier attempts kept the window open
-	revision atomic.Int64  // revision of the politeness settings in force
+	revision atomic.Int64  // revision of the politeness settings that the attempt uses
 
 	cutting sync.Mutex          // held while a checkpoint is made, because only one checkpoint may be made at a time
 	waiting []*segments.Segment // finished segments that no checkpoint lists yet
@@ -150,7 +150,7 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 }
 
 // unfinished returns a record for each URL task or robots task that waits between two hops of a
-// redirect. The record holds the requests so far and the state from which the next attempt
+// redirect. The record holds the requests so far, and the state from which the next attempt
 // continues.
 func (f *fetcher) unfinished() []*segments.Record {
 	f.mu.Lock()
@@ -239,8 +239,8 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	return cut
 }
 
-// commit swaps in a new checkpoint. If g is not nil, the checkpoint also lists segment g. If the
-// function set is not nil, commit calls it to change the checkpoint before the swap.
+// commit swaps in a new checkpoint. If g is not nil, the checkpoint also lists segment g. If set is
+// not nil, it changes the checkpoint before the swap.
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
 	return retryStore(ctx, a.env, &a.paused, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
@@ -263,13 +263,13 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 }
 
 const (
-	// quietFailures is how many failures in a row retryStore accepts before it reports the wait.
+	// quietFailures is the number of failures in a row after which retryStore reports the wait.
 	quietFailures = 2
 )
 
 // retryStore calls op until it succeeds or fails for good. While the store does not answer or is
-// full, retryStore waits, and stores the reason in currentWait. Meanwhile the method admit stops
-// new requests if the lease has ended or too many bytes wait for upload.
+// full, retryStore waits, and stores the reason in currentWait. Meanwhile admit stops new requests
+// if the lease has ended or too many bytes wait for upload.
 func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
 	defer currentWait.Store(nil)

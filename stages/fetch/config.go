@@ -17,12 +17,12 @@ type Config struct {
 
 	Slots    int           // number of concurrent fetches; default 200
 	Timeouts wire.Timeouts // time limits of a request; default: connect 10s, first byte 15s, total 30s
-	// RobotsTimeout is the time limit of a request for robots.txt. It is shorter than other limits
+	// RobotsTimeout is the time limit of a request for robots.txt. It is shorter than other limits,
 	// because all URLs of the host wait for robots.txt. Default 15s. If it is 0 or above
 	// Timeouts.Total, Timeouts.Total applies.
 	RobotsTimeout time.Duration
 	response.Limits
-	Sitemaps     sitemaps.Limits // bounds of the sitemaps that robots.txt names; the zero value means that none is fetched
+	Sitemaps     sitemaps.Limits // bounds of the sitemaps that robots.txt names; zero means that none is fetched
 	MaxRedirects int             // largest number of redirects that are followed for a URL; default 5
 	Retries      Retries
 	Pauses       Pauses
@@ -31,7 +31,7 @@ type Config struct {
 	StripParams  []string // query parameters that are removed from canonical URLs
 
 	Proxy        string
-	ProxyFilters bool // whether the proxy refuses private addresses by itself
+	ProxyFilters bool // whether the proxy itself refuses private addresses
 
 	Resolvers []string // name servers, as ADDRESS[:PORT], that replace the system's; each is asked in turn until one answers
 	ConnectTo []string // rules HOST:PORT:ADDR:PORT that send connections to another address
@@ -84,7 +84,7 @@ func Default() Config {
 	}
 }
 
-// Validate refuses settings that a task cannot work with.
+// Validate refuses settings with which a task cannot work.
 func (c *Config) Validate() error {
 	if err := c.Politeness.Validate(); err != nil {
 		return err
@@ -117,8 +117,8 @@ const (
 	mostReserve  = 256 << 20
 )
 
-// reserve estimates the disk space that requests in flight will still need for compressed bodies
-// and rows, in bytes.
+// reserve estimates the disk space that requests in flight still need for compressed bodies and
+// rows, in bytes.
 func (c *Config) reserve() int64 {
 	return min(max(int64(c.Slots)*c.MaxBody/4, leastReserve), mostReserve)
 }

@@ -22,28 +22,28 @@
 //	   │                                                           └─ anything else ─► http_4xx, protocol_error …
 //	   └─ window closed, host given up, domain stopped ─► deferred, host_suspended, stopped
 //
-// A URL that waits (for a host's delay, a retry, robots.txt) holds no slot and no goroutine: it
-// goes back to its host queue (package polite). A redirect chain sends back the cookies that its
-// own responses set (RFC 6265). No other request sends cookies. Normally a chain requests each URL
-// once, but it may request a URL a second time after it has received a cookie.
+// A URL that waits (for a host's delay, a retry or robots.txt) holds no slot and no goroutine,
+// because it goes back to its host queue (package polite). A redirect chain sends back the cookies
+// that its own responses set (RFC 6265). No other request sends cookies. Normally a chain requests
+// each URL once, but it may repeat a request after it has received a cookie.
 //
 // # What counts
 //
 // To make a checkpoint, the task uploads the records since the previous one, then swaps the
 // checkpoint object. Records count only if this object lists them. After a crash, the next attempt
-// fetches exactly the URLs that are not listed. While a redirect chain has no outcome, its rows
+// fetches exactly the URLs that are not listed. The rows of a redirect chain without an outcome
 // stay in memory and are in no checkpoint.
 //
 // The task may send requests while it holds its lease. Before each request is written, the task
-// asks one gate, which refuses requests that could outlast the lease.
+// asks one gate. The gate refuses requests that could outlast the lease.
 //
 // # Packages
 //
 // Package lease holds the partition. Package partition indexes the URLs of the task. Package polite
 // paces hosts. Packages robotscache and robots decide which requests are allowed. Package request
 // sends requests (with wire and guard), and package response interprets how they ended. Package
-// sitemaps fetches the sitemaps that robots.txt files name, beside the planned URLs. Package
-// segments records the outcomes. Package status describes the task to people. Package fetch leads
-// each URL through these packages. Package reparse sends no requests: it uses package records to
-// read the responses that earlier crawls stored, and processes them again.
+// sitemaps fetches the sitemaps that robots.txt files name, in addition to the planned URLs.
+// Package segments records the outcomes. Package status describes the task to people. Package fetch
+// leads each URL through these packages. Package reparse sends no requests. It uses package records
+// to read the responses that earlier crawls stored, and processes them again.
 package fetch

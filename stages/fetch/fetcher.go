@@ -50,7 +50,7 @@ type fetcher struct {
 	token    string // product token of the user agent
 
 	sched *polite.Scheduler
-	cpu   chan struct{} // limits the goroutines that compress or parse; each holds one value in this channel
+	cpu   chan struct{} // limits the goroutines that compress or parse; each of them holds one value
 
 	failures status.Failures
 
@@ -61,7 +61,7 @@ type fetcher struct {
 	claims         map[uint64]struct{}
 
 	fatal atomic.Pointer[error] // the first error; nil if there is none
-	ended chan struct{}         // closed once the field fatal is set
+	ended chan struct{}         // closed once fatal is set
 }
 
 // options are the arguments of newFetcher.
@@ -128,7 +128,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	return f, nil
 }
 
-// newClient makes the HTTP client of a fetcher. The function tune may be nil.
+// newClient makes the HTTP client of a fetcher. tune may be nil.
 func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Client, error) {
 	var rules []dial.ConnectTo
 	for _, s := range cfg.ConnectTo {
@@ -160,7 +160,7 @@ func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Cli
 // and each robots.txt may hold 500 KiB of rules.
 const maxRules = 64 << 20
 
-// optedOut reports whether a redirect must not be followed to a URL.
+// optedOut reports whether a redirect to a URL must not be followed.
 func (f *fetcher) optedOut(url string) bool { return f.barred != nil && f.barred(url) }
 
 // close releases connections and scratch space.
@@ -227,8 +227,8 @@ func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	return err
 }
 
-// serve uses a grant for one request, which runs under the context flight. If an item turns out to
-// need no request, serve finishes the item and goes on with the next one of the same host.
+// serve uses a grant for one request, which runs under the context flight. If an item needs no
+// request, serve finishes the item and continues with the next one of the same host.
 func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	if g.Kind > polite.Probe {
 		f.drain(g)
@@ -279,9 +279,9 @@ func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	return true
 }
 
-// rulesFor returns the robots.txt rules in force for a URL, or why they could not be fetched. The
-// result used is true if the grant was used up, for example by the request for robots.txt; the
-// grant's item then waits.
+// rulesFor returns the robots.txt rules that apply to a URL, or why they could not be fetched. used
+// is true if the grant was used up, for example by the request for robots.txt; the grant's item
+// then waits.
 func (f *fetcher) rulesFor(ctx, flight context.Context, g *polite.Grant, key urlkey.Key) (rules *robotscache.Rules, failed *robotscache.Failure, used bool) {
 	entry := f.robots.Entry(key)
 	state, rules, failure, err := f.robots.Lookup(entry)
@@ -312,7 +312,7 @@ func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *r
 }
 
 // judge returns the verdict of robots.txt on the next URL that u requests. If the verdict denies
-// the URL, the result why is the reason.
+// the URL, why is the reason.
 func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
 	verdict = rules.Verdict(f.reading, u.key.URL, u.spellings()...)
 	if len(u.met) == 0 {
@@ -324,7 +324,7 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 		why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
 	}
 	// A URL may have more spellings than are stored. A rule might deny a spelling that is not
-	// stored, so the URL is denied. The planner does the same.
+	// stored, so such a URL is denied. The planner does the same.
 	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Every {
 		verdict.Allowed = false
 		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", u.key.URL, u.known.TooMany())
@@ -386,7 +386,7 @@ func (f *fetcher) reload(p polite.Config) {
 	f.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
-// These constants pace the requests for a robots.txt after its first retries have all failed. By
+// These constants pace the requests for a robots.txt after all its first retries have failed. By
 // default, the next request follows after 2 minutes, and each further wait is three times as long.
 const (
 	laterPauses = 12 // wait before the first of these requests, in units of Pauses.ServerError
@@ -418,7 +418,7 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 }
 
 // retry decides whether to try an item again after a failure of the given class. If so, it puts the
-// item into the grant's result. The text why describes the failure for people.
+// item into the grant's result. why describes the failure for people.
 func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
 	used, limit, pause := f.retryRule(counts, class)
 	if *used >= limit || f.patience > 0 && r.RetryAfter > f.patience {

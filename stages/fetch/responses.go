@@ -249,8 +249,8 @@ func (f *fetcher) capture(u *urlTask, s *request.Sent, subset string) {
 	f.captureInSlot(u, s, subset)
 }
 
-// captureInSlot is capture for a caller that already holds a slot of f.cpu. It does not take a
-// second slot: if all callers waited for a second one, no slot would ever become free.
+// captureInSlot is capture for a caller that already holds a slot of f.cpu. If all callers waited
+// for a second slot, no slot would ever become free.
 func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	if cp, ok := f.archive(s, u.key, subset, nil); ok {
 		u.captures = append(u.captures, cp)

@@ -61,8 +61,8 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 }
 
 // addHosts adds the hosts with planned rows to the scheduler, beginning with those of suspects. The
-// host queues get all rows except those in the bitmap skip, retries and suspects. Retries and
-// suspects are pushed separately.
+// host queues get all rows except those in skip, retries and suspects. Retries and suspects are
+// pushed separately.
 func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error {
 	f := a.fetcher
 	for _, r := range doc.Retries {
@@ -94,7 +94,7 @@ func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error
 }
 
 // takeState restores the state of hosts, robots.txt files and retries from the previous round or
-// from earlier attempts. It does not retry rows that have already ended (the parameter ended).
+// from earlier attempts. It does not retry rows that have already ended (ended).
 func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, before lease.Predecessor, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	// If no earlier attempt of this round fetched, the hosts' state at the end of the previous
@@ -132,7 +132,7 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 }
 
 // takeCheckpoint restores the state from the checkpoint and the files that it lists. Waits in the
-// checkpoint are counted from the time at which this attempt first saw it (the parameter seen).
+// checkpoint count from the time at which this attempt first saw the checkpoint (seen).
 func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, seen time.Time, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	waited := a.env.Clock.Now().Sub(seen)
@@ -164,7 +164,7 @@ type hop struct {
 }
 
 // claims reserves the URLs to which recorded redirects led within their domain. Some of these URLs
-// were never requested, because robots.txt denied the URL or the chain was too long. A later chain
+// were never requested, because robots.txt denied them or the chain was too long. A later chain
 // that leads to a reserved URL ends there, and the frontier decides about the URL.
 func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
 	for _, file := range doc.Files {

@@ -30,7 +30,7 @@ type robotsTask struct {
 	hops    int
 	tries   int32
 	retries manifest.RetryCounts
-	why     error              // why the redirect of the last response is not followed; nil if it may be
+	why     error              // reason why the redirect of the last response is not followed; nil if it may be followed
 	record  segments.Record    // requests and captures that are not recorded yet
 	answer  robotscache.Record // record of the last response
 
@@ -44,7 +44,7 @@ var (
 	errOptedOut = errors.New("it redirects to a URL of the opt-out list")
 )
 
-// newRobotsTask makes the robots task for an entry that the cache did not know.
+// newRobotsTask makes the robots task for an entry without rules.
 func (f *fetcher) newRobotsTask(e *robotscache.Entry) *robotsTask {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,7 +192,7 @@ func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.
 }
 
 // recordRobots ends a robots task and records its requests. The row tells other attempts the state
-// of the robots.txt; it is nil if they must request the file again.
+// of the robots.txt. It is nil if they must request the file again.
 func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	b := rt.record
 	b.Robots = row
@@ -226,9 +226,9 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 	}
 }
 
-// unreachable returns the outcome of URLs whose robots.txt could not be fetched. The parameter own
-// is true if the request failed at the URLs' own host, not at the target of a redirect. The outcome
-// may then be the class of that failure.
+// unreachable returns the outcome of URLs whose robots.txt could not be fetched. own is true if the
+// request failed at the URLs' own host, not at the target of a redirect. The outcome may then be
+// the class of that failure.
 func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	if !own && class != schema.AddressBlocked {
 		return schema.RobotsUnreachable

@@ -16,10 +16,10 @@ import (
 )
 
 // A URL may kill every process that works on it, because of a bug or because it needs too much
-// memory. Such a URL would end every attempt. Therefore, after several attempts that recorded
-// nothing, the following attempts run in serial mode: they name each URL in the checkpoint before
-// they try it. A URL at which several attempts died is quarantined, with the outcome
-// internal_error. A single death is not enough, because the machine may have caused it.
+// memory. Such a URL would end every attempt. Therefore, serial mode begins after several attempts
+// that recorded nothing. In this mode, an attempt names each URL in the checkpoint before it tries
+// the URL. A URL at which several attempts died is quarantined, with the outcome internal_error. A
+// single death is not enough, because the machine may have caused it.
 
 const (
 	// maxStalled is the number of attempts in a row without any record after which serial mode

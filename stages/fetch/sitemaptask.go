@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 )
 
-// sitemapTools returns what package sitemaps needs of the fetcher.
+// sitemapTools returns the functions of the fetcher that package sitemaps needs.
 func (f *fetcher) sitemapTools() sitemaps.Tools {
 	return sitemaps.Tools{
 		Canon: f.canon, Parser: f.parser, MaxRedirects: f.cfg.MaxRedirects, Clock: f.clock, Log: f.log, Scheduler: f.sched, Sender: &f.requests, CPU: f.cpu,

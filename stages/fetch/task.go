@@ -28,10 +28,10 @@ type Input struct {
 	Politeness int
 	// Reload receives new politeness settings while the task runs. It may be nil.
 	Reload <-chan Revision
-	// Before holds the results of some fetch tasks of the previous round: those that may know hosts
-	// of this partition. They say how long each host must still wait, and list the working files
-	// `robots`, which hold the rules of robots.txt, and `sitemaps`. The task reads no other files of
-	// these results.
+	// Before holds results of the previous round's fetch tasks, at least of those that know hosts
+	// of this partition. They contain the remaining waits of hosts. They also list the working
+	// files `robots`, with the rules of robots.txt, and `sitemaps`. The task reads no other files
+	// of these results.
 	Before []*manifest.Result
 	// Reading says how the round compares URLs with the rules of robots.txt.
 	Reading robots.Reading

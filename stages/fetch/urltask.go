@@ -33,7 +33,7 @@ type urlTask struct {
 	retries manifest.RetryCounts
 	tries   int32         // number of requests for the URL in key
 	why     string        // last failure, in words for people
-	rules   *robots.Group // rules that allow the current request
+	rules   *robots.Group // robots rules that allow the current request
 	// detected is the media type of the current response, "" until its first bytes arrive. A
 	// callback of the exchange sets it before the request returns.
 	detected string
@@ -94,8 +94,8 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	}, nil
 }
 
-// keep stores a URL task that continues with a later grant. The parameter due is the earliest time
-// of that grant; zero means as soon as the host is due.
+// keep stores a URL task that continues with a later grant. due is the earliest time of that grant;
+// zero means as soon as the host is due.
 func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,8 +103,8 @@ func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.urlTasks[u.row] = u
 }
 
-// keepRecorded does the same as keep, for a URL task whose requests are all recorded. Checkpoints
-// hold the state of such a task, so that the next attempt can continue it.
+// keepRecorded is like keep, for a URL task whose requests are all recorded. Checkpoints hold the
+// state of such a task, so that the next attempt can continue it.
 func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 	kept := &manifest.URLRetry{
 		Row: u.row, Attempts: u.fetch.Attempts, Why: u.why, RetryCounts: u.retries,
@@ -150,8 +150,8 @@ func (u *urlTask) evidence(onRecorded func()) *segments.Record {
 	return b
 }
 
-// finish ends a URL task with an outcome and records it. Before that, the functions of the
-// parameter more may change the record.
+// finish ends a URL task with an outcome and records it. Before that, the functions in more may
+// change the record.
 func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
 	u.fetch.Outcome = outcome
 	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)

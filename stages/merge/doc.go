@@ -14,20 +14,21 @@
 //   - every planned URL has exactly one row of fetches. A missing, second or unplanned row
 //     is an error that names the URL;
 //   - a URL has at most one row of pages, one row of text and one set of links. The segments may
-//     have more, if several planned URLs redirect to the URL and an attempt crashed in between. If
-//     there are several documents of a URL, one document stays, with its text and links. A document
-//     that was planned under its own URL is preferred, then the document whose planned URL sorts
-//     first, then the document recorded first. Every response keeps its row of captures;
+//     have more, if several planned URLs redirect to the URL and an attempt crashed in between. Of
+//     several documents of a URL, one document stays, with its text and links. This is the document
+//     that was planned under its own URL, or else the document with the first planned URL in URL
+//     order, or else the document that was recorded first. Every response keeps its row of
+//     captures;
 //   - rows are sorted as formats/catalog says, then by the rest of the row, then by the order of
 //     recording, so the same segments give the same bytes;
-//   - memory is bounded, because rows are sorted on disk, and sums beyond 96 MiB wait on disk to be
-//     added up. Memory holds one row per host, the URLs that were fetched twice, and the URLs through
+//   - memory is bounded, because rows are sorted on disk, and sums beyond 96 MiB are added up on
+//     disk. Memory holds one row per host, the URLs that were fetched twice, and the URLs through
 //     which chains of redirects went.
 //
-// In a crawl that plans only what sources list and what it finds itself (stages.Input.TakesLinks), a
-// page that answered 304 has the links of its content, which the task that stored the content
-// published. Of that task's part, merge reads the row groups that can hold such pages. A page that
-// another request of the round brought in full has the links of that document.
+// Some crawls plan only URLs from sources and URLs that they find (stages.Input.TakesLinks). In
+// such a crawl, a page that answered 304 has the links from the task that stored the page's
+// content. merge reads only those row groups of that task's part that can hold such pages. If
+// another request of the round got the whole page, the page has the links of that document.
 //
 // The links of a document are sorted as one row, because they were recorded together and in order.
 //

@@ -22,7 +22,7 @@ type edgeBuilder struct {
 
 	source schema.Edge     // columns of the current source
 	domain string          // domain of the current source
-	latest int64           // latest LastMod that counts, in milliseconds; a later date was in the future when the source was fetched
+	latest int64           // latest LastMod that counts, in milliseconds; later dates were in the future when the source was fetched
 	others []foreignTarget // targets of the current source on other hosts
 }
 

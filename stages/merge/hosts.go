@@ -163,15 +163,15 @@ func (h *hostRows) requested(q *schema.Request) {
 	if a, err := netip.ParseAddrPort(q.Address); err == nil {
 		r.Address = a.Addr().String()
 	}
-	// The fetcher sends probes only while the breaker is open. Consecutive probes belong to one
-	// opening, so only the first probe counts.
+	// The fetcher sends probes only while the breaker is open. Probes in a row belong to one
+	// opening, so only the first of them counts.
 	if q.Purpose == schema.ForProbe && s.lastPurpose != schema.ForProbe {
 		r.BreakerEvents++
 	}
 	s.lastPurpose = q.Purpose
 }
 
-// seeRobots notes what a sent request says about its host's robots.txt.
+// seeRobots notes what a sent request shows about its host's robots.txt.
 func (s *hostState) seeRobots(q *schema.Request) {
 	if q.Purpose == schema.ForRobots {
 		s.asked = true
@@ -223,8 +223,8 @@ type robotsRow struct {
 	Digest string `parquet:"digest,optional"`
 }
 
-// readRobots notes the robots.txt files in force. A host has no request if a robots.txt of an earlier
-// round denies all its URLs.
+// readRobots notes the robots.txt files that apply. A host has no request if a robots.txt of an
+// earlier round denies all its URLs.
 func (m *merger) readRobots(ctx context.Context) error {
 	if m.env.Format < 4 {
 		return nil // hosts of older formats have no digest in this case

@@ -42,8 +42,7 @@ func compareSets(a, b *linkSet) int {
 
 var linkCodec = table.MustCodec[schema.Link]()
 
-// each calls the function take for each link of the set. The strings of a link share the set's
-// memory.
+// each calls take for each link of the set. The strings of a link share the set's memory.
 func (s *linkSet) each(take func(*schema.Link) error) error {
 	var l schema.Link
 	for data := s.Links; data != ""; {
@@ -190,8 +189,8 @@ func newLinkSums(m *merger) (linkSums, error) {
 	return newTargets(m)
 }
 
-// mergeLinks publishes redirects and the links of the pages that are kept. mergeLinks also writes
-// the working files of targets (of edges, in old rounds) and host edges.
+// mergeLinks publishes redirects and the links of kept pages. It also writes the working files of
+// targets (of edges, in old rounds) and host edges.
 func (m *merger) mergeLinks(ctx context.Context, sets *table.Sorter[linkSet]) error {
 	sums, err := newLinkSums(m)
 	if err != nil {
@@ -325,7 +324,7 @@ func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error
 		if err != nil {
 			return origin{}, err
 		}
-		if found != nil { // robots.txt names it, so it is as near as a source
+		if found != nil { // robots.txt names it, so it has the depth of a source
 			return origin{fetched: found.FetchedAt}, nil
 		}
 	}
@@ -348,8 +347,8 @@ func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error
 
 // chainDepths returns the depth of the planned URL at the start of the redirect chain, for each URL
 // that was requested in a chain. The segments of links show only chains that were recorded at once.
-// A chain that was interrupted, or whose next request was repeated later, has two records. Rows of
-// requests name the planned URL of each request. The map takes a URL of memory for each redirect.
+// An interrupted chain, or a chain whose next request was repeated later, has two records. Rows of
+// requests name the planned URL of each request. The map holds one URL in memory for each redirect.
 func (m *merger) chainDepths(ctx context.Context) (map[string]int32, error) {
 	type request struct {
 		URL     string `parquet:"url"`

@@ -23,8 +23,8 @@ func compareSitemaps(a, b *schema.Sitemap) int {
 }
 
 // mergeSitemaps writes the working file of the sitemaps that the round requested because robots.txt
-// names them. They may have links, but are neither pages nor planned URLs. A sitemap that redirected
-// has a second row, for the URL that was named.
+// names them. They may have links, but are neither pages nor planned URLs. A sitemap that
+// redirected has a second row, for the URL in robots.txt or in the index.
 func (m *merger) mergeSitemaps(ctx context.Context) error {
 	if !m.env.Has(6) {
 		return nil // rounds of older formats fetch no such sitemaps

@@ -27,7 +27,7 @@ const clockSkew = 24 * 60 * 60 * 1000
 //
 // The builder keeps one sum for each target in memory. When the sums take targetMemory, the builder
 // moves them to a sorter and starts new sums. A target may therefore have several sums in the end,
-// which the method finish adds up.
+// and finish adds them up.
 type targetBuilder struct {
 	m      *merger
 	memory int64
@@ -37,7 +37,7 @@ type targetBuilder struct {
 
 	targets map[string]*target
 	links   map[[2]int32]int64 // number of pairs of pages, for each pair of hosts
-	hosts   map[string]int32   // numbers of hosts in the variable names
+	hosts   map[string]int32   // numbers of hosts in names
 	names   []string
 
 	source  pageSource
@@ -54,7 +54,7 @@ type pageSource struct {
 	domain string
 	ported bool // whether the host's pages may be in several groups
 	depth  int32
-	latest int64 // latest LastMod that counts, in milliseconds; a later date was in the future when the source was fetched
+	latest int64 // latest LastMod that counts, in milliseconds; later dates were in the future when the source was fetched
 }
 
 // target is the sum of the links to one target.
@@ -68,8 +68,8 @@ type target struct {
 	counted int32 // number of the last source that counts as an inlink
 	crossed int32 // number of the last source on another host that counts in the map links
 
-	// To count each linking host once, a target need remember only the hosts of the newest group,
-	// because the sources of a group come one after another. The field listed holds the exceptions.
+	// To count each linking host once, a target needs only the hosts of the newest group, because
+	// the sources of a group come one after another. listed holds the exceptions.
 	closed int64 // number of hosts in earlier groups
 	group  int32 // newest group with a source
 	recent hostSet
@@ -282,8 +282,8 @@ func (b *targetBuilder) list(t *target) {
 	t.recent.clear()
 }
 
-// sum returns the sum of a target. The result counts is false if no link to the target counts. More
-// sources of the current group may follow in later sums, so sum lists the hosts of this group.
+// sum returns the sum of a target. counts is false if no link to the target counts. More sources of
+// the current group may follow in later sums, so sum lists the hosts of this group.
 func (b *targetBuilder) sum(t *target) (row targetSum, counts bool) {
 	if t.domain == "" || !t.row.FollowKind && len(t.row.Spellings) == 0 {
 		return targetSum{}, false

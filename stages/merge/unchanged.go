@@ -13,7 +13,7 @@ import (
 
 // unchanged is a page that answered 304 (not modified).
 type unchanged struct {
-	File      string // part of links with the page's links, of the task that stored the page's content
+	File      string // part of links with the page's links, from the task that stored the page's content
 	SURT, URL string
 }
 
@@ -21,13 +21,13 @@ func compareUnchanged(a, b *unchanged) int {
 	return cmp.Or(strings.Compare(a.File, b.File), schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL))
 }
 
-// lookedUp is the largest number of pages whose links are looked up in one reading of a part. Memory
-// holds their URLs.
+// lookedUp is the largest number of pages whose links one reading of a part looks up. Memory holds
+// their URLs.
 const lookedUp = 10_000
 
-// takeLinks adds the links of pages that answered 304. The part of links of the task that stored the
-// page's content has them. The WARC file that the capture names tells this task. The argument first
-// is the number of the last document so far.
+// takeLinks adds the links of pages that answered 304. The task that stored the page's content
+// published these links in its part of links. The WARC file in the capture shows which task this
+// was. first is the number of the last document so far.
 func (m *merger) takeLinks(ctx context.Context, s *table.Sorter[linkSet], first int64) error {
 	pages, err := m.unchangedPages(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (m *merger) takeLinks(ctx context.Context, s *table.Sorter[linkSet], first 
 	return t.take(ctx)
 }
 
-// unchangedPages returns the pages that answered 304 and whose links an earlier round has.
+// unchangedPages returns the pages that answered 304, if an earlier round has their links.
 func (m *merger) unchangedPages(ctx context.Context) (*table.Sorter[unchanged], error) {
 	type capture struct {
 		SURT    string         `parquet:"url_surtkey"`

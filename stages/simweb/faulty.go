@@ -6,14 +6,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// FaultURL returns a URL of a fault on a host. The number num distinguishes the URLs of the same
-// fault.
+// FaultURL returns a URL of a fault on a host. num distinguishes the URLs of the same fault.
 func (w *Web) FaultURL(host int, name string, num int) string {
 	return w.urlAt(host, faultPath(name, num))
 }
 
-// faultResponse returns the response of a fault at a path. The argument hop is the path's number in
-// the fault's chain of redirects.
+// faultResponse returns the response of a fault at a path. hop is the path's number in the fault's
+// chain of redirects.
 func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Response {
 	r := Response{Status: 200}
 	switch {

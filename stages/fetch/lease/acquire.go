@@ -62,7 +62,7 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 
 // remedy tells people what to do about a checkpoint that is lost, damaged or out of date. Fetching
 // the partition from the start is no remedy: nobody knows which URLs were already fetched, so they
-// would be fetched a second time.
+// would be fetched twice.
 const remedy = "restore its last state (a version that the store keeps, or a copy made after the crawl stopped); " +
 	"until then, this partition is not fetched, and no attempt deletes its files"
 
@@ -93,7 +93,7 @@ func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 	return fmt.Errorf("%q is missing, but %q proves that it existed: %s: %w", l.key, evidence, remedy, stages.ErrPermanent)
 }
 
-// markTaken creates the object `taken`, which later proves that the partition has had a checkpoint.
+// markTaken creates the object `taken`, which proves later that the partition has had a checkpoint.
 // It runs after the first checkpoint and before the first request. If this attempt found no
 // checkpoint but the object exists, somebody removed the checkpoint. In that case markTaken also
 // removes the new checkpoint, so that later attempts notice the loss.
@@ -129,8 +129,8 @@ func (l *Lease) untake(ctx context.Context, key string) error {
 }
 
 // take swaps in a checkpoint with the next epoch. It counts the death of a predecessor that did not
-// release the partition. But if somebody removed the store's lock while the predecessor's process
-// was alive, there was no death to count.
+// release the partition. There was no death if somebody removed the store's lock while the
+// predecessor's process was alive.
 func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	lock := l.heldLock()
 	robbed := before.Exists && !before.Released && lock != nil && !lock.Inherited()
@@ -153,9 +153,9 @@ func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	})
 }
 
-// wait returns once the partition may be taken: its checkpoint is absent or released, or the
-// store's lock on it is free, or the checkpoint has not changed for 1.1 times the holder's lease.
-// The attempt measures this time by its own clock.
+// wait returns once the partition may be taken. This is so in three cases: its checkpoint is absent
+// or released, the store's lock on it is free, or the checkpoint has not changed for 1.1 times the
+// holder's lease. The attempt measures this time by its own clock.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	var standing atomic.Pointer[stages.Wait]
 	unwatch := func() {}
@@ -196,8 +196,8 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// look loads the checkpoint. The parameter seen is the time at which this attempt first saw the
-// current version, or zero without a version.
+// look loads the checkpoint. seen is the time at which this attempt first saw the current version,
+// or zero without a version.
 func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)
@@ -232,7 +232,7 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	return before, nil
 }
 
-// deadly is the number of attempts that must die at a URL or robots.txt before it is quarantined.
+// deadly is the number of attempts that die at a URL or robots.txt before it is quarantined.
 const deadly = 3
 
 // countDeath records in the list of suspects that an attempt died while it tried a URL or

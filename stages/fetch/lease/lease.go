@@ -149,9 +149,8 @@ func (l *Lease) send(ctx context.Context) error {
 
 // checkFound compares the checkpoint that was found in the store with the checkpoint that this
 // attempt sent. It returns nil if the two are equal. If the store has an older checkpoint than the
-// last one that this attempt knows, somebody put an old checkpoint back. If the store has a newer
-// checkpoint, whose epoch is lower than that of the sent one, the previous holder renewed its lease
-// during the take.
+// last one that this attempt knows, somebody put an old checkpoint back. A newer checkpoint may
+// have a lower epoch than the sent one. The previous holder then renewed its lease during the take.
 func (l *Lease) checkFound(found, sent *manifest.Checkpoint) error {
 	if found.Holder == sent.Holder && found.Position() == sent.Position() {
 		return nil
@@ -171,13 +170,13 @@ func (l *Lease) lose() {
 	l.lost, l.until = true, time.Time{}
 }
 
-// maxDisagreement limits how far the monotonic clock and the wall clock may drift apart after an
+// maxDisagreement limits the difference between the monotonic clock and the wall clock after an
 // acknowledged swap. A larger difference means that the machine was suspended or its wall clock was
 // set.
 const maxDisagreement = 5 * time.Second
 
-// MayWrite reports whether a request that is written now will end before the lease does. It also
-// checks the store's lock.
+// MayWrite reports whether a request that is written now ends before the lease does. It also checks
+// the store's lock.
 func (l *Lease) MayWrite(now time.Time) bool { return l.remaining(now) >= l.Request }
 
 // MayBegin is MayWrite without the check of the store's lock.
@@ -253,7 +252,7 @@ func (l *Lease) heldLock() store.Lock {
 	return l.lock
 }
 
-// hold sets the field lock. The attempt gets the lock before it takes the partition.
+// hold sets lock. The attempt gets the lock before it takes the partition.
 func (l *Lease) hold(lock store.Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

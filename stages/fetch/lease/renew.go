@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Patience is how long an attempt waits for a store that does not answer or is full. It counts from
-// the end of the lease.
+// Patience is the time for which an attempt waits for a store that does not answer or is full. It
+// counts from the end of the lease.
 const Patience = 30 * time.Minute
 
 // maxSleep bounds one sleep while an attempt waits for a deadline of the lease. Timers stop while
@@ -90,8 +90,7 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 
 // WatchExpiry runs until ctx ends. When the lease ends without renewal, it aborts the requests in
 // flight. Usually no request is in flight then, because a request does not begin if it could
-// outlast the lease. But a process that was suspended may still have requests in flight when it
-// wakes up.
+// outlast the lease. But a suspended process may still have requests in flight when it wakes up.
 func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
 	for {
 		if wait := l.remaining(l.clock.Now()); wait > 0 {

@@ -15,8 +15,8 @@ type Queue struct {
 	left     int
 }
 
-// Queue makes a queue of the host's rows, without the rows that are already recorded. The bitmap
-// recorded contains these rows; nil means none. The bitmap must not change afterwards.
+// Queue makes a queue of the host's rows, without the rows that are already recorded. recorded
+// contains these rows; nil means none. The bitmap must not change afterwards.
 func (h *Host) Queue(recorded *roaring.Bitmap) *Queue {
 	q := &Queue{ranges: slices.Clone(h.ranges), recorded: recorded}
 	for _, r := range h.ranges {

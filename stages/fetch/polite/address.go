@@ -14,8 +14,8 @@ type address struct {
 	wait   waiter
 }
 
-// addressOf returns the state of an address, and creates it if necessary. For the invalid address,
-// which has no delay, it returns nil.
+// addressOf returns the state of an address, and creates it if necessary. The invalid address has
+// no delay, so addressOf returns nil for it.
 func (s *Scheduler) addressOf(a netip.Addr) *address {
 	if !a.IsValid() {
 		return nil

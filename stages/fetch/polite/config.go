@@ -118,8 +118,8 @@ type terms struct {
 	stop     string // reason why the host's domain is stopped; "" if it is not
 }
 
-// termsOf collects the settings of a host, whatever its port. If a domain is stopped, its
-// subdomains are too. Every other setting comes from the longest matching name for which it is
+// termsOf collects the settings of a host for all its ports. If a domain is stopped, its subdomains
+// are stopped too. Every other setting comes from the longest matching name for which it is
 // configured.
 func (c *Config) termsOf(host string) terms {
 	name := host

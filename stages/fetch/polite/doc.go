@@ -6,10 +6,10 @@
 // of priority. The caller reports when each request was written and how it ended. The Scheduler
 // returns grants. Each grant allows one request to one host.
 //
-// Whatever the order of events, the scheduler promises:
-//   - two requests to a host are written no closer than the delay in force, and
-//     the number of requests in flight to a host stays within its limit;
-//   - two requests to an address are written no closer than the delay per address;
+// For every order of events, the scheduler promises:
+//   - two requests to a host are written no closer together than the host's delay, and the number
+//     of requests in flight to a host stays within its limit;
+//   - two requests to an address are written no closer together than the delay per address;
 //   - a grant is given only when no known reason makes the request wait, so no slot waits for a
 //     host or for a shared address;
 //   - due hosts with items of higher priority get grants more often, and no host starves (Band);
@@ -18,7 +18,7 @@
 //     says why;
 //   - the same calls at the same times give the same grants.
 //
-// The delay in force is the longest of four delays: the configured one (domain, class or default),
+// The delay of a host is the longest of four delays: the configured one (domain, class or default),
 // the Crawl-delay in robots.txt, the raised delay after 429 or 503, and the delay of a slow host
 // (Config.SlowFactor). Other responses lower a raised delay again. A Retry-After is obeyed up to a
 // day. A host with a long delay gets as many requests as fit into the crawl window; its other items

@@ -28,7 +28,7 @@ type Grant struct {
 	Kind   Kind
 	Reason string        // reason why the domain is stopped; "" unless Kind is Stopped
 	Due    time.Time     // when the host became due and began to wait for a slot
-	Delay  time.Duration // delay in force for this request
+	Delay  time.Duration // delay of the host for this request
 
 	s        *Scheduler
 	h        *host
@@ -44,7 +44,7 @@ var ErrNotDue = errors.New("the host is not due any more")
 
 // Pace tells how a request was paced.
 type Pace struct {
-	Delay time.Duration // delay in force for the request
+	Delay time.Duration // delay of the host for the request
 	Gap   time.Duration // time since the host's previous request
 	First bool          // whether the host has no previous request
 }
@@ -74,9 +74,9 @@ func (g *Grant) HasAddress() bool {
 	return g.h.met
 }
 
-// Meet sets the host's address and reports whether a request to this address is due. If none is
-// due, the caller puts the item back and calls Done; the host then waits for its address without a
-// slot.
+// Meet sets the host's address and reports whether a request to this address is due. If no request
+// is due, the caller puts the item back and calls Done; the host then waits for its address without
+// a slot.
 func (g *Grant) Meet(a netip.Addr) bool {
 	s := g.s
 	s.mu.Lock()
@@ -118,9 +118,8 @@ func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	return p, nil
 }
 
-// Sent reports when the announced request was actually sent. The host's delay starts at this time,
-// because a busy machine may write late, and the server must still see the whole delay between two
-// requests.
+// Sent reports when the announced request was really sent. The host's delay starts at this time. A
+// busy machine may write late, and the server must still see the whole delay between two requests.
 func (g *Grant) Sent(at time.Time) {
 	s, h := g.s, g.h
 	s.mu.Lock()
@@ -138,7 +137,7 @@ func (s *Scheduler) sentAt(h *host, at time.Time) {
 	}
 }
 
-// Class tells what the end of a request means for its host.
+// Class says how the end of a request affects its host.
 type Class uint8
 
 // The classes of results.

@@ -11,7 +11,7 @@ const (
 	maxLimitedPause = 2 * time.Hour    // longest pause that doubling may reach; a Retry-After may be longer, up to maxDelay
 	minRaisedDelay  = time.Second      // smallest raised delay, unless the first pause is even shorter
 	maxRaisedDelay  = 2 * time.Minute
-	maxDoublings    = 4  // how often the pause and the delay are doubled at most; without a limit, a task that is often interrupted might never send a request
+	maxDoublings    = 4  // largest number of times that the pause and the delay are doubled; without a limit, a task that is often interrupted might never send a request
 	calmAfter       = 10 // number of responses in a row without 429 or 503 after which a raised delay is halved
 
 	slowFrom     = time.Second      // a host that responds faster than this is never slow, even if its delay is short
@@ -54,13 +54,13 @@ type host struct {
 	calm       int           // number of other responses in a row since the delay was raised
 	jitters    uint64
 
-	notBefore time.Time // no request before this time, however short the delay
+	notBefore time.Time // no request before this time, even if the delay is shorter
 	putOff    Reason    // why notBefore is set
 	paced     time.Time // start of the current delay: the last request or failed connection; zero if none
 	written   time.Time // when the last request was written; zero if none
 	service   float64   // mean time from a grant to its Done, in seconds
 	response  float64   // mean time from a request to the end of its response, in seconds; 0 if none
-	recent    float64   // minimum of the last response time and the mean (field response), so that one slow response does not make the host slow
+	recent    float64   // smaller of the last response time and the mean (response), so that one slow response does not make the host slow
 	silent    int       // number of requests in a row without a response
 	inFlight  int
 	met       bool // whether addr is set, or the host needs no delay per address (addr is then nil)
@@ -68,7 +68,7 @@ type host struct {
 	br        breaker
 	addr      *address
 
-	drain Kind // Fetch if requests are allowed, else the kind of grant that the host's items get
+	drain Kind // Fetch if requests are allowed, otherwise the kind of grant that the host's items get
 	place place
 	band  Band    // band of the host's next row
 	queue *byWork // lane in which the ready host waits
@@ -77,10 +77,10 @@ type host struct {
 	wait  waiter
 }
 
-// asked returns the delay that the config and the host's robots.txt ask for.
+// asked returns the delay that the config and the host's robots.txt require.
 func (h *host) asked() time.Duration { return max(h.base, h.crawlDelay, h.stored) }
 
-// delay returns the delay in force, the longest of all delays of the host.
+// delay returns the current delay, which is the longest of all delays of the host.
 func (h *host) delay() time.Duration { return max(h.asked(), h.raised, h.slowed) }
 
 // remaining returns the number of items that the host has left.
@@ -107,7 +107,7 @@ func (h *host) firstItem() (at time.Time) {
 }
 
 // take removes the next item: an urgent item, a pushed item that is due, or a planned row. If all
-// is true, it also takes items that are not due and items of a blocked host.
+// is true, it also takes items that are not due, and items of a blocked host.
 func (h *host) take(now time.Time, all bool) (Item, bool) {
 	if len(h.urgent) > 0 && (all || !h.urgent[0].NotBefore.After(now)) {
 		return heap.Pop(&h.urgent).(Item), true

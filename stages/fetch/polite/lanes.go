@@ -34,7 +34,7 @@ const (
 	// ends, so they do not wait for others. The lane never holds more hosts than there are slots.
 	longest = int(bands) + iota
 	// The second lane is for hosts whose last request got no response. Such a host may block a slot
-	// for a whole time-out, so all of them together get at most 1/doubtfulPart of the slots.
+	// for a whole time-out. All of them together therefore get at most 1/doubtfulPart of the slots.
 	doubtful
 	lanes
 
@@ -75,7 +75,7 @@ func (s *Scheduler) laneOf(h *host) int {
 }
 
 // enqueue puts a due host into its lane. If the host's items get grants that permit no request,
-// enqueue puts the host into the queue s.drains instead, which comes before all lanes.
+// enqueue puts the host into s.drains instead, which comes before all lanes.
 func (s *Scheduler) enqueue(h *host) {
 	if h.drain != Fetch {
 		h.queue = &s.drains

@@ -50,7 +50,7 @@ type Scheduler struct {
 	timed     byTime
 	drains    byWork // due hosts whose items get grants that permit no request
 	lanes     [lanes]lane
-	paid      float64 // field paid of the lane that got the last grant, before that grant
+	paid      float64 // value of paid before the last grant, in the lane that got this grant
 	seq       int64
 	grants    int // number of open grants
 	left      int // number of items in queues
@@ -198,7 +198,7 @@ func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 	}
 }
 
-// idle is how long Next sleeps when only Done can add work. Done wakes it up.
+// idle is the time for which Next sleeps when only Done can add work. Done wakes it up.
 const idle = time.Hour
 
 // pick returns a grant if a host is due at the time now. Otherwise it returns how long to wait, and
@@ -236,8 +236,8 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	if len(s.timed) == 0 {
 		return nil, idle, s.grants > 0
 	}
-	// A task that has sent nothing does not close early, because the next round would start in the
-	// same state and also send nothing.
+	// A task that has sent nothing does not close early. The next round would start in the same
+	// state and also send nothing.
 	if first := s.timed[0].at; s.grants > 0 || s.closed || !s.sent || s.closesAt.IsZero() || first.Before(s.closesAt) {
 		return nil, first.Sub(now), true
 	}

@@ -42,8 +42,8 @@ func Millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseco
 
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// pace returns when the host's delay and pauses allow the next request, even if no item is due
-// then.
+// pace returns the time at which the host's delay and pauses allow the next request, even if no
+// item is due then.
 func (h *host) pace() time.Time {
 	at := h.notBefore
 	if !h.paced.IsZero() {
@@ -62,9 +62,9 @@ func (b *breaker) clock(now time.Time) manifest.HostBreaker {
 }
 
 // Restore applies the state of hosts that an earlier attempt stored. The caller must have added all
-// planned hosts. The parameter waited is the time since Snapshot. A stored delay that exceeds the
-// configured one applies until Reload is called. The argument fresh is true if the config is newer
-// than the stored state. Restore then ignores stored delays.
+// planned hosts. waited is the time since Snapshot. A stored delay that exceeds the configured one
+// applies until Reload is called. fresh is true if the config is newer than the stored state.
+// Restore then ignores stored delays.
 func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,8 +103,8 @@ func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, 
 func (s *Scheduler) HoldAddresses() { s.holdHosts(false) }
 
 // HoldAll makes every host wait from now for its own delay or the delay per address, whichever is
-// longer. Hosts that are added later wait too. A new attempt calls it after Restore if it cannot
-// know when the earlier attempt sent its last requests.
+// longer. Hosts that are added later wait too. A new attempt calls it after Restore if nobody knows
+// when the earlier attempt sent its last requests.
 func (s *Scheduler) HoldAll() { s.holdHosts(true) }
 
 func (s *Scheduler) holdHosts(wholly bool) {

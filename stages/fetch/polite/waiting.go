@@ -28,7 +28,7 @@ type Wait struct {
 	Host   string
 	Reason Reason
 	Until  time.Time
-	Delay  time.Duration // delay in force
+	Delay  time.Duration // current delay of the host
 	Left   int           // number of items that are not urgent
 	Item   Item          // first pushed item; set for ByEarlier and the reasons after it
 
@@ -52,12 +52,12 @@ type Standing struct {
 	Closes  time.Time // end of the window; zero if unknown
 }
 
-// moment is the longest wait with which a host still counts as Delayed.
+// moment is the longest wait of a host that still counts as Delayed.
 const moment = 5 * time.Second
 
 // Stand returns the state of all hosts, with at most n waits. A host that waits for its delay
-// counts as Delayed if this wait takes at most the time brief. Stand visits every host, so it
-// should be called at most once a second or so.
+// counts as Delayed if this wait takes at most brief. Stand visits every host, so callers call it
+// at most about once a second.
 func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (h *host) waiting() Wait {
 	return w
 }
 
-// pacedBy returns the reason of the delay in force.
+// pacedBy returns the reason of the current delay.
 func (h *host) pacedBy() Reason {
 	switch d := h.delay(); {
 	case d == h.raised:

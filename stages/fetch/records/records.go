@@ -4,11 +4,11 @@
 // The caller passes documents, each with the places of its records. For each document, package
 // records calls the caller's function with these records. It returns the documents in the same
 // order. One range request reads all records that are close together in a file, so a few requests
-// read a thousand pages. Memory holds at most two batches, even if records claim wrong lengths.
+// read a thousand pages. Memory holds at most two batches, even if the lengths in records are
+// wrong.
 //
-// A missing or damaged record affects only its document, and is reported by Raw.Err or ErrDamaged.
-// If the store fails or a file is missing, reading ends. Package records imports only formats
-// packages.
+// A missing or damaged record affects only its document; Raw.Err or ErrDamaged reports it. If the
+// store fails or a file is missing, reading ends. Package records imports only formats packages.
 package records
 
 import (

@@ -59,8 +59,8 @@ func missing(dataset, url string) error {
 	return fmt.Errorf("the segments of %s lack the row for the page %q: %w", dataset, url, manifest.ErrCorrupt)
 }
 
-// capture returns the row of the dataset captures that belongs to a row of fetches. The rows before
-// this row belong to responses without a page; capture copies them to the segment out.
+// capture returns the row of the dataset captures that belongs to a row of fetches. The preceding
+// rows belong to responses without a page; capture copies them to the segment out.
 func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
 	for {
 		c, err := p.captures.Next()
@@ -82,7 +82,8 @@ func copyCapture(out *segments.Segment, c *schema.Capture) error {
 	return out.Add(&segments.Record{Captures: []segments.Capture{{Subset: schema.SubsetWARC, Capture: *c}}})
 }
 
-// linksOf returns the links that a page had. It first copies the rows before them that belong to no page.
+// linksOf returns the links that a page had. It first copies the preceding rows that belong to no
+// page.
 func (p *previous) linksOf(out *segments.Segment, page *schema.Page) ([]schema.Link, error) {
 	if page.Outlinks == 0 {
 		return nil, nil

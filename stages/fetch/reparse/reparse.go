@@ -4,10 +4,10 @@
 // The input is the result of the fetch task that stored the responses, or a plan with the places of
 // records in an external archive. A reparse writes the same kinds of rows as a fetch task. The
 // result depends only on stored data, so a reparse needs no checkpoint, lease or epoch. Rows of
-// fetches, requests, robots.txt and of sitemaps that were not planned stay as the fetch task wrote
-// them. A document that cannot be
-// read again (noarchive, damage) keeps its rows and their older parser_version. Package reparse
-// imports packages stages, formats, wire, records, response and segments.
+// fetches, requests, robots.txt and unplanned sitemaps stay as the fetch task wrote them. A
+// document that cannot be read again (noarchive, damage) keeps its rows and their older
+// parser_version. Package reparse imports packages stages, formats, wire, records, response and
+// segments.
 package reparse
 
 import (
@@ -35,7 +35,7 @@ type Input struct {
 	Task stages.Task
 	Plan *manifest.Plan
 	// From is the result of the fetch task that stored the responses. It is nil for an external
-	// archive; then the rows of the plan give the places of the responses.
+	// archive. The rows of the plan then give the places of the responses.
 	From *manifest.Result
 	// Archive holds the WARC files.
 	Archive store.Bucket

@@ -43,7 +43,7 @@ type Ask struct {
 	URL        string
 	PlannedURL string             // planned URL that led to this request; "" if there is none
 	Rule       string             // line of robots.txt that allows the request
-	Robots     *robotscache.Rules // robots rules in force; nil in a request for robots.txt
+	Robots     *robotscache.Rules // robots rules that apply; nil in a request for robots.txt
 	Attempt    int32              // number of the request among those for this URL, from 1
 	Header     http1.Header
 	Known      *segments.Payload // last known payload of the URL, or nil; if set, Header may make the request conditional
@@ -109,7 +109,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		RobotsRule: a.Rule, Attempt: a.Attempt, Epoch: int32(r.Epoch),
 	}
 	begun := r.Clock.Now()
-	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // these values stay if the request is never written
+	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // these values remain if the request is never written
 	if k := a.Robots; k != nil {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
@@ -172,7 +172,7 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 
 // lookUpDue reports whether the host's address is due. If the address is unknown, lookUpDue looks
 // it up first. If the address is not due, the request is put off, so that the host waits without a
-// slot or a connection. The result looked is the duration of the look-up.
+// slot or a connection. looked is the duration of the look-up.
 func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
 		return 0, true
@@ -193,8 +193,8 @@ func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	return netip.Addr{}
 }
 
-// describe fills the row of a request that has ended. The parameter looked is the duration of a
-// look-up before the exchange.
+// describe fills the row of a request that has ended. looked is the duration of a look-up before
+// the exchange.
 func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	x, row := s.Exchange, &s.Row
 	if x.Addr.IsValid() {

@@ -67,8 +67,7 @@ func (l Limits) Replay(p document.Parser) wire.Limits {
 const smallBody = 4 << 10
 
 // RefusedByName reports whether to skip the body of a 2xx response. A body is skipped if it is
-// larger than smallBody and the parser refuses the Content-Type, whatever the bytes of the body
-// are.
+// larger than smallBody and the parser refuses the Content-Type for all bodies.
 func RefusedByName(p document.Parser, x *wire.Exchange) bool {
 	if x.Status < 200 || x.Status > 299 || !p.Refuses(x.Header.Get("Content-Type")) {
 		return false

@@ -12,7 +12,7 @@ import (
 )
 
 // IsRedirect reports whether a response redirects to another URL. A 300 response counts as a
-// redirect if it has a Location, which names the server's preferred choice (RFC 9110, 15.4.1).
+// redirect if it has a Location, which names the choice that the server prefers (RFC 9110, 15.4.1).
 func IsRedirect(x *wire.Exchange) bool {
 	switch x.Status {
 	case 301, 302, 303, 307, 308:

@@ -18,9 +18,9 @@
 // comparison of raw octets alone would allow URLs that the site means to deny. The reading Every
 // therefore makes two comparisons. The first comparison uses raw octets, as Google does. The second
 // comparison first normalises the escapes of rule and URL, as RFC 9309 says. Each comparison has
-// its own longest match, and both comparisons must allow the URL. A rule that names query
-// parameters in one order does not match the same parameters in a different order. So the reading
-// Every also checks the spellings in which sources wrote the URL.
+// its own longest match, and both comparisons must allow the URL. A rule with query parameters in
+// one order does not match the same parameters in another order. The reading Every therefore also
+// checks the spellings in which sources wrote the URL.
 //
 // Package robots finds the longest match itself. The library temoto/robotstxt rejects a whole file
 // for one bad line, so it gets only cleaned values of Crawl-delay and Sitemap.

@@ -26,7 +26,7 @@ func compiled(text string) pattern {
 
 // match reports whether the pattern matches a prefix of path. An anchored pattern must match the
 // whole path. Each part between stars matches at its first occurrence, which leaves the most room
-// for the parts after it. So one pass is enough for any number of stars.
+// for the parts after it. One pass is therefore enough for any number of stars.
 func (p pattern) match(path string) bool {
 	text := p.text
 	if p.anchored {

@@ -10,8 +10,8 @@ type Reading uint8
 
 const (
 	// Every is the reading that compares the URL and each of its spellings in two ways: as Google's
-	// parser does, and as RFC 9309 does (rfcForm). If either comparison denies any spelling, the
-	// URL is denied.
+	// parser does, and as RFC 9309 does (rfcForm). The URL is denied if either comparison denies
+	// any spelling.
 	Every Reading = iota
 	// Google is the reading that compares raw octets, as Google's parser does, and ignores the
 	// other spellings of the URL.

@@ -53,9 +53,8 @@ func (g *group) addDelay(seconds float64, rate bool) {
 	g.delays = append(g.delays, d)
 }
 
-// paced compares the parameter seconds with this group's Crawl-delay for an agent, and the
-// parameter rate with the group's Request-rate for it. It returns the longer time of each pair. All
-// values are in seconds.
+// paced compares seconds with this group's Crawl-delay for an agent, and rate with the group's
+// Request-rate for the agent. It returns the longer time of each pair. All values are in seconds.
 func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 	next := 0 // number of agents searched so far
 	for _, d := range g.delays {
@@ -168,7 +167,7 @@ func ProductToken(userAgent string) string {
 }
 
 // CheckAgent refuses a User-Agent whose product is not a product token of RFC 9309. The product is
-// the part before "/" or a space. With a wrong token, the rules for another crawler might apply.
+// the part before "/" or a space. With a wrong token, rules for another crawler might apply.
 func CheckAgent(userAgent string) error {
 	product := userAgent
 	if i := strings.IndexAny(product, "/ \t(;,"); i >= 0 {

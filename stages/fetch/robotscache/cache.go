@@ -1,9 +1,9 @@
-// Package robotscache holds what a fetch task knows of robots.txt files. A Cache has one entry for
-// each origin (scheme, name and port): its rules, or the reason why they could not be fetched.
+// Package robotscache holds the robots.txt rules of a fetch task. A Cache has one entry for each
+// origin (scheme, name and port): its rules, or the reason why they could not be fetched.
 //
 // The input is parsed files, failures, and the rows that earlier attempts recorded. The output is
 // the rules that apply to a URL, and rows for the next attempt. While a robots.txt is being
-// requested, the Cache blocks its host in the scheduler: no other request is sent before the
+// requested, the Cache blocks its host in the scheduler. No other request is sent before the
 // Crawl-delay in that file applies. Rules that exceed a memory limit are kept in a scratch file.
 // The Cache has its own lock. Package robotscache imports packages stages, formats, polite, robots,
 // response and segments.
@@ -64,7 +64,7 @@ const Path = "/robots.txt"
 // URL returns the URL of the origin's robots.txt.
 func (e *Entry) URL() string { return e.Root + Path }
 
-// State says what is known about a robots.txt.
+// State tells whether a robots.txt was fetched.
 type State uint8
 
 // The states of a robots.txt.

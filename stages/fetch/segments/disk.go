@@ -16,12 +16,12 @@ type Disk struct {
 	mu      sync.Mutex
 	looked  time.Time
 	short   bool
-	since   time.Time // when the field short last changed
+	since   time.Time // when short last changed
 	unknown bool      // whether the file system does not report free space; then only a failed write shows a full disk
 }
 
-// NewDisk watches a directory. The directory is short of space if its free bytes are fewer than the
-// reserve. The function free, if not nil, replaces the query of the file system.
+// NewDisk watches a directory. The directory is short of space if it has fewer free bytes than the
+// reserve. free, if not nil, replaces the query of the file system.
 func NewDisk(dir string, reserve int64, free func(dir string) (int64, error)) *Disk {
 	if free == nil {
 		free = freeSpace

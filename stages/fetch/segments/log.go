@@ -1,5 +1,5 @@
-// Package segments is the log of a fetch task: it appends rows and WARC records to
-// segments in scratch space, uploads them, and lists them in a checkpoint.
+// Package segments is the log of a fetch task. It appends rows and WARC records to segments in
+// scratch space, uploads them, and lists them in a checkpoint.
 //
 // The log takes records of URLs, requests and robots.txt files, with their exchanges, and writes
 // tables and WARC files to the store. These files become part of the task once a checkpoint lists
@@ -13,8 +13,8 @@
 //
 //   - The URL's earlier content, which the plan locates, is unchanged: its digest is the same, or
 //     the server answered 304. A request is conditional only if that content is at most 180 days
-//     old. This limit keeps rows from referring to much older archives, so that archives may be
-//     deleted after a year.
+//     old. With this limit, rows refer to no archive that is much older, so archives may be deleted
+//     after a year.
 //   - This attempt stored the same payload before, under any URL, and the payload has 1 KiB
 //     or more. An attempt remembers its newest 16,384 payloads.
 //
@@ -56,8 +56,8 @@ type Record struct {
 	Robots   *schema.RobotsFile
 	Sitemaps []schema.Sitemap
 	// OnRecorded, if set, is called after the rows are appended, under the log's lock. A segment
-	// therefore has both the rows and the change that OnRecorded makes, or neither. OnRecorded must
-	// not call the log.
+	// therefore has both the rows and the change by OnRecorded, or neither. OnRecorded must not
+	// call the log.
 	OnRecorded func()
 }
 
@@ -190,8 +190,8 @@ func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	return w, nil
 }
 
-// Size returns the number of URLs and of bytes in the current segment. The result waiting is the
-// number of bytes in all segments that are not uploaded, including the current one.
+// Size returns the number of URLs and of bytes in the current segment. waiting is the number of
+// bytes in all segments that are not uploaded, including the current one.
 func (l *Log) Size() (urls, bytes, waiting int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

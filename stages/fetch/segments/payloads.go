@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// minPayload is the length, in bytes, of the smallest payload that a task stores only once if
-	// several URLs answer with it. A revisit record itself takes a few hundred bytes.
+	// minPayload is the length of the smallest payload that a task stores only once for several
+	// URLs, in bytes. A revisit record itself takes a few hundred bytes.
 	minPayload = 1 << 10
 	// maxPayloads is the number of payloads that a task remembers by digest. They take a few MiB.
 	maxPayloads = 1 << 14

@@ -42,8 +42,9 @@ func numbersOf(key string) (epoch, number int, ok bool) {
 	return epoch, number, err == nil
 }
 
-// InOrderWritten compares keys of one partition by when their files were written. This order
-// differs from the alphabetical order, because keys contain epochs without leading zeros.
+// InOrderWritten compares keys of one partition by the order in which their files were written.
+// This order differs from the alphabetical order, because keys contain epochs without leading
+// zeros.
 func InOrderWritten(a, b string) int {
 	epochA, numberA, _ := numbersOf(a)
 	epochB, numberB, _ := numbersOf(b)
@@ -51,8 +52,7 @@ func InOrderWritten(a, b string) int {
 }
 
 // Rows calls yield for every row of a task's files of a dataset, in the order of writing. It also
-// calls the function in the parameter before, at the start of each file. Only one row at a time is in
-// memory.
+// calls before at the start of each file. Only one row at a time is in memory.
 func Rows[T any](ctx context.Context, b store.Bucket, files []manifest.File, dataset string, before func() error, yield func(*T) error, opts ...table.ReaderOption) error {
 	var written []string
 	for _, f := range files {

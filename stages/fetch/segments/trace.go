@@ -17,10 +17,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A partition's files show which checkpoints it has had. Each segment file and WARC file names the
-// checkpoint that it follows. This was the last acknowledged checkpoint when the segment was
-// finished or the WARC file was begun. If an attempt dies before it lists an uploaded file, that
-// file follows the last checkpoint or an earlier one.
+// The files of a partition show which checkpoints the partition has had. Each segment file and WARC
+// file names the checkpoint that it follows. This was the last acknowledged checkpoint when the
+// segment was finished or the WARC file was begun. If an attempt dies before it lists an uploaded
+// file, that file follows the last checkpoint or an earlier one.
 
 // followsKey is the name of a metadata entry of Parquet files and of a field of warcinfo records.
 // Its value is the position of the checkpoint that the file follows.
@@ -79,10 +79,10 @@ func archiveFollows(ctx context.Context, b store.Bucket, key string) (at manifes
 	return at, ok, nil
 }
 
-// PutBack looks for objects that prove that c is an older checkpoint, which somebody put back after
-// it had been replaced. It returns the proof, or "" if there is none. Files of a single segment
-// after c prove nothing, because an attempt that died leaves at most one segment that no checkpoint
-// lists. PutBack sends LISTs to the store and reads unlisted files of the last epoch.
+// PutBack looks for objects which prove that c is an older checkpoint that somebody put back. It
+// returns the proof, or "" if there is none. Files of a single segment after c prove nothing,
+// because an attempt that died leaves at most one unlisted segment. PutBack sends LISTs to the
+// store and reads unlisted files of the last epoch.
 //
 // If an attempt swaps the checkpoint during PutBack, the caller must call PutBack again.
 func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Checkpoint) (evidence string, err error) {

@@ -1,5 +1,5 @@
-// Package status describes for people what a fetch task does: which hosts it waits for and
-// why, and which requests failed last.
+// Package status describes for people what a fetch task does: the hosts for which it waits and why,
+// and the last failed requests.
 //
 // The input is the state of the scheduler's hosts and the failures of requests. The output is the
 // activity, which progress displays and checkpoints show. No decision of the program depends on it.
@@ -25,7 +25,7 @@ import (
 // ShownWaits is how many waits are shown in detail.
 const ShownWaits = 5
 
-// A wait for a host's delay is shown in detail only if it is longer than the constant brief.
+// A wait for a host's delay is shown in detail only if it is longer than brief.
 const brief = 30 * time.Second
 
 // Activity describes what a fetcher is doing now. The parameter sitemaps is the number of sitemaps that
@@ -95,8 +95,8 @@ func Why(w polite.Wait) string {
 	return delayWords(w) + ", the next"
 }
 
-// How returns a verb phrase for the failure of a request, to follow "a page" or "robots.txt". The
-// parameter status is 0 if there was no complete response.
+// How returns a verb phrase for the failure of a request, to follow "a page" or "robots.txt".
+// status is 0 if there was no complete response.
 func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	switch {
 	case status != 0 && retryAfter:
@@ -168,8 +168,8 @@ func (f *Failures) list() []stages.Failure {
 	return out
 }
 
-// StoreAway describes why the store takes nothing. Displays append the time at which the fetcher
-// gives up.
+// StoreAway describes why the store accepts no writes. Displays append the time at which the
+// fetcher gives up.
 func StoreAway(err error) string {
 	what := "the store does not answer"
 	if errors.Is(err, store.ErrFull) {

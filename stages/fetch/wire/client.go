@@ -60,8 +60,8 @@ type Config struct {
 	// Memory limits the memory for the payloads and bodies of all unreleased exchanges, in bytes.
 	// Default 64 MiB. The first 256 KiB of each exchange do not count, and one exchange at a time
 	// may exceed the limit. An exchange that gets no memory stops reading and waits; if its time
-	// limit passes meanwhile, it ends with ErrAborted. While others wait, the client stops reading
-	// bodies slower than 32 KiB/s (TruncTime).
+	// limit passes meanwhile, it ends with ErrAborted. While other exchanges wait, the client stops
+	// reading bodies slower than 32 KiB/s (TruncTime).
 	Memory int64
 	Now    func() time.Time // default time.Now
 }
@@ -126,7 +126,7 @@ func (c *Client) Close() { c.idle.Close() }
 
 // Locate returns the addresses of rawURL's host, in the order to try, and the route of a request to
 // it. It sends no request. It returns only addresses that the guard permits, and none if a proxy
-// resolves the name. The result dns is the time for Timing.DNS.
+// resolves the name. dns is the time for Timing.DNS.
 func (c *Client) Locate(ctx context.Context, rawURL string) (addrs []netip.AddrPort, route dial.Route, dns time.Duration, err error) {
 	t, err := http1.ParseTarget(rawURL)
 	if err != nil {

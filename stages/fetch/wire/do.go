@@ -100,8 +100,8 @@ func (e *exchanger) run(ctx context.Context, k *dial.Conn) error {
 	return nil
 }
 
-// exchange sends the request on k and reads the response. The result keep tells whether k may serve
-// another exchange.
+// exchange sends the request on k and reads the response. keep tells whether k may serve another
+// exchange.
 func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err error) {
 	if ctx.Err() != nil {
 		return false, e.fail(ErrAborted, PhaseRequest, context.Cause(ctx))
@@ -115,8 +115,8 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 		e.x.BytesIn += r.BytesRead()
 		r.Release()
 	}()
-	// A server may respond and close the connection before it has read the whole request. So the
-	// client reads the response even if the write failed.
+	// A server may respond and close the connection before it has read the whole request. The
+	// client therefore reads the response even if the write failed.
 	rerr := r.Await()
 	if rerr != nil {
 		if k.Reused && ctx.Err() == nil && !http1.IsTimeout(rerr) {
@@ -132,8 +132,8 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 	return e.receive(ctx, k, r)
 }
 
-// send writes the request. The error err ends the exchange. The error failed means that the write
-// failed but a response may still arrive.
+// send writes the request. err ends the exchange. failed means that the write failed but a response
+// may still arrive.
 func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) {
 	c, x := e.client, e.x
 	head := http1.Request{Method: e.req.method(), Target: e.target, UserAgent: c.cfg.UserAgent, Header: e.req.Header, Absolute: k.Absolute()}
@@ -219,9 +219,9 @@ func (e *exchanger) testPrefix(r *http1.Reader) bool {
 	return ok
 }
 
-// checkBody decides whether the exchange fails, given the error with which reading the body ended.
-// If the client itself stopped reading to free memory, checkBody marks the body as truncated by
-// time.
+// checkBody decides whether the exchange fails, from the error with which reading of the body
+// ended. If the client itself stopped reading to free memory, checkBody marks the body as truncated
+// by time.
 func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) error {
 	x := e.x
 	if ctx.Err() != nil {

@@ -1,9 +1,8 @@
-// Package wire makes HTTP/1.1 requests and keeps the responses as they were on the
-// wire.
+// Package wire makes HTTP/1.1 requests and keeps the responses byte for byte.
 //
 // A Client takes one Request (method, URL, header fields) and a context, and returns one Exchange.
 // The Exchange holds the bytes sent; the response head and body exactly as received, with chunk
-// framing; what they mean (status, header, payload, decoded body, digest); the connection (address,
+// framing; their meaning (status, header, payload, decoded body, digest); the connection (address,
 // TLS, timings); which malformed parts were salvaged (Warnings); and whether bytes are missing
 // (Truncated). Package wire does not follow redirects or keep cookies. It repeats a request only if
 // a kept connection ends before the server responds.
@@ -18,8 +17,8 @@
 //   - An error is an *Error whose Kind is one of the sentinels below. Bytes from
 //     the web never cause a panic.
 //   - The client accepts the responses that browsers accept. It salvages responses that net/http
-//     drops (two Content-Lengths, "ICY 200 OK", no status line, header lines without a colon, NUL
-//     in the head, chunk lines ending in a bare LF, …) and reports the faults in Warnings. For an
+//     drops, and reports the faults in Warnings: two Content-Lengths, "ICY 200 OK", no status line,
+//     header lines without a colon, NUL in the head, chunk lines ending in a bare LF, … For an
 //     unusable response, ErrProtocol says why.
 //   - Every address that is dialled, or sent to the proxy in CONNECT, has passed the guard
 //     after DNS. Targets named by ConnectTo and the configured proxy are exempt. With

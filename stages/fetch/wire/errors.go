@@ -13,8 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// These errors are the kinds of failure, to be used with errors.Is. An *Error holds the details and
-// the cause.
+// These errors are the kinds of failure, for errors.Is. An *Error holds the details and the cause.
 var (
 	// ErrDNS means that the look-up failed: the name has no address, or no name server answered.
 	ErrDNS = errors.New("dns error")
@@ -97,7 +96,7 @@ func (e *Error) Unwrap() []error {
 // errTimedOut is the cause of a context that ended because a limit of Timeouts passed.
 var errTimedOut = errors.New("time limit passed")
 
-// connectError classifies an error of package dial. The parameter ctx is the context of the call.
+// connectError classifies an error of package dial. ctx is the context of the call.
 func connectError(ctx context.Context, t http1.Target, failed error) error {
 	var e Error
 	if at, ok := errors.AsType[*dial.Error](failed); ok {

@@ -35,7 +35,7 @@ type Exchange struct {
 	dial.Peer
 	KeptAlive bool // whether the connection was kept open afterwards
 
-	Start    time.Time // when the request's first byte was about to be written; zero if it was not
+	Start    time.Time // when the request's first byte was about to be written; zero if it never was
 	Timing   Timing
 	BytesIn  int64 // bytes read from the peer, inside TLS and with interim responses
 	BytesOut int64 // bytes written to the peer, inside TLS

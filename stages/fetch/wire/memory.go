@@ -10,15 +10,15 @@ import (
 
 const (
 	// While other exchanges wait, the client stops reading slow bodies. A body is slow if it has
-	// held memory for at least the time slowAfter, and if its bytes have arrived at a rate below
-	// the constant slowest, in bytes per second.
+	// held memory for at least slowAfter, and if its bytes have arrived at a rate below slowest, in
+	// bytes per second.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
 	// hurryAfter is how long an exchange waits before the client stops reading the slow body of
 	// another exchange.
 	hurryAfter = 2 * time.Second
-	// If an exchange waits for memory longer than maxUnblamedWait, a passed time limit does not
-	// count as slowness of the peer.
+	// If an exchange waits for memory longer than maxUnblamedWait, the end of its time limit does
+	// not count as slowness of the peer.
 	maxUnblamedWait = time.Second
 )
 
@@ -28,8 +28,8 @@ var ErrNoRoom = errors.New("no memory for the body within the time limit, others
 
 // memory is shared by all exchanges of a client. The part of each response beyond http1.OwnMemory
 // comes from it, piece by piece as the body grows. If no memory is left, an exchange waits in a
-// queue and stops reading, so TCP slows the peer down. All exchanges could hold memory and wait for
-// more, which would be a deadlock. Therefore the first exchange in the queue may overdraw: it gets
+// queue and stops reading, so TCP slows the peer down. If all exchanges held memory and waited for
+// more, they would wait forever. Therefore the first exchange in the queue may overdraw: it gets
 // all the memory that it wants, even beyond the total. Only one exchange at a time may overdraw.
 type memory struct {
 	mu        sync.Mutex

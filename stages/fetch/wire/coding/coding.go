@@ -68,7 +68,7 @@ func (d *Decoded) Release() {
 const unknown = ""
 
 // list returns the codings of a body in the order in which the server applied them. It leaves out
-// chunked and identity. The result odd is the first unknown coding, as the server wrote it.
+// chunked and identity. odd is the first unknown coding, as the server wrote it.
 func list(h http1.Header) (codings []string, odd string) {
 	for _, field := range []string{"Content-Encoding", "Transfer-Encoding"} {
 		for t := range h.Tokens(field) {
@@ -89,9 +89,9 @@ func list(h http1.Header) (codings []string, odd string) {
 	return codings, odd
 }
 
-// Decode undoes the codings of r's payload into d, up to maxBody bytes. It first releases d's
-// previous content. It reports whether it cut off the end of the body; the caller may then call
-// Decode again with a larger limit.
+// Decode undoes the codings of r's payload into d, up to maxBody bytes. It first releases the
+// previous content of d. It reports whether it cut off the end of the body; the caller may then
+// call Decode again with a larger limit.
 func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	d.Release()
 	*d = Decoded{Body: r.Payload, BodyTruncated: r.Truncated}
@@ -270,8 +270,7 @@ func (o *output) readFrom(r io.Reader) error {
 }
 
 // verdict classifies the error that ended a layer. An input that looks like text was never encoded.
-// The argument marked is true if a magic number has identified the coding. Then verdict does not
-// look at the text.
+// marked is true if a magic number has identified the coding. verdict then does not test the text.
 func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 	switch {
 	case err == nil:

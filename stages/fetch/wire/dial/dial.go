@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// attemptDelay is the time after which the dialer also dials the next address if an address has
-	// not answered (RFC 8305, 5 "Connection Attempt Delay").
+	// attemptDelay is the time after which the dialer also dials the next address if an address
+	// does not answer (RFC 8305, 5 "Connection Attempt Delay").
 	attemptDelay = 250 * time.Millisecond
 	// maxAttempts limits how many addresses are dialled for one connection.
 	maxAttempts = 6
@@ -129,7 +129,7 @@ func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 	if err := guard.CheckPort(port); err != nil && !named {
 		return l, &Error{Step: StepConnect, Err: err}
 	}
-	// If the guard need not check the addresses of a name, a proxy looks the name up.
+	// If the guard does not check the addresses of a name, a proxy looks the name up.
 	exempt := named || d.proxy != nil && d.Guard.AllowsPrivate()
 	var err error
 	if d.proxy == nil || !exempt {
@@ -342,8 +342,8 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 	return nil, firstErr.addr, firstErr.err
 }
 
-// dialOne opens one TCP connection. The guard has checked addr already; it checks again when the
-// system connects, because the address could change in between.
+// dialOne opens one TCP connection. The guard has already checked addr. It checks the address again
+// when the system connects, because the address could change in between.
 func (d *Dialer) dialOne(ctx context.Context, addr netip.AddrPort, exempt bool) (net.Conn, error) {
 	if d.Dial != nil {
 		return d.Dial(ctx, addr)

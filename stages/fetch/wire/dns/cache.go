@@ -102,8 +102,8 @@ func (c *Cache) entry(ctx context.Context, host string) *entry {
 	}
 	e := &entry{done: make(chan struct{})}
 	c.entries[strings.Clone(host)] = e // a copy, because host shares memory with a row
-	// The look-up does not end with the caller that started it, because other callers may wait for
-	// the look-up.
+	// The look-up continues after the end of the caller that started it, because other callers may
+	// wait for the result.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	go func() {
 		defer cancel()
@@ -126,7 +126,7 @@ func (e *entry) finished() bool {
 	}
 }
 
-// ttl returns how long the Cache keeps an answer. The parameter own is the TTL in the answer, or 0.
+// ttl returns how long the Cache keeps an answer. own is the TTL in the answer, or 0.
 func ttl(own time.Duration, err error) time.Duration {
 	switch known := min(max(own, minTTL), maxTTL); {
 	case err == nil && own <= 0:

@@ -12,8 +12,8 @@ import (
 const serverPatience = 3 * time.Second
 
 // NameServers returns a Resolver that queries the given servers ("ADDRESS" or "ADDRESS:PORT")
-// instead of the system's. It asks a server only if those before it gave no answer. "No such name"
-// is an answer too.
+// instead of the system's. It asks a server only if the servers before it gave no answer. "No such
+// name" is an answer too.
 func NameServers(servers ...string) (Resolver, error) {
 	var all sequence
 	for _, s := range servers {

@@ -106,8 +106,8 @@ func (m *Reader) chunked() bool {
 }
 
 // contentLength returns the largest and the smallest Content-Length. Both are -1 if there is none.
-// The result invalid tells whether invalid fields were ignored. A length below documentMark is
-// invalid too: a body of this length would look like an incomplete head.
+// invalid tells whether invalid fields were ignored. A length below documentMark is invalid too: a
+// body of this length would look like an incomplete head.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
 	for t := range m.r.Header.Tokens("Content-Length") {
@@ -128,8 +128,8 @@ func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	return most, least, invalid
 }
 
-// readLength reads a body of n bytes. If the fields contradict each other, the smallest length is
-// in the parameter least. The body may then also end after that length, or with the connection.
+// readLength reads a body of n bytes. If the fields contradict each other, least is the smallest
+// length. The body may then also end after that length, or with the connection.
 func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(n, maxAnnounced, m.MaxBody)))
 	if least == n {

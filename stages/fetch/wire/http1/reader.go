@@ -46,7 +46,7 @@ type Reader struct {
 	definite       bool // whether the framing determined where the body ended
 }
 
-// NewReader returns a reader that reads the response to a GET from the reader in, and fills r.
+// NewReader returns a reader that reads the response to a GET from in, and fills r.
 func NewReader(in io.Reader, r *Response) *Reader {
 	return &Reader{Method: http.MethodGet, source: source{in: in}, r: r}
 }

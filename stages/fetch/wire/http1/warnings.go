@@ -1,6 +1,6 @@
 package http1
 
-// These codes of Response.Warnings tell which part was malformed and how it was read.
+// These codes of Response.Warnings tell which part was malformed and how the reader read it.
 const (
 	WarnLocation         = "location"                // Location is not a valid URL and was read as browsers read it
 	WarnLocationConflict = "location-conflict"       // Locations differ; the first one that is not empty counts
