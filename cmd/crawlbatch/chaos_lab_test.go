@@ -334,22 +334,24 @@ func (c *chaos) committedURLs() map[string]bool {
 	return urls
 }
 
-// addCommitted adds the planned URLs whose outcomes a checkpoint lists.
-func (c *chaos) addCommitted(urls map[string]bool, key string, d *manifest.Checkpoint) {
+// addCommitted adds the planned URLs whose outcomes a checkpoint lists. It returns all planned URLs
+// of the checkpoint's partition.
+func (c *chaos) addCommitted(urls map[string]bool, key string, d *manifest.Checkpoint) (planned []schema.PlannedURL) {
 	var round int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(key, layout.CrawlDir(demo.Crawl)), "round=%d/", &round); err != nil {
 		c.t.Errorf("%s: %v", key, err)
-		return
+		return nil
 	}
 	rows, err := d.RecordedRows()
 	if err != nil {
 		c.t.Errorf("%s: %v", key, err)
-		return
+		return nil
 	}
-	planned := tabletest.Read[schema.PlannedURL](c.t, c.objects, layout.PlanPart(demo.Crawl, round, d.Plan, d.Partition))
+	planned = tabletest.Read[schema.PlannedURL](c.t, c.objects, layout.PlanPart(demo.Crawl, round, d.Plan, d.Partition))
 	for _, n := range rows.ToArray() {
 		urls[planned[n].URL] = true
 	}
+	return planned
 }
 
 // randomDuration draws a random duration between the two parameters.

@@ -319,7 +319,9 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 		}
 	}
 	b := blow{from: old.seen, to: killed, hosts: hosts, committed: map[string]bool{}}
-	c.addCommitted(b.committed, key, &old.doc)
+	for _, u := range c.addCommitted(b.committed, key, &old.doc) {
+		hosts[u.Host] = true // a checkpoint may list only some hosts of its partition
+	}
 	c.recordBlow(b)
 	k.of[key] = slices.Clone(had[:older+1]) // the attempt continues from the older state, so later states are obsolete
 	k.copyChanged(t)
