@@ -116,8 +116,8 @@ func plannedFrom(dataset string) bool {
 
 // hasLinks returns the function for planner.Request.HasLinks. If the crawl takes the links of
 // unchanged pages from earlier rounds, the function reports whether the store has these links. A
-// crawl from lists in a format before 6 takes no such links. The function then returns true only
-// for pages from which the crawl follows no link.
+// crawl from lists in a format before 6 takes no such links. then returns true only for pages from
+// which the crawl follows no link.
 func (r PlanRequest) hasLinks(ctx context.Context, crawl *manifest.Crawl, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string, depth int) bool, error) {
 	switch {
 	case crawl.TakesLinks():

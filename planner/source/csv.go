@@ -11,8 +11,8 @@ import (
 )
 
 // csvReader reads records of CSV (RFC 4180), with any separator. A field that begins with a double
-// quote ends with the next single one, and may hold separators and line ends. Other double quotes
-// stand for themselves. All records have as many fields as the first.
+// quote ends with the next single double quote, and may hold separators and line ends. Other double
+// quotes stand for themselves. All records have as many fields as the first.
 type csvReader struct {
 	records
 	sep    byte
@@ -37,8 +37,8 @@ func (c *csvReader) field(i int) []byte {
 	return b
 }
 
-// scan finds the next record that is not blank. The result why is the reason why the record is
-// malformed, or "". At the end of the stream, scan returns io.EOF.
+// scan finds the next record that is not blank. why says why the record is malformed, or is "". At
+// the end of the stream, scan returns io.EOF.
 func (c *csvReader) scan() (why string, err error) {
 	for {
 		c.fields = c.fields[:0]
@@ -116,7 +116,7 @@ func (c *csvReader) scanRecord() (why string) {
 }
 
 // endless returns an error text for a record whose end was not found. If the record is not too
-// long, the stream has ended, and endless returns the parameter why.
+// long, the stream has ended, and endless returns why.
 func (c *csvReader) endless(why string) string {
 	if len(c.rest()) >= maxRecord {
 		return fmt.Sprintf("the record is longer than %d bytes", maxRecord)
@@ -232,7 +232,7 @@ func (c *csvReader) locate(how *reading) (places []int, header bool, err error) 
 	return places, header, nil
 }
 
-// findColumn finds a name in a header, whose case and outer spaces need not match.
+// findColumn finds a name in a header. Case and outer spaces do not matter.
 func findColumn(header []string, name string) int {
 	if i := slices.Index(header, name); i >= 0 {
 		return i

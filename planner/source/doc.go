@@ -1,16 +1,17 @@
-// Package source reads the URLs that a plan starts from: text, CSV, JSON lines and Parquet in files
-// or buckets, the frontier of earlier rounds, and external WARC files.
+// Package source reads the URLs with which a plan starts: text, CSV, JSON lines and Parquet in
+// files or buckets, the frontier of earlier rounds, and external WARC files.
 //
 // The input is files of the user, standard input, or objects of a store. The output is a stream of
 // entries with their places, in the same order each time. A source does not check whether an entry
-// is a URL, whether it is in scope, or whether it is known. The planner does, so refusals from all
-// sources are counted and listed in the same way. Open turns a name on the command line into a
-// source.
+// is a URL, whether the URL is in scope, or whether earlier rounds know it. The planner does these
+// checks, so refusals from all sources are counted and listed in the same way. Open turns a name on
+// the command line into a source.
 //
 // Package source promises bounded memory for any input, such as endless lines, decompression bombs
-// and damaged Parquet: 8 MiB for a record, 8 MiB for reading a bucket, 128 MiB for the window of
-// zstd, and a page of each column that is read. Malformed records are entries with a reason. Errors
-// name the file and the place, and say what to do. Package source imports formats packages only.
+// and damaged Parquet. It takes 8 MiB for a record, 8 MiB for reading a bucket, 128 MiB for the
+// window of zstd, and a page of each column that it reads. Malformed records are entries with a
+// reason. Errors name the file and the place, and say what to do. Package source imports formats
+// packages only.
 package source
 
 import (
@@ -43,7 +44,7 @@ var (
 	ErrChanged = errors.New("the source changed while it was read: plan again when nobody writes to it")
 )
 
-// Entry is a URL as a source gives it.
+// Entry is a URL in a source.
 type Entry struct {
 	URL  string // text of the URL as written, at most MaxURL bytes
 	File string // name of the file with the entry, or "frontier" for URLs that the store knows
@@ -63,8 +64,8 @@ type Entry struct {
 	// Spellings are the known spellings, except URL itself.
 	Spellings schema.Spellings
 
-	// History is true if the entry only tells what earlier rounds know about the URL. The entry then
-	// counts only if another entry names the URL, and its priority and depth do not count.
+	// History is true if the entry only adds the history of the URL from earlier rounds. The entry
+	// then counts only if another entry names the URL. Its priority and depth do not count.
 	History bool
 
 	// Fetches and the fields below are results of an earlier fetch.
@@ -91,9 +92,8 @@ const DefaultPriority = 500
 // Known is a source of URLs that earlier rounds know. The planner reads it after all other sources.
 type Known interface {
 	Source
-	// Tell makes Entries also yield what earlier rounds know about listed URLs that are not due.
-	// These entries have the mark History. Some of these entries may belong to URLs that no source
-	// lists.
+	// Tell makes Entries also yield the history of listed URLs that are not due. These entries have
+	// the mark History. Some of these entries may belong to URLs that no source lists.
 	Tell(about *Listed)
 }
 

@@ -18,20 +18,20 @@ import (
 // FrontierName is the name that a user writes to plan from the frontier.
 const FrontierName = "frontier"
 
-// Frontier returns the source of the URLs that sealed rounds know, with their newest states. The
-// argument rounds must be sorted, oldest first. Frontier yields the URLs that are due at the time
-// now. Frontier also yields URLs that the crawl planned in earlier rounds, because these URLs count
-// in the budgets. It also yields URLs with spellings, because lists may name such URLs and
-// redirects may lead to them. The URLs come bucket by bucket and, within a bucket, in order of SURT
-// and URL. A frontier without URLs is not an error. The files of many rounds are merged in the
-// directory scratch.
+// Frontier returns the source of the URLs that sealed rounds know, with their newest states. rounds
+// must be sorted, oldest first. Frontier yields the URLs that are due at the time now. Frontier
+// also yields URLs that the crawl planned in earlier rounds, because these URLs count in the
+// budgets. It also yields URLs with spellings, because lists may name such URLs and redirects may
+// lead to them. The URLs come bucket by bucket and, within a bucket, in order of SURT and URL. A
+// frontier without URLs is not an error. The files of many rounds are merged in the directory
+// scratch.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, scratch string) Known {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), scratch: scratch}
 }
 
-// OwnFrontier is like Frontier for a crawl that plans only listed URLs and what it finds itself. The
-// argument rounds has the crawl's own rounds only. A URL that earlier crawls know is due only if a
-// round of the crawl has found or planned it.
+// OwnFrontier is like Frontier, for a crawl that plans only listed URLs and URLs that it finds.
+// rounds has only the crawl's own rounds. A URL that earlier crawls know is due only if a round of
+// the crawl has found or planned it.
 func OwnFrontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, scratch string) Known {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), scratch: scratch, own: true}
 }
@@ -42,7 +42,7 @@ type frontier struct {
 	rounds  []*manifest.Sealed
 	now     int64 // time at which URLs are due, milliseconds UTC
 	scratch string
-	own     bool // the crawl plans only listed URLs and what it finds itself
+	own     bool // the crawl plans only listed URLs and URLs that it finds
 	listed  *Listed
 	numbers map[string]int32 // numbers of rounds, as Entry.Planned
 }
@@ -132,7 +132,7 @@ func (f *frontier) wasPlanned(r *schema.URLRecord) bool {
 // wasFound reports whether an earlier round of this crawl was the first to find the URL.
 func (f *frontier) wasFound(r *schema.URLRecord) bool { return f.isRound(r.FirstSeen) }
 
-// isRound reports whether a name such as 2026-11.0 is that of a round of this crawl.
+// isRound reports whether a name such as 2026-11.0 belongs to a round of this crawl.
 func (f *frontier) isRound(name string) bool {
 	crawl, _, ok := strings.Cut(name, ".")
 	return ok && crawl == f.crawl

@@ -15,8 +15,8 @@ import (
 
 // The defaults of NewListed.
 const (
-	FewListed   = 100_000  // number of URLs of which a Listed keeps the texts, in some 25 MiB
-	ListedBytes = 64 << 20 // size of the filter of more URLs: 1 % of the answers for 50 million URLs are wrong
+	FewListed   = 100_000  // number of URLs for which a Listed keeps the texts, in about 25 MiB
+	ListedBytes = 64 << 20 // size of the filter for larger sets: 1 % of the answers for 50 million URLs are wrong
 )
 
 // Listed is a set of URLs that sources of the user list. A small set holds the texts of its URLs
@@ -24,15 +24,15 @@ const (
 // URLs that no source lists, which costs time. Add may be called by several goroutines. The other
 // methods may be called once all URLs are added.
 type Listed struct {
-	// WithPlanned asks the frontier also for the URLs that a round has planned. The rules of the config
-	// may give other URLs their form.
+	// WithPlanned asks the frontier also for the URLs that a round has planned. The rules of the
+	// config may turn other URLs into them.
 	WithPlanned bool
 
 	few int
 
 	mu     sync.Mutex
-	urls   map[string]listedURL // by URL; nil if there are more URLs than the field few says
-	blocks []block              // the filter; nil as long as the map urls is in use
+	urls   map[string]listedURL // by URL; nil if there are more than few URLs
+	blocks []block              // the filter; nil while urls is in use
 	bytes  int64
 
 	sorting sync.Once
@@ -49,8 +49,8 @@ type listedURL struct {
 // cache (Putze, Sanders and Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007).
 type block [8]uint64
 
-// NewListed returns an empty set that keeps the texts of so many URLs, and a filter of so many bytes
-// of more URLs.
+// NewListed returns an empty set. It keeps the texts of the given number of URLs; for more URLs, it
+// has a filter of the given number of bytes.
 func NewListed(few int, bytes int64) *Listed {
 	return &Listed{few: few, bytes: bytes, urls: map[string]listedURL{}}
 }
@@ -119,8 +119,8 @@ func (l *Listed) MayHold(url string) bool {
 	return true
 }
 
-// inBucket lists the listed URLs of a bucket, in the order of their SURTs. The result ok is false if the
-// set has only a filter. Buckets are equal ranges of the hashes of domains.
+// inBucket lists the listed URLs of a bucket, in the order of their SURTs. ok is false if the set
+// has only a filter. Buckets are equal ranges of the hashes of domains.
 func (l *Listed) inBucket(bucket, buckets int) (urls []listedURL, ok bool) {
 	if l.urls == nil {
 		return nil, false

@@ -16,7 +16,7 @@ type decider struct {
 	cfg     *Config
 	round   string // name of the round, such as 2026-11.0
 	created int64  // time at which this crawl was created, milliseconds UTC, if crawl is set
-	crawl   string // how the names of this crawl's rounds begin, if it plans only what sources list and what it finds itself; else ""
+	crawl   string // beginning of the names of this crawl's rounds if it plans only URLs from sources and URLs that it finds; otherwise ""
 	planned plannedNames
 	ranks   map[string]float64
 	alike   alike
@@ -76,8 +76,8 @@ func (d *decider) decide(g *group) error {
 }
 
 // requested returns the outcome of a request for the URL in this round, or nil if there was no
-// request. The result other is true if the URL itself was not planned: another URL redirected to it,
-// or robots.txt names it as a sitemap.
+// request. other is true if the URL itself was not planned: another URL redirected to it, or
+// robots.txt names it as a sitemap.
 func (g *group) requested() (o *outcome, other bool) {
 	switch {
 	case g.outcome != nil:
@@ -201,10 +201,10 @@ func (d *decider) foreign(r *schema.URLRecord) bool {
 	return d.crawl != "" && !strings.HasPrefix(r.FirstSeen, d.crawl) && !strings.HasPrefix(r.LastPlanned, d.crawl) && (r.LastFetched == 0 || r.LastFetched < d.created)
 }
 
-// rediscover decides about a foreign URL that was not requested in this round. If a link or redirect
-// leads to the URL, or a budget refused it, the URL is due at once, with all that is known about it.
-// A URL that was fetched too recently for the plan stays as it is. Other foreign URLs are not due in
-// this crawl.
+// rediscover decides about a foreign URL that was not requested in this round. If a link or
+// redirect leads to the URL, or a budget refused it, the URL is due at once and keeps its history.
+// A URL that was fetched too recently for the plan stays as it is. Other foreign URLs are not due
+// in this crawl.
 func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
 	p := g.prior
 	grown := !slices.Equal(g.spellings, p.Spellings)
@@ -236,13 +236,13 @@ func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
 		return nil
 	}
 	if r.State == schema.StateFound {
-		r.State = schema.StateDeferred // this crawl would plan what it writes as found
+		r.State = schema.StateDeferred // this crawl would plan each row with the state found
 	}
 	return d.url(r)
 }
 
-// writeAgain writes the record of a foreign URL that waits to be planned, unless an earlier round of
-// the crawl has written about the same.
+// writeAgain writes the record of a foreign URL that waits to be planned, unless an earlier round
+// of the crawl has written the same record.
 func (d *decider) writeAgain(g *group, k *urlkey.Key, depth int32) error {
 	r := d.record(g, k, depth)
 	if p := g.prior; g.own && p.State == schema.StateFound && p.NextDue == 0 && depth >= p.Depth && slices.Equal(g.spellings, p.Spellings) {
@@ -258,8 +258,8 @@ func (d *decider) writeAgain(g *group, k *urlkey.Key, depth int32) error {
 	return d.url(r)
 }
 
-// leaveAgain takes back that a foreign URL waits to be planned, because it was fetched too recently.
-// Its next due time is again the one that its last fetch gave it.
+// leaveAgain ends the wait of a foreign URL that was fetched too recently to be planned. The URL
+// gets back the due time from its last fetch.
 func (d *decider) leaveAgain(g *group, k *urlkey.Key) error {
 	r := d.record(g, k, g.prior.Depth)
 	r.State = schema.StateAfter(r.Outcome, 0, r.RedirectTo != "")
@@ -270,9 +270,8 @@ func (d *decider) leaveAgain(g *group, k *urlkey.Key) error {
 	return d.url(r)
 }
 
-// updateWaiting applies this round's links to the record of a waiting URL. The result changed
-// tells whether the links reduce the URL's depth, change its priority by 50 or more, or add
-// spellings.
+// updateWaiting applies this round's links to the record of a waiting URL. changed tells whether
+// the links reduce the URL's depth, change its priority by 50 or more, or add spellings.
 func (d *decider) updateWaiting(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
 	if g.inlink == nil && g.redirect == nil {
 		return r, false
@@ -288,7 +287,7 @@ func (d *decider) updateWaiting(g *group, k *urlkey.Key) (r schema.URLRecord, ch
 }
 
 // nearest returns the least depth that a link or redirect gives the URL, and the source of that
-// link or redirect. The result followed tells whether any link or redirect to the URL is followed.
+// link or redirect. followed tells whether any link or redirect to the URL is followed.
 func (g *group) nearest() (depth int32, source string, followed bool) {
 	if l := g.inlink; l != nil {
 		depth, source, followed = l.SourceDepth+1, l.FirstSource, l.Followed
@@ -325,7 +324,7 @@ func (d *decider) decideNew(g *group, k *urlkey.Key) error {
 }
 
 // remember writes a row with the spellings of a URL that is not planned. If the URL is planned
-// later, robots.txt has to allow these spellings too. A URL without spellings gets no row.
+// later, robots.txt must allow these spellings too. A URL without spellings gets no row.
 func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 	if g.prior != nil && slices.Equal(g.spellings, g.prior.Spellings) || len(g.spellings) == 0 {
 		return nil

@@ -18,22 +18,22 @@
 // A crawl may plan only the URLs that sources list or that the crawl itself finds
 // (stages.Input.Listed). In such a crawl, a URL that only earlier crawls know returns to the state
 // found in two cases: a followed link or a redirect leads to the URL, or a budget refused it. The
-// URL keeps all that is known about it. The next plan takes the rows with the state found, and the
-// rows of URLs that the crawl itself first found or planned. Rows of other known URLs never have
-// the state found. A URL that waits is written once, and again only if links change its depth,
-// priority or spellings. If the plan refuses a URL because of a recent fetch, the URL gets back the
-// state and the due time of this fetch.
+// URL keeps its history. The next plan takes the rows with the state found, and the rows of URLs
+// that the crawl itself first found or planned. Rows of other known URLs never have the state
+// found. A URL that waits is written once, and again only if links change its depth, priority or
+// spellings. If the plan refuses a URL because of a recent fetch, the URL gets back the state and
+// the due time of this fetch.
 //
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced
 // URL is due at the time of the announced change, but at least a minimum interval after its last
 // fetch. False announcements increase the minimum interval. Announcements do not change the
 // interval learned from the URL's own changes.
 //
-// A sitemap that was requested because robots.txt names it has a row with its state, so that a link to
-// it does not fetch it a second time. It is due only if a round has planned it: in each month, robots.txt
-// names it again.
+// A sitemap that was requested because robots.txt names it has a row with its state, so that a link
+// does not cause a second fetch. The sitemap is due only if a round has planned it, because
+// robots.txt names it again in each month.
 //
-// A URL's row keeps every known spelling of the URL, because robots.txt has to allow each spelling.
+// A URL's row keeps every known spelling of the URL, because robots.txt must allow each spelling.
 // Spellings come from links within the URL's domain (rank), from sources (the plan and its
 // refusals) and from earlier rounds. New spellings cause a new row. A row with five spellings means
 // that the URL has more than four spellings. A URL with too many spellings is never due again. A

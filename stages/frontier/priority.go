@@ -11,15 +11,14 @@ const (
 	rankPoints   = 300 // added for the best host; half of these points are added for an average host
 	levelPoints  = 100 // subtracted for each directory of the path
 	anchorPoints = 100 // added if links to the URL have a text
-	// sitemapPoints, times the sitemap_priority less 0.5 that the host's own sitemaps state, are added. They
-	// are few, because hosts state what they like, and less than what makes the frontier write a waiting
-	// URL again.
+	// sitemapPoints is a factor for (sitemap_priority − 0.5), the priority that the host's own
+	// sitemaps state. It is small, because hosts may state any priority. It is also less than the
+	// change after which the frontier writes a waiting URL again.
 	sitemapPoints = 80
 )
 
-// priority returns how soon a found URL should be fetched, from 0 to 1000. The parameter rank is
-// the host's share of all ranks. The parameter hosts is the number of hosts.
-// The parameter weight is that of schema.Inlink.
+// priority returns how soon a found URL should be fetched, from 0 to 1000. rank is the host's share
+// of all ranks. hosts is the number of hosts. weight is the weight in schema.Inlink.
 func priority(url string, rank float64, hosts int64, anchors []string, weight int32) int32 {
 	points := float64(basePoints)
 	share := 0.5

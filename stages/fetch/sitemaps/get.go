@@ -19,7 +19,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// Tools is what a List needs of the fetcher. All functions are safe for concurrent use.
+// Tools holds the functions of the fetcher that a List needs. All functions are safe for concurrent
+// use.
 type Tools struct {
 	Canon        *urlkey.Canonicalizer
 	Parser       document.Parser
@@ -42,8 +43,8 @@ type Tools struct {
 	Fail       func(error) // ends the fetcher
 }
 
-// Each request is recorded at once, together with the sitemap's new state, so a checkpoint needs no
-// list of sitemaps under way.
+// Each request is recorded immediately, together with the sitemap's new state, so a checkpoint
+// needs no list of sitemaps with requests in flight.
 
 // NameAll queues the sitemaps that a robots.txt names.
 func (l *List) NameAll(robotsURL string, file *robots.File) {
@@ -127,9 +128,9 @@ func (l *List) endAndPush(t *Task, row schema.Sitemap, b *segments.Record, due t
 	l.push(t, due)
 }
 
-// failed ends a sitemap whose request brought no document. If the failure counts against the host, the
-// round requests no further sitemap there: their failures would slow down or end the requests for
-// the host's pages.
+// failed ends a sitemap whose request brought no document. If the failure counts against the host,
+// the round requests no further sitemap of this host, because further failures would slow down or
+// end the requests for its pages.
 func (l *List) failed(g *polite.Grant, t *Task, s *request.Sent, v response.Verdict, b *segments.Record) {
 	switch v.Health {
 	case polite.Failure, polite.RateLimited, polite.Unanswered:
@@ -182,8 +183,8 @@ func (l *List) capture(t *Task, s *request.Sent, b *segments.Record, subset stri
 	return &b.Captures[0]
 }
 
-// document handles a 2xx response. Only sitemaps and feeds have links that count: a page that
-// a server sends in place of a sitemap was not planned.
+// document handles a 2xx response. Only sitemaps and feeds have links that count, because a page in
+// place of a sitemap was not planned.
 func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected string, b *segments.Record) {
 	x := s.Exchange
 	if x.Filtered || len(x.Body) == 0 {
@@ -238,8 +239,8 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 	}
 }
 
-// described adds the columns that describe a sitemap's last response and its record. The parameter cp
-// is nil if the frontier need not know the record.
+// described adds the columns that describe a sitemap's last response and its record. cp is nil if
+// the frontier need not know the record.
 func described(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema.Sitemap {
 	row.HTTPStatus = int16(s.Exchange.Status)
 	if !s.At.IsZero() {
@@ -268,8 +269,8 @@ func (l *List) Resume(suspects []manifest.Suspect) {
 	}
 }
 
-// Judge returns the verdict of robots.txt on the known spellings of a sitemap's URL. The result ok also
-// considers the spelling by which the sitemap was named.
+// Judge returns the verdict of robots.txt on the known spellings of a sitemap's URL. ok also
+// considers the spelling by which robots.txt or an index names the sitemap.
 func (l *List) Judge(t *Task, rules *robotscache.Rules) (verdict robots.Verdict, ok bool) {
 	known, err := l.Index.Spellings(t.Key)
 	if err != nil {
@@ -284,7 +285,7 @@ func (l *List) Judge(t *Task, rules *robotscache.Rules) (verdict robots.Verdict,
 	return verdict, ok
 }
 
-// EndUnsent ends a task that needs no request. The host's next one is due immediately.
+// EndUnsent ends a task that needs no request. The host's next sitemap is due immediately.
 func (l *List) EndUnsent(t *Task, outcome schema.Outcome) {
 	l.endAndPush(t, l.outcome(t, outcome, 0, 0), &segments.Record{}, time.Time{})
 }

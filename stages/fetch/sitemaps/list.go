@@ -14,12 +14,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// Limits bounds what a host may give in a crawl, and what all hosts of a registered domain may give
-// together. No further sitemap is requested once one of these bounds is reached. The zero value means
-// that no sitemaps are fetched.
+// Limits bounds the sitemaps of a host in a crawl, and the sitemaps of all hosts of a registered
+// domain together. No further sitemap is requested once one of these bounds is reached. The zero
+// value means that no sitemaps are fetched.
 type Limits struct {
 	Files int   // number of files
-	URLs  int64 // number of entries; those beyond are left out
+	URLs  int64 // number of entries; further entries are left out
 	Bytes int64 // length of the decoded bodies, in bytes
 }
 
@@ -30,10 +30,10 @@ func Default() Limits { return Limits{Files: 100, URLs: 1_000_000, Bytes: 1 << 3
 const FirstID = 1 << 40
 
 // maxWaiting bounds the memory of all waiting tasks, in bytes. The sitemaps of a partition may name
-// more, if it has many hosts. What finds no room is not fetched in this round.
+// more, if it has many hosts. Sitemaps beyond this bound are not fetched in this round.
 const maxWaiting = 64 << 20
 
-// taskSize is about the memory that a waiting task needs beside its text, in bytes.
+// taskSize is the approximate memory of a waiting task without its text, in bytes.
 const taskSize = 320
 
 // Task is a sitemap on its way to its outcome. It belongs to the goroutine that has the grant for
@@ -42,13 +42,13 @@ type Task struct {
 	ID        int64
 	Named     string     // canonical URL that robots.txt or an index names
 	Key       urlkey.Key // URL to request next: Named or a redirect's target
-	Spelled   string     // spelling of that URL where it was named; "" if canonical
+	Spelled   string     // spelling of that URL in robots.txt, an index or a redirect; "" if canonical
 	Redirects int32
 	Tries     int32 // number of requests for the URL in Key
 
 	suspect bool  // whether earlier attempts died at it
 	claimed bool  // whether the task has reserved the URL in Key
-	failed  int64 // when an earlier round last requested it in vain, as a Unix time in milliseconds; 0 if none did
+	failed  int64 // time of the last failed request in an earlier round, as a Unix time in milliseconds; 0 if there was none
 	lane    *lane
 }
 
@@ -64,18 +64,19 @@ func (t *Task) row() schema.Sitemap {
 	return row
 }
 
-// size returns about the memory that the task needs, in bytes.
+// size returns the approximate memory of the task, in bytes.
 func (t *Task) size() int { return taskSize + len(t.Named) + len(t.Key.SURT) + len(t.Spelled) }
 
-// lane holds the sitemaps of one host. Only one of them at a time is a task under way.
+// lane holds the sitemaps of one host. Only one of them at a time is a task with a request in
+// flight.
 type lane struct {
 	waiting []*Task
 	dropped bool   // no further sitemap of the host is requested in this round
-	host    usage  // what the host has given
-	domain  *usage // what all hosts of its registered domain have given
+	host    usage  // sums over the host
+	domain  *usage // sums over all hosts of the registered domain
 }
 
-// usage is what Limits bounds.
+// usage holds the numbers that Limits bounds.
 type usage struct {
 	files   int // sitemaps with an outcome
 	waiting int
@@ -116,10 +117,10 @@ func New(limits Limits, tools Tools) *List {
 // On reports whether sitemaps are fetched at all.
 func (l *List) On() bool { return l.limits.Files > 0 }
 
-// name adds a sitemap that a robots.txt or an index of the given registered domain names, unless the
-// list knows it already or must not take it. It returns the new task and its row, or nil if there is
-// none. The task waits until next returns it. If the URL is planned, name returns a row that tells it
-// to later rounds, unless they know it.
+// name adds a sitemap that a robots.txt or an index of the given registered domain names, unless
+// the list knows it already or must not take it. It returns the new task and its row, or nil if
+// there is none. The task waits until next returns it. If the URL is planned, name returns a row
+// that tells this to later rounds, unless they know it.
 func (l *List) name(ref, base, domain string) (*Task, schema.Sitemap, error) {
 	var row schema.Sitemap
 	if !l.On() {
@@ -148,8 +149,8 @@ func (l *List) name(ref, base, domain string) (*Task, schema.Sitemap, error) {
 	return t, row, nil
 }
 
-// spell gives a waiting sitemap that is known without a spelling the spelling by which it is named
-// now. The caller holds l.mu.
+// spell gives a waiting sitemap its new spelling if the list has no spelling of it. The caller
+// holds l.mu.
 func (l *List) spell(key urlkey.Key, spelled string) {
 	if ended, ok := l.known[xxh3.HashString(key.URL)]; !ok || ended {
 		return
@@ -215,8 +216,9 @@ func (l *List) full(la *lane, toWait bool) bool {
 	return false
 }
 
-// next returns the next task of the host to which t belongs, or nil if one is under way or none is
-// left. Those that failed in earlier rounds come last. The caller requests the task.
+// next returns the next task of the host to which t belongs. It returns nil if a task of the host
+// is in flight or none is left. Tasks that failed in earlier rounds come last. The caller requests
+// the task.
 func (l *List) next(t *Task) *Task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -263,8 +265,8 @@ func (l *List) drop(la *lane) {
 	l.clear(la)
 }
 
-// rest ends the requests for sitemaps of the host that did not answer a request of t, and of the
-// host that named t, in this round. It does so because their failures must not delay the pages.
+// rest ends the requests for sitemaps of two hosts in this round: the host that did not answer a
+// request of t, and the host that named t. Their failures would delay the pages.
 func (l *List) rest(t *Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -285,8 +287,8 @@ func (l *List) Task(id int64) *Task {
 	return l.tasks[id]
 }
 
-// Drop ends a task that sent no request and may send none in this round. Its host gets no further
-// ones.
+// Drop ends a task that sent no request and must not send one in this round. Its host gets no
+// further requests for sitemaps.
 func (l *List) Drop(t *Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -295,8 +297,8 @@ func (l *List) Drop(t *Task) {
 	l.drop(t.lane)
 }
 
-// outcome ends a task with its outcome and returns its row. The parameters say what the task took from
-// its host.
+// outcome ends a task with its outcome and returns its row. The parameters are the numbers that
+// count for the host.
 func (l *List) outcome(t *Task, o schema.Outcome, entries, bytes int64) schema.Sitemap {
 	row := t.row()
 	row.Outcome, row.Entries, row.Bytes, row.FetchedAt = o, entries, bytes, 0 // this round may have sent no request
@@ -308,7 +310,7 @@ func (l *List) outcome(t *Task, o schema.Outcome, entries, bytes int64) schema.S
 	return row
 }
 
-// account notes the end of a sitemap. The caller holds l.mu.
+// account counts the end of a sitemap. The caller holds l.mu.
 func (l *List) account(la *lane, row *schema.Sitemap) {
 	for _, u := range []*usage{&la.host, la.domain} {
 		u.files++
@@ -339,8 +341,9 @@ func disturbed(o schema.Outcome) bool {
 	return false
 }
 
-// Restore takes over a row of an earlier attempt. A later row of a sitemap replaces an earlier one;
-// a row with an outcome outweighs one without. It returns false if the row says nothing new.
+// Restore takes over a row of an earlier attempt. A later row of a sitemap replaces an earlier row,
+// but a row with an outcome is preferred to a row without one. It returns false if the row changes
+// nothing.
 func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 	named := row.URL
 	if row.Named != "" {
@@ -425,7 +428,8 @@ func (l *List) waiting() []*Task {
 	return out
 }
 
-// Waiting returns how many sitemaps of a host wait, beside the one that is queued or under way.
+// Waiting returns the number of waiting sitemaps of a host, without the one that is queued or in
+// flight.
 func (l *List) Waiting(host string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -435,7 +439,7 @@ func (l *List) Waiting(host string) int {
 	return 0
 }
 
-// Left returns how many sitemaps wait, are queued or under way.
+// Left returns the number of sitemaps that wait, are queued or are in flight.
 func (l *List) Left() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -446,9 +450,9 @@ func (l *List) Left() int {
 	return n
 }
 
-// take chooses the links of a sitemap that count: all but entries that belong to another registered
-// domain, and those beyond what the host and its domain may still give. It returns the number of
-// entries among them, and the number of entries that were left out.
+// take chooses the links of a sitemap that count. It leaves out entries of another registered
+// domain, and entries beyond the bounds of the host and its domain. It returns the number of
+// entries among the links, and the number of entries that were left out.
 func (l *List) take(t *Task, links []schema.Link) (taken []schema.Link, entries, foreign, beyond int64) {
 	l.mu.Lock()
 	room := max(l.limits.URLs-max(t.lane.host.urls, t.lane.domain.urls), 0)

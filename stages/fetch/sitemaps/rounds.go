@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// planned notes that a round plans a URL, so that no round of the crawl requests it as a sitemap. It
-// returns the row that tells it to later rounds, and false if the list knew it already. Rounds that
-// began in a format before 7 have no such rows.
+// planned notes that a round plans a URL, so that no round of the crawl requests it as a sitemap.
+// It returns the row that tells this to later rounds, and false if the list knew it already. Rounds
+// that began in a format before 7 have no such rows.
 func (l *List) planned(key urlkey.Key) (row schema.Sitemap, news bool) {
 	if l.Format != 0 && l.Format < 7 {
 		return row, false
@@ -30,8 +30,8 @@ func (l *List) planned(key urlkey.Key) (row schema.Sitemap, news bool) {
 	return schema.Sitemap{SURT: key.SURT, URL: key.URL, Host: key.Host, Domain: key.Domain, Planned: true}, true
 }
 
-// Fetched notes that a planned URL was fetched and is a sitemap, possibly after redirects to another
-// URL. It returns the rows that keep later rounds from requesting it again.
+// Fetched notes that a planned URL was fetched and is a sitemap, possibly after redirects to
+// another URL. It returns the rows that keep later rounds from requesting the sitemap again.
 func (l *List) Fetched(p *schema.PlannedURL, final urlkey.Key) (rows []schema.Sitemap) {
 	if !l.On() {
 		return nil
@@ -72,16 +72,16 @@ type Carrier struct {
 	recorded map[uint64]bool // hashes of the rows of other domains
 }
 
-// Carrier returns a carrier for a partition with these domains. The function carries reports whether
-// the partition also records the rows of another domain, because a later round may plan its URLs.
+// Carrier returns a carrier for a partition with these domains. carries reports whether the
+// partition also records the rows of another domain, because a later round may plan its URLs.
 func (l *List) Carrier(own map[string]bool, carries func(domain string) bool) *Carrier {
 	return &Carrier{l, own, carries, map[uint64]bool{}}
 }
 
-// Take takes over a row. It changes the row to what holds in this round, and returns whether to record
-// it. A sitemap of the partition that waits, or failed for a moment, waits again. One that was
-// redirected is left out, because the row lacks the spelling by which it was named: robots.txt names
-// it anew.
+// Take takes over a row. It changes the row to the state in this round, and returns whether to
+// record the row. A sitemap of the partition that waits or failed temporarily waits again. A
+// sitemap that was redirected is left out, because its row lacks the spelling in robots.txt;
+// robots.txt names the sitemap again.
 func (c *Carrier) Take(row *schema.Sitemap) (record bool, err error) {
 	named := cmp.Or(row.Named, row.URL)
 	if row.Earlier = final(row.Outcome); !row.Earlier && !row.Planned {
@@ -105,10 +105,10 @@ func (c *Carrier) Take(row *schema.Sitemap) (record bool, err error) {
 	return true, nil
 }
 
-// TakeOver takes over what the previous round knew of sitemaps. It calls the function read for the rows of
-// each of the results, and the function record for the rows that later rounds need, so that they
-// need not read older rows. The first partition of a bucket also records the rows of other partitions'
-// domains, and partition 0 those of buckets that the plan leaves out.
+// TakeOver takes over the sitemaps of the previous round. It calls read for the rows of each
+// result. It calls record for the rows that later rounds need, so that later rounds need not read
+// older rows. The first partition of a bucket also records the rows of other partitions' domains.
+// Partition 0 records the rows of buckets without a partition.
 func (l *List) TakeOver(plan *manifest.Plan, part int, before []*manifest.Result, read func(*manifest.Result, func(*schema.Sitemap) error) error,
 	record func(*schema.Sitemap) error) error {
 	if !l.On() {
@@ -135,8 +135,8 @@ func (l *List) TakeOver(plan *manifest.Plan, part int, before []*manifest.Result
 	return nil
 }
 
-// carries reports whether a partition records the rows of a bucket's domains of which the round has no
-// URL: the first partition of the bucket does, or partition 0 if the bucket has none.
+// carries reports whether a partition records the rows of a bucket's domains without URLs in the
+// round. The first partition of the bucket does so, or partition 0 if the bucket has none.
 func carries(plan *manifest.Plan, part, bucket int) bool {
 	first := slices.IndexFunc(plan.Partitions, func(p manifest.PlanPartition) bool { return p.Bucket == bucket })
 	return part == max(first, 0)

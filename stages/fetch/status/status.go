@@ -28,8 +28,7 @@ const ShownWaits = 5
 // A wait for a host's delay is shown in detail only if it is longer than brief.
 const brief = 30 * time.Second
 
-// Activity describes what a fetcher is doing now. The parameter sitemaps is the number of sitemaps that
-// wait.
+// Activity describes what a fetcher is doing now. sitemaps is the number of sitemaps that wait.
 func Activity(sched *polite.Scheduler, failures *Failures, sitemaps int) stages.Activity {
 	st := sched.Stand(ShownWaits, brief)
 	a := stages.Activity{
