@@ -58,9 +58,9 @@ func (r PlanRequest) ledgers() ledger.Writer {
 	return ledger.Writer{Version: r.Version, Clock: r.Clock}
 }
 
-// Plan plans the crawl's first round that is not sealed, and returns the plan. same is true if the
-// store already had an equal plan. Plan writes nothing until the plan is complete, and a dry run
-// writes nothing at all.
+// Plan plans the crawl's first round that is not sealed, and returns the plan. The result same is
+// true if the store already had an equal plan. Plan writes nothing until the plan is complete, and
+// a dry run writes nothing at all.
 func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err error) {
 	cfg, old, err := r.frozenConfig(ctx)
 	if err == nil && !r.DryRun {

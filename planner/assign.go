@@ -48,8 +48,9 @@ func (r *rules) buckets(urls int64, req Request) int {
 	return n
 }
 
-// assign divides groups into partitions, bucket by bucket. groups must be sorted by hash. addresses
-// holds the hash of each group's address, or is nil if no addresses are known.
+// assign divides groups into partitions, bucket by bucket. The parameter groups must be sorted by
+// hash. The parameter addresses holds the hash of each group's address, or is nil if no addresses
+// are known.
 func (r *rules) assign(groups []group, addresses []uint64, buckets int) []partition {
 	var out []partition
 	var apart map[uint64]bool
@@ -179,8 +180,8 @@ func (p *packing) placeQuick(quick []int32) {
 }
 
 // partitions returns the partitions of a bucket. If the packed groups are units of several groups,
-// unitOf holds the unit of each group. Otherwise, unitOf is nil. first is the index of the bucket's
-// first group.
+// unitOf holds the unit of each group. Otherwise, unitOf is nil. The parameter first is the index
+// of the bucket's first group.
 func (p *packing) partitions(unitOf []int32, first, bucket int) []partition {
 	parts := make([]partition, p.count)
 	for i := range p.groups {

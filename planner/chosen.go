@@ -160,8 +160,8 @@ func (l *chosenList) allIndices() iter.Seq[int32] {
 // buffer instead of seeking.
 const readAhead = 32 << 10
 
-// read calls visit with the records of the given groups. The indices must be in ascending order. A
-// record is valid until visit returns.
+// read calls the function visit with the records of the given groups. The indices must be in
+// ascending order. A record is valid until the function visit returns.
 func (l *chosenList) read(ctx context.Context, indices iter.Seq[int32], visit func(*record) error) error {
 	file := io.NewSectionReader(l.file, 0, 1<<62)
 	buf := bufio.NewReaderSize(file, readAhead)
@@ -202,9 +202,9 @@ func (l *chosenList) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to 
 	return err
 }
 
-// matchingIndices compares the groups of l with some groups of other. indices selects these groups,
-// in ascending order. matchingIndices yields the index of each group in l that has the hash of a
-// selected group. Both lists are sorted by hash.
+// matchingIndices compares the groups of l with some groups of other. The parameter indices selects
+// these groups, in ascending order. matchingIndices yields the index of each group in l that has
+// the hash of a selected group. Both lists are sorted by hash.
 func (l *chosenList) matchingIndices(other *chosenList, indices []int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		end := 0

@@ -75,7 +75,8 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 	return entries, counts, nil
 }
 
-// ingestSources passes the entries of sources to workers. first is the number of the first source.
+// ingestSources passes the entries of sources to workers. The parameter first is the number of the
+// first source.
 func ingestSources(ctx context.Context, workers []*worker, sources []source.Source, first int) (entries []SourceCount, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	batches := make(chan batch, len(workers))

@@ -91,8 +91,8 @@ func (w *chosenWriter) observe() (address uint64, err error) {
 // address with more domains is taken for that of a content delivery network.
 const sharedDomains = 1000
 
-// networks returns the addresses that more than sharedDomains groups share. also contains 0, which
-// means that the address is unknown.
+// networks returns the addresses that more than sharedDomains groups share. The result also
+// contains 0, which means that the address is unknown.
 func networks(addresses []uint64) map[uint64]bool {
 	out := map[uint64]bool{0: true}
 	order := slices.Sorted(slices.Values(addresses))

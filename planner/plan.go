@@ -153,8 +153,8 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 	if r.SkipWithin > 0 {
 		c.since = req.Now.Add(-r.SkipWithin).UnixMilli()
 	}
-	// lists makes two lists, one of chosen URLs and one of the other URLs. It calls fill to write
-	// both lists.
+	// lists makes two lists, one of chosen URLs and one of the other URLs. It calls the function
+	// fill to write both lists.
 	lists := func(suffix string, fill func(out, left *chosenWriter) error) error {
 		out, err := newChosenWriter(r, req.Scratch, "chosen"+suffix)
 		if err != nil {
@@ -370,8 +370,8 @@ func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spe
 	return urls, spellings, err
 }
 
-// sortFile writes one file, sorted like a partition file. each calls visit with every record of the
-// file.
+// sortFile writes one file, sorted like a partition file. The function each calls visit with every
+// record of the file.
 func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(visit func(*record) error) error) (_ table.Local, err error) {
 	sorter, err := table.NewSorter(w.scratch, comparePlanned, w.memory)
 	if err != nil {

@@ -69,8 +69,8 @@ const auditPrefix = "verify-"
 // round waits for them.
 func AuditStage(id, phase string) Stage { return Stage(auditPrefix + id + "-" + phase) }
 
-// Audit returns the ID of the audit to which a stage belongs. ok is false if s is a stage of a
-// round.
+// Audit returns the ID of the audit to which a stage belongs. The result ok is false if s is a
+// stage of a round.
 func (s Stage) Audit() (id string, ok bool) {
 	rest, ok := strings.CutPrefix(string(s), auditPrefix)
 	id, _, cut := strings.Cut(rest, "-")

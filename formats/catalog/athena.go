@@ -19,10 +19,10 @@ type AthenaOptions struct {
 }
 
 // Athena returns the DDL that opens every dataset as a table of a database. Each sealed round has a
-// partition; other rounds have none. root is the store's address, s3://bucket/prefix. The DDL drops
-// and recreates existing tables, because an older table lacks newer columns. The tables are
-// external, so dropping a table deletes no data. Athena finds the columns of Parquet by name and
-// returns null for columns that a part of a dataset lacks.
+// partition; other rounds have none. The parameter root is the store's address, s3://bucket/prefix.
+// The DDL drops and recreates existing tables, because an older table lacks newer columns. The
+// tables are external, so dropping a table deletes no data. Athena finds the columns of Parquet by
+// name and returns null for columns that a part of a dataset lacks.
 func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, error) {
 	if !strings.HasPrefix(root, "s3://") {
 		return nil, fmt.Errorf("Athena reads only from S3, but the store is %q: use --store s3://bucket/prefix", root)

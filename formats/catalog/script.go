@@ -104,8 +104,8 @@ func sealedRows(sealed []*manifest.Sealed) string {
 	})
 }
 
-// newest returns a query that selects each URL's newest row. history is the name of the table. list
-// has the names of the selected columns.
+// newest returns a query that selects each URL's newest row. The parameter history is the name of
+// the table. The parameter list has the names of the selected columns.
 func newest(history, list string, sealed []*manifest.Sealed) string {
 	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
 		"    row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) AS newest\n"+
@@ -126,8 +126,8 @@ func quoted(columns []Column, quote string) string {
 	return joined(columns, ", ", func(c Column) string { return quote + c.Name + quote })
 }
 
-// nulls returns a select list with a typed null for each column. typeName returns a type's name in
-// the client's dialect.
+// nulls returns a select list with a typed null for each column. The function typeName returns a
+// type's name in the client's dialect.
 func nulls(columns []Column, typeName func(Type) string, quote string) string {
 	return joined(columns, ",\n", func(c Column) string {
 		return fmt.Sprintf("  CAST(NULL AS %s) AS %s", typeName(c.Type), quote+c.Name+quote)

@@ -46,8 +46,8 @@ func (s *Script) Split(dir string, replace bool) error {
 	return nil
 }
 
-// Location returns the URL at which Trino or Spark reaches a store. store is a directory or
-// s3://bucket/prefix.
+// Location returns the URL at which Trino or Spark reaches a store. The parameter store is a
+// directory or s3://bucket/prefix.
 func Location(store string, spark bool) (string, error) {
 	scheme := "local://"
 	if spark {

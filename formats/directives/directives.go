@@ -48,7 +48,7 @@ func (d *Robots) Meta(content string) { d.each(content, "", false) }
 
 // Field adds a value of X-Robots-Tag. In a value, the prefix "name:" limits the following
 // directives to one robot: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links.
-// agent is the robot's product token, in any letter case.
+// The parameter agent is the robot's product token, in any letter case.
 func (d *Robots) Field(value, agent string) { d.each(value, agent, true) }
 
 func (d *Robots) each(list, agent string, scoped bool) {

@@ -24,8 +24,8 @@ func ParseMonth(s string) (time.Time, error) {
 
 var crawlName = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])(r[1-9]\d*)?$`)
 
-// MonthOf returns the month at the beginning of a crawl's name: 2026-11 for 2026-11r1. ok is false
-// if crawl is not a valid crawl name.
+// MonthOf returns the month at the beginning of a crawl's name: 2026-11 for 2026-11r1. The result
+// ok is false if crawl is not a valid crawl name.
 func MonthOf(crawl string) (month string, ok bool) {
 	month, _, _ = strings.Cut(crawl, "r")
 	_, err := ParseMonth(month)
@@ -77,8 +77,8 @@ func Crawls() string { return "crawls.json" }
 // Politeness returns the key of the newest revision of the crawl's politeness section.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
 
-// Settings returns the key of the config that tasks on other machines read. digest is the digest of
-// the config's text.
+// Settings returns the key of the config that tasks on other machines read. The parameter digest is
+// the digest of the config's text.
 func Settings(crawl, digest string) string { return CrawlDir(crawl) + "settings-" + digest + ".json" }
 
 // Active returns the key of the object that names the crawl and round whose fetch stage runs in
@@ -108,8 +108,8 @@ func Sealed(crawl string, round int) string { return RoundDir(crawl, round) + "s
 // FileListDir is the folder of a round's manifests, without a slash.
 const FileListDir = "manifests"
 
-// FileList returns the key of the n-th manifest of a finished round. digest is the digest of the
-// manifest, so processes that would write different bytes use different keys.
+// FileList returns the key of the n-th manifest of a finished round. The parameter digest is the
+// digest of the manifest, so processes that would write different bytes use different keys.
 func FileList(crawl string, round, n int, digest string) string {
 	return fmt.Sprintf("%s%s/%05d-%.16s.parquet", RoundDir(crawl, round), FileListDir, n, digest)
 }
@@ -156,7 +156,8 @@ func Inputs(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "inputs.json"
 }
 
-// TaskList returns the key of a list of tasks for other machines. digest is the digest of the list.
+// TaskList returns the key of a list of tasks for other machines. The parameter digest is the
+// digest of the list.
 func TaskList(crawl string, round int, stage, digest string) string {
 	return StageDir(crawl, round, stage) + "tasks-" + digest + ".json"
 }

@@ -56,7 +56,7 @@ type Entry struct {
 // InRound returns true if the entry concerns a round.
 func (e *Entry) InRound(round int) bool { return e.Round != nil && *e.Round == round }
 
-// chained returns the entry's digest. before is the digest of the previous entry.
+// chained returns the entry's digest. The parameter before is the digest of the previous entry.
 func (e Entry) chained(before string) (string, error) {
 	e.Digest = ""
 	body, err := json.Marshal(&e)

@@ -87,7 +87,7 @@ func encode(d Document) ([]byte, error) {
 	return body, nil
 }
 
-// Decode reads a document of d's type from body. key names the object in errors.
+// Decode reads a document of d's type from body. The parameter key names the object in errors.
 func Decode(key string, body []byte, d Document) error {
 	var h Header
 	if err := json.Unmarshal(body, &h); err != nil || h.Format == 0 {

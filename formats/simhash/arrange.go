@@ -7,8 +7,8 @@ type visitor struct {
 	// sorted receives a part of the items, which is in memory. Items that agree in the mask are in
 	// the same part. sorted may reorder items that agree in the mask.
 	sorted func(part []item, mask uint64) error
-	// large receives items that agree in the mask and do not fit into memory. It may reorder these
-	// items, and it returns them.
+	// The function large receives items that agree in the mask and do not fit into memory. It may
+	// reorder these items, and it returns them.
 	large func(run list, mask uint64) (list, error)
 }
 

@@ -85,8 +85,8 @@ func (s *Search) Add(fingerprint, number uint64, old bool) error {
 	return s.added.spool.append(i)
 }
 
-// Forest calls report with the numbers of both fingerprints of each pair of a spanning forest. The
-// number of the lower fingerprint comes first. An error of report ends the search.
+// Forest calls the function report with the numbers of both fingerprints of each pair of a spanning
+// forest. The number of the lower fingerprint comes first. An error of report ends the search.
 func (s *Search) Forest(ctx context.Context, report func(a, b uint64) error) error {
 	n := s.added.len()
 	if s.k == 0 || n < 2 {
@@ -126,8 +126,8 @@ type level struct {
 }
 
 // firstAgreement reports whether a pair agrees in the chosen blocks and in no earlier choice of
-// blocks. diff holds the bits that differ between the two fingerprints. A Search considers each
-// pair only in this choice.
+// blocks. The parameter diff holds the bits that differ between the two fingerprints. A Search
+// considers each pair only in this choice.
 func (l *level) firstAgreement(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
@@ -144,8 +144,8 @@ func (l *level) firstAgreement(diff uint64) bool {
 // choices returns the bits of every choice of l.keep blocks, in lexicographic order.
 func (l *level) choices() []uint64 {
 	var masks []uint64
-	// choose adds blocks to mask. left is the number of blocks to add. at is the number of the
-	// first candidate.
+	// choose adds blocks to mask. The parameter left is the number of blocks to add. at is the
+	// number of the first candidate.
 	var choose func(at, left int, mask uint64)
 	choose = func(at, left int, mask uint64) {
 		if left == 0 {

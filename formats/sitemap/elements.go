@@ -176,7 +176,8 @@ func (x *reader) take(e elementRule) {
 // linkAttrs are the attributes of a link element.
 type linkAttrs struct{ rel, href, lang, mediaType, base string }
 
-// linkAttrs reads the attributes of the tag. rel is the default for a tag without rel.
+// linkAttrs reads the attributes of the tag. The parameter rel is the default for a tag without
+// rel.
 func (x *reader) linkAttrs(rel string) linkAttrs {
 	l := linkAttrs{rel: rel}
 	x.attrs(func(key, val []byte) {

@@ -150,7 +150,8 @@ func beginsTag(c byte) bool {
 }
 
 // skips returns the element (script or style) that hides the text after a tag, or "" if the text is
-// visible. name and closing describe the tag. open is the result of skips for the previous tag.
+// visible. name and closing describe the tag. The parameter open is the result of skips for the
+// previous tag.
 func skips(open, name string, closing bool) string {
 	switch {
 	case closing && name == open:

@@ -210,7 +210,7 @@ func (x *reader) root() error {
 
 func (x *reader) feed() bool { return x.sum.Kind == RSS || x.sum.Kind == Atom }
 
-// attrs passes every attribute of the tag to each.
+// attrs passes every attribute of the tag to the function each.
 func (x *reader) attrs(each func(key, val []byte)) {
 	for n, more := 0, x.tag.attrs; more && n < maxAttrs; n++ {
 		var key, val []byte

@@ -8,7 +8,8 @@ import (
 // Locker is an optional interface of a store on one machine. A lock becomes free as soon as its
 // holder dies, so the next holder does not wait for the end of a lease.
 type Locker interface {
-	// Lock takes the named lock if the lock is free. ok is false if another process holds the lock.
+	// Lock takes the named lock if the lock is free. The result ok is false if another process
+	// holds the lock.
 	Lock(name string) (lock Lock, ok bool, err error)
 }
 

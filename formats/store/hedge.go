@@ -117,8 +117,9 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged runs ask. If this call takes long, hedged makes a second call of ask in parallel. ask must
-// not touch data of the caller. discard receives the value of the losing call.
+// hedged runs the function ask. If this call takes long, hedged makes a second call of ask in
+// parallel. The function ask must not touch data of the caller. The function discard receives the
+// value of the losing call.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), discard func(T)) (T, error) {
 	wait, may := h.begin(class)
 	replies := make(chan reply[T], 2)

@@ -238,8 +238,8 @@ func (c *columnCursor) end() error {
 	return err
 }
 
-// readRows reads the values or the lists of the next n rows. p points to the field of the first
-// row, and the fields of two rows are step bytes apart.
+// readRows reads the values or the lists of the next n rows. The parameter p points to the field of
+// the first row, and the fields of two rows are step bytes apart.
 func (c *columnCursor) readRows(p unsafe.Pointer, n int, step uintptr) error {
 	for i, m := 0, 1; i < n && (c.pages != nil || c.field.shape == list); i += m {
 		to := unsafe.Add(p, uintptr(i)*step)

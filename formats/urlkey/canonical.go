@@ -174,8 +174,8 @@ func lookable(host string) bool {
 	return label > 0 && len(host) <= 253
 }
 
-// addQuery adds the canonical form of the query. follows is true if the memory after l.url already
-// contains "?" and the query. An unchanged query then needs no new memory.
+// addQuery adds the canonical form of the query. The parameter follows is true if the memory after
+// l.url already contains "?" and the query. An unchanged query then needs no new memory.
 func (c *Canonicalizer) addQuery(l urlLayout, query string, follows bool) (urlLayout, error) {
 	canonical := c.canonicalQuery(query)
 	switch {

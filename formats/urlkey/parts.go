@@ -113,8 +113,8 @@ func BucketOf(hash uint64, n int) int {
 }
 
 // Overlapping compares a bucket with a division of the same hashes into n buckets. It returns the
-// first and the last of the n buckets that share hashes with the given bucket. buckets is the
-// number of buckets to which the given bucket belongs.
+// first and the last of the n buckets that share hashes with the given bucket. The parameter
+// buckets is the number of buckets to which the given bucket belongs.
 func Overlapping(bucket, buckets, n int) (first, last int) {
 	return bucket * n / buckets, ((bucket+1)*n - 1) / buckets
 }

@@ -198,8 +198,8 @@ func (c *Canonicalizer) ruled(l urlLayout, spelling string) (urlLayout, string, 
 	return to, spelling, nil
 }
 
-// apply applies the rules until they change nothing. It calls note for each step, unless note is
-// nil.
+// apply applies the rules until they change nothing. It calls the function note for each step,
+// unless note is nil.
 func (c *Canonicalizer) apply(l urlLayout, note func(rule, from, to string)) (urlLayout, error) {
 	for range maxPasses {
 		before := l.url

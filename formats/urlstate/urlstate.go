@@ -87,8 +87,9 @@ func partsOf(s *manifest.Sealed, dataset string) (parts []part) {
 	return parts
 }
 
-// overlapping returns the parts that may hold domains of a bucket. buckets is the number of buckets
-// that the caller has. complete is true if none of these parts is missing.
+// overlapping returns the parts that may hold domains of a bucket. The parameter buckets is the
+// number of buckets that the caller has. The result complete is true if none of these parts is
+// missing.
 func (s *states) overlapping(parts []part, bucket, buckets int) (found []part, complete bool) {
 	first, last := urlkey.Overlapping(bucket, buckets, s.buckets)
 	from, _ := slices.BinarySearchFunc(parts, first, comparePart)
@@ -114,8 +115,8 @@ func filesOf(parts []part) (files []manifest.File) {
 	return files
 }
 
-// Overlapping lists the files of a round's dataset urls that may hold domains of a bucket. buckets
-// is the number of buckets that the caller has.
+// Overlapping lists the files of a round's dataset urls that may hold domains of a bucket. The
+// parameter buckets is the number of buckets that the caller has.
 func Overlapping(s *manifest.Sealed, bucket, buckets int) []manifest.File {
 	of := After([]*manifest.Sealed{s}).rounds[0]
 	parts, _ := of.overlapping(of.delta, bucket, buckets)
@@ -128,7 +129,8 @@ type Chain struct {
 	mixed  bool              // a file of a round with fewer buckets also holds URLs of other buckets
 }
 
-// Chain returns the chain of a bucket. buckets is the number of buckets that the caller has.
+// Chain returns the chain of a bucket. The parameter buckets is the number of buckets that the
+// caller has.
 func (h History) Chain(bucket, buckets int) Chain {
 	var c Chain
 	for _, s := range slices.Backward(h.rounds) {

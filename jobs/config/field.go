@@ -36,8 +36,8 @@ const (
 	live   mutability = true
 )
 
-// A report function records a problem with the value of a key. text describes the problem. If the
-// key is a map, below names the wrong entry.
+// A report function records a problem with the value of a key. The parameter text describes the
+// problem. If the key is a map, below names the wrong entry.
 type report func(below, text string)
 
 // rule says which values a key may have.

@@ -11,9 +11,9 @@ import (
 )
 
 // Adopt creates the store's head and the ledger of each crawl of an older format. Before that,
-// Adopt calls alive, which waits until no process of an older version fetches. Adopt skips crawls
-// that already have a ledger. Several processes may call Adopt at the same time, and a second call
-// continues an interrupted adoption.
+// Adopt calls the function alive, which waits until no process of an older version fetches. Adopt
+// skips crawls that already have a ledger. Several processes may call Adopt at the same time, and a
+// second call continues an interrupted adoption.
 //
 // Adopt first writes active.json and crawl.json in the new format, which older versions refuse.
 // Adopt then writes the ledger, and finally adds the crawl's name to the head. If an adoption is

@@ -31,9 +31,9 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
 }
 
-// sealOf makes the seal of a round from the round's results. It calls put for each manifest of the
-// seal. To save memory, sealOf reads the results one by one and keeps only the files that the seal
-// lists.
+// sealOf makes the seal of a round from the round's results. It calls the function put for each
+// manifest of the seal. To save memory, sealOf reads the results one by one and keeps only the
+// files that the seal lists.
 func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer, put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
 	sealing, digests := publish.NewSealing(p), map[stages.Stage][]string{}
 	var mu sync.Mutex
@@ -98,7 +98,7 @@ func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests 
 }
 
 // notFrozen is the error for a result that was changed after its digest was frozen in inputs.json.
-// reader names the stage or task that reads the result.
+// The parameter reader names the stage or task that reads the result.
 func notFrozen(reader string, of stages.Task) error {
 	return fmt.Errorf("%s: the result of %s has changed since inputs.json froze its digest: restore it from a copy: %w", reader, of, stages.ErrPermanent)
 }
@@ -184,8 +184,8 @@ func Continued(ctx context.Context, b store.Bucket, m *manifest.Crawl) ([]*manif
 }
 
 // Continuing lists the crawls that a new crawl continues, oldest first, with the number of their
-// rounds that are sealed now. before is the newest of these crawls, or "" if the new crawl
-// continues none.
+// rounds that are sealed now. The parameter before is the newest of these crawls, or "" if the new
+// crawl continues none.
 func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]manifest.ContinuedCrawl, error) {
 	crawls, err := following(ctx, b, crawl, before)
 	if err != nil {

@@ -37,8 +37,8 @@ func (c *csvReader) field(i int) []byte {
 	return b
 }
 
-// scan finds the next record that is not blank. why says why the record is malformed, or is "". At
-// the end of the stream, scan returns io.EOF.
+// scan finds the next record that is not blank. The result why says why the record is malformed, or
+// is "". At the end of the stream, scan returns io.EOF.
 func (c *csvReader) scan() (why string, err error) {
 	for {
 		c.fields = c.fields[:0]

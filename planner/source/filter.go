@@ -60,8 +60,8 @@ func number[T string | []byte](s T) (value, bool) {
 }
 
 // compare compares a value with a literal. Texts compare by bytes. If the literal is a number, a
-// text is compared as the number that it holds, because CSV has no types. ok is false if the two
-// cannot be compared, as with null in SQL.
+// text is compared as the number that it holds, because CSV has no types. The result ok is false if
+// the two cannot be compared, as with null in SQL.
 func compare(v, literal value) (c int, ok bool) {
 	if v.kind == text && literal.kind != text {
 		if v, ok = number(v.text); !ok {
@@ -284,7 +284,8 @@ func (p *filterParser) value(op string) value {
 }
 
 // typed checks and converts the condition's values for a column of a Parquet file, which stores
-// types. want describes the column's values in errors. For a column of times, texts become times.
+// types. The parameter want describes the column's values in errors. For a column of times, texts
+// become times.
 func (c condition) typed(column kind, times bool, want string) (condition, error) {
 	c.values = slices.Clone(c.values)
 	for i, v := range c.values {

@@ -18,9 +18,9 @@ import (
 // HistoryName is the name of the source History, for errors.
 const HistoryName = "history"
 
-// History returns the source of what sealed rounds know about listed URLs, and about no others.
-// rounds is sorted, oldest first. No entry is due. If a URL has several entries, the first has its
-// newest state.
+// History returns the source of what sealed rounds know about listed URLs, and about no others. The
+// parameter rounds is sorted, oldest first. No entry is due. If a URL has several entries, the
+// first has its newest state.
 //
 // Of each file, History reads the columns that a plan needs. If few URLs are listed, it first asks the
 // URL filters of the rounds, and then reads the row groups that can hold the SURTs of these URLs.
@@ -70,7 +70,7 @@ type knownState struct {
 	Spellings     []string `parquet:"spellings,list"`
 }
 
-// partEntries yields the entries of one file. ok is false if yield returned false.
+// partEntries yields the entries of one file. The result ok is false if yield returned false.
 func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield func(Entry, error) bool) (ok bool, err error) {
 	if part.Rows == 0 {
 		return true, nil

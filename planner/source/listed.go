@@ -119,8 +119,8 @@ func (l *Listed) MayHold(url string) bool {
 	return true
 }
 
-// inBucket lists the listed URLs of a bucket, in the order of their SURTs. ok is false if the set
-// has only a filter. Buckets are equal ranges of the hashes of domains.
+// inBucket lists the listed URLs of a bucket, in the order of their SURTs. The result ok is false
+// if the set has only a filter. Buckets are equal ranges of the hashes of domains.
 func (l *Listed) inBucket(bucket, buckets int) (urls []listedURL, ok bool) {
 	if l.urls == nil {
 		return nil, false

@@ -93,7 +93,7 @@ func splitName(name string) (files string, r reading, err error) {
 }
 
 // cutValue cuts an option's value off a text. A value in double quotes may contain commas. In such
-// a value, "" stands for one double quote. more is true if another option follows.
+// a value, "" stands for one double quote. The result more is true if another option follows.
 func cutValue(text string) (value, rest string, more bool, err error) {
 	if !strings.HasPrefix(text, `"`) {
 		value, rest, more = strings.Cut(text, ",")

@@ -203,8 +203,8 @@ func (t *parquetColumns) valueOf(column int, v parquet.Value) value {
 	return t.convert[column](v)
 }
 
-// readGroup reads the rows of a row group. visit gets a row's number in the group, from 0. more is
-// false if visit returned false or ctx ended.
+// readGroup reads the rows of a row group. The function visit gets a row's number in the group,
+// from 0. The result more is false if visit returned false or ctx ended.
 func (t *parquetColumns) readGroup(ctx context.Context, g parquet.RowGroup, visit func(e Entry, row int64) bool) (more bool, err error) {
 	chunks := g.ColumnChunks()
 	for i := range t.how.where {

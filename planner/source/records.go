@@ -37,8 +37,9 @@ func lacks(column string, have []string) error {
 	return fmt.Errorf("it has no column %.60q, its columns are %s: %w", column, strings.Join(shown, ", ")+more, ErrColumn)
 }
 
-// entry returns the entry of a record. get returns the value of the column with the given index in
-// r.names. ok is false if the record has no URL or the filter leaves the record out.
+// entry returns the entry of a record. The function get returns the value of the column with the
+// given index in r.names. The result ok is false if the record has no URL or the filter leaves the
+// record out.
 func (r *reading) entry(get func(i int) (value, error)) (e Entry, ok bool, err error) {
 	for i := range r.where {
 		v, err := get(1 + i)
@@ -117,8 +118,8 @@ func (r *records) consume(n int) {
 	r.start += n
 }
 
-// lineEnd returns the number of bytes in the first line of the rest, with its end. whole is false
-// if the line is longer than maxRecord or the stream failed.
+// lineEnd returns the number of bytes in the first line of the rest, with its end. The result whole
+// is false if the line is longer than maxRecord or the stream failed.
 func (r *records) lineEnd() (n int, whole bool) {
 	for from := 0; ; {
 		if i := bytes.IndexByte(r.rest()[from:], '\n'); i >= 0 {

@@ -10,8 +10,8 @@ import (
 )
 
 // Databases returns the openers of tables in databases, for Options.Schemes. The names are
-// addresses of package sqldb. lookup reads the environment. Errors of the sources wrap those of
-// package sqldb, and show no password.
+// addresses of package sqldb. The function lookup reads the environment. Errors of the sources wrap
+// those of package sqldb, and show no password.
 func Databases(lookup func(string) (string, bool)) map[string]Opener {
 	openers := map[string]Opener{}
 	for _, scheme := range sqldb.Schemes() {

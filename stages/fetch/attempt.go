@@ -239,8 +239,8 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	return cut
 }
 
-// commit swaps in a new checkpoint. If g is not nil, the checkpoint also lists segment g. If set is
-// not nil, it changes the checkpoint before the swap.
+// commit swaps in a new checkpoint. If g is not nil, the checkpoint also lists segment g. If the
+// function set is not nil, it changes the checkpoint before the swap.
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
 	return retryStore(ctx, a.env, &a.paused, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)

@@ -128,7 +128,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	return f, nil
 }
 
-// newClient makes the HTTP client of a fetcher. tune may be nil.
+// newClient makes the HTTP client of a fetcher. The function tune may be nil.
 func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Client, error) {
 	var rules []dial.ConnectTo
 	for _, s := range cfg.ConnectTo {
@@ -279,9 +279,9 @@ func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	return true
 }
 
-// rulesFor returns the robots.txt rules that apply to a URL, or why they could not be fetched. used
-// is true if the grant was used up, for example by the request for robots.txt; the grant's item
-// then waits.
+// rulesFor returns the robots.txt rules that apply to a URL, or why they could not be fetched. The
+// result used is true if the grant was used up, for example by the request for robots.txt; the
+// grant's item then waits.
 func (f *fetcher) rulesFor(ctx, flight context.Context, g *polite.Grant, key urlkey.Key) (rules *robotscache.Rules, failed *robotscache.Failure, used bool) {
 	entry := f.robots.Entry(key)
 	state, rules, failure, err := f.robots.Lookup(entry)
@@ -418,7 +418,7 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 }
 
 // retry decides whether to try an item again after a failure of the given class. If so, it puts the
-// item into the grant's result. why describes the failure for people.
+// item into the grant's result. The result why describes the failure for people.
 func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
 	used, limit, pause := f.retryRule(counts, class)
 	if *used >= limit || f.patience > 0 && r.RetryAfter > f.patience {

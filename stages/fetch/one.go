@@ -43,8 +43,8 @@ func hasty(cfg Config) Config {
 
 // One fetches rawURL like a fetch task, with robots.txt, redirects and short retries, but without a
 // store: captures name no file, and env.Bucket is not used. It requests the canonical form of
-// rawURL, if robots.txt allows both that form and rawURL. It calls tell for each wait. The error
-// says why rawURL is not a URL, or wraps stages.ErrInterrupted.
+// rawURL, if robots.txt allows both that form and rawURL. It calls the function tell for each wait.
+// The error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
 }

@@ -226,9 +226,9 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 	}
 }
 
-// unreachable returns the outcome of URLs whose robots.txt could not be fetched. own is true if the
-// request failed at the URLs' own host, not at the target of a redirect. The outcome may then be
-// the class of that failure.
+// unreachable returns the outcome of URLs whose robots.txt could not be fetched. The parameter own
+// is true if the request failed at the URLs' own host, not at the target of a redirect. The outcome
+// may then be the class of that failure.
 func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	if !own && class != schema.AddressBlocked {
 		return schema.RobotsUnreachable

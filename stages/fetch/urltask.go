@@ -94,8 +94,8 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	}, nil
 }
 
-// keep stores a URL task that continues with a later grant. due is the earliest time of that grant;
-// zero means as soon as the host is due.
+// keep stores a URL task that continues with a later grant. The parameter due is the earliest time
+// of that grant; zero means as soon as the host is due.
 func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -76,8 +76,8 @@ func (d *decider) decide(g *group) error {
 }
 
 // requested returns the outcome of a request for the URL in this round, or nil if there was no
-// request. other is true if the URL itself was not planned: another URL redirected to it, or
-// robots.txt names it as a sitemap.
+// request. The result other is true if the URL itself was not planned: another URL redirected to
+// it, or robots.txt names it as a sitemap.
 func (g *group) requested() (o *outcome, other bool) {
 	switch {
 	case g.outcome != nil:
@@ -270,8 +270,8 @@ func (d *decider) leaveAgain(g *group, k *urlkey.Key) error {
 	return d.url(r)
 }
 
-// updateWaiting applies this round's links to the record of a waiting URL. changed tells whether
-// the links reduce the URL's depth, change its priority by 50 or more, or add spellings.
+// updateWaiting applies this round's links to the record of a waiting URL. The result changed tells
+// whether the links reduce the URL's depth, change its priority by 50 or more, or add spellings.
 func (d *decider) updateWaiting(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
 	if g.inlink == nil && g.redirect == nil {
 		return r, false
@@ -287,7 +287,7 @@ func (d *decider) updateWaiting(g *group, k *urlkey.Key) (r schema.URLRecord, ch
 }
 
 // nearest returns the least depth that a link or redirect gives the URL, and the source of that
-// link or redirect. followed tells whether any link or redirect to the URL is followed.
+// link or redirect. The result followed tells whether any link or redirect to the URL is followed.
 func (g *group) nearest() (depth int32, source string, followed bool) {
 	if l := g.inlink; l != nil {
 		depth, source, followed = l.SourceDepth+1, l.FirstSource, l.Followed

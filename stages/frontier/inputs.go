@@ -86,8 +86,8 @@ func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*
 	})
 }
 
-// addRows adds objects to the merge, each as a separate stream. convert returns false for a row to
-// leave out.
+// addRows adds objects to the merge, each as a separate stream. The function convert returns false
+// for a row to leave out.
 func addRows[T any](ctx context.Context, i *inputs, keys []string, convert func(*T) (item, bool)) error {
 	for _, key := range keys {
 		r, err := table.Open[T](ctx, i.env.Bucket, key)

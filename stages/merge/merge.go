@@ -152,13 +152,13 @@ func (m *merger) workingKey(dataset string) string {
 	return layout.Working(m.task.Crawl, m.task.Round, string(stages.Merge), dataset, m.task.Partition)
 }
 
-// publish writes the partition's part of a dataset. fill appends the rows.
+// publish writes the partition's part of a dataset. The function fill appends the rows.
 func publish[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.publishedKey(dataset), sortedBy, fill)
 	return m.note(f, err)
 }
 
-// keep writes the partition's working file of a dataset. fill appends the rows.
+// keep writes the partition's working file of a dataset. The function fill appends the rows.
 func keep[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.workingKey(dataset), sortedBy, fill, table.Fast())
 	return m.note(f, err)
@@ -215,7 +215,8 @@ func sorted[T any](ctx context.Context, m *merger, keys []string, compare func(a
 	return s, nil
 }
 
-// appendSorted appends the rows of segments in order. each reports whether to append a row.
+// appendSorted appends the rows of segments in order. The function each reports whether to append a
+// row.
 func appendSorted[T any](ctx context.Context, m *merger, w *table.Writer[T], keys []string, compare func(a, b *T) int, each func(*T) bool) error {
 	rows, err := sorted(ctx, m, keys, compare)
 	if err != nil {

@@ -27,7 +27,7 @@ const lookedUp = 10_000
 
 // takeLinks adds the links of pages that answered 304. The task that stored the page's content
 // published these links in its part of links. The WARC file in the capture shows which task this
-// was. first is the number of the last document so far.
+// was. The parameter first is the number of the last document so far.
 func (m *merger) takeLinks(ctx context.Context, s *table.Sorter[linkSet], first int64) error {
 	pages, err := m.unchangedPages(ctx)
 	if err != nil {

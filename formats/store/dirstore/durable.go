@@ -47,8 +47,8 @@ func (s *Store) prepareOnce() error {
 // write.
 var errEmptied = fmt.Errorf("%w: somebody removed the store's temporary folder or files in it", store.ErrUnavailable)
 
-// retryWrite calls write, and calls it again if somebody removed the temporary folder during the
-// call. Each write recreates the folder. The failed write has changed no object.
+// retryWrite calls the function write, and calls it again if somebody removed the temporary folder
+// during the call. Each write recreates the folder. The failed write has changed no object.
 func retryWrite(write func() error) (err error) {
 	for range linkTries {
 		if err = write(); !errors.Is(err, errEmptied) {

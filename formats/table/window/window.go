@@ -42,8 +42,8 @@ type Window struct {
 	err    error  // first error of the store, which does not mean that the file is damaged
 }
 
-// span is a byte range of the object, from start to end (exclusive). buf holds bytes of the object
-// from the offset at onwards.
+// span is a byte range of the object, from start to end (exclusive). The field buf holds bytes of
+// the object from the offset at onwards.
 type span struct {
 	start, end int64
 	at         int64

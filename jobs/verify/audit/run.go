@@ -44,10 +44,10 @@ type Work struct {
 // task.
 type Elsewhere func(ctx context.Context, w Work, rounds []*Round) ([]*manifest.Findings, error)
 
-// Run audits a crawl with steps. If elsewhere is not nil, other tasks do the phases, and Run itself
-// only reads the documents and lists the objects. An error means that the audit is impossible: the
-// store does not answer, the crawl or round does not exist, or the context ended. All faults of the
-// data are in the report.
+// Run audits a crawl with steps. If the function elsewhere is not nil, other tasks do the phases,
+// and Run itself only reads the documents and lists the objects. An error means that the audit is
+// impossible: the store does not answer, the crawl or round does not exist, or the context ended.
+// All faults of the data are in the report.
 func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Report, error) {
 	a := New(o)
 	defer a.close()
@@ -110,7 +110,7 @@ func RunShare(ctx context.Context, o Options, steps []Step, w Work) (*manifest.F
 	return f, nil
 }
 
-// do runs the audit's share of a phase.
+// The method do runs the audit's share of a phase.
 func (a *Audit) do(ctx context.Context, phase Phase, steps []Step, rounds []*Round) error {
 	if phase == Checks {
 		a.freezeBroken()
@@ -122,7 +122,7 @@ func (a *Audit) do(ctx context.Context, phase Phase, steps []Step, rounds []*Rou
 	return a.checkFiles(ctx, rounds)
 }
 
-// steps runs the audit's share of the given steps for all rounds.
+// The method steps runs the audit's share of the given steps for all rounds.
 func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error {
 	mine := func(i int, r *Round) bool { return steps[i].Divided || a.Share.Has(i+r.Number) }
 	together, running := errgroup.WithContext(ctx)

@@ -41,7 +41,7 @@ func (a *Audit) forget() {
 	a.found, a.checked, a.places, a.further, a.counted, a.notes = fresh.found, fresh.checked, fresh.places, fresh.further, fresh.counted, nil
 }
 
-// findings returns what a task has found.
+// The method findings returns what a task has found.
 func (a *Audit) findings() *manifest.Findings {
 	f := &manifest.Findings{Notes: slices.Sorted(slices.Values(a.notes)), Unreadable: a.unreadable()}
 	for _, name := range slices.Sorted(maps.Keys(a.checked)) {

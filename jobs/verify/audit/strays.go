@@ -32,9 +32,9 @@ type Stray struct {
 	Read bool
 }
 
-// Strays loads the documents of a crawl and calls do for each stray, folder by folder. The objects
-// that a damaged document lists are unknown. If a document is damaged, Strays therefore reports the
-// damage and does not call do.
+// Strays loads the documents of a crawl and calls the function do for each stray, folder by folder.
+// The objects that a damaged document lists are unknown. If a document is damaged, Strays therefore
+// reports the damage and does not call the function do.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	a := New(o)
 	defer a.close()
@@ -107,8 +107,8 @@ func (a *Audit) listStrays(ctx context.Context, rounds []*Round) iter.Seq2[Stray
 	}
 }
 
-// wrote reports whether an object is a document of this audit's tasks, or a config for pods. This
-// audit may have stored such a config.
+// The method wrote reports whether an object is a document of this audit's tasks, or a config for
+// pods. This audit may have stored such a config.
 func (a *Audit) wrote(key string) bool {
 	rest, config := strings.CutPrefix(key, layout.CrawlDir(a.Crawl)+"settings-")
 	return config && !strings.Contains(rest, "/") || a.ID != "" && strings.Contains(key, "/"+string(stages.AuditStage(a.ID, "")))

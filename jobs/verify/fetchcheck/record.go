@@ -20,8 +20,8 @@ type wholeRecord struct {
 	warc.Summary
 }
 
-// checkRecord reads the record that a mention names. problem describes a fault of the record. If
-// the record has no fault, problem is the result of check.
+// checkRecord reads the record that a mention names. The result problem describes a fault of the
+// record. If the record has no fault, problem is the result of check.
 func (c *archive) checkRecord(m *mention, check func(wholeRecord, *mention) string) (problem string, err error) {
 	if problem := c.beyondEnd(m); problem != "" {
 		return problem, nil
@@ -118,8 +118,8 @@ func digestOf(r wholeRecord, digest string) string {
 	return ""
 }
 
-// window reads large ranges of an object, because the checks read records in file order. ahead is
-// the smallest size of a range. Only one goroutine may use a window.
+// window reads large ranges of an object, because the checks read records in file order. The field
+// ahead is the smallest size of a range. Only one goroutine may use a window.
 type window struct {
 	r     io.ReaderAt
 	size  int64

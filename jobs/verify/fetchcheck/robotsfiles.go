@@ -85,8 +85,8 @@ type robotsFiles struct {
 	canon *urlkey.Canonicalizer
 	byURL map[string][]*robotsResponse // responses by URL, in the order of arrival
 	// For each origin, carried lists the responses that this round took over from earlier rounds.
-	// lost contains the origins with an unreadable response of this kind. The check reports each
-	// unreadable response once, and skips requests to these origins.
+	// The map lost contains the origins with an unreadable response of this kind. The check reports
+	// each unreadable response once, and skips requests to these origins.
 	carried map[string][]*robotsResponse
 	lost    map[string]bool
 
@@ -290,10 +290,10 @@ type carriedRow struct {
 // fetchTask names a fetch task of the crawl.
 type fetchTask struct{ round, partition int }
 
-// loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. keys
-// names working files, which tell only where these responses are stored. loadCarried therefore
-// reads the records of the earlier round. It accepts a response only if that round requested the
-// origin's robots.txt and got this response, directly or after redirects.
+// loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. The
+// parameter keys names working files, which tell only where these responses are stored. loadCarried
+// therefore reads the records of the earlier round. It accepts a response only if that round
+// requested the origin's robots.txt and got this response, directly or after redirects.
 func (s *robotsFiles) loadCarried(ctx context.Context, keys []string) error {
 	from := map[fetchTask]map[carriedRow]bool{}
 	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, keys) {

@@ -44,7 +44,7 @@ type assignment struct {
 	keeps  bool   // a null does not replace a value
 }
 
-// value returns the new value of the column. old is the column itself.
+// value returns the new value of the column. The parameter old is the column itself.
 func (s assignment) value(old string) string {
 	if s.keeps {
 		return fmt.Sprintf("coalesce(r.%s, %s)", s.from, old)

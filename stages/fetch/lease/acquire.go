@@ -196,8 +196,8 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// look loads the checkpoint. seen is the time at which this attempt first saw the current version,
-// or zero without a version.
+// look loads the checkpoint. The parameter seen is the time at which this attempt first saw the
+// current version, or zero without a version.
 func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)

@@ -62,8 +62,8 @@ func (b *breaker) forget() {
 	}
 }
 
-// count adds a finished request and reports whether it opened the breaker. silent is the number of
-// requests in a row that got no response.
+// count adds a finished request and reports whether it opened the breaker. The parameter silent is
+// the number of requests in a row that got no response.
 func (b *breaker) count(cfg *Breaker, now time.Time, failed bool, silent int) bool {
 	if b.record == nil {
 		b.record = &record{}

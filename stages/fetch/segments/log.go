@@ -190,8 +190,8 @@ func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	return w, nil
 }
 
-// Size returns the number of URLs and of bytes in the current segment. waiting is the number of
-// bytes in all segments that are not uploaded, including the current one.
+// Size returns the number of URLs and of bytes in the current segment. The result waiting is the
+// number of bytes in all segments that are not uploaded, including the current one.
 func (l *Log) Size() (urls, bytes, waiting int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -239,8 +239,8 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 	}
 }
 
-// described adds the columns that describe a sitemap's last response and its record. cp is nil if
-// the frontier need not know the record.
+// described adds the columns that describe a sitemap's last response and its record. The parameter
+// cp is nil if the frontier need not know the record.
 func described(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema.Sitemap {
 	row.HTTPStatus = int16(s.Exchange.Status)
 	if !s.At.IsZero() {

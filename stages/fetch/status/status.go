@@ -94,8 +94,8 @@ func Why(w polite.Wait) string {
 	return delayWords(w) + ", the next"
 }
 
-// How returns a verb phrase for the failure of a request, to follow "a page" or "robots.txt".
-// status is 0 if there was no complete response.
+// How returns a verb phrase for the failure of a request, to follow "a page" or "robots.txt". The
+// parameter status is 0 if there was no complete response.
 func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	switch {
 	case status != 0 && retryAfter:

@@ -100,8 +100,8 @@ func (e *exchanger) run(ctx context.Context, k *dial.Conn) error {
 	return nil
 }
 
-// exchange sends the request on k and reads the response. keep tells whether k may serve another
-// exchange.
+// exchange sends the request on k and reads the response. The result keep tells whether k may serve
+// another exchange.
 func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err error) {
 	if ctx.Err() != nil {
 		return false, e.fail(ErrAborted, PhaseRequest, context.Cause(ctx))

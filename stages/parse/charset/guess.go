@@ -181,8 +181,8 @@ type byteEncoding struct {
 	languages string
 }
 
-// fits lists the single-byte encodings. If two encodings fit equally well, the encoding earlier in
-// the list wins.
+// The variable fits lists the single-byte encodings. If two encodings fit equally well, the
+// encoding earlier in the list wins.
 var fits = []byteEncoding{
 	{"windows-1252", 0, "fra deu spa por ita nld swe dan fin cat isl est"},
 	{"windows-1251", 2, "rus ukr bul srp"},

@@ -35,7 +35,8 @@ func (b *byline) endElements(stack int, out *text.Outline) {
 	}
 }
 
-// bylineText returns the byline, or "" if there is no byline. all is the text of the outline.
+// bylineText returns the byline, or "" if there is no byline. The parameter all is the text of the
+// outline.
 func (b *byline) bylineText(all string) string {
 	if b.to <= b.from || int(b.to) > len(all) || b.to-b.from > maxByline {
 		return ""

@@ -108,7 +108,8 @@ func (h *Reader) Small(max int) bool {
 // Outline returns the document's text, structured by its elements.
 func (h *Reader) Outline() *text.Outline { return &h.out }
 
-// Read reads an HTML document in UTF-8 and returns all its text. xml is true for an XHTML document.
+// Read reads an HTML document in UTF-8 and returns all its text. The parameter xml is true for an
+// XHTML document.
 func (h *Reader) Read(doc []byte, xml bool) (all string) {
 	h.xml = xml
 	h.readDocument(doc)

@@ -258,8 +258,8 @@ func (l *linkList) addSrcset(set []byte, in part) {
 	}
 }
 
-// addLink adds a link element. Its attribute rel decides the kind of the link. own is true if the
-// element may declare the page's canonical URL (see Reader.outermost).
+// addLink adds a link element. Its attribute rel decides the kind of the link. The parameter own is
+// true if the element may declare the page's canonical URL (see Reader.outermost).
 func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 	if !t.Has(lexer.AttrHref) || !t.Has(lexer.AttrRel) || len(t.Get(lexer.AttrHref)) == 0 {
 		return

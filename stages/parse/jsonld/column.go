@@ -31,8 +31,8 @@ type step struct {
 }
 
 // Column returns a JSON list of the nodes that have a statement about the page, or "" if there are
-// none. Equal objects are written only once. target makes a reference absolute, and returns "" for
-// a malformed reference.
+// none. Equal objects are written only once. The function target makes a reference absolute, and
+// returns "" for a malformed reference.
 func (l *Data) Column(target func(ref string) string) string {
 	var one bytes.Buffer
 	encoder := json.NewEncoder(&one)

@@ -316,8 +316,8 @@ func byRoot(tag []byte, xml bool) string {
 	return ""
 }
 
-// IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. mediaType is
-// the result of Type for the prefix.
+// IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. The parameter
+// mediaType is the result of Type for the prefix.
 func IsSitemap(mediaType string, prefix []byte) bool {
 	switch mediaType {
 	case "application/xml", "text/xml":

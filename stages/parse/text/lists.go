@@ -36,8 +36,8 @@ var stopLists = sync.OnceValue(func() map[string]*stopList {
 	return lists
 })
 
-// elisions holds, for each language, the letters of elided articles and similar words, such as l in
-// l'eau. An apostrophe follows them.
+// The table elisions holds, for each language, the letters of elided articles and similar words,
+// such as l in l'eau. An apostrophe follows them.
 var elisions = map[string]string{
 	"cat": "l d m t s n",
 	"fra": "l d j m t s n c qu jusqu lorsqu puisqu quoiqu",

@@ -52,8 +52,8 @@ func (o *Outline) Main() string {
 	})
 }
 
-// join returns the text of the blocks within the element root for which keep returns true. The
-// method drops headings at the end.
+// join returns the text of the blocks within the element root for which the function keep returns
+// true. The method drops headings at the end.
 func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	out := o.scratch[:0]
 	body := 0     // length of out after the last block that is not a heading

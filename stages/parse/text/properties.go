@@ -115,7 +115,7 @@ type runes [256]struct {
 // bmp caches properties, which never change.
 var bmp runes
 
-// ascii holds the properties of ASCII.
+// The table ascii holds the properties of ASCII.
 var ascii = func() (t [utf8.RuneSelf]property) {
 	for c := range t {
 		t[c] = propertyOf(rune(c))

@@ -136,7 +136,7 @@ func (c *crawl) updateFrontier(r *Round, targets map[string]linkSummary) error {
 }
 
 // fetch follows a planned URL to its outcome. A redirect chain may break off at a URL that was not
-// requested or gave no response. unanswered is that URL.
+// requested or gave no response. The result unanswered is that URL.
 func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link, unanswered string, err error) {
 	key, err := urlkey.KeyOf(p.URL)
 	if err != nil {

@@ -126,7 +126,7 @@ func (e *entry) finished() bool {
 	}
 }
 
-// ttl returns how long the Cache keeps an answer. own is the TTL in the answer, or 0.
+// ttl returns how long the Cache keeps an answer. The parameter own is the TTL in the answer, or 0.
 func ttl(own time.Duration, err error) time.Duration {
 	switch known := min(max(own, minTTL), maxTTL); {
 	case err == nil && own <= 0:

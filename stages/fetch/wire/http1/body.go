@@ -106,8 +106,8 @@ func (m *Reader) chunked() bool {
 }
 
 // contentLength returns the largest and the smallest Content-Length. Both are -1 if there is none.
-// invalid tells whether invalid fields were ignored. A length below documentMark is invalid too: a
-// body of this length would look like an incomplete head.
+// The result invalid tells whether invalid fields were ignored. A length below documentMark is
+// invalid too: a body of this length would look like an incomplete head.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
 	for t := range m.r.Header.Tokens("Content-Length") {
