@@ -115,10 +115,10 @@ func answers(err error) bool {
 	return err == nil || errors.As(err, &status)
 }
 
-// ask repeats call until it succeeds or fails with a lasting error, and returns that error
-// unchanged. While the cluster does not answer, ask waits for at most patience, or for at most
-// startPatience if the cluster has never answered this process. It then returns the last error,
-// reworded by explain.
+// ask repeats the function call until it succeeds or fails with a lasting error, and returns that
+// error unchanged. While the cluster does not answer, ask waits for at most patience, or for at
+// most startPatience if the cluster has never answered this process. It then returns the last
+// error, reworded by explain.
 func (r *run) ask(ctx context.Context, call func() error) error {
 	began := r.Clock.Now()
 	for {

@@ -166,7 +166,8 @@ func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
 }
 
 // inProportion returns the CPU of a reduce task in millicores. A task of reduceURLs or more URLs
-// gets the full CPU, which is most. A smaller task gets less, in proportion to its URLs.
+// gets the full CPU, which is the parameter most. A smaller task gets less, in proportion to its
+// URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
 // goMemory returns the soft limit of Go's heap for a hard limit. An eighth of the limit is left for

@@ -47,8 +47,8 @@ func (s *Search) arrange(ctx context.Context, l list, masks []uint64, v visitor)
 	return l, s.drain(ctx, d, masks[0], v, func(items []item) error { return l.spool.append(items...) })
 }
 
-// drain sorts the items of each shard by the mask, shows them to the visitor, passes them to out,
-// and removes the shards.
+// drain sorts the items of each shard by the mask, shows them to the visitor, passes them to the
+// function out, and removes the shards.
 func (s *Search) drain(ctx context.Context, d *shards, mask uint64, v visitor, out func([]item) error) error {
 	for _, p := range d.spools {
 		if err := ctx.Err(); err != nil {

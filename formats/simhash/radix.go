@@ -17,8 +17,8 @@ const (
 	fewItems = 64
 )
 
-// radixSort sorts the items a by the bits of mask. The sort is stable. The buffer spare must be as
-// long as a.
+// radixSort sorts the items a by the bits of the parameter mask. The sort is stable. The buffer
+// spare must be as long as a.
 func radixSort(a, spare []item, mask uint64) {
 	if len(a) <= cachedItems || bits.OnesCount64(mask) <= digitBits {
 		sortCached(a, spare, mask)
@@ -77,7 +77,7 @@ func scatter(from, to []item, mask uint64) *[1 << digitBits]uint32 {
 	return &ends
 }
 
-// highest returns the n highest bits of mask.
+// highest returns the n highest bits of the parameter mask.
 func highest(mask uint64, n int) uint64 {
 	rest := mask
 	for range bits.OnesCount64(mask) - n {

@@ -53,7 +53,7 @@ type spool struct {
 	n    int
 }
 
-// newSpool makes a spool. Search.Close removes the spool unless remove has removed it.
+// newSpool makes a spool. Search.Close removes the spool unless the method remove has removed it.
 func (s *Search) newSpool() (*spool, error) {
 	f, err := os.CreateTemp(s.dir, "items-*")
 	if err != nil {

@@ -146,7 +146,7 @@ type columnCursor struct {
 	indexes     []int32  // indexes into the dictionary; nil if the page has the values themselves
 	entries     typed    // entries of the dictionary
 	texts       []string // texts of the dictionary that rows share
-	copy        string   // copy of some of the values' bytes; copied holds the offset of its first byte
+	copy        string   // copy of some of the values' bytes; the field copied holds the offset of its first byte
 	copied      uint32
 	words       []string // texts of the current list
 	numbers     []int32  // numbers of the current list

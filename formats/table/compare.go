@@ -79,7 +79,8 @@ type storedObject[T any] struct {
 	ends   map[int64]bool // numbers of rows after which a row group ends
 }
 
-// framed compares the object's footer with want, the footer of a file with the same options.
+// framed compares the object's footer with the parameter want, the footer of a file with the same
+// options.
 func (s *storedObject[T]) framed(want *format.FileMetaData) error {
 	m := s.file.Metadata()
 	same := m.Version == want.Version && m.CreatedBy == want.CreatedBy && reflect.DeepEqual(m.Schema, want.Schema) &&

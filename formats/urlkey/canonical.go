@@ -36,7 +36,7 @@ func New(stripParams []string) (*Canonicalizer, error) {
 // Canonical resolves the reference raw against the URL base ("" if there is none). It returns the
 // canonical form, which the package comment defines, and its keys. A malformed base is an error
 // only if the reference is relative. Errors wrap ErrNotURL, ErrScheme, ErrHost, ErrTooLong or, with
-// rules, ErrRewrite. The strings of the Key may share memory with raw.
+// rules, ErrRewrite. The strings of the Key may share memory with the parameter raw.
 func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 	l, err := c.result(raw, base)
 	if err != nil {
@@ -119,8 +119,8 @@ func (c *Canonicalizer) canonicalizeSlow(raw, base string) (urlLayout, inputPart
 	return l, g, err
 }
 
-// urlLayout is a canonical URL with the offsets of its parts. The URL has no query until finish
-// adds one.
+// urlLayout is a canonical URL with the offsets of its parts. The URL has no query until the method
+// finish adds one.
 type urlLayout struct {
 	url     string // the URL, at least up to the end of the path
 	host    int    // offset of the start of the host

@@ -77,10 +77,10 @@ func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
-// recreate recreates the document under key if judge returns a Lost error for it. Before that,
-// recreate copies the existing document with keep. remake then replaces only the version that judge
-// has seen, so that it undoes no change by another process. After such a change, recreate calls the
-// function judge again.
+// recreate recreates the document under key if the function judge returns a Lost error for it.
+// Before that, recreate copies the existing document with keep. remake then replaces only the
+// version that judge has seen, so that it undoes no change by another process. After such a change,
+// recreate calls the function judge again.
 func (keep Keeper) recreate(ctx context.Context, b store.Bucket, key string, judge func() error, remake func(old store.Version) error) (made bool, err error) {
 	for {
 		judged, err := versionOf(ctx, b, key)

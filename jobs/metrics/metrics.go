@@ -107,7 +107,8 @@ func New(version string, clock stages.Clock) *Metrics {
 	return m
 }
 
-// Progress returns a stages.Progress that counts each event. It then passes the event on to next.
+// Progress returns a stages.Progress that counts each event. It then passes the event on to the
+// parameter next.
 func (m *Metrics) Progress(next stages.Progress) stages.Progress {
 	if m == nil {
 		return next

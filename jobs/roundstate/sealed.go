@@ -133,8 +133,9 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 	return sealed, err
 }
 
-// sealedHistory returns the sealed rounds of a crawl with numbers less than before. The rounds of
-// the crawls that this crawl continues come first. The second result is the crawl's document.
+// sealedHistory returns the sealed rounds of a crawl with numbers less than the parameter before.
+// The rounds of the crawls that this crawl continues come first. The second result is the crawl's
+// document.
 func sealedHistory(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, *manifest.Crawl, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -232,9 +233,9 @@ func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Seal
 	return sealedBefore(ctx, b, l, math.MaxInt)
 }
 
-// sealedBefore returns the sealed rounds of a crawl with numbers less than before. It also reads
-// the seals of later rounds, because every task must stop at a seal that is damaged or belongs to
-// another crawl.
+// sealedBefore returns the sealed rounds of a crawl with numbers less than the parameter before. It
+// also reads the seals of later rounds, because every task must stop at a seal that is damaged or
+// belongs to another crawl.
 func sealedBefore(ctx context.Context, b store.Bucket, l *ledger.Ledger, before int) ([]*manifest.Sealed, error) {
 	var all []*manifest.Sealed
 	for {

@@ -116,7 +116,7 @@ func (c *csvReader) scanRecord() (why string) {
 }
 
 // endless returns an error text for a record whose end was not found. If the record is not too
-// long, the stream has ended, and endless returns why.
+// long, the stream has ended, and endless returns the parameter why.
 func (c *csvReader) endless(why string) string {
 	if len(c.rest()) >= maxRecord {
 		return fmt.Sprintf("the record is longer than %d bytes", maxRecord)

@@ -268,8 +268,8 @@ const (
 )
 
 // retryStore calls op until it succeeds or fails for good. While the store does not answer or is
-// full, retryStore waits, and stores the reason in currentWait. Meanwhile admit stops new requests
-// if the lease has ended or too many bytes wait for upload.
+// full, retryStore waits, and stores the reason in currentWait. Meanwhile the method admit stops
+// new requests if the lease has ended or too many bytes wait for upload.
 func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
 	defer currentWait.Store(nil)

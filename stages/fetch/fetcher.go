@@ -61,7 +61,7 @@ type fetcher struct {
 	claims         map[uint64]struct{}
 
 	fatal atomic.Pointer[error] // the first error; nil if there is none
-	ended chan struct{}         // closed once fatal is set
+	ended chan struct{}         // closed once the field fatal is set
 }
 
 // options are the arguments of newFetcher.
@@ -312,7 +312,7 @@ func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *r
 }
 
 // judge returns the verdict of robots.txt on the next URL that u requests. If the verdict denies
-// the URL, why is the reason.
+// the URL, the result why is the reason.
 func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
 	verdict = rules.Verdict(f.reading, u.key.URL, u.spellings()...)
 	if len(u.met) == 0 {

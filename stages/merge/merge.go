@@ -123,7 +123,7 @@ type merger struct {
 	fetched  *manifest.Result
 	followed map[schema.LinkKind]bool
 	takes    bool               // pages that answered 304 have the links from earlier rounds
-	earlier  []*manifest.Sealed // earlier rounds with their parts of links, if takes is true
+	earlier  []*manifest.Sealed // earlier rounds with their parts of links, if the field takes is true
 
 	mu     sync.Mutex // guards files and counts
 	files  []manifest.File

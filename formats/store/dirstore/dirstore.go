@@ -46,7 +46,7 @@ type Store struct {
 	mu       sync.Mutex
 	prepared bool                // .tmp exists, and files of dead writers are removed
 	known    map[string]struct{} // folders whose entry in the parent folder is durable
-	epoch    int                 // number of times that known was cleared
+	epoch    int                 // number of times that the map known was cleared
 }
 
 var (

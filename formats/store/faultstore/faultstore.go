@@ -139,7 +139,7 @@ func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	return err
 }
 
-// call runs do with the fault, if any, that the store chooses for this call.
+// call runs the function do with the fault, if any, that the store chooses for this call.
 func call[T any](ctx context.Context, s *Store, op Op, key string, do func() (T, error)) (T, error) {
 	var v, none T
 	f, _, err := s.meet(ctx, op, key)

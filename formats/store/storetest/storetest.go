@@ -13,7 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Run checks the contract on empty buckets, which bucket opens. The subtests run in sequence.
+// Run checks the contract on empty buckets, which the function bucket opens. The subtests run in
+// sequence.
 func Run(t *testing.T, bucket func(t *testing.T) store.Bucket) {
 	for _, c := range []struct {
 		name string

@@ -136,10 +136,10 @@ func (r *Round) Partition(ctx context.Context, n int) (p Partition, err error) {
 	return p, err
 }
 
-// Files lists the keys of the files that hold the partition's rows of a dataset. For captures,
-// subset selects one subset; "" selects all. The files come from the last stage that has a result.
-// Publish and merge write published files, and fetch writes segments. The result sorted reports
-// whether the rows are in the dataset's order.
+// Files lists the keys of the files that hold the partition's rows of a dataset. For captures, the
+// parameter subset selects one subset; "" selects all. The files come from the last stage that has
+// a result. Publish and merge write published files, and fetch writes segments. The result sorted
+// reports whether the rows are in the dataset's order.
 func (p *Partition) Files(dataset, subset string) (keys []string, sorted bool) {
 	from := p.Fetched
 	switch {

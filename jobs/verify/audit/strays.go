@@ -328,7 +328,8 @@ func (r *Round) ofStage(stage stages.Stage, name string) string {
 	return "no stage has an object of this name"
 }
 
-// ofPart judges an object of a task. If no result lists objects of this kind, dataset is "".
+// ofPart judges an object of a task. If no result lists objects of this kind, the parameter dataset
+// is "".
 func (r *Round) ofPart(stage stages.Stage, dataset, part string) string {
 	n, err := layout.ParsePart(part)
 	switch {

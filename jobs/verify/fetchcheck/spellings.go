@@ -129,7 +129,7 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, p
 }
 
 // loadKnown reads the spellings of redirect targets that were not planned. It first adds denied
-// targets to targets.
+// targets to the map targets.
 func (s *partitionSpellings) loadKnown(ctx context.Context, a *audit.Audit, known string, targets map[string]bool, fetches []string, canon *urlkey.Canonicalizer) error {
 	if a.Broken(fetches...) {
 		fetches = nil

@@ -69,7 +69,7 @@ type urlRow struct {
 	Spellings []string `parquet:"spellings,list"`
 }
 
-// fact is one table's row about one URL. One of the pointers after key is set.
+// fact is one table's row about one URL. One of the pointers after the field key is set.
 type fact struct {
 	surt, url string
 	key       string // key of the file with the outcome

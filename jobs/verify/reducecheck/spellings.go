@@ -86,8 +86,8 @@ func (c *urlChecker) checkSpellings() {
 	}
 }
 
-// missingSpelling returns a spelling that is in all but not in now. If no spelling is missing, the
-// result is "".
+// missingSpelling returns a spelling that is in the parameter all but not in the parameter now. If
+// no spelling is missing, the result is "".
 func missingSpelling(now, all schema.Spellings) string {
 	for _, s := range all {
 		if !slices.Equal(now, now.Add(s)) {

@@ -252,7 +252,7 @@ func (l *Lease) heldLock() store.Lock {
 	return l.lock
 }
 
-// hold sets lock. The attempt gets the lock before it takes the partition.
+// hold sets the field lock. The attempt gets the lock before it takes the partition.
 func (l *Lease) hold(lock store.Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

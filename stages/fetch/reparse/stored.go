@@ -23,8 +23,8 @@ type recordedDoc struct {
 	page  schema.Page // row of pages as the fetch task recorded it
 	terms schema.TermCounts
 	fetch fetchedAs
-	// parsed is the result of the current parser. Without a result, parsed is nil, why holds the
-	// reason, and the document keeps its rows.
+	// parsed is the result of the current parser. Without a result, parsed is nil, the field why
+	// holds the reason, and the document keeps its rows.
 	parsed *document.Parsed
 	mime   string // content_mime_detected according to the current parser
 	why    error

@@ -25,7 +25,7 @@ import (
 // ShownWaits is how many waits are shown in detail.
 const ShownWaits = 5
 
-// A wait for a host's delay is shown in detail only if it is longer than brief.
+// A wait for a host's delay is shown in detail only if it is longer than the constant brief.
 const brief = 30 * time.Second
 
 // Activity describes what a fetcher is doing now. sitemaps is the number of sitemaps that wait.

@@ -132,7 +132,7 @@ func certificatePhrase(err *x509.CertificateInvalidError) string {
 }
 
 // socketPhrase returns the phrase for a connection's system error. If err holds no such error, it
-// returns other.
+// returns the parameter other.
 func socketPhrase(err error, other string) string {
 	var errno syscall.Errno
 	switch {

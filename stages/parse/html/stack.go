@@ -103,7 +103,7 @@ func (h *Reader) pushElement(a atom.Atom, e elementRule) bool {
 }
 
 // endWithin ends the innermost open element of the kind a, and all elements inside it. If an
-// element inside it has a flag of edge, endWithin does nothing.
+// element inside it has a flag of the parameter edge, endWithin does nothing.
 func (h *Reader) endWithin(a atom.Atom, edge uint16) {
 	if h.count[elements[a].id] == 0 {
 		return

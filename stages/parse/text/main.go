@@ -251,7 +251,7 @@ func (o *Outline) bestElement(root int32) int32 {
 }
 
 // hintedRegion looks at the outermost elements with the hint, and returns the one with the greatest
-// value. If this value is below least, hintedRegion returns -1.
+// value. If this value is below the parameter least, hintedRegion returns -1.
 func (o *Outline) hintedRegion(h Hint, least int32) int32 {
 	best := int32(-1)
 	for i := 1; i < len(o.elems); i++ {
