@@ -170,6 +170,6 @@ func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
 // URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
-// goMemory returns the soft limit of Go's heap for a hard limit. An eighth of the limit is left for
-// stacks, the runtime and memory of the kernel.
+// goMemory returns the soft limit of Go's heap for a pod with the given memory limit. An eighth of
+// the limit is left for stacks, the runtime and memory of the kernel.
 func goMemory(limit int64) int64 { return limit - limit/8 }

@@ -142,8 +142,8 @@ func (p *packing) setPartition(i, at int32) {
 
 // placeQuick places the quick groups, slowest first, but keeps the small groups for the end. If the
 // small groups need several new partitions, placeQuick sorts them by hash and gives each new
-// partition an equal share. Few groups then change partitions if a later round has some more
-// groups.
+// partition an equal share. With this rule, few groups move to another partition if a later round
+// has some more groups.
 func (p *packing) placeQuick(quick []int32) {
 	var small []int32
 	rest := int64(0)

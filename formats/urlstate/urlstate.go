@@ -158,8 +158,9 @@ func (c Chain) Keys() (keys []string) {
 }
 
 // Long reports whether the current round should write a base. The cost of a base is proportional to
-// the size of the chain. A base pays if the later rounds of the chain have more than half as many
-// rows as the first round, if the chain has many rounds, or if the number of buckets has grown.
+// the size of the chain. A base pays in three cases: the later rounds of the chain have more than
+// half as many rows as the first round, the chain has many rounds, or the number of buckets has
+// grown.
 func (c Chain) Long() bool {
 	if len(c.rounds) == 0 {
 		return false

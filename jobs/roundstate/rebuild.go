@@ -132,8 +132,8 @@ func replace(ctx context.Context, b store.Bucket, key string, body []byte) error
 	return err
 }
 
-// ResultDigest returns the digest of a task's result that a later stage froze, or "" if no stage
-// froze the result.
+// ResultDigest returns the digest that a later stage froze for a task's result, or "" if no stage
+// froze one.
 func ResultDigest(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (string, error) {
 	for _, later := range stages.Order {
 		for _, from := range feeds[later] {

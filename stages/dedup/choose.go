@@ -188,9 +188,9 @@ func (ch *choice) judgeClusters(ctx context.Context) error {
 	}
 }
 
-// findVia completes the verdicts that lack via. A class's speaker is the page that stands for the
-// class in the column via: the first page of this round, or the first sealed representative if the
-// class has no page of this round.
+// findVia completes the verdicts that lack via. The speaker of a class is the page that represents
+// the class in the column via. It is the first page of this round in the class, or else the first
+// sealed representative.
 func (ch *choice) findVia(ctx context.Context) error {
 	speakers := table.Pull(ch.speakers.Sorted(ctx))
 	defer speakers.Close()

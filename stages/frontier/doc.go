@@ -4,10 +4,11 @@
 // A task works on one reduce bucket, which holds whole domains. The task reads the states of URLs
 // after the sealed rounds, and the outcomes and redirects of this round. The task also reads the
 // targets of this round's links (rank's inlinks), the ranks of hosts, and the entries that the plan
-// refused. The task writes the bucket's parts of two datasets: urls, with a row for each URL whose
-// state changed, and skips, with a row for each URL that was found and not planned. For lookups,
-// the task also writes a URL filter of both datasets. In some rounds, it writes a base of the
-// dataset urls, with the state of each known URL of the bucket (package urlstate).
+// refused. The task writes the bucket's parts of two datasets. The dataset urls has a row for each
+// URL whose state changed, and the dataset skips has a row for each URL that was found and not
+// planned. For lookups, the task also writes a URL filter of both datasets. In some rounds, it
+// writes a base of the dataset urls, with the state of each known URL of the bucket (package
+// urlstate).
 //
 // A URL's state is its newest row:
 //
@@ -46,9 +47,9 @@
 // domains.
 //
 // A trap is a URL that is too long, that has too many segments, or whose segments repeat. URLs that
-// differ only in numbers, identifiers and parameter values form a pattern. If a round has at least
-// 50 pages of one pattern and nearly all of them have the same text, the URLs of the pattern are
-// traps too; pages that answered 304 do not count. No other rule about traps depends on the content
+// differ only in numbers, identifiers and parameter values form a pattern. The URLs of a pattern
+// are traps too if a round has at least 50 pages of the pattern and nearly all of them have the
+// same text. Pages that answered 304 do not count. No other rule about traps depends on the content
 // of pages. The row's detail says why a URL is a trap.
 //
 // The stage promises to lose no target of a followed kind of link: each target has a row in the

@@ -201,7 +201,7 @@ func (b *targetBuilder) target(url string) *target {
 
 // add adds a link of the source. If links of this kind are not followed, add keeps only the link's
 // spelling, because a followed link may lead to the same target. A target without a key cannot be
-// planned or joined, so add only counts the link. (Every canonical URL has a key.)
+// planned or joined, so the method add only counts the link. (Every canonical URL has a key.)
 func (b *targetBuilder) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil

@@ -1,11 +1,12 @@
 // Package rank counts the links among the round's pages: the inlinks of every target,
 // and a PageRank of hosts.
 //
-// A task reads merge's runs of targets (only the bucket's sections, at most 64 at a time), and writes the bucket's
-// working file inlinks, with a row for each target of the bucket. The stages frontier and publish join
-// their own rows with the inlinks. The task of bucket 0 also reads hostedges and hosts, computes the
-// host graph (package webgraph), publishes it and writes every bucket's part of the published hosts. In rounds of a
-// format before 4, each task computes the whole graph in memory and writes only its own hosts.
+// A task reads the bucket's sections of merge's runs of targets, at most 64 at a time. It writes
+// the bucket's working file inlinks, with a row for each target of the bucket. The stages frontier
+// and publish join their own rows with the inlinks. The task of bucket 0 also reads hostedges and
+// hosts, computes the host graph (package webgraph), publishes it and writes every bucket's part of
+// the published hosts. In rounds of a format before 4, each task computes the whole graph in memory
+// and writes only its own hosts.
 //
 // All links from one host to another are one edge. At most 256 hosts of a domain count as sources
 // of a host of another domain, so that a spammer gains little by naming many hosts. If a domain has

@@ -35,9 +35,10 @@ const Scheme = "s3://"
 
 // Options are the options of a store. The zero value selects the defaults.
 type Options struct {
-	// SSEKMSKey is the KMS key that encrypts new objects. "" means the bucket's default.
+	// SSEKMSKey is the KMS key that encrypts new objects. Empty means the default of the bucket.
 	SSEKMSKey string
-	// StorageClass is the class of new objects, such as STANDARD_IA. "" means the bucket's default.
+	// StorageClass is the class of new objects, such as STANDARD_IA. Empty means the default of the
+	// bucket.
 	StorageClass string
 	// OnRetry, if set, is called before a conditional write is sent again. Its arguments are the
 	// key, the number of tries, and the reason why the outcome is still unknown.

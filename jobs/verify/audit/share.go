@@ -63,7 +63,7 @@ func (a *Audit) findings() *manifest.Findings {
 	return f
 }
 
-// unreadable returns the hashes of the unreadable objects that were reported, in order, 8 bytes each.
+// unreadable returns the sorted hashes of the reported unreadable objects, 8 bytes for each.
 func (a *Audit) unreadable() (hashes []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -24,8 +24,8 @@ import (
 // the parts, and the result with those that the task committed. If a task's result differs, the
 // check computes the task's parts a second time and compares their bytes. Other checks report
 // missing results, and stored bytes that do not match the result. Different bytes are a violation,
-// except in two cases that give only a note: another version of crawlbatch made the result, or the
-// source of a reparse was damaged during the reparse and is whole now.
+// except in two cases. If another version of crawlbatch made the result, or if the source of a
+// reparse was damaged during the reparse and is whole now, there is only a note.
 func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(resultsReproduced, 0)
 	if a.Config == nil {
@@ -68,7 +68,7 @@ func computable(a *audit.Audit, stage stages.Stage) bool {
 type unreadableFiles struct {
 	all     bool // true: every task reads an unreadable file
 	results map[stages.Stage][]bool
-	foreign []bool // by fetch task: the unreadable file belongs to the crawl that fetched
+	foreign []bool // by fetch task of a reparse; the unreadable file belongs to the crawl that fetched the pages
 }
 
 // mayBeReadBy reports whether a task may read an unreadable file. Recomputing such a task proves

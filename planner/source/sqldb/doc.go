@@ -1,17 +1,17 @@
 // Package sqldb reads a table of URLs in MySQL, MariaDB or PostgreSQL, and writes outcomes back to
 // the database.
 //
-// The input is the address of a table, and the environment for its password. The output is the
-// rows of the table in the order of a unique key, in pages: each page asks for rows after the last
-// key, so that every page costs the same. Outcomes go to a result table beside the table of URLs.
-// Statements that each cover a bounded range of keys then join the result table with the table of
-// URLs.
+// The input is the address of a table, and the environment for its password. The output is the rows
+// of the table in the order of a unique key, in pages. Each page asks for the rows after the last
+// key, so all pages cost the same. Outcomes go to a result table beside the table of URLs.
+// Statements then join the result table with the table of URLs. Each statement covers a bounded
+// range of keys.
 //
 // Package sqldb promises:
 //
 //   - equal content gives the same rows in the same order;
-//   - after a lost connection it goes on behind the last row, and gives up after about a minute
-//     without a row;
+//   - after a lost connection, the package continues after the last row; it gives up after about a
+//     minute without a row;
 //   - the memory does not depend on the table: the server cuts long values, and rows are not kept;
 //   - no error and no name holds a password, and a password in the text of an address is refused;
 //   - outcomes of a round are applied once, whatever is interrupted or repeated, and never replace

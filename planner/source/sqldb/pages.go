@@ -20,7 +20,7 @@ type Row struct {
 }
 
 // Rows yields the rows in the order of the key. The parameter maxURL bounds a URL, in bytes. After
-// a lost connection Rows connects again and goes on behind the last row. An error ends the
+// a lost connection, Rows connects again and continues after the last row. An error ends the
 // sequence. It wraps ErrUnusable, ErrLost or the error of ctx.
 func (t *Table) Rows(ctx context.Context, maxURL int) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {

@@ -4,11 +4,11 @@
 // each redirect. It returns nil, or ErrAddressBlocked with the reason and the setting that would
 // allow the connection.
 //
-// Unless the config allows private networks, only globally routable unicast addresses pass: no
-// loopback, private, link-local, carrier-grade NAT, multicast, documentation, NAT64, 6to4,
-// IPv4-mapped or cloud metadata address, in any notation and under any name. WHATWG's bad ports
-// never pass. The guard checks the address that is dialled. A name that resolves differently after
-// the check (DNS rebinding) therefore does not help an attacker.
+// Unless the config allows private networks, only globally routable unicast addresses pass,
+// whatever their notation or name. Loopback, private, link-local, carrier-grade NAT, multicast,
+// documentation, NAT64, 6to4, IPv4-mapped and cloud metadata addresses do not pass. WHATWG's bad
+// ports never pass. The guard checks the address that is dialled. A name that resolves differently
+// after the check (DNS rebinding) therefore does not help an attacker.
 //
 // Package guard imports the standard library and code.dny.dev/ssrf, which follows IANA's
 // special-purpose registries.

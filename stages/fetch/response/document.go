@@ -51,8 +51,8 @@ func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, 
 	return 0
 }
 
-// Replay returns the limits for reading a stored response. They are the same as when the response
-// was fetched.
+// Replay returns the limits for reading a stored response. The limits are the same as when the
+// response was fetched.
 func (l Limits) Replay(p document.Parser) wire.Limits {
 	return wire.Limits{MaxBody: l.MaxBody, Allow: func(x *wire.Exchange, prefix []byte) int64 {
 		if len(prefix) == 0 {

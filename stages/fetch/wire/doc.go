@@ -1,11 +1,11 @@
 // Package wire makes HTTP/1.1 requests and keeps the responses byte for byte.
 //
 // A Client takes one Request (method, URL, header fields) and a context, and returns one Exchange.
-// The Exchange holds the bytes sent; the response head and body exactly as received, with chunk
-// framing; their meaning (status, header, payload, decoded body, digest); the connection (address,
-// TLS, timings); which malformed parts were salvaged (Warnings); and whether bytes are missing
-// (Truncated). Package wire does not follow redirects or keep cookies. It repeats a request only if
-// a kept connection ends before the server responds.
+// The Exchange holds the bytes sent, and the response head and body exactly as received, with chunk
+// framing. It also holds their meaning (status, header, payload, decoded body, digest) and the
+// connection (address, TLS, timings). Warnings lists the malformed parts, and Truncated says
+// whether bytes are missing. Package wire does not follow redirects or keep cookies. It repeats a
+// request only if a kept connection ends before the server responds.
 //
 // # Promises
 //

@@ -69,8 +69,8 @@ func (r *Request) method() string {
 	return r.Method
 }
 
-// appliedLimits returns the limits that apply to the request. Each is the lower of the request's
-// limit and the client's limit.
+// appliedLimits returns the limits that apply to the request. Each limit is the lower of the
+// request's limit and the client's limit.
 func (r *Request) appliedLimits(c *Config) (timeout time.Duration, maxBody int64) {
 	timeout, maxBody = c.Timeouts.Total, c.MaxBody
 	if r.Timeout > 0 {

@@ -25,8 +25,8 @@
 //     U+0020) by one U+0020, and remove it at both ends.
 //
 // text_digest is the SHA-1 of the normal form's UTF-8 in base 32 (RFC 4648), or null if the normal
-// form is empty. simhash is the fingerprint of the normal form, as package formats/simhash defines
-// it.
+// form is empty. The column simhash is the fingerprint of the normal form, as package
+// formats/simhash defines it.
 //
 // # Words
 //

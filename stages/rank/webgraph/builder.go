@@ -176,8 +176,8 @@ type vertexRow struct {
 	In, Added   int64
 }
 
-// Finish numbers the vertices by name and writes the graph. name is the first part of the names of
-// the graph's files.
+// Finish numbers the vertices by name and writes the graph. The names of the graph's files begin
+// with the parameter name.
 func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
 	if err := b.flush(); err != nil {
 		return nil, err
