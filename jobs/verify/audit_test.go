@@ -300,7 +300,7 @@ func TestAnUnfinishedRoundIsCheckedAsFarAsItGoes(t *testing.T) {
 		t.Errorf("not sealed: %v", r.Unsealed)
 	}
 	for _, c := range r.Checked {
-		if c.Looked == 0 {
+		if c.Looked == 0 && c.Check != asked { // the first round has requested all sitemaps
 			t.Errorf("%q read no segments", c.Check)
 		}
 	}
