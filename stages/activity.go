@@ -42,7 +42,7 @@ type Failure struct {
 // Watcher displays what tasks do. Its methods are safe for concurrent use.
 type Watcher interface {
 	// Watch registers a task. The Watcher calls the function look to ask what the task is doing.
-	// The task calls end to unregister.
+	// The task calls the returned function end to unregister.
 	Watch(t Task, look func() Activity) (end func())
 }
 

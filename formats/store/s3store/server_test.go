@@ -74,8 +74,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// action handles one request. It passes the request to next, fails the request or loses the
-// response.
+// action handles one request. The action passes the request to the handler next, fails the request,
+// or loses the response.
 type action func(w http.ResponseWriter, r *http.Request, next http.Handler)
 
 func pass(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) }

@@ -30,7 +30,8 @@ type pageRow struct {
 	ClusterSize   int32  `parquet:"cluster_size"`
 }
 
-// pageFact is one table's row about one page of the round. One of its pointers is set.
+// pageFact is one table's row about one page of the round. Exactly one pointer of a pageFact is
+// set.
 type pageFact struct {
 	surt, url string
 	key       string // key of the file with the row of pages

@@ -119,7 +119,7 @@ func (n *node) bestAboutness() aboutness {
 			return ofArticle
 		case strings.HasSuffix(t, "Page"):
 			best = ofWebPage
-		case t == "CreativeWork", t == "Recipe", t == "HowTo", t == "ClaimReview": // authors write these on the page that publishes them
+		case t == "CreativeWork", t == "Recipe", t == "HowTo", t == "ClaimReview": // authors write works of these types on the page that publishes them
 			best = min(best, ofUntyped)
 		}
 	}
