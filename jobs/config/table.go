@@ -46,7 +46,8 @@ func (c *Config) table() []field {
 		key(&f.MaxSitemap, 50*mib, minMax(0, gib), frozen, "size limit of a sitemap, if it is more than `fetch.max_body`").
 			beforeItExisted(0),
 		key(&f.MaxRedirects, 5, minMax(0, 20), frozen, "redirects followed for a URL"),
-		key(&f.Sitemaps, SitemapsIfPlanned, oneOf(SitemapsOfRobots, SitemapsIfPlanned, SitemapsIgnored), frozen, "robots: the sitemaps that robots.txt or an index file names are fetched in the round that finds them, if they belong to the same registered domain; planned: sitemaps are fetched only as URLs that a source or a link names; none: as planned, and the crawl does not follow the entries of sitemaps and feeds"),
+		key(&f.Sitemaps, SitemapsOfRobots, oneOf(SitemapsOfRobots, SitemapsIfPlanned, SitemapsIgnored), frozen, "robots: the sitemaps that robots.txt or an index file names are fetched in the round that finds them, if they belong to the same registered domain; planned: sitemaps are fetched only as URLs that a source or a link names; none: as planned, and the crawl does not follow the entries of sitemaps and feeds").
+			beforeItExisted(SitemapsIfPlanned),
 		key(&f.SitemapLimits.Files, 100, minMax(1, 50_000), frozen, "most sitemaps that a crawl fetches because robots.txt or an index names them, for each host and registered domain"),
 		key(&f.SitemapLimits.URLs, 1_000_000, minMax(1, 1<<31-1), frozen, "most entries that a crawl takes from these sitemaps, for each host and registered domain"),
 		key(&f.SitemapLimits.Bytes, gib, minMax(kib, tib), frozen, "total decoded length of these sitemaps, for each host and registered domain; after it, the crawl fetches no further sitemap there"),

@@ -39,7 +39,7 @@ func TestACrawlFetchesTheSitemapsThatRobotsTxtNames(t *testing.T) {
 	} {
 		m := newMonthsLab(t, directory(t))
 		change(m.cfg)
-		m.cfg.Plan.Budgets.Default, m.cfg.Fetch.Sitemaps = 60, config.SitemapsOfRobots
+		m.cfg.Plan.Budgets.Default = 60
 		var want []string
 		for h := range 8 {
 			path := "/robots.txt"
