@@ -43,6 +43,7 @@ type PlanRequest struct {
 	Version   string
 	Scratch   string        // an existing local directory
 	Counts    *Counts       // if not nil, receives the counts of the sources
+	Slowest   *Slowest      // if not nil, receives the domains that take the longest
 	Continues *Continuation // if not nil, receives the earlier crawls that the crawl continues
 	Lookup    func(string) (string, bool)
 	Archive   func(ctx context.Context, address string) (store.Bucket, error) // opens the store that holds plan.opt_out
@@ -52,6 +53,9 @@ type PlanRequest struct {
 
 // Counts holds the number of entries of each source of a plan.
 type Counts = []planner.SourceCount
+
+// Slowest holds the slowest hosts of a plan, at most one of each domain.
+type Slowest = []planner.SlowHost
 
 // ledgers returns a writer that appends to ledgers on behalf of the request.
 func (r PlanRequest) ledgers() ledger.Writer {
@@ -87,6 +91,9 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	}
 	if r.Counts != nil {
 		*r.Counts = made.Counts()
+	}
+	if r.Slowest != nil {
+		*r.Slowest = made.Slowest()
 	}
 	p = made.Manifest()
 	if err := checkDistance(cfg.Dedup.MaxDistance, p.URLs); err != nil {

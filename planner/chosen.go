@@ -35,6 +35,7 @@ type chosenList struct {
 	// addresses holds the hash of each group's address, or 0. If no round has observed hosts,
 	// addresses is nil.
 	addresses []uint64
+	slowest   slowest
 }
 
 func (l *chosenList) close() error {
@@ -114,7 +115,9 @@ func (w *chosenWriter) endGroup() error {
 		}
 		var domains []string
 		for _, h := range w.hosts {
-			w.cur.longest = max(w.cur.longest, w.rules.hostSeconds(h))
+			slow := w.rules.slowHost(h)
+			w.list.slowest.add(slow)
+			w.cur.longest = max(w.cur.longest, w.rules.withinWindow(float64(slow.URLs)*slow.Each.Seconds()))
 			if !slices.Contains(domains, h.domain) {
 				domains = append(domains, h.domain)
 			}

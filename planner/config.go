@@ -113,13 +113,13 @@ func (r *rules) budget(domain string) int64 {
 	return int64(r.Budget)
 }
 
-// hostSeconds predicts the time for the URLs of one host, in seconds.
-func (r *rules) hostSeconds(h *hostCount) float64 {
+// slowHost predicts the time for the URLs of one host.
+func (r *rules) slowHost(h *hostCount) SlowHost {
 	delay, ok := r.DomainDelays[h.domain]
 	if !ok {
 		delay = r.Delay
 	}
-	return r.withinWindow(float64(h.n) * max(delay, h.delay, r.Service).Seconds())
+	return SlowHost{Host: h.host, Domain: h.domain, URLs: h.n, Each: max(delay, h.delay, r.Service)}
 }
 
 // withinWindow limits a predicted time to the window, in seconds.

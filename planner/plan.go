@@ -58,11 +58,15 @@ func (r *Request) sourceAt(n int) source.Source {
 type Plan struct {
 	manifest manifest.Plan
 	counts   []SourceCount
+	slowest  []SlowHost
 	files    []table.Local // files in the order of planFiles, empty after a dry run
 }
 
 // Counts returns the number of entries of each source, in the order of the sources.
 func (p *Plan) Counts() []SourceCount { return p.counts }
+
+// Slowest returns the slowest host of each of the ten slowest domains, slowest first.
+func (p *Plan) Slowest() []SlowHost { return p.slowest }
 
 // Manifest returns plan.json, with the ID, totals, a prediction for each partition, and numbers of
 // refusals. After a dry run, the manifest has no ID and names no files.
@@ -110,6 +114,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if len(picked.chosen.groups) == 0 {
 		return nil, emptyPlanError(ctx, p, refused)
 	}
+	p.slowest = picked.chosen.slowest
 	partitions := p.predict(r, req, picked.chosen)
 	if req.DryRun {
 		return p, nil

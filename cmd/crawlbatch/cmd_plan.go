@@ -88,7 +88,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	r := jobs.PlanRequest{
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun, Force: o.force,
-		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Continues: new(jobs.Continuation),
+		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Slowest: new(jobs.Slowest), Continues: new(jobs.Continuation),
 	}
 	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{Stdin: o.in, Bucket: o.openArchive, Schemes: source.Databases(os.LookupEnv)})
 	if err != nil {
@@ -113,6 +113,11 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	if err := show.Plan(show.Folding(o.out), p, *r.Counts, verb, refused, o.dryRun); err != nil {
 		return err
+	}
+	if o.dryRun {
+		if err := show.Slowest(o.out, *r.Slowest); err != nil {
+			return err
+		}
 	}
 	if err := show.Continues(o.out, r.Continues.Crawls, r.Continues.Skipped); err != nil {
 		return err

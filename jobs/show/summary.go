@@ -50,6 +50,28 @@ func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, re
 	return err
 }
 
+// Slowest writes which domains decide the length of a planned round, slowest first, and which budget
+// would halve the time of the slowest host. It leaves out domains that take less than a minute.
+func Slowest(w io.Writer, all []planner.SlowHost) error {
+	var text strings.Builder
+	for _, h := range all {
+		if h.Time() < time.Minute {
+			break
+		}
+		if text.Len() == 0 {
+			fmt.Fprintln(&text, "the slowest hosts, one of each domain:")
+		}
+		fmt.Fprintf(&text, "  %s: %s at one each %.1f s = %.2f h\n", h.Host, Count(h.URLs, "URL"), h.Each.Seconds(), h.Time().Hours())
+	}
+	if text.Len() > 0 && all[0].URLs > 1 {
+		h := all[0]
+		h.URLs /= 2
+		fmt.Fprintf(&text, "  plan.budgets.domains of %s for %s would end this host in at most %.2f h\n", Thousands(h.URLs), h.Domain, h.Time().Hours())
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
 // Continues writes which earlier crawls a planned crawl continues, and which later months it skips.
 func Continues(w io.Writer, crawls []manifest.ContinuedCrawl, skipped []string) error {
 	if len(crawls) == 0 {

@@ -1,0 +1,32 @@
+package show
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/planner"
+)
+
+func TestSlowestSaysWhatABudgetWouldChange(t *testing.T) {
+	var out strings.Builder
+	if err := Slowest(&out, []planner.SlowHost{
+		{Host: "www.example.com", Domain: "example.com", URLs: 10_000, Each: 2 * time.Second},
+		{Host: "b.test", Domain: "b.test", URLs: 40, Each: 1500 * time.Millisecond},
+		{Host: "quick.test", Domain: "quick.test", URLs: 29, Each: 2 * time.Second},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := `the slowest hosts, one of each domain:
+  www.example.com: 10,000 URLs at one each 2.0 s = 5.56 h
+  b.test: 40 URLs at one each 1.5 s = 0.02 h
+  plan.budgets.domains of 5,000 for example.com would end this host in at most 2.78 h
+`
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", out.String(), want)
+	}
+	out.Reset()
+	if err := Slowest(&out, nil); err != nil || out.Len() > 0 {
+		t.Errorf("%q, %v for no host", out.String(), err)
+	}
+}

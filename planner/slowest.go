@@ -1,0 +1,46 @@
+package planner
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// SlowHost is the slowest planned host of a domain. Its time does not allow for the window.
+type SlowHost struct {
+	Host, Domain string
+	URLs         int64
+	Each         time.Duration // predicted time between two requests
+}
+
+// Time returns the predicted time for the host's URLs.
+func (h SlowHost) Time() time.Duration { return time.Duration(h.URLs) * h.Each }
+
+// slowestDomains is the number of domains that a plan names because they decide its length.
+const slowestDomains = 10
+
+// slowest holds the slowest host of each of the slowest domains, slowest first.
+type slowest []SlowHost
+
+func compareSlow(a, b SlowHost) int {
+	return cmp.Or(cmp.Compare(b.Time(), a.Time()), strings.Compare(a.Host, b.Host))
+}
+
+// add adds a host if it is slow enough.
+func (s *slowest) add(h SlowHost) {
+	all := *s
+	if len(all) == slowestDomains && compareSlow(h, all[len(all)-1]) > 0 {
+		return
+	}
+	if i := slices.IndexFunc(all, func(o SlowHost) bool { return o.Domain == h.Domain }); i >= 0 {
+		if compareSlow(h, all[i]) > 0 {
+			return
+		}
+		all = slices.Delete(all, i, i+1)
+	}
+	h.Host, h.Domain = strings.Clone(h.Host), strings.Clone(h.Domain)
+	at, _ := slices.BinarySearchFunc(all, h, compareSlow)
+	all = slices.Insert(all, at, h)
+	*s = all[:min(len(all), slowestDomains)]
+}

@@ -1,0 +1,38 @@
+package planner
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/planner/source"
+)
+
+func TestPlanNamesTheSlowestHostOfEachOfTheTenSlowestDomains(t *testing.T) {
+	var urls []string
+	add := func(host string, n int) {
+		for i := range n {
+			urls = append(urls, fmt.Sprintf("http://%s/%d", host, i))
+		}
+	}
+	for d := range 12 {
+		add(fmt.Sprintf("a.d%02d.example", d), d+1)
+		add(fmt.Sprintf("b.d%02d.example", d), d+2)
+	}
+	delay := int64(60_000)
+	cfg := Default()
+	cfg.Window = time.Minute // bounds the prediction of the round, but not the times of the slowest hosts
+	p := planWith(t, cfg, seen(source.Host{Host: "a.d00.example", Domain: "d00.example", DelayMS: &delay}), urls...)
+	want := []SlowHost{{"a.d00.example", "d00.example", 1, time.Minute}}
+	for d := 11; len(want) < slowestDomains; d-- {
+		want = append(want, SlowHost{fmt.Sprintf("b.d%02d.example", d), fmt.Sprintf("d%02d.example", d), int64(d + 2), cfg.Delay})
+	}
+	if diff := cmp.Diff(want, p.Slowest()); diff != "" {
+		t.Error(diff)
+	}
+	if got := p.Manifest().EstimatedSeconds; got != 60 {
+		t.Errorf("%v s, want 60", got)
+	}
+}
