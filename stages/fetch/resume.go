@@ -100,12 +100,16 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 	// If no earlier attempt of this round fetched, the hosts' state at the end of the previous
 	// round still applies.
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
-	if first && len(a.in.Before) > 0 {
+	// An attempt that fetched but recorded nothing, because a disk was full, has recorded nothing of
+	// the previous round either.
+	if len(doc.Files) == 0 && len(a.in.Before) > 0 {
 		planned := map[string]bool{}
 		for _, h := range f.index.Hosts() {
 			planned[h.Name] = true
 		}
-		a.takeHosts(planned)
+		if first {
+			a.takeHosts(planned)
+		}
 		if err := a.takeSitemaps(ctx); err != nil {
 			return err
 		}

@@ -1,13 +1,16 @@
 package fetch
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // A sitemap that a round plans is never requested because robots.txt or an index names it: neither if
@@ -73,6 +76,33 @@ func TestSitemapsOutlastARoundWithoutTheirBucket(t *testing.T) {
 		}
 		if n := l.web.count("/s.xml"); n != 2 {
 			t.Errorf("the sitemaps of two hosts were requested %d times", n)
+		}
+	})
+}
+
+// If the disk is full, an attempt may fetch, record nothing, and still hand back the partition. The next
+// attempt knows what the previous round knew.
+func TestWhatTheRoundBeforeKnewOutlastsAFullDisk(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newSitemapLab(t, map[string]string{"a.com/robots.txt": "Sitemap: /s.xml\n", "a.com/s.xml": urlset("/q")}, urls("a.com", 3)...)
+		before := []*manifest.Result{l.mustRun(nil)}
+		l.nextRound("http://a.com/p9")
+		if err := l.toldAt(l.bucket, "/plan-", &Input{Before: before}); !errors.Is(err, stages.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		var d manifest.Checkpoint
+		key := layout.Checkpoint(l.task.Crawl, l.task.Round, l.task.Partition)
+		version, _, err := manifest.Load(t.Context(), l.bucket, key, &d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.ElapsedMS, d.Hosts = 1500, []manifest.HostClock{{Host: "a.com", DelayMS: 2000, BaseMS: 2000}}
+		if _, err := manifest.Swap(t.Context(), l.bucket, key, &d, version); err != nil {
+			t.Fatal(err)
+		}
+		l.mustRun(&Input{Before: before})
+		if robots, sitemaps := l.web.askedRobots()["a.com"], l.web.count("/s.xml"); robots != 1 || sitemaps != 1 {
+			t.Errorf("robots.txt was requested %d times, its sitemap %d times", robots, sitemaps)
 		}
 	})
 }
