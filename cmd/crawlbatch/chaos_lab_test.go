@@ -185,6 +185,19 @@ func webOf(t *testing.T, hosts, pages int) *simweb.Web {
 	t.Helper()
 	c := truthWebConfig()
 	c.Hosts, c.PagesPerHost = hosts, pages
+	return newWeb(t, c)
+}
+
+// faultlessWeb is like webOf, but the pages have no faults.
+func faultlessWeb(t *testing.T, hosts, pages int) *simweb.Web {
+	t.Helper()
+	c := truthWebConfig()
+	c.Hosts, c.PagesPerHost, c.FaultShare = hosts, pages, 0
+	return newWeb(t, c)
+}
+
+func newWeb(t *testing.T, c simweb.Config) *simweb.Web {
+	t.Helper()
 	w, err := simweb.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +211,7 @@ func (c *chaos) serve(listen string) (addr string) {
 	logFile := filepath.Join(t.TempDir(), "log.jsonl")
 	server := exec.Command(c.binary, "simweb", "--listen", listen,
 		"--hosts", strconv.Itoa(c.web.Config().Hosts), "--pages", strconv.Itoa(c.web.Config().PagesPerHost),
-		"--fault-classes", "quick,retried", "--crawl-delay", "90ms", "--retry-after", "0s", "--log", logFile)
+		"--faults", fmt.Sprint(c.web.Config().FaultShare), "--fault-classes", "quick,retried", "--crawl-delay", "90ms", "--retry-after", "0s", "--log", logFile)
 	out, err := server.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

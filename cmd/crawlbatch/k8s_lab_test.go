@@ -79,15 +79,18 @@ type clusterCrawl struct {
 	server    *versitygw.Server
 	config    string // name of the config file
 	text      string // text of the config file
+	optOut    string // name of the file that is the opt-out list
 }
 
 // clusterPlan says how a crawl on the cluster differs from a crawl of the chaos suite.
 type clusterPlan struct {
-	salt    uint64
-	delay   time.Duration
-	hosts   int
-	pages   int
-	replace []string // replacements in the config text, as pairs of old and new text
+	salt      uint64
+	delay     time.Duration
+	hosts     int
+	pages     int
+	faultless bool     // no page of the web has a fault
+	optOut    string   // text of the opt-out list; if empty, the crawl has no list
+	replace   []string // replacements in the config text, as pairs of old and new text
 }
 
 // crawl makes a namespace from the manifests and plans a crawl in the namespace.
@@ -102,10 +105,20 @@ func (r *clusterRun) crawl(t *testing.T, p clusterPlan) *clusterCrawl {
 	c.text = fmt.Sprintf(chaosConfig+clusterConfig, p.delay, chaosEvery, clusterLease, c.namespace, r.image, r.listen)
 	c.text = strings.ReplaceAll(c.text, "connect: 1s, first_byte: 1s, total: 1s", fmt.Sprintf("connect: %s, first_byte: %[1]s, total: %[1]s", clusterTimeout))
 	c.text = strings.NewReplacer(p.replace...).Replace(c.text)
+	bucket := c.server.NewBucket(t)
+	if p.optOut != "" {
+		c.optOut = filepath.Join(c.server.Dir, bucket, "opt-out.txt")
+		write(t, c.optOut, p.optOut)
+		c.text = strings.Replace(c.text, "plan: {", "plan: {opt_out: s3://"+bucket+"/opt-out.txt, ", 1)
+	}
+	web := webOf(t, p.hosts, p.pages)
+	if p.faultless {
+		web = faultlessWeb(t, p.hosts, p.pages)
+	}
 	c.config = filepath.Join(t.TempDir(), "crawlbatch.yaml")
 	write(t, c.config, c.text)
 	c.chaos = r.plan(t, chaosPlan{
-		store: "s3://" + c.server.NewBucket(t) + "/crawls", salt: p.salt, web: webOf(t, p.hosts, p.pages), config: c.text, env: env,
+		store: "s3://" + bucket + "/crawls", salt: p.salt, web: web, config: c.text, env: env,
 	})
 	c.pace = truth.Pace{Delay: clusterDelay, Slack: clusterSlack}
 	c.flags = []string{"--executor", executorKubernetes, "--config", c.config}
