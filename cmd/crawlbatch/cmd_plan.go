@@ -55,6 +55,7 @@ the end of the Job's name, or the month for which its CronJob created it.`,
 }
 
 func runPlan(ctx context.Context, o planOptions) error {
+	boundMemory(planMemory)
 	if err := usage.CheckMonth(o.month); err != nil {
 		return err
 	}

@@ -12,6 +12,10 @@ import (
 // has about 250 MiB of live data and should fit into 512 MiB.
 const fetchMemory = 400 << 20
 
+// planMemory is the soft memory limit, in bytes, of a process that plans. Go then collects garbage
+// before the heap has doubled. A plan sorts in 384 MiB and has a filter of 64 MiB.
+const planMemory = 800 << 20
+
 // verifyMemory returns the soft memory limit, in bytes, of a process that audits a crawl. Each of
 // the parallel checks recomputes a result with up to 150 MiB of rows. If parallel is 0, the process
 // runs one check per CPU at the same time.
