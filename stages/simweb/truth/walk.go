@@ -191,7 +191,9 @@ func (c *crawl) robots(f *Fetch, host int, path string, first bool) schema.Outco
 	if c.web.Profile(host) == simweb.RobotsUnreachable {
 		return schema.RobotsUnreachable
 	}
-	c.hosts[host] = c.hosts[host]
+	if _, asked := c.hosts[host]; !asked {
+		c.hosts[host] = false
+	}
 	allowed, rule := c.web.Verdict(host, path)
 	if first {
 		f.RobotsAllowed, f.RobotsRule = new(allowed), rule
