@@ -36,12 +36,18 @@ type Config struct {
 	CrawlURLs     int64          // largest number of URLs per crawl, with the URLs of earlier rounds; 0 means no bound
 
 	Delay        time.Duration            // least gap between two requests to a host
-	DomainDelays map[string]time.Duration // delays of registered domains that replace Delay
-	AddressDelay time.Duration            // least gap between two requests to an address; 0 means that domains at one address may be in different partitions
-	Window       time.Duration            // time after which a fetch task ends; 0 means no bound
-	Service      time.Duration            // mean time of one fetch
-	Slots        int                      // number of concurrent fetches of a task
-	PageBytes    int64                    // mean size of a page in bytes, for the prediction
+	DomainDelays map[string]time.Duration // configured delays by domain or host; only for OldPacking
+	// Pace returns a host's delay, which replaces Delay, and its limit of requests in flight. If Pace
+	// is nil, each host has Delay and one request in flight.
+	Pace func(host string) (delay time.Duration, inFlight int)
+	// OldPacking keeps the partitions of crawls that began before format 8. They were packed by the
+	// delay of the registered domain, even if the host had another delay.
+	OldPacking   bool
+	AddressDelay time.Duration // least gap between two requests to an address; 0 means that domains at one address may be in different partitions
+	Window       time.Duration // time after which a fetch task ends; 0 means no bound
+	Service      time.Duration // mean time of one fetch
+	Slots        int           // number of concurrent fetches of a task
+	PageBytes    int64         // mean size of a page in bytes, for the prediction
 
 	SkipWithin time.Duration // URLs that were fetched within this time before the plan are refused; 0 means none
 
@@ -115,11 +121,20 @@ func (r *rules) budget(domain string) int64 {
 
 // slowHost predicts the time for the URLs of one host.
 func (r *rules) slowHost(h *hostCount) SlowHost {
+	delay := r.Delay
+	if r.Pace != nil {
+		delay, _ = r.Pace(h.host)
+	}
+	return SlowHost{Host: h.host, Domain: h.domain, URLs: h.n, Each: max(delay, h.delay, r.Service)}
+}
+
+// oldSeconds returns the time of a host by which old crawls pack partitions, in seconds.
+func (r *rules) oldSeconds(h *hostCount) float64 {
 	delay, ok := r.DomainDelays[h.domain]
 	if !ok {
 		delay = r.Delay
 	}
-	return SlowHost{Host: h.host, Domain: h.domain, URLs: h.n, Each: max(delay, h.delay, r.Service)}
+	return r.withinWindow(float64(h.n) * max(delay, h.delay, r.Service).Seconds())
 }
 
 // withinWindow limits a predicted time to the window, in seconds.

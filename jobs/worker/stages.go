@@ -240,6 +240,8 @@ func PlanConfig(c *config.Config) planner.Config {
 	}
 	p.CrawlURLs = int64(c.Plan.Budgets.Total)
 	p.SkipWithin = c.Plan.SkipWithin.Std()
+	pace := Politeness(c)
+	p.Pace = pace.PaceOf
 	p.Delay, p.Slots, p.Window = c.Politeness.Delay.Std(), c.Fetch.Slots, c.Fetch.Window.Std()
 	switch d := c.Politeness.PerAddressDelay; {
 	case d != nil:

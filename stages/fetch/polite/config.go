@@ -168,3 +168,9 @@ func (c *Config) MostInFlight() int {
 // DelayOf returns a host's configured delay. The actual delay may be longer, because of robots.txt
 // or the host's responses.
 func (c *Config) DelayOf(host string) time.Duration { return c.termsOf(host).delay }
+
+// PaceOf returns a host's configured delay, as DelayOf does, and its limit of requests in flight.
+func (c *Config) PaceOf(host string) (delay time.Duration, inFlight int) {
+	t := c.termsOf(host)
+	return t.delay, t.inFlight
+}
