@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
@@ -27,7 +28,12 @@ func (p *partition) add(g *group) {
 // predictSeconds predicts the time of a partition, in seconds. The prediction is the time of the
 // slowest host, or the time of all fetches on all slots if that is longer.
 func (r *rules) predictSeconds(urls int64, longest float64) float64 {
-	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
+	return max(longest, r.busySeconds(urls, r.measured))
+}
+
+// busySeconds returns the time in which so many fetches keep all slots busy, in seconds.
+func (r *rules) busySeconds(urls int64, service time.Duration) float64 {
+	return float64(urls) * service.Seconds() / float64(r.Slots)
 }
 
 // knownFactor is the number of known URLs that count as one planned URL in the size of a bucket. A
@@ -111,7 +117,11 @@ func (r *rules) packGroups(groups []group) *packing {
 		return cmp.Or(cmp.Compare(groups[b].packed, groups[a].packed), cmp.Compare(a, b))
 	})
 	p.rooms = newRooms(p.limit, int(min(2*size/p.limit+2, int64(len(groups)))))
-	busy := r.predictSeconds(p.limit-p.limit/smallShare, 0)
+	service := r.measured
+	if r.OldPacking {
+		service = r.Service
+	}
+	busy := r.busySeconds(p.limit-p.limit/smallShare, service)
 	for n, i := range order {
 		if groups[i].packed < busy/2*float64(urls)/float64(size) {
 			p.placeQuick(order[n:])

@@ -62,6 +62,9 @@ type hostCount struct {
 	host, domain string
 	n            int64
 	delay        time.Duration // newest observed delay of the host
+	perURL       float64       // newest observed number of requests for each URL, or 0
+	latency      time.Duration // newest observed time until a response begins
+	answered     bool          // whether latency is known
 }
 
 func newChosenWriter(r *rules, dir, name string) (*chosenWriter, error) {

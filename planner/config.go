@@ -45,7 +45,7 @@ type Config struct {
 	OldPacking   bool
 	AddressDelay time.Duration // least gap between two requests to an address; 0 means that domains at one address may be in different partitions
 	Window       time.Duration // time after which a fetch task ends; 0 means no bound
-	Service      time.Duration // mean time of one fetch
+	Service      time.Duration // mean time of one fetch, if no earlier round has observed it
 	Slots        int           // number of concurrent fetches of a task
 	PageBytes    int64         // mean size of a page in bytes, for the prediction
 
@@ -93,6 +93,7 @@ type rules struct {
 	Config
 	canonical *urlkey.Canonicalizer
 	scope     *Scope
+	measured  time.Duration // mean time to fetch a URL: Service, or what earlier rounds observed
 }
 
 func (c *Config) rules() (*rules, error) {
@@ -107,7 +108,7 @@ func (c *Config) rules() (*rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rules{Config: *c, canonical: canonical, scope: scope}, nil
+	return &rules{Config: *c, canonical: canonical, scope: scope, measured: c.Service}, nil
 }
 
 // budget returns the number of URLs that a crawl may plan from a domain. A budget of 0 means no
@@ -119,13 +120,22 @@ func (r *rules) budget(domain string) int64 {
 	return int64(r.Budget)
 }
 
-// slowHost predicts the time for the URLs of one host.
+// slowHost predicts the time for the URLs of one host. A host's first request is for robots.txt, so
+// its URLs need as many delays as requests.
 func (r *rules) slowHost(h *hostCount) SlowHost {
-	delay := r.Delay
+	delay, inFlight := r.Delay, 1
 	if r.Pace != nil {
-		delay, _ = r.Pace(h.host)
+		delay, inFlight = r.Pace(h.host)
 	}
-	return SlowHost{Host: h.host, Domain: h.domain, URLs: h.n, Each: max(delay, h.delay, r.Service)}
+	latency, perURL := r.measured, 1.0
+	if h.answered {
+		latency = h.latency
+	}
+	if h.perURL > 0 {
+		perURL = h.perURL
+	}
+	each := max(delay, h.delay, latency/time.Duration(max(inFlight, 1)))
+	return SlowHost{Host: h.host, Domain: h.domain, URLs: h.n, Each: time.Duration(float64(each) * perURL)}
 }
 
 // oldSeconds returns the time of a host by which old crawls pack partitions, in seconds.

@@ -13,13 +13,58 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// observation holds the delay and the address of a host in an earlier round.
+// observation holds the pace and the address of a host in an earlier round.
 type observation struct {
 	Hash    uint64 // hash of the domain
 	Host    string
 	Place   int64 // place among all observations; the newest one is the last
 	DelayMS int64
 	Address string
+
+	Answered  bool    // whether the host answered a request, so that LatencyMS is known
+	LatencyMS float64 // mean time until a response begins
+	PerURL    float64 // requests for each planned URL, without robots.txt
+}
+
+// priorURLs is the number of URLs with one request each that an observation adds to the URLs of a
+// host. The retries of a few URLs therefore say little about many URLs.
+const priorURLs = 5
+
+// newObservation returns the observation of a host.
+func newObservation(h *source.Host, place int64) observation {
+	o := observation{Hash: urlkey.Hash(h.Domain), Host: h.Host, Place: place, Address: h.Address, PerURL: 1}
+	if h.DelayMS != nil {
+		o.DelayMS = *h.DelayMS
+	}
+	if h.LatencyMS != nil {
+		o.Answered, o.LatencyMS = true, max(*h.LatencyMS, 0)
+	}
+	if h.Planned > 0 { // otherwise all requests followed redirects from other hosts
+		o.PerURL = float64(max(h.Requests-1, 0)+priorURLs) / float64(h.Planned+priorURLs)
+	}
+	return o
+}
+
+// means sums up the observations of all hosts.
+type means struct {
+	urls    int64
+	seconds float64 // time of all requests that were answered
+}
+
+func (m *means) add(h *source.Host) {
+	if h.LatencyMS != nil && h.Planned > 0 {
+		m.urls += h.Planned
+		m.seconds += float64(max(h.Requests, 0)) * max(*h.LatencyMS, 0) / 1000
+	}
+}
+
+// service returns the mean time in which the requests for a URL were answered. If no round has
+// observed it, service returns the given time.
+func (m *means) service(otherwise time.Duration) time.Duration {
+	if m.urls == 0 {
+		return otherwise
+	}
+	return time.Duration(m.seconds / float64(m.urls) * float64(time.Second))
 }
 
 // compareObservations compares observations by domain and host. The newest observation of a host
@@ -28,30 +73,28 @@ func compareObservations(a, b *observation) int {
 	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.Host, b.Host), cmp.Compare(b.Place, a.Place))
 }
 
-// sortObservations sorts the observations of earlier rounds.
-func sortObservations(hosts iter.Seq2[source.Host, error], s *sorters[observation], memory int64) error {
+// sortObservations sorts the observations of earlier rounds, and returns their means.
+func sortObservations(hosts iter.Seq2[source.Host, error], s *sorters[observation], memory int64) (m means, err error) {
 	if hosts == nil {
-		return nil
+		return m, nil
 	}
 	sorted, err := s.sorter(memory)
 	if err != nil {
-		return err
+		return m, err
 	}
 	n := int64(0)
 	for h, err := range hosts {
 		if err != nil {
-			return err
+			return m, err
 		}
-		o := observation{Hash: urlkey.Hash(h.Domain), Host: h.Host, Place: n, Address: h.Address}
-		if h.DelayMS != nil {
-			o.DelayMS = *h.DelayMS
-		}
+		o := newObservation(&h, n)
+		m.add(&h)
 		if err := sorted.Add(&o); err != nil {
-			return err
+			return m, err
 		}
 		n++
 	}
-	return nil
+	return m, nil
 }
 
 // observed returns a cursor over sorted observations, or nil if there are none.
@@ -62,7 +105,7 @@ func observed(ctx context.Context, s *sorters[observation]) *table.Cursor[observ
 	return table.Pull(s.sorted(ctx))
 }
 
-// observe sets the delays of the current group's hosts. It picks the host with the most URLs and
+// observe sets the observed pace of the current group's hosts. It picks the host with the most URLs and
 // returns the hash of its address, or 0 if no round has observed this host.
 func (w *chosenWriter) observe() (address uint64, err error) {
 	if w.observed == nil {
@@ -76,7 +119,10 @@ func (w *chosenWriter) observe() (address uint64, err error) {
 		}
 		if h := w.hosts[o.Host]; o.Hash == w.cur.hash && o.Host != host && h != nil {
 			host = strings.Clone(o.Host)
-			h.delay = time.Duration(o.DelayMS) * time.Millisecond
+			h.delay, h.perURL = time.Duration(o.DelayMS)*time.Millisecond, o.PerURL
+			if o.Answered {
+				h.latency, h.answered = time.Duration(o.LatencyMS*float64(time.Millisecond)), true
+			}
 			if h.n > most && o.Address != "" {
 				most, address = h.n, urlkey.Hash(o.Address)
 			}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/planner/source"
 )
 
 // slowWeb returns URLs of six domains, a budget of two domains for each partition, and a pace with
@@ -55,6 +57,55 @@ func TestOldCrawlsArePackedAsBefore(t *testing.T) {
 	}
 	cfg.Pace = nil // an older binary has no Pace
 	if diff := cmp.Diff(domainsOf(t, plan(t, cfg, lines(urls...))), domainsOf(t, right)); diff != "" {
+		t.Errorf("partitions of domains (-before +now):\n%s", diff)
+	}
+}
+
+func TestMeasuredPaceReplacesGuesses(t *testing.T) {
+	latency := func(ms float64) *float64 { return &ms }
+	delay := int64(0)
+	hosts := []source.Host{
+		{Host: "quick.example", Domain: "quick.example", DelayMS: &delay, Planned: 95, Requests: 96, LatencyMS: latency(20)},
+		{Host: "failing.example", Domain: "failing.example", DelayMS: &delay, Planned: 95, Requests: 196, LatencyMS: latency(20)},
+		{Host: "slow.example", Domain: "slow.example", DelayMS: &delay, Planned: 95, Requests: 96, LatencyMS: latency(4000)},
+		{Host: "target.example", Domain: "target.example", DelayMS: &delay, Requests: 1000, LatencyMS: latency(50)},
+	}
+	var urls []string
+	for _, name := range []string{"quick", "failing", "slow", "target", "unseen"} {
+		for n := range 100 {
+			urls = append(urls, fmt.Sprintf("http://%s.example/%d", name, n))
+		}
+	}
+	cfg := Default()
+	cfg.Pace = func(host string) (time.Duration, int) {
+		if host == "slow.example" {
+			return 0, 4
+		}
+		return 0, 1
+	}
+	got := map[string]time.Duration{}
+	for _, h := range planWith(t, cfg, seen(hosts...), urls...).Slowest() {
+		got[h.Host] = h.Time().Round(time.Millisecond)
+	}
+	// The mean of all hosts is 96 × 20 ms, 196 × 20 ms and 96 × 4 s for 285 URLs.
+	want := map[string]time.Duration{
+		"quick.example": 2 * time.Second, "failing.example": 4 * time.Second, "slow.example": 100 * time.Second,
+		"target.example": 5 * time.Second, "unseen.example": 136786 * time.Millisecond,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	// Without observations, the guess of 1.5 s counts.
+	if h := planWith(t, cfg, nil, urls...).Slowest()[0]; h.Each != cfg.Service {
+		t.Errorf("%+v", h)
+	}
+	// The assignment of an old crawl does not depend on what is measured.
+	cfg.OldPacking, cfg.PartitionURLs = true, 200
+	var apart []source.Host // the same delays, without what older binaries did not read
+	for _, h := range hosts {
+		apart = append(apart, source.Host{Host: h.Host, Domain: h.Domain, DelayMS: h.DelayMS})
+	}
+	if diff := cmp.Diff(domainsOf(t, planWith(t, cfg, seen(apart...), urls...)), domainsOf(t, planWith(t, cfg, seen(hosts...), urls...))); diff != "" {
 		t.Errorf("partitions of domains (-before +now):\n%s", diff)
 	}
 }

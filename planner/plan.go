@@ -87,9 +87,11 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := sortObservations(req.Hosts, hosts, r.Memory/6); err != nil {
+	seen, err := sortObservations(req.Hosts, hosts, r.Memory/6)
+	if err != nil {
 		return nil, err
 	}
+	r.measured = seen.service(r.Service)
 	picked, err := pick(ctx, r, req, records, hosts, refused)
 	defer func() { err = errors.Join(err, picked.close()) }()
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 type SlowHost struct {
 	Host, Domain string
 	URLs         int64
-	Each         time.Duration // predicted time between two requests
+	Each         time.Duration // predicted time for one URL, with its retries
 }
 
 // Time returns the predicted time for the host's URLs.

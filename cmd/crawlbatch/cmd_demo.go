@@ -54,7 +54,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	} else if err := web.Plan(ctx, b, version); err != nil {
 		return storeError(err)
 	}
-	r := runOptions{common: o.common, month: demo.Crawl, rounds: o.rounds, fetchTasks: 4}
+	r := runOptions{common: o.common, month: demo.Crawl, rounds: o.rounds, fetchTasks: defaultFetchTasks}
 	d, finish, err := r.makeDriver(ctx, &openedCrawl{b: b, cfg: web.Config}, false)
 	if err != nil {
 		return storeError(err)

@@ -112,7 +112,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	case same:
 		verb = "had planned, the same,"
 	}
-	if err := show.Plan(show.Folding(o.out), p, *r.Counts, verb, refused, o.dryRun); err != nil {
+	if err := show.Plan(show.Folding(o.out), p, *r.Counts, verb, refused, o.dryRun, defaultFetchTasks); err != nil {
 		return err
 	}
 	if o.dryRun {

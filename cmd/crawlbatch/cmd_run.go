@@ -25,6 +25,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
+// defaultFetchTasks is the number of partitions that a process fetches at a time.
+const defaultFetchTasks = 4
+
 type runOptions struct {
 	*common
 	month      string
@@ -61,7 +64,7 @@ reason changes.`,
 func (o *runOptions) executorFlags(cmd *cobra.Command) {
 	o.whereFlags(cmd)
 	addMetricsFlags(cmd, &o.metrics)
-	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", 4, "partitions fetched at a time in this process")
+	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", defaultFetchTasks, "partitions fetched at a time in this process")
 }
 
 // whereFlags defines the flags that say where tasks run.

@@ -229,6 +229,17 @@ func (p *Plan) PodHours() (hours float64) {
 	return hours
 }
 
+// SecondsAt predicts the time in which a process fetches all partitions in their order, so many at a
+// time. The result is in seconds.
+func (p *Plan) SecondsAt(tasks int) float64 {
+	ends := make([]float64, max(1, min(tasks, len(p.Partitions))))
+	for i := range p.Partitions {
+		next := slices.Index(ends, slices.Min(ends))
+		ends[next] += p.Partitions[i].EstimatedSeconds
+	}
+	return slices.Max(ends)
+}
+
 // PlanPartition describes one partition of a plan.
 type PlanPartition struct {
 	Partition        int     `json:"partition"`

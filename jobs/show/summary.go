@@ -14,8 +14,10 @@ import (
 
 // Plan writes a summary of a plan and of the refused lines. The summary begins with verb. If
 // refused is not empty, it is the name of the store that lists each refused line. If partitions is
-// true, Plan adds a line for each partition. If there are several sources, Plan adds a line for each.
-func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, refused string, partitions bool) error {
+// true, Plan adds a line for each partition. If there are several sources, Plan adds a line for
+// each. Plan also predicts the time of a process that fetches the given number of partitions at a
+// time, if the plan has more partitions.
+func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, refused string, partitions bool, tasks int) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
 		Count(p.URLs, "URL"), Count(p.Hosts, "host"), Count(p.Domains, "domain"), Count(int64(len(p.Partitions)), "partition"))
@@ -25,6 +27,10 @@ func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, re
 		bytes += " bytes"
 	}
 	fmt.Fprintf(&text, "predicted: %.2f hours if all partitions run at once, %.2f pod-hours, %s\n", longest.Hours(), p.PodHours(), bytes)
+	if len(p.Partitions) > tasks {
+		at := time.Duration(p.SecondsAt(tasks) * float64(time.Second))
+		fmt.Fprintf(&text, "  one process of `crawlbatch run --fetch-tasks %d` fetches them in %.2f hours; reduce stages come after that\n", tasks, at.Hours())
+	}
 	if partitions {
 		fmt.Fprintf(&text, "%-10s %8s %6s %7s %5s\n", "partition", "URLs", "hosts", "domains", "hours")
 		for _, part := range p.Partitions {

@@ -11,12 +11,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// Host holds the delay and the address of a host that a round observed.
+// Host holds what a round observed of a host.
 type Host struct {
-	Host    string `parquet:"host"`
-	Domain  string `parquet:"domain"`
-	Address string `parquet:"address,optional"`  // IP address
-	DelayMS *int64 `parquet:"delay_ms,optional"` // delay in force at the end, in milliseconds
+	Host      string   `parquet:"host"`
+	Domain    string   `parquet:"domain"`
+	Address   string   `parquet:"address,optional"`    // IP address
+	DelayMS   *int64   `parquet:"delay_ms,optional"`   // delay in force at the end, in milliseconds
+	Planned   int64    `parquet:"planned"`             // number of planned URLs
+	Requests  int64    `parquet:"requests"`            // number of requests, with robots.txt, retries and redirects
+	LatencyMS *float64 `parquet:"latency_ms,optional"` // mean time to the first byte of a response, in milliseconds
 }
 
 // Hosts yields the hosts to which sealed rounds sent requests, in the order of rounds. It skips
