@@ -14,7 +14,8 @@
 // that are due. A set of the listed URLs, exact or a Bloom filter of 64 MiB, selects the rows to
 // read.
 //
-// The planner predicts times from the delays and addresses of hosts that earlier rounds observed.
+// The planner predicts times from the delays, latencies, requests and addresses of hosts that earlier
+// rounds observed.
 //
 // Copy stores the same plan for a round of another crawl. A reparse copies the plan of the crawl
 // whose responses it reads.
