@@ -131,12 +131,14 @@ PAGES ?= 100000 1000000
 ROWS  ?= 10000000 100000000
 DOCUMENTS ?= 1000000000 10000000000
 PAIRS ?= 1000000
+KNOWN ?= 50000000
 
-scale: ## crawl and reduce at several sizes, for hours; a later call continues (PAGES="100000 1000000" ROWS=10000000 STATE=dir)
+scale: ## crawl and reduce at several sizes, for hours; a later call continues (PAGES="100000 1000000" ROWS=10000000 KNOWN=50000000 STATE=dir)
 	@mkdir -p $(STATE)
 	CRAWLBATCH_SCALE=$(abspath $(STATE)) CRAWLBATCH_SCALE_PAGES="$(PAGES)" CRAWLBATCH_SCALE_ROWS="$(ROWS)" CRAWLBATCH_SCALE_DOCUMENTS="$(DOCUMENTS)" CRAWLBATCH_CHAOS_SEED=$(SEED) \
 		$(GO) test -count=1 -v -timeout 0 -run 'TestScale' ./cmd/crawlbatch
 	$(if $(PAIRS),CRAWLBATCH_PAIRS=$(PAIRS) $(GO) test -count=1 -v -timeout 0 -run 'TestPlantedPairs' ./formats/simhash)
+	$(if $(KNOWN),CRAWLBATCH_SCALE=$(abspath $(STATE)) CRAWLBATCH_SCALE_KNOWN=$(KNOWN) $(GO) test -count=1 -v -timeout 0 -run 'TestScaleHistory' ./planner)
 
 clean: ## remove what was built; keep the crawl's data
 	rm -rf $(BIN) $(CACHE)
