@@ -1,0 +1,363 @@
+package owner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+)
+
+// NotRequested is the purpose of a row about a planned URL that got no request.
+const NotRequested = "not_requested"
+
+// Row is a request, or a planned URL that got no request. A nil pointer and an empty text mean that
+// the value does not exist.
+type Row struct {
+	Round         string `json:"round"` // such as 2026-11.0
+	Time          string `json:"time"`  // when the request was written or, without a request, when the outcome was decided; RFC 3339 in UTC
+	Host          string `json:"host"`
+	Purpose       string `json:"purpose"` // page, redirect, robots, sitemap, probe or not_requested
+	URL           string `json:"url"`
+	PlannedURL    string `json:"planned_url"` // planned URL for which the request was sent
+	Status        *int16 `json:"http_status"`
+	Outcome       string `json:"outcome"`        // class of a failed request, or why the URL got no request
+	RobotsAllowed *bool  `json:"robots_allowed"` // verdict of robots.txt on the URL; nil for requests for robots.txt, and if robots.txt was not consulted
+	RobotsRule    string `json:"robots_rule"`    // line of robots.txt that decided; "" if no rule matched
+	RobotsDigest  string `json:"robots_digest"`  // SHA-1 of the robots.txt that applied, base 32
+	DelayMS       *int64 `json:"delay_ms"`       // delay in force, milliseconds
+	GapMS         *int64 `json:"gap_ms"`         // time since the previous request to the host, milliseconds
+	Address       string `json:"address"`
+	BytesSent     int64  `json:"bytes_sent"` // 0: there was no connection
+	BytesReceived int64  `json:"bytes_received"`
+	TotalMS       *int64 `json:"total_ms"`
+	Error         string `json:"error"`
+}
+
+// Count is a number with its name.
+type Count struct {
+	Name string `json:"name"`
+	N    int64  `json:"n"`
+}
+
+// RobotsRead is what a round knows about the robots.txt of a host.
+type RobotsRead struct {
+	Round  string `json:"round"`
+	Host   string `json:"host"`
+	State  string `json:"state"`  // rules, none (4xx) or unreachable; "" in an unfinished round
+	Digest string `json:"digest"` // SHA-1, base 32
+	ReadAt string `json:"read_at"`
+}
+
+// Part is what a round of the crawl has about the target.
+type Part struct {
+	Round    string `json:"round"`
+	Finished bool   `json:"finished"` // false: the round still runs, and only checkpoints count
+	Planned  int64  `json:"planned"`  // planned URLs
+	Requests int64  `json:"requests"`
+}
+
+// Stored is what the store holds of the responses of the target.
+type Stored struct {
+	Documents   int64    `json:"documents"`   // responses with content, and pages that did not change
+	Diagnostics int64    `json:"diagnostics"` // redirects and errors
+	RobotsFiles int64    `json:"robots_files"`
+	Bytes       int64    `json:"bytes"`      // compressed size of the WARC records
+	WARCFiles   []string `json:"warc_files"` // keys of at most 1000 WARC files with the records
+}
+
+// Summary is the answer without the rows.
+type Summary struct {
+	Month         string       `json:"month"`
+	Host          string       `json:"host"` // "" for a whole domain
+	Domain        string       `json:"domain"`
+	Hosts         int64        `json:"hosts"` // hosts with a request
+	Rounds        []Part       `json:"rounds"`
+	Requests      int64        `json:"requests"`      // requests sent
+	Unconnected   int64        `json:"unconnected"`   // attempts that got no connection
+	NotRequested  int64        `json:"not_requested"` // planned URLs without a request
+	BytesSent     int64        `json:"bytes_sent"`
+	BytesReceived int64        `json:"bytes_received"`
+	First         string       `json:"first"` // time of the first request; "" if there was none
+	Last          string       `json:"last"`
+	SmallestGapMS *int64       `json:"smallest_gap_ms"`
+	DelayThenMS   int64        `json:"delay_at_smallest_gap_ms"`
+	SmallestDelay *int64       `json:"smallest_delay_ms"`
+	LargestDelay  *int64       `json:"largest_delay_ms"`
+	Purposes      []Count      `json:"purposes"`
+	Statuses      []Count      `json:"statuses"` // of requests: HTTP status, or class of failure
+	Outcomes      []Count      `json:"outcomes"` // of planned URLs
+	BreakerEvents int64        `json:"breaker_events"`
+	Robots        []RobotsRead `json:"robots"` // at most 50
+	Stored        Stored       `json:"stored"`
+	UserAgent     string       `json:"user_agent"`
+	Reply         string       `json:"reply"` // text to reply with
+}
+
+// mostRobots and mostFiles bound the lists of a summary.
+const (
+	mostRobots = 50
+	mostFiles  = 1000
+)
+
+// Answer passes the rows to each, in the order of rounds. In a round, requests come first, sorted by
+// host and time; the URLs without a request follow. The error wraps ErrUnknown if the crawl does
+// not know the target; then each was not called.
+func (q *Question) Answer(ctx context.Context, each func(*Row) error) (*Summary, error) {
+	rounds, err := q.rounds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := tally{
+		Summary:  Summary{Month: q.Crawl, Host: q.Target.Host, Domain: q.Target.Domain, UserAgent: q.Config.UserAgent},
+		purposes: map[string]int64{}, statuses: map[string]int64{}, outcomes: map[string]int64{},
+	}
+	for _, r := range rounds {
+		if err := q.round(ctx, r, &t, each); err != nil {
+			return nil, fmt.Errorf("%s in round %s: %w", q.Target, r.name, lost(err))
+		}
+	}
+	if !t.known {
+		return nil, q.unknown(ctx, rounds)
+	}
+	t.Purposes, t.Statuses, t.Outcomes = counts(t.purposes), counts(t.statuses), counts(t.outcomes)
+	t.Reply = t.reply(q.Config)
+	return &t.Summary, nil
+}
+
+// tally collects a summary.
+type tally struct {
+	Summary
+	purposes, statuses, outcomes map[string]int64
+	known                        bool
+	lastHost                     string
+	hosts                        map[string]bool // hosts with a request, unless there are more than mostHosts
+}
+
+// round adds what one round has about the target.
+func (q *Question) round(ctx context.Context, r *round, t *tally, each func(*Row) error) error {
+	part := Part{Round: r.name, Finished: r.finished}
+	for h, err := range q.hosts(ctx, r) {
+		if err != nil {
+			return err
+		}
+		t.known = true
+		part.Planned += h.Planned
+		t.BreakerEvents += int64(h.BreakerEvents)
+		if h.RobotsState != "" && len(t.Robots) < mostRobots {
+			t.Robots = append(t.Robots, RobotsRead{r.name, h.Host, h.RobotsState, h.RobotsDigest, clock(h.RobotsAt)})
+		}
+	}
+	if !r.finished {
+		n, err := q.planned(ctx, r)
+		if err != nil {
+			return err
+		}
+		part.Planned = n
+		t.known = t.known || n > 0
+	}
+	reads := len(t.Robots)
+	for request, err := range q.requests(ctx, r) {
+		if err != nil {
+			return err
+		}
+		part.Requests += t.request(&request)
+		if !r.finished {
+			t.readRobots(r.name, &request, reads)
+		}
+		if err := each(requestRow(r.name, &request)); err != nil {
+			return err
+		}
+	}
+	for f, err := range q.fetches(ctx, r) {
+		if err != nil {
+			return err
+		}
+		t.known = true
+		t.outcomes[string(f.Outcome)]++
+		if f.Attempts > 0 {
+			continue
+		}
+		t.NotRequested++
+		if err := each(&Row{
+			Round: r.name, Time: clock(f.RecordedAt), Host: f.Host, Purpose: NotRequested, URL: f.URL, PlannedURL: f.URL,
+			Outcome: string(f.Outcome), RobotsAllowed: f.RobotsAllowed, RobotsRule: f.RobotsRule, Error: f.Error,
+		}); err != nil {
+			return err
+		}
+	}
+	t.Rounds = append(t.Rounds, part)
+	return q.captures(ctx, r, t.capture)
+}
+
+// request adds a request to the summary. It returns the number of requests that were sent: 0 or 1.
+func (t *tally) request(r *schema.Request) int64 {
+	t.known = true
+	t.purposes[string(r.Purpose)]++
+	switch {
+	case r.Status != 0:
+		t.statuses[fmt.Sprint(r.Status)]++
+	default:
+		t.statuses[cmp.Or(r.ErrorClass, "aborted")]++
+	}
+	if r.BytesSent == 0 {
+		t.Unconnected++
+		return 0
+	}
+	if r.Host != t.lastHost && t.countHost(r.Host) {
+		t.Hosts++
+	}
+	t.lastHost = r.Host
+	t.Requests++
+	t.BytesSent += r.BytesSent
+	t.BytesReceived += r.BytesReceived
+	if at := clock(r.Start); t.First == "" || at < t.First {
+		t.First = at
+	}
+	t.Last = max(t.Last, clock(r.Start))
+	if r.GapMS != nil && (t.SmallestGapMS == nil || *r.GapMS < *t.SmallestGapMS) {
+		t.SmallestGapMS, t.DelayThenMS = r.GapMS, r.DelayMS
+	}
+	delay := r.DelayMS
+	if t.SmallestDelay == nil || delay < *t.SmallestDelay {
+		t.SmallestDelay = &delay
+	}
+	if t.LargestDelay == nil || delay > *t.LargestDelay {
+		t.LargestDelay = &delay
+	}
+	return 1
+}
+
+// mostHosts bounds the memory for the names of a domain's hosts.
+const mostHosts = 100_000
+
+// countHost reports whether a host is new.
+func (t *tally) countHost(host string) bool {
+	if t.hosts == nil {
+		t.hosts = map[string]bool{}
+	}
+	if t.hosts[host] || len(t.hosts) == mostHosts {
+		return false
+	}
+	t.hosts[host] = true
+	return true
+}
+
+// readRobots notes the newest request for robots.txt of a host in an unfinished round, and the
+// digest that later requests name. The round's entries begin at the index from.
+func (t *tally) readRobots(round string, r *schema.Request, from int) {
+	at := slices.IndexFunc(t.Robots[from:], func(e RobotsRead) bool { return e.Host == r.Host })
+	switch {
+	case at >= 0 && r.Purpose == schema.ForRobots && r.Status != 0:
+		t.Robots[from+at].ReadAt = clock(r.Start)
+	case at >= 0 && r.RobotsDigest != "":
+		t.Robots[from+at].Digest = r.RobotsDigest
+	case at < 0 && len(t.Robots) < mostRobots && r.Purpose == schema.ForRobots && r.Status != 0:
+		t.Robots = append(t.Robots, RobotsRead{Round: round, Host: r.Host, ReadAt: clock(r.Start)})
+	}
+}
+
+// capture adds a stored response to the summary.
+func (t *tally) capture(subset string, c *capture) {
+	switch subset {
+	case schema.SubsetWARC:
+		t.Stored.Documents++
+	case schema.SubsetDiagnostics:
+		t.Stored.Diagnostics++
+	case schema.SubsetRobots:
+		t.Stored.RobotsFiles++
+	}
+	t.Stored.Bytes += int64(c.Length)
+	t.Stored.WARCFiles = addOnce(t.Stored.WARCFiles, c.File, mostFiles)
+}
+
+// requestRow returns the row of a request.
+func requestRow(round string, r *schema.Request) *Row {
+	row := &Row{
+		Round: round, Time: clock(r.Start), Host: r.Host, Purpose: string(r.Purpose), URL: r.URL, PlannedURL: r.PlannedURL,
+		Outcome: r.ErrorClass, RobotsRule: r.RobotsRule, RobotsDigest: r.RobotsDigest, DelayMS: &r.DelayMS, GapMS: r.GapMS,
+		Address: r.Address, BytesSent: r.BytesSent, BytesReceived: r.BytesReceived, TotalMS: &r.TotalMS, Error: r.Error,
+	}
+	if r.Status != 0 {
+		row.Status = &r.Status
+	}
+	if r.Purpose != schema.ForRobots {
+		allowed := true // a request that robots.txt denies is never sent
+		row.RobotsAllowed = &allowed
+	}
+	return row
+}
+
+// clock writes a time in milliseconds since 1970. For 0 it returns "".
+func clock(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// counts sorts numbers by their names.
+func counts(m map[string]int64) []Count {
+	list := make([]Count, 0, len(m))
+	for name, n := range m {
+		list = append(list, Count{name, n})
+	}
+	slices.SortFunc(list, func(a, b Count) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// reply returns the text to reply with.
+func (s *Summary) reply(cfg *config.Config) string {
+	var b strings.Builder
+	name := s.Host
+	if name == "" {
+		name = s.Domain
+	}
+	switch {
+	case s.Requests == 0:
+		fmt.Fprintf(&b, "Our crawler sent no request to %s in the crawl %s.\n", name, s.Month)
+	default:
+		fmt.Fprintf(&b, "Our crawler sent %d requests to %s between %s and %s.\n", s.Requests, name, s.First, s.Last)
+	}
+	if cfg.UserAgent != "" {
+		fmt.Fprintf(&b, "It says who it is in each request: User-Agent: %s\n", cfg.UserAgent)
+	}
+	last := slices.IndexFunc(s.Robots, func(r RobotsRead) bool { return r.ReadAt != "" })
+	for i, r := range s.Robots {
+		if r.ReadAt != "" && r.ReadAt > s.Robots[last].ReadAt {
+			last = i
+		}
+	}
+	if last >= 0 {
+		fmt.Fprintf(&b, "It obeys robots.txt and last read that of %s at %s.\n", s.Robots[last].Host, s.Robots[last].ReadAt)
+	} else {
+		b.WriteString("It obeys robots.txt.\n")
+	}
+	b.WriteString("The attached list has each request with its time, the rule of robots.txt that allowed it, the delay and the gap.\n")
+	if token := robots.ProductToken(cfg.UserAgent); token != "" {
+		fmt.Fprintf(&b, "To keep our crawler away, put these lines into robots.txt of the host:\n\n  User-agent: %s\n  Disallow: /\n\n", token)
+	} else {
+		b.WriteString("To keep our crawler away, deny it in robots.txt of the host.\n")
+	}
+	fmt.Fprintf(&b, "It reads robots.txt again within %s. A line such as \"Crawl-delay: 10\" makes it slower instead.\n", time.Duration(cfg.Politeness.RobotsTTL))
+	b.WriteString("If you ask us, we put the host on our opt-out list. Then no later round and no later crawl requests it.\n")
+	if contact := contact(cfg.UserAgent); contact != "" {
+		fmt.Fprintf(&b, "You reach us at %s.\n", contact)
+	}
+	return b.String()
+}
+
+// contact returns the address of a page or a mailbox in a user agent, or "".
+func contact(userAgent string) string {
+	for _, word := range strings.FieldsFunc(userAgent, func(r rune) bool { return strings.ContainsRune(" ()<>;,", r) }) {
+		if word = strings.TrimPrefix(word, "+"); strings.Contains(word, "://") || strings.Contains(word, "@") {
+			return strings.TrimPrefix(word, "mailto:")
+		}
+	}
+	return ""
+}

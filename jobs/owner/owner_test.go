@@ -1,0 +1,239 @@
+package owner
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/jobstest"
+	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+const crawl = "2026-11"
+
+func TestEverySpellingNamesTheSameHost(t *testing.T) {
+	for given, want := range map[string]string{
+		"EXAMPLE.org.": "example.org", "example.org:443": "example.org", "https://Example.org/a?b#c": "example.org",
+		"//example.org/": "example.org", " example.org/path ": "example.org", "bücher.example:8080": "xn--bcher-kva.example:8080",
+		"127.0.0.1:99": "127.0.0.1:99", "www.example.org": "www.example.org",
+	} {
+		if got, err := Parse(given, false); err != nil || got.Host != want {
+			t.Errorf("%q: %q, %v, want %q", given, got.Host, err, want)
+		}
+	}
+	for _, given := range []string{"", "a b", "ftp://example.org/", "http://"} {
+		if _, err := Parse(given, false); !errors.Is(err, ErrName) {
+			t.Errorf("%q: %v", given, err)
+		}
+	}
+}
+
+// A crawl of two rounds. One host's robots.txt denies some URLs.
+func TestTheAnswerHasEveryRequestOfTheHost(t *testing.T) {
+	b, cfg, driver := lab(t)
+	if err := driver.Run(t.Context(), crawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	target, err := Parse("HTTP://H00000.D00000.test.:80/x", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &Question{Bucket: b, Crawl: crawl, Config: cfg, Target: target, Scratch: t.TempDir()}
+	first := answer(t, q)
+	if err := driver.Run(t.Context(), crawl, 2); err != nil {
+		t.Fatal(err)
+	}
+	rows := answer(t, q)
+	if len(rows.Requests) <= len(first.Requests) || len(rows.Summary.Rounds) < 2 || !rows.Summary.Rounds[1].Finished {
+		t.Errorf("%d rows after round 0, %d after round 1: %+v", len(first.Requests), len(rows.Requests), rows.Summary.Rounds)
+	}
+	var sent, listed int64
+	gap := int64(1 << 60)
+	for i, r := range rows.Requests {
+		if r.Host != "h00000.d00000.test" {
+			t.Errorf("a request to %s", r.Host)
+		}
+		if r.Purpose == NotRequested {
+			continue
+		}
+		if i > 0 && rows.Requests[i-1].Purpose != NotRequested && rows.Requests[i-1].Round == r.Round && rows.Requests[i-1].Time > r.Time {
+			t.Errorf("row %d is earlier than the row before", i)
+		}
+		if r.GapMS != nil {
+			gap = min(gap, *r.GapMS)
+		}
+		sent++
+	}
+	for _, r := range rounds(t, q) {
+		for h, err := range q.hosts(t.Context(), r) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed += h.Requests
+		}
+	}
+	s := rows.Summary
+	if sent != s.Requests || listed != sent || sent == 0 || s.SmallestGapMS == nil || *s.SmallestGapMS != gap {
+		t.Errorf("%d rows, %d in hosts, summary %+v", sent, listed, s)
+	}
+	if s.Stored.Documents == 0 || s.Stored.RobotsFiles == 0 || s.Stored.Bytes == 0 || len(s.Stored.WARCFiles) == 0 || len(s.Robots) == 0 || s.Robots[0].Digest == "" {
+		t.Errorf("stored %+v, robots %+v", s.Stored, s.Robots)
+	}
+	for _, want := range []string{"User-agent: examplebot\n", "https://example.org/bot", "opt-out list"} {
+		if !strings.Contains(s.Reply, want) {
+			t.Errorf("the reply lacks %q:\n%s", want, s.Reply)
+		}
+	}
+	var table, text strings.Builder
+	if err := q.CSV(t.Context(), &table); err != nil {
+		t.Fatal(err)
+	}
+	if records, err := csv.NewReader(strings.NewReader(table.String())).ReadAll(); err != nil || len(records) != len(rows.Requests)+1 {
+		t.Errorf("CSV has %d records, %v", len(records), err)
+	}
+	if err := q.Text(t.Context(), &text, 2, "crawlbatch host x"); err != nil || !strings.Contains(text.String(), "The last 2 of ") || !strings.Contains(text.String(), "crawlbatch host x -o csv") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+	unknownAndLost(t, *q)
+}
+
+// unknownAndLost asks for hosts that the crawl does not know, and then for a host whose part is gone.
+func unknownAndLost(t *testing.T, q Question) {
+	host := q.Target
+	var out strings.Builder
+	for given, want := range map[string]string{"h99999.d00000.test": "h00000.d00000.test", "nowhere.example": "of nowhere.example"} {
+		q.Target, _ = Parse(given, false)
+		if err := q.CSV(t.Context(), &out); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), want) || out.Len() > 0 {
+			t.Errorf("%s: %v, printed %q", given, err, out.String())
+		}
+	}
+	q.Target = host
+	key := rounds(t, &q)[0].keys(stages.FileRequests, "")[0]
+	if err := q.Bucket.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Answer(t.Context(), func(*Row) error { return nil }); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), key) {
+		t.Errorf("without %s: %v", key, err)
+	}
+}
+
+func TestAnUnfinishedRoundAnswersFromItsCheckpoints(t *testing.T) {
+	b, cfg, driver := lab(t)
+	target, err := Parse("h00000.d00000.test", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &Question{Bucket: b, Crawl: crawl, Config: cfg, Target: target, Scratch: t.TempDir()}
+	if a := answer(t, q); len(a.Requests) != 0 || a.Summary.Rounds[0].Planned == 0 || a.Summary.Rounds[0].Finished {
+		t.Errorf("a planned round: %+v", a.Summary)
+	}
+	try := driver.Executor.(*local.Executor).Try
+	driver.Executor.(*local.Executor).Try = func(ctx context.Context, task stages.Task) error {
+		if task.Stage != stages.Fetch {
+			return stages.ErrPermanent
+		}
+		return try(ctx, task)
+	}
+	if err := driver.Run(t.Context(), crawl, 1); err == nil {
+		t.Fatal("the round ended")
+	}
+	a := answer(t, q)
+	if s := a.Summary; s.Requests == 0 || s.Rounds[0].Finished || s.Stored.Documents == 0 || len(s.Robots) != 1 || s.Robots[0].Digest == "" || s.Robots[0].ReadAt == "" {
+		t.Errorf("a fetched round: %+v", s)
+	}
+	if !slices.IsSortedFunc(a.Requests, func(a, b Row) int { return strings.Compare(a.Time, b.Time) }) {
+		t.Error("the requests are not in the order of time")
+	}
+}
+
+func rounds(t *testing.T, q *Question) []*round {
+	t.Helper()
+	all, err := q.rounds(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+type whole struct {
+	Requests []Row   `json:"requests"`
+	Summary  Summary `json:"summary"`
+}
+
+// answer returns the answer that q writes as JSON.
+func answer(t *testing.T, q *Question) (a whole) {
+	t.Helper()
+	var out strings.Builder
+	if err := q.JSON(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(out.String()), &a); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	return a
+}
+
+// lab plans a crawl of a synthetic web, which is served until the test ends.
+func lab(t *testing.T) (store.Bucket, *config.Config, *jobs.Driver) {
+	t.Helper()
+	w := simweb.Default()
+	w.Hosts, w.PagesPerHost, w.FaultShare = 3, 12, 0
+	web, err := simweb.New(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- simweb.NewServer(web, nil).Serve(serving, ln) }()
+	t.Cleanup(func() {
+		stop()
+		<-served
+	})
+	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds, scratch := filepath.Join(t.TempDir(), "urls.txt"), t.TempDir()
+	if err := os.WriteFile(seeds, []byte(strings.Join(slices.Collect(web.Seeds()), "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	from, err := source.Files(seeds, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, clock, log := config.Default(), stages.SystemClock{}, slog.New(slog.DiscardHandler)
+	cfg.UserAgent = "examplebot/1.0 (+https://example.org/bot)"
+	cfg.Politeness.Delay = config.Duration(10 * time.Millisecond)
+	cfg.Fetch.ConnectTo = []string{"::" + ln.Addr().String()}
+	if _, _, err := jobs.Plan(t.Context(), jobs.PlanRequest{
+		Bucket: b, Crawl: crawl, Sources: []source.Source{from}, Config: cfg, Clock: clock, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	try := worker.Runner{Bucket: b, Config: cfg, Version: "test", Scratch: scratch, Clock: clock, Log: log, Progress: stages.NoProgress{}}
+	return b, cfg, &jobs.Driver{
+		Bucket: b, Observer: jobstest.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
+		Executor: &local.Executor{Try: try.Run, FetchTasks: 4, Tasks: 2, Attempts: 1, Clock: clock, Log: log},
+	}
+}
