@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/websource"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -47,6 +49,8 @@ type PlanRequest struct {
 	Continues *Continuation // if not nil, receives the earlier crawls that the crawl continues
 	Lookup    func(string) (string, bool)
 	Archive   func(ctx context.Context, address string) (store.Bucket, error) // opens the store that holds plan.opt_out
+	Log       *slog.Logger                                                    // for the requests of sources; nil discards messages
+	Tell      func(stages.Wait)                                               // called for each wait of a source for a host; may be nil
 
 	driver bool // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
 }
@@ -238,6 +242,13 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	if limits.OptOut, err = r.optOut(ctx, cfg, round); err != nil {
 		return nil, err
 	}
+	done, err := websource.Prepare(request.Sources, websource.Options{
+		Config: paced, Version: r.Version, Clock: r.Clock, Log: r.Log, Scratch: scratch, Barred: limits.OptOut.Refuses, Tell: r.Tell,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	return planner.Make(ctx, limits, request)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
+	"crawlbatch.io/crawlbatch/jobs/websource"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -35,8 +37,10 @@ counts lines that are not URLs, and lists each with its line number.
 
 A source is a file of URLs (text, CSV, JSON lines, Parquet), a directory or pattern of files, the
 same in s3://bucket/, - for stdin, the word frontier for the URLs that the last crawl left due, or
-a table in MySQL, MariaDB or PostgreSQL, such as mysql://USER:${VAR}@HOST/DATABASE?table=NAME.
-#column=NAME and #where=CONDITION choose columns and records. The first plan freezes the config.
+a table in MySQL, MariaDB or PostgreSQL, such as mysql://USER:${VAR}@HOST/DATABASE?table=NAME, or
+a sitemap or feed on the web, such as sitemap:https://example.com/sitemap.xml, which plan requests
+as politely as the crawl does. #column=NAME and #where=CONDITION choose columns and records. The
+first plan freezes the config.
 
 With --once, plan does nothing if the month has a plan. A job that plans and runs a month
 can then be restarted at any time. In a Kubernetes Job, --month job:NAME means the month at
@@ -46,7 +50,7 @@ the end of the Job's name, or the month for which its CronJob created it.`,
   crawlbatch plan --month 2026-12 --source frontier --source new.txt --once`,
 	})
 	usage.MonthFlag(cmd, &o.month, "crawl to plan")
-	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, s3://bucket/key, -, frontier, or mysql:// or postgres:// address of a table; repeatable")
+	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, s3://bucket/key, -, frontier, mysql:// or postgres:// address of a table, or sitemap:https://HOST/PATH of a sitemap or feed; repeatable")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace a plan if none of it was fetched yet")
 	cmd.Flags().BoolVar(&o.force, "force", false, "plan also URLs that were fetched within plan.skip_within")
@@ -90,8 +94,11 @@ func runPlan(ctx context.Context, o planOptions) error {
 	r := jobs.PlanRequest{
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun, Force: o.force,
 		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Slowest: new(jobs.Slowest), Continues: new(jobs.Continuation),
+		Log: o.log, Tell: o.printWait,
 	}
-	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{Stdin: o.in, Bucket: o.openArchive, Schemes: source.Databases(os.LookupEnv)})
+	schemes := source.Databases(os.LookupEnv)
+	maps.Copy(schemes, websource.Openers())
+	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{Stdin: o.in, Bucket: o.openArchive, Schemes: schemes})
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type Options struct {
 	// Bucket opens a store that is only read, such as s3://bucket. Its errors say what to do.
 	Bucket func(ctx context.Context, address string) (store.Bucket, error)
 	// Schemes holds, by scheme, the openers of sources in other packages, such as databases. The
-	// key "mysql" stands for all names that begin with mysql://.
+	// key "mysql" stands for all names that begin with mysql:// or, unless a file has the name, mysql:.
 	Schemes map[string]Opener
 }
 
@@ -38,6 +38,12 @@ var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
 func Open(ctx context.Context, name string, o Options) (Source, error) {
 	m := scheme.FindStringSubmatch(name)
 	if m == nil {
+		word, _, colon := strings.Cut(name, ":")
+		if open := o.Schemes[strings.ToLower(word)]; open != nil && colon {
+			if _, err := os.Stat(name); err != nil {
+				return open(ctx, name, o)
+			}
+		}
 		return Files(name, o.Stdin)
 	}
 	if m[1] == s3Scheme {

@@ -7,7 +7,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
@@ -50,39 +49,65 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parse
 }
 
 func one(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait), h hooks) (*segments.Record, error) {
+	s, err := newSession(env, cfg, options{parser: parser, hooks: h}, tell)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Fetch(ctx, rawURL)
+}
+
+// Session fetches URLs one after another, each as One does. All requests of a Session share robots.txt
+// files, connections and the delays of their hosts. Only one goroutine may use a Session.
+type Session struct {
+	f       *fetcher
+	scratch string
+	told    *waits
+}
+
+// NewSession makes a session. The function barred reports whether a canonical URL must not be requested;
+// nil bars none. The caller closes the session.
+func NewSession(env *stages.Env, cfg Config, parser document.Parser, barred func(url string) bool, tell func(stages.Wait)) (*Session, error) {
+	return newSession(env, cfg, options{parser: parser, barred: barred}, tell)
+}
+
+func newSession(env *stages.Env, cfg Config, o options, tell func(stages.Wait)) (*Session, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	canon, err := urlkey.New(cfg.StripParams)
-	if err != nil {
-		return nil, err
-	}
-	key, spelled, err := canon.Spelled(rawURL, "")
-	if err != nil {
-		return nil, err
-	}
 	told := &waits{tell: tell}
+	o.sink, o.gate, o.patience, o.onRetry = &memory{}, openGate{}, onePatience, told.retry
+	f, err := newFetcher(env, hasty(cfg), o)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{f, env.Scratch, told}, nil
+}
+
+// Close releases connections and scratch space.
+func (s *Session) Close() { s.f.close() }
+
+// Fetch fetches a URL as One does. After an error other than one about rawURL, the session must not be
+// used again.
+func (s *Session) Fetch(ctx context.Context, rawURL string) (*segments.Record, error) {
+	f := s.f
+	key, spelled, err := f.canon.Spelled(rawURL, "")
+	if err != nil {
+		return nil, err
+	}
 	row := schema.PlannedURL{URL: key.URL, SURT: key.SURT, Host: key.Host, Domain: key.Domain}
 	if spelled != "" {
 		row.Spellings = []string{spelled}
 	}
-	p, err := partition.One(env.Scratch, &row)
-	if err != nil {
+	if f.index, err = partition.One(s.scratch, &row); err != nil {
 		return nil, err
 	}
-	defer p.Close() //nolint:errcheck // scratch
-	out := &memory{}
-	f, err := newFetcher(env, hasty(cfg), options{
-		parser: parser, index: p, sink: out, gate: openGate{}, patience: onePatience, onRetry: told.retry, hooks: h,
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer f.close()
-	if err := f.sched.Add(key.Host, p.Hosts()[0].Queue(nil)); err != nil {
-		return nil, err
-	}
-	defer told.watch(f)()
+	defer f.index.Close() //nolint:errcheck // scratch
+	out := f.sink.(*memory)
+	out.rows = segments.Record{}
+	clear(f.claims) // an earlier URL may have been redirected to this one
+	f.sched.Push(key.Host, polite.Item{})
+	defer s.told.watch(f)()
 	flights := lease.NewFlights(ctx)
 	defer flights.End()
 	if err := f.loop(ctx, flights); err != nil {
@@ -91,7 +116,8 @@ func one(ctx context.Context, env *stages.Env, cfg Config, parser document.Parse
 		}
 		return nil, err
 	}
-	return &out.rows, nil
+	rows := out.rows
+	return &rows, nil
 }
 
 // tellRetry reports a retry and its time to onRetry.

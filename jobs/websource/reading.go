@@ -1,0 +1,283 @@
+package websource
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/mediatype"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/sitemap"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// toldEvery is the number of files after which a person is told how far the reading is.
+const toldEvery = 10
+
+// reading reads a source once. The order of the files is that of the indexes that name them.
+type reading struct {
+	*Source
+	*means
+	yield   func(source.Entry, error) bool
+	stopped bool // whether the caller wants no more entries
+
+	seen    map[string]bool // canonical URLs of the files
+	waiting []file          // files that are not read yet
+	read    int             // number of files that were requested
+	entries int             // number of entries so far
+	bytes   int64           // length of the files so far
+}
+
+// file is a sitemap to request.
+type file struct {
+	url  string // absolute, as its index spells it
+	from string // URL of the index; "" for the file that the user names
+	line int64  // number of its entry in the index
+}
+
+// left is the reason why a file is left out of the source.
+type left string
+
+// Error implements error.
+func (l left) Error() string { return string(l) }
+
+// run reads the named file and all files below it.
+func (r *reading) run(ctx context.Context) error {
+	r.waiting = []file{{url: r.url}}
+	for len(r.waiting) > 0 && !r.stopped {
+		f := r.waiting[0]
+		r.waiting = r.waiting[1:]
+		var why left
+		switch err := r.file(ctx, f); {
+		case err == nil:
+		case !errors.As(err, &why):
+			return err
+		case f.from == "":
+			return fmt.Errorf("%s: %w", why, ErrRefused)
+		default:
+			r.broken(f.url, f.from, f.line, "the sitemap is left out: "+string(why))
+		}
+	}
+	if r.entries == 0 && !r.stopped {
+		return fmt.Errorf("it lists no URL: %w", ErrRefused)
+	}
+	return nil
+}
+
+// file requests and reads one file. The error is a left if only this file is at fault.
+func (r *reading) file(ctx context.Context, f file) error {
+	switch {
+	case r.bytes >= int64(r.limits.Bytes):
+		return left(fmt.Sprintf("fetch.sitemap_limits.bytes is %d, and the files before it have %d", r.limits.Bytes, r.bytes))
+	case r.entries >= r.limits.URLs:
+		return left(fmt.Sprintf("fetch.sitemap_limits.urls is %d", r.limits.URLs))
+	}
+	key, err := r.canon.Canonical(f.url, "")
+	if err != nil {
+		return left(err.Error())
+	}
+	if entry, ok := r.barred(key.URL); ok {
+		return left(fmt.Sprintf("the opt-out list names it (%s)", entry))
+	}
+	*r.got = spool{dir: r.got.dir}
+	rows, err := r.session.Fetch(ctx, f.url)
+	if err != nil {
+		return err
+	}
+	if r.got.failed != nil {
+		return r.got.failed
+	}
+	if r.read++; r.read%toldEvery == 0 && len(r.waiting) > 0 {
+		r.tell(stages.Wait{Host: key.Host, Why: fmt.Sprintf("%d of %d files of %s were read", r.read, r.read+len(r.waiting), r.name)})
+	}
+	if rows.Fetch == nil {
+		return left("it has no outcome")
+	}
+	if why, later := failure(rows.Fetch, f.from != ""); why != "" {
+		if later {
+			return unavailable(f, why)
+		}
+		return left(why)
+	}
+	r.bytes += r.got.length
+	return r.document(ctx, f)
+}
+
+// unavailable returns the error for a file that a later plan may get.
+func unavailable(f file, why string) error {
+	if f.from != "" {
+		why = f.url + ": " + why
+	}
+	return fmt.Errorf("%w (%s)", source.ErrUnavailable, why)
+}
+
+// failure says why a request brought no complete file, and whether a later request may succeed. It
+// returns "" for a complete file, and for a file that is longer than the limit. A file of an index that
+// its host fails to deliver (5xx) counts as missing, so that one such file cannot keep a crawl from
+// being planned.
+func failure(row *schema.Fetch, ofIndex bool) (why string, later bool) {
+	detail := row.Error
+	if row.ErrorDetail != "" {
+		detail += ": " + row.ErrorDetail
+	}
+	detail = strings.Join(strings.Fields(cmp.Or(detail, string(row.Outcome))), " ")
+	switch row.Outcome {
+	case schema.OK:
+		switch row.Truncated {
+		case schema.TruncatedTime, schema.TruncatedDisconnect:
+			return "its answer broke off (" + row.Truncated + ")", true
+		}
+		return "", false
+	case schema.RobotsDenied:
+		return fmt.Sprintf("robots.txt denies it (%s)", cmp.Or(row.RobotsRule, detail)), false
+	case schema.HTTP4xx:
+		return fmt.Sprintf("it answered %d", row.HTTPStatus), false
+	case schema.HTTP5xx:
+		return fmt.Sprintf("it answered %d", row.HTTPStatus), !ofIndex || row.HTTPStatus == 503
+	case schema.RateLimited:
+		return fmt.Sprintf("it answered %d", row.HTTPStatus), true
+	case schema.Redirected:
+		return fmt.Sprintf("it redirects to %.200q, which is not followed: name that URL", row.RedirectTarget), false
+	case schema.TLSError:
+		return detail, !ofIndex
+	case schema.DNSError, schema.ConnectError, schema.Timeout, schema.RobotsUnreachable, schema.HostSuspended, schema.Deferred:
+		return detail, true
+	case schema.Stopped:
+		return "politeness.domains stops its domain (" + detail + ")", false
+	}
+	return detail, false
+}
+
+// document passes on the entries of the last file.
+func (r *reading) document(ctx context.Context, f file) error {
+	kind, err := r.kind()
+	if err != nil {
+		return err
+	}
+	in, err := os.Open(r.got.path())
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // read only
+	line, full := int64(0), false
+	sum, err := sitemap.Read(in, r.lim(), func(e *sitemap.Entry) bool {
+		line++
+		if line%4096 == 0 && ctx.Err() != nil || r.stopped {
+			return false
+		}
+		if full = r.entries >= r.limits.URLs; full {
+			return false
+		}
+		r.entries++
+		r.entry(e, f, kind, line)
+		return !r.stopped
+	})
+	switch {
+	case r.stopped:
+	case ctx.Err() != nil:
+		return stages.ErrInterrupted
+	case err != nil && sum.Entries == 0:
+		return left(err.Error())
+	case err != nil:
+		r.broken(f.url, f.url, line, fmt.Sprintf("the rest of the file after entry %d is left out: %v", line, err))
+	case full:
+		r.broken(f.url, f.url, line, fmt.Sprintf("the file's entries from %d on are left out: fetch.sitemap_limits.urls is %d", line, r.limits.URLs))
+	case sum.Cut || r.got.length >= r.most:
+		r.broken(f.url, f.url, line, fmt.Sprintf("the rest of the file after entry %d is left out: it is damaged, or longer than %d bytes (fetch.max_sitemap)", line, r.most))
+	}
+	return nil
+}
+
+func (r *reading) lim() sitemap.Limits {
+	return sitemap.Limits{Entries: math.MaxInt, Bytes: r.most, Charset: mediatype.Charset(r.got.contentType)}
+}
+
+// kind returns the kind of the last file. The kind decides whether entries may belong to other sites.
+func (r *reading) kind() (sitemap.Kind, error) {
+	in, err := os.Open(r.got.path())
+	if err != nil {
+		return "", err
+	}
+	defer in.Close() //nolint:errcheck // read only
+	sum, err := sitemap.Read(in, r.lim(), func(*sitemap.Entry) bool { return false })
+	if errors.Is(err, sitemap.ErrUnknown) {
+		return "", left(err.Error())
+	}
+	return sum.Kind, nil // the second read returns any other error
+}
+
+// entry passes on one entry, or adds the file that it names.
+func (r *reading) entry(e *sitemap.Entry, f file, kind sitemap.Kind, line int64) {
+	url := r.absolute(e)
+	key, err := r.canon.Canonical(url, "")
+	if e.Sitemap {
+		r.child(url, key, err, f, line)
+		return
+	}
+	feed := kind == sitemap.RSS || kind == sitemap.Atom || kind == sitemap.JSON
+	switch {
+	case err == nil && !feed && key.Domain != r.key.Domain:
+		r.broken(url, f.url, line, fmt.Sprintf("the entry belongs to %s, but a sitemap of %s may list only its own URLs", key.Domain, r.key.Domain))
+	default: // the planner refuses and lists a text that is no URL
+		r.pass(source.Entry{URL: url, File: f.url, Line: line, Due: true, Listed: true, Priority: priority(e)})
+	}
+}
+
+// absolute returns the URL of an entry as the file spells it, or the absolute form of a relative
+// reference. It returns the reference itself if there is no such form.
+func (r *reading) absolute(e *sitemap.Entry) string {
+	if head := strings.ToLower(e.Loc[:min(len(e.Loc), len("https://"))]); strings.HasPrefix(head, "http://") || head == "https://" {
+		return e.Loc
+	}
+	base := r.got.url
+	if e.Base != "" {
+		if b, err := urlkey.WHATWG(e.Base, base); err == nil && (strings.HasPrefix(b, "http:") || strings.HasPrefix(b, "https:")) {
+			base = b
+		}
+	}
+	if url, err := urlkey.WHATWG(e.Loc, base); err == nil {
+		return url
+	}
+	return e.Loc
+}
+
+// child adds a file that an index names.
+func (r *reading) child(url string, key urlkey.Key, err error, f file, line int64) {
+	switch {
+	case err != nil:
+		r.broken(url, f.url, line, fmt.Sprintf("the index names a sitemap without a valid URL: %v", err))
+	case key.Domain != r.key.Domain:
+		r.broken(url, f.url, line, fmt.Sprintf("the sitemap belongs to %s, but an index of %s may name only its own: name it as a source", key.Domain, r.key.Domain))
+	case r.seen[key.URL]:
+	case len(r.seen) >= r.limits.Files:
+		r.broken(url, f.url, line, fmt.Sprintf("the sitemap is left out: fetch.sitemap_limits.files is %d", r.limits.Files))
+	default:
+		r.seen[strings.Clone(key.URL)] = true
+		r.waiting = append(r.waiting, file{url: url, from: f.url, line: line})
+	}
+}
+
+// priority returns the priority of an entry on the scale of source.Entry.
+func priority(e *sitemap.Entry) int32 {
+	if !(e.Priority >= 0) {
+		return source.DefaultPriority
+	}
+	return int32(math.Round(min(e.Priority, 1) * 1000))
+}
+
+// broken passes on an entry that the plan refuses for the reason why.
+func (r *reading) broken(url, file string, line int64, why string) {
+	r.pass(source.Entry{URL: url, File: file, Line: line, Due: true, Listed: true, Broken: why})
+}
+
+func (r *reading) pass(e source.Entry) {
+	if !r.stopped {
+		r.stopped = !r.yield(e, nil)
+	}
+}

@@ -1,0 +1,166 @@
+// Package websource reads sitemaps and feeds by URL, as sources of a plan.
+//
+// Its input is a name such as sitemap:https://example.com/sitemap.xml and the config of the crawl. Its
+// output is the entries of that file, and of the files that a sitemap index names. The package requests
+// them as a fetch task would: with robots.txt, the user agent, the delays, the limits and the address
+// guard of the crawl. All sources of a plan share the delays. The package stores nothing, so a repeated
+// plan requests the files again.
+//
+// # Which entries count
+//
+// A sitemap may list only URLs of its own registered domain, and an index only sitemaps of its own.
+// Other entries are refused, as the crawl leaves them out of the sitemaps that robots.txt names. The
+// entries of a feed may belong to any host. fetch.sitemap_limits bounds the files, entries and bytes of
+// each source. Each entry or file that is left out is an entry with a reason, so that the plan counts it.
+//
+// # What ends a plan
+//
+// If the named file cannot be had, the error wraps ErrRefused, or source.ErrUnavailable if a later plan
+// may succeed. A file of an index that its host refuses is left out. A file whose host does not answer
+// ends the plan, because the plan would silently lack the URLs of this file.
+package websource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"os"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch"
+)
+
+// These errors say why a source cannot be planned. The user can correct the cause of each error.
+var (
+	// ErrName means that the name of a source names no sitemap or feed.
+	ErrName = errors.New("give a sitemap or feed as sitemap:https://HOST/PATH")
+	// ErrRefused means that the file cannot be had or is neither a sitemap nor a feed. Another try
+	// would not help.
+	ErrRefused = errors.New("check its URL, or plan without this source")
+)
+
+// Openers returns the openers of sitemaps and feeds, for source.Options.Schemes. The schemes sitemap
+// and feed mean the same, because the content of a file tells its format. The schemes http and https
+// are only for an error that names the right form.
+func Openers() map[string]source.Opener {
+	return map[string]source.Opener{"sitemap": open, "feed": open, "http": open, "https": open}
+}
+
+func open(_ context.Context, name string, _ source.Options) (source.Source, error) {
+	scheme, url, _ := strings.Cut(name, ":")
+	if urlkey.WithoutCredentials(url) != url || urlkey.WithoutCredentials(name) != name {
+		return nil, fmt.Errorf("source %s:…: its URL has a password, which would be stored and shown: %w", scheme, ErrName)
+	}
+	if s := strings.ToLower(scheme); s != "sitemap" && s != "feed" {
+		return nil, fmt.Errorf("source %.200q: is it a sitemap or a feed? Then write sitemap:%.200s; download another list first: %w", name, name, ErrName)
+	}
+	url = strings.TrimSpace(url) // robots.txt files have a space here
+	if strings.HasPrefix(url, "//") {
+		url = "https:" + url
+	}
+	if strings.Contains(url, "#") {
+		return nil, fmt.Errorf("source %.200q: a sitemap or feed has no options, and its URL no #: %w", name, ErrName)
+	}
+	canon, err := urlkey.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	key, err := canon.Canonical(url, "")
+	if err != nil {
+		return nil, fmt.Errorf("source %.200q: %w: %w", name, err, ErrName)
+	}
+	return &Source{name: name, url: url, key: key, canon: canon}, nil
+}
+
+// Source is a sitemap or feed with the files that it names.
+type Source struct {
+	name  string
+	url   string // as the user wrote it
+	key   urlkey.Key
+	canon *urlkey.Canonicalizer
+	means *means // nil before Prepare
+}
+
+// Name implements source.Source.
+func (s *Source) Name() string { return s.name }
+
+// means is what the sources of a plan share.
+type means struct {
+	session *fetch.Session
+	got     *spool // the last file
+	limits  config.SitemapLimits
+	most    int64 // largest length of a file, decoded, in bytes
+	barred  func(url string) (entry string, ok bool)
+	tell    func(stages.Wait)
+}
+
+// Options are what Prepare needs.
+type Options struct {
+	Config  *config.Config // config of the crawl, with the newest politeness
+	Version string
+	Clock   stages.Clock
+	Log     *slog.Logger                             // nil discards messages
+	Scratch string                                   // an existing local directory
+	Barred  func(url string) (entry string, ok bool) // returns the entry of the opt-out list that covers a canonical URL
+	Tell    func(stages.Wait)                        // called for each wait, and for progress; may be nil
+}
+
+// Prepare lets the sitemaps and feeds among sources send requests. The caller calls done after it has
+// read the sources. The error may say that the config names no contact, which public hosts need.
+func Prepare(sources []source.Source, o Options) (done func(), err error) {
+	var ours []*Source
+	for _, s := range sources {
+		if s, ok := s.(*Source); ok {
+			ours = append(ours, s)
+		}
+	}
+	if len(ours) == 0 {
+		return func() {}, nil
+	}
+	if err := o.Config.RequireContact(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(o.Scratch, "web-")
+	if err != nil {
+		return nil, fmt.Errorf("scratch directory: %w", err)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Tell == nil {
+		o.Tell = func(stages.Wait) {}
+	}
+	cfg := worker.FetchConfig(o.Config, o.Version)
+	m := &means{
+		got: &spool{dir: dir}, limits: o.Config.Fetch.SitemapLimits, most: cfg.Longest(), barred: o.Barred, tell: o.Tell,
+	}
+	env := &stages.Env{Scratch: dir, Clock: o.Clock, Log: o.Log, Progress: stages.NoProgress{}, Version: o.Version}
+	barred := func(url string) bool { _, ok := o.Barred(url); return ok }
+	if m.session, err = fetch.NewSession(env, cfg, m.got, barred, o.Tell); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	for _, s := range ours {
+		s.means = m
+	}
+	return func() {
+		m.session.Close()
+		_ = os.RemoveAll(dir) // scratch
+	}, nil
+}
+
+// Entries implements source.Source. Prepare must have been called.
+func (s *Source) Entries(ctx context.Context) iter.Seq2[source.Entry, error] {
+	return func(yield func(source.Entry, error) bool) {
+		r := reading{Source: s, means: s.means, yield: yield, seen: map[string]bool{s.key.URL: true}}
+		if err := r.run(ctx); err != nil && !r.stopped {
+			yield(source.Entry{}, fmt.Errorf("source %q: %w", s.name, err))
+		}
+	}
+}
