@@ -42,11 +42,13 @@ import (
 //	7: Fetch tasks note which sitemaps a round has planned, in the column planned of the working file
 //	   sitemaps. No later round requests them because robots.txt names them. Targets and inlinks have
 //	   the column sitemap_weight, which counts for priorities.
+//	8: Plans pack partitions by the pace of each host. Before, they looked up the delay of the registered
+//	   domain only, and took 1.5 s for each URL.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for
 // example, how tables are encoded.
-const FormatVersion = 7
+const FormatVersion = 8
 
 // TellsZero returns the first FormatVersion that distinguishes 0 from null in an optional column.
 // The struct tag zero holds this version. Files of an older format store 0 as null.
