@@ -17,7 +17,7 @@ help: ## list the targets
 # The binary is small because no debug data and no gRPC trace pages are linked (those
 # keep every method of every type), and because packages whose speed does not matter are
 # compiled without inlining: Arrow's compute kernels, which nothing here calls, clients of
-# Kubernetes and databases, logins, command lines, JSON and YAML for people, metrics.
+# Kubernetes, S3 and databases, logins, command lines, JSON and YAML for people, metrics.
 COLD = github.com/apache/arrow-go/v18/arrow/compute/... k8s.io/... sigs.k8s.io/... google.golang.org/... \
 	github.com/lib/pq/... github.com/go-sql-driver/mysql github.com/spf13/... github.com/jedib0t/... \
 	github.com/goccy/go-yaml/... go.yaml.in/... gopkg.in/... github.com/prometheus/... \
@@ -25,7 +25,8 @@ COLD = github.com/apache/arrow-go/v18/arrow/compute/... k8s.io/... sigs.k8s.io/.
 	github.com/aws/aws-sdk-go-v2/service/sts/... github.com/aws/aws-sdk-go-v2/service/signin/... \
 	github.com/aws/aws-sdk-go-v2/config github.com/aws/aws-sdk-go-v2/credentials/... github.com/goccy/go-json/... \
 	github.com/json-iterator/... github.com/fxamacker/... github.com/apache/arrow-go/v18/arrow/scalar \
-	github.com/apache/arrow-go/v18/arrow/extensions github.com/apache/arrow-go/v18/parquet/internal/gen-go/...
+	github.com/apache/arrow-go/v18/arrow/extensions github.com/apache/arrow-go/v18/parquet/internal/gen-go/... \
+	github.com/aws/aws-sdk-go-v2/service/s3/...
 COMPILE = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)" \
 	$(foreach p,$(COLD),-gcflags='$(p)=-l')
 
