@@ -24,7 +24,7 @@ func TestVersionSaysHowTheBinaryWasBuilt(t *testing.T) {
 	if code != 0 || code2 != 0 || !strings.HasPrefix(long, short) || short != "crawlbatch "+version+"\n" || version == "" {
 		t.Errorf("--version (exit %d): %sversion (exit %d): %s", code, short, code2, long)
 	}
-	if !strings.Contains(long, "\nformat of stored data: 7\n") || !strings.Contains(long, "\nbuilt with: go1.") {
+	if !strings.Contains(long, "\nformat of stored data: 8\n") || !strings.Contains(long, "\nbuilt with: go1.") {
 		t.Errorf("version: %s", long)
 	}
 }
