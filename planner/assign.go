@@ -114,16 +114,12 @@ func (r *rules) packGroups(groups []group) *packing {
 		urls, size = urls+groups[i].urls, size+p.size(int32(i))
 	}
 	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(groups[b].packed, groups[a].packed), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(groups[b].longest, groups[a].longest), cmp.Compare(a, b))
 	})
 	p.rooms = newRooms(p.limit, int(min(2*size/p.limit+2, int64(len(groups)))))
-	service := r.measured
-	if r.OldPacking {
-		service = r.Service
-	}
-	busy := r.busySeconds(p.limit-p.limit/smallShare, service)
+	busy := r.predictSeconds(p.limit-p.limit/smallShare, 0)
 	for n, i := range order {
-		if groups[i].packed < busy/2*float64(urls)/float64(size) {
+		if groups[i].longest < busy/2*float64(urls)/float64(size) {
 			p.placeQuick(order[n:])
 			break
 		}

@@ -24,7 +24,6 @@ type group struct {
 	domains int32
 	hosts   int32
 	longest float64 // predicted time of the group's slowest host, in seconds
-	packed  float64 // time by which the group is packed, in seconds; it differs from longest only in old crawls
 	off     int64   // offset of the group's first record in the chosen list, in bytes
 }
 
@@ -122,11 +121,10 @@ func (w *chosenWriter) endGroup() error {
 			slow := w.rules.slowHost(h)
 			w.list.slowest.add(slow)
 			seconds := w.rules.withinWindow(float64(slow.URLs) * slow.Each.Seconds())
-			w.cur.longest = max(w.cur.longest, seconds)
 			if w.rules.OldPacking {
 				seconds = w.rules.oldSeconds(h)
 			}
-			w.cur.packed = max(w.cur.packed, seconds)
+			w.cur.longest = max(w.cur.longest, seconds)
 			if !slices.Contains(domains, h.domain) {
 				domains = append(domains, h.domain)
 			}

@@ -40,7 +40,8 @@ func newObservation(h *source.Host, place int64) observation {
 		o.Answered, o.LatencyMS = true, max(*h.LatencyMS, 0)
 	}
 	if h.Planned > 0 { // otherwise all requests followed redirects from other hosts
-		o.PerURL = float64(max(h.Requests-1, 0)+priorURLs) / float64(h.Planned+priorURLs)
+		// A planned URL without a request was deferred or denied, and may need one in the next round.
+		o.PerURL = max(1, float64(h.Requests-1+priorURLs)/float64(h.Planned+priorURLs))
 	}
 	return o
 }
@@ -53,7 +54,7 @@ type means struct {
 
 func (m *means) add(h *source.Host) {
 	if h.LatencyMS != nil && h.Planned > 0 {
-		m.urls += h.Planned
+		m.urls += min(h.Planned, max(h.Requests, 0)) // the others were deferred or denied
 		m.seconds += float64(max(h.Requests, 0)) * max(*h.LatencyMS, 0) / 1000
 	}
 }
@@ -180,7 +181,6 @@ func (r *rules) unite(groups []group, addresses []uint64, apart map[uint64]bool)
 		u.urls, u.domains, u.hosts = u.urls+g.urls, u.domains+g.domains, u.hosts+g.hosts
 		address := float64(u.urls) * r.AddressDelay.Seconds()
 		u.longest = r.withinWindow(max(u.longest, g.longest, address))
-		u.packed = r.withinWindow(max(u.packed, g.packed, address))
 	}
 	return units, unitOf
 }

@@ -102,7 +102,7 @@ func TestUnitsOfAddresses(t *testing.T) {
 	groups := make([]group, 5000)
 	addresses := make([]uint64, len(groups))
 	for i := range groups {
-		groups[i] = group{hash: uint64(i), urls: 3, hosts: 1, domains: 1, longest: 6, packed: 6}
+		groups[i] = group{hash: uint64(i), urls: 3, hosts: 1, domains: 1, longest: 6}
 		switch {
 		case i < 1001:
 			addresses[i] = 1 // a content delivery network
@@ -120,7 +120,7 @@ func TestUnitsOfAddresses(t *testing.T) {
 	if sizes[3] != 1001+5000-2011+1 || sizes[999] != 3 || sizes[30] != 1 || len(sizes) != 3 {
 		t.Errorf("units by URLs: %v", sizes)
 	}
-	if u := units[unitOf[2001]]; u.domains != 10 || u.hosts != 10 || u.longest != 6 || u.packed != 6 || unitOf[2010] != unitOf[2001] {
+	if u := units[unitOf[2001]]; u.domains != 10 || u.hosts != 10 || u.longest != 6 || unitOf[2010] != unitOf[2001] {
 		t.Errorf("unit %+v", u)
 	}
 	checkPacking(t, r, groups, r.packGroups(units).partitions(unitOf, 0, 0))

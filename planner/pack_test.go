@@ -61,7 +61,6 @@ func (s *shape) sample(r *rules, scale int) (groups []group, urls int64) {
 			delay = 30 * time.Second
 		}
 		g.hosts, g.longest = int32(hosts), float64((g.urls+hosts-1)/hosts)*max(delay, r.Service).Seconds()
-		g.packed = g.longest
 		groups, urls = append(groups, g), urls+g.urls
 	}
 	sortByHash(groups)
@@ -231,7 +230,6 @@ func TestAnyGroupsArePacked(t *testing.T) {
 		for i := range groups {
 			g := group{hash: rnd.Uint64(), urls: 1 + int64(rnd.IntN(1+rnd.IntN(most))), domains: 1}
 			g.hosts, g.longest = int32(1+rnd.Int64N(g.urls)), float64(g.urls)*float64(rnd.IntN(4))
-			g.packed = g.longest
 			groups[i] = g
 		}
 		sortByHash(groups)

@@ -91,7 +91,9 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.measured = seen.service(r.Service)
+	if !r.OldPacking {
+		r.measured = seen.service(r.Service)
+	}
 	picked, err := pick(ctx, r, req, records, hosts, refused)
 	defer func() { err = errors.Join(err, picked.close()) }()
 	if err == nil {

@@ -83,7 +83,7 @@ func newRefusals(s *sorters[refusal], memory int64) (*refusals, error) {
 
 // addText adds the refusal of an entry that is not a URL.
 func (r *refusals) addText(e *source.Entry, s seq, reason schema.SkipReason, detail string) error {
-	return r.add(refusal{schema.Refused{URL: excerpt(e.URL), Reason: reason, Detail: detail, Source: e.File, Line: e.Line, Depth: e.Depth}, 0, s})
+	return r.add(refusal{schema.Refused{URL: excerpt(e.URL), Reason: reason, Detail: detail, Source: excerpt(e.File), Line: e.Line, Depth: e.Depth}, 0, s})
 }
 
 // addURL adds the refusal of a URL and sets the URL's keys in the row.

@@ -318,7 +318,12 @@ func (s *Summary) reply(cfg *config.Config) string {
 	if name == "" {
 		name = s.Domain
 	}
+	unfinished := slices.ContainsFunc(s.Rounds, func(p Part) bool { return !p.Finished })
 	switch {
+	case unfinished && s.Requests == 0:
+		fmt.Fprintf(&b, "Our crawler has recorded no request to %s yet in the crawl %s, which still runs.\n", name, s.Month)
+	case unfinished:
+		fmt.Fprintf(&b, "Our crawler has recorded %d requests to %s between %s and %s so far, and the crawl still runs.\n", s.Requests, name, s.First, s.Last)
 	case s.Requests == 0:
 		fmt.Fprintf(&b, "Our crawler sent no request to %s in the crawl %s.\n", name, s.Month)
 	default:

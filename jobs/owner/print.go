@@ -38,7 +38,7 @@ func (q *Question) CSV(ctx context.Context, out io.Writer) error {
 			allowed = strconv.FormatBool(*r.RobotsAllowed)
 		}
 		return w.Write([]string{
-			r.Round, r.Time, r.Host, r.Purpose, r.URL, r.PlannedURL, status, r.Outcome, allowed, cell(r.RobotsRule), r.RobotsDigest,
+			r.Round, r.Time, cell(r.Host), r.Purpose, r.URL, r.PlannedURL, status, r.Outcome, allowed, cell(r.RobotsRule), r.RobotsDigest,
 			number(r.DelayMS), number(r.GapMS), r.Address, strconv.FormatInt(r.BytesSent, 10), strconv.FormatInt(r.BytesReceived, 10), number(r.TotalMS), cell(r.Error),
 		})
 	})

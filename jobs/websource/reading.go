@@ -259,7 +259,7 @@ func (r *reading) child(url string, key urlkey.Key, err error, f file, line int6
 		r.broken(url, f.url, line, fmt.Sprintf("the sitemap is left out: fetch.sitemap_limits.files is %d", r.limits.Files))
 	default:
 		r.seen[strings.Clone(key.URL)] = true
-		r.waiting = append(r.waiting, file{url: url, from: f.url, line: line})
+		r.waiting = append(r.waiting, file{url: urlkey.WithoutCredentials(url), from: f.url, line: line})
 	}
 }
 

@@ -138,11 +138,25 @@ func Prepare(sources []source.Source, o Options) (done func(), err error) {
 		o.Tell = func(stages.Wait) {}
 	}
 	cfg := worker.FetchConfig(o.Config, o.Version)
+	stripped, err := urlkey.New(cfg.StripParams)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	cfg.StripParams = nil // a parameter may choose the file
+	// An entry of the opt-out list names the form without these parameters, and covers both forms.
+	bars := func(url string) (entry string, ok bool) {
+		if entry, ok = o.Barred(url); !ok {
+			if key, err := stripped.Canonical(url, ""); err == nil {
+				entry, ok = o.Barred(key.URL)
+			}
+		}
+		return entry, ok
+	}
 	m := &means{
-		got: &spool{dir: dir}, limits: o.Config.Fetch.SitemapLimits, most: cfg.Longest(), barred: o.Barred, tell: o.Tell,
+		got: &spool{dir: dir}, limits: o.Config.Fetch.SitemapLimits, most: cfg.Longest(), barred: bars, tell: o.Tell,
 	}
 	env := &stages.Env{Scratch: dir, Clock: o.Clock, Log: o.Log, Progress: stages.NoProgress{}, Version: o.Version}
-	barred := func(url string) bool { _, ok := o.Barred(url); return ok }
+	barred := func(url string) bool { _, ok := bars(url); return ok }
 	if m.session, err = fetch.NewSession(env, cfg, m.got, barred, o.Tell); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
