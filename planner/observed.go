@@ -179,8 +179,7 @@ func (r *rules) unite(groups []group, addresses []uint64, apart map[uint64]bool)
 		unitOf[i] = unitOf[leader[i]]
 		u := &units[unitOf[i]]
 		u.urls, u.domains, u.hosts = u.urls+g.urls, u.domains+g.domains, u.hosts+g.hosts
-		address := float64(u.urls) * r.AddressDelay.Seconds()
-		u.longest = r.withinWindow(max(u.longest, g.longest, address))
+		u.longest = r.withinWindow(max(u.longest, g.longest, float64(u.urls)*r.AddressDelay.Seconds()))
 	}
 	return units, unitOf
 }

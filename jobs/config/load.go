@@ -415,7 +415,7 @@ func suggest(message string) string {
 	name := strings.Trim(strings.TrimPrefix(message, "unknown field "), `"`)
 	best, bestName, bestDistance := "", "", min(4, len(name)/2+1)
 	walk(reflect.ValueOf(Config{}), "", func(path, key string, _ reflect.Value) {
-		if d := editDistance(name, key); d < bestDistance {
+		if d := EditDistance(name, key); d < bestDistance {
 			best, bestName, bestDistance = path, key, d
 		}
 	})
@@ -428,8 +428,9 @@ func suggest(message string) string {
 	return fmt.Sprintf(": did you mean %q (%s)?", bestName, best)
 }
 
-// editDistance returns the Levenshtein distance in bytes.
-func editDistance(a, b string) int {
+// EditDistance returns the Levenshtein distance of two names in bytes. Its time grows with the product
+// of their lengths.
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

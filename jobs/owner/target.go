@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
 // ErrName means that a text does not name a host.
@@ -100,7 +101,7 @@ type nearest struct {
 }
 
 func (n *nearest) add(host string) {
-	d := distance(n.host, host)
+	d := config.EditDistance(n.host, host)
 	at := len(n.hosts)
 	for i, h := range n.hosts {
 		if h == host {
@@ -116,25 +117,4 @@ func (n *nearest) add(host string) {
 	n.hosts = append(n.hosts[:at], append([]string{host}, n.hosts[at:]...)...)
 	n.dists = append(n.dists[:at], append([]int{d}, n.dists[at:]...)...)
 	n.hosts, n.dists = n.hosts[:min(len(n.hosts), nearestShown)], n.dists[:min(len(n.dists), nearestShown)]
-}
-
-// distance returns the Levenshtein distance of two host names, which are at most 260 bytes long.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
