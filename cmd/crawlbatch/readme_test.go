@@ -134,6 +134,7 @@ var unpasted = map[string]string{
 	"crawlbatch views --dialect trino": "one of its lines needs a bucket: make test-s3 and formats/catalog open stores in S3",
 	`crawlbatch plan --month 2026-11 --source "mysql`:     "it needs a database: make test-sql",
 	"crawlbatch plan --month 2026-11 --source 'sites.csv": "it needs files of three kinds and Common Crawl's bucket: sources.txtar has such commands",
+	"crawlbatch plan --month 2026-11 --source sitemap:":   "it needs a site with https: TestPlanReadsASitemapFromTheWeb plans from one",
 	"curl -sO": "it needs the web and Common Crawl's bucket",
 }
 
