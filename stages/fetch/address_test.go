@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// A private address is refused in every notation, even in some that do not make a valid URL.
+// A private address is refused in every notation, also in those with which the URL is invalid.
 func TestEverySpellingOfAPrivateAddressIsRefused(t *testing.T) {
 	canon, err := urlkey.New(nil)
 	if err != nil {
@@ -65,7 +65,7 @@ func (f lookup) Lookup(_ context.Context, host string) (dns.Answer, error) {
 	return dns.Answer{Addrs: []netip.Addr{f(host)}}, nil
 }
 
-// Each hop of a redirect is checked like a first request, also for robots.txt.
+// The address of every hop of a redirect chain is checked, also if robots.txt redirects.
 func TestRedirectsIntoPrivateNetworksAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {

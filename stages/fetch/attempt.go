@@ -39,7 +39,7 @@ type attempt struct {
 
 	cutting sync.Mutex          // held while a checkpoint is made, because only one checkpoint may be made at a time
 	waiting []*segments.Segment // finished segments that no checkpoint lists yet
-	queued  int64               // number of planned URLs without an outcome in the checkpoint
+	queued  int64               // number of planned URLs whose outcome no checkpoint lists
 }
 
 // fetch runs the fetcher and the background work. It then makes the last checkpoint.
@@ -84,8 +84,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 			a.env.Log.Warn("the first upload after the order to stop failed", "error", err)
 		}
 	})
-	// The watcher runs until fetch returns, because the last checkpoint may have to wait for the
-	// store.
+	// The watcher can ask for the activity until fetch returns, because even the last checkpoint may
+	// wait for the store.
 	defer stages.Watched(a.env.Watcher, a.in.Task, a.activity)()
 	err := a.fetcher.loop(work, flights)
 	ended()
@@ -239,8 +239,8 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	return cut
 }
 
-// commit swaps in a new checkpoint. If g is not nil, the checkpoint also lists segment g. If the
-// function set is not nil, it changes the checkpoint before the swap.
+// commit swaps in a new checkpoint. If g is not nil, the checkpoint also lists segment g. If set is
+// not nil, it changes the checkpoint before the swap.
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
 	return retryStore(ctx, a.env, &a.paused, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
@@ -268,8 +268,8 @@ const (
 )
 
 // retryStore calls op until it succeeds or fails for good. While the store does not answer or is
-// full, retryStore waits, and stores the reason in currentWait. Meanwhile the method admit stops
-// new requests if the lease has ended or too many bytes wait for upload.
+// full, retryStore waits, and stores the reason in currentWait. Meanwhile admit holds back new
+// requests if the lease has ended or too many bytes wait for upload.
 func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
 	defer currentWait.Store(nil)
@@ -319,7 +319,7 @@ func (a *attempt) queue(n int64) {
 	a.env.Progress.Add(stages.CountQueued, n)
 }
 
-// listed adds segment g to the progress once a checkpoint lists it.
+// listed adds the counts of segment g to the progress. A checkpoint lists g already.
 func (a *attempt) listed(g *segments.Segment) {
 	for name, n := range g.Counts() {
 		if strings.HasPrefix(name, stages.CountOutcomes) {

@@ -15,9 +15,9 @@ import (
 // A checkpoint writes about ten objects. In a slow crawl these objects would cost more than the
 // data, so a checkpoint with few URLs waits longer than one interval.
 const (
-	worthwhile  = 5000             // number of URLs per minute with which a checkpoint does not wait longer
+	worthwhile  = 5000             // with so many URLs per minute or more, a checkpoint waits only one interval
 	stretch     = 10               // largest number of intervals that a checkpoint waits
-	patientFrom = 10 * time.Second // after a shorter interval, a checkpoint never waits longer
+	patientFrom = 10 * time.Second // if the interval is shorter than this, a checkpoint waits only one interval
 )
 
 // putOff reports whether a checkpoint with this number of URLs may wait longer than one interval.

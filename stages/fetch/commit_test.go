@@ -103,7 +103,7 @@ func TestPaceSurvivesACrash(t *testing.T) {
 			}
 		}
 		if gap := l.web.hits()[before].at.Sub(waited); gap < 100*time.Second {
-			t.Errorf("the successor asked %v after a Retry-After of 100s", gap)
+			t.Errorf("the next attempt sent its request %v after a Retry-After of 100s", gap)
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestRetriesAreCountedAcrossAttempts(t *testing.T) {
 	})
 }
 
-// mortal is a bucket whose swaps fail after its channel (the field died) is closed.
+// mortal is a bucket whose swaps fail as soon as died is closed.
 type mortal struct {
 	store.Bucket
 	died chan struct{}
@@ -165,7 +165,7 @@ func (m mortal) Swap(ctx context.Context, key string, body []byte, old store.Ver
 
 func (m mortal) Unwrap() store.Bucket { return m.Bucket }
 
-// Each attempt requests the killing URL once, and thereby loses the store.
+// An attempt that requests the killing URL cannot swap any more, as if its process had died.
 func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -211,10 +211,10 @@ func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 					}
 				}
 				if attempts != 6 {
-					t.Errorf("%d attempts died, want 3 and three that went alone", attempts)
+					t.Errorf("%d attempts died, want 3 before serial mode and 3 in it", attempts)
 				}
 				if n := l.web.count(killer[strings.LastIndexByte(killer, '/'):]); !strings.HasSuffix(killer, "/robots.txt") && n != 6 {
-					t.Errorf("the killer was asked %d times, want once by each attempt that died", n)
+					t.Errorf("the killing URL was requested %d times, want one time by each of the 6 attempts that died", n)
 				}
 				l.checkPace(r)
 			})

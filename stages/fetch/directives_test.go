@@ -69,7 +69,7 @@ func TestOfWhatSaysNoarchiveNoByteIsKept(t *testing.T) {
 			w.Header().Set("Content-Type", "text/html")
 			switch r.URL.Path {
 			case "/robots.txt":
-				w.Header().Set("X-Robots-Tag", "noarchive") // no reason to drop a robots.txt, which proves what was allowed
+				w.Header().Set("X-Robots-Tag", "noarchive") // ignored for a robots.txt, which must be kept to prove what was allowed
 				fmt.Fprint(w, "User-agent: *\nDisallow: /no\n")
 				return
 			case "/field":

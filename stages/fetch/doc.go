@@ -31,8 +31,8 @@
 //
 // To make a checkpoint, the task uploads the records since the previous one, then swaps the
 // checkpoint object. Records count only if this object lists them. After a crash, the next attempt
-// fetches exactly the URLs that are not listed. The rows of a redirect chain without an outcome
-// stay in memory and are in no checkpoint.
+// fetches exactly the URLs that are not listed. The rows of a redirect chain stay in memory until
+// the chain ends, waits for another try or is interrupted, so a crash loses them.
 //
 // The task may send requests while it holds its lease. Before each request is written, the task
 // asks one gate. The gate refuses requests that could outlast the lease.

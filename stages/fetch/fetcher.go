@@ -61,7 +61,7 @@ type fetcher struct {
 	claims         map[uint64]struct{}
 
 	fatal atomic.Pointer[error] // the first error; nil if there is none
-	ended chan struct{}         // closed once the field fatal is set
+	ended chan struct{}         // closed after fatal is set
 }
 
 // options are the arguments of newFetcher.
@@ -128,7 +128,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	return f, nil
 }
 
-// newClient makes the HTTP client of a fetcher. The function tune may be nil.
+// newClient makes the HTTP client of a fetcher. tune may be nil.
 func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Client, error) {
 	var rules []dial.ConnectTo
 	for _, s := range cfg.ConnectTo {
@@ -279,9 +279,8 @@ func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	return true
 }
 
-// rulesFor returns the robots.txt rules that apply to a URL, or why they could not be fetched. The
-// result used is true if the grant was used up, for example by the request for robots.txt; the
-// grant's item then waits.
+// rulesFor returns the robots.txt rules that apply to a URL, or why they could not be fetched. If
+// used is true, the grant is used up, for example by the request for robots.txt, and its item waits.
 func (f *fetcher) rulesFor(ctx, flight context.Context, g *polite.Grant, key urlkey.Key) (rules *robotscache.Rules, failed *robotscache.Failure, used bool) {
 	entry := f.robots.Entry(key)
 	state, rules, failure, err := f.robots.Lookup(entry)
@@ -311,8 +310,8 @@ func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *r
 	return true
 }
 
-// judge returns the verdict of robots.txt on the next URL that u requests. If the verdict denies
-// the URL, the result why is the reason.
+// judge returns the verdict of robots.txt on the next URL that u requests. why has a meaning only if
+// the verdict denies the URL, and is empty if robots.txt denies the planned URL as it is spelled.
 func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
 	verdict = rules.Verdict(f.reading, u.key.URL, u.spellings()...)
 	if len(u.met) == 0 {
@@ -386,8 +385,8 @@ func (f *fetcher) reload(p polite.Config) {
 	f.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
-// These constants pace the requests for a robots.txt after all its first retries have failed. By
-// default, the next request follows after 2 minutes, and each further wait is three times as long.
+// These constants pace the late requests for a robots.txt, which follow when all usual retries have
+// failed. By default, the first wait is 2 minutes, and each further wait is laterGrowth times as long.
 const (
 	laterPauses = 12 // wait before the first of these requests, in units of Pauses.ServerError
 	laterGrowth = 3
@@ -417,8 +416,8 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	return new(int), 0, 0
 }
 
-// retry decides whether to try an item again after a failure of the given class. If so, it puts the
-// item into the grant's result. The result why describes the failure for people.
+// retry decides whether to try an item again after a failure of the given class. If so, it sets
+// r.Requeue to the item. why describes the failure for people.
 func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
 	used, limit, pause := f.retryRule(counts, class)
 	if *used >= limit || f.patience > 0 && r.RetryAfter > f.patience {

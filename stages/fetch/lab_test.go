@@ -46,7 +46,7 @@ type lab struct {
 	runs    int
 	planID  string
 	watcher stages.Watcher
-	hooks   hooks // hooks of the task; if the field tune is nil, connections go to the field web
+	hooks   hooks // hooks of the task; if hooks.tune is nil, connections go to lab.web
 }
 
 // bubble runs f in a synctest bubble. Pooled compressors hold channels of the bubble in which they

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Every 3xx response leads to the right outcome, which the rows show.
+// The rows show the right outcome for every kind of 3xx response.
 func TestRedirectStatuses(t *testing.T) {
 	answers := map[string]string{
 		"/300":           "300 Multiple Choices\r\nLocation: /preferred",

@@ -17,8 +17,8 @@ import (
 
 // In these tests somebody removes the store's folder of locks while a partition is fetched.
 
-// emptying is a store that calls a function (the field at) before each Lock. If the function
-// returns true, the store loses its locks.
+// emptying is a store that calls at before each Lock. If at returns true, all locks of the store are
+// removed first.
 type emptying struct {
 	*dirstore.Store
 	root string
@@ -47,7 +47,7 @@ func (a *askedServer) note(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// turns returns how often the sender of the requests changes.
+// turns returns how often a request came from another run than the request before it.
 func (a *askedServer) turns() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,8 +60,8 @@ func (a *askedServer) turns() (n int) {
 }
 
 // TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns starts two runs of the same partition. If a run
-// finds the partition taken, it tries again later. The locks are removed as the second run takes
-// its lock, or at another time.
+// finds the partition taken, it tries again later. The locks are removed either just before the
+// second run takes its lock, or at another time.
 func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	const planned = 60
 	for name, atLook := range map[string]bool{"as another run looks": true, "at some time": false} {
@@ -94,7 +94,7 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 								return
 							}
 						}
-						t.Error("it was told 20 times that another has the partition")
+						t.Error("the run found 20 times that another attempt has the partition")
 					})
 				}
 				if !atLook {
@@ -125,8 +125,8 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	}
 }
 
-// TestARunWhoseLockIsRemovedGoesOn has a single run, which takes its lock again and swaps the
-// checkpoint before its next request.
+// TestARunWhoseLockIsRemovedGoesOn removes the lock of the only run. The run must take its lock again
+// and swap the checkpoint before its next request.
 func TestARunWhoseLockIsRemovedGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 40)...)

@@ -85,7 +85,7 @@ func (l *lab) refused(bucket store.Bucket, want ...string) {
 	before, asked := l.snapshot(), len(l.web.hits())
 	_, err := l.run(l.t.Context(), bucket, nil)
 	if !errors.Is(err, stages.ErrPermanent) && !errors.Is(err, manifest.ErrCorrupt) {
-		l.t.Fatalf("got %v, want an error that lasts", err)
+		l.t.Fatalf("got %v, want ErrPermanent", err)
 	}
 	for _, w := range append(want, "restore its last state") {
 		if !strings.Contains(err.Error(), w) {
@@ -173,8 +173,8 @@ func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	}
 }
 
-// mute is a bucket on which the n-th write and all later writes fail. If the field takes is true,
-// the n-th write returns an error but takes effect.
+// mute is a bucket on which the n-th write and all later writes fail. If takes is true, the n-th
+// write returns an error but takes effect.
 type mute struct {
 	store.Bucket
 	mu    *sync.Mutex

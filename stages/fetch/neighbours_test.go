@@ -91,7 +91,7 @@ func TestGoodHostsGoOnAtFullPaceBesideHostileOnes(t *testing.T) {
 			}
 			slices.Sort(times)
 			if took, want := times[len(times)-1]-times[0], pages*delay; took != want {
-				t.Errorf("%s took %v, with nothing but its delays %v", host, took, want)
+				t.Errorf("%s took %v, its delays alone take %v", host, took, want)
 			}
 		}
 		if len(asked) != good {

@@ -42,7 +42,7 @@ func hasty(cfg Config) Config {
 
 // One fetches rawURL like a fetch task, with robots.txt, redirects and short retries, but without a
 // store: captures name no file, and env.Bucket is not used. It requests the canonical form of
-// rawURL, if robots.txt allows both that form and rawURL. It calls the function tell for each wait.
+// rawURL, if robots.txt allows both that form and rawURL. It calls tell for each wait.
 // The error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
@@ -65,8 +65,8 @@ type Session struct {
 	told    *waits
 }
 
-// NewSession makes a session. The function barred reports whether a canonical URL must not be requested;
-// nil bars none. The caller closes the session.
+// NewSession makes a session. barred reports whether a canonical URL must not be requested; if barred
+// is nil, all may be requested. The caller closes the session.
 func NewSession(env *stages.Env, cfg Config, parser document.Parser, barred func(url string) bool, tell func(stages.Wait)) (*Session, error) {
 	return newSession(env, cfg, options{parser: parser, barred: barred}, tell)
 }
@@ -87,8 +87,8 @@ func newSession(env *stages.Env, cfg Config, o options, tell func(stages.Wait)) 
 // Close releases connections and scratch space.
 func (s *Session) Close() { s.f.close() }
 
-// Fetch fetches a URL as One does. After an error other than one about rawURL, the session must not be
-// used again.
+// Fetch fetches a URL as One does. After an error, the session must not be used again, unless the error
+// only says why rawURL is not a URL.
 func (s *Session) Fetch(ctx context.Context, rawURL string) (*segments.Record, error) {
 	f := s.f
 	key, spelled, err := f.canon.Spelled(rawURL, "")

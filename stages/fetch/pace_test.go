@@ -62,7 +62,7 @@ func TestHostsThatGoSilentCostTheOthersNothing(t *testing.T) {
 	beside, outcomes, tries := lively(true)
 	// Each of the ten silent hosts gets one request before the fetcher finds it silent.
 	if most := alone + 10*15*time.Second/16 + 5*time.Second; beside > most {
-		t.Errorf("the others took %v, %v alone; want at most %v", beside, alone, most)
+		t.Errorf("the other hosts took %v, and %v without silent hosts; want at most %v", beside, alone, most)
 	}
 	got := map[schema.Outcome]int{}
 	for _, f := range outcomes {
@@ -75,7 +75,7 @@ func TestHostsThatGoSilentCostTheOthersNothing(t *testing.T) {
 	}
 	for host, n := range tries {
 		if n > 9 {
-			t.Errorf("%s was asked %d times after it had gone silent, want about five and three probes", host, n)
+			t.Errorf("%s got %d requests after it had gone silent, want about 5 and 3 probes", host, n)
 		}
 	}
 }

@@ -232,9 +232,8 @@ func (d *delayed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(d.ResponseWriter).Hijack()
 }
 
-// check compares the gaps in the server's log with the settings. The settings changed at the time
-// in the parameter reloaded. It returns, for each rule, the number of gaps for which this rule was
-// decisive.
+// check compares the gaps in the server's log with the settings, which changed at the time reloaded.
+// For each rule, it returns the number of gaps for which this rule demanded the longest time.
 func (m *mixture) check(t *testing.T, entries []simweb.Entry, reloaded time.Time) map[string]int {
 	t.Helper()
 	floor := func(host string) time.Duration {
@@ -369,7 +368,7 @@ func TestTheServersOwnLogProvesPaceAndRobots(t *testing.T) {
 				may = 2
 			}
 			if n > may {
-				t.Errorf("%d requests to %s were answered at a time, %d may be", n, host, may)
+				t.Errorf("%d requests to %s were in flight at a time, %d are allowed", n, host, may)
 			}
 			if n == 2 {
 				wide++

@@ -61,8 +61,8 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 }
 
 // addHosts adds the hosts with planned rows to the scheduler, beginning with those of suspects. The
-// host queues get all rows except those in skip, retries and suspects. Retries and suspects are
-// pushed separately.
+// host queues get all rows except those in skip and those of retries and suspects, which are pushed
+// separately.
 func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error {
 	f := a.fetcher
 	for _, r := range doc.Retries {
@@ -94,14 +94,15 @@ func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error
 }
 
 // takeState restores the state of hosts, robots.txt files and retries from the previous round or
-// from earlier attempts. It does not retry rows that have already ended (ended).
+// from earlier attempts. It does not retry the rows in ended.
 func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, before lease.Predecessor, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	// If no earlier attempt of this round fetched, the hosts' state at the end of the previous
 	// round still applies.
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
-	// An attempt that fetched but recorded nothing, because a disk was full, has recorded nothing of
-	// the previous round either.
+	// If no segment is recorded yet, what the task takes over from the previous round is not recorded
+	// either, so it is taken over now. An attempt that fetched may also have recorded nothing, for
+	// example because its disk was full.
 	if len(doc.Files) == 0 && len(a.in.Before) > 0 {
 		planned := map[string]bool{}
 		for _, h := range f.index.Hosts() {

@@ -102,8 +102,8 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 	})
 }
 
-// failingBucket is a bucket that cannot open objects whose keys contain a given text. Just before
-// each failure, it calls its function before.
+// failingBucket is a bucket that cannot open objects whose keys contain at. It calls beforeFailure
+// just before each failure.
 type failingBucket struct {
 	store.Bucket
 	at            string
@@ -184,7 +184,7 @@ func TestAnAttemptThatEndsBeforeItFetchesHandsThePartitionBack(t *testing.T) {
 						t.Fatal(err)
 					}
 					if stood := l.web.hits()[hits].at.Sub(began); stood > l.cfg.Politeness.Delay {
-						t.Errorf("the next attempt stood by for %v", stood)
+						t.Errorf("the next attempt sent its first request only after %v", stood)
 					}
 					l.outcomes(r)
 					l.checkPace(r)
@@ -215,7 +215,7 @@ func TestAnAttemptThatEndsBeforeItFetchesDoesNotHideACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		if waited := l.web.hits()[hits].at.Sub(began); waited < l.cfg.Politeness.Delay {
-			t.Errorf("asked %v after it was taken over, want a whole delay after the crash", waited)
+			t.Errorf("the first request came %v after the takeover, want a whole delay", waited)
 		}
 		l.outcomes(r)
 		l.web.checkPace(t, l.cfg.Politeness.Delay)
@@ -308,7 +308,7 @@ func TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain(t *testin
 					}
 				}
 				if n := len(l.web.hits()); attempts != 6 || n != 7 {
-					t.Errorf("%d attempts died and it was asked for %d times, want 3 and three that went alone, and once before", attempts, n)
+					t.Errorf("%d attempts died and the robots.txt was requested %d times, want 6 attempts (3 of them in serial mode) and 7 requests", attempts, n)
 				}
 				return
 			}

@@ -26,7 +26,7 @@ type robotsTask struct {
 	id      int64 // ID of the task's items; negative
 	entry   *robotscache.Entry
 	next    string // URL to request next: the origin's robots.txt or a redirect's target
-	nextAt  string // host of the URL in the field next
+	nextAt  string // host of the URL to request next
 	hops    int
 	tries   int32
 	retries manifest.RetryCounts
@@ -226,9 +226,9 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 	}
 }
 
-// unreachable returns the outcome of URLs whose robots.txt could not be fetched. The parameter own
-// is true if the request failed at the URLs' own host, not at the target of a redirect. The outcome
-// may then be the class of that failure.
+// unreachable returns the outcome of URLs whose robots.txt could not be fetched. class is the outcome
+// of the failed request. The URLs get it too if, for example, their own host has no address. If own is
+// false, the request failed at the target of a redirect, on another host.
 func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	if !own && class != schema.AddressBlocked {
 		return schema.RobotsUnreachable

@@ -22,11 +22,10 @@ import (
 // single death is not enough, because the machine may have caused it.
 
 const (
-	// maxStalled is the number of attempts in a row without any record after which serial mode
-	// begins.
+	// Serial mode begins after maxStalled attempts in a row that recorded nothing.
 	maxStalled = 3
-	// maxSerial is the number of grants after which serial mode ends if there is no suspect. The
-	// URLs of these grants then count as harmless.
+	// If there is no suspect, serial mode ends after maxSerial grants. The URLs of these grants then
+	// count as harmless.
 	maxSerial = 1000
 )
 

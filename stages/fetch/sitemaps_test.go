@@ -67,8 +67,8 @@ func listing(root, entry string, locs []string) string {
 	return b.String() + "</" + root + ">"
 }
 
-// site serves files by host and path. A file that begins with "301 " redirects; any path without a
-// file whose name begins with p is a page.
+// site serves files by host and path. A file that begins with "301 " redirects. A path that has no
+// file and whose name begins with p is a page.
 func site(files map[string]string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, ok := files[r.Host+r.URL.Path]
@@ -96,7 +96,8 @@ func newSitemapLab(t *testing.T, files map[string]string, urls ...string) *lab {
 	return l
 }
 
-// sitemapOutcomes returns the outcome of each sitemap, by the URL that was named; "" if it waits.
+// sitemapOutcomes returns the outcome of each sitemap, by the URL that robots.txt or an index names.
+// A waiting sitemap has the outcome "".
 func (l *lab) sitemapOutcomes(r *manifest.Result) map[string]schema.Outcome {
 	out := map[string]schema.Outcome{}
 	for _, s := range rowsOf[schema.Sitemap](l, r, stages.FileSitemaps) {
@@ -290,7 +291,7 @@ func TestSitemapsSurviveAttemptsAndRounds(t *testing.T) {
 			t.Errorf("outcomes of sitemaps (-want +got):\n%s", d)
 		}
 
-		// The next round requests only what failed for a moment, although it reads robots.txt again.
+		// The next round requests only the sitemap that failed temporarily, although it reads robots.txt again.
 		before := len(l.web.hits())
 		time.Sleep(48 * time.Hour)
 		l.task.Round = 1

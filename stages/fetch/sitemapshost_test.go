@@ -88,7 +88,8 @@ func TestFailingSitemapsDoNotDelayPages(t *testing.T) {
 	}
 }
 
-// A killed attempt leaves to the next one that the host's sitemaps failed in this round.
+// After a kill, the next attempt knows that a sitemap of the host failed, and requests no other sitemap
+// of the host in this round.
 func TestAnotherAttemptRequestsNoFurtherFailingSitemap(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +114,7 @@ func TestAnotherAttemptRequestsNoFurtherFailingSitemap(t *testing.T) {
 	})
 }
 
-// A sitemap that robots.txt denies in the spelling by which it is named is denied in each round.
+// If robots.txt denies the spelling in which it names a sitemap, the sitemap is denied in every round.
 func TestASitemapKeepsItsSpellingBetweenRounds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newSitemapLab(t, map[string]string{
@@ -130,7 +131,7 @@ func TestASitemapKeepsItsSpellingBetweenRounds(t *testing.T) {
 	})
 }
 
-// A sitemap whose redirect leads to a URL that fails is requested again as robots.txt names it.
+// If the target of a sitemap's redirect fails, the next round begins again with the URL in robots.txt.
 func TestARedirectedSitemapIsNamedAnewByTheNextRound(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		failing := true
@@ -153,7 +154,7 @@ func TestARedirectedSitemapIsNamedAnewByTheNextRound(t *testing.T) {
 	})
 }
 
-// The hosts of a registered domain have the limits of one host.
+// All hosts of a registered domain together have the same limits as one host.
 func TestTheSitemapsOfARegisteredDomainAreBounded(t *testing.T) {
 	for name, limits := range map[string]sitemaps.Limits{
 		"files": {Files: 3, URLs: 1000, Bytes: 1 << 20}, "entries": {Files: 100, URLs: 3, Bytes: 1 << 20}, "bytes": {Files: 100, URLs: 1000, Bytes: 400},

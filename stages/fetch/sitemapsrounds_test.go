@@ -13,9 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A sitemap that a round plans is never requested because robots.txt or an index names it: neither if
-// robots.txt names it in that round, nor if a later round does, when the URL was found to be a sitemap. Rounds
-// that began in an older format do as before.
+// If a round plans the URL of a sitemap, neither this round nor a later one requests it a second time
+// because robots.txt or an index names it. Rounds that began in an older format still do.
 func TestAPlannedSitemapIsRequestedOnceInACrawl(t *testing.T) {
 	for _, format := range []int{0, 6} {
 		bubble(t, func(t *testing.T) {
@@ -81,7 +80,7 @@ func TestSitemapsOutlastARoundWithoutTheirBucket(t *testing.T) {
 }
 
 // If the disk is full, an attempt may fetch, record nothing, and still hand back the partition. The next
-// attempt knows what the previous round knew.
+// attempt must nevertheless know what the previous round knew.
 func TestWhatTheRoundBeforeKnewOutlastsAFullDisk(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newSitemapLab(t, map[string]string{"a.com/robots.txt": "Sitemap: /s.xml\n", "a.com/s.xml": urlset("/q")}, urls("a.com", 3)...)

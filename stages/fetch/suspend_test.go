@@ -46,10 +46,9 @@ func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 				env := l.env(bucket, t.TempDir())
 				env.Clock = clock
 				cfg := l.cfg
-				// The variable before is the time of the last swap before the step, and stepped is
-				// the time of the step. The variable unproven counts the requests between the step
-				// and the next swap. A request at the very moment of the step may have been written
-				// before it, so it does not count.
+				// stepped is the time of the step, and before is the time of the last swap before it.
+				// unproven counts the requests between the step and the next swap. A request at the
+				// very moment of the step may have been written before it, so it does not count.
 				var before, stepped, unproven atomic.Int64
 				step := func() {
 					stepped.Store(time.Now().UnixNano())

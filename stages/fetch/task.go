@@ -28,10 +28,9 @@ type Input struct {
 	Politeness int
 	// Reload receives new politeness settings while the task runs. It may be nil.
 	Reload <-chan Revision
-	// Before holds results of the previous round's fetch tasks, at least of those that know hosts
-	// of this partition. They contain the remaining waits of hosts. They also list the working
-	// files `robots`, with the rules of robots.txt, and `sitemaps`. The task reads no other files
-	// of these results.
+	// Before holds results of the previous round's fetch tasks, at least of those tasks that know
+	// hosts of this partition. The results contain the remaining waits of hosts. Of the files that
+	// they list, the task reads only the working files `robots` (the rules) and `sitemaps`.
 	Before []*manifest.Result
 	// Reading says how the round compares URLs with the rules of robots.txt.
 	Reading robots.Reading

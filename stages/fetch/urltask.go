@@ -94,8 +94,8 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	}, nil
 }
 
-// keep stores a URL task that continues with a later grant. The parameter due is the earliest time
-// of that grant; zero means as soon as the host is due.
+// keep stores a URL task that continues with a later grant. due is the earliest time of that grant;
+// zero means as soon as the host is due.
 func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,7 +150,7 @@ func (u *urlTask) evidence(onRecorded func()) *segments.Record {
 	return b
 }
 
-// finish ends a URL task with an outcome and records it. Before that, the functions in more may
+// finish ends a URL task with an outcome and records it. Before that, it lets the functions in more
 // change the record.
 func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
 	u.fetch.Outcome = outcome

@@ -114,9 +114,9 @@ func (l *Lease) markTaken(ctx context.Context, before Predecessor) error {
 	return err
 }
 
-// untake removes the checkpoint that this attempt created. The caller has found an object (key)
-// that proves that the partition was taken before. If another attempt has taken the partition
-// meanwhile, untake removes nothing and returns stages.ErrTaken.
+// untake removes the checkpoint that this attempt created, because the object key proves that the
+// partition already had a checkpoint. If another attempt has taken the partition meanwhile, untake
+// removes nothing and returns stages.ErrTaken.
 func (l *Lease) untake(ctx context.Context, key string) error {
 	_, version, err := l.bucket.Get(ctx, l.key, manifest.MaxBytes)
 	if errors.Is(err, store.ErrNotFound) || err == nil && version != l.stored {
@@ -153,9 +153,9 @@ func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	})
 }
 
-// wait returns once the partition may be taken. This is so in three cases: its checkpoint is absent
-// or released, the store's lock on it is free, or the checkpoint has not changed for 1.1 times the
-// holder's lease. The attempt measures this time by its own clock.
+// wait returns as soon as the partition may be taken: its checkpoint is absent or released, or the
+// store's lock on it is free, or this attempt has seen the checkpoint unchanged for 1.1 times the
+// length of the holder's lease. The attempt measures this time by its own clock.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	var standing atomic.Pointer[stages.Wait]
 	unwatch := func() {}
@@ -196,8 +196,8 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// look loads the checkpoint. The parameter seen is the time at which this attempt first saw the
-// current version, or zero without a version.
+// look loads the checkpoint. seen is the time at which this attempt first saw the current version of
+// the checkpoint, or zero if it has seen none.
 func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)

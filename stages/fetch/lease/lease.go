@@ -147,10 +147,10 @@ func (l *Lease) send(ctx context.Context) error {
 	return nil
 }
 
-// checkFound compares the checkpoint that was found in the store with the checkpoint that this
-// attempt sent. It returns nil if the two are equal. If the store has an older checkpoint than the
-// last one that this attempt knows, somebody put an old checkpoint back. A newer checkpoint may
-// have a lower epoch than the sent one. The previous holder then renewed its lease during the take.
+// checkFound compares the checkpoint that was found in the store with the one that this attempt sent.
+// It returns nil if they are equal. If the found one is older than the last checkpoint that this
+// attempt knows, somebody put it back. Otherwise another attempt has the partition, even if the found
+// epoch is lower than the sent one: the previous holder then renewed its lease during the take.
 func (l *Lease) checkFound(found, sent *manifest.Checkpoint) error {
 	if found.Holder == sent.Holder && found.Position() == sent.Position() {
 		return nil
@@ -252,7 +252,7 @@ func (l *Lease) heldLock() store.Lock {
 	return l.lock
 }
 
-// hold sets the field lock. The attempt gets the lock before it takes the partition.
+// hold sets l.lock. The attempt gets the lock before it takes the partition.
 func (l *Lease) hold(lock store.Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

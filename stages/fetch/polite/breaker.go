@@ -6,7 +6,7 @@ import "time"
 type Breaker struct {
 	Window   time.Duration // period before now in which requests are counted
 	Requests int           // with fewer requests in the window, the share of failures does not suspend the host
-	InARow   int           // number of failures in a row that suspend the host, even outside the window
+	InARow   int           // number of failures in a row that suspend the host, even if some lie before the window
 	Silent   int           // number of requests in a row without a response that suspend the host
 	Pause    time.Duration // time from the suspension to the first probe, doubled after each failed probe
 	MaxPause time.Duration
@@ -62,8 +62,8 @@ func (b *breaker) forget() {
 	}
 }
 
-// count adds a finished request and reports whether it opened the breaker. The parameter silent is
-// the number of requests in a row that got no response.
+// count adds a finished request and reports whether it opened the breaker. silent is the number of
+// requests in a row that got no response.
 func (b *breaker) count(cfg *Breaker, now time.Time, failed bool, silent int) bool {
 	if b.record == nil {
 		b.record = &record{}

@@ -13,7 +13,7 @@
 //   - a grant is given only when no known reason makes the request wait, so no slot waits for a
 //     host or for a shared address;
 //   - due hosts with items of higher priority get grants more often, and no host starves (Band);
-//     items of one host come in their order;
+//     the items of one host come in the order of its queue;
 //   - every item gets exactly one grant, and the grant of an item that can no longer be fetched
 //     says why;
 //   - the same calls at the same times give the same grants.
@@ -22,7 +22,7 @@
 // the Crawl-delay in robots.txt, the raised delay after 429 or 503, and the delay of a slow host
 // (Config.SlowFactor). Other responses lower a raised delay again. A Retry-After is obeyed up to a
 // day. A host with a long delay gets as many requests as fit into the crawl window; its other items
-// are closed.
+// get grants of kind Closed.
 //
 // A waiting host costs a heap entry, not a goroutine. The diagram shows the life of a host:
 //

@@ -29,8 +29,8 @@ func (it Item) less(o Item) bool {
 
 func (Item) setIndex(int) {}
 
-// element is an element of a heap. The method less says which of two elements comes first. The
-// method moved receives the element's new index, or -1 when the element leaves the heap.
+// element is an element of a heap. less reports whether the element comes before another. setIndex
+// receives the element's new index, or -1 when the element leaves the heap.
 type element[T any] interface {
 	less(T) bool
 	setIndex(index int)

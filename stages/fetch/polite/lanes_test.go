@@ -32,8 +32,8 @@ type flight struct {
 }
 
 // fly sends the requests of grants in virtual time. At most one request per slot is in flight. fly
-// returns when the scheduler has no more grants, or after the time until. The function send returns
-// a request's duration and result.
+// returns when the scheduler has no more grants, or when until has passed. send returns a request's
+// duration and result.
 func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(grant *Grant, inFlight []flight) (time.Duration, Result)) {
 	t.Helper()
 	var out []flight

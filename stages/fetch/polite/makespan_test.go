@@ -45,9 +45,9 @@ type load struct {
 	dead func(host int) bool
 }
 
-// makespan considers the hosts that answer. Both results are in seconds. The result took is the
-// time until no such host has any URLs left. The result bound is the lower bound of this time:
-// max(longest host, total work ÷ slots).
+// makespan simulates l and considers only the hosts that answer. took is the time until none of these
+// hosts has URLs left, and bound is the lower bound of this time: max(longest host, total work ÷
+// slots). Both are in seconds.
 func makespan(tb testing.TB, l load) (took, bound float64) {
 	clock := newClock()
 	sizes, slots, delay, meanService := l.sizes, l.slots, l.delay, l.service

@@ -28,7 +28,8 @@ type Options struct {
 	// doubles with each further 429 or 503 in a row. Zero means 30s.
 	LimitedPause time.Duration
 	// Slots limits the grants that the caller holds at a time. All hosts whose last request got no
-	// response may together hold an eighth of these grants, but always one. Zero means no limit.
+	// response may together hold at most an eighth of these grants, or one if that is more. Zero
+	// means no limit.
 	Slots int
 }
 
@@ -50,7 +51,7 @@ type Scheduler struct {
 	timed     byTime
 	drains    byWork // due hosts whose items get grants that permit no request
 	lanes     [lanes]lane
-	paid      float64 // value of paid before the last grant, in the lane that got this grant
+	paid      float64 // what the lane of the last grant had paid before that grant
 	seq       int64
 	grants    int // number of open grants
 	left      int // number of items in queues

@@ -62,9 +62,9 @@ func (b *breaker) clock(now time.Time) manifest.HostBreaker {
 }
 
 // Restore applies the state of hosts that an earlier attempt stored. The caller must have added all
-// planned hosts. The parameter waited is the time since Snapshot. A stored delay that exceeds the
-// configured one applies until Reload is called. The parameter fresh is true if the config is newer
-// than the stored state. Restore then ignores stored delays.
+// planned hosts. waited is the time since Snapshot. A stored delay that exceeds the configured one
+// applies until Reload is called. If fresh is true, the config is newer than the stored state, and
+// Restore ignores stored delays.
 func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

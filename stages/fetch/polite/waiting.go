@@ -116,8 +116,8 @@ func (h *host) restTime() time.Duration {
 	return sum + time.Duration(n)*max(asked, raised, service/time.Duration(h.allowed)) + service
 }
 
-// laterTime predicts how much longer the host takes because of n items that are pushed later. The
-// items come one by one, two delays apart, between the items that wait now.
+// laterTime predicts how much longer the host takes because of n items that are pushed later. It
+// assumes that they come one by one, two delays apart, between the items that wait now.
 func (h *host) laterTime(n int) time.Duration {
 	between := min(n, h.remaining())
 	return time.Duration(between+2*(n-between)) * h.delay()

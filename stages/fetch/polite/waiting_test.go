@@ -105,7 +105,7 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 	if st.Delayed != 1 || len(st.Waits) != 3 || st.More != 1 || st.Waits[0].Rest < st.Waits[2].Rest {
 		t.Errorf("when four were limited: %+v", st)
 	}
-	// If the argument brief is one second, delays of two seconds are listed as waits.
+	// With one second as brief, delays of two seconds are listed as waits.
 	if st := s.Stand(5, time.Second); st.Delayed != 0 || len(st.Waits) != 5 {
 		t.Errorf("with short waits: %+v", st)
 	}

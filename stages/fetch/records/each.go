@@ -26,7 +26,7 @@ type job[T any] struct {
 	done chan error // receives the result of Work
 }
 
-// Each runs the steps for all documents. One goroutine reads the sequence docs.
+// Each runs the steps for all documents. One goroutine reads docs.
 func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s Steps[T]) error {
 	workers := runtime.GOMAXPROCS(0)
 	g, ctx := errgroup.WithContext(ctx)
@@ -82,8 +82,7 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 	return g.Wait()
 }
 
-// readBatches loads the records of the documents in batches, and sends each batch to the channel
-// out.
+// readBatches loads the records of the documents in batches, and sends each batch to out.
 func readBatches[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], of func(*T) []Place, out chan<- []*job[T]) error {
 	var batch []*job[T]
 	var places []Place

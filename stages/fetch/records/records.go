@@ -137,8 +137,8 @@ func (a *Archive) load(ctx context.Context, places []Place) ([]Raw, error) {
 	return raws, nil
 }
 
-// loadFile reads raws[i] for each index i in the slice order, which is sorted by offset. All these
-// records are in the same file.
+// loadFile reads raws[i] for each i in order. The records are all in the same file, and order is
+// sorted by their offsets.
 func (a *Archive) loadFile(ctx context.Context, key string, raws []Raw, order []int) error {
 	obj, err := a.file(ctx, key)
 	if err != nil {

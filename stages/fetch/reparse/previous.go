@@ -59,8 +59,8 @@ func missing(dataset, url string) error {
 	return fmt.Errorf("the segments of %s lack the row for the page %q: %w", dataset, url, manifest.ErrCorrupt)
 }
 
-// capture returns the row of the dataset captures that belongs to a row of fetches. The preceding
-// rows belong to responses without a page; capture copies them to the segment out.
+// capture returns the row of captures that belongs to a row of fetches. The preceding rows belong to
+// responses without a page; capture copies them to out.
 func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
 	for {
 		c, err := p.captures.Next()

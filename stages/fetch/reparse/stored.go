@@ -23,8 +23,8 @@ type recordedDoc struct {
 	page  schema.Page // row of pages as the fetch task recorded it
 	terms schema.TermCounts
 	fetch fetchedAs
-	// parsed is the result of the current parser. Without a result, parsed is nil, the field why
-	// holds the reason, and the document keeps its rows.
+	// parsed is the result of the current parser. If it is nil, why holds the reason, and the
+	// document keeps its rows.
 	parsed *document.Parsed
 	mime   string // content_mime_detected according to the current parser
 	why    error
@@ -135,7 +135,7 @@ func (r *run) parseStored(dec *records.Decoder, d *recordedDoc, raws []records.R
 }
 
 // read replays a document's response from its head and its payload, which may be in different
-// records. The error also means that today's limits would shorten a payload that the crawl stored
+// records. It also returns an error if today's limits would shorten a payload that the crawl stored
 // whole.
 func (r *run) read(dec *records.Decoder, d *recordedDoc, raws []records.Raw) (*wire.Exchange, error) {
 	x, err := r.replay(dec, d, raws)

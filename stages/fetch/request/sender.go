@@ -63,7 +63,7 @@ type Sender struct {
 	PaceConnectTo bool                     // whether the delay per address applies to connect_to targets
 	Epoch         int                      // epoch of the attempt, for rows
 
-	noTunnel sync.Once // ensures that the refusal of CONNECT for plain http is logged once
+	noTunnel sync.Once // ensures that only the first refusal of CONNECT for plain http is logged
 }
 
 // Sent is a request that was made or tried. The caller releases Exchange.
@@ -172,7 +172,7 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 
 // lookUpDue reports whether the host's address is due. If the address is unknown, lookUpDue looks
 // it up first. If the address is not due, the request is put off, so that the host waits without a
-// slot or a connection. The result looked is the duration of the look-up.
+// slot or a connection. looked is the duration of the look-up.
 func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
 		return 0, true
@@ -193,8 +193,8 @@ func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	return netip.Addr{}
 }
 
-// describe fills the row of a request that has ended. The result looked is the duration of a
-// look-up before the exchange.
+// describe fills the row of a request that has ended. looked is the duration of a look-up before the
+// exchange.
 func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	x, row := s.Exchange, &s.Row
 	if x.Addr.IsValid() {

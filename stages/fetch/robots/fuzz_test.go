@@ -92,7 +92,7 @@ func FuzzUnmarshalGroup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var g Group
 		if err := g.UnmarshalBinary(b); err != nil && len(g.rules)+len(g.signals) > 0 {
-			t.Error("what could not be read left rules")
+			t.Error("a group that could not be decoded still has rules")
 		}
 		g.Verdict(Google, "http://h/a")
 	})

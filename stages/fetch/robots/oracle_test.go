@@ -108,7 +108,7 @@ func TestVerdictsEqualGooglesParser(t *testing.T) {
 		}
 	}
 	if asked < *oracleCases || denied < asked/20 || denied > asked*19/20 {
-		t.Errorf("%d verdicts compared, %d of them denials: the files made up show too little", asked, denied)
+		t.Errorf("%d verdicts compared, %d of them denials: too few", asked, denied)
 	}
 }
 

@@ -29,7 +29,7 @@ func ReadingOf(format int) Reading {
 // rfcForm brings a path to the form in which RFC 9309 (sections 2.2.2 and 2.2.3) compares octets:
 //   - it decodes escapes of unreserved octets, escapes octets that a URI must not
 //     contain, and puts hex digits in upper case;
-//   - a literal star becomes %2A on both sides, so '*' in a rule is always the wildcard;
+//   - a literal star becomes %2A in rules and in URLs, so '*' in a rule is always the wildcard;
 //   - %24 becomes '$', and %27 an apostrophe, which the URL Standard escapes in queries;
 //   - a percent sign without two hex digits becomes %25;
 //   - escapes of other reserved octets stay, so %2F is not a slash.

@@ -53,9 +53,8 @@ func (g *group) addDelay(seconds float64, rate bool) {
 	g.delays = append(g.delays, d)
 }
 
-// paced compares the parameter seconds with this group's Crawl-delay for an agent, and the
-// parameter rate with the group's Request-rate for the agent. It returns the longer time of each
-// pair. All values are in seconds.
+// paced returns seconds and rate, each raised to at least this group's Crawl-delay and Request-rate
+// for an agent. All values are in seconds.
 func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 	next := 0 // number of agents searched so far
 	for _, d := range g.delays {

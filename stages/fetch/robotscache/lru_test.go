@@ -46,7 +46,7 @@ func TestRulesThatWaitInScratchAreTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d, _ := known.Delay(); known.Digest != fmt.Sprint(i) || known.Verdict(robots.Every, fmt.Sprintf("http://h/of-%d", i)).Allowed || int(d.Seconds()) != i {
-			t.Fatalf("the rules of %d are others", i)
+			t.Fatalf("the rules of entry %d have changed", i)
 		}
 		switch r.IntN(20) {
 		case 0:
@@ -60,7 +60,7 @@ func TestRulesThatWaitInScratchAreTheSame(t *testing.T) {
 		}
 	}
 	if l.recent.Len() != inMemory() {
-		t.Errorf("%d are seated, %d in memory", l.recent.Len(), inMemory())
+		t.Errorf("the list has %d entries, but the rules of %d are in memory", l.recent.Len(), inMemory())
 	}
 	for _, o := range origins {
 		l.drop(o)

@@ -16,7 +16,7 @@ type Disk struct {
 	mu      sync.Mutex
 	looked  time.Time
 	short   bool
-	since   time.Time // when the field short last changed
+	since   time.Time // when short last changed
 	unknown bool      // whether the file system does not report free space; then only a failed write shows a full disk
 }
 

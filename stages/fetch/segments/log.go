@@ -9,7 +9,7 @@
 // # Where payloads are stored
 //
 // Each response is one WARC record, which its row of captures names. If the payload is already
-// stored, the record is a revisit with only the head. A payload is already stored in two cases:
+// stored, the record is a revisit with only the head. A payload counts as stored in two cases:
 //
 //   - The URL's earlier content, which the plan locates, is unchanged: its digest is the same, or
 //     the server answered 304. A request is conditional only if that content is at most 180 days
@@ -42,8 +42,8 @@ type Capture struct {
 	schema.Capture
 }
 
-// Record is the unit that the log appends: a URL with its outcome, or requests that gave no URL an
-// outcome.
+// Record is the unit that the log appends: a URL with its outcome and its rows, or only rows of
+// requests, for example of a robots.txt or of a URL that is tried again later.
 type Record struct {
 	Row      int64         // number of the planned row of Fetch
 	Fetch    *schema.Fetch // row of the planned URL; nil if the URL has no outcome yet
@@ -190,8 +190,8 @@ func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	return w, nil
 }
 
-// Size returns the number of URLs and of bytes in the current segment. The result waiting is the
-// number of bytes in all segments that are not uploaded, including the current one.
+// Size returns the number of URLs and of bytes in the current segment. waiting is the number of bytes
+// in all segments that are not uploaded, including the current one.
 func (l *Log) Size() (urls, bytes, waiting int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

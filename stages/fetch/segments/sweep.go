@@ -51,8 +51,8 @@ func InOrderWritten(a, b string) int {
 	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
 }
 
-// Rows calls yield for every row of a task's files of a dataset, in the order of writing. It also
-// calls before at the start of each file. Only one row at a time is in memory.
+// Rows calls yield for every row of a dataset in a task's files, in the order in which the files were
+// written. It also calls before at the start of each file. Only one row at a time is in memory.
 func Rows[T any](ctx context.Context, b store.Bucket, files []manifest.File, dataset string, before func() error, yield func(*T) error, opts ...table.ReaderOption) error {
 	var written []string
 	for _, f := range files {

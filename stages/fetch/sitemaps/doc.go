@@ -18,9 +18,9 @@
 //
 // An index may name further indexes. Each file is fetched once, so loops end. The files, decoded
 // bytes and entries of each host are bounded, and so are those of all hosts of a registered domain
-// together. Each round counts the files that have their outcome, and begins again with the files
-// that failed temporarily. Hosts of a domain that answer at the same time may give more entries and
-// bytes than the bounds: at most those of one file for each host. Files beyond the bounds are not
+// together. A file counts as soon as it has its outcome. A file that failed temporarily no longer counts
+// in the next round, which requests it again. If hosts of a domain answer at the same time, their
+// entries and bytes may exceed the bounds by one file for each host. Files beyond the bounds are not
 // requested. If an index names such files, its links still lead the frontier to them, as to any
 // other URL.
 //
@@ -36,12 +36,11 @@
 //
 // # What remains of them
 //
-// A sitemap has rows of requests, captures and links, but no outcome, page or text. Entries of
+// A sitemap has rows of requests, captures and links, but none of fetches, pages or text. Entries of
 // other registered domains are left out, because a site may list only its own pages; images and
 // versions in other languages may belong to any domain. The row in the working file tells the next
 // attempt, and the next rounds of the crawl, the outcome of the sitemap. A sitemap that was
 // fetched, or failed for good, is not requested again in the crawl. The next round tries sitemaps
 // again that failed temporarily or that the window left out. The next month does not read these
-// rows, and requests each sitemap without conditions. A response 304 would hide the entries of the
-// sitemap.
+// rows, and requests each sitemap without conditions, because a response 304 would hide its entries.
 package sitemaps

@@ -239,8 +239,8 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 	}
 }
 
-// described adds the columns that describe a sitemap's last response and its record. The parameter
-// cp is nil if the frontier need not know the record.
+// described adds the columns that describe a sitemap's last response and its record. cp is nil if
+// the frontier need not know the record.
 func described(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema.Sitemap {
 	row.HTTPStatus = int16(s.Exchange.Status)
 	if !s.At.IsZero() {
@@ -260,7 +260,7 @@ func described(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema
 	return row
 }
 
-// Resume queues the first waiting sitemap of each host. It is called once, after all rows are restored.
+// Resume queues the first waiting sitemap of each host. It is called only when all rows are restored.
 // Suspects, at which earlier attempts died, come first.
 func (l *List) Resume(suspects []manifest.Suspect) {
 	l.suspect(suspects)
@@ -269,8 +269,8 @@ func (l *List) Resume(suspects []manifest.Suspect) {
 	}
 }
 
-// Judge returns the verdict of robots.txt on the known spellings of a sitemap's URL. ok also
-// considers the spelling by which robots.txt or an index names the sitemap.
+// Judge returns the verdict of robots.txt on the known spellings of a sitemap's URL. ok is true if
+// the spelling in which robots.txt or an index names the sitemap is allowed too.
 func (l *List) Judge(t *Task, rules *robotscache.Rules) (verdict robots.Verdict, ok bool) {
 	known, err := l.Index.Spellings(t.Key)
 	if err != nil {

@@ -67,8 +67,7 @@ func (t *Task) row() schema.Sitemap {
 // size returns the approximate memory of the task, in bytes.
 func (t *Task) size() int { return taskSize + len(t.Named) + len(t.Key.SURT) + len(t.Spelled) }
 
-// lane holds the sitemaps of one host. Only one of them at a time is a task with a request in
-// flight.
+// lane holds the sitemaps of one host. At most one of them at a time has a request in flight.
 type lane struct {
 	waiting []*Task
 	dropped bool   // no further sitemap of the host is requested in this round
@@ -297,8 +296,8 @@ func (l *List) Drop(t *Task) {
 	l.drop(t.lane)
 }
 
-// outcome ends a task with its outcome and returns its row. The parameters are the numbers that
-// count for the host.
+// outcome ends a task with its outcome and returns its row. entries and bytes count towards the
+// bounds of the host and its domain.
 func (l *List) outcome(t *Task, o schema.Outcome, entries, bytes int64) schema.Sitemap {
 	row := t.row()
 	row.Outcome, row.Entries, row.Bytes, row.FetchedAt = o, entries, bytes, 0 // this round may have sent no request
@@ -362,7 +361,7 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if here { // an index named it in an earlier round, and then the frontier
+		if here { // an index named the URL in an earlier round, and then the frontier planned it
 			var news bool
 			*row, news = l.planned(key)
 			return news, nil

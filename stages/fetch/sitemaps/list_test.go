@@ -41,7 +41,8 @@ func TestARestoredSitemapReservesItsURLs(t *testing.T) {
 	}
 }
 
-// robots.txt gives a sitemap that an index names in its canonical form the spelling that its rules may deny.
+// If an index names a sitemap in canonical form and robots.txt in another spelling, the sitemap gets this
+// spelling, because the rules may deny it.
 func TestAWaitingSitemapGetsItsSpelling(t *testing.T) {
 	l := newTestList(t, nil)
 	first, row, err := l.name("http://a.com/s.xml?a=2&z=1", "", "a.com")
@@ -86,7 +87,7 @@ func TestTheMemoryOfWaitingSitemapsIsBounded(t *testing.T) {
 	}
 }
 
-// A sitemap whose first request was aborted is not refused because of its own reservation.
+// A sitemap whose first request was aborted keeps its reservation, and can be requested again.
 func TestASitemapKeepsItsReservation(t *testing.T) {
 	claimed := map[string]bool{}
 	l := newTestList(t, func(url string) bool {
@@ -105,8 +106,8 @@ func TestASitemapKeepsItsReservation(t *testing.T) {
 	}
 }
 
-// The next round knows how a waiting sitemap was named. It does not know that of one that was redirected,
-// which robots.txt therefore names anew.
+// The next round knows in which spelling a waiting sitemap was named. It does not know the spelling of a
+// redirected sitemap, so this sitemap is left out until robots.txt names it again.
 func TestACarriedSitemapKeepsItsSpelling(t *testing.T) {
 	const canonical, spelled = "http://a.com/s.xml?a=2&z=1", "http://a.com/s.xml?z=1&a=2"
 	l := newTestList(t, nil)
@@ -126,7 +127,8 @@ func TestACarriedSitemapKeepsItsSpelling(t *testing.T) {
 	}
 }
 
-// Serial mode asks for a suspect first, and waits for it only as long as the round requests it.
+// Serial mode requests a suspect first. It no longer waits for the suspect if the round requests no more
+// sitemaps of its host.
 func TestASuspectComesFirstOrNotAtAll(t *testing.T) {
 	l := newTestList(t, nil)
 	const suspect = "http://a.com/s7.xml"

@@ -135,8 +135,8 @@ func (l *List) TakeOver(plan *manifest.Plan, part int, before []*manifest.Result
 	return nil
 }
 
-// carries reports whether a partition records the rows of a bucket's domains without URLs in the
-// round. The first partition of the bucket does so, or partition 0 if the bucket has none.
+// carries reports whether a partition records the rows of those domains of a bucket that have no URLs
+// in the round. The first partition of the bucket does so, or partition 0 if the bucket has none.
 func carries(plan *manifest.Plan, part, bucket int) bool {
 	first := slices.IndexFunc(plan.Partitions, func(p manifest.PlanPartition) bool { return p.Bucket == bucket })
 	return part == max(first, 0)

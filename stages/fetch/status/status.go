@@ -25,7 +25,7 @@ import (
 // ShownWaits is how many waits are shown in detail.
 const ShownWaits = 5
 
-// A wait for a host's delay is shown in detail only if it is longer than the constant brief.
+// A wait for a host's delay is shown in detail only if it is longer than brief.
 const brief = 30 * time.Second
 
 // Activity describes what a fetcher is doing now. sitemaps is the number of sitemaps that wait.
@@ -94,8 +94,8 @@ func Why(w polite.Wait) string {
 	return delayWords(w) + ", the next"
 }
 
-// How returns a verb phrase for the failure of a request, to follow "a page" or "robots.txt". The
-// parameter status is 0 if there was no complete response.
+// How returns a verb phrase for the failure of a request, to follow "a page" or "robots.txt". status
+// is 0 if there was no complete response.
 func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	switch {
 	case status != 0 && retryAfter:

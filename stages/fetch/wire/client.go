@@ -126,7 +126,7 @@ func (c *Client) Close() { c.idle.Close() }
 
 // Locate returns the addresses of rawURL's host, in the order to try, and the route of a request to
 // it. It sends no request. It returns only addresses that the guard permits, and none if a proxy
-// resolves the name. The result dns is the time for Timing.DNS.
+// resolves the name. dns is the value for Timing.DNS.
 func (c *Client) Locate(ctx context.Context, rawURL string) (addrs []netip.AddrPort, route dial.Route, dns time.Duration, err error) {
 	t, err := http1.ParseTarget(rawURL)
 	if err != nil {

@@ -100,8 +100,8 @@ func (e *exchanger) run(ctx context.Context, k *dial.Conn) error {
 	return nil
 }
 
-// exchange sends the request on k and reads the response. The result keep tells whether k may serve
-// another exchange.
+// exchange sends the request on k and reads the response. keep tells whether k may serve another
+// exchange.
 func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err error) {
 	if ctx.Err() != nil {
 		return false, e.fail(ErrAborted, PhaseRequest, context.Cause(ctx))
@@ -273,8 +273,7 @@ func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	return e.client.memory.grow(ctx, e.x.share, bytes, e.deadline)
 }
 
-// deadlineIn returns the time after the duration d from now, or the exchange's deadline if that is
-// sooner.
+// deadlineIn returns the time that is d from now, or the exchange's deadline if that is sooner.
 func (e *exchanger) deadlineIn(d time.Duration) time.Time {
 	if t := time.Now().Add(d); t.Before(e.deadline) {
 		return t

@@ -96,7 +96,7 @@ func (e *Error) Unwrap() []error {
 // errTimedOut is the cause of a context that ended because a limit of Timeouts passed.
 var errTimedOut = errors.New("time limit passed")
 
-// connectError classifies an error of package dial. The parameter ctx is the context of the call.
+// connectError classifies an error of package dial. ctx is the context of the call.
 func connectError(ctx context.Context, t http1.Target, failed error) error {
 	var e Error
 	if at, ok := errors.AsType[*dial.Error](failed); ok {

@@ -10,8 +10,7 @@ import (
 
 const (
 	// While other exchanges wait, the client stops reading slow bodies. A body is slow if it has
-	// held memory for at least slowAfter, and if its bytes have arrived at a rate below the
-	// constant slowest, in bytes per second.
+	// held memory for at least slowAfter, and if fewer than slowest bytes per second have arrived.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
 	// hurryAfter is how long an exchange waits before the client stops reading the slow body of

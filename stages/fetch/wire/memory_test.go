@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// memoryClient returns a client of a server that calls the function serve to answer each request.
+// memoryClient returns a client of a server that calls serve to answer each request.
 func memoryClient(t *testing.T, memory int64, serve func(c net.Conn, path string)) *Client {
 	t.Helper()
 	c, err := New(Config{

@@ -131,8 +131,8 @@ func certificatePhrase(err *x509.CertificateInvalidError) string {
 	return "certificate is not valid"
 }
 
-// socketPhrase returns the phrase for a connection's system error. If err holds no such error, it
-// returns the parameter other.
+// socketPhrase returns the phrase for a connection's system error, or other if err holds no such
+// error.
 func socketPhrase(err error, other string) string {
 	var errno syscall.Errno
 	switch {

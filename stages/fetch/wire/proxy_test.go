@@ -113,7 +113,7 @@ func (p *testProxy) requests() []string {
 	return slices.Clone(p.asked)
 }
 
-// recordingServer answers each connection with the bytes of the parameter raw. It returns its
+// recordingServer starts a server that answers each connection with raw. It returns the server's
 // address and a function that returns the requests.
 func recordingServer(t *testing.T, raw string) (netip.AddrPort, func() []string) {
 	var mu sync.Mutex

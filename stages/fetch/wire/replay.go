@@ -69,7 +69,7 @@ func newReplay(from io.Reader, https bool, l Limits) *replay {
 	return &replay{r, x}
 }
 
-// finish decodes the body. The parameter err is the error of reading the head, or nil.
+// finish decodes the body. err is the error of reading the head, or nil.
 func (p *replay) finish(err error) (*Exchange, error) {
 	p.Release()
 	if err != nil {

@@ -67,8 +67,8 @@ func readRequest(r *bufio.Reader) string {
 	}
 }
 
-// answer returns a handler that sends the string raw as the response to the first request, and
-// closes the connection.
+// answer returns a handler that sends raw as the response to the first request, and closes the
+// connection.
 func answer(raw string) func(net.Conn, *bufio.Reader, int) {
 	return func(c net.Conn, r *bufio.Reader, _ int) {
 		if readRequest(r) != "" {

@@ -19,7 +19,7 @@ import (
 )
 
 // pipeServer returns the client's end of an in-memory connection. The server's end answers every
-// request with the string raw.
+// request with raw.
 func pipeServer(raw string) net.Conn {
 	return pipeHandler(func(c net.Conn, r *bufio.Reader) {
 		for readRequest(r) != "" {
@@ -39,8 +39,7 @@ func pipeHandler(handle func(net.Conn, *bufio.Reader)) net.Conn {
 	return client
 }
 
-// hold returns a handler that writes the string raw. It then waits until the client closes the
-// connection.
+// hold returns a handler that writes raw and then waits until the client closes the connection.
 func hold(raw string) func(net.Conn, *bufio.Reader) {
 	return func(c net.Conn, r *bufio.Reader) {
 		readRequest(r)
@@ -54,8 +53,8 @@ func hold(raw string) func(net.Conn, *bufio.Reader) {
 // at a limit.
 const dripEvery = 700 * time.Millisecond
 
-// drip returns a handler that writes the string head and then single bytes, with a pause of
-// dripEvery after each byte.
+// drip returns a handler that writes head and then single bytes, with a pause of dripEvery after each
+// byte.
 func drip(head string) func(net.Conn, *bufio.Reader) {
 	return func(c net.Conn, r *bufio.Reader) {
 		readRequest(r)

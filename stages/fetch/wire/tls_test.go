@@ -48,7 +48,7 @@ func certificate(t *testing.T, name string, from, to time.Duration) (tls.Certifi
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
 }
 
-// tlsServer starts a TLS server. It answers every request with the bytes of the parameter raw.
+// tlsServer starts a TLS server that answers every request with raw.
 func tlsServer(t *testing.T, cfg *tls.Config, raw string, conns *atomic.Int32) netip.AddrPort {
 	return rawServer(t, func(c net.Conn, _ *bufio.Reader, _ int) {
 		tc := tls.Server(c, cfg)

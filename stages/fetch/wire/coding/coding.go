@@ -68,7 +68,7 @@ func (d *Decoded) Release() {
 const unknown = ""
 
 // list returns the codings of a body in the order in which the server applied them. It leaves out
-// chunked and identity. The result odd is the first unknown coding, as the server wrote it.
+// chunked and identity. odd is the first unknown coding, as the server wrote it.
 func list(h http1.Header) (codings []string, odd string) {
 	for _, field := range []string{"Content-Encoding", "Transfer-Encoding"} {
 		for t := range h.Tokens(field) {
@@ -270,8 +270,7 @@ func (o *output) readFrom(r io.Reader) error {
 }
 
 // verdict classifies the error that ended a layer. An input that looks like text was never encoded.
-// The parameter marked is true if a magic number has identified the coding. verdict then does not
-// test the text.
+// If marked is true, a magic number has identified the coding, and verdict does not test for text.
 func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 	switch {
 	case err == nil:

@@ -16,7 +16,7 @@ type decoded struct {
 
 func (d *decoded) Release() { d.Decoded.Release() }
 
-// decode decodes a payload. The parameter field is the value of the field Content-Encoding.
+// decode decodes a payload. field is the value of Content-Encoding.
 func decode(payload, field string, maxBody int64) *decoded {
 	d := &decoded{Response: http1.Response{Payload: []byte(payload), Header: http1.Header{{Name: "Content-Encoding", Value: field}}}}
 	d.Decode(&d.Response, maxBody)

@@ -58,8 +58,8 @@ func connectPort(s string) (uint16, error) {
 	return uint16(p), nil
 }
 
-// Match returns where the rule sends a connection for host:port. The result ok reports whether the
-// rule applies. The host is in lower case, IPv6 without brackets.
+// Match returns where the rule sends a connection for host:port. ok reports whether the rule applies.
+// The host is in lower case, IPv6 without brackets.
 func (r ConnectTo) Match(host string, port uint16) (toHost string, toPort uint16, ok bool) {
 	if r.Host != "" && r.Host != host || r.Port != 0 && r.Port != port {
 		return host, port, false

@@ -129,7 +129,7 @@ func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 	if err := guard.CheckPort(port); err != nil && !named {
 		return l, &Error{Step: StepConnect, Err: err}
 	}
-	// If the guard does not check the addresses of a name, a proxy looks the name up.
+	// If there is a proxy, it looks up the names whose addresses the guard does not check.
 	exempt := named || d.proxy != nil && d.Guard.AllowsPrivate()
 	var err error
 	if d.proxy == nil || !exempt {

@@ -68,7 +68,7 @@ type entry struct {
 	expires time.Time
 }
 
-// NewCache returns an empty cache of r's answers. It measures TTLs by the clock now.
+// NewCache returns an empty cache of r's answers. The cache reads the time from now.
 func NewCache(r Resolver, now func() time.Time) *Cache {
 	return &Cache{resolver: r, now: now, capacity: maxEntries, entries: make(map[string]*entry)}
 }
@@ -126,7 +126,7 @@ func (e *entry) finished() bool {
 	}
 }
 
-// ttl returns how long the Cache keeps an answer. The parameter own is the TTL in the answer, or 0.
+// ttl returns how long the Cache keeps an answer. own is the TTL in the answer, or 0.
 func ttl(own time.Duration, err error) time.Duration {
 	switch known := min(max(own, minTTL), maxTTL); {
 	case err == nil && own <= 0:

@@ -83,7 +83,7 @@ func (t *udpTap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tcpTap records DNS messages from a stream. Two bytes with its length precede each message.
+// tcpTap records DNS messages from a stream. In front of each message, two bytes hold its length.
 type tcpTap struct {
 	net.Conn
 	ttl  *ttlRecorder

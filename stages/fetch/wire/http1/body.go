@@ -106,7 +106,7 @@ func (m *Reader) chunked() bool {
 }
 
 // contentLength returns the largest and the smallest Content-Length. Both are -1 if there is none.
-// The result invalid tells whether invalid fields were ignored. A length below documentMark is
+// invalid tells whether invalid fields were ignored. A length below documentMark is
 // invalid too: a body of this length would look like an incomplete head.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1

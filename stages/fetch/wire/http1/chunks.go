@@ -84,8 +84,8 @@ func (m *Reader) readChunkSize() (int64, error) {
 	return size, nil
 }
 
-// parseChunkSize parses "1f;ext=1\r\n". The result odd tells whether the size has spaces around it
-// or the line has no CR.
+// parseChunkSize parses "1f;ext=1\r\n". odd tells whether the size has spaces around it or the line
+// has no CR.
 func parseChunkSize(line []byte) (size int64, odd, ok bool) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	odd = !bytes.HasSuffix(line, []byte("\r"))
