@@ -98,16 +98,16 @@ func readEntries(j *job) {
 	rows.addTo(r)
 }
 
-// entryRows makes the links of a sitemap or a feed. The function is simpler than linkList in
-// package html: the references of a sitemap or feed do not repeat, and the elements around a
-// reference do not matter.
+// entryRows makes the links of a sitemap or a feed. It is simpler than linkList in package html,
+// because the references of a sitemap or feed do not repeat, and the elements around a reference do
+// not matter.
 type entryRows struct {
 	canon            *urlkey.Canonicalizer
 	doc, surt        string
 	entries, extras  int // number of rows that still fit
 	rows             []schema.Link
 	bad, over        int
-	weights          []float64 // memory for the field Weight of all rows, so that no row needs an allocation of its own
+	weights          []float64 // the Weight of each row points into this slice, so that no row needs an allocation of its own
 	xmlBase, baseURL string    // last xml:base of an entry with its URL, because most entries have the same xml:base
 }
 

@@ -10,10 +10,10 @@ import (
 
 // handler reads documents of some media types into rows.
 //
-// To support a new format, such as PDF, write a function read for the format, and add a line to
-// allHandlers. Parse calls the function read if package sniff detects one of the handler's types.
-// The fetch stage asks Parser.Wants whether to store documents of these types. If no existing Kind
-// fits the format, add a constant.
+// To support a new format, such as PDF, write a handler for the format, and add it to allHandlers.
+// Parse calls handler.read if package sniff detects one of the handler's types. The fetch stage asks
+// Parser.Wants whether to store documents of these types. If no existing Kind fits the format, add a
+// constant.
 type handler struct {
 	// types lists the media ranges that the handler reads (see package mediatype). The most
 	// specific range of all handlers wins. No two handlers may have the same range.

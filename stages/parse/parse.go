@@ -66,8 +66,8 @@ type Config struct {
 	MainText func(doc []byte) (lines string, err error)
 	// Terms bounds the number of kept terms of a page, with their counts. Default 50.
 	Terms int
-	// Topics bounds the number of topics of a page. The topics are the first terms of the page.
-	// Default 15.
+	// Topics bounds the number of topics of a page. The topics are the most frequent terms of the
+	// page. Default 15.
 	Topics int
 }
 
@@ -144,7 +144,7 @@ const maxKept = 4 << 20
 // Parse reads a document. It never fails.
 func (p *Parser) Parse(d *document.Document) *Result {
 	r := &Result{Kind: Other}
-	key, err := p.cfg.Canonicalizer.Plain().Canonical(d.URL, "") // the server decides where its documents are
+	key, err := p.cfg.Canonicalizer.Plain().Canonical(d.URL, "") // without rules, because the server decides where its documents are
 	if err != nil {
 		key = urlkey.Key{URL: d.URL}
 	}

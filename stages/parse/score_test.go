@@ -108,8 +108,7 @@ func mainScore(tb testing.TB, parser *Parser, pages []parsetest.Page) (precision
 	return p, r, 2 * p * r / (p + r), len(pages)
 }
 
-// scoreOf checks that a parser reaches an F1 of at least the argument least, on the articles and on
-// the real pages.
+// scoreOf checks that a parser's F1 is not below least, on the articles and on the real pages.
 func scoreOf(t *testing.T, parser *Parser, least float64) {
 	t.Helper()
 	for name, pages := range map[string][]parsetest.Page{"own": parsetest.Articles(t), "real": parsetest.Real(t)} {

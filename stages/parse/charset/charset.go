@@ -159,8 +159,8 @@ func (u *undecoded) contradicts(name string) bool {
 	return well >= utf8Proof
 }
 
-// utf8Proof is a number of well-formed multi-byte characters. So many of them prove UTF-8, even if
-// the document declares another encoding.
+// utf8Proof well-formed multi-byte characters prove UTF-8, even if the document declares another
+// encoding.
 const utf8Proof = 16
 
 // zeroShare is a lower bound: UTF-16 has at least one zero byte in zeroShare bytes, because each

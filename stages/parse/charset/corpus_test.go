@@ -79,8 +79,8 @@ func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	}
 }
 
-// runEncodingTests runs files of tests. The result passed is the number of tests that Decode
-// passes. The result theirs is the number of tests that x/net/html/charset passes.
+// runEncodingTests runs files of tests. passed is the number of tests that Decode passes, and theirs
+// is the number of tests that x/net/html/charset passes.
 func runEncodingTests(t *testing.T, files []string) (passed, theirs, all int) {
 	t.Helper()
 	for _, f := range files {

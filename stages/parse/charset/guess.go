@@ -181,9 +181,9 @@ type byteEncoding struct {
 	languages string
 }
 
-// The variable fits lists the single-byte encodings. If two encodings fit equally well, the
-// encoding earlier in the list wins.
-var fits = []byteEncoding{
+// byteEncodings lists the single-byte encodings. If two encodings fit equally well, the encoding
+// earlier in the list wins.
+var byteEncodings = []byteEncoding{
 	{"windows-1252", 0, "fra deu spa por ita nld swe dan fin cat isl est"},
 	{"windows-1251", 2, "rus ukr bul srp"},
 	{"windows-1250", 2, "ces slk pol hun hrv ron"},
@@ -255,7 +255,7 @@ type byteCosts struct {
 
 // letterCosts has an entry for each encoding and language.
 var letterCosts = sync.OnceValue(func() (all []byteCosts) {
-	for _, f := range fits {
+	for _, f := range byteEncodings {
 		e, _ := charset.Lookup(f.encoding)
 		for lang := range strings.FieldsSeq(f.languages) {
 			c := byteCosts{encoding: f.encoding, prior: 8 * f.prior}

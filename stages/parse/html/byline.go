@@ -28,15 +28,14 @@ func (b *byline) beginElement(prop []byte, stack int, out *text.Outline) {
 	}
 }
 
-// endElements handles the end of the open elements with the index stack and higher indexes.
+// endElements handles the end of all open elements whose index is at least stack.
 func (b *byline) endElements(stack int, out *text.Outline) {
 	if b.depth > stack {
 		b.to, b.depth = uint32(out.Len()), 0
 	}
 }
 
-// bylineText returns the byline, or "" if there is no byline. The parameter all is the text of the
-// outline.
+// bylineText returns the byline, or "" if there is no byline. all is the text of the outline.
 func (b *byline) bylineText(all string) string {
 	if b.to <= b.from || int(b.to) > len(all) || b.to-b.from > maxByline {
 		return ""

@@ -40,8 +40,7 @@ func (h *Reader) Header(get func(name string) []string) {
 	}
 }
 
-// Feed records the statements of a feed about itself. The parameter updated is in milliseconds; 0
-// means unknown.
+// Feed records the statements of a feed about itself. updated is in milliseconds; 0 means unknown.
 func (h *Reader) Feed(title, description, author string, updated int64) {
 	m := &h.meta
 	m.title, m.description, m.author = fold.String(title, fold.MaxTitle), fold.String(description, fold.MaxDescription), fold.String(author, fold.MaxShort)
@@ -57,8 +56,8 @@ type Notes struct {
 }
 
 // Fill writes the columns and links that the document states. p already has the columns that depend
-// on the URL. The parameter list is true for a document that lists pages, such as a sitemap or a
-// feed. In such a document, a date in the URL is not the date of the document.
+// on the URL. list is true for a document that lists pages, such as a sitemap or a feed. In such a
+// document, a date in the URL is not the date of the document.
 func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched time.Time, list bool) (n Notes) {
 	m, l, pg := &h.meta, &h.links, &p.Page
 	pg.Title, pg.Description, pg.Keywords, pg.Generator = m.title, m.description, cmp.Or(m.keywords, m.newsKeywords), m.generator

@@ -23,7 +23,7 @@ type openElement struct {
 	flags  uint16
 	id     uint8
 	elem   bool // whether the outline has this element too
-	breaks bool // whether the element is inline, is hidden, a control or a caption, and its parent is not
+	breaks bool // whether the element is inline and is hidden, a control or a caption, and its parent is none of these
 	hides  bool // whether the element is inline but hidden, so that the line continues after the element
 	part   part // part of the page to which the element's content belongs
 	skip   bool // whether the element's content is not text of the document
@@ -108,8 +108,7 @@ func (h *Reader) Small(max int) bool {
 // Outline returns the document's text, structured by its elements.
 func (h *Reader) Outline() *text.Outline { return &h.out }
 
-// Read reads an HTML document in UTF-8 and returns all its text. The parameter xml is true for an
-// XHTML document.
+// Read reads an HTML document in UTF-8 and returns all its text. xml is true for an XHTML document.
 func (h *Reader) Read(doc []byte, xml bool) (all string) {
 	h.xml = xml
 	h.readDocument(doc)

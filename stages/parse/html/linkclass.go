@@ -18,7 +18,7 @@ const (
 	classes
 )
 
-// maxOwn bounds the canonical links that the reader collects. It bounds the refresh links too.
+// maxOwn bounds the number of canonical links that the reader collects, and that of refresh links.
 const maxOwn = 16
 
 func classOf(k schema.LinkKind) linkClass {
@@ -44,10 +44,10 @@ func (c linkClass) maxCollected(max int) int {
 	return max
 }
 
-// linksPerClass returns the number of links of each class that the reader keeps. The parameter max
-// is the largest number of links of all classes together. The reader prefers links in this order:
-// canonical and refresh links, declared links up to a tenth of max, hyperlinks, the other declared
-// links, embedded links.
+// linksPerClass returns the number of links of each class that the reader keeps. max is the largest
+// number of links of all classes together. The reader prefers links in this order: canonical and
+// refresh links, declared links up to a tenth of max, hyperlinks, the other declared links, embedded
+// links.
 func linksPerClass(met [classes]int, max int) (n [classes]int) {
 	give := func(c linkClass, most int) {
 		g := min(met[c]-n[c], most, max)

@@ -16,9 +16,9 @@ type linkParams struct {
 	rel, anchor, hreflang, mediaType, title, extTitle string
 }
 
-// addHeader adds the links of a Link field (RFC 8288, B.2). The parameter anchor may name another
-// resource as the context of the link. Such a link does not describe this document and has the kind
-// KindHeader.
+// addHeader adds the links of a Link field (RFC 8288, B.2). If "anchor" among a link's parameters names
+// another resource, the link starts from that resource and does not describe this document. Its kind is
+// then KindHeader.
 func (l *linkList) addHeader(field string) {
 	if len(field) > maxHref {
 		field = field[:maxHref]

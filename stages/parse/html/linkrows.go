@@ -18,9 +18,8 @@ type resolver struct {
 	seen      map[string]resolvedRef
 }
 
-// resolvedRef is a reference with its target. The field url is the canonical URL, or "" if there is
-// none. The field spelling is the URL as the reference spells it, or "" if this is the canonical
-// URL.
+// resolvedRef is a reference with its target. url is the canonical URL, or "" if there is none.
+// spelling is the URL as the reference spells it, or "" if this is the canonical URL.
 type resolvedRef struct{ url, spelling string }
 
 // baseURL returns the base URL of references. This is the URL of the base element if that is an
@@ -59,8 +58,8 @@ func spell(canon *urlkey.Canonicalizer, ref, base string) (t resolvedRef) {
 	return t
 }
 
-// makeRows returns at most l.max links as rows, and counts the other links in l.over. The parameter
-// all is the text of the outline. The result bad is the number of links without a canonical target.
+// makeRows returns at most l.max links as rows, and counts the other links in l.over. all is the text
+// of the outline. bad is the number of links without a canonical target.
 func (l *linkList) makeRows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
 		return nil, l.bad

@@ -39,7 +39,7 @@ type linkList struct {
 	icons  icons
 	max    int
 	met    [classes]int           // number of links in raw, by class
-	over   int                    // number of links beyond the limit max
+	over   int                    // number of links that were dropped because of max
 	bad    int                    // number of references without a target: too long, or with a scheme other than http and https
 	opened int                    // index in raw of the current <a> element's link, or -1 outside <a> elements
 	seen   map[string]resolvedRef // resolved targets, by reference
@@ -258,8 +258,8 @@ func (l *linkList) addSrcset(set []byte, in part) {
 	}
 }
 
-// addLink adds a link element. Its attribute rel decides the kind of the link. The parameter own is
-// true if the element may declare the page's canonical URL (see Reader.outermost).
+// addLink adds a link element. Its attribute rel decides the kind of the link. own is true if the
+// element may declare the page's canonical URL (see Reader.outermost).
 func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 	if !t.Has(lexer.AttrHref) || !t.Has(lexer.AttrRel) || len(t.Get(lexer.AttrHref)) == 0 {
 		return

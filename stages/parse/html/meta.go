@@ -168,7 +168,7 @@ func metaText(field func(*meta) *string, max int) func(*meta, []byte) {
 
 // otherAuthor returns a function that reads an author from meta elements with the given name, such
 // as article:author. If several elements have this name, the function collects all their authors.
-// Once elements with one name have given an author, it ignores elements with other names.
+// It does nothing if elements with another name have already given an author.
 func otherAuthor(name string) func(*meta, []byte) {
 	return func(m *meta, content []byte) {
 		if m.otherAuthor == "" || m.otherAuthorBy == name {

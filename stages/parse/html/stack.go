@@ -44,8 +44,7 @@ func (h *Reader) endCells() {
 	h.endWithinTable(atom.Caption)
 }
 
-// pushElement opens an element and puts the element on the stack. The result is false if the
-// stack is full.
+// pushElement opens an element and puts it on the stack. It returns false if the stack is full.
 func (h *Reader) pushElement(a atom.Atom, e elementRule) bool {
 	switch a {
 	case atom.Form:
@@ -102,8 +101,8 @@ func (h *Reader) pushElement(a atom.Atom, e elementRule) bool {
 	return true
 }
 
-// endWithin ends the innermost open element of the kind a, and all elements inside it. If an
-// element inside it has a flag of the parameter edge, endWithin does nothing.
+// endWithin ends the innermost open element of the kind a, and all elements inside it. If one of the
+// elements inside it has a flag of edge, endWithin does nothing.
 func (h *Reader) endWithin(a atom.Atom, edge uint16) {
 	if h.count[elements[a].id] == 0 {
 		return

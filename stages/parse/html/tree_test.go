@@ -17,9 +17,8 @@ import (
 
 var absolute, web = regexp.MustCompile(`(?i)^[a-z][a-z0-9+.-]*:`), regexp.MustCompile(`(?i)^https?:`)
 
-// treeSays reads x/net/html's tree of a page. The result hrefs lists the http and https links in
-// document order, unchanged. The result words is the text without white space, including hidden
-// text.
+// treeSays reads x/net/html's tree of a page. hrefs lists the http and https links in document order,
+// unchanged. words is the text without white space, including hidden text.
 func treeSays(t *testing.T, page []byte) (hrefs []string, words string) {
 	t.Helper()
 	root, err := html.ParseWithOptions(bytes.NewReader(page), html.ParseOptionEnableScripting(false))

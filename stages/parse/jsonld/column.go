@@ -31,8 +31,8 @@ type step struct {
 }
 
 // Column returns a JSON list of the nodes that have a statement about the page, or "" if there are
-// none. Equal objects are written only once. The function target makes a reference absolute, and
-// returns "" for a malformed reference.
+// none. Of equal objects, only the first is written. target makes a reference absolute, and returns ""
+// for a malformed reference.
 func (l *Data) Column(target func(ref string) string) string {
 	var one bytes.Buffer
 	encoder := json.NewEncoder(&one)
@@ -142,7 +142,7 @@ func (l *Data) ofPage(yield func(*node) bool) {
 type Dates struct{ Published, Modified, Created string }
 
 // Dates yields the dates of the page's nodes, the best first. Creation dates of videos and sounds
-// come last. A page is published when its video or sound is uploaded, or soon after.
+// come last; they are close to the date of the page, which is usually published with its video.
 func (l *Data) Dates(yield func(Dates) bool) {
 	for n := range l.ofPage {
 		if !yield(Dates{n.published, n.changed, n.created}) {

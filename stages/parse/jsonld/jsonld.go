@@ -248,8 +248,8 @@ func (l *Data) addCrumb(z *scanner, crumbs *[]crumb) {
 	}
 }
 
-// crumbMember reads a member of a breadcrumb step. The parameter outer is true for a member of the
-// ListItem, and false for a member of the ListItem's item.
+// crumbMember reads a member of a breadcrumb step. outer is true for a member of the ListItem, and
+// false for a member of the ListItem's item.
 func (l *Data) crumbMember(z *scanner, c *crumb, key []byte, outer bool) {
 	switch k := string(key); {
 	case k == "name":

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// ldSays collects the headline and name of each object that json_ld may describe. The parameter v
-// is valid JSON, decoded by encoding/json.
+// ldSays collects the headline and name of each object that json_ld may describe. v is valid JSON,
+// decoded by encoding/json.
 func ldSays(v any, nested bool, says map[string]bool) {
 	switch v := v.(type) {
 	case []any:

@@ -161,8 +161,8 @@ func (z *scanner) nextElement() bool {
 	}
 }
 
-// eachMember calls the function read for every member of the object at pos. The parameter key is
-// the member's key without the prefix of schema.org. The function read must read or skip the value.
+// eachMember calls read for every member of the object at pos. key is the member's key without the
+// prefix of schema.org. read must move pos to the end of the member's value.
 func (z *scanner) eachMember(read func(key []byte)) {
 	z.pos++
 	for {
@@ -174,8 +174,8 @@ func (z *scanner) eachMember(read func(key []byte)) {
 	}
 }
 
-// eachElement calls the function read for every element of the list at pos. If the value is not a
-// list, eachElement calls the function read once.
+// eachElement calls read for every element of the list at pos. If the value is not a list, eachElement
+// calls read for the value itself.
 func (z *scanner) eachElement(read func()) {
 	if z.peek() != '[' {
 		read()
@@ -216,8 +216,7 @@ func (z *scanner) str(colon bool) []byte {
 }
 
 // canFollowString reports whether the token at i can follow a string. This check tells the closing
-// quote from unescaped quotes within a string. The parameter colon is true if the string may be a
-// key.
+// quote from unescaped quotes within a string. colon is true if the string may be a key.
 func (z *scanner) canFollowString(i int, colon bool) bool {
 	i, lines := z.whiteSpaceEnd(i)
 	if i >= len(z.src) {

@@ -108,8 +108,8 @@ func TestTokenizerTestsOfHTML5Lib(t *testing.T) {
 	}
 }
 
-// tokenize runs files of tests. The result passed is the number of tests that x/net/html's
-// tokenizer passes. The result all is the number of tests.
+// tokenize runs files of tests. passed is the number of tests that x/net/html's tokenizer passes, and
+// all is the number of tests.
 func tokenize(t *testing.T, files []string) (passed, all int) {
 	t.Helper()
 	for _, f := range files {

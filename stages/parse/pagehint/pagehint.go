@@ -19,8 +19,8 @@ const (
 	shortBytes = 6 << 10
 )
 
-// Hint returns the first hint that fits a parsed page, or "" if none fits. The parameter heading is
-// the page's headline.
+// Hint returns the first hint that fits a parsed page, or "" if none fits. heading is the page's
+// headline.
 //
 //   - default_page: the title or headline is the title of a server's default page.
 //   - blocked: the title or headline is the title of an access wall.

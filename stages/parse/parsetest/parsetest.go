@@ -152,8 +152,7 @@ func Own(tb testing.TB) []Page {
 	return append(Corpus(tb), Articles(tb)...)
 }
 
-// Pages returns the repository's own pages and the real pages. The result real is true if there are
-// real pages.
+// Pages returns the repository's own pages and the real pages. real is true if there are real pages.
 func Pages(tb testing.TB) (pages []Page, real bool) {
 	tb.Helper()
 	pages = Real(tb)

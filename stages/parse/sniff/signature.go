@@ -10,7 +10,7 @@ import (
 // signature tells how documents of a media type begin.
 type signature struct {
 	begins    string
-	at        int    // offset of the second part; the field then is the second part
+	at        int    // offset of the second part
 	then      string // second part; "" if there is none
 	mediaType string
 }

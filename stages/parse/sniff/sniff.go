@@ -16,9 +16,10 @@ import (
 // field ("" if missing) and the first bytes, as in WHATWG MIME Sniffing (section 7). The declared
 // type counts unless it is missing, unknown, or a server default.
 //
-// Unlike the standard, Type distinguishes feeds, sitemaps and XHTML by their root element. Type
-// recognises binary formats with a declaration as text, and pages with a declaration as pictures.
-// It knows more formats than the standard, and treats application/octet-stream as unknown.
+// Unlike the standard, Type distinguishes feeds, sitemaps and XHTML by their root element. It
+// recognises binary formats even if they are declared as text, and pages even if they are declared
+// as pictures. It knows more formats than the standard, and treats application/octet-stream as
+// unknown.
 //
 // Type ignores the field X-Content-Type-Options: nosniff. The field protects browsers against
 // scripts, but crawlbatch runs no scripts and stores the declared type as well. Besides, many
@@ -225,8 +226,7 @@ func lateSitemap(p []byte) bool {
 		bytes.Contains(rest, []byte("<loc"))
 }
 
-// rootAt returns the index of the first tag that begins with the parameter open, or -1 if there is
-// no such tag.
+// rootAt returns the index of the first tag that begins with open, or -1 if there is no such tag.
 func rootAt(p []byte, open string) int {
 	for from := 0; ; {
 		i := bytes.Index(p[from:], []byte(open))
@@ -316,8 +316,8 @@ func byRoot(tag []byte, xml bool) string {
 	return ""
 }
 
-// IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. The parameter
-// mediaType is the result of Type for the prefix.
+// IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. mediaType is the
+// result of Type for the prefix.
 func IsSitemap(mediaType string, prefix []byte) bool {
 	switch mediaType {
 	case "application/xml", "text/xml":

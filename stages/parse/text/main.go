@@ -52,8 +52,8 @@ func (o *Outline) Main() string {
 	})
 }
 
-// join returns the text of the blocks within the element root for which the function keep returns
-// true. The method drops headings at the end.
+// join returns the text of those blocks within the element root for which keep returns true. It
+// drops headings at the end.
 func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	out := o.scratch[:0]
 	body := 0     // length of out after the last block that is not a heading
@@ -164,9 +164,9 @@ func (o *Outline) isWithin(e, root int32) bool { return e >= root && e <= o.elem
 
 // declaredMain returns the element that step 1 of Main finds, or -1.
 func (o *Outline) declaredMain() int32 {
-	r := o.only(InMain, atom.Main)
+	r := o.soleElement(InMain, atom.Main)
 	if r < 0 {
-		r = o.only(InArticle, atom.Article)
+		r = o.soleElement(InArticle, atom.Article)
 	}
 	if r < 0 {
 		return -1
@@ -200,9 +200,9 @@ func surrounds(a atom.Atom) bool {
 	return false
 }
 
-// The loop looks for the outermost elements with the hint h. If there is exactly one, and its tag
-// is a, the method returns its index. Otherwise it returns -1.
-func (o *Outline) only(h Hint, a atom.Atom) int32 {
+// soleElement looks for the outermost elements with the hint h. If there is exactly one, and its tag
+// is a, soleElement returns its index. Otherwise it returns -1.
+func (o *Outline) soleElement(h Hint, a atom.Atom) int32 {
 	found := int32(-1)
 	for i := 1; i < len(o.elems); i++ {
 		e := &o.elems[i]
@@ -251,7 +251,7 @@ func (o *Outline) bestElement(root int32) int32 {
 }
 
 // hintedRegion looks at the outermost elements with the hint, and returns the one with the greatest
-// value. If this value is below the parameter least, hintedRegion returns -1.
+// value. If this value is below least, hintedRegion returns -1.
 func (o *Outline) hintedRegion(h Hint, least int32) int32 {
 	best := int32(-1)
 	for i := 1; i < len(o.elems); i++ {

@@ -50,7 +50,7 @@ type Elem struct {
 	Atom   atom.Atom
 	Hint   Hint
 
-	// The method Main computes the fields last, good and value.
+	// Main computes the following fields.
 	last    int32 // index of the last descendant of the element
 	good    int32 // number of bytes of prose within the element
 	value   int32 // number of bytes of prose outside dropped elements, less the cost of clutter
@@ -279,9 +279,8 @@ func (o *Outline) Cut() bool { return o.cut }
 // All returns all text, including hidden text. Len returns positions in this text.
 func (o *Outline) All() string { return string(o.buf) }
 
-// prepareJoin prepares out for the text of the block b. The parameter out is empty or ends in a
-// line feed. If b continues the last line, prepareJoin removes the line feed or replaces it by a
-// space.
+// prepareJoin prepares out for the text of the block b. out is empty or ends in a line feed. If b
+// continues the last line, prepareJoin removes the line feed or replaces it by a space.
 func (b *Block) prepareJoin(out []byte) []byte {
 	if n := len(out); n > 0 && b.Join != Joinless {
 		if b.Join == JoinSpace {
@@ -293,8 +292,8 @@ func (b *Block) prepareJoin(out []byte) []byte {
 	return out
 }
 
-// Full returns the visible text, with one block per line. The parameter all is the result of All.
-// If no text is hidden, Full and All share memory.
+// Full returns the visible text, with one block per line. all is the result of All. If no text is
+// hidden, the result of Full shares the memory of all.
 func (o *Outline) Full(all string) string {
 	if !slices.ContainsFunc(o.blocks, func(b Block) bool { return o.elems[b.Elem].Hint&Hidden != 0 || b.Join != Joinless }) {
 		return strings.TrimSuffix(all, "\n")

@@ -19,7 +19,7 @@ type stopList struct {
 }
 
 // everywhere holds English words that are frequent in pages of other languages, in commands,
-// notices and quotations. The other languages have no such words.
+// notices and quotations. None of them is also a word of another language.
 var everywhere = map[string]struct{}{"the": {}, "and": {}, "that": {}, "this": {}, "with": {}, "from": {}, "which": {}, "were": {}, "would": {},
 	"you": {}, "your": {}}
 

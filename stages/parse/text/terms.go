@@ -14,8 +14,7 @@ type Term struct {
 	Count int32
 }
 
-// ScriptCount is the number of words of a text in a script. The field Script holds the script's ISO
-// 15924 code.
+// ScriptCount is the number of words of a text in a script. Script is the script's ISO 15924 code.
 type ScriptCount struct {
 	Script string
 	Words  int32
