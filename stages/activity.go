@@ -23,7 +23,7 @@ type Activity struct {
 // Wait is one thing that a task waits for.
 type Wait struct {
 	Host string // host that the task waits for; empty if the whole task waits
-	// Why is a phrase that says why the task waits and what happens at the time Until, such as
+	// Why is a phrase that says why the task waits and what happens at Until, such as
 	// "robots.txt answered 503, asked again".
 	Why   string
 	Until time.Time // end of the wait; zero means unknown
@@ -41,8 +41,8 @@ type Failure struct {
 
 // Watcher displays what tasks do. Its methods are safe for concurrent use.
 type Watcher interface {
-	// Watch registers a task. The Watcher calls the function look to ask what the task is doing.
-	// The task calls the returned function end to unregister.
+	// Watch registers a task. The Watcher calls look to ask what the task is doing. The task calls
+	// end to unregister.
 	Watch(t Task, look func() Activity) (end func())
 }
 

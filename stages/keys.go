@@ -17,14 +17,14 @@ func Keys(results []*manifest.Result, dataset string) []string {
 	return keys(results, dataset, func(*manifest.File) bool { return true })
 }
 
-// SubsetKeys works like Keys, but lists only keys of one subset of captures. The parameter subset
-// is "" for datasets without subsets.
+// SubsetKeys works like Keys, but lists only keys of one subset of captures. subset is "" for
+// datasets without subsets.
 func SubsetKeys(results []*manifest.Result, dataset, subset string) []string {
 	return keys(results, dataset, func(f *manifest.File) bool { return f.Subset == subset })
 }
 
-// PartKeys works like Keys, but lists only keys of the parts with one number. Any task may have
-// written the parts.
+// PartKeys works like Keys, but lists only keys of the parts with the given number, whichever tasks
+// wrote them.
 func PartKeys(results []*manifest.Result, dataset string, part int) []string {
 	name := layout.Part(part) + ".parquet"
 	return keys(results, dataset, func(f *manifest.File) bool { return path.Base(f.Key) == name })
@@ -44,9 +44,9 @@ func keys(results []*manifest.Result, dataset string, match func(*manifest.File)
 	return keys
 }
 
-// Sections lists the sections of a bucket in the runs of a dataset, in the tasks' order. The result
-// ok is false if no task has a run of the dataset, because an older crawlbatch began the round. If
-// only some tasks have a run, the round was merged in two formats and cannot go on.
+// Sections lists the sections of a bucket in the runs of a dataset, in the tasks' order. ok is false
+// if no task has a run of the dataset, because an older crawlbatch began the round. If only some
+// tasks have a run, the round was merged in two formats and cannot go on.
 func Sections(results []*manifest.Result, dataset string, bucket int) (sections []manifest.Section, ok bool, err error) {
 	runs := 0
 	for _, r := range results {

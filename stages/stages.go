@@ -69,8 +69,7 @@ const auditPrefix = "verify-"
 // round waits for them.
 func AuditStage(id, phase string) Stage { return Stage(auditPrefix + id + "-" + phase) }
 
-// Audit returns the ID of the audit to which a stage belongs. The result ok is false if s is a
-// stage of a round.
+// Audit returns the ID of the audit to which a stage belongs. ok is false if s is a stage of a round.
 func (s Stage) Audit() (id string, ok bool) {
 	rest, ok := strings.CutPrefix(string(s), auditPrefix)
 	id, _, cut := strings.Cut(rest, "-")
@@ -104,8 +103,8 @@ var (
 // Clock gives a task the time.
 type Clock interface {
 	Now() time.Time
-	// Sleep waits for the time d. If ctx ends before d has passed, Sleep returns the context's
-	// error immediately.
+	// Sleep waits for d. If ctx ends before d has passed, Sleep returns the context's error
+	// immediately.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
@@ -116,7 +115,7 @@ type SystemClock struct{}
 // Now returns the current time.
 func (SystemClock) Now() time.Time { return time.Now() }
 
-// Sleep waits for the time d or until the context ends.
+// Sleep waits for d or until the context ends.
 func (SystemClock) Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -26,8 +26,8 @@ func NewWriter[T any](ctx context.Context, env *Env, dataset, key string, sorted
 	return table.NewWriter[T](filepath.Join(env.Scratch, dataset+".parquet"), opts...)
 }
 
-// Write stores a table under the given key. The function fill appends the table's rows, sorted by
-// the columns of sortedBy.
+// Write stores a table under the given key. fill appends the table's rows, sorted by the columns of
+// sortedBy.
 func Write[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, fill func(*table.Writer[T]) error,
 	opts ...table.WriterOption) (manifest.File, error) {
 	w, err := NewWriter[T](ctx, env, dataset, key, sortedBy, opts...)

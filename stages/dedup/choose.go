@@ -28,12 +28,12 @@ type candidate struct {
 type choice struct {
 	sources    []source
 	cfg        Config
-	trees      trees // of the classes of clusters that have several
+	trees      trees // trees of those clusters that have several classes
 	candidates *table.Sorter[candidate]
 	verdicts   *table.Sorter[verdict]
 	unlinked   *table.Sorter[unlinked]
-	speakers   *table.Sorter[speaker]
-	order      int64 // number of speakers
+	viaPages   *table.Sorter[viaPage]
+	order      int64 // number of rows added to viaPages
 
 	clusters, exact, near, representatives int64 // for the result's counts
 }
@@ -59,16 +59,17 @@ type unlinked struct {
 
 func compareUnlinked(a, b *unlinked) int { return cmp.Compare(a.Parent, b.Parent) }
 
-// speaker is a page of a cluster in which a verdict lacks via.
-type speaker struct {
+// viaPage is a page that may be the value of the column via for another page of its cluster.
+type viaPage struct {
 	Class  uint64
 	Sealed bool
 	Order  int64 // place among all pages, by cluster and preference
 	URL    string
 }
 
-// compareSpeakers puts the page first that stands for its class.
-func compareSpeakers(a, b *speaker) int {
+// compareViaPages orders the pages of a class by preference: pages of this round come before sealed
+// representatives.
+func compareViaPages(a, b *viaPage) int {
 	return cmp.Or(cmp.Compare(a.Class, b.Class), boolCompare(a.Sealed, b.Sealed), cmp.Compare(a.Order, b.Order))
 }
 
@@ -83,7 +84,7 @@ func newChoice(scratch string, sources []source, cfg Config) (ch *choice, err er
 	if ch.unlinked, err = table.NewSorter(scratch, compareUnlinked, sortMemory); err != nil {
 		return nil, err
 	}
-	ch.speakers, err = table.NewSorter(scratch, compareSpeakers, sortMemory)
+	ch.viaPages, err = table.NewSorter(scratch, compareViaPages, sortMemory)
 	return ch, err
 }
 
@@ -91,7 +92,7 @@ func (ch *choice) close() {
 	closeSorter(&ch.candidates)
 	closeSorter(&ch.verdicts)
 	closeSorter(&ch.unlinked)
-	closeSorter(&ch.speakers)
+	closeSorter(&ch.viaPages)
 }
 
 // compare puts the best representative of each cluster first. It prefers a sealed representative of
@@ -188,17 +189,16 @@ func (ch *choice) judgeClusters(ctx context.Context) error {
 	}
 }
 
-// findVia completes the verdicts that lack via. The speaker of a class is the page that represents
-// the class in the column via. It is the first page of this round in the class, or else the first
-// sealed representative.
+// findVia completes the verdicts that lack via. It sets via to a page of the class u.Parent: the first
+// page of this round in the class, or else the first sealed representative.
 func (ch *choice) findVia(ctx context.Context) error {
-	speakers := table.Pull(ch.speakers.Sorted(ctx))
-	defer speakers.Close()
+	viaPages := table.Pull(ch.viaPages.Sorted(ctx))
+	defer viaPages.Close()
 	for u, err := range ch.unlinked.Sorted(ctx) {
 		if err != nil {
 			return err
 		}
-		s, err := speakers.Find(func(s *speaker) int { return cmp.Compare(s.Class, u.Parent) })
+		s, err := viaPages.Find(func(s *viaPage) int { return cmp.Compare(s.Class, u.Parent) })
 		if err != nil {
 			return err
 		}
@@ -259,7 +259,7 @@ func (c *cluster) judge(pages *table.Cursor[candidate]) error {
 		s := &c.sources[p.Source]
 		if c.chained {
 			c.order++
-			if err := c.speakers.Add(&speaker{Class: p.Class, Sealed: s.sealed, Order: c.order, URL: p.URL}); err != nil {
+			if err := c.viaPages.Add(&viaPage{Class: p.Class, Sealed: s.sealed, Order: c.order, URL: p.URL}); err != nil {
 				return err
 			}
 		}

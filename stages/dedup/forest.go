@@ -112,8 +112,8 @@ func (f *forest) alike(class uint64) bool { return f.marks[class/64]&(1<<(class%
 
 // place returns the number of the cluster that contains a class of long pages, and the number of
 // the class in the trees. The lowest bits of the cluster's number tell three kinds of clusters
-// apart: of classes that are near another class, of other long pages, and of short pages. The
-// classes of the last two kinds are in no tree.
+// apart: clusters of classes that are near another class, clusters of other long pages, and clusters
+// of short pages. The classes of the last two kinds are in no tree.
 func (f *forest) place(class uint64) (cluster, number uint64) {
 	if !f.alike(class) {
 		return class<<2 | loneClass, 0

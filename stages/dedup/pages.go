@@ -14,8 +14,8 @@ import (
 // same columns.
 type row = schema.Representative
 
-// source is a file of pages. Pages with text are numbered in the order of the file. The fields
-// first and end hold the first number, and the number after the last one.
+// source is a file of pages. The pages with text have numbers from first up to but not including end,
+// in the order of the file.
 type source struct {
 	key    string
 	sealed bool

@@ -30,7 +30,7 @@ func newTrees(n uint64) trees {
 	return newTreesOf[uint64](n)
 }
 
-// treesOf implements trees. The type V holds the number of a vertex.
+// treesOf implements trees. A V holds the number of a vertex.
 type treesOf[V uint32 | uint64] struct {
 	// next holds, for each vertex: its parent in the union-find; from the first call of link, the
 	// exclusive or of its neighbours; from the call of plant, its parent.

@@ -55,7 +55,7 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 	}
 	host, patterns := "", map[string]*sample{}
 	endHost := func() {
-		for p, s := range patterns { // the order of the patterns does not matter, because the variable found is a map
+		for p, s := range patterns { // the order of the patterns does not matter, because found is a map
 			if s.pages >= i.cfg.SimilarPages && 100*s.same >= alikePercent*(s.pages-1) {
 				found[host+p] = fmt.Sprintf("%d of %d pages at %s%s are the same", s.same+1, s.pages, host, p)
 			}

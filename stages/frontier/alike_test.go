@@ -29,7 +29,7 @@ func TestPatternsLeaveOutWhatVaries(t *testing.T) {
 }
 
 // alikeWorld returns a world with pages of one URL pattern, and a link to another URL of that
-// pattern. The function digest returns the text digest of page n.
+// pattern. digest returns the text digest of page n.
 func alikeWorld(t *testing.T, pages int, words int32, digest func(n int) string) world {
 	var w world
 	for n := range pages {

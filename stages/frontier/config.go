@@ -19,8 +19,8 @@ const (
 	FollowAny    Follow = "any"    // all found URLs
 )
 
-// Scope returns why a canonical URL must not be planned, with the rule that decides, or "" if it may
-// be planned.
+// Scope decides which URLs may be planned. Refusal returns why a canonical URL may not be planned, with
+// the rule that decides, or "" if the URL may be planned.
 type Scope interface {
 	Refusal(url string) (reason schema.SkipReason, detail string)
 }

@@ -38,9 +38,9 @@
 // Spellings come from links within the URL's domain (rank), from sources (the plan and its
 // refusals) and from earlier rounds. New spellings cause a new row. A row with five spellings means
 // that the URL has more than four spellings. A URL with too many spellings is never due again. A
-// URL that is skipped, or that occurs only in links of kinds that are not followed, gets a row only
-// if the URL has spellings. This row has the state skipped. If a later round finds a link to the
-// URL, the stage decides about the URL again.
+// URL that is skipped, or that occurs only in links of kinds that are not followed, gets a row of
+// urls only if it has spellings. This row has the state skipped. If a later round finds a link to
+// the URL, the stage decides about the URL again.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
 // row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and

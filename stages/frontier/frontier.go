@@ -93,7 +93,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 type group struct {
 	surt, url string
 	prior     *schema.URLRecord // state of the URL after the last earlier round
-	own       bool              // a round of this crawl wrote this state, and not in a base
+	own       bool              // whether a round of this crawl wrote this state, other than in a base
 	outcome   *outcome          // set if the URL was planned in this round
 	response  *response         // set if the URL responded in place of a planned URL that redirected to it
 	hop       *hop              // set if the URL responded as a hop of a redirect chain; most such responses are redirects

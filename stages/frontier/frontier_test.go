@@ -50,7 +50,7 @@ func key(t testing.TB, url string) urlkey.Key {
 	return k
 }
 
-// fetch makes a row of fetches. The function change may adjust the row.
+// fetch makes a row of fetches. change may adjust the row.
 func fetch(t testing.TB, url string, o schema.Outcome, change func(*schema.Fetch)) schema.Fetch {
 	k := key(t, url)
 	f := schema.Fetch{SURT: k.SURT, URL: k.URL, Host: k.Host, Domain: k.Domain, Outcome: o, FetchedAt: at, RecordedAt: at, Depth: 2, FinalURL: url}
@@ -110,8 +110,7 @@ func filter[T any](rows []T, keep func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(rows), func(r T) bool { return !keep(r) })
 }
 
-// seal stores states as the result of an earlier round. The parameter buckets is the number of
-// buckets of that round.
+// seal stores states as the result of an earlier round, which had the given number of buckets.
 func seal(t testing.TB, b store.Bucket, crawl string, round, buckets int, rows ...schema.URLRecord) *manifest.Sealed {
 	t.Helper()
 	s := &manifest.Sealed{Crawl: crawl, Round: round}
@@ -621,8 +620,8 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 	}
 }
 
-// Invariant 6 of the protocol holds for pages with many random links. The number of buckets does
-// not change the result.
+// Every target of many random links of a followed kind has a row of urls or skips (invariant 6). The
+// number of buckets does not change the result.
 func TestNoTargetIsLost(t *testing.T) {
 	var w world
 	url := func(n uint64) string {

@@ -86,8 +86,8 @@ func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*
 	})
 }
 
-// addRows adds objects to the merge, each as a separate stream. The function convert returns false
-// for a row to leave out.
+// addRows adds objects to the merge, each as a separate stream. It leaves out the rows for which
+// convert returns false.
 func addRows[T any](ctx context.Context, i *inputs, keys []string, convert func(*T) (item, bool)) error {
 	for _, key := range keys {
 		r, err := table.Open[T](ctx, i.env.Bucket, key)
@@ -100,8 +100,8 @@ func addRows[T any](ctx context.Context, i *inputs, keys []string, convert func(
 	return nil
 }
 
-// addSorted calls the function take for every row of the objects. If take returns a row, addSorted
-// adds the returned row. The function tie orders rows of equal URLs.
+// addSorted calls take for every row of the objects. If take returns a row, addSorted adds the
+// returned row. tie orders rows of equal URLs.
 func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take func(*In) (*Out, error),
 	place func(*Out) (surt, url string), tie func(a, b *Out) int, opts ...table.ReaderOption) error {
 	s, err := table.NewSorter(i.env.Scratch, func(a, b *Out) int {

@@ -7,8 +7,8 @@ import (
 )
 
 // In a crawl that plans only what sources list and what it finds, a URL that only earlier crawls know
-// is found again by a followed link, by a redirect, or by a list whose budget has no room. It keeps
-// what is known about it. Nothing else makes it due.
+// is found again by a followed link, by a redirect, or by a list whose budget has no room. The URL keeps
+// its history. Nothing else makes it due.
 func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 	day := int64(86_400_000)
 	fetched := func(r *schema.URLRecord) {
@@ -52,7 +52,7 @@ func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 }
 
 // A URL that waits in the crawl's own tables is not written again in each round. If the plan
-// refuses the URL because of a recent fetch, the URL keeps the due time of its last fetch.
+// refuses the URL because of a recent fetch, the URL keeps the due time that its last fetch set.
 func TestAListedCrawlWritesAWaitingURLOnce(t *testing.T) {
 	day := int64(86_400_000)
 	url := func(path string) string { return "http://a.example/" + path }

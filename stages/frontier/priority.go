@@ -17,9 +17,9 @@ const (
 	sitemapPoints = 80
 )
 
-// priority returns how soon a found URL should be fetched, from 0 to 1000. The parameter rank is
-// the host's share of all ranks. The parameter hosts is the number of hosts. weight is the weight
-// in schema.Inlink.
+// priority returns how soon a found URL should be fetched, from 0 to 1000; 1000 is soonest. rank is
+// the host's share of all ranks, hosts is the number of hosts, and weight is the Weight of
+// schema.Inlink.
 func priority(url string, rank float64, hosts int64, anchors []string, weight int32) int32 {
 	points := float64(basePoints)
 	share := 0.5

@@ -31,9 +31,8 @@ type outcome struct {
 	WARCRecordLen  int32          `parquet:"warc_record_length,optional"`
 }
 
-// recordAfter returns the record of a URL after an outcome. The parameter prior is the record
-// before the outcome, or zero if there is none. The parameter r is a copy of the same record with
-// the URL's keys.
+// recordAfter returns the record of a URL after an outcome. prior is the record before the outcome,
+// or zero if there is none. r is a copy of prior with the URL's keys.
 func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *outcome, moved bool) schema.URLRecord {
 	r.State, r.Outcome, r.RedirectTo = schema.StateAfter(o.Outcome, o.HTTPStatus, moved), o.Outcome, ""
 	if r.State == schema.StateRedirected {
@@ -110,11 +109,11 @@ func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	return c.Interval
 }
 
-// announced handles a change that a sitemap or feed of the host states. The parameter lastmod is
-// the time of this change. If it is after the last fetch, announced moves the next fetch forward to
-// this time. Two fetches are at least MinInterval apart. The least interval doubles with each false
-// alarm since the last change, because many sitemaps always state the current time. The learned
-// interval does not change. announced reports whether the due time has moved.
+// announced handles a change that a sitemap or feed of the host states. lastmod is the time of the
+// change. If it is after the last fetch, announced brings the next fetch forward to lastmod, but not
+// closer to the last fetch than MinInterval. This least interval doubles with each false alarm since
+// the last change, because many sitemaps always state the current time. The learned interval does
+// not change. announced reports whether the due time has moved.
 func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	if r.State != schema.StateFetched || r.LastFetched == 0 || lastmod <= r.LastFetched {
 		return false

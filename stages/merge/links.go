@@ -42,8 +42,7 @@ func compareSets(a, b *linkSet) int {
 
 var linkCodec = table.MustCodec[schema.Link]()
 
-// each calls the function take for each link of the set. The strings of a link share the set's
-// memory.
+// each calls take for each link of the set. The strings of a link share the set's memory.
 func (s *linkSet) each(take func(*schema.Link) error) error {
 	var l schema.Link
 	for data := s.Links; data != ""; {

@@ -122,8 +122,8 @@ type merger struct {
 	plan     *manifest.Plan
 	fetched  *manifest.Result
 	followed map[schema.LinkKind]bool
-	takes    bool               // pages that answered 304 have the links from earlier rounds
-	earlier  []*manifest.Sealed // earlier rounds with their parts of links, if the field takes is true
+	takes    bool               // whether pages that answered 304 get their links from earlier rounds
+	earlier  []*manifest.Sealed // earlier rounds with their parts of links, if takes is true
 
 	mu     sync.Mutex // guards files and counts
 	files  []manifest.File
@@ -142,7 +142,7 @@ func (m *merger) keys(dataset, subset string) []string {
 	return stages.SubsetKeys([]*manifest.Result{m.fetched}, dataset, subset)
 }
 
-// published returns the key of the partition's part of a dataset.
+// publishedKey returns the key of the partition's part of a dataset.
 func (m *merger) publishedKey(dataset string) string {
 	return layout.Table(dataset, m.task.Crawl, m.task.Round, m.task.Partition)
 }
@@ -152,13 +152,13 @@ func (m *merger) workingKey(dataset string) string {
 	return layout.Working(m.task.Crawl, m.task.Round, string(stages.Merge), dataset, m.task.Partition)
 }
 
-// publish writes the partition's part of a dataset. The function fill appends the rows.
+// publish writes the partition's part of a dataset. fill appends the rows.
 func publish[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.publishedKey(dataset), sortedBy, fill)
 	return m.note(f, err)
 }
 
-// keep writes the partition's working file of a dataset. The function fill appends the rows.
+// keep writes the partition's working file of a dataset. fill appends the rows.
 func keep[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.workingKey(dataset), sortedBy, fill, table.Fast())
 	return m.note(f, err)
@@ -215,8 +215,7 @@ func sorted[T any](ctx context.Context, m *merger, keys []string, compare func(a
 	return s, nil
 }
 
-// appendSorted appends the rows of segments in order. The function each reports whether to append a
-// row.
+// appendSorted appends the rows of segments in order. each reports whether to append a row.
 func appendSorted[T any](ctx context.Context, m *merger, w *table.Writer[T], keys []string, compare func(a, b *T) int, each func(*T) bool) error {
 	rows, err := sorted(ctx, m, keys, compare)
 	if err != nil {

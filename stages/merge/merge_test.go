@@ -530,8 +530,8 @@ func TestTargetsAndEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 	}
 }
 
-// A sitemap that robots.txt names has links, but no page. Rows of earlier rounds, and of what was not
-// requested, are left out. A sitemap that redirected has a row for each of its two URLs.
+// A sitemap that robots.txt names has links, but no page. Rows of earlier rounds, and rows of sitemaps
+// that were not requested, are left out. A sitemap that redirected has a row for each of its two URLs.
 func TestLinksOfSitemapsThatAreNoPages(t *testing.T) {
 	const day = 24 * 60 * 60 * 1000
 	sitemap := func(url string, outcome schema.Outcome, change func(*schema.Sitemap)) schema.Sitemap {
@@ -708,7 +708,7 @@ func TestEdgesHaveTheSpellingsOfTheTargetsDomain(t *testing.T) {
 				t.Errorf("edges (-want +got):\n%s", d)
 			}
 			if n := len(rows[schema.Link](w, r, stages.FileLinks, "")); n != len(s.links)-1 {
-				t.Errorf("%d links, want each but the redirect that was met twice", n)
+				t.Errorf("%d links, want each link, and the repeated redirect only one time", n)
 			}
 		})
 	}

@@ -69,7 +69,7 @@ type target struct {
 	crossed int32 // number of the last source on another host that counts in the map links
 
 	// To count each linking host once, a target needs only the hosts of the newest group, because
-	// the sources of a group come one after another. The field listed holds the exceptions.
+	// the sources of a group come one after another. listed holds the exceptions.
 	closed int64 // number of hosts in earlier groups
 	group  int32 // newest group with a source
 	recent hostSet
@@ -201,7 +201,7 @@ func (b *targetBuilder) target(url string) *target {
 
 // add adds a link of the source. If links of this kind are not followed, add keeps only the link's
 // spelling, because a followed link may lead to the same target. A target without a key cannot be
-// planned or joined, so the method add only counts the link. (Every canonical URL has a key.)
+// planned or joined, so its link is only counted. (Every canonical URL has a key.)
 func (b *targetBuilder) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil
@@ -282,8 +282,8 @@ func (b *targetBuilder) list(t *target) {
 	t.recent.clear()
 }
 
-// sum returns the sum of a target. The result counts is false if no link to the target counts. More
-// sources of the current group may follow in later sums, so sum lists the hosts of this group.
+// sum returns the sum of a target. counts is false if no link to the target counts. More sources of
+// the current group may follow in later sums, so sum lists the hosts of this group.
 func (b *targetBuilder) sum(t *target) (row targetSum, counts bool) {
 	if t.domain == "" || !t.row.FollowKind && len(t.row.Spellings) == 0 {
 		return targetSum{}, false

@@ -21,13 +21,13 @@ func compareUnchanged(a, b *unchanged) int {
 	return cmp.Or(strings.Compare(a.File, b.File), schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL))
 }
 
-// lookedUp is the largest number of pages whose links one reading of a part looks up. Memory holds
-// their URLs.
+// lookedUp is the largest number of pages whose links are looked up in one pass over a part. Memory
+// holds the URLs of these pages.
 const lookedUp = 10_000
 
 // takeLinks adds the links of pages that answered 304. The task that stored the page's content
-// published these links in its part of links. The WARC file in the capture shows which task this
-// was. The parameter first is the number of the last document so far.
+// published these links in its part of links. The WARC file in the capture shows which task that
+// was. first is the number of the last document so far.
 func (m *merger) takeLinks(ctx context.Context, s *table.Sorter[linkSet], first int64) error {
 	pages, err := m.unchangedPages(ctx)
 	if err != nil {

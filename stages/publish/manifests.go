@@ -86,8 +86,8 @@ func encodeManifest(p *manifest.Plan, n int, files []sealedFile) (l manifest.Fil
 	return l, out.Bytes(), nil
 }
 
-// ReadManifest returns the files in a manifest for which the function keep returns true. The bucket
-// b must check the manifest's digest (see manifest.Checked).
+// ReadManifest returns those files in a manifest for which keep returns true. b must check the
+// manifest's digest (see manifest.Checked).
 func ReadManifest(ctx context.Context, b store.Bucket, l *manifest.FileList, keep func(dataset string, bucket int) bool) (files []manifest.File, err error) {
 	r, err := table.Open[listedFile](ctx, b, l.Key)
 	if err != nil {

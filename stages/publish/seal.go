@@ -55,7 +55,7 @@ func (s *Sealing) Add(from stages.Stage, n int, r *manifest.Result) {
 	}
 }
 
-// The method name returns the first copy of a name, so that equal names take memory only once.
+// name returns the first copy of n that it was given, so that equal names share memory.
 func (s *Sealing) name(n string) string {
 	if _, ok := s.names[n]; !ok {
 		s.names[n] = n
@@ -80,8 +80,8 @@ func (s *Sealing) Listed() (*manifest.Sealed, error) {
 	return sealed, nil
 }
 
-// Seal returns the seal as it is stored. The seal of a plan of format 4 names manifests. The
-// function put stores each of these manifests, in order.
+// Seal returns the seal as it is stored. Since format 4, the seal names manifests. Seal calls put to
+// store each of these manifests, in order.
 func (s *Sealing) Seal(put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
 	if s.plan.Format < 4 {
 		return s.Listed()

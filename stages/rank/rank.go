@@ -113,8 +113,8 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 	})
 }
 
-// writeInlinks writes a row for each target of the bucket. The result links is the number of links,
-// or of sums of links, that writeInlinks read.
+// writeInlinks writes a row for each target of the bucket. links is the number of links, or of sums
+// of links, that writeInlinks read.
 func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, cfg Config) (f manifest.File, links int64, err error) {
 	key := layout.Working(in.Task.Crawl, in.Task.Round, string(stages.Rank), stages.FileInlinks, in.Task.Partition)
 	targets, summed, err := stages.Sections(in.Results[stages.Merge], stages.FileTargets, in.Task.Partition)

@@ -21,8 +21,8 @@ type target struct {
 	ids      map[string]int32
 	source   string // source of the last counted edge
 
-	// Targets are numbered. The field number is the number of the current target. For each host,
-	// seen holds the number of the last target to which the host links.
+	// Targets are numbered, and number belongs to the current target. For each host, seen holds the
+	// number of the last target to which the host links.
 	seen   []int32
 	number int32
 

@@ -54,7 +54,7 @@ func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	}
 }
 
-// lateListener delays Accept until a signal on the channel accept.
+// lateListener delays Accept until accept is closed.
 type lateListener struct {
 	net.Listener
 	accept chan struct{}

@@ -37,10 +37,10 @@ type Link struct {
 	Position string
 }
 
-// place is a URL. If the field host is -1, the URL is outside the web.
+// place is a URL. If host is -1, the URL is outside the web.
 type place struct {
 	host int
-	path string // the whole URL if the field host is -1
+	path string // the whole URL if host is -1
 }
 
 func (w *Web) urlOf(p place) string {
@@ -65,8 +65,8 @@ type author struct {
 	refresh  *place
 }
 
-// makeDocument generates the document at path for a page. The parameter variant distinguishes
-// documents of one page; "" is the page of the graph.
+// makeDocument generates the document at path for a page. A page of the graph may have further
+// documents, such as the landing page of its redirect. variant names one of these; "" is the page.
 func (w *Web) makeDocument(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
@@ -193,7 +193,7 @@ func (a *author) linkEnd(p place, l Link) {
 	a.record(p, l)
 }
 
-// record adds a link that was written to the document's Links.
+// record adds a link to the document's Links after it was written.
 func (a *author) record(p place, l Link) {
 	l.Target = a.w.urlOf(p)
 	l.Position = a.position

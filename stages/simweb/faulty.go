@@ -11,8 +11,8 @@ func (w *Web) FaultURL(host int, name string, num int) string {
 	return w.urlAt(host, faultPath(name, num))
 }
 
-// faultResponse returns the response of a fault at a path. The parameter hop is the path's number
-// in the fault's chain of redirects.
+// faultResponse returns the response of a fault at a path. hop is the path's number in the fault's
+// chain of redirects.
 func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Response {
 	r := Response{Status: 200}
 	switch {

@@ -37,7 +37,8 @@ func (w *Web) Config() Config { return w.cfg }
 func (w *Web) Hosts() int { return w.cfg.Hosts }
 
 // The hosts of each block of domainBlock consecutive hosts share domains by one of these patterns.
-// Element i of a pattern is the index of the first host in the domain of the block's host i.
+// Element i of a pattern belongs to host i of the block, and is the index of the first host that has
+// the same domain.
 const domainBlock = 8
 
 var domainPatterns = [...][domainBlock]int{

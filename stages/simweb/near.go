@@ -65,10 +65,10 @@ const triesPerSize = 150
 // changes in at least one bit and at most NearDistance bits. It tries random words until some fit,
 // usually after a few tries. If none fit, it returns the words unchanged.
 //
-// texts holds two copies of the text before the paragraph. The parameter body is the size of each
-// copy in bytes. Different steps change different words, so that the ends of a chain drift apart.
-// If this moves the fingerprint of a short text too far, editWords changes the last words instead,
-// which are in fewer shingles.
+// texts holds two copies of the text before the paragraph. body is the size of each copy in bytes.
+// Different steps change different words, so that the ends of a chain drift apart. If such changes
+// move the fingerprint of a short text too far, editWords changes the last words instead, which are
+// in fewer shingles.
 func editWords(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
 	before := Fingerprint(appendSentence(texts[0][:body], words, accents))
 	changed := make([]key, len(words))

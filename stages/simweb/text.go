@@ -6,8 +6,8 @@ type source struct {
 	variant    string
 	short      bool
 
-	// steps is the number of edits that make a near copy. The key family chooses the random words
-	// of the edits.
+	// steps is the number of edits that make a near copy. family is the key that chooses the random
+	// words of the edits.
 	steps  int
 	family key
 }

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// newWeb makes the default web. The function change may modify its config.
+// newWeb makes the default web, or one with another config if change is not nil.
 func newWeb(t testing.TB, change func(*Config)) *Web {
 	t.Helper()
 	cfg := Default()

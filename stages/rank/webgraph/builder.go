@@ -176,8 +176,7 @@ type vertexRow struct {
 	In, Added   int64
 }
 
-// Finish numbers the vertices by name and writes the graph. The names of the graph's files begin
-// with the parameter name.
+// Finish numbers the vertices by name and writes the graph to files whose names begin with name.
 func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
 	if err := b.flush(); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 const (
 	damping       = 0.85
 	precision     = 1e-7 // proven bound of the sum of the errors of all ranks, which sum to 1
-	maxIterations = 200  // without this method, ten times the precision costs 15 more iterations
+	maxIterations = 200  // 15 iterations make the error about ten times smaller
 )
 
 // ranks holds the PageRank of a graph.
@@ -61,8 +61,8 @@ func (g *Graph) setFloor() {
 	g.floor = (1 - damping + damping*max(rest, 0)) / float64(g.Vertices)
 }
 
-// iterate computes the rank of each source once, and returns the sum of the changes. The slice next is
-// for the new ranks.
+// iterate computes the rank of each source one time, and returns the sum of the changes. It writes the
+// new ranks to next.
 func (g *Graph) iterate(ctx context.Context, next []float64) (moved float64, err error) {
 	for s := range next {
 		next[s] = g.floor

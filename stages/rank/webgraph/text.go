@@ -28,7 +28,7 @@ type textFile struct {
 	line []byte
 }
 
-// writeText creates the file path. The function fill adds the rows.
+// writeText creates the file at path. fill adds the rows.
 func writeText(path string, fill func(*textFile) error) (l table.Local, err error) {
 	f, err := os.Create(path)
 	if err != nil {

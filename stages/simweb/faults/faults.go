@@ -4,7 +4,8 @@
 // the table All also gives the outcome that a correct crawler records. Package simweb chooses the
 // URLs and pages that have faults.
 //
-// Package faults imports only the schema of outcomes and codecs.
+// Package faults imports package formats/schema (outcomes), the compressors of
+// github.com/klauspost/compress and github.com/andybalholm/brotli, and golang.org/x/text/encoding.
 package faults
 
 import (

@@ -14,9 +14,9 @@
 //     the chain is redirect_limit. Another domain, or a target that is planned in this round, is
 //     redirected. A hop beyond maxRedirects is redirect_limit. Finally the robots.txt of the
 //     target's host decides.
-//   - final_url and http_status belong to the last response. They are empty if there was none, so
-//     also if the URL was denied before its first request. If a URL is denied at a later hop, they
-//     belong to the hop before.
+//   - final_url and http_status belong to the last response. They are empty if there was none, for
+//     example because the URL was denied before its first request. If a later hop is denied, they
+//     belong to the hop before it.
 //   - pages.url is the final URL; pages.depth is the depth of the planned URL.
 //   - Only http and https links are recorded, in document order. A meta robots nofollow makes all
 //     links of a page nofollow.

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// newWeb makes the default web. The function change may modify its config.
+// newWeb makes the default web, or one with another config if change is not nil.
 func newWeb(t testing.TB, change func(*simweb.Config)) *simweb.Web {
 	t.Helper()
 	cfg := simweb.Default()
@@ -107,7 +107,7 @@ func TestTruthIsWhatACrawlerFinds(t *testing.T) {
 		}
 	}
 	for _, v := range CheckLog(w, log.Entries(), Pace{}) {
-		t.Errorf("the crawl was not polite, or the check is wrong: %s", v)
+		t.Errorf("the crawl violated a rule, or the check is wrong: %s", v)
 	}
 }
 

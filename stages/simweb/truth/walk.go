@@ -65,7 +65,7 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 			}
 		}
 	}
-	for host, done := range c.hosts { // the order of the map does not matter, as each target keeps the lowest depth
+	for host, done := range c.hosts { // the order of the map does not matter, because each target keeps the lowest depth
 		if done || !c.cfg.Sitemaps {
 			continue
 		}
@@ -136,7 +136,7 @@ func (c *crawl) updateFrontier(r *Round, targets map[string]linkSummary) error {
 }
 
 // fetch follows a planned URL to its outcome. A redirect chain may break off at a URL that was not
-// requested or gave no response. The result unanswered is that URL.
+// requested or gave no response. unanswered is that URL, or "".
 func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link, unanswered string, err error) {
 	key, err := urlkey.KeyOf(p.URL)
 	if err != nil {
