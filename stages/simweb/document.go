@@ -65,8 +65,8 @@ type author struct {
 	refresh  *place
 }
 
-// makeDocument generates the document at path for a page. A page of the graph may have further
-// documents, such as the landing page of its redirect. variant names one of these; "" is the page.
+// makeDocument generates the document at path for a page number. variant is "" for the page of the
+// graph, and otherwise distinguishes other documents with this number, such as landing pages.
 func (w *Web) makeDocument(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
