@@ -29,7 +29,7 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	                                                       since format 4
 //	frontier  urls skips                                   published, one part a bucket
 //	          known                                        working (layout.URLFilter), one a bucket: the Bloom file of
-//	                                                       the URLs in its urls and skips, read for as long as they are
+//	                                                       the URLs in its urls and skips, read as long as these parts are
 //	          urls-base                                    working (layout.Working), for some buckets: the states of
 //	                                                       all known URLs (package urlstate)
 //	publish   pages                                        published, one part a partition

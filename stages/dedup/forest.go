@@ -10,7 +10,7 @@ import (
 // forest joins classes whose pages are alike.
 //
 // The search reports the pairs of each shard's spanning forest. The forest keeps the pairs and marks
-// their classes. Once all pairs are known, the marked classes get consecutive
+// their classes. When all pairs are known, the marked classes get consecutive
 // numbers, and only these classes are in the trees. The pairs are joined in the order of the
 // search, so the result does not depend on the shards.
 type forest struct {

@@ -15,7 +15,7 @@ import (
 // A checkpoint writes about ten objects. In a slow crawl these objects would cost more than the
 // data, so a checkpoint with few URLs waits longer than one interval.
 const (
-	worthwhile  = 5000             // with so many URLs per minute or more, a checkpoint waits only one interval
+	worthwhile  = 5000             // from this number of URLs per minute on, a checkpoint waits only one interval
 	stretch     = 10               // largest number of intervals that a checkpoint waits
 	patientFrom = 10 * time.Second // if the interval is shorter than this, a checkpoint waits only one interval
 )

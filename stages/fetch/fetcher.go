@@ -227,8 +227,8 @@ func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	return err
 }
 
-// serve uses a grant for one request, which runs under the context flight. If an item needs no
-// request, serve finishes the item and continues with the next one of the same host.
+// serve uses a grant for one request, whose context is flight. If an item needs no request, serve
+// finishes the item and continues with the next one of the same host.
 func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	if g.Kind > polite.Probe {
 		f.drain(g)

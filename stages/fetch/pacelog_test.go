@@ -297,7 +297,7 @@ func (m *mixture) leastGap(before []simweb.Entry, e simweb.Entry, reloaded time.
 		take("Crawl-delay for ever", 1<<62)
 	}
 	if k%7 == 4 {
-		return rule, least // with two requests in flight, the last response may be newer than the grant of e
+		return rule, least // two requests may be in flight, so the last response may have come too late to delay e
 	}
 	switch last.Status {
 	case http.StatusTooManyRequests:

@@ -123,8 +123,8 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 	}
 }
 
-// checkEvidence checks the row of each request that depends on robots.txt. It must have a delay and
-// a gap, and name the record and the digest of the robots.txt.
+// checkEvidence checks that the row of each request has the delay in force and the gap since the
+// host's previous request, and names the record and the digest of the robots.txt that allowed it.
 func (l *lab) checkEvidence(r *manifest.Result) {
 	l.t.Helper()
 	met := map[string]bool{} // by host and epoch, because an attempt does not know the last request of the previous attempt

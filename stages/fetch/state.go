@@ -81,7 +81,7 @@ func forget(waiting []manifest.URLRetry) {
 }
 
 // takeHosts restores the state of planned hosts from the previous round. If several machines share
-// the store, their clocks may differ, so the hosts wait longer by twice maxSkew.
+// the store, two of their clocks may differ by twice maxSkew, so the hosts wait longer by this time.
 func (a *attempt) takeHosts(planned map[string]bool) {
 	for _, r := range a.in.Before {
 		waited := a.env.Clock.Now().Sub(time.UnixMilli(r.CompletedAt))

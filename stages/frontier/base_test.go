@@ -103,7 +103,7 @@ func TestABaseStandsForAllPartsBeforeIt(t *testing.T) {
 			t.Errorf("a stage of format 3 wrote %d files", len(older[0].Files))
 		}
 
-		// The next round: once with all parts, once with the bases.
+		// The next round runs twice: with all earlier parts, and with the bases in their place.
 		next := randomWorld(t, random, tc.later)
 		parts := bucket(t)
 		want, wantSkips, _ := run(t, parts, Default(), next, sealAll(t, parts, tc.before, append(deltas, urls))...)

@@ -21,8 +21,8 @@
 // found in two cases: a followed link or a redirect leads to the URL, or a budget refused it. The
 // URL keeps its history. The next plan takes the rows with the state found, and the rows of URLs
 // that the crawl itself first found or planned. Rows of other known URLs never have the state
-// found. A URL that waits is written once, and again only if links change its depth, priority or
-// spellings. If the plan refuses a URL because of a recent fetch, the URL gets back the state and
+// found. A URL that waits is written in one round, and again only if links change its depth,
+// priority or spellings. If the plan refuses a URL because of a recent fetch, the URL gets back the state and
 // the due time of this fetch.
 //
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced

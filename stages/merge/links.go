@@ -346,7 +346,7 @@ func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error
 }
 
 // chainDepths returns the depth of the planned URL at the start of the redirect chain, for each URL
-// that was requested in a chain. The segments of links show only chains that were recorded at once.
+// that was requested in a chain. The segments of links show only chains that are in one record.
 // An interrupted chain, or a chain whose next request was repeated later, has two records. Rows of
 // requests name the planned URL of each request. The map holds one URL in memory for each redirect.
 func (m *merger) chainDepths(ctx context.Context) (map[string]int32, error) {

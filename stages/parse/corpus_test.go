@@ -159,8 +159,8 @@ func detectLanguages(tb testing.TB, detect func(string) string) (pages, short pa
 	return pages, short
 }
 
-// TestDetectedLanguages requires slightly less than the present quality. Some pieces of pages are
-// in English, although the whole page has another language.
+// TestDetectedLanguages requires slightly less than the present quality. Not all pieces of pages can
+// be right, because some are in English although the whole page has another language.
 func TestDetectedLanguages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -27,8 +27,8 @@ var robotsBlock = [...]RobotsProfile{
 	RobotsDenyAll, RobotsNone, RobotsRules, RobotsDelay, RobotsUnreachable, RobotsAllow, RobotsRules, RobotsNone, RobotsAllow, RobotsOdd,
 }
 
-// BannedAgent is the product token to which RobotsOdd hosts deny every URL. All other agents have
-// the same rules there.
+// BannedAgent is the product token to which RobotsOdd hosts deny every URL. There is one other set of
+// rules on these hosts, for all other agents.
 const BannedAgent = "simweb-banned"
 
 // robotsMoved is the path of the rules on RobotsMoved hosts.

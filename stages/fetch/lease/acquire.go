@@ -153,9 +153,9 @@ func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	})
 }
 
-// wait returns as soon as the partition may be taken: its checkpoint is absent or released, or the
-// store's lock on it is free, or this attempt has seen the checkpoint unchanged for 1.1 times the
-// length of the holder's lease. The attempt measures this time by its own clock.
+// wait returns as soon as the partition may be taken. This is so if its checkpoint is absent or
+// released, if the store's lock on it is free, or if the checkpoint has stayed unchanged for 1.1
+// times the length of the holder's lease, by this attempt's clock.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	var standing atomic.Pointer[stages.Wait]
 	unwatch := func() {}

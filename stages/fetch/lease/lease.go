@@ -48,7 +48,7 @@ type Lease struct {
 	first     time.Time            // when unsettled was first sent
 
 	mu    sync.Mutex
-	until time.Time  // when the right to fetch ends; zero once the right is lost
+	until time.Time  // when the right to fetch ends; zero after the right was lost
 	sent  time.Time  // when the last acknowledged swap was sent
 	lock  store.Lock // the store's lock; nil if the store has no locks
 	lost  bool

@@ -54,15 +54,15 @@ func (s *Scheduler) close() {
 }
 
 // Resumed tells the scheduler that an earlier attempt sent requests. The scheduler may then close
-// early, once no remaining item is due before the window closes.
+// early, as soon as no remaining item is due before the window closes.
 func (s *Scheduler) Resumed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = true
 }
 
-// CloseAt sets when the crawl window closes; zero means unknown. Once a request was sent and no
-// remaining item is due before that time, the scheduler closes early.
+// CloseAt sets when the crawl window closes; zero means unknown. The scheduler closes early if a
+// request was sent and no remaining item is due before that time.
 func (s *Scheduler) CloseAt(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

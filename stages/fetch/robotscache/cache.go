@@ -204,7 +204,7 @@ func (c *Cache) Fail(e *Entry, f Failure) *schema.RobotsFile {
 	return e.row()
 }
 
-// settle unblocks the host once no robots.txt request for it is under way. The caller holds c.mu.
+// settle unblocks the host if no other robots.txt request for it is under way. The caller holds c.mu.
 func (c *Cache) settle(e *Entry) {
 	if c.pending[e.Host]--; c.pending[e.Host] == 0 {
 		delete(c.pending, e.Host)

@@ -2,7 +2,7 @@
 // scratch space, uploads them, and lists them in a checkpoint.
 //
 // The log takes records of URLs, requests and robots.txt files, with their exchanges, and writes
-// tables and WARC files to the store. These files become part of the task once a checkpoint lists
+// tables and WARC files to the store. These files become part of the task when a checkpoint lists
 // their segment. Cut ends the current segment between two records, so no record is split between
 // segments. Package segments imports packages stages, formats, wire and response.
 //

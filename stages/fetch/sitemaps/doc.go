@@ -12,9 +12,9 @@
 // A sitemap belongs to the registered domain of the robots.txt or index that names it. All URLs of
 // that domain are in this partition, so the sitemap can be fetched at the pace of its host. A
 // sitemap of another domain is left out, because no partition could fetch it politely. sitemaps.org
-// would allow a robots.txt to name one. A URL that a round of the crawl plans is left out in this
-// round and in later rounds. Its URL task fetches it, and the frontier decides when it is due
-// again.
+// would allow a robots.txt to name one. A sitemap whose URL a round of the crawl plans is left out
+// in that round and in later rounds: the URL task fetches it, and the frontier decides when it is
+// due again.
 //
 // An index may name further indexes. Each file is fetched once, so loops end. The files, decoded
 // bytes and entries of each host are bounded, and so are those of all hosts of a registered domain

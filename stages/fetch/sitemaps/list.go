@@ -15,7 +15,7 @@ import (
 )
 
 // Limits bounds the sitemaps of a host in a crawl, and the sitemaps of all hosts of a registered
-// domain together. No further sitemap is requested once one of these bounds is reached. The zero
+// domain together. When one of these bounds is reached, no further sitemap is requested. The zero
 // value means that no sitemaps are fetched.
 type Limits struct {
 	Files int   // number of files

@@ -44,7 +44,8 @@ type Exchange struct {
 }
 
 // Release returns the buffers to their pool and clears every byte slice. A second call does
-// nothing. A goroutine must release an exchange before its next Do, which may wait for the memory.
+// nothing. A goroutine must release an exchange before its next Do, which could otherwise wait for
+// this memory in vain.
 func (x *Exchange) Release() {
 	buffers.Put(x.RawRequest)
 	x.RawRequest = nil

@@ -56,7 +56,7 @@ type share struct {
 // claim is a share's place in the queue.
 type claim struct {
 	share   *share
-	bytes   int64         // total size of the share once the claim is granted
+	bytes   int64         // total size of the share after the claim is granted
 	granted chan struct{} // closed when the claim is granted
 }
 

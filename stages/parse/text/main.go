@@ -5,11 +5,11 @@ import "golang.org/x/net/html/atom"
 // These are the parameters of the choice of main content, in percent. A change of one parameter by
 // a quarter changes F1 on real pages by less than 0.01.
 const (
-	clutterShare = 40 // least share of the page's prose for an element whose class or id names clutter; with this share, the element counts as content
-	chromeShare  = 50 // least share for nav, footer and aside elements
-	imprintShare = 75 // least share for elements whose class or id names a footer or a cookie notice
-	regionShare  = 40 // least share of the page's prose for a main or article element that is the content
-	descendShare = 85 // least share of the parent's value for a child that is chosen instead of the parent
+	clutterShare = 40 // an element whose class or id names clutter counts as content if it has this share of the page's prose
+	chromeShare  = 50 // the same for nav, footer and aside elements
+	imprintShare = 75 // the same for elements whose class or id names a footer or a cookie notice
+	regionShare  = 40 // a main or article element is the content if it has this share of the page's prose
+	descendShare = 85 // a child is chosen instead of its parent if it has this share of the parent's value
 )
 
 // notContent marks elements that are never main content.

@@ -10,8 +10,8 @@
 //   - A Graph keeps its edges in two files of Arrow record batches, grouped by target. The first
 //     file holds the targets that have outlinks. The second file holds the targets without outlinks
 //     (dangling).
-//   - PageRank reads the first file once an iteration. The rank of a dangling vertex influences
-//     other ranks only through the sum of all ranks, so the second file is read once.
+//   - PageRank reads the first file in each iteration. The rank of a dangling vertex influences
+//     other ranks only through the sum of all ranks, so the second file is read only at the end.
 //   - Harmonic reads both files once for each distance (HyperBall).
 //
 // Each vertex with outlinks takes 20 bytes of memory while the graph is built, and 24 bytes while

@@ -33,9 +33,9 @@ func exactHarmonic(names []string, edges []edge) map[string]float64 {
 	return exact
 }
 
-// TestHarmonicCentralityIsNearTheExactOne allows an error of three standard errors plus 1 for each
-// vertex, because a small set may lose one vertex. It allows two standard errors for the mean,
-// because vertices with a common set have a common error.
+// TestHarmonicCentralityIsNearTheExactOne allows each vertex an error of three standard errors plus
+// 1, because the estimate of a small set may lose one vertex. It allows two standard errors for the
+// mean, because vertices with a common set have a common error.
 func TestHarmonicCentralityIsNearTheExactOne(t *testing.T) {
 	const standardError = 0.065
 	for _, c := range []struct{ vertices, edges int }{{5, 12}, {30, 60}, {400, 1200}, {3000, 9000}} {

@@ -10,7 +10,7 @@ import (
 const (
 	// maxFields is how many header fields are kept.
 	maxFields = 1024
-	// maxFolded limits values with continuation lines. Once a value has this length, in bytes,
+	// maxFolded limits values with continuation lines. When a value has reached this length, in bytes,
 	// further continuation lines are dropped, because joining many lines takes quadratic time.
 	maxFolded = 8 << 10
 )
