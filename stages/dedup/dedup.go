@@ -108,7 +108,7 @@ func sourcesOf(in *stages.Input, months int) []source {
 
 // writeBucket writes the bucket's parts of duplicates and representatives. The first part has a row
 // for each clustered page of the bucket. The second part has the bucket's new representatives: pages
-// that are in no cluster, and the representatives of clusters without a sealed one.
+// that are in no cluster, and the representatives of clusters that have no sealed representative.
 func (ch *choice) writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, verdicts *table.Cursor[verdict]) ([]manifest.File, error) {
 	duplicatesKey := layout.Table(stages.FileDuplicates, t.Crawl, t.Round, bucket)
 	duplicates, err := stages.NewWriter[schema.Duplicate](ctx, env, stages.FileDuplicates, duplicatesKey, stages.ByURL)

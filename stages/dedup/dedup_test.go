@@ -454,14 +454,14 @@ func checkVia(t testing.TB, w world, cfg Config, rows []schema.Duplicate) {
 				alike = alike || to.TextDigest != "" && (to.TextDigest == from.TextDigest || long && distance(from, to) <= cfg.MaxDistance)
 			}
 			if !alike {
-				t.Errorf("%s goes by %q, which is not alike", at.URL, at.Via)
+				t.Errorf("%s has the via %q, but the two pages are not alike", at.URL, at.Via)
 			}
 			if at.Via == at.Representative || sealed[at.Via] != nil {
 				break
 			}
 			j := slices.IndexFunc(rows, func(r schema.Duplicate) bool { return r.URL == at.Via })
 			if j < 0 || steps > len(rows) {
-				t.Fatalf("the way from %s to %s ends at %q", d.URL, d.Representative, at.Via)
+				t.Fatalf("the column via leads from %s not to %s but to %q", d.URL, d.Representative, at.Via)
 			}
 			at = rows[j]
 		}
@@ -517,7 +517,7 @@ func TestClustersAreTheComponentsOfAllPairs(t *testing.T) {
 		}
 	}
 	if len(kinds) != 3 {
-		t.Errorf("the worlds show %v only", kinds)
+		t.Errorf("the random worlds have only these kinds of duplicates: %v", kinds)
 	}
 }
 

@@ -48,8 +48,8 @@
 // shard of its keys. One union-find joins the forests, and its trees lead from each class to the
 // class of the representative.
 //
-// Memory is about 600 MiB at most for sorting, plus 9 bits for every 8 distinct fingerprints, plus
-// 8 bytes for each fingerprint that is near another (16 if there are more than 2^32 of these). The
+// Sorting takes about 600 MiB of memory at most. Every 8 distinct fingerprints take 9 bits more, and
+// each fingerprint that is near another takes 8 bytes (16 if there are more than 2^32 of these). The
 // size of a cluster does not matter, because its pages are only in sorted files. The number of
 // pages is not limited. ClusterSize is at most 2^31-1, which stands for larger clusters, too.
 // Scratch space is about 150 bytes for each page and sealed representative. A cluster in which a

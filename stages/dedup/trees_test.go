@@ -68,11 +68,11 @@ func checkTrees(t *testing.T, n int, made trees, before func(r *rand.Rand, i int
 			v, steps := uint64(i), 0
 			for ; !lone[i] && made.parent(v) != v; v = made.parent(v) {
 				if steps++; !near[v][made.parent(v)] || steps > n {
-					t.Fatalf("the way from %d goes from %d to %d, which is no edge", i, v, made.parent(v))
+					t.Fatalf("among the parents of %d, the step from %d to %d is not an edge", i, v, made.parent(v))
 				}
 			}
 			if tree[i] == tree[root] && v != root {
-				t.Fatalf("the way from %d ends at %d, and not at the root %d", i, v, root)
+				t.Fatalf("the parents of %d lead to %d, not to the root %d", i, v, root)
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 			t.Helper()
 			if len(a.Waits) != 1 || a.Waits[0].Host != "h.com" || a.Waits[0].Why != "robots.txt answered 503, asked again" ||
 				!a.Waits[0].Until.After(time.Now()) || a.Waits[0].URLs < 5 {
-				t.Errorf("%s: it waits for %+v", when, a.Waits)
+				t.Errorf("%s: the task waits for %+v", when, a.Waits)
 			}
 			if len(a.Failures) != 1 || a.Failures[0].Class != "robots_unreachable" || a.Failures[0].Text != "robots.txt answered 503" {
 				t.Errorf("%s: failures %+v", when, a.Failures)
@@ -79,14 +79,14 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 		a := watch.now()
 		check("while it runs", a)
 		if a.Remaining < time.Until(a.Waits[0].Until) {
-			t.Errorf("it takes %s, and waits until %s", a.Remaining, a.Waits[0].Until)
+			t.Errorf("the remaining time is %s, but the task waits until %s", a.Remaining, a.Waits[0].Until)
 		}
 		// The task publishes its activity with each renewal of the lease, even when nothing is
 		// recorded.
 		told := l.checkpoint().Activity
 		if told == nil || time.Since(time.UnixMilli(told.At)) > 2*time.Minute || len(told.Waits) != 1 || told.Waits[0].Why != "robots.txt answered 503, asked again" ||
 			told.Waits[0].Until != a.Waits[0].Until.UnixMilli() {
-			t.Errorf("the checkpoint tells %+v", told)
+			t.Errorf("the activity in the checkpoint is %+v", told)
 		}
 		stop()
 		<-ended
@@ -99,7 +99,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 		}()
 		time.Sleep(30 * time.Second)
 		if a := watch.now(); len(a.Waits) != 1 || a.Waits[0].Why != "robots.txt answered 503, asked again" {
-			t.Errorf("resumed, it waits for %+v", a.Waits)
+			t.Errorf("the resumed task waits for %+v", a.Waits)
 		}
 		stop()
 		<-ended
@@ -107,7 +107,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c := l.checkpoint(); c.Activity != nil {
-			t.Errorf("a complete task tells %+v", c.Activity)
+			t.Errorf("the activity of a complete task is %+v", c.Activity)
 		}
 	})
 }
@@ -130,14 +130,14 @@ func TestATaskTellsThatItWaitsForTheStoreAtItsEnd(t *testing.T) {
 		}()
 		time.Sleep(10 * time.Minute)
 		if a := watch.now(); a.Left != 0 || len(a.Waits) != 1 || !strings.HasPrefix(a.Waits[0].Why, "the store does not answer") {
-			t.Errorf("%d URLs left, it waits for %+v", a.Left, a.Waits)
+			t.Errorf("%d URLs left, the task waits for %+v", a.Left, a.Waits)
 		}
 		away.set(false)
 		if err := <-ended; err != nil {
 			t.Fatal(err)
 		}
 		if a := watch.now(); len(a.Waits) > 0 {
-			t.Errorf("after its end it waits for %+v", a.Waits)
+			t.Errorf("after its end, the task waits for %+v", a.Waits)
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestATaskThatStandsBySaysForWhom(t *testing.T) {
 		}()
 		time.Sleep(10 * time.Second)
 		if a := watch.now(); len(a.Waits) != 1 || !strings.HasPrefix(a.Waits[0].Why, "another attempt holds this partition") || a.Waits[0].Until.IsZero() {
-			t.Errorf("it waits for %+v", a.Waits)
+			t.Errorf("the task waits for %+v", a.Waits)
 		}
 		stopSecond()
 		stop()

@@ -71,7 +71,7 @@ func TestRedirectsIntoPrivateNetworksAreRefused(t *testing.T) {
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.Host == "inner.a.com" || r.Host == "inner.b.org":
-				t.Errorf("%s was asked", r.Host)
+				t.Errorf("%s got a request", r.Host)
 			case r.URL.Path == "/robots.txt" && r.Host == "b.org":
 				http.Redirect(w, r, "http://inner.b.org/robots.txt", http.StatusFound)
 			case r.URL.Path == "/robots.txt":

@@ -66,7 +66,7 @@ func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 				l.checkPace(r)
 				f := l.outcomes(r)["http://a.com/hop1"]
 				if f.Outcome != schema.OK || f.Redirects != 3 || f.FinalURL != "http://www.a.com/page" || f.RobotsAllowed == nil || !*f.RobotsAllowed || f.WireBytes == 0 {
-					t.Errorf("the chain ended as %+v", f)
+					t.Errorf("the row of the chain is %+v", f)
 				}
 				recorded := map[string]int{}
 				for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
@@ -82,7 +82,7 @@ func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 					path := hop[len(hop)-len("/hop1"):]
 					want := max(c.twice[path], 1)
 					if recorded[hop] != want || l.web.count(path) != want {
-						t.Errorf("%s is recorded %d times and was asked for %d times, want %d", hop, recorded[hop], l.web.count(path), want)
+						t.Errorf("%s has %d recorded requests and was requested %d times, want %d", hop, recorded[hop], l.web.count(path), want)
 					}
 					if links[hop] != 1 {
 						t.Errorf("%s has %d links of redirects", hop, links[hop])

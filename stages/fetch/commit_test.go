@@ -139,10 +139,10 @@ func TestRetriesAreCountedAcrossAttempts(t *testing.T) {
 			t.Errorf("%s after %d attempts, want http_5xx after 3", f.Outcome, f.Attempts)
 		}
 		if n := l.web.count("/broken"); n != 3 {
-			t.Errorf("asked %d times by three attempts at the task, want 3", n)
+			t.Errorf("requested %d times by three attempts at the task, want 3", n)
 		}
 		if n := l.web.count("/robots.txt"); n != 2 {
-			t.Errorf("robots.txt was asked %d times, want once a host", n)
+			t.Errorf("robots.txt was requested %d times, want one request per host", n)
 		}
 		l.checkPace(r)
 	})
@@ -238,11 +238,11 @@ func TestASIGTERMEndsWithinTheGrace(t *testing.T) {
 			t.Fatalf("got %v, want ErrInterrupted", err)
 		}
 		if took := time.Since(told); took > l.cfg.Pauses.Grace/2 {
-			t.Errorf("it took %v, requests in flight have %v", took, l.cfg.Pauses.Grace/4)
+			t.Errorf("the attempt ended after %v, requests in flight get %v", took, l.cfg.Pauses.Grace/4)
 		}
 		for _, h := range l.web.hits() {
 			if h.at.After(told) {
-				t.Errorf("%s%s was asked %v after the order to stop", h.host, h.path, h.at.Sub(told))
+				t.Errorf("%s%s was requested %v after the task was told to stop", h.host, h.path, h.at.Sub(told))
 			}
 		}
 		cp := l.checkpointOf()
@@ -284,7 +284,7 @@ func TestAFullDiskPausesFetching(t *testing.T) {
 		}
 		for _, h := range l.web.hits() {
 			if at := h.at.Sub(start); at > from+3*time.Second && at < to {
-				t.Errorf("%s was asked at %v, when there was no room to record it", h.path, at)
+				t.Errorf("%s was requested at %v, when the disk had no room to record it", h.path, at)
 			}
 		}
 	})
@@ -359,7 +359,7 @@ func TestGivingUpCommitsWhatIsCheckpointedAndDefersTheRest(t *testing.T) {
 			t.Errorf("outcomes (-want +got):\n%s", diff)
 		}
 		if n := len(l.web.hits()); n != asked {
-			t.Errorf("%d requests after it was given up", n-asked)
+			t.Errorf("%d requests after fetching was given up", n-asked)
 		}
 	})
 }
@@ -458,12 +458,12 @@ func TestHostClocksCarryOverBetweenRounds(t *testing.T) {
 		seen := map[string]bool{}
 		for _, h := range l.web.hits()[before:] {
 			if gap := h.at.Sub(last[h.host]); h.host == "a.com" && !seen[h.host] && gap < 10*time.Minute {
-				t.Errorf("%s is asked %v after it said 600 s", h.host, gap)
+				t.Errorf("%s got a request %v after a Retry-After of 600 s", h.host, gap)
 			}
 			seen[h.host] = true
 		}
 		if seen["b.org"] || !seen["a.com"] || !seen["c.net"] {
-			t.Errorf("asked %v", seen)
+			t.Errorf("hosts with requests: %v", seen)
 		}
 	})
 }

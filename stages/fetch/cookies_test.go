@@ -77,11 +77,11 @@ func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 				t.Errorf("%s: %s at %s after %d redirects (error %q), want %s after %d", u, f.Outcome, f.FinalURL, f.Redirects, f.Error, want.outcome, want.redirects)
 			}
 			if sent := strings.Join(got[u], " "); sent != want.cookies {
-				t.Errorf("%s was asked for with cookies %q, want %q", u, sent, want.cookies)
+				t.Errorf("%s was requested with cookies %q, want %q", u, sent, want.cookies)
 			}
 		}
 		if asked := got["/consent?back=detour"]; len(asked) != 1 || asked[0] != "" {
-			t.Errorf("/consent was asked for with %q", asked)
+			t.Errorf("/consent was requested with cookies %q", asked)
 		}
 		// The stored request has the cookies that were sent.
 		var requests strings.Builder

@@ -113,7 +113,7 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 				}
 				l.web.checkPace(t, l.cfg.Politeness.Delay)
 				if n := who.turns(); n > 1 || atLook && n == 0 {
-					t.Errorf("the requests passed from one run to the other %d times, epoch %d", n, checkpoint.Epoch)
+					t.Errorf("%d times a request came from the other run than the one before, epoch %d", n, checkpoint.Epoch)
 				}
 				// As after a crash, the second run may repeat what the first did after its last
 				// checkpoint.

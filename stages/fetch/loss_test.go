@@ -89,7 +89,7 @@ func (l *lab) refused(bucket store.Bucket, want ...string) {
 	}
 	for _, w := range append(want, "restore its last state") {
 		if !strings.Contains(err.Error(), w) {
-			l.t.Errorf("it says %q, want %q in it", err, w)
+			l.t.Errorf("the error is %q, want %q in it", err, w)
 		}
 	}
 	if n := len(l.web.hits()) - asked; n != 0 {
@@ -215,7 +215,7 @@ func TestNoCrashIsTakenForALoss(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			for at := 1; !survives(t, at, takes); at++ {
 				if at > 200 {
-					t.Fatal("no attempt ends")
+					t.Fatal("no attempt ended without an error")
 				}
 			}
 		})
@@ -286,7 +286,7 @@ func TestAPartitionIsTakenBeforeItsFirstRequest(t *testing.T) {
 		var l *lab
 		l = newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
 			if there, err := manifest.Exists(r.Context(), l.bucket, taken); err != nil || !there {
-				t.Errorf("%s is asked for, and %q is there: %t, %v", r.URL, taken, there, err)
+				t.Errorf("%s was requested, but %q exists: %t, %v", r.URL, taken, there, err)
 			}
 			page(w, r)
 		}), urls("a.com", 20)...)
@@ -372,11 +372,11 @@ func TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved(t *testing.T) {
 				})
 				_, err := l.run(t.Context(), h, nil)
 				if !errors.Is(err, stages.ErrPermanent) || errors.Is(err, stages.ErrTaken) {
-					t.Errorf("the holder ends with %v", err)
+					t.Errorf("the holder ended with %v", err)
 				}
 				asked := len(l.web.hits())
 				if asked > 40 {
-					t.Errorf("it sent %d requests", asked)
+					t.Errorf("the holder sent %d requests", asked)
 				}
 				l.refused(nil)
 			})

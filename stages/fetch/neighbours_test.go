@@ -87,7 +87,7 @@ func TestGoodHostsGoOnAtFullPaceBesideHostileOnes(t *testing.T) {
 		delay := l.cfg.Politeness.Delay
 		for host, times := range asked {
 			if len(times) != pages+1 {
-				t.Errorf("%s was asked %d times, want robots.txt and %d pages", host, len(times), pages)
+				t.Errorf("%s got %d requests, want robots.txt and %d pages", host, len(times), pages)
 			}
 			slices.Sort(times)
 			if took, want := times[len(times)-1]-times[0], pages*delay; took != want {
@@ -95,7 +95,7 @@ func TestGoodHostsGoOnAtFullPaceBesideHostileOnes(t *testing.T) {
 			}
 		}
 		if len(asked) != good {
-			t.Errorf("%d good hosts were asked, want %d", len(asked), good)
+			t.Errorf("%d good hosts got requests, want %d", len(asked), good)
 		}
 		ok := 0
 		for u, f := range l.outcomes(r) {

@@ -67,7 +67,7 @@ func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 					}
 					told = append(told, w.Why+in)
 					if w.Host != "a.com" {
-						t.Errorf("it waits for %q", w.Host)
+						t.Errorf("the fetch waits for host %q", w.Host)
 					}
 				}, hooks{tune: l.web.tune})
 				if err != nil {
@@ -77,7 +77,7 @@ func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 					t.Errorf("%s after %v, want %s within %v", rows.Fetch.Outcome, took, c.outcome, c.within)
 				}
 				if !slices.Equal(told, c.told) {
-					t.Errorf("told\n %s\nwant\n %s", strings.Join(told, "\n "), strings.Join(c.told, "\n "))
+					t.Errorf("reported waits\n %s\nwant\n %s", strings.Join(told, "\n "), strings.Join(c.told, "\n "))
 				}
 			})
 		})

@@ -121,13 +121,13 @@ func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 		}
 		for i := 1; i < len(alone); i++ {
 			if gap := alone[i].Sub(alone[i-1]); gap != 5*time.Second { // the same delay as for a host with its own address
-				t.Errorf("the host beside them is asked after %v", gap)
+				t.Errorf("the host with its own address gets its next request after %v", gap)
 			}
 		}
 		slices.SortFunc(shared, time.Time.Compare)
 		for i := 1; i < len(shared); i++ {
 			if gap := shared[i].Sub(shared[i-1]); gap < 5*time.Second || gap > 6*time.Second {
-				t.Errorf("the address is asked after %v", gap)
+				t.Errorf("the shared address gets its next request after %v", gap)
 			}
 		}
 		if int(dials.Load()) > len(alone)+len(shared) {

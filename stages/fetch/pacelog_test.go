@@ -263,7 +263,7 @@ func (m *mixture) check(t *testing.T, entries []simweb.Entry, reloaded time.Time
 			}
 		}
 		if stopped(m.number(e.Host)) && e.Time.After(reloaded) {
-			t.Errorf("http://%s%s was asked for at %v, its domain was stopped at %v", e.Host, e.Path, e.Time, reloaded)
+			t.Errorf("http://%s%s was requested at %v, but its domain was stopped at %v", e.Host, e.Path, e.Time, reloaded)
 		}
 		byHost[e.Host] = append(byHost[e.Host], e)
 	}
@@ -358,7 +358,7 @@ func TestTheServersOwnLogProvesPaceAndRobots(t *testing.T) {
 			"address", "news", "ecommerce", "domain", "two in flight", "default", "Crawl-delay", "Crawl-delay of an hour", "429", "503", "slow",
 		} {
 			if rules[rule] < 10 {
-				t.Errorf("only %d gaps were held to the rule %q", rules[rule], rule)
+				t.Errorf("only %d gaps depended on the rule %q", rules[rule], rule)
 			}
 		}
 		wide := 0
@@ -397,7 +397,7 @@ func TestTheServersOwnLogProvesPaceAndRobots(t *testing.T) {
 			}
 		}
 		if len(hosts) < mixedHosts*9/10 {
-			t.Errorf("only %d hosts were asked anything", len(hosts))
+			t.Errorf("only %d hosts got a request", len(hosts))
 		}
 		if took > 3*time.Hour {
 			t.Errorf("took %v, the window is 3h", took)

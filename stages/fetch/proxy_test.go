@@ -31,7 +31,7 @@ func TestAProxyThatRefusesPlainHTTPIsLoggedOnceWithTheKeyThatHelps(t *testing.T)
 				go func() {
 					defer there.Close()
 					if r, err := http.ReadRequest(bufio.NewReader(there)); err != nil || r.Method != http.MethodConnect {
-						t.Errorf("the proxy was asked %v (%v)", r, err)
+						t.Errorf("the proxy got %v (%v)", r, err)
 					}
 					io.WriteString(there, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
 				}()

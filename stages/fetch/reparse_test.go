@@ -153,7 +153,7 @@ func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
 			t.Errorf("the page whose record is damaged:\n%s", cmp.Diff(at, got))
 		}
 		if n := r.Count(reparse.CountDamaged); n < 1 {
-			t.Errorf("%d records are said to be damaged", n)
+			t.Errorf("%d records are counted as damaged", n)
 		}
 		replace(nil)
 		_, err = l.reparse(fetched, "2026-11r2", l.parser)
@@ -228,10 +228,10 @@ func TestAnAttemptThatFailsTakesBackWhatItCounted(t *testing.T) {
 		}
 		in := &reparse.Input{Task: task, Plan: l.plan, From: fetched, Archive: l.bucket}
 		if _, err := reparse.Run(t.Context(), env, in, l.cfg.Limits, l.cfg.StripParams, l.parser); err == nil {
-			t.Fatal("it went well")
+			t.Fatal("the task succeeded")
 		}
 		if told.urls != 0 || told.most == 0 {
-			t.Errorf("%d URLs are counted, %d were", told.urls, told.most)
+			t.Errorf("%d URLs are counted after the failure, at most %d were counted before", told.urls, told.most)
 		}
 	})
 }

@@ -172,7 +172,7 @@ func TestAnAttemptThatEndsBeforeItFetchesHandsThePartitionBack(t *testing.T) {
 						_, err = l.run(t.Context(), failingBucket{Bucket: shared, at: at, err: c.err}, nil)
 					}
 					if want := cmp.Or(c.err, stages.ErrInterrupted); !errors.Is(err, want) {
-						t.Errorf("it ended with %v, want %v", err, want)
+						t.Errorf("the attempt ended with %v, want %v", err, want)
 					}
 					if d := l.checkpointOf(); !d.Released || d.Stalled != c.stalled {
 						t.Errorf("released %t, stalled %d, want released and %d", d.Released, d.Stalled, c.stalled)
@@ -237,7 +237,7 @@ func TestAnAttemptThatEndsBeforeItFetchesLeavesTheHostsOfTheRoundBefore(t *testi
 			t.Fatal(err)
 		}
 		if waited := l.web.hits()[0].at.Sub(began); waited < 10*time.Minute {
-			t.Errorf("a host is asked %v after it said 600 s", waited)
+			t.Errorf("a host got a request %v after a Retry-After of 600 s", waited)
 		}
 	})
 }
@@ -272,7 +272,7 @@ func TestThePaceOfAnAddressSurvivesTheAttempt(t *testing.T) {
 				hits := l.web.hits()
 				for i := 1; i < len(hits); i++ {
 					if got := hits[i].at.Sub(hits[i-1].at); got < gap {
-						t.Errorf("the address was asked for %s%s %v after the last time, want %v", hits[i].host, hits[i].path, got, gap)
+						t.Errorf("the address got the request for %s%s %v after the previous one, want %v", hits[i].host, hits[i].path, got, gap)
 					}
 				}
 			})

@@ -124,10 +124,10 @@ func TestUnchangedContentIsARevisitOfItsRecord(t *testing.T) {
 				continue
 			}
 			if c.ContentDigest != old.ContentDigest || f.ContentDigest != old.ContentDigest {
-				t.Errorf("%s: digest %s, and %s in fetches; it was %s", u, c.ContentDigest, f.ContentDigest, old.ContentDigest)
+				t.Errorf("%s: digest %s in captures and %s in fetches, want %s", u, c.ContentDigest, f.ContentDigest, old.ContentDigest)
 			}
 			if c.PayloadFilename != old.WARCFilename || c.PayloadRecordOff != old.WARCRecordOff || c.PayloadRecordLen != old.WARCRecordLen {
-				t.Errorf("%s: the payload is said to lie at %d of %s, it does at %d of %s", u, c.PayloadRecordOff, c.PayloadFilename, old.WARCRecordOff, old.WARCFilename)
+				t.Errorf("%s: the row names the payload at %d of %s, but it is at %d of %s", u, c.PayloadRecordOff, c.PayloadFilename, old.WARCRecordOff, old.WARCFilename)
 			}
 			e, block := l.recordAt(c.WARCFilename, c.WARCRecordOffset, c.WARCRecordLength)
 			origin, _ := l.recordAt(old.WARCFilename, old.WARCRecordOff, old.WARCRecordLen)
@@ -177,7 +177,7 @@ func TestAPayloadOfManyURLsIsStoredOnce(t *testing.T) {
 				revisits++
 				e, block := l.recordAt(c.PayloadFilename, c.PayloadRecordOff, c.PayloadRecordLen)
 				if e.Type != warc.Response || !strings.HasSuffix(block, long+"\r\n0\r\n\r\n") && !strings.HasSuffix(block, long) {
-					t.Errorf("%s: its payload is said to be in a %s: %.60q", c.URL, e.Type, block)
+					t.Errorf("%s: the record named for the payload is a %s: %.60q", c.URL, e.Type, block)
 				}
 				own, _ := l.recordAt(c.WARCFilename, c.WARCRecordOffset, c.WARCRecordLength)
 				if got := own.Header.Get(warc.FieldRefersTo); got != "<"+e.ID()+">" && got != e.ID() || own.Header.Get(warc.FieldRefersToURI) != e.TargetURI() {

@@ -145,11 +145,11 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 				}
 			}
 			if asked[h] != want.asked {
-				t.Errorf("%s: robots.txt was asked for %d times, want %d", h, asked[h], want.asked)
+				t.Errorf("%s: robots.txt was requested %d times, want %d", h, asked[h], want.asked)
 			}
 		}
 		if asked["169.254.169.254"] != 0 {
-			t.Error("a guarded address was asked")
+			t.Error("an address that the guard refuses got a request")
 		}
 		for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
 			if limit := l.cfg.RobotsTimeout + time.Second; q.Purpose == schema.ForRobots && q.TotalMS > limit.Milliseconds() {
@@ -211,7 +211,7 @@ func TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget(t *testing.T) {
 			sent[q.URL]++
 		}
 		if sent["http://a.com/robots.txt"] != 1 || l.web.askedRobots()["a.com"] != 1 {
-			t.Errorf("the first hop is recorded %d times and was asked for %d times", sent["http://a.com/robots.txt"], l.web.askedRobots()["a.com"])
+			t.Errorf("the first hop has %d recorded requests and was requested %d times", sent["http://a.com/robots.txt"], l.web.askedRobots()["a.com"])
 		}
 		total := 0
 		for _, n := range sent {

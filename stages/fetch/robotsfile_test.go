@@ -88,7 +88,7 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 				}
 				for host, n := range l.web.askedRobots() {
 					if n -= before[host]; n != c.again[host] && !(c.killed && c.again[host] > 0 && n > 0) {
-						t.Errorf("%s: robots.txt is asked for %d times, want %d", host, n, c.again[host])
+						t.Errorf("%s: robots.txt was requested %d times, want %d", host, n, c.again[host])
 					}
 				}
 				got := l.outcomes(second)
@@ -116,7 +116,7 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 					}
 				}
 				if _, ok := known["http://gone.com"]; ok {
-					t.Error("the robots.txt of a host that is not planned is carried on")
+					t.Error("the round records the robots.txt of a host that it does not plan")
 				}
 			})
 		})
@@ -168,7 +168,7 @@ func TestEveryRequestHasItsEvidence(t *testing.T) {
 			purposes[q.Purpose]++
 		}
 		if purposes[schema.ForPage] == 0 || purposes[schema.ForRedirect] == 0 || purposes[schema.ForRobots] == 0 {
-			t.Errorf("too little was asked: %v", purposes)
+			t.Errorf("a purpose has no request: %v", purposes)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func TestASessionSharesRobotsAndPace(t *testing.T) {
 			}
 		}
 		if want := []string{"/robots.txt", "/a", "/b", "/moved", "/b", "/b"}; !slices.Equal(asked, want) {
-			t.Errorf("asked for %q, want %q", asked, want)
+			t.Errorf("requested %q, want %q", asked, want)
 		}
 		for i := 1; i < len(sent); i++ {
 			if gap := sent[i] - sent[i-1]; gap < 7000 {

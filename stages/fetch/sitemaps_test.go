@@ -414,7 +414,7 @@ func TestAnInterruptedSitemapContinuesAtItsNextHop(t *testing.T) {
 			t.Errorf("requests: %v", l.web.hits())
 		}
 		if o := l.sitemapOutcomes(r)["http://a.com/moved.xml"]; o != schema.OK {
-			t.Errorf("the sitemap ends as %q", o)
+			t.Errorf("the sitemap has the outcome %q", o)
 		}
 	})
 }

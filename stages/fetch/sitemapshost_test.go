@@ -65,7 +65,7 @@ func TestFailingSitemapsDoNotDelayPages(t *testing.T) {
 					took[n] = time.Since(begun)
 					for u, f := range l.outcomes(r) {
 						if f.Outcome != schema.OK {
-							t.Errorf("%d sitemaps: %s ends as %s", n, u, f.Outcome)
+							t.Errorf("%d sitemaps: %s has the outcome %s", n, u, f.Outcome)
 						}
 					}
 					if n == 0 {
@@ -149,7 +149,7 @@ func TestARedirectedSitemapIsNamedAnewByTheNextRound(t *testing.T) {
 		l.nextRound("http://a.com/p50")
 		r = l.mustRun(&Input{Before: []*manifest.Result{r}})
 		if o := l.sitemapOutcomes(r)["http://a.com/moved.xml?a=2&z=1"]; o != schema.OK {
-			t.Errorf("the second round ends it as %q; requests %v", o, l.web.hits())
+			t.Errorf("in the second round, the sitemap has the outcome %q; requests %v", o, l.web.hits())
 		}
 	})
 }

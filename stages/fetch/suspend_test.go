@@ -77,11 +77,11 @@ func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 					}
 				}
 				if n := unproven.Load(); before.Load() == 0 || n > 0 {
-					t.Errorf("%d requests were sent after the clocks came apart, by a right of before", n)
+					t.Errorf("%d requests were sent after the step of the clock, without a swap after it", n)
 				}
 				for i, h := range l.web.hits()[1:] {
 					if gap := h.at.Sub(l.web.hits()[i].at); gap > 10*time.Second {
-						t.Errorf("fetching stood still for %v", gap)
+						t.Errorf("no request was sent for %v", gap)
 					}
 				}
 			})

@@ -232,10 +232,10 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 			}
 		}
 		if at := fetches["http://broken.com/2"].RecordedAt; at != last.UnixMilli() {
-			t.Errorf("URLs without robots.txt ended %d ms after it was given up", at-last.UnixMilli())
+			t.Errorf("URLs of the host ended %d ms after its robots.txt was given up", at-last.UnixMilli())
 		}
 		if n := l.web.count("/loop"); n != 1 {
-			t.Errorf("/loop was asked %d times", n)
+			t.Errorf("/loop was requested %d times", n)
 		}
 	})
 }
@@ -316,11 +316,11 @@ func TestAStoppedTaskGoesOnWhereItStopped(t *testing.T) {
 				t.Errorf("%s: %s", u, f.Outcome)
 			}
 			if n := l.web.count(u[strings.LastIndexByte(u, '/'):]); n > 2 { // at most one request for each of two hosts
-				t.Errorf("%s was asked %d times", u, n)
+				t.Errorf("%s was requested %d times", u, n)
 			}
 		}
 		if got, want := len(l.web.hits()), 30+2; got != want {
-			t.Errorf("%d requests, want %d: none twice", got, want)
+			t.Errorf("%d requests, want %d, because no URL is requested a second time", got, want)
 		}
 		l.checkPace(r)
 		l.checkCaptures(r)
@@ -437,7 +437,7 @@ func TestASuccessorWaitsForTheLeaseAndTheOldHolderStops(t *testing.T) {
 		for _, h := range l.web.hits()[before:] {
 			at := h.at.Sub(start)
 			if at > 100*time.Second+lease && at < 100*time.Second+lease+lease/10 {
-				t.Errorf("a request at %v, between the old right and the new", at)
+				t.Errorf("a request at %v, after the old lease ended and before the new one began", at)
 			}
 		}
 	})
@@ -474,7 +474,7 @@ func TestNoRequestOutlastsALapsedRight(t *testing.T) {
 		for _, h := range l.web.hits() {
 			// The last swap before 90 s was sent at 60 s or later, and the lease lasts 180 s.
 			if at := h.at.Sub(start); at > 90*time.Second+l.cfg.Checkpoint.Lease-l.cfg.Timeouts.Total && at < 400*time.Second {
-				t.Errorf("a request at %v without a right", at)
+				t.Errorf("a request at %v without a lease", at)
 			}
 		}
 	})
@@ -577,7 +577,7 @@ func TestTwoRedirectsToOneURLFetchItOnce(t *testing.T) {
 			t.Errorf("outcomes (-want +got):\n%s", diff)
 		}
 		if n := l.web.count("/one"); n != 1 {
-			t.Errorf("the target was asked for %d times", n)
+			t.Errorf("the target was requested %d times", n)
 		}
 	})
 }

@@ -612,7 +612,7 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 				}
 				r = urls[0]
 				if got := float64(r.NextDue-when) / day; got != v.interval {
-					t.Fatalf("after visit %d it is due in %g days, want %g: %+v", n, got, v.interval, r)
+					t.Fatalf("after visit %d the page is due in %g days, want %g: %+v", n, got, v.interval, r)
 				}
 				when = r.NextDue // the next visit comes when the page is due
 			}
@@ -673,7 +673,7 @@ func TestNoTargetIsLost(t *testing.T) {
 		}
 		for u, followed := range kinds {
 			if want := followed || fetched[u]; want && ends[u] != 1 || !want && ends[u] != 0 {
-				t.Errorf("%d buckets: %s of a followed kind: %v, it ended %d times", buckets, u, want, ends[u])
+				t.Errorf("%d buckets: %s must have a row: %v, but it has %d rows of urls and skips", buckets, u, want, ends[u])
 			}
 		}
 		_, _, again := run(t, bucket(t), Default(), w)
@@ -716,6 +716,6 @@ func TestTheFilterOfABucketHoldsWhatItsPartsHold(t *testing.T) {
 		}
 	}
 	if _, _, same := run(t, again, Default(), w); gocmp.Diff(results, same) != "" {
-		t.Errorf("not the same again: %s", gocmp.Diff(results, same))
+		t.Errorf("the second run gave another result: %s", gocmp.Diff(results, same))
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// In a crawl that plans only what sources list and what it finds, a URL that only earlier crawls know
-// is found again by a followed link, by a redirect, or by a list whose budget has no room. The URL keeps
-// its history. Nothing else makes it due.
+// Some crawls plan only URLs that sources list and URLs that they find. In such a crawl, a URL that only
+// earlier crawls know is found again if a followed link or a redirect leads to it, or if a source lists it
+// but a budget has no room. The URL keeps its history. Nothing else makes it due.
 func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 	day := int64(86_400_000)
 	fetched := func(r *schema.URLRecord) {

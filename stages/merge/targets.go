@@ -172,7 +172,7 @@ func (b *targetBuilder) hostNumber(host string) int32 {
 	return n
 }
 
-// The estimated memory of a target and of a pair of hosts with their shares of the maps, in bytes.
+// The estimated memory of a target and of a pair of hosts, each with its share of the maps, in bytes.
 const (
 	targetBytes = 420
 	pairBytes   = 48

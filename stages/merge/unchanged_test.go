@@ -83,7 +83,7 @@ func TestPagesThatAnswered304HaveTheLinksOfTheirContent(t *testing.T) {
 	want := "https://a.example.org/1 a https://x.example.com/kept 0\nhttps://a.example.org/1 a https://x.example.com/nofollow 1\nhttps://a.example.org/1 sitemap https://a.example.org/dated 2\n" +
 		"https://a.example.org/2 a https://x.example.com/new 0\nhttps://a.example.org/head redirect https://a.example.org/2 0\n"
 	if d := cmp.Diff(want, other); d != "" || len(taken) != many {
-		t.Errorf("%d links of a long page, others (-want +got):\n%s", len(taken), d)
+		t.Errorf("%d links of the long page; other links (-want +got):\n%s", len(taken), d)
 	}
 	targets := map[string]schema.TargetLinks{}
 	for _, row := range tabletest.ReadRun[schema.TargetLinks](t, w.bucket, r.FilesOf(stages.FileTargets)[0]) {

@@ -109,7 +109,7 @@ func TestDeepNestingIsNoLimit(t *testing.T) {
 	const deep = 10_000
 	page := strings.Repeat("<div>", deep) + "<p>deep <a href=/x>down</a></p>" + strings.Repeat("</div>", deep) + "<p>and up</p>"
 	if _, err := html.Parse(strings.NewReader(page)); err == nil {
-		t.Error("x/net/html reads it: the reason for a pass of our own is gone")
+		t.Error("x/net/html reads this page, so package html has one reason less to exist")
 	}
 	r := newParser(t).Parse(&document.Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(page)})
 	if want := "deep down\nand up"; r.Text.Full != want || len(r.Links) != 1 {

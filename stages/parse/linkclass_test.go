@@ -91,7 +91,7 @@ func TestTheDefaultLimitLosesNothingThatAPageDeclares(t *testing.T) {
 	}
 }
 
-// A page names itself, even if rules would change a link to it.
+// A page may declare its own URL as canonical, even if rules would change the URL in a link to it.
 func TestAPageThatDeclaresItselfCanonical(t *testing.T) {
 	canon, err := urlkey.NewWithRules(nil, urlkey.Rules{TrailingSlash: true})
 	if err != nil {

@@ -89,7 +89,7 @@ func TestRightsAreRecorded(t *testing.T) {
 		t.Errorf("of the header: reserved %v, policy %q", p.TDMReserved, p.TDMPolicy)
 	}
 	if p := parsePage(t, "", nil).Page; p.TDMReserved != nil || p.ContentSignal != "" {
-		t.Errorf("nothing was said: %+v", p)
+		t.Errorf("a page without these statements has the columns %+v", p)
 	}
 }
 

@@ -106,10 +106,10 @@ func TestPagesCarryWhatTheReducesFound(t *testing.T) {
 	}
 	again, err := Run(t.Context(), env, in)
 	if err != nil {
-		t.Fatalf("the same task again: %v", err)
+		t.Fatalf("the second run of the task: %v", err)
 	}
 	if d := cmp.Diff(r, again); d != "" {
-		t.Errorf("not the same result: %s", d)
+		t.Errorf("the second run gave another result: %s", d)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 			break
 		}
 		if i == tries-1 {
-			t.Errorf("of %d requests that were written before anybody read them, none is said to have come before", tries)
+			t.Errorf("%d requests were written before the server read them, but the log has no arrival time before the reading", tries)
 		}
 	}
 	cancel()

@@ -132,7 +132,7 @@ func TestFaultsSendWhatTheyClaim(t *testing.T) {
 					t.Errorf("got %d bytes and %v, want a reset", len(got), err)
 				}
 			case patience == 5*time.Second && err != io.EOF:
-				t.Errorf("after %d bytes: %v, want the end", len(got), err)
+				t.Errorf("after %d bytes: %v, want the end of the connection", len(got), err)
 			case (f.Name == "hang" || f.Name == "close") && len(got) > 0:
 				t.Errorf("got %.60q, want nothing", got)
 			}
@@ -218,7 +218,7 @@ func TestTableOfFaultsIsSound(t *testing.T) {
 	for i := range faults.All {
 		f := &faults.All[i]
 		if seen[f.Name] || f.Name == "" || f.About == "" || f.Class == 0 || !outcomes[f.Outcome] {
-			t.Errorf("fault %q is not described, or twice", f.Name)
+			t.Errorf("fault %q is incomplete, or in the table twice", f.Name)
 		}
 		seen[f.Name] = true
 		if (f.Page != faults.NoPage) != (f.Outcome == schema.OK) {
@@ -247,7 +247,7 @@ func TestServerAnswersForItsHostsAlone(t *testing.T) {
 		t.Errorf("another host's home answers %d", c)
 	}
 	if c := get(srv, "http://"+w.Host(0)+"/nothing").Code; c != http.StatusNotFound {
-		t.Errorf("a path that is not there answers %d", c)
+		t.Errorf("an unknown path answers %d", c)
 	}
 	if c := get(srv, w.FaultURL(0, "reset", 1)).Code; c != http.StatusNotImplemented {
 		t.Errorf("a fault of the wire without a connection answers %d", c)

@@ -96,7 +96,7 @@ func TestNamesAndPathsAreUndone(t *testing.T) {
 	eachPage(w, func(h, p int) {
 		u := w.URL(h, p)
 		if seen[u] {
-			t.Fatalf("%s is there twice", u)
+			t.Fatalf("two pages have the URL %s", u)
 		}
 		seen[u] = true
 		key, err := canonicalizer.Canonical(u, "")
@@ -163,7 +163,7 @@ func TestHugeWebCostsNothing(t *testing.T) {
 	h := maxHosts - 3
 	p := w.Pages(h) - 1
 	if a := w.Look(h, w.path(h, p)); a.Status == 404 {
-		t.Errorf("%s is not there", w.URL(h, p))
+		t.Errorf("%s is not a page of the web", w.URL(h, p))
 	}
 	if i, ok := w.HostIndex(w.Host(h)); !ok || i != h {
 		t.Errorf("host %d is found as %d, %v", h, i, ok)
@@ -205,7 +205,7 @@ func TestCopiesAreWhatTheyClaim(t *testing.T) {
 		case r == roleChain:
 			before := mainOf(w, h, p-1)
 			if d := simhash.Distance(Fingerprint(text), Fingerprint(before)); d < 1 || d > NearDistance {
-				t.Errorf("%s is %d from the page before it in its chain", w.URL(h, p), d)
+				t.Errorf("the fingerprint of %s differs in %d bits from that of the page before it in its chain", w.URL(h, p), d)
 			}
 			if d > NearDistance {
 				far++
@@ -342,7 +342,7 @@ func TestSeedsAndSitemaps(t *testing.T) {
 		t.Errorf("%d of %d pages are in sitemaps", listed, total)
 	}
 	if dup := slices.Compact(slices.Sorted(slices.Values(seeds))); len(dup) != len(seeds) {
-		t.Error("a seed is there twice")
+		t.Error("a seed is repeated")
 	}
 }
 

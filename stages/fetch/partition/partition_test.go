@@ -30,7 +30,7 @@ func TestPlannedRowsSurviveScratch(t *testing.T) {
 	}
 	for i := range b {
 		if err := codec.Decode(string(b[:i]), &got); err == nil {
-			t.Errorf("%d of %d bytes were taken", i, len(b))
+			t.Errorf("the first %d of %d bytes were decoded without an error", i, len(b))
 		}
 	}
 }

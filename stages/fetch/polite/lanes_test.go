@@ -180,7 +180,7 @@ func TestHostsThatDoNotAnswerHaveFewSlotsAndAreSuspendedSoon(t *testing.T) {
 		return 10 * time.Second, Result{Class: Unanswered}
 	})
 	if most != 2 {
-		t.Errorf("%d slots stood still for hosts that had not answered before, want an eighth of 16", most)
+		t.Errorf("hosts whose last request got no response held %d slots, want an eighth of 16", most)
 	}
 	for host, n := range tries {
 		if n > 8 {
@@ -329,12 +329,12 @@ func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 		}
 		if a == own {
 			if alone++; alone > 1 && clock.now.Sub(lastAlone) != 2*time.Second {
-				t.Errorf("the host beside them is asked after %v", clock.now.Sub(lastAlone))
+				t.Errorf("the host with its own address gets its next request after %v", clock.now.Sub(lastAlone))
 			}
 			lastAlone = clock.now
 		} else {
 			if many++; many > 1 && clock.now.Sub(last) != 200*time.Millisecond {
-				t.Errorf("the address is asked after %v", clock.now.Sub(last))
+				t.Errorf("the shared address gets its next request after %v", clock.now.Sub(last))
 			}
 			last = clock.now
 		}

@@ -65,10 +65,10 @@ func TestStandTellsWhyAHostWaitsAndUntilWhen(t *testing.T) {
 		w := st.Waits[0]
 		wait := w.Until.Sub(clock.now)
 		if w.Host != "h" || w.Reason != c.reason || wait < c.within[0] || wait > c.within[1] {
-			t.Errorf("%s: it waits %s for reason %d, want %d and %v", c.name, wait, w.Reason, c.reason, c.within)
+			t.Errorf("%s: the host waits %s for reason %d, want reason %d and a wait within %v", c.name, wait, w.Reason, c.reason, c.within)
 		}
 		if c.reason == ByItem && w.Item.Why != "answered 503" {
-			t.Errorf("it waits for %+v", w.Item)
+			t.Errorf("the host waits for item %+v", w.Item)
 		}
 		if st.Rest < wait || w.Left == 0 || w.Left > 11 {
 			t.Errorf("%s: %d left, which take %s", c.name, w.Left, st.Rest)

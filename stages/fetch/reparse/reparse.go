@@ -105,7 +105,7 @@ func (r *run) count(n int64) {
 	r.env.Progress.Add(stages.CountURLs, n)
 }
 
-// epoch is the epoch in a reparse's file names. Fetch attempts have epochs from 1.
+// epoch is the epoch in the names of a reparse's files. Fetch attempts have epochs from 1.
 const epoch = 0
 
 // finish uploads the new files.

@@ -79,7 +79,7 @@ func archiveFollows(ctx context.Context, b store.Bucket, key string) (at manifes
 	return at, ok, nil
 }
 
-// PutBack looks for objects which prove that c is an older checkpoint that somebody put back. It
+// PutBack looks for objects that prove that somebody put back the older checkpoint c. It
 // returns the proof, or "" if there is none. Files of a single segment after c prove nothing,
 // because an attempt that died leaves at most one unlisted segment. PutBack sends LISTs to the
 // store and reads unlisted files of the last epoch.

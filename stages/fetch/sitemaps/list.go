@@ -116,7 +116,7 @@ func New(limits Limits, tools Tools) *List {
 // On reports whether sitemaps are fetched at all.
 func (l *List) On() bool { return l.limits.Files > 0 }
 
-// name adds a sitemap that a robots.txt or an index of the given registered domain names, unless
+// name adds a sitemap to which a robots.txt or index of the given registered domain refers, unless
 // the list knows it already or must not take it. It returns the new task and its row, or nil if
 // there is none. The task waits until next returns it. If the URL is planned, name returns a row
 // that tells this to later rounds, unless they know it.

@@ -24,8 +24,8 @@ func newTestList(t *testing.T, claim func(url string) bool) *List {
 	return New(Default(), Tools{Canon: canon, Index: index, Claim: claim})
 }
 
-// An attempt that takes over a sitemap that was requested reserves its URLs, so that no redirect of a
-// page requests them again.
+// When an attempt takes over a sitemap that was requested, it reserves the sitemap's URLs, so that no
+// redirect of a page requests them again.
 func TestARestoredSitemapReservesItsURLs(t *testing.T) {
 	claimed := map[string]bool{}
 	l := newTestList(t, func(url string) bool { claimed[url] = true; return true })
@@ -102,7 +102,7 @@ func TestASitemapKeepsItsReservation(t *testing.T) {
 	other, _, err := l.name("http://a.com/t.xml", "", "a.com")
 	claimed["http://a.com/t.xml"] = true
 	if err != nil || l.Reserve(other) {
-		t.Errorf("a URL is reserved twice: %v", err)
+		t.Errorf("a second task reserved the URL: %v", err)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestASuspectComesFirstOrNotAtAll(t *testing.T) {
 	}
 	l.Drop(first)
 	if l.Expected(suspect) || l.Expected("http://a.com/s8.xml") {
-		t.Error("a suspect of a host whose sitemaps ended for the round is expected")
+		t.Error("a suspect is expected although the round requests no more sitemaps of its host")
 	}
 }
 

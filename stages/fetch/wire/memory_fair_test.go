@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// While a body waits for memory, it is not read, but its peer must not count as slow because of
-// that.
+// A body that waits for memory is not read meanwhile. This time must not make its peer count as
+// slow.
 func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMemory(512 << 10)
@@ -23,7 +23,7 @@ func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 		if r.grow(t.Context(), waits, 384<<10, until) != nil || r.grow(t.Context(), gate, 4<<20, until) != nil {
 			t.Fatal("there was room")
 		}
-		waits.setCut(func() { t.Error("it was cut off") })
+		waits.setCut(func() { t.Error("the body that waited was cut off") })
 		given := make(chan error)
 		go func() { given <- r.grow(t.Context(), waits, 768<<10, until) }()
 		time.Sleep(30 * time.Second)
@@ -32,7 +32,7 @@ func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 			t.Error(err)
 		}
 		if _, waited := waits.state(); waited != 30*time.Second {
-			t.Errorf("it waited %v", waited)
+			t.Errorf("the share waited %v", waited)
 		}
 	})
 }

@@ -209,7 +209,7 @@ func TestProxy(t *testing.T) {
 				t.Errorf("%v, body %q by %s %s", err, x.Body, x.Route, x.Addr)
 			}
 			if asked := strings.Join(p.requests(), ", "); asked != tt.asked {
-				t.Errorf("the proxy was asked %q, want %q", asked, tt.asked)
+				t.Errorf("the proxy got the request %q, want %q", asked, tt.asked)
 			}
 			if strings.Contains(string(x.RawRequest), "Authorization") || err != nil && strings.Contains(err.Error(), proxyPassword) {
 				t.Error("credentials are kept or shown")
@@ -230,7 +230,7 @@ func TestANameThatTheProxyResolvesOtherwiseReachesNothingPrivate(t *testing.T) {
 	addr := p.start(t)
 	x, err := get(t, proxied(t, addr, nil), "http://host.test/a?b")
 	if err != nil || string(x.Body) != wiretest.Page || len(innerAsked()) > 0 {
-		t.Fatalf("%v, body %q, the private server was asked %q", err, x.Body, innerAsked())
+		t.Fatalf("%v, body %q, the private server got %q", err, x.Body, innerAsked())
 	}
 	// Through the proxy, the server must get the same bytes as without it.
 	direct, directAsked := recordingServer(t, closing)
@@ -238,12 +238,12 @@ func TestANameThatTheProxyResolvesOtherwiseReachesNothingPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := publicAsked(), directAsked(); !slices.Equal(got, want) || string(x.RawRequest) != want[0] {
-		t.Errorf("the server was asked %q and %q is kept, want %q", got, x.RawRequest, want)
+		t.Errorf("the server got %q and RawRequest is %q, want %q", got, x.RawRequest, want)
 	}
 	// This request proves that the private server can be reached. With ProxyFilters, only the proxy
 	// could refuse it.
 	if _, err := get(t, proxied(t, addr, func(c *Config) { c.ProxyFilters = true }), "http://host.test/"); err != nil || len(innerAsked()) != 1 {
-		t.Errorf("%v, the private server was asked %q", err, innerAsked())
+		t.Errorf("%v, the private server got %q", err, innerAsked())
 	}
 }
 
@@ -270,7 +270,7 @@ func TestANameThatTurnsPrivateIsRefusedBeforeTheProxyIsAsked(t *testing.T) {
 			t.Errorf("error %v after the answers %v", err, answers)
 		}
 		if asked := p.requests(); len(asked) != 1 {
-			t.Errorf("the proxy was asked %q", asked)
+			t.Errorf("the proxy got %q", asked)
 		}
 	}
 }

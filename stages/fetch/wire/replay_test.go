@@ -70,7 +70,7 @@ func TestASitemapIsReplayedAsLongAsItMayBe(t *testing.T) {
 	for _, allowed := range []int64{0, 5000, 1 << 20} {
 		l := Limits{MaxBody: 2000, Allow: func(x *Exchange, prefix []byte) int64 {
 			if x.Status != 200 || !strings.HasPrefix(body, string(prefix)) || len(prefix) == 0 {
-				t.Errorf("asked of status %d with %q", x.Status, prefix)
+				t.Errorf("Allow was called for status %d and prefix %q", x.Status, prefix)
 			}
 			return allowed
 		}}

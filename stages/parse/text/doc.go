@@ -42,8 +42,8 @@
 //   - Each code point of Han and Hiragana is a word, as in UAX #29 without a dictionary. A Chinese
 //     word has about 1.6 such code points, a Japanese word about 2. A run of Katakana is a word.
 //   - Thai, Lao, Khmer, Myanmar, Tai Le, New Tai Lue, Tai Tham and Tai Viet are written without
-//     spaces. The length of a run of letters and marks, divided by four and rounded up, is its
-//     number of words, because a word has about four of them.
+//     spaces. A word has about four letters and marks. The number of words in a run is therefore
+//     the number of its letters and marks, divided by four and rounded up.
 //
 // word_count is the number of words. scripts and script_words count the words by script (UAX #24,
 // with names from ISO 15924). A word has the script of its first code point that is neither Common

@@ -93,7 +93,7 @@ func FuzzDetect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		got := Detect(s)
 		if got != Detect(s) {
-			t.Error("detected twice, differently")
+			t.Error("the same text gave two different languages")
 		}
 		if got != "" && (len(got) != 3 || !utf8.ValidString(got)) {
 			t.Errorf("%q is not a language", got)

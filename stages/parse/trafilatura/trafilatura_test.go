@@ -54,7 +54,7 @@ func TestOddDocumentsWithinTheBoundsComeBack(t *testing.T) {
 	}
 	for name, doc := range oddDocuments() {
 		if _, err := Main([]byte(doc)); errors.Is(err, ErrTooLarge) || errors.Is(err, ErrTooDeep) {
-			t.Errorf("%s is refused, so shows nothing: %v", name, err)
+			t.Errorf("%s is refused, but it should be within the bounds: %v", name, err)
 		}
 	}
 }

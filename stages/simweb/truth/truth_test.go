@@ -103,7 +103,7 @@ func TestTruthIsWhatACrawlerFinds(t *testing.T) {
 	for _, o := range []schema.Outcome{schema.OK, schema.Redirected, schema.RobotsDenied, schema.RobotsUnreachable, schema.HTTP4xx,
 		schema.HTTP5xx, schema.RateLimited, schema.ConnectError, schema.ProtocolError, schema.RedirectLimit, schema.MIMEFiltered} {
 		if outcomes[o] == 0 {
-			t.Errorf("no URL of outcome %s: the test shows too little", o)
+			t.Errorf("no URL has the outcome %s, so the test does not check it", o)
 		}
 	}
 	for _, v := range CheckLog(w, log.Entries(), Pace{}) {

@@ -67,7 +67,7 @@ func TestAnswersAreBelievedAsLongAsTheyHold(t *testing.T) {
 						t.Errorf("addresses %v", addrs)
 					}
 					if asked != want {
-						t.Errorf("asked %d times, want %d", asked, want)
+						t.Errorf("%d look-ups, want %d", asked, want)
 					}
 				}
 				look(1)
@@ -111,7 +111,7 @@ func TestOneLookUpServesAllWhoWait(t *testing.T) {
 		cancel() // the look-up that this caller started continues for the others
 		wg.Wait()
 		if asked.Load() != 1 {
-			t.Errorf("asked %d times", asked.Load())
+			t.Errorf("%d look-ups", asked.Load())
 		}
 	})
 }

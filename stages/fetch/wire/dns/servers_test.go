@@ -70,7 +70,7 @@ func TestAnotherNameServerIsAskedWhenOneFails(t *testing.T) {
 					asked += l.asked
 				}
 				if asked != tt.asked || time.Since(begin) != tt.after {
-					t.Errorf("%d were asked in %v; want %d in %v", asked, time.Since(begin), tt.asked, tt.after)
+					t.Errorf("%d servers were queried in %v; want %d in %v", asked, time.Since(begin), tt.asked, tt.after)
 				}
 			})
 		})
@@ -112,7 +112,7 @@ func TestNameServersAreAddresses(t *testing.T) {
 		}
 	}
 	if _, err := NameServers(); err == nil {
-		t.Error("no server is taken for some")
+		t.Error("NameServers accepts an empty list")
 	}
 }
 

@@ -16,7 +16,7 @@ func TestHeaderLookUp(t *testing.T) {
 		t.Error(d)
 	}
 	if v, ok := h.Lookup("etag"); v != "" || !ok {
-		t.Error("an empty value is taken for none")
+		t.Error("an empty value counts as absent")
 	}
 	if _, ok := h.Lookup("Age"); ok {
 		t.Error("an absent field was found")
