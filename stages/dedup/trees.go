@@ -32,8 +32,9 @@ func newTrees(n uint64) trees {
 
 // treesOf implements trees. A V holds the number of a vertex.
 type treesOf[V uint32 | uint64] struct {
-	// next holds, for each vertex: its parent in the union-find; from the first call of link, the
-	// exclusive or of its neighbours; from the call of plant, its parent.
+	// next holds a number for each vertex. At first, this is its parent in the union-find. From the
+	// first call of link on, it is the exclusive or of the numbers of its neighbours. From the call
+	// of plant on, it is its parent in its tree.
 	next []V
 	// degree holds the number of neighbours of each vertex, from the first call of link to the call
 	// of plant. A degree is less than the number of vertices.
@@ -74,8 +75,8 @@ func (t *treesOf[V]) link(a, b uint64) {
 	t.degree[b]++
 }
 
-// plant removes leaves. The exclusive or of the neighbours of a leaf is its only neighbour, which
-// becomes its parent. The last vertex of a tree becomes the root.
+// plant removes one leaf after the other. A leaf has only one neighbour, so the exclusive or of its
+// neighbours is this neighbour, which becomes its parent. The last vertex of a tree becomes the root.
 func (t *treesOf[V]) plant() {
 	for i := range t.degree {
 		for leaf := V(i); t.degree[leaf] == 1; {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTreesHaveTheirEdges joins random pairs, and compares the trees with those edges that joined
-// two of them. The shapes are random trees, chains and stars.
+// TestTreesHaveTheirEdges joins random pairs, and checks that the trees have exactly the edges that
+// joined two trees. The shapes are random trees, chains and stars.
 func TestTreesHaveTheirEdges(t *testing.T) {
 	shapes := map[string]func(r *rand.Rand, i int) int{
 		"random": func(r *rand.Rand, i int) int { return r.IntN(i) },

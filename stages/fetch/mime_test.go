@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// The fetcher stops reading a body once its media type or its first bytes show that the document is
-// not wanted.
+// The fetcher stops reading a body as soon as its media type or its first bytes show that the
+// document is not wanted.
 func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 	const big = 40 << 10
 	cases := map[string]struct {

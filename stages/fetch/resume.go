@@ -168,8 +168,8 @@ type hop struct {
 	Target string `parquet:"fetch_redirect,optional"`
 }
 
-// claims reserves the URLs to which recorded redirects led within their domain. Some of these URLs
-// were never requested, because robots.txt denied them or the chain was too long. A later chain
+// claims reserves the targets of the recorded redirects that stay within their domain. Some of these
+// URLs were never requested, because robots.txt denied them or the chain was too long. A later chain
 // that leads to a reserved URL ends there, and the frontier decides about the URL.
 func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
 	for _, file := range doc.Files {

@@ -306,7 +306,7 @@ func TestSitemapsSurviveAttemptsAndRounds(t *testing.T) {
 			t.Errorf("requests of the next round (-want +got):\n%s", d)
 		}
 
-		// A round without URLs of the domain carries the rows on.
+		// A round that plans no URL of the domain records its rows again for later rounds.
 		l.task.Round = 2
 		l.setPlanAt(planRows(t, []string{"http://b.org/p2"}), "p3")
 		r2 := l.mustRun(&Input{Before: []*manifest.Result{r1}})

@@ -99,7 +99,7 @@ func TestAListedCrawlWritesAWaitingURLOnce(t *testing.T) {
 		}
 	}
 
-	// A round of an older format writes a waiting URL again, so that its audit finds the same rows.
+	// A round of an older format writes a waiting URL again, so that an audit computes the rows that it has.
 	w.format = 5
 	older := bucket(t)
 	earlier = seal(t, older, "2026-10", 1, 1, append(before, known("anew"))...)

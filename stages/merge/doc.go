@@ -4,8 +4,8 @@
 // The result lists segments of fetches, requests, captures, pages, text and links, in the order of
 // recording. The task writes the partition's published parts of captures (one per subset), fetches,
 // requests, text and links. It also writes the inputs of the reduce stages: the working files
-// pages, hostedges, hosts and sitemaps, and the runs targets and redirects, which have a section for each
-// bucket. The run targets has one row for each link target, with the sums of all links from the
+// pages, hostedges, hosts and sitemaps, and runs of targets and of redirects, with a section for each
+// bucket. The run of targets has one row for each link target, with the sums of all links from the
 // partition's pages. A popular target therefore costs a reduce task no more than any other target.
 // (Rounds of format 3 and older have the working file edges, with a row for each link.)
 //

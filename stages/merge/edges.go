@@ -63,8 +63,9 @@ func (e *edgeBuilder) begin(_, url string, of origin) error {
 }
 
 // add adds a link of the source. If links of this kind are not followed, add keeps only the link's
-// spelling, because a followed link may lead to the same target. A target without a key cannot be
-// planned or joined, so it is only counted. (Every canonical URL has a key.)
+// spelling: a followed link may lead to the same target, and robots.txt must allow every spelling. A
+// target without a key cannot be planned or joined, so it is only counted. (Every canonical URL has
+// a key.)
 func (e *edgeBuilder) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil

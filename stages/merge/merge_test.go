@@ -491,8 +491,8 @@ func TestAChainInTwoRecordsHasTheDepthOfItsStart(t *testing.T) {
 	}
 }
 
-// A sitemap's date of a change counts only for pages on the sitemap's host. A date more than a day
-// after the fetch is dropped, because it could hide a true date from another sitemap or feed.
+// The date that a sitemap states for a page counts only if both have the same host. A date more than
+// a day after the fetch is dropped, because it could hide a true date from another sitemap or feed.
 func TestTargetsAndEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 	const day, fetched = 24 * 60 * 60 * 1000, 1_000_000
 	said := func(ordinal int32, target string, lastmod int64) schema.Link {

@@ -66,10 +66,11 @@ type target struct {
 	anchors inlinks.Anchors
 
 	counted int32 // number of the last source that counts as an inlink
-	crossed int32 // number of the last source on another host that counts in the map links
+	crossed int32 // number of the last source on another host that counts in targetBuilder.links
 
-	// To count each linking host once, a target needs only the hosts of the newest group, because
-	// the sources of a group come one after another. listed holds the exceptions.
+	// The sources of a group come one after another, and the pages of a host are usually in one
+	// group. To count each linking host only one time, a target therefore needs only the hosts of
+	// the newest group. listed holds the exceptions.
 	closed int64 // number of hosts in earlier groups
 	group  int32 // newest group with a source
 	recent hostSet
@@ -200,8 +201,9 @@ func (b *targetBuilder) target(url string) *target {
 }
 
 // add adds a link of the source. If links of this kind are not followed, add keeps only the link's
-// spelling, because a followed link may lead to the same target. A target without a key cannot be
-// planned or joined, so its link is only counted. (Every canonical URL has a key.)
+// spelling: a followed link may lead to the same target, and robots.txt must allow every spelling. A
+// target without a key cannot be planned or joined, so its link is only counted. (Every canonical
+// URL has a key.)
 func (b *targetBuilder) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil

@@ -1,7 +1,7 @@
 // Package rank counts the links among the round's pages: the inlinks of every target,
 // and a PageRank of hosts.
 //
-// A task reads the bucket's sections of merge's runs of targets, at most 64 at a time. It writes
+// A task reads the sections of its bucket in merge's runs of targets, at most 64 at a time. It writes
 // the bucket's working file inlinks, with a row for each target of the bucket. The stages frontier
 // and publish join their own rows with the inlinks. The task of bucket 0 also reads hostedges and
 // hosts, computes the host graph (package webgraph), publishes it and writes every bucket's part of

@@ -138,7 +138,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 	return "", nil
 }
 
-// Witness returns the key of an object that proves an earlier checkpoint of a partition, or "".
+// Witness returns the key of an object that proves that the partition has had a checkpoint, or "".
 // Attempts create such objects only after the first checkpoint.
 func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (key string, err error) {
 	taken := layout.Taken(t.Crawl, t.Round, t.Partition)

@@ -186,8 +186,8 @@ func (h *heldBack) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Bytes that arrive before a request are no response to it, even if TLS reads them together with
-// the previous response.
+// Bytes that arrive before a request must not be taken for its response, even if TLS reads them
+// together with the previous response.
 func TestUnaskedBytesOnAnIdleConnectionCloseIt(t *testing.T) {
 	cert, pool := certificate(t, "host.test", -time.Hour, time.Hour)
 	const smuggled = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"

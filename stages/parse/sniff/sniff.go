@@ -92,8 +92,8 @@ func isJSONFeed(prefix []byte) bool {
 		(bytes.Contains(head, []byte("jsonfeed.org/version/")) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`)))
 }
 
-// plainOrNot distinguishes text from binary data with the declaration text/plain (7.2). Older
-// servers declare text/plain for unknown files.
+// plainOrNot distinguishes text from binary data in a document that is declared as text/plain (7.2).
+// Older servers declare unknown files as text/plain.
 func plainOrNot(contentType string, prefix []byte) string {
 	if hasBOM(prefix) || !binaryData(prefix) && !bytes.HasPrefix(prefix, pdfMark) {
 		return "text/plain"

@@ -89,8 +89,8 @@ func generate(b *testing.B, to *Builder, hosts, edges int) {
 	}
 }
 
-// arrays loads a graph into memory in the form that the bare loop needs. The loop numbers all
-// vertices, so arrays replaces the numbers of sources by the numbers of their vertices.
+// arrays loads a graph into memory in the form that the bare loop needs. The graph numbers only its
+// sources, but the loop numbers all vertices. arrays therefore renumbers the sources.
 func arrays(b *testing.B, g *Graph) (n int, start []int64, in, out []int32) {
 	n = int(g.Vertices)
 	out, start = make([]int32, n), []int64{0}

@@ -53,7 +53,7 @@ type Builder struct {
 	inbound *table.Sorter[inboundEdges]
 	sources int32 // number of vertices with outlinks
 
-	// Pending edges, as pairs of a target's number in names and a source.
+	// Pending edges. Edge i leads from the source from[i] to the target names[targets[i]].
 	ids     map[string]int32
 	names   []string
 	targets []int32

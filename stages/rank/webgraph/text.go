@@ -195,6 +195,6 @@ func (g *Graph) WriteRanks(ctx context.Context, path string) (_ table.Local, err
 		}
 		return nil
 	})
-	l.Rows = max(l.Rows-1, 0) // the names of the columns are no row
+	l.Rows = max(l.Rows-1, 0) // the line with the names of the columns does not count
 	return l, err
 }

@@ -36,7 +36,7 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	positive, negative := ttl.ttls()
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.noAddress() {
-			// Go sends two queries and reports only the last answer. The other query was not
+			// Go sends two queries and reports only the last answer. Here, the other query was not
 			// answered.
 			err = &net.DNSError{Err: "one of its questions was not answered", Name: host, Server: dns.Server, IsTemporary: true}
 		}
