@@ -83,7 +83,7 @@ func (a *attempt) begin(ctx context.Context, what manifest.Trying) error {
 	return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = &what; return nil })
 }
 
-// done implements gate. It ends serial mode once no suspect is left or after maxSerial grants.
+// done implements gate. It ends serial mode when no suspect is left, or after maxSerial grants.
 func (a *attempt) done(ctx context.Context) error {
 	if !a.serial() {
 		return nil

@@ -87,7 +87,8 @@ var nearLanguages = map[string]string{"nno": "nor", "nob": "nor", "bos": "hrv", 
 	"ast": "spa", "fil": "tgl", "gsw": "deu", "bar": "deu", "ekk": "est", "zsm": "msa", "yue": "zho", "cmn": "zho", "wuu": "zho",
 	"lzh": "zho", "arz": "ara", "pes": "fas", "prs": "fas", "swh": "swa", "azj": "aze", "lvs": "lav", "uzn": "uzb"}
 
-// emptyHan reports whether a Han code point occurs in Chinese or Japanese texts on any subject.
+// emptyHan reports whether a Han code point says nothing about the subject of a text, because Chinese
+// or Japanese texts on every subject have it.
 func emptyHan(p []byte) bool { return bytes.Contains(emptyHanAll(), p) }
 
 // Spaces separate the code points in emptyHanAll, so that no search matches parts of two code

@@ -2,7 +2,7 @@ package text
 
 import "unicode/utf8"
 
-// word holds the position of a word in a normal form and what the package needs to know of it.
+// word describes a word in a normal form: its position, its number of letters, its class and script.
 type word struct {
 	start, end int
 	runes      int32     // number of letters; in scripts without spaces, number of letters and marks
