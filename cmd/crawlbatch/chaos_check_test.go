@@ -94,7 +94,7 @@ func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 		url := "http://" + e.Host + e.Path
 		earlier := asked[url]
 		asked[url] = append(earlier, e)
-		if len(earlier) == 0 || r.repeated[e.Host+e.Path] || strings.HasSuffix(e.Path, "robots.txt") {
+		if len(earlier) == 0 || r.repeated[e.Host+e.Path] > 0 || strings.HasSuffix(e.Path, "robots.txt") {
 			continue
 		}
 		before := earlier[len(earlier)-1]

@@ -96,8 +96,8 @@ type chaosRun struct {
 	seed     uint64
 	kills    int
 	binary   string
-	baseline store.Bucket    // store of the undisturbed crawl
-	repeated map[string]bool // pages, by host and path, that even the undisturbed crawl requested more than once
+	baseline store.Bucket   // store of the undisturbed crawl
+	repeated map[string]int // number of requests for each page, by host and path, that even the undisturbed crawl requested more than once
 }
 
 func newChaosRun(t *testing.T) *chaosRun {
@@ -113,7 +113,7 @@ func newChaosRun(t *testing.T) *chaosRun {
 
 // startChaosRun makes the undisturbed crawl that the other crawls are compared with.
 func startChaosRun(t *testing.T, binary, listen string) *chaosRun {
-	r := &chaosRun{listen: listen, seed: uint64(time.Now().UnixNano()) % 1_000_000, kills: 100, binary: binary, repeated: map[string]bool{}}
+	r := &chaosRun{listen: listen, seed: uint64(time.Now().UnixNano()) % 1_000_000, kills: 100, binary: binary, repeated: map[string]int{}}
 	for name, set := range map[string]func(uint64){
 		chaosSeed:  func(n uint64) { r.seed = n },
 		chaosKills: func(n uint64) { r.kills = int(n) },
@@ -132,7 +132,7 @@ func startChaosRun(t *testing.T, binary, listen string) *chaosRun {
 	asked := map[string]int{}
 	for _, e := range c.stop() {
 		if asked[e.Host+e.Path]++; asked[e.Host+e.Path] > 1 {
-			r.repeated[e.Host+e.Path] = true
+			r.repeated[e.Host+e.Path] = asked[e.Host+e.Path]
 		}
 	}
 	r.baseline = openDir(t, c.store)
