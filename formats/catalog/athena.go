@@ -18,11 +18,11 @@ type AthenaOptions struct {
 	Projection bool
 }
 
-// Athena returns the DDL that opens every dataset as a table of a database. Each sealed round has a
-// partition; other rounds have none. The parameter root is the store's address, s3://bucket/prefix.
-// The DDL drops and recreates existing tables, because an older table lacks newer columns. The
-// tables are external, so dropping a table deletes no data. Athena finds the columns of Parquet by
-// name and returns null for columns that a part of a dataset lacks.
+// Athena returns the DDL that opens every dataset of the store at root, such as s3://bucket/prefix.
+// Without o.Projection, only sealed rounds have partitions. The DDL drops and recreates existing
+// tables, because an older table lacks newer columns. The tables are external, so dropping a table
+// deletes no data. Athena finds the columns of Parquet by name and returns null for columns that a
+// part of a dataset lacks.
 func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, error) {
 	if !strings.HasPrefix(root, "s3://") {
 		return nil, fmt.Errorf("Athena reads only from S3, but the store is %q: use --store s3://bucket/prefix", root)
@@ -143,8 +143,7 @@ func projectedCrawls(sealed []*manifest.Sealed) (kind, values string) {
 	return "date", first + ",NOW"
 }
 
-// projectionScope returns the text of a comment that names the crawls and rounds that a projection
-// covers.
+// projectionScope returns a comment that says which crawls and rounds a projection covers.
 func projectionScope(sealed []*manifest.Sealed) string {
 	kind, values := projectedCrawls(sealed)
 	if kind == "enum" {

@@ -155,7 +155,7 @@ func typeOf(t reflect.Type, options string) Type {
 	return StringList
 }
 
-// These kinds of Go values have the listed column types. A column of any other kind is a string.
+// types maps kinds of Go values to column types. A column of any other kind is a string.
 var types = map[reflect.Kind]Type{
 	reflect.Bool: Boolean, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64, reflect.Float64: Float64,
 }

@@ -20,8 +20,8 @@ type S3 struct {
 }
 
 // DuckDB writes a script that opens every dataset as a view over the parts that the sealed rounds
-// list. The parameter root is the store's address: s3://bucket/prefix or a directory. A relative
-// directory is relative to DuckDB's working directory.
+// list. root is the store's address: s3://bucket/prefix or a directory. A relative directory is
+// relative to DuckDB's working directory.
 //
 // The view urls has the newest state of each URL. The view urls_history has every state. The view
 // urls excludes states of reparses unless all crawls are reparses.
@@ -30,8 +30,8 @@ type S3 struct {
 // the schema of every part, which takes about 0.2 ms per part and query on a local disk. The SQL
 // cannot list the columns of a part, because no document records which version wrote the part.
 //
-// Time columns are TIMESTAMP in UTC, regardless of the session's time zone. The parameter note is
-// an extra comment line at the start of the script.
+// Time columns are TIMESTAMP in UTC, regardless of the session's time zone. If note is not empty,
+// the script begins with note as an extra comment line.
 func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sealed) error {
 	if err := checkSealed(sealed); err != nil {
 		return err

@@ -51,7 +51,7 @@ func (f *fixture) views(t *testing.T, sealed ...*manifest.Sealed) string {
 // noon is 2026-11-02 12:00:00 UTC.
 const noon = 1793620800000
 
-// capture makes a stored response of url.
+// capture returns the row of a stored response for url.
 func capture(t *testing.T, url string, status int16, mime, languages string) schema.Capture {
 	t.Helper()
 	key, err := urlkey.KeyOf(url)
@@ -168,8 +168,8 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 	}
 }
 
-// The views must work without knowing which crawlbatch version wrote a part. Another version may
-// have sealed the round.
+// No document says which crawlbatch version wrote a part: another version may have sealed the
+// round. The views must work without this knowledge.
 func TestDuckDBViewsGiveNullForColumnsThatPartsLack(t *testing.T) {
 	type olderSkip struct {
 		URL    string `parquet:"url"`
@@ -271,7 +271,7 @@ func TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Contains(sql, []byte(`"ccindex"."ccindex"`)) || !bytes.Contains(sql, []byte("'CC-MAIN-2018-05'")) {
-			t.Errorf("%s asks another table or crawl", q)
+			t.Errorf("%s queries another table or crawl", q)
 		}
 		file := duckdbtest.SQLFile(t, changed.Replace(string(sql)))
 		files = append(files, file)

@@ -39,7 +39,7 @@ func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
 }
 
-// checkSealed refuses a seal with a crawl, a round or a part in a form that crawlbatch never
+// checkSealed refuses a seal that names a crawl, a round or a part in a form that crawlbatch never
 // writes. SQL with a forged name could read other files or run other statements.
 func checkSealed(sealed []*manifest.Sealed) error {
 	for _, s := range sealed {

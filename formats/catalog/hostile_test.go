@@ -72,7 +72,7 @@ func TestAddressesAreQuotedOrRefused(t *testing.T) {
 	}
 }
 
-// forgedSeals returns seals that only an attacker would write. The keys describe the forgery.
+// forgedSeals returns seals that only an attacker would write. Each key of the map names the forgery.
 func forgedSeals() map[string]*manifest.Sealed {
 	forged := map[string]*manifest.Sealed{
 		"a crawl with a quote":   {Crawl: "2026-11' OR 1=1 --"},

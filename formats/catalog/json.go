@@ -60,7 +60,7 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return AppendJSON(nil, r.Of)
 }
 
-// Rows wraps each row of a table. If there are no rows, the result of Rows is encoded as [].
+// Rows wraps each row of a table. The JSON of a table without rows is [], not null.
 func Rows[T any](rows []T) []Row {
 	wrapped := make([]Row, len(rows))
 	for i, row := range rows {

@@ -27,8 +27,8 @@ and meaning are the same. Two crawls of the same web agree on every column marke
 	return out.Flush()
 }
 
-// Reference writes a section for each dataset, with its files, order, partitions and columns. The
-// parameter heading is the Markdown prefix of section headings, such as ##.
+// Reference writes a section for each dataset, with its files, order, partitions and columns. Each
+// section begins with heading, a Markdown prefix such as ##.
 func Reference(w io.Writer, heading string) {
 	for _, d := range Datasets() {
 		var partitions, folders []string

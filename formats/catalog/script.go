@@ -21,7 +21,7 @@ type Script struct {
 
 // Statement is one statement of a script.
 type Statement struct {
-	Name string // short name that may be a file name, such as captures-table
+	Name string // short name that can be part of a file name, such as captures-table
 	SQL  string // text of the statement, without a final semicolon
 }
 
@@ -76,8 +76,8 @@ func folders(dataset string, sealed []*manifest.Sealed) []string {
 	return slices.Compact(out)
 }
 
-// partitionValues returns the values of a dataset's partition columns in a folder's name, in the
-// order of the columns.
+// partitionValues reads the values of d's partition columns from the name of a folder. The values
+// are in the order of the columns.
 func partitionValues(folder string, d Dataset) []string {
 	values := make([]string, len(d.Partitions))
 	for element := range strings.SplitSeq(folder, "/") {
@@ -89,7 +89,7 @@ func partitionValues(folder string, d Dataset) []string {
 	return values
 }
 
-// sealedRows returns the condition that selects rows of sealed rounds by the partition columns.
+// sealedRows returns the condition on the partition columns that selects the rows of sealed rounds.
 func sealedRows(sealed []*manifest.Sealed) string {
 	var crawls []string
 	roundsOf := map[string][]string{}
@@ -104,8 +104,8 @@ func sealedRows(sealed []*manifest.Sealed) string {
 	})
 }
 
-// newest returns a query that selects each URL's newest row. The parameter history is the name of
-// the table. The parameter list has the names of the selected columns.
+// newest returns a query that selects each URL's newest row from the table history. list holds the
+// names of the selected columns.
 func newest(history, list string, sealed []*manifest.Sealed) string {
 	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
 		"    row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) AS newest\n"+
@@ -126,8 +126,8 @@ func quoted(columns []Column, quote string) string {
 	return joined(columns, ", ", func(c Column) string { return quote + c.Name + quote })
 }
 
-// nulls returns a select list with a typed null for each column. The function typeName returns a
-// type's name in the client's dialect.
+// nulls returns a select list with a typed null for each column. typeName returns a type's name in
+// the client's dialect.
 func nulls(columns []Column, typeName func(Type) string, quote string) string {
 	return joined(columns, ",\n", func(c Column) string {
 		return fmt.Sprintf("  CAST(NULL AS %s) AS %s", typeName(c.Type), quote+c.Name+quote)

@@ -151,7 +151,7 @@ func TestSparksViewsReadTheFoldersOfSealedRounds(t *testing.T) {
 		}
 	}
 	if strings.Contains(sql, "SPARK-52240") || strings.Contains(sql, "enableVectorizedReader") {
-		t.Error("parts of today's format are warned of")
+		t.Error("the script warns of parts of the current format")
 	}
 	older := everyDialect(t, sealed)["spark"]
 	for _, want := range []string{"-- WARNING: parts of format 1", "(SPARK-52240): 2026-11.0 (pages).", "SET spark.sql.parquet.enableVectorizedReader=false;"} {

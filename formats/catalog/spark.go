@@ -21,10 +21,10 @@ func (o Older) String() string {
 }
 
 // Spark returns the statements that open every dataset as a temporary view of a Spark session. The
-// views read the folders of sealed rounds. The parameter root is the store's address for Spark,
-// such as s3a://bucket/prefix or file:///data. Spark finds the columns of Parquet by name and
-// returns null for columns that a part of a dataset lacks. older lists parts that some versions of
-// Spark misread.
+// views read the folders of sealed rounds. root is the store's address for Spark, such as
+// s3a://bucket/prefix or file:///data. Spark finds the columns of Parquet by name and returns null
+// for columns that a part of a dataset lacks. older lists parts that some versions of Spark
+// misread.
 func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, error) {
 	root = strings.TrimSuffix(root, "/")
 	if err := errors.Join(CheckAddress(root), checkSealed(sealed)); err != nil {

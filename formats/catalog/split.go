@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrNotEmpty means that Split found files in the directory for the statements.
+// ErrNotEmpty means that the directory for the statements already holds files.
 var ErrNotEmpty = errors.New("is not empty: name a new directory")
 
 // statementFile matches the names of the files that Split writes.
@@ -46,8 +46,8 @@ func (s *Script) Split(dir string, replace bool) error {
 	return nil
 }
 
-// Location returns the URL at which Trino or Spark reaches a store. The parameter store is a
-// directory or s3://bucket/prefix.
+// Location returns the URL at which Trino or Spark reaches a store. store is a directory or
+// s3://bucket/prefix.
 func Location(store string, spark bool) (string, error) {
 	scheme := "local://"
 	if spark {

@@ -10,8 +10,8 @@ import (
 )
 
 // Trino returns the DDL that opens every dataset as a view of a schema in Trino's Hive connector.
-// The parameter root is the store's address for Trino: s3://bucket/prefix, or a URL such as
-// local:///data. The parameter schema may include its catalog, as in hive.crawlbatch.
+// root is the store's address for Trino: s3://bucket/prefix, or a URL such as local:///data. schema
+// may include its catalog, as in hive.crawlbatch.
 //
 // A dataset NAME becomes a table NAME_parts and a view NAME. The table's partitions are all
 // existing folders, because some clusters cannot register single partitions. The view covers only

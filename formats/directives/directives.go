@@ -4,8 +4,8 @@
 //
 // The input is values of header fields and meta elements, which may be hostile. The output is the
 // directives for one robot, and texts for columns. The number and the length of these texts are
-// bounded. No input is an error, and parsing takes linear time. If two directives conflict, the
-// stricter one applies. The package imports only the standard library.
+// bounded. The package accepts any input without an error, and parsing takes linear time. If two
+// directives conflict, the stricter one applies. The package imports only the standard library.
 package directives
 
 import (
@@ -30,7 +30,7 @@ type Robots struct {
 // Reset removes all directives but keeps the list's memory for reuse.
 func (d *Robots) Reset() { *d = Robots{list: d.list[:0]} }
 
-// Indexable reports whether the document may be shown at a time.
+// Indexable reports whether the document may be shown at the given time.
 func (d *Robots) Indexable(at time.Time) bool {
 	return !d.NoIndex && (d.UnavailableAfter.IsZero() || at.Before(d.UnavailableAfter))
 }
@@ -48,7 +48,7 @@ func (d *Robots) Meta(content string) { d.each(content, "", false) }
 
 // Field adds a value of X-Robots-Tag. In a value, the prefix "name:" limits the following
 // directives to one robot: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links.
-// The parameter agent is the robot's product token, in any letter case.
+// agent is the robot's product token, in any letter case.
 func (d *Robots) Field(value, agent string) { d.each(value, agent, true) }
 
 func (d *Robots) each(list, agent string, scoped bool) {
@@ -97,7 +97,7 @@ func hasValue(name string) bool {
 	return name == "unavailable_after" || strings.HasPrefix(name, "max-")
 }
 
-// isFor reports whether directives for the robot name apply to the robot with the given agent.
+// isFor reports whether directives that are addressed to name apply to the robot called agent.
 func isFor(name, agent string) bool {
 	name = fold(name)
 	return name == "*" || name == "robots" || agent != "" && name == fold(agent)
@@ -181,8 +181,8 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isSpace reports whether r is white space or a control character. In text columns, a single space
-// replaces each run of white space and control characters.
+// isSpace reports whether r is white space or a control character. Texts for columns have a single
+// space in place of each run of such characters.
 func isSpace(r rune) bool { return r <= ' ' || r >= 0x7F && (r <= 0x9F || unicode.IsSpace(r)) }
 
 func trim(s string) string { return strings.TrimFunc(s, isSpace) }

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A value of robotsContent describes the expected content of Robots. In the field forbids, "i"
-// means NoIndex, "f" means NoFollow, and "a" means NoArchive.
+// robotsContent is the expected content of a Robots. In forbids, "i" stands for NoIndex, "f" for
+// NoFollow, and "a" for NoArchive.
 type robotsContent struct {
 	forbids, list, until string
 }
@@ -164,7 +164,7 @@ func TestTDM(t *testing.T) {
 	var d TDM
 	d.Reservation("yes")
 	if d.Reserved != nil {
-		t.Error("a word was taken for a reservation")
+		t.Error("a word was read as a reservation")
 	}
 	d.Reservation(" 0 ")
 	if d.Reserved == nil || *d.Reserved {
@@ -173,7 +173,7 @@ func TestTDM(t *testing.T) {
 	d.Reservation("1")
 	d.Reservation("0")
 	if !*d.Reserved {
-		t.Error("to reserve counts more")
+		t.Error("a reservation does not prevail over its opposite")
 	}
 	d.PolicyAt(" https://h/policy.json ")
 	d.PolicyAt("https://h/other")

@@ -37,16 +37,16 @@ func (s *Signals) Add(list string) {
 	}
 }
 
-// Merge adds the signals of the parameter other to s. If a signal occurs with both values, the
-// result is no.
+// Merge adds the signals of another list to s. If a signal occurs with both values, the result is
+// no.
 func (s *Signals) Merge(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, false)
 	}
 }
 
-// Override adds the signals of the parameter other to s. If s already has a signal of the same
-// name, the new signal replaces it.
+// Override adds the signals of another list to s. If s already has a signal of the same name, the
+// new signal replaces it.
 func (s *Signals) Override(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, true)

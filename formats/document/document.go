@@ -51,15 +51,14 @@ type Parser interface {
 	// Sniff returns the media type of a document, without parameters. It needs the Content-Type
 	// field, or "" if there is none, and the first bytes of the document, up to SniffLen.
 	Sniff(contentType string, prefix []byte) string
-	// Wants reports whether to store a document that begins with the given prefix. The parameter
-	// mediaType is the result of Sniff. With a nil prefix, Wants reports whether any document of
-	// that type may be stored.
+	// Wants reports whether to store a document that begins with prefix. mediaType is the result
+	// of Sniff. If prefix is nil, Wants reports whether any document of that type may be stored.
 	Wants(mediaType string, prefix []byte) bool
 	// Refuses reports whether a document of this Content-Type is never stored, whatever the
 	// document's bytes are.
 	Refuses(contentType string) bool
-	// IsSitemap reports whether a document that begins with the given prefix is a sitemap. Sitemaps
-	// may be longer than other documents. The parameter mediaType is the result of Sniff.
+	// IsSitemap reports whether a document that begins with prefix is a sitemap. mediaType is the
+	// result of Sniff. Sitemaps may be longer than other documents.
 	IsSitemap(mediaType string, prefix []byte) bool
 	// Parse reads a document. It returns an error if the parser fails, but not if the document is
 	// malformed.

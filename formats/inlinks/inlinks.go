@@ -1,9 +1,9 @@
 // Package inlinks adds up the links to each target: first the links of one partition's pages, then
 // the sums of all partitions.
 //
-// A sum is the same for every division of the pages into partitions. All pages of a host are in one
-// partition. Each column of a sum is a count, a least or greatest value, or a set of the least
-// elements. The anchor texts of a sum are such a set: the MaxAnchors texts with the least hashes. A
+// A sum does not depend on how the pages are divided into partitions, as long as all pages of a host
+// are in one partition. Each column of a sum is a count, a least or greatest value, or a set of the
+// least elements. The anchor texts are such a set: the MaxAnchors texts with the least hashes. A
 // text in the last sum was in every earlier sum, so its count is exact. A site-wide link has many
 // sources but one anchor text, so few targets have more than MaxAnchors texts.
 //
@@ -25,8 +25,8 @@ const (
 	shownAnchors = 5   // number of anchor texts in the final row
 )
 
-// Weightier returns the one of two weights (schema.Inlink.Weight) that is farther from 0, or the positive
-// one.
+// Weightier returns the weight (schema.Inlink.Weight) that is farther from 0. If both are equally
+// far, it returns the positive one.
 func Weightier(a, b int32) int32 {
 	if cmp.Or(cmp.Compare(max(a, -a), max(b, -b)), cmp.Compare(a, b)) < 0 {
 		return b
@@ -34,8 +34,8 @@ func Weightier(a, b int32) int32 {
 	return a
 }
 
-// Weight returns the weight that a sitemap_priority gives its URL. It is 0 for null and 0.5, which is
-// the default of the sitemap protocol.
+// Weight returns the weight that a sitemap_priority gives its URL. A priority that is null or 0.5,
+// the default of the sitemap protocol, gives 0.
 func Weight(priority *float64) int32 {
 	if priority == nil {
 		return 0
@@ -43,8 +43,8 @@ func Weight(priority *float64) int32 {
 	return int32(math.Round(100 * (min(max(*priority, 0), 1) - 0.5))) // parse stores no NaN
 }
 
-// Add adds the links of other pages to a sum. The two rows must have the same target, and no host
-// may have pages in both.
+// Add adds the links of other pages to a sum. The two rows must have the same target, and each host
+// must have all its pages in only one of them.
 func Add(sum, row *schema.TargetLinks) {
 	Source(&sum.Inlink, row.Followed, row.SourceDepth, row.FirstSource)
 	sum.Inlinks += row.Inlinks
@@ -62,8 +62,8 @@ func Add(sum, row *schema.TargetLinks) {
 	sum.Anchors, sum.AnchorCounts = all.Kept()
 }
 
-// Source changes the row's first source if the given source ranks before it. Sources with followed
-// links rank first, then sources of smaller depth, then sources with the first URL in URL order.
+// Source makes the given source the row's first source if it ranks before the present one. Sources
+// with followed links rank first. Among these, a smaller depth ranks first, then the lower URL.
 func Source(row *schema.Inlink, followed bool, depth int32, source string) {
 	if source == "" || row.Followed && !followed {
 		return

@@ -24,8 +24,8 @@ func ParseMonth(s string) (time.Time, error) {
 
 var crawlName = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])(r[1-9]\d*)?$`)
 
-// MonthOf returns the month at the beginning of a crawl's name: 2026-11 for 2026-11r1. The result
-// ok is false if crawl is not a valid crawl name.
+// MonthOf returns the month at the beginning of a crawl's name: 2026-11 for 2026-11r1. ok is false
+// if crawl is not a valid crawl name.
 func MonthOf(crawl string) (month string, ok bool) {
 	month, _, _ = strings.Cut(crawl, "r")
 	_, err := ParseMonth(month)
@@ -38,8 +38,8 @@ func IsReparse(crawl string) bool {
 	return ok && month != crawl
 }
 
-// ValidCrawl reports whether s may name a crawl: a month such as 2026-11, or a reparse such as
-// 2026-11r1.
+// ValidCrawl reports whether s is a valid name of a crawl: a month such as 2026-11, or a reparse
+// such as 2026-11r1.
 func ValidCrawl(s string) bool { return crawlName.MatchString(s) }
 
 // Part returns the name of a partition, such as part-00017.
@@ -77,7 +77,7 @@ func Crawls() string { return "crawls.json" }
 // Politeness returns the key of the newest revision of the crawl's politeness section.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
 
-// Settings returns the key of the config that tasks on other machines read. The parameter digest is
+// Settings returns the key of the config that tasks on other machines read. The key contains digest,
 // the digest of the config's text.
 func Settings(crawl, digest string) string { return CrawlDir(crawl) + "settings-" + digest + ".json" }
 
@@ -85,7 +85,7 @@ func Settings(crawl, digest string) string { return CrawlDir(crawl) + "settings-
 // this store.
 func Active() string { return "active.json" }
 
-// Quarantined returns the new key of the n-th object that was moved away from key. No command reads
+// Quarantined returns the key to which the n-th object under key is moved. No command reads
 // quarantined objects.
 func Quarantined(key string, n int) string {
 	if n > 1 {
@@ -108,8 +108,8 @@ func Sealed(crawl string, round int) string { return RoundDir(crawl, round) + "s
 // FileListDir is the folder of a round's manifests, without a slash.
 const FileListDir = "manifests"
 
-// FileList returns the key of the n-th manifest of a finished round. The parameter digest is the
-// digest of the manifest, so processes that would write different bytes use different keys.
+// FileList returns the key of the n-th manifest of a finished round. digest is the manifest's
+// digest, so processes that would write different bytes use different keys.
 func FileList(crawl string, round, n int, digest string) string {
 	return fmt.Sprintf("%s%s/%05d-%.16s.parquet", RoundDir(crawl, round), FileListDir, n, digest)
 }
@@ -156,7 +156,7 @@ func Inputs(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "inputs.json"
 }
 
-// TaskList returns the key of a list of tasks for other machines. The parameter digest is the
+// TaskList returns the key of a list of tasks for other machines. The key contains digest, the
 // digest of the list.
 func TaskList(crawl string, round int, stage, digest string) string {
 	return StageDir(crawl, round, stage) + "tasks-" + digest + ".json"
@@ -177,7 +177,7 @@ func Attempt(crawl string, round int, stage string, partition, attempt int) stri
 	return fmt.Sprintf("%s-e%d.json", AttemptsDir(crawl, round, stage)+Part(partition), attempt)
 }
 
-// ParseAttempt returns the partition and number of an attempt's key in dir.
+// ParseAttempt returns the partition and the attempt's number from key, which is in the folder dir.
 func ParseAttempt(dir, key string) (partition, attempt int, ok bool) {
 	name, ok := strings.CutPrefix(key, dir)
 	name, isJSON := strings.CutSuffix(name, ".json")
@@ -261,8 +261,7 @@ func WARCs(crawl string, round int, plan string, partition int) [2]string {
 
 var warcKey = regexp.MustCompile(`^warc/crawl=([^/]+)/round=([0-9]+)/(?:[^/]+-r[0-9]+-[^/]+-)?part-([0-9]+)-e[0-9]+-[0-9]+\.warc\.gz$`)
 
-// ParseWARC returns the task that wrote a WARC file. It accepts the names of both prefixes of
-// WARCs.
+// ParseWARC returns the task that wrote a WARC file. It accepts keys with either prefix of WARCs.
 func ParseWARC(key string) (crawl string, round, partition int, ok bool) {
 	m := warcKey.FindStringSubmatch(key)
 	if m == nil {
@@ -275,8 +274,7 @@ func ParseWARC(key string) (crawl string, round, partition int, ok bool) {
 	return m[1], round, partition, err == nil
 }
 
-// LinksOf returns the key of the part of links from the same task as the WARC file with the given
-// key.
+// LinksOf returns the key of the part of links with the crawl, round and partition of a WARC file.
 func LinksOf(warc string) (key string, ok bool) {
 	crawl, round, partition, ok := ParseWARC(warc)
 	return Table("links", crawl, round, partition), ok

@@ -14,7 +14,7 @@ func TestParseMonthTakesOnlyMonths(t *testing.T) {
 	}
 	for _, s := range []string{"", "2026", "2026-13", "2026-00", "2026-11-01", "november", "2026-1", "0000-01", "../x"} {
 		if _, err := ParseMonth(s); err == nil {
-			t.Errorf("ParseMonth(%q) took it", s)
+			t.Errorf("ParseMonth(%q) returned no error", s)
 		}
 	}
 }
@@ -27,7 +27,7 @@ func TestParsePartIsTheInverseOfPart(t *testing.T) {
 	}
 	for _, s := range []string{"", "part-", "part-1", "part--0001", "part-00001.json", "00001"} {
 		if _, err := ParsePart(s); err == nil {
-			t.Errorf("ParsePart(%q) took it", s)
+			t.Errorf("ParsePart(%q) returned no error", s)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestNamesOfWARCFilesAreUnique(t *testing.T) {
 	for _, key := range []string{"", "part-00009-e1-00003.warc.gz", "warc/crawl=2026-10/round=2/x/part-00009-e1-00003.warc.gz", "warc/crawl=2026-10/round=2/apart-00009-e1-00003.warc.gz",
 		CDXJ(WARC("2026-11", 0, "p", 3, 1, 2))} {
 		if _, _, _, ok := ParseWARC(key); ok {
-			t.Errorf("%q is taken for a WARC file", key)
+			t.Errorf("%q is accepted as the key of a WARC file", key)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestKeysOfAttemptsAreParsedBack(t *testing.T) {
 	}
 	for _, key := range []string{"", "part-00001-e1.json", dir, dir + "part-00001-e0.json", dir + "part-00001-e01.json", dir + "part-1-e1.json", dir + "part-00001-e1", dir + "part-00001.json"} {
 		if _, _, ok := ParseAttempt(dir, key); ok {
-			t.Errorf("%q names an attempt", key)
+			t.Errorf("%q is accepted as the key of an attempt", key)
 		}
 	}
 }

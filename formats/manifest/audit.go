@@ -14,7 +14,7 @@ type Audit struct {
 	RobotsTTLMS int64   `json:"robots_ttl_ms"` // time for which a robots.txt stays valid, milliseconds
 	Tasks       int     `json:"tasks"`         // number of tasks in the phase
 	Nonce       string  `json:"nonce"`         // random text, which distinguishes audits that began in the same second
-	Unreadable  []byte  `json:"unreadable"`    // xxHash3 of the keys of unreadable objects that are reported: 8 bytes each, in order
+	Unreadable  []byte  `json:"unreadable"`    // xxHash3 of the keys of unreadable objects that the audit has already reported: 8 bytes each, in order
 }
 
 func (*Audit) kind() string { return "audit" }
@@ -30,7 +30,7 @@ type Findings struct {
 	Unreadable []byte            `json:"unreadable"` // as in Audit
 }
 
-// PlacedViolation is a violation at a place that several steps of a check may find. The report
+// PlacedViolation is a violation that several steps of a check may find at the same place. The report
 // lists each place only once.
 type PlacedViolation struct {
 	Place     string    `json:"place"`

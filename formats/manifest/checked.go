@@ -82,7 +82,7 @@ type checked struct {
 	blocks []byte // digests of the blocks; if empty, only the whole file has a digest
 
 	mu   sync.Mutex
-	read bool   // the whole file was read, and the field err holds the result
+	read bool   // the whole file was read, and err is the result
 	body []byte // content of a small file, kept after the first read of a part
 	err  error
 

@@ -17,8 +17,7 @@ import (
 
 const block = manifest.BlockBytes
 
-// recorded returns a bucket that holds its first argument under the key k, and a File that
-// describes its second argument.
+// recorded returns a bucket that holds stored under the key k, and a File that describes body.
 func recorded(t *testing.T, stored, body []byte) (store.Bucket, manifest.File) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})

@@ -89,8 +89,7 @@ func (c *Checkpoint) Check() error {
 	return nil
 }
 
-// Position is the place of a checkpoint in the order of its partition's checkpoints. Each swap
-// raises the position.
+// Position orders the checkpoints of a partition. Each swap raises it.
 type Position struct {
 	Epoch   int
 	Counter int64
@@ -116,7 +115,7 @@ func ParsePosition(s string) (p Position, ok bool) {
 	return p, dot && err1 == nil && err2 == nil && p.String() == s
 }
 
-// RecordedRows decodes the bitmap in the field Recorded. The error wraps ErrCorrupt.
+// RecordedRows decodes the bitmap Recorded. The error wraps ErrCorrupt.
 func (c *Checkpoint) RecordedRows() (*roaring.Bitmap, error) {
 	rows := roaring.New()
 	if len(c.Recorded) > 0 {
@@ -136,7 +135,7 @@ type Activity struct {
 	Delayed     int       `json:"delayed"`            // number of hosts that waited for their usual delay
 	Sitemaps    int       `json:"sitemaps,omitempty"` // number of sitemaps that waited for their request
 	Waits       []Wait    `json:"waits,omitempty"`
-	More        int       `json:"more_waits,omitempty"`   // number of further waits that the list Waits does not name
+	More        int       `json:"more_waits,omitempty"`   // number of waits in addition to those in Waits
 	RemainingMS int64     `json:"remaining_ms,omitempty"` // predicted remaining time, in milliseconds
 	Closes      int64     `json:"closes_ms,omitempty"`    // time when the window closes, milliseconds since 1970, UTC
 	Failures    []Failure `json:"failures,omitempty"`     // failures by class, the newest class first

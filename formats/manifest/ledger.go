@@ -53,10 +53,10 @@ type Entry struct {
 	Digest  string `json:"digest"`
 }
 
-// InRound returns true if the entry concerns a round.
+// InRound reports whether the entry concerns the given round.
 func (e *Entry) InRound(round int) bool { return e.Round != nil && *e.Round == round }
 
-// chained returns the entry's digest. The parameter before is the digest of the previous entry.
+// chained returns the entry's digest, which also covers before, the digest of the previous entry.
 func (e Entry) chained(before string) (string, error) {
 	e.Digest = ""
 	body, err := json.Marshal(&e)
@@ -118,7 +118,7 @@ type CrawlName struct {
 	Adopted bool   `json:"adopted,omitempty"`
 }
 
-// Names returns true if c lists a crawl.
+// Names reports whether c lists the given crawl.
 func (c *Crawls) Names(crawl string) bool {
 	for _, n := range c.Crawls {
 		if n.Crawl == crawl {

@@ -87,7 +87,7 @@ func encode(d Document) ([]byte, error) {
 	return body, nil
 }
 
-// Decode reads a document of d's type from body. The parameter key names the object in errors.
+// Decode reads a document of d's type from body. Errors name the object by its key.
 func Decode(key string, body []byte, d Document) error {
 	var h Header
 	if err := json.Unmarshal(body, &h); err != nil || h.Format == 0 {
@@ -143,9 +143,9 @@ type Crawl struct {
 	Config    string `json:"config"`              // config as YAML, as the first plan resolved it, with ${VAR} unexpanded
 	Continues string `json:"continues,omitempty"` // previous crawl, whose states of URLs and representatives this crawl reads
 	// Continued lists the crawls that this crawl continues, oldest first, with the number of rounds
-	// that it reads of each. A crawl without plan.history has no list. Such a crawl reads all
-	// rounds of the crawl Continues, and of the crawls before that one. It also reads rounds that
-	// are sealed later in these crawls.
+	// that it reads of each. A crawl without plan.history has no list. It reads all rounds of the
+	// crawl that Continues names, and of the crawls before that one, even rounds that are sealed
+	// later.
 	Continued []ContinuedCrawl `json:"continued,omitempty"`
 	// Listed means that the crawl was planned without the frontier of these crawls. A URL that only
 	// these crawls know is planned only if a source names the URL or a round of this crawl finds
@@ -229,8 +229,8 @@ func (p *Plan) PodHours() (hours float64) {
 	return hours
 }
 
-// SecondsAt predicts the time in which a process fetches all partitions in their order, so many at a
-// time. The result is in seconds.
+// SecondsAt predicts in how many seconds a process fetches all partitions in their order, if it
+// fetches the given number of partitions at a time.
 func (p *Plan) SecondsAt(tasks int) float64 {
 	ends := make([]float64, max(1, min(tasks, len(p.Partitions))))
 	for i := range p.Partitions {
@@ -361,9 +361,9 @@ type Sealed struct {
 	// Buckets is the number of reduce buckets. Seals of formats before 4 have no such field: use the
 	// method ReduceBuckets.
 	Buckets int `json:"buckets,omitempty"`
-	// Files lists the parts of all datasets, and the working files that later rounds read. The seal
-	// of a plan of format 4 lists the files in manifests instead. The reader of the manifests then
-	// sets Files to the files that its caller needs.
+	// Files lists the parts of all datasets, and the working files that later rounds read. Since
+	// format 4, seals list the files in manifests instead. The reader of the manifests then sets
+	// Files to the files that its caller needs.
 	Files     []File     `json:"files,omitempty"`
 	Manifests []FileList `json:"manifests,omitempty"`
 }

@@ -114,7 +114,7 @@ func (r *Ranges[T]) Set(mediaRange string, v T) error {
 
 // Lookup returns the value of the most specific range that includes a media type (lower case,
 // without parameters). It tries four ranges in this order: the type itself, the main type with the
-// suffix, the main type, and */*. The result ok is false if no range matches.
+// suffix, the main type, and */*. ok is false if no range matches.
 func (r *Ranges[T]) Lookup(mediaType string) (v T, ok bool) {
 	if v, ok = r.values[mediaType]; ok {
 		return v, true

@@ -28,7 +28,7 @@ import (
 //	   URL, and plans keep the spellings.
 //	3: Each crawl has a ledger. Each checkpoint, each result, crawls.json and active.json carry a
 //	   proof. Files over 1 MiB have digests of their blocks. Tables are as in version 2.
-//	4: The reduces exchange smaller working files, and other tasks share their work. Targets and
+//	4: The reduce stages exchange smaller working files and divide their work differently. Targets and
 //	   anchors of links have dictionaries. Hosts counts at most 256 hosts of a domain as sources of
 //	   a host of another domain, and has the column harmonic. Rounds
 //	   have web graphs.
@@ -40,8 +40,8 @@ import (
 //	   Fetch tasks may fetch the sitemaps that robots.txt files name. Fetch and merge have the working
 //	   file sitemaps. Links have sources that are neither pages nor redirects.
 //	7: Fetch tasks note which sitemaps a round has planned, in the column planned of the working file
-//	   sitemaps. No later round requests them because robots.txt names them. Targets and inlinks have
-//	   the column sitemap_weight, which counts for priorities.
+//	   sitemaps. If a robots.txt names such a sitemap, that alone makes no later round request it.
+//	   Targets and inlinks have the column sitemap_weight, which counts for priorities.
 //	8: Plans pack partitions by the pace of each host. Before, they looked up the delay of the registered
 //	   domain only, and took 1.5 s for each URL.
 //

@@ -40,7 +40,7 @@ func TestLinkKindsListsEveryKindOnce(t *testing.T) {
 	}
 	for _, k := range DefaultFollowed {
 		if !slices.Contains(LinkKinds, k) {
-			t.Errorf("%q is followed and no kind", k)
+			t.Errorf("%q is in DefaultFollowed but is not a kind", k)
 		}
 	}
 }

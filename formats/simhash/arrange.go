@@ -2,13 +2,13 @@ package simhash
 
 import "context"
 
-// visitor gets the items of a list in the order of the bits of a mask.
+// visitor receives the items of a list, sorted by the bits of a mask.
 type visitor struct {
-	// sorted receives a part of the items, which is in memory. Items that agree in the mask are in
-	// the same part. sorted may reorder items that agree in the mask.
+	// sorted receives the items in parts that are in memory. All items that agree in the mask are in
+	// the same part, and sorted may reorder them.
 	sorted func(part []item, mask uint64) error
-	// The function large receives items that agree in the mask and do not fit into memory. It may
-	// reorder these items, and it returns them.
+	// large receives items that agree in the mask and do not fit into memory. It may reorder these
+	// items, and it returns them.
 	large func(run list, mask uint64) (list, error)
 }
 
@@ -47,8 +47,8 @@ func (s *Search) arrange(ctx context.Context, l list, masks []uint64, v visitor)
 	return l, s.drain(ctx, d, masks[0], v, func(items []item) error { return l.spool.append(items...) })
 }
 
-// drain sorts the items of each shard by the mask, shows them to the visitor, passes them to the
-// function out, and removes the shards.
+// drain sorts the items of each shard by the mask, shows them to the visitor, passes them to out,
+// and removes the shards.
 func (s *Search) drain(ctx context.Context, d *shards, mask uint64, v visitor, out func([]item) error) error {
 	for _, p := range d.spools {
 		if err := ctx.Err(); err != nil {

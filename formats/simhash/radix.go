@@ -17,8 +17,8 @@ const (
 	fewItems = 64
 )
 
-// radixSort sorts the items a by the bits of the parameter mask. The sort is stable. The buffer
-// spare must be as long as a.
+// radixSort sorts the items a by the bits of mask. The sort is stable. spare is a buffer as long as
+// a.
 func radixSort(a, spare []item, mask uint64) {
 	if len(a) <= cachedItems || bits.OnesCount64(mask) <= digitBits {
 		sortCached(a, spare, mask)
@@ -56,8 +56,8 @@ func sortCached(a, spare []item, mask uint64) {
 	}
 }
 
-// scatter copies the items of the first slice to the second slice, sorted by the digit that the
-// bits of mask form. It returns, for each value of the digit, the end of the items with this value.
+// scatter copies the items of one slice to another slice, sorted by the digit that the bits of mask
+// form. It returns, for each value of the digit, the end of the items with this value.
 func scatter(from, to []item, mask uint64) *[1 << digitBits]uint32 {
 	d := digitOf(mask)
 	var ends [1 << digitBits]uint32
@@ -77,7 +77,7 @@ func scatter(from, to []item, mask uint64) *[1 << digitBits]uint32 {
 	return &ends
 }
 
-// highest returns the n highest bits of the parameter mask.
+// highest returns the n highest bits of mask.
 func highest(mask uint64, n int) uint64 {
 	rest := mask
 	for range bits.OnesCount64(mask) - n {

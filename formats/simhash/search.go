@@ -20,12 +20,12 @@ const memoryItems = 12 << 20
 // Search finds pairs of near fingerprints. It reports not all pairs but a spanning forest of the
 // pairs. The pairs of the forest connect the same fingerprints as all pairs do.
 //
-// A Search cuts the 64 bits into more than k blocks. Two fingerprints with a distance of at most k
-// agree in at least (blocks - k) blocks. For every choice of (blocks - k) blocks, the Search sorts
-// the fingerprints by the chosen blocks and compares fingerprints that agree in them. The number of
-// blocks minimizes the cost. If many fingerprints agree in the chosen blocks (from templates or
-// mirrors), the Search also cuts their other bits into blocks. A large group is slow only if it has
-// many pairs.
+// A Search for distances of at most k cuts the 64 bits into more than k blocks. Two fingerprints
+// within this distance agree in at least (blocks - k) blocks. For every choice of (blocks - k)
+// blocks, the Search sorts the fingerprints by the chosen blocks and compares fingerprints that
+// agree in them. The number of blocks minimizes the cost. If many fingerprints agree in the chosen
+// blocks (from templates or mirrors), the Search also cuts their other bits into blocks. A large
+// group is slow only if it has many pairs.
 //
 // If the fingerprints do not fit into memory, each sort divides them into shards in scratch files.
 // Each shard holds a range of the keys. The order in which pairs are reported depends only on the
@@ -85,8 +85,8 @@ func (s *Search) Add(fingerprint, number uint64, old bool) error {
 	return s.added.spool.append(i)
 }
 
-// Forest calls the function report with the numbers of both fingerprints of each pair of a spanning
-// forest. The number of the lower fingerprint comes first. An error of report ends the search.
+// Forest calls report with the numbers of both fingerprints of each pair of a spanning forest. The
+// number of the lower fingerprint comes first. An error of report ends the search.
 func (s *Search) Forest(ctx context.Context, report func(a, b uint64) error) error {
 	n := s.added.len()
 	if s.k == 0 || n < 2 {
@@ -126,8 +126,8 @@ type level struct {
 }
 
 // firstAgreement reports whether a pair agrees in the chosen blocks and in no earlier choice of
-// blocks. The parameter diff holds the bits that differ between the two fingerprints. A Search
-// considers each pair only in this choice.
+// blocks. diff holds the bits that differ between the two fingerprints. A Search considers each
+// pair only in the first choice in which the pair agrees.
 func (l *level) firstAgreement(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
@@ -144,8 +144,8 @@ func (l *level) firstAgreement(diff uint64) bool {
 // choices returns the bits of every choice of l.keep blocks, in lexicographic order.
 func (l *level) choices() []uint64 {
 	var masks []uint64
-	// choose adds blocks to mask. The parameter left is the number of blocks to add. at is the
-	// number of the first candidate.
+	// choose adds blocks to mask. left is the number of blocks to add, and at is the number of the
+	// first candidate.
 	var choose func(at, left int, mask uint64)
 	choose = func(at, left int, mask uint64) {
 		if left == 0 {
@@ -160,8 +160,8 @@ func (l *level) choices() []uint64 {
 	return masks
 }
 
-// split finds the pairs of a group whose members differ only in the free bits. The function cuts
-// these bits into n blocks and reorders the group.
+// split finds the pairs of a group whose members differ only in the free bits. It cuts these bits
+// into n blocks and reorders the group.
 func (s *Search) split(ctx context.Context, group list, free uint64, n int, above []*level) (list, error) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	levels := append(slices.Clip(above), l)
@@ -196,9 +196,8 @@ func endOfRun(sorted []item, begin int, mask uint64) int {
 	return end
 }
 
-// search finds the pairs of a run whose members agree in all bits that are not free. The function
-// may reorder the run. The caller sorts again for the next choice of blocks, so the new order does
-// no harm.
+// search finds the pairs of a run whose members agree in all bits that are not free. It may reorder
+// the run. The caller sorts again for the next choice of blocks, so the new order does no harm.
 func (s *Search) search(ctx context.Context, run list, free uint64, levels []*level) (list, error) {
 	if run.len() > smallGroup {
 		if err := ctx.Err(); err != nil {
@@ -248,7 +247,7 @@ func differingBits(run list) (differ uint64, err error) {
 
 // cutPays reports whether cutting the bits of a run into n blocks saves at least half of the
 // comparisons. A cut saves nothing if all members are near each other and agree in every choice of
-// blocks. The function reorders the run.
+// blocks. cutPays reorders the run.
 func (s *Search) cutPays(ctx context.Context, run list, free uint64, n int) (list, bool, error) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	left := run.len() * run.len() / 2

@@ -71,8 +71,8 @@ func forestOf(n int, pairs []pair) []pair {
 	return forest
 }
 
-// find returns the pairs that a search reports. The function old reports whether a fingerprint is
-// old. A memory of 0 stands for the default.
+// find returns the pairs that a search reports. old reports whether a fingerprint is old. If memory
+// is 0, the search uses its default.
 func find(t testing.TB, fps []uint64, k, memory int, every bool, old func(i int) bool) []pair {
 	t.Helper()
 	dir := t.TempDir()

@@ -102,8 +102,8 @@ func (h *Hasher) Fingerprint(text string) uint64 {
 	return h.votes.majority()
 }
 
-// step reads a code point of kind k, at which a word may begin or end. It reports whether the code
-// point is part of a word.
+// step reads a code point with the role k, at which a word may begin or end. It reports whether the
+// code point is part of a word.
 func (h *Hasher) step(k runeRole) bool {
 	switch {
 	case k == separator:

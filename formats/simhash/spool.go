@@ -38,7 +38,7 @@ func (l list) len() int {
 	return len(l.items)
 }
 
-// each calls the function visit with the items of the list, in order and in batches.
+// each calls visit with the items of the list, in order and in batches.
 func (l list) each(visit func([]item) error) error {
 	if l.spool != nil {
 		return l.spool.each(visit)
@@ -53,7 +53,7 @@ type spool struct {
 	n    int
 }
 
-// newSpool makes a spool. Search.Close removes the spool unless the method remove has removed it.
+// newSpool makes a spool. Search.Close removes all spools that still exist.
 func (s *Search) newSpool() (*spool, error) {
 	f, err := os.CreateTemp(s.dir, "items-*")
 	if err != nil {
@@ -84,8 +84,8 @@ func (p *spool) append(items ...item) error {
 	return nil
 }
 
-// each calls the function visit with the items of the spool, in order and in batches. The caller
-// must not append items after a call of each.
+// each calls visit with the items of the spool, in order and in batches. The caller must not append
+// items after a call of each.
 func (p *spool) each(visit func([]item) error) error {
 	if err := p.out.Flush(); err != nil {
 		return fmt.Errorf("write scratch file: %w", err)

@@ -1,12 +1,12 @@
-// Runs SQL files in one DuckDB session and prints the rows of each file's last
-// statement that has a result, one JSON object a line, after a line that gives
-// the columns and their types as DuckDB sees them:
+// Runs SQL files in one DuckDB session. For each file, prints the result of its last statement
+// that has one: a line with the columns and their types as DuckDB sees them, then one JSON object
+// per row:
 //
 //   node query.mjs views.sql question.sql …
 //   {"file":"question.sql","columns":[["n","BIGINT"]]}
 //   {"n":"17"}
 //
-// It fails (exit 1) at the first statement that DuckDB refuses, naming it.
+// It fails (exit 1) at the first statement that DuckDB refuses, and names the statement.
 //
 // CRAWLBATCH_DUCKDB names the directory whose node_modules hold DuckDB.
 import { readFile } from "node:fs/promises";
@@ -18,7 +18,7 @@ const { DuckDBInstance } = require("@duckdb/node-api");
 
 const instance = await DuckDBInstance.create(":memory:");
 const connection = await instance.connect();
-// What a session's time zone is must not change an answer.
+// The session's time zone must not change an answer.
 await connection.run("SET TimeZone = 'Asia/Kolkata'").catch(() => {});
 
 for (const file of process.argv.slice(2)) {
