@@ -13,8 +13,8 @@ type elementRule struct {
 	field  textField     // meaning of the element's text
 }
 
-// urlElements lists the elements of a sitemap entry, for each compound that can surround them. The
-// reader recognizes an extension by the name of its outermost element, under any prefix.
+// urlElements lists the elements of a sitemap entry by the compound that surrounds them. The reader
+// recognizes an extension by the name of its outermost element, under any prefix.
 var urlElements = [...]map[string]elementRule{
 	withinNothing: {
 		"loc":        {field: fieldLoc},
@@ -159,7 +159,7 @@ func (x *reader) knownElements() map[string]elementRule {
 	return feedElements[string(prefix)]
 }
 
-// take reads the current element by its table entry e.
+// take reads the current element as e says.
 func (x *reader) take(e elementRule) {
 	switch {
 	case e.take != nil:
@@ -176,8 +176,7 @@ func (x *reader) take(e elementRule) {
 // linkAttrs are the attributes of a link element.
 type linkAttrs struct{ rel, href, lang, mediaType, base string }
 
-// linkAttrs reads the attributes of the tag. The parameter rel is the default for a tag without
-// rel.
+// linkAttrs reads the attributes of the tag. A tag without rel gets the given rel.
 func (x *reader) linkAttrs(rel string) linkAttrs {
 	l := linkAttrs{rel: rel}
 	x.attrs(func(key, val []byte) {

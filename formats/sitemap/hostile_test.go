@@ -23,7 +23,7 @@ func (r *repeatReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watchedReader is a reader that calls the function look after each MiB.
+// watchedReader is a reader that calls look after each MiB.
 type watchedReader struct {
 	r    io.Reader
 	n    int
@@ -83,10 +83,10 @@ func TestHostileFilesStayWithinBounds(t *testing.T) {
 				return true
 			})
 			if n < 1 {
-				t.Errorf("%d entries, %v: the first came before the harm", n, err)
+				t.Errorf("%d entries, %v: want at least the entry before the hostile part", n, err)
 			}
 			if most-before > 64<<20 { // 64 MiB suffice for a token of 4 MiB, its copies, its attributes and garbage
-				t.Errorf("%d bytes more are in use", most-before)
+				t.Errorf("the reader took %d bytes, more than 64 MiB", most-before)
 			}
 		})
 	}

@@ -93,9 +93,9 @@ func isTruncation(err error) bool {
 
 var bom = []byte("\xEF\xBB\xBF")
 
-// decode decodes r to UTF-8 and returns the name of its charset. The byte order mark overrides the
-// XML declaration, and the XML declaration overrides the parameter outside. UTF-8 passes unchanged,
-// even if malformed.
+// decode decodes r to UTF-8 and returns the name of its charset. A byte order mark overrides the XML
+// declaration, and both override outside, the charset from the Content-Type. UTF-8 passes
+// unchanged, even if malformed.
 func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 	label := outside
 	switch {

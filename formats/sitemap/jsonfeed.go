@@ -12,7 +12,7 @@ import (
 // jsonFeedVersion is part of each URL that names a version of JSON Feed.
 const jsonFeedVersion = "jsonfeed.org/version/"
 
-// looksLikeJSON reports whether a file begins as a JSON object with the version of JSON Feed.
+// looksLikeJSON reports whether a file begins like a JSON object that names a version of JSON Feed.
 func looksLikeJSON(head []byte) bool {
 	head = bytes.TrimLeft(head, " \t\r\n")
 	if len(head) == 0 || head[0] != '{' {
@@ -178,7 +178,7 @@ func (j *jsonReader) head(key string, raw []byte) {
 	}
 }
 
-// plainJSON returns a text without markup, in which < is an ordinary character.
+// plainJSON folds and shortens a text in which < is an ordinary character, not markup.
 func plainJSON(v jsonText) string {
 	return cut(fold(cut(string(v), maxMarkup)), MaxSummary)
 }

@@ -45,12 +45,11 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// TestRealFiles reads real files if they are present beside the project. A file's name says what
-// the reader must find in the file.
+// TestRealFiles reads real files if they are present beside the project.
 func TestRealFiles(t *testing.T) {
 	const dir = "../../../shared/data/sitemaps"
 	if _, err := os.Stat(dir); err != nil {
-		t.Log("without ../shared/data/sitemaps TestFiles has the files")
+		t.Log("../shared/data/sitemaps is missing, so only TestFiles reads sitemaps")
 		return
 	}
 	readFiles(t, dir, map[string]string{

@@ -119,9 +119,9 @@ type Summary struct {
 // headLen is the number of bytes that Read examines to detect the kind of a file.
 const headLen = 4096
 
-// Read passes every entry of r to the function each, until the function each returns false. The
-// error wraps ErrUnknown if r is neither a sitemap nor a feed. If reading r fails, Read passes on
-// the entries before the failure and returns r's error.
+// Read calls each with one entry of r after the other, until a call returns false. The error wraps
+// ErrUnknown if r is neither a sitemap nor a feed. If reading r fails, Read passes on the entries
+// before the failure and returns r's error.
 func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	lim.Entries, lim.Bytes = cmp.Or(lim.Entries, MaxEntries), cmp.Or(lim.Bytes, MaxBytes)
 	in, err := open(r, lim)

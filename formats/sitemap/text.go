@@ -11,9 +11,9 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// reference returns a reference as a trimmed string. The function resolves &amp; once more, because
-// text may be in CDATA or escaped twice. The function percent-encodes octets of malformed UTF-8, so
-// that the server receives these octets unchanged.
+// reference returns a reference as a trimmed string. It resolves &amp; once more, because text may
+// be in CDATA or escaped twice. It percent-encodes octets of malformed UTF-8, so that the server
+// receives these octets unchanged.
 func reference(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if bytes.Contains(p, []byte("&amp;")) {
@@ -150,8 +150,7 @@ func beginsTag(c byte) bool {
 }
 
 // skips returns the element (script or style) that hides the text after a tag, or "" if the text is
-// visible. name and closing describe the tag. The parameter open is the result of skips for the
-// previous tag.
+// visible. name and closing describe the tag. open is what skips returned for the previous tag.
 func skips(open, name string, closing bool) string {
 	switch {
 	case closing && name == open:

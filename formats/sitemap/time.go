@@ -91,7 +91,7 @@ func cutZone(s string) (rest string, offset time.Duration) {
 	return s, 0
 }
 
-// cutLastZone removes a zone at the end of a date. The result ok is false if there is no zone.
+// cutLastZone removes a zone at the end of a date. ok is false if there is no zone.
 func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
 	zoned := strings.TrimRight(s, "0123456789:")
 	suffix := s[len(zoned):]

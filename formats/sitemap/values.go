@@ -124,8 +124,8 @@ func (x *reader) setOfFeed(v []byte) {
 	}
 }
 
-// join resolves a reference against the URL base, which may be relative or empty. join returns a
-// malformed reference unchanged.
+// join resolves ref against base, a URL that may be relative or empty. It returns a malformed
+// reference unchanged.
 func join(base, ref string) string {
 	b, err := url.Parse(base)
 	if err != nil || base == "" {

@@ -16,7 +16,7 @@ const maxToken = 4 << 20
 // maxAttrs is the largest number of attributes that are read per tag.
 const maxAttrs = 64
 
-// A value of textField is the meaning of an element's text.
+// textField is the meaning of an element's text.
 type textField uint8
 
 const (
@@ -44,9 +44,9 @@ const (
 // markup reports whether the text of the field f may contain HTML.
 func (f textField) markup() bool { return f == fieldTitle || f == fieldSummary || f == fieldContent }
 
-// A value of compound is the compound that contains the current element. A compound is an element
-// with elements of its own, such as an extension or an author. Inside a compound, element names
-// have other meanings.
+// compound tells which compound contains the current element. A compound is an element with elements
+// of its own, such as an extension or an author. Inside a compound, element names have other
+// meanings.
 type compound uint8
 
 const (
@@ -210,7 +210,7 @@ func (x *reader) root() error {
 
 func (x *reader) feed() bool { return x.sum.Kind == RSS || x.sum.Kind == Atom }
 
-// attrs passes every attribute of the tag to the function each.
+// attrs calls each with the name and the value of every attribute of the tag.
 func (x *reader) attrs(each func(key, val []byte)) {
 	for n, more := 0, x.tag.attrs; more && n < maxAttrs; n++ {
 		var key, val []byte

@@ -8,15 +8,15 @@ import (
 // Locker is an optional interface of a store on one machine. A lock becomes free as soon as its
 // holder dies, so the next holder does not wait for the end of a lease.
 type Locker interface {
-	// Lock takes the named lock if the lock is free. The result ok is false if another process
-	// holds the lock.
+	// Lock takes the named lock if the lock is free. ok is false if another process holds the
+	// lock.
 	Lock(name string) (lock Lock, ok bool, err error)
 }
 
 // Lock is a held lock. Several goroutines may use a Lock at a time.
 type Lock interface {
-	// Stands reports whether the lock still excludes other processes. After the lock is released or
-	// its file is removed, another process may hold a lock of the same name.
+	// Stands reports whether the lock still excludes other processes. It does not after the lock
+	// was released or its file was removed, because another process may then take the lock.
 	Stands() bool
 	// Inherited reports whether the previous holder died or abandoned the lock. Inherited returns
 	// false if the previous holder released the lock, or if somebody removed the lock's file.

@@ -117,9 +117,8 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged runs the function ask. If this call takes long, hedged makes a second call of ask in
-// parallel. The function ask must not touch data of the caller. The function discard receives the
-// value of the losing call.
+// hedged calls ask. If this call takes long, hedged calls ask a second time in parallel. ask must
+// not touch data of the caller. discard receives the value of the losing call.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), discard func(T)) (T, error) {
 	wait, may := h.begin(class)
 	replies := make(chan reply[T], 2)
@@ -189,7 +188,7 @@ func (h *Hedged) Open(ctx context.Context, key string) (Object, error) {
 	return &hedgedObject{Object: o, hedged: h}, nil
 }
 
-// hedgedObject closes the wrapped object once Close was called and the last read has ended.
+// hedgedObject closes the wrapped object as soon as Close was called and the last read has ended.
 type hedgedObject struct {
 	Object
 	hedged *Hedged

@@ -116,7 +116,7 @@ func TestASlowReadIsAskedTwiceAndTheFirstAnswerTaken(t *testing.T) {
 		}
 		took, err := get(t, h)
 		if sent, won := h.Hedges(); err != nil || took != late+usual || sent != 1 || won != 1 {
-			t.Errorf("took %v (%v), %d sent, %d won; want that of a second request and one of each", took, err, sent, won)
+			t.Errorf("took %v (%v), %d sent, %d won; want the time of a second request, 1 sent and 1 won", took, err, sent, won)
 		}
 		synctest.Wait()
 		if s.ended != s.reads {

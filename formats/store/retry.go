@@ -85,8 +85,8 @@ type retrying struct {
 
 func (b *retrying) Unwrap() Bucket { return b.Bucket }
 
-// addShare adds the fraction Share of a retry to the budget. It is called once for each call of the
-// store.
+// addShare adds Share, a fraction of one retry, to the budget. Each call of the store calls
+// addShare once.
 func (b *retrying) addShare() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -98,7 +98,7 @@ func TestSyncOrder(t *testing.T) {
 			name = "temporary"
 			for _, key := range []string{"x/y/k", "x/y/l"} {
 				if body, err := os.ReadFile(filepath.Join(root, key)); err == nil && string(body) != "one" {
-					t.Errorf("%s holds %q before the sync of what it shall hold", key, body)
+					t.Errorf("%s holds %q before its bytes are synced", key, body)
 				}
 			}
 		}
@@ -271,7 +271,7 @@ func TestALockWhoseFileIsRemovedStandsNoMore(t *testing.T) {
 				t.Fatal(err)
 			}
 			if first.Stands() {
-				t.Error("a lock stands whose file is gone")
+				t.Error("a lock stands although its file is gone")
 			}
 			second, ok, err := other.Lock("l")
 			if !ok || err != nil {
@@ -285,12 +285,12 @@ func TestALockWhoseFileIsRemovedStandsNoMore(t *testing.T) {
 				t.Error("the first holder removed the lock of the second")
 			}
 			if _, ok, err := s.Lock("l"); ok || err != nil {
-				t.Errorf("Lock of what the second holds: %t, %v", ok, err)
+				t.Errorf("Lock while the second holder has the lock: %t, %v", ok, err)
 			}
 			second.Release()
 			again, ok, err := s.Lock("l")
 			if !ok || err != nil {
-				t.Fatalf("Lock after all: %t, %v", ok, err)
+				t.Fatalf("Lock after both locks ended: %t, %v", ok, err)
 			}
 			again.Release()
 		})
@@ -367,7 +367,7 @@ func BenchmarkLockStands(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if !l.Stands() {
-			b.Fatal("it does not stand")
+			b.Fatal("the lock does not stand")
 		}
 	}
 }

@@ -47,8 +47,8 @@ func (s *Store) prepareOnce() error {
 // write.
 var errEmptied = fmt.Errorf("%w: somebody removed the store's temporary folder or files in it", store.ErrUnavailable)
 
-// retryWrite calls the function write, and calls it again if somebody removed the temporary folder
-// during the call. Each write recreates the folder. The failed write has changed no object.
+// retryWrite calls write, and calls it again if somebody removed the temporary folder during the
+// call. Each write recreates the folder. The failed write has changed no object.
 func retryWrite(write func() error) (err error) {
 	for range linkTries {
 		if err = write(); !errors.Is(err, errEmptied) {
@@ -58,8 +58,8 @@ func retryWrite(write func() error) (err error) {
 	return err
 }
 
-// emptied returns errEmptied if err comes from a removed temporary folder and not from a missing
-// object. The next write recreates the folder.
+// emptied turns an error into errEmptied if files of a write are gone, because somebody removed the
+// temporary folder. The next write recreates the folder.
 func (s *Store) emptied(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -39,8 +39,8 @@ type walk struct {
 	yield  func(store.Info, error) bool
 }
 
-// listFolder yields the objects below a folder in key order. The parameter folder is "" or ends in
-// a slash. The result is false if the consumer wants no more objects.
+// listFolder yields the objects below a folder in key order. folder is "" or ends in a slash. more
+// is false if the consumer wants no more objects.
 func (w *walk) listFolder(folder string) (more bool, err error) {
 	if err := w.done(); err != nil {
 		return false, err

@@ -52,8 +52,8 @@ type Faults struct {
 	Latency              time.Duration // longest latency of a call; latencies are uniformly distributed
 	Ops                  []Op          // kinds of calls that fail; empty means all kinds
 
-	// Choose, if set, replaces chance: Choose returns the fault of each call. Calls of Choose may
-	// be concurrent.
+	// Choose, if set, returns the fault of each call, in place of chance. Calls of Choose may be
+	// concurrent.
 	Choose func(op Op, key string) Fault
 	// Sleep and Now are the store's clock. A nil function means the real clock.
 	Sleep func(context.Context, time.Duration) error
@@ -139,7 +139,7 @@ func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	return err
 }
 
-// call runs the function do with the fault, if any, that the store chooses for this call.
+// call runs do with the fault, if any, that the store chooses for this call.
 func call[T any](ctx context.Context, s *Store, op Op, key string, do func() (T, error)) (T, error) {
 	var v, none T
 	f, _, err := s.meet(ctx, op, key)

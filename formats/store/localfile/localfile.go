@@ -25,7 +25,7 @@ type object struct {
 }
 
 // NewObject returns an object that reads the open file f of size bytes. Reads fail after ctx has
-// ended. The function wrap adds details to the errors of reads.
+// ended. wrap adds details to the errors of reads.
 func NewObject(ctx context.Context, f *os.File, size int64, wrap func(error) error) store.Object {
 	return &object{f, size, ctx.Err, wrap}
 }
