@@ -64,8 +64,8 @@ type Object interface {
 	Size() int64 // size of the object, in bytes
 }
 
-// ReadBy wraps o in an object whose ReadAt calls the function readAt. readAt can hold a context,
-// which io.ReaderAt cannot take.
+// ReadBy wraps o in an object whose ReadAt calls readAt. readAt can hold a context, which io.ReaderAt
+// cannot take.
 func ReadBy(o Object, readAt func(p []byte, off int64) (int, error)) Object {
 	return &readObject{o, readAt}
 }
@@ -87,15 +87,15 @@ type Bucket interface {
 	// object has other bytes, Create returns ErrExists. The object is durable when Create returns.
 	Create(ctx context.Context, key string, body io.ReaderAt, size int64) (Version, error)
 
-	// Swap replaces an object of the version old by body. Swap returns the new version. If the
-	// parameter old is the zero Version, Swap requires that no object exists. Swap returns
-	// ErrConflict if the object has another version. If the object already has the new content,
-	// Swap succeeds, because contents are unique: an earlier call of this caller must have written
-	// this content. After a lost response Swap reads back the object until the outcome is known.
-	// After a lost response, ErrConflict means that the object has other bytes. Either the swap had
-	// no effect, or another writer has replaced the new content since. To distinguish the two
-	// cases, a caller puts a mark into the new content, and other writers keep the mark. If ctx
-	// ends before the outcome is known, Swap returns ErrUnavailable with ctx's error.
+	// Swap replaces an object of the version old by body, and returns the new version. If old is
+	// the zero Version, Swap requires that no object exists. Swap returns ErrConflict if the object
+	// has another version. Callers never swap in the same content twice: if the object already has
+	// the new content, an earlier call of this caller wrote it, and Swap succeeds. After a lost
+	// response, Swap reads back the object until the outcome is known. ErrConflict then means that
+	// the object has other bytes: the swap had no effect, or another writer has replaced the new
+	// content since. To distinguish the two cases, a caller puts a mark into the new content, and
+	// other writers keep the mark. If ctx ends before the outcome is known, Swap returns
+	// ErrUnavailable with ctx's error.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
 	// Get reads all of a small object. If the object is larger than the limit in bytes, Get returns

@@ -40,8 +40,8 @@ func (c *Codec[T]) Append(buf []byte, row *T) []byte {
 	return c.layout.encode(buf, unsafe.Pointer(row))
 }
 
-// Decode decodes a row. The row's strings share the memory of the parameter data. Decode returns
-// ErrScratch if the data are not the encoding of a row.
+// Decode decodes a row. The row's strings share the memory of data. Decode returns ErrScratch if
+// data is not the encoding of a row.
 func (c *Codec[T]) Decode(data string, row *T) error {
 	var zero T
 	*row = zero
@@ -244,8 +244,8 @@ func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
 	return nil
 }
 
-// decoder reads values from the front of the field data. After a malformed value, the field bad is
-// true, and a decoder returns zero values.
+// decoder reads values from the front of data. After a malformed value, bad is true, and all
+// methods return zero values.
 type decoder struct {
 	data string
 	bad  bool

@@ -146,7 +146,7 @@ type columnCursor struct {
 	indexes     []int32  // indexes into the dictionary; nil if the page has the values themselves
 	entries     typed    // entries of the dictionary
 	texts       []string // texts of the dictionary that rows share
-	copy        string   // copy of some of the values' bytes; the field copied holds the offset of its first byte
+	copy        string   // copy of some of the values' bytes; copied is the offset of its first byte
 	copied      uint32
 	words       []string // texts of the current list
 	numbers     []int32  // numbers of the current list
@@ -238,8 +238,8 @@ func (c *columnCursor) end() error {
 	return err
 }
 
-// readRows reads the values or the lists of the next n rows. The parameter p points to the field of
-// the first row, and the fields of two rows are step bytes apart.
+// readRows reads the values or the lists of the next n rows. p points to the field of the first row.
+// The fields of successive rows are step bytes apart.
 func (c *columnCursor) readRows(p unsafe.Pointer, n int, step uintptr) error {
 	for i, m := 0, 1; i < n && (c.pages != nil || c.field.shape == list); i += m {
 		to := unsafe.Add(p, uintptr(i)*step)

@@ -179,7 +179,7 @@ type wideRow struct {
 	Names  []string `parquet:"names,list"`
 }
 
-// The rows of a comparer's batch come from two pages.
+// A comparer compares rows in batches, and a batch here has rows from two pages.
 func TestAComparerFindsEveryDifference(t *testing.T) {
 	yes, no := true, false
 	rows := func() []wideRow {

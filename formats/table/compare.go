@@ -21,9 +21,9 @@ import (
 // order, with the rows of the object with the given key. Comparing is much cheaper than encoding
 // the rows. Close returns the description of the stored object. The writer's methods return
 // ErrDiffers at the first difference in rows, schema, codec, sort order or row groups. The options
-// determine the expected codec, sort order and row groups. It does not compare the encoding of
-// pages, nor their boundaries. If known is not nil, it describes the object, so Close does not read
-// the object again.
+// determine the expected codec, sort order and row groups. The writer ignores the encoding and the
+// boundaries of pages. If known is not nil, it describes the object, so Close does not read the
+// object again.
 func NewComparer[T any](ctx context.Context, b store.Bucket, key string, known *manifest.File, opts ...WriterOption) (*Writer[T], error) {
 	o := optionsOf(opts)
 	layout, err := columnsOf(reflect.TypeFor[T]())
@@ -79,8 +79,7 @@ type storedObject[T any] struct {
 	ends   map[int64]bool // numbers of rows after which a row group ends
 }
 
-// framed compares the object's footer with the parameter want, the footer of a file with the same
-// options.
+// framed compares the object's footer with want, the footer of a file with the same options.
 func (s *storedObject[T]) framed(want *format.FileMetaData) error {
 	m := s.file.Metadata()
 	same := m.Version == want.Version && m.CreatedBy == want.CreatedBy && reflect.DeepEqual(m.Schema, want.Schema) &&

@@ -13,10 +13,10 @@ import (
 // inputs of an older version then writes the same bytes as an older program. Zero means the newest
 // version.
 //
-//	1: Text columns with the tag dict use RLE_DICTIONARY, with delta DELTA_BYTE_ARRAY, all others
-//	   DELTA_LENGTH_BYTE_ARRAY. Data pages have version 2.
+//	1: Text columns use RLE_DICTIONARY with the tag dict, DELTA_BYTE_ARRAY with the tag delta, and
+//	   otherwise DELTA_LENGTH_BYTE_ARRAY. Data pages have version 2.
 //	2: Text in lists and in columns with the tag dict uses RLE_DICTIONARY until the dictionary is full.
-//	   All other text is PLAIN. Data pages have version 1. Files are no larger, with Zstandard.
+//	   All other text is PLAIN. Data pages have version 1. With Zstandard, files are no larger.
 //
 //	4: More text columns have dictionaries, and dictionaries may be larger.
 //

@@ -70,8 +70,8 @@ func zerolessOf(t reflect.Type, format int) (z zeroless) {
 	return z
 }
 
-// normalize changes rows (a slice of structs) as parquet-go changes fields without a pointer. Zero
-// becomes null, and nulls after a misread run become zero.
+// normalize changes rows (a slice of structs) to what parquet-go makes of fields without a pointer:
+// zero becomes null, and nulls after a misread run become zero.
 func (z zeroless) normalize(rows reflect.Value) {
 	for _, index := range z {
 		for i := range rows.Len() {

@@ -107,7 +107,7 @@ func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...Reader
 	return readerOf[T](obj, key, window.WholeBytes, opts)
 }
 
-// readerOf returns a reader of an open object. If the object has at most whole bytes, one request
+// readerOf returns a reader of an open object. If the object's size is at most whole, one request
 // reads it. If readerOf fails, it closes the object.
 func readerOf[T any](obj store.Object, key string, whole int64, opts []ReaderOption) (*Reader[T], error) {
 	r, err := newReader[T](obj, key, whole, opts)

@@ -19,7 +19,7 @@ type RowWriter[T any] struct {
 	buf   []byte
 }
 
-// Writer returns a RowWriter that calls Write of the parameter out once for each row.
+// Writer returns a RowWriter that calls out.Write once for each row.
 func (c *Codec[T]) Writer(out io.Writer) *RowWriter[T] {
 	return &RowWriter[T]{codec: c, out: out, buf: make([]byte, binary.MaxVarintLen64, 256)}
 }

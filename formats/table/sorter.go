@@ -71,8 +71,8 @@ func (s *Sorter[T]) Add(row *T) error {
 func (s *Sorter[T]) Len() int64 { return s.total }
 
 // Sort sorts the rows in memory. After Sort or Sorted, the caller must not call Add. Sorted calls
-// Sort if the caller has not called it. Several goroutines can sort in parallel if each calls Sort
-// on a sorter of its own.
+// Sort if nobody has called it yet. Several goroutines can sort in parallel if each calls Sort on a
+// sorter of its own.
 func (s *Sorter[T]) Sort() {
 	if s.order == nil {
 		s.order = s.sorted()

@@ -193,9 +193,9 @@ func openAll[I, T any](inputs []I, open func(I) (*Reader[T], error)) ([]*Reader[
 // convertRows is the number of rows that Convert reads at a time.
 const convertRows = 32
 
-// Convert passes each row of a stream to the function convert, and returns a stream of the results.
-// If convert returns false, the stream omits the row. The pointer that convert receives stays valid
-// after the call.
+// Convert calls convert with each row of a stream, and returns a stream of the results. If convert
+// returns false, the new stream omits the row. The pointer that convert receives stays valid after
+// the call.
 func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {
 	return &converted[T, U]{in: in, convert: convert}
 }

@@ -246,8 +246,8 @@ func TestRangeReadsOnlyTheRowGroupsThatMeetIt(t *testing.T) {
 	}
 }
 
-// damaged is a bucket that returns the bytes body for every object. If fail is set, every read
-// returns this error.
+// damaged is a bucket that returns body as the bytes of every object. If fail is set, every read
+// returns fail.
 type damaged struct {
 	store.Bucket
 	body []byte

@@ -103,7 +103,7 @@ type Writer[T any] struct {
 	layout *rowLayout
 	stored *storedObject[T] // set if the writer compares (NewComparer); pq, out and buf are then unset
 
-	nullable nullable // fields with nulls, for which rows are written in parts; nil if zeros may replace nulls
+	nullable nullable // fields with nulls, for which rows are written in parts; nil in files that keep the wrong zeros of format 1
 	zeroless zeroless // fields that the format stores without null; nil in the newest format
 	opt      writerOptions
 	pending  []T // rows not yet passed to the encoder

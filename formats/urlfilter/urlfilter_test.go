@@ -170,7 +170,7 @@ func FuzzRead(f *testing.F) {
 		if err == nil {
 			got.MayHold("http://a.test/")
 		} else if !errors.Is(err, urlfilter.ErrCorrupt) && !errors.Is(err, manifest.ErrNewer) {
-			t.Fatalf("an error of no kind: %v", err)
+			t.Fatalf("an error that wraps neither ErrCorrupt nor ErrNewer: %v", err)
 		}
 	})
 }

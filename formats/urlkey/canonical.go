@@ -36,7 +36,7 @@ func New(stripParams []string) (*Canonicalizer, error) {
 // Canonical resolves the reference raw against the URL base ("" if there is none). It returns the
 // canonical form, which the package comment defines, and its keys. A malformed base is an error
 // only if the reference is relative. Errors wrap ErrNotURL, ErrScheme, ErrHost, ErrTooLong or, with
-// rules, ErrRewrite. The strings of the Key may share memory with the parameter raw.
+// rules, ErrRewrite. The strings of the Key may share memory with raw.
 func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 	l, err := c.result(raw, base)
 	if err != nil {
@@ -119,8 +119,8 @@ func (c *Canonicalizer) canonicalizeSlow(raw, base string) (urlLayout, inputPart
 	return l, g, err
 }
 
-// urlLayout is a canonical URL with the offsets of its parts. The URL has no query until the method
-// finish adds one.
+// urlLayout is a canonical URL with the offsets of its parts. The URL has no query until addQuery
+// adds one.
 type urlLayout struct {
 	url     string // the URL, at least up to the end of the path
 	host    int    // offset of the start of the host
@@ -174,8 +174,8 @@ func lookable(host string) bool {
 	return label > 0 && len(host) <= 253
 }
 
-// addQuery adds the canonical form of the query. The parameter follows is true if the memory after
-// l.url already contains "?" and the query. An unchanged query then needs no new memory.
+// addQuery adds the canonical form of the query. If follows is true, "?" and the query already follow
+// l.url in memory, so an unchanged query needs no new memory.
 func (c *Canonicalizer) addQuery(l urlLayout, query string, follows bool) (urlLayout, error) {
 	canonical := c.canonicalQuery(query)
 	switch {

@@ -3,8 +3,8 @@ package urlkey
 import "strings"
 
 // canonicalizeFast gives the same result as canonicalizeSlow at a tenth of the cost, but only for
-// clean ASCII, which most input is. The result ok is false if the input needs canonicalizeSlow. A
-// fuzz test compares both methods.
+// clean ASCII, which most input is. ok is false if the input needs canonicalizeSlow. A fuzz test
+// compares both methods.
 func (c *Canonicalizer) canonicalizeFast(raw, base string) (l urlLayout, g inputParts, ok bool, err error) {
 	if !strings.HasPrefix(raw, "http://") && !strings.HasPrefix(raw, "https://") {
 		if raw, ok = join(base, raw); !ok {
@@ -29,7 +29,7 @@ func (c *Canonicalizer) canonicalizeFast(raw, base string) (l urlLayout, g input
 }
 
 // scan reads an absolute URL that the standard's parser would not change, except for an empty path.
-// The result ok is false if the host or an escape is not canonical.
+// ok is false if the host or an escape is not canonical.
 func scan(s string) (l urlLayout, query string, ok bool) {
 	l.url = s
 	i := len("http://")
@@ -98,7 +98,7 @@ func scanPort(s string, i int) (end int, ok bool) {
 	return i, i > start && s[start] != '0' && n <= 65535 && n != own
 }
 
-// scanPart reads octets of one class and canonical percent escapes. It ends at "#" or at the octet
+// scanPart reads octets of one class and canonical percent escapes. It ends at "#" and at the octet
 // stop.
 func scanPart(s string, i int, kind uint8, stop byte) (end int, ok bool) {
 	for ; i < len(s); i++ {

@@ -33,7 +33,7 @@ func FuzzCanonical(f *testing.F) {
 			}
 		}
 		if err != nil {
-			t.Fatalf("Canonical(%q, %q): an error of no kind: %v", raw, base, err)
+			t.Fatalf("Canonical(%q, %q): an error that wraps no sentinel: %v", raw, base, err)
 		}
 		if fast, fastGiven, ok, fastErr := c.canonicalizeFast(trim(raw), base); ok {
 			slow, slowGiven, slowErr := c.canonicalizeSlow(trim(raw), base)

@@ -72,12 +72,12 @@ func Domain(host string) string {
 	return suffixWithLabel(host, suffix, host)
 }
 
-// suffixWithLabel returns the suffix and the label before the suffix in the host. If there is no
-// such label, it returns its last parameter.
-func suffixWithLabel(host, suffix, otherwise string) string {
+// suffixWithLabel returns the suffix and the label before the suffix in the host, or fallback if
+// there is no such label.
+func suffixWithLabel(host, suffix, fallback string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {
-		return otherwise
+		return fallback
 	}
 	return host[1+strings.LastIndexByte(host[:i], '.'):]
 }
@@ -112,9 +112,9 @@ func BucketOf(hash uint64, n int) int {
 	return int(hi)
 }
 
-// Overlapping compares a bucket with a division of the same hashes into n buckets. It returns the
-// first and the last of the n buckets that share hashes with the given bucket. The parameter
-// buckets is the number of buckets to which the given bucket belongs.
+// Overlapping compares two divisions of all hashes, one into n buckets and one to which the given
+// bucket belongs. Among the n buckets, it returns the first and the last that share hashes with the
+// given bucket. buckets is the number of buckets in the other division.
 func Overlapping(bucket, buckets, n int) (first, last int) {
 	return bucket * n / buckets, ((bucket+1)*n - 1) / buckets
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A value of paramPatterns is a set of patterns of parameter names, in lower case.
+// paramPatterns is a set of patterns of parameter names, in lower case.
 type paramPatterns struct {
 	patterns []string
 	first    [256]bool // set of the first octets of matching names

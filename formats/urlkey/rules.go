@@ -162,9 +162,9 @@ func (c *Canonicalizer) Steps(raw, base string) ([]Step, error) {
 	return steps, err
 }
 
-// ruled applies the rules to a URL in standard form. spelling is the URL's own spelling, or "" if
-// it has none. The resulting spelling is the given one, or else the standard form if its path or
-// query differ from those of the result. Session identifiers are no part of spellings.
+// ruled applies the rules to l, a URL in standard form. spelling is the URL's own spelling, or "". The
+// second result is the spelling of the new URL: the given spelling or, without one, the standard
+// form if its path or query differs from the new URL's. Spellings lack session identifiers.
 func (c *Canonicalizer) ruled(l urlLayout, spelling string) (urlLayout, string, error) {
 	to, err := c.apply(l, nil)
 	if err != nil {
@@ -198,8 +198,8 @@ func (c *Canonicalizer) ruled(l urlLayout, spelling string) (urlLayout, string, 
 	return to, spelling, nil
 }
 
-// apply applies the rules until they change nothing. It calls the function note for each step,
-// unless note is nil.
+// apply applies the rules until they change nothing. It calls note for each step, unless note is
+// nil.
 func (c *Canonicalizer) apply(l urlLayout, note func(rule, from, to string)) (urlLayout, error) {
 	for range maxPasses {
 		before := l.url

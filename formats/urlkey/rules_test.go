@@ -65,7 +65,7 @@ func TestRules(t *testing.T) {
 		{"rewrite again", print, "http://a.test/print/print/x", "http://a.test/x", "http://a.test/print/print/x"},
 		{"standard form after a rewrite", Rules{Rewrite: []Rewrite{{Match: "/x", Replace: "/../%7e?b&a"}}}, "http://a.test/y/x", "http://a.test/~?a&b", "http://a.test/y/x"},
 		{"switches after a rewrite", Rules{TrailingSlash: true, Rewrite: []Rewrite{{Match: "/x$", Replace: "/"}}}, "http://a.test/y/x", "http://a.test/y", "http://a.test/y/x"},
-		// The last rule ends the first time; the steps then begin anew with the URL that it gave.
+		// The first rewrite ends the first pass. The second pass applies the second rewrite to its result.
 		{"order", order, "http://a.test/a", "http://a.test/c", "http://a.test/a"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -73,9 +73,9 @@ func (c *Canonicalizer) spelledQuery(given, canonical string) string {
 	return canonical
 }
 
-// keptParams returns the parameters of a query that canonicalization keeps. The parameter normal is
-// the same query with normalized escapes. Both queries have the same number of parameters, because
-// normalizeEscapes never decodes "&".
+// keptParams returns the parameters of a query that canonicalization keeps. normal is the query with
+// normalized escapes. Both have the same number of parameters, because normalizeEscapes never
+// decodes "&".
 func (c *Canonicalizer) keptParams(query, normal string) string {
 	var out strings.Builder
 	out.Grow(len(query))

@@ -117,8 +117,7 @@ func domainToASCII(name string) (string, bool) {
 	return name, err == nil && name != ""
 }
 
-// mapLabels replaces the prefix old of the labels of a host by the prefix new. Labels without this
-// prefix do not change.
+// mapLabels replaces the prefix old by new in each label of a host that has the prefix.
 func mapLabels(host, old, new string) string {
 	if !strings.Contains(host, old) {
 		return host

@@ -32,8 +32,8 @@ const (
 	Base  = "urls-base" // working files of some buckets, with all URLs that are known after the round
 )
 
-// Filter is the dataset of the URL filters, as in manifest.File. A bucket's filter has the URLs of the
-// bucket's part of Delta, among others (package urlfilter).
+// Filter is the dataset name that manifest.File gives to URL filters. A bucket's filter has the URLs
+// of the bucket's part of Delta, among others (package urlfilter).
 const Filter = "known"
 
 // maxFollowing is the largest number of rounds that may follow the first round of a chain. It
@@ -42,8 +42,8 @@ const maxFollowing = 15
 
 // BaseName returns the name of the folder of a round's bases. The name contains the number of
 // sealed rounds before the round. A month may get more rounds after a later month has continued it.
-// The bases of the later month then lack the states of these new rounds, and the number in their
-// names does not count these rounds.
+// The bases of the later month then lack the states of these new rounds. The number in the bases'
+// names does not count the new rounds, so After ignores these bases.
 func BaseName(earlier int) string { return fmt.Sprintf("%s-%d", Base, earlier) }
 
 // History holds the files with the states of URLs after some sealed rounds.
@@ -63,7 +63,8 @@ type part struct {
 	file   manifest.File
 }
 
-// After returns the history after all sealed rounds before a round, oldest first.
+// After returns the history after the given rounds, which are all sealed rounds up to some round,
+// oldest first.
 func After(rounds []*manifest.Sealed) History {
 	var h History
 	for n, s := range rounds {
@@ -87,9 +88,8 @@ func partsOf(s *manifest.Sealed, dataset string) (parts []part) {
 	return parts
 }
 
-// overlapping returns the parts that may hold domains of a bucket. The parameter buckets is the
-// number of buckets that the caller has. The result complete is true if none of these parts is
-// missing.
+// overlapping returns the parts that may hold domains of the given bucket. buckets is the number of
+// buckets that the caller has. complete is true if none of these parts is missing.
 func (s *states) overlapping(parts []part, bucket, buckets int) (found []part, complete bool) {
 	first, last := urlkey.Overlapping(bucket, buckets, s.buckets)
 	from, _ := slices.BinarySearchFunc(parts, first, comparePart)
@@ -115,8 +115,8 @@ func filesOf(parts []part) (files []manifest.File) {
 	return files
 }
 
-// Overlapping lists the files of a round's dataset urls that may hold domains of a bucket. The
-// parameter buckets is the number of buckets that the caller has.
+// Overlapping lists the files of a round's dataset urls that may hold domains of the given bucket.
+// buckets is the number of buckets that the caller has.
 func Overlapping(s *manifest.Sealed, bucket, buckets int) []manifest.File {
 	of := After([]*manifest.Sealed{s}).rounds[0]
 	parts, _ := of.overlapping(of.delta, bucket, buckets)
@@ -129,8 +129,7 @@ type Chain struct {
 	mixed  bool              // a file of a round with fewer buckets also holds URLs of other buckets
 }
 
-// Chain returns the chain of a bucket. The parameter buckets is the number of buckets that the
-// caller has.
+// Chain returns the chain of the given bucket. buckets is the number of buckets that the caller has.
 func (h History) Chain(bucket, buckets int) Chain {
 	var c Chain
 	for _, s := range slices.Backward(h.rounds) {

@@ -9,7 +9,7 @@ import (
 )
 
 // round returns a sealed round. In each bucket, its part of the dataset urls has the given number
-// of rows. The buckets in the map based have a base of 1,000 rows.
+// of rows. The buckets in based also have a base of 1,000 rows.
 func round(number, buckets int, rows int64, based ...int) *manifest.Sealed {
 	s := &manifest.Sealed{Round: number, Buckets: buckets}
 	for n := range buckets {
@@ -100,8 +100,8 @@ func TestKnownURLsAreAtLeastThoseOfTheLargestRound(t *testing.T) {
 	}
 }
 
-// A round of a later month writes a base, and then the month before it gets another round. That
-// round precedes the base, but the base lacks its states.
+// The other round is of an earlier month than the base, but the base was written before it and so
+// lacks that round's states.
 func TestABaseThatLacksRoundsBeforeItDoesNotCount(t *testing.T) {
 	base := round(2, 1, 9, 0)
 	rounds := []*manifest.Sealed{round(0, 1, 20), round(1, 1, 20), round(7, 1, 5), base}

@@ -207,7 +207,7 @@ type Entry struct {
 	Version string
 	Type    Type
 	Header  Header
-	// Length is the length of the block in the header, in bytes.
+	// Length is the length of the block that the header states, in bytes.
 	Length int64
 
 	reader   *Reader

@@ -335,7 +335,7 @@ func TestFilesOfOtherWriters(t *testing.T) {
 func TestForeignFiles(t *testing.T) {
 	dir := filepath.Join("..", "..", "..", "shared", "data", "warc")
 	if _, err := os.Stat(dir); err != nil {
-		t.Log("without ../shared/data/warc TestFilesOfOtherWriters has the files")
+		t.Log("../shared/data/warc is missing, so only TestFilesOfOtherWriters reads files of other writers")
 		return
 	}
 	inspectAll(t, dir, map[string]counts{

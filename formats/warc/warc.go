@@ -101,7 +101,7 @@ type Extent struct {
 // Record is a WARC record to write.
 type Record struct {
 	Type Type
-	// ID is the record's URI, "urn:uuid:…" without angle brackets. The Writer sets an empty ID.
+	// ID is the record's URI, "urn:uuid:…" without angle brackets. If ID is empty, the Writer sets it.
 	ID string
 	// Date is the time when the capture began. The Writer writes Date in UTC with milliseconds.
 	Date time.Time

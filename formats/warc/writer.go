@@ -45,7 +45,7 @@ func NewWriter(w io.Writer) *Writer { return &Writer{out: countingWriter{w: w}} 
 // and response, need IDs before the first Write.
 func NewID() string { return uuid.New().URN() }
 
-// Write writes one record and returns its extent. Write sets an empty rec.ID.
+// Write writes one record and returns its extent. If rec.ID is empty, Write sets it.
 //
 // Write returns ErrInvalid for a record that WARC cannot represent. The caller may then write other
 // records. Other errors come from the underlying writer and are final: the file may end with part

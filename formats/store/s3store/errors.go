@@ -59,8 +59,8 @@ var faults = map[string]fault{
 	"SlowDown":                   {kind: store.ErrUnavailable, unsettled: true, says: "asked to slow down"},
 }
 
-// judge classifies an error of the SDK. If the server sent no response, the store counts as
-// unavailable, and the outcome of a write as unknown.
+// judge classifies an error of the SDK. Without a response of the server, the store counts as
+// unavailable, and a write counts as unsettled.
 func judge(err error) fault {
 	var api smithy.APIError
 	status := 0

@@ -74,8 +74,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// action handles one request. The action passes the request to the handler next, fails the request,
-// or loses the response.
+// action handles one request: it passes the request to next, fails the request, or loses the
+// response.
 type action func(w http.ResponseWriter, r *http.Request, next http.Handler)
 
 func pass(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) }
@@ -109,7 +109,7 @@ type scripted struct {
 	mu     sync.Mutex
 	script []action
 	log    []string
-	sums   map[string]bool // set of the signed body digests of conditional writes
+	sums   map[string]bool // signed body digests of all conditional writes
 }
 
 func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {

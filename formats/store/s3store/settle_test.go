@@ -123,7 +123,7 @@ func TestReadBackThatFailsIsNoVerdict(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := writes.count(http.MethodPut); got != 4 {
-		t.Errorf("%d PUTs, want one and one after each failed read", got)
+		t.Errorf("%d PUTs, want 4: the first, and one after each of 3 failed reads", got)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestConditionalWriteEndsWithItsContext(t *testing.T) {
 	}
 	_, err := s.Swap(ctx, "k", []byte("mine"), "")
 	if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "outcome") {
-		t.Fatalf("error %v, want one that says the outcome is not known", err)
+		t.Fatalf("error %v, want one that says that the outcome is unknown", err)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestBodyThatFailsIsNotTheStoresFault(t *testing.T) {
 	s := connect(t, serve(t, &fake{objects: map[string]string{}}), "bucket")
 	_, err := s.Create(t.Context(), "k", brokenDisk{}, 100)
 	if !errors.Is(err, errBroken) || errors.Is(err, store.ErrUnavailable) {
-		t.Fatalf("error %v, want that of the body alone", err)
+		t.Fatalf("error %v, want only the error of the body", err)
 	}
 }
 

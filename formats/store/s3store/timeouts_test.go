@@ -22,14 +22,14 @@ type wire func(*http.Request) (*http.Response, error)
 
 func (w wire) Do(r *http.Request) (*http.Response, error) { return w(r) }
 
-// hangs returns a wire that waits for the duration d before it passes a request to its second
-// argument. If the request ends first, the wire returns an error.
-func hangs(d time.Duration, then wire) wire {
+// hangs returns a wire that waits for d and then passes the request to next. If the request ends
+// first, the wire returns an error.
+func hangs(d time.Duration, next wire) wire {
 	return func(r *http.Request) (*http.Response, error) {
 		if err := store.Sleep(r.Context(), d); err != nil {
 			return nil, err
 		}
-		return then(r)
+		return next(r)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package storetest is the contract of store.Bucket as a test suite. Every implementation and every
+// Package storetest is a test suite for the contract of store.Bucket. Every implementation and every
 // wrapper runs the suite, so that each can replace the others.
 //
 // The input is a function that opens a bucket. The output is test failures. Package storetest
@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Run checks the contract on empty buckets, which the function bucket opens. The subtests run in
+// Run checks the contract on empty buckets. Each call of bucket opens one. The subtests run in
 // sequence.
 func Run(t *testing.T, bucket func(t *testing.T) store.Bucket) {
 	for _, c := range []struct {

@@ -42,16 +42,16 @@ type Window struct {
 	err    error  // first error of the store, which does not mean that the file is damaged
 }
 
-// span is a byte range of the object, from start to end (exclusive). The field buf holds bytes of
-// the object from the offset at onwards.
+// span is a byte range of the object, from start to end (exclusive). buf holds bytes of the object,
+// and at is the offset of the first of them.
 type span struct {
 	start, end int64
 	at         int64
 	buf        []byte
 }
 
-// Open reads the end of an object, or all of an object that has at most whole bytes. It also checks
-// the magic number and the footer's length, because parquet-go does not check the length.
+// Open reads the end of an object, or all of it if its size is at most whole. It also checks the
+// magic number and the footer's length, because parquet-go does not check the length.
 func Open(obj store.Object, whole int64) (*Window, error) {
 	w := &Window{obj: obj, size: obj.Size()}
 	if w.size < 12 {

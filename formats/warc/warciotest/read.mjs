@@ -1,9 +1,9 @@
-// Reads WARC files with npm's warcio, each whole and then record by record at
-// the extents that it is given, and prints what it made of each record, a line
-// each. In, a line a file: {"file":…,"extents":[{"offset":…,"length":…}]}.
+// Reads WARC files with npm's warcio and prints one line for each record that warcio reads. It
+// first reads each file whole, and then each record alone, at its given extent. Each line of
+// standard input names a file: {"file":…,"extents":[{"offset":…,"length":…}]}.
 //
-// Of a record read alone the digests are checked as well: of the block as it
-// lies there, of the payload without its chunks: "ok", "differs" or "" for none.
+// For a record that is read alone, it also checks the digests of the block as stored and of the
+// payload without chunk framing. The verdicts are "ok", "differs", or "" if there is no digest.
 //
 // CRAWLBATCH_WARCIO names the node_modules directory that holds warcio.
 import { createHash } from "node:crypto";
@@ -34,7 +34,7 @@ function judge(digest, bytes) {
 
 async function payload(record, block) {
   let body = await record.readFully(false);
-  // warcio knows the end of a head by CRLF alone; servers end lines by LF too.
+  // warcio finds the end of a head only after CRLF line ends, but some servers end lines with LF.
   if (record.httpHeaders && block.indexOf("\r\n\r\n") < 0) body = block.subarray(block.indexOf("\n\n") + 2);
   if (record.httpHeaders?.headers.get("Transfer-Encoding")?.toLowerCase() !== "chunked") return body;
   return await new AsyncIterReader([body], null, true).readFully();
@@ -63,7 +63,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     const block = Buffer.from(await raw.readFully(false));
     const parser = new WARCParser([member]);
     const record = await parser.parse();
-    const digest = record.warcType === "revisit" ? "" : record.warcPayloadDigest; // its payload is elsewhere
+    const digest = record.warcType === "revisit" ? "" : record.warcPayloadDigest; // the payload of a revisit is in another record
     const verdict = judge(digest, await payload(record, block));
     tell(file, offset + parser.offset, parser.recordLength, record, judge(raw.warcBlockDigest, block), verdict);
   }
