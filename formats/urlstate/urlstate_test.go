@@ -100,8 +100,8 @@ func TestKnownURLsAreAtLeastThoseOfTheLargestRound(t *testing.T) {
 	}
 }
 
-// The other round is of an earlier month than the base, but the base was written before it and so
-// lacks that round's states.
+// Round 7 is of an earlier month than the base of round 2, but it was sealed after the base was
+// written. The base therefore lacks the states of round 7.
 func TestABaseThatLacksRoundsBeforeItDoesNotCount(t *testing.T) {
 	base := round(2, 1, 9, 0)
 	rounds := []*manifest.Sealed{round(0, 1, 20), round(1, 1, 20), round(7, 1, 5), base}

@@ -11,17 +11,17 @@ import (
 )
 
 // csvReader reads records of CSV (RFC 4180), with any separator. A field that begins with a double
-// quote ends with the next single double quote, and may hold separators and line ends. Other double
-// quotes stand for themselves. All records have as many fields as the first.
+// quote ends at the next double quote that is not doubled, and may hold separators and line ends.
+// Other double quotes stand for themselves. All records have as many fields as the first.
 type csvReader struct {
 	records
 	sep    byte
-	fields []csvField // fields of the record at the start of the rest
+	fields []csvField // fields of the record at the start of the unread bytes
 	size   int        // bytes of that record, with its line end
 	width  int        // number of fields of the first record, or 0
 }
 
-// csvField is the place of a field in the rest, without its quotes.
+// csvField is the place of a field in the unread bytes, without its quotes.
 type csvField struct {
 	from, to int
 	quoted   bool
@@ -37,8 +37,8 @@ func (c *csvReader) field(i int) []byte {
 	return b
 }
 
-// scan finds the next record that is not blank. The result why says why the record is malformed, or
-// is "". At the end of the stream, scan returns io.EOF.
+// scan finds the next record that is not blank. why says why the record is malformed, or is "" for a
+// well-formed record. At the end of the stream, scan returns io.EOF.
 func (c *csvReader) scan() (why string, err error) {
 	for {
 		c.fields = c.fields[:0]
@@ -80,7 +80,7 @@ func (c *csvReader) byteAt(i int) int {
 	return int(c.buf[c.start+i])
 }
 
-// scanRecord finds the fields and the size of the record at the start of the rest.
+// scanRecord finds the fields and the size of the record at the start of the unread bytes.
 func (c *csvReader) scanRecord() (why string) {
 	for i := 0; ; i++ {
 		f := csvField{from: i}
@@ -115,8 +115,8 @@ func (c *csvReader) scanRecord() (why string) {
 	}
 }
 
-// endless returns an error text for a record whose end was not found. If the record is not too
-// long, the stream has ended, and endless returns the parameter why.
+// endless returns an error text for a record whose end was not found: either the record is too long,
+// or the stream has ended, and the text is why.
 func (c *csvReader) endless(why string) string {
 	if len(c.rest()) >= maxRecord {
 		return fmt.Sprintf("the record is longer than %d bytes", maxRecord)
@@ -139,7 +139,8 @@ func (c *csvReader) closingQuote(i int) int {
 	}
 }
 
-// fieldEnd returns the place of the separator, line end or stream's end after an unquoted field.
+// fieldEnd returns the place where an unquoted field ends: at a separator, a line end or the end of
+// the stream.
 func (c *csvReader) fieldEnd(i int) int {
 	for c.byteAt(i) >= 0 {
 		rest := c.rest()[:min(len(c.rest()), maxRecord)]

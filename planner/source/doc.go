@@ -26,8 +26,8 @@ import (
 // package urlkey. Package urlkey therefore refuses a text that was cut at MaxURL.
 const MaxURL = 64<<10 + 1
 
-// These errors say why a source cannot be planned. The user can correct the cause of each error.
-// ErrUnavailable and ErrChanged may end without the user's help.
+// These errors say why a source cannot be planned. The user can correct the cause of each error. The
+// causes of ErrUnavailable and ErrChanged may also pass by themselves.
 var (
 	// ErrMissing means that no file has the given name or matches the given pattern.
 	ErrMissing = errors.New("no such source: give a file, a directory, a pattern such as 'urls-*.txt', s3://bucket/key, or - for standard input")

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog/duckdbtest"
 )
 
-// TestDuckDBWritesSourcesOfAllKinds reads files that DuckDB wrote. DuckDB also answers what a condition
-// should select.
+// TestDuckDBWritesSourcesOfAllKinds reads files that DuckDB wrote. Each condition must select the
+// rows that DuckDB selects.
 func TestDuckDBWritesSourcesOfAllKinds(t *testing.T) {
 	duckdbtest.Need(t)
 	dir := t.TempDir()

@@ -35,7 +35,7 @@ func Files(name string, stdin io.Reader) (Source, error) {
 	return &files{name: name, how: how, in: disk(paths)}, nil
 }
 
-// expand returns the sorted list of files that the argument name describes.
+// expand returns the sorted list of files that name describes.
 func expand(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -76,7 +76,8 @@ func expand(name string) ([]string, error) {
 	return paths, nil
 }
 
-// isHidden reports whether a directory leaves out the files below an element of this name.
+// isHidden reports whether a source that is a directory leaves out the files whose path has this
+// element.
 func isHidden(element string) bool { return element[0] == '.' || element[0] == '_' }
 
 // place is where the files of a source are.

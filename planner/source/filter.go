@@ -17,7 +17,7 @@ import (
 // ErrWhere means that the condition of a source is wrong.
 var ErrWhere = errors.New("a condition is comparisons COLUMN = VALUE joined by AND; also !=, <, <=, >, >=, IN (VALUE, …) and LIKE 'abc%'; a VALUE is a number, true, false or a text in single quotes")
 
-// filter is the option where: the AND of its conditions.
+// filter is the value of the option where. A record must meet all conditions.
 type filter []condition
 
 // condition compares a column with literals. IN has one or more literals. Every other operator has
@@ -60,8 +60,8 @@ func number[T string | []byte](s T) (value, bool) {
 }
 
 // compare compares a value with a literal. Texts compare by bytes. If the literal is a number, a
-// text is compared as the number that it holds, because CSV has no types. The result ok is false if
-// the two cannot be compared, as with null in SQL.
+// text is compared as the number that it holds, because CSV has no types. ok is false if the two
+// cannot be compared, as with null in SQL.
 func compare(v, literal value) (c int, ok bool) {
 	if v.kind == text && literal.kind != text {
 		if v, ok = number(v.text); !ok {
@@ -98,7 +98,7 @@ func (c *condition) holds(v value) bool {
 	})
 }
 
-// meets reports whether two values in the given order meet an operator.
+// meets reports whether op holds for two values whose comparison gave order: below 0, 0 or above 0.
 func meets(op string, order int) bool {
 	switch op {
 	case "!=":
@@ -144,7 +144,7 @@ func (c *condition) mayHold(least, most value) bool {
 // like reports whether a text matches an SQL pattern. In the pattern, % stands for any characters
 // and _ for one character. The time is at most the product of the lengths.
 func like(pattern, s []byte) bool {
-	star, retry := -1, 0 // place after the last %, and the text that the last % is tried with next
+	star, retry := -1, 0 // place after the last %, and the place in s at which the rest of the pattern was last tried
 	p := 0
 	for i := 0; i < len(s); {
 		switch {
@@ -195,7 +195,7 @@ func parseFilter(expression string) (filter, error) {
 	return f, p.err
 }
 
-// next skips n bytes of the field rest, and moves to the token after these bytes.
+// next skips n bytes of rest, and moves to the token after these bytes.
 func (p *filterParser) next(n int) {
 	if p.err != nil {
 		return
@@ -284,8 +284,7 @@ func (p *filterParser) value(op string) value {
 }
 
 // typed checks and converts the condition's values for a column of a Parquet file, which stores
-// types. The parameter want describes the column's values in errors. For a column of times, texts
-// become times.
+// types. Errors describe the column's values with want. For a column of times, texts become times.
 func (c condition) typed(column kind, times bool, want string) (condition, error) {
 	c.values = slices.Clone(c.values)
 	for i, v := range c.values {

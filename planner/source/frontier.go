@@ -18,19 +18,18 @@ import (
 // FrontierName is the name that a user writes to plan from the frontier.
 const FrontierName = "frontier"
 
-// Frontier returns the source of the URLs that sealed rounds know, with their newest states. The
-// parameter rounds must be sorted, oldest first. Frontier yields the URLs that are due at the time
-// now. Frontier also yields URLs that the crawl planned in earlier rounds, because these URLs count
-// in the budgets. It also yields URLs with spellings, because lists may name such URLs and
-// redirects may lead to them. The URLs come bucket by bucket and, within a bucket, in order of SURT
-// and URL. A frontier without URLs is not an error. The files of many rounds are merged in the
-// directory scratch.
+// Frontier returns the source of the URLs that sealed rounds know, with their newest states. rounds
+// must be sorted, oldest first. Frontier yields the URLs that are due at the time now. It also
+// yields URLs that the crawl planned in earlier rounds, because these URLs count in the budgets, and
+// URLs with spellings, because lists may name such URLs and redirects may lead to them. The URLs come
+// bucket by bucket and, within a bucket, in order of SURT and URL. A frontier without URLs is not an
+// error. The files of many rounds are merged in the directory scratch.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, scratch string) Known {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), scratch: scratch}
 }
 
-// OwnFrontier is like Frontier, for a crawl that plans only listed URLs and URLs that it finds. The
-// parameter rounds has only the crawl's own rounds. A URL that earlier crawls know is due only if a
+// OwnFrontier is like Frontier, for a crawl that plans only listed URLs and URLs that it finds.
+// rounds holds only the crawl's own rounds. A URL that earlier crawls know is due only if a
 // round of the crawl has found or planned it.
 func OwnFrontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, scratch string) Known {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), scratch: scratch, own: true}

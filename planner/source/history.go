@@ -15,15 +15,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlstate"
 )
 
-// HistoryName is the name of the source History, for errors.
+// HistoryName is the name of the source of History in errors.
 const HistoryName = "history"
 
-// History returns the source of what sealed rounds know about listed URLs, and about no others. The
-// parameter rounds is sorted, oldest first. No entry is due. If a URL has several entries, the
-// first has its newest state.
+// History returns the source of what sealed rounds know about listed URLs, and about no others.
+// rounds must be sorted, oldest first. No entry is due. If a URL has several entries, the first has
+// its newest state.
 //
-// Of each file, History reads the columns that a plan needs. If few URLs are listed, it first asks the
-// URL filters of the rounds, and then reads the row groups that can hold the SURTs of these URLs.
+// History reads only the columns that a plan needs. If few URLs are listed, it first asks the URL
+// filters of the rounds, and then reads the row groups that can hold the SURTs of these URLs.
 func History(b store.Bucket, rounds []*manifest.Sealed) Known {
 	return &history{bucket: b, rounds: rounds}
 }
@@ -55,7 +55,7 @@ func (h *history) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// knownState holds the columns of urls that a plan needs about a listed URL.
+// knownState holds those columns of urls that a plan needs.
 type knownState struct {
 	URL           string   `parquet:"url"`
 	LastFetched   int64    `parquet:"last_fetched,optional,timestamp(millisecond)"`
@@ -70,7 +70,7 @@ type knownState struct {
 	Spellings     []string `parquet:"spellings,list"`
 }
 
-// partEntries yields the entries of one file. The result ok is false if yield returned false.
+// partEntries yields the entries of one file. ok is false if yield returned false.
 func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield func(Entry, error) bool) (ok bool, err error) {
 	if part.Rows == 0 {
 		return true, nil
@@ -118,7 +118,7 @@ func (h *history) surtsIn(ctx context.Context, part urlstate.Part, urls []listed
 	return slices.Compact(surts), nil
 }
 
-// entry returns the entry of a row. Texts of a row keep their neighbours in memory, so it copies them.
+// entry returns the entry of a row. It copies the row's texts, which share memory with other rows.
 func (r *knownState) entry(warc string) Entry {
 	e := Entry{
 		URL: strings.Clone(r.URL), File: HistoryName, History: true, Fetches: r.Fetches, FetchedAt: r.LastFetched,

@@ -16,16 +16,16 @@ import (
 // The defaults of NewListed.
 const (
 	FewListed   = 100_000  // number of URLs for which a Listed keeps the texts, in about 25 MiB
-	ListedBytes = 64 << 20 // size of the filter for larger sets: 1 % of the answers for 50 million URLs are wrong
+	ListedBytes = 64 << 20 // size of the filter for larger sets; with 50 million listed URLs, it answers "perhaps" for 1 % of the other URLs
 )
 
 // Listed is a set of URLs that sources of the user list. A small set holds the texts of its URLs
-// (see FewListed). A larger set holds only a Bloom filter. The filter answers "perhaps" for some
-// URLs that no source lists, which costs time. Add may be called by several goroutines. The other
-// methods may be called once all URLs are added.
+// (see FewListed). A larger set holds only a Bloom filter. For some URLs that no source lists, the
+// filter answers "perhaps". Such an answer costs time but does no harm. Add may be called by several
+// goroutines. The other methods may be called once all URLs are added.
 type Listed struct {
-	// WithPlanned asks the frontier also for the URLs that a round has planned. The rules of the
-	// config may turn other URLs into them.
+	// WithPlanned makes the frontier also tell the history of all URLs that a round has planned,
+	// because the rules of the config may turn a listed URL into one of these URLs.
 	WithPlanned bool
 
 	few int
@@ -36,7 +36,7 @@ type Listed struct {
 	bytes  int64
 
 	sorting sync.Once
-	sorted  []listedURL // the URLs of a small set by the hashes of their domains, once inBucket needs them
+	sorted  []listedURL // the URLs of a small set, sorted by the hashes of their domains; nil until inBucket needs them
 }
 
 // listedURL holds the keys of a listed URL.
@@ -49,8 +49,8 @@ type listedURL struct {
 // cache (Putze, Sanders and Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007).
 type block [8]uint64
 
-// NewListed returns an empty set. It keeps the texts of the given number of URLs; for more URLs, it
-// has a filter of the given number of bytes.
+// NewListed returns an empty set. It keeps the texts of up to few URLs. For more URLs, it has a
+// filter of the given number of bytes.
 func NewListed(few int, bytes int64) *Listed {
 	return &Listed{few: few, bytes: bytes, urls: map[string]listedURL{}}
 }
@@ -83,7 +83,8 @@ func (l *Listed) condense() {
 	l.urls = nil
 }
 
-// bitsOf returns the block of a URL and six numbers of bits in the block, nine bits each.
+// bitsOf returns the block of a URL, and the numbers of the URL's six bits in this block. Each number
+// takes nine bits of the result.
 func (l *Listed) bitsOf(url string) (*block, uint64) {
 	h := xxh3.HashString128(url)
 	return &l.blocks[h.Hi%uint64(len(l.blocks))], h.Lo
@@ -119,8 +120,8 @@ func (l *Listed) MayHold(url string) bool {
 	return true
 }
 
-// inBucket lists the listed URLs of a bucket, in the order of their SURTs. The result ok is false
-// if the set has only a filter. Buckets are equal ranges of the hashes of domains.
+// inBucket returns the listed URLs of a bucket, in the order of their SURTs. ok is false if the set
+// has only a filter. Buckets are equal ranges of the hashes of domains.
 func (l *Listed) inBucket(bucket, buckets int) (urls []listedURL, ok bool) {
 	if l.urls == nil {
 		return nil, false

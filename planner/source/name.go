@@ -59,8 +59,8 @@ func (r *reading) hasColumns() bool { return r.column != "" || r.priority != "" 
 var optionStart = regexp.MustCompile(`#[A-Za-z_]+=`)
 
 // splitName divides the name of a source into the name of its files and its options. The options
-// begin at the first "#WORD=". The name of an existing file has no options. In a pattern, "[#]"
-// stands for a # of the file's name.
+// begin at the first "#WORD=". If a file with the whole name exists, # is part of its name, and there
+// are no options. In a pattern, "[#]" stands for a # of the file's name.
 func splitName(name string) (files string, r reading, err error) {
 	at := optionStart.FindStringIndex(name)
 	if at == nil {
@@ -93,7 +93,7 @@ func splitName(name string) (files string, r reading, err error) {
 }
 
 // cutValue cuts an option's value off a text. A value in double quotes may contain commas. In such
-// a value, "" stands for one double quote. The result more is true if another option follows.
+// a value, "" stands for one double quote. more is true if another option follows.
 func cutValue(text string) (value, rest string, more bool, err error) {
 	if !strings.HasPrefix(text, `"`) {
 		value, rest, more = strings.Cut(text, ",")

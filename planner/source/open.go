@@ -56,7 +56,7 @@ func Open(ctx context.Context, name string, o Options) (Source, error) {
 		return Files(name, o.Stdin)
 	}
 	known := append(slices.Sorted(maps.Keys(o.Schemes)), s3Scheme)
-	known = slices.DeleteFunc(known, func(s string) bool { return strings.HasPrefix(s, "http") }) // their openers only say what to write
+	known = slices.DeleteFunc(known, func(s string) bool { return strings.HasPrefix(s, "http") }) // the openers of http and https only say what to write instead
 	return nil, fmt.Errorf("source %q: %w (the known schemes are %s)", m[0]+"…", ErrMissing, strings.Join(known, ", "))
 }
 

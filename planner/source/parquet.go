@@ -124,7 +124,7 @@ func bind(schema *parquet.Schema, how *reading) (*parquetColumns, error) {
 type parquetType struct {
 	kind    kind
 	times   bool
-	holds   string // the values, for messages
+	holds   string // description of the values, for messages
 	convert func(parquet.Value) value
 }
 
@@ -203,8 +203,8 @@ func (t *parquetColumns) valueOf(column int, v parquet.Value) value {
 	return t.convert[column](v)
 }
 
-// readGroup reads the rows of a row group. The function visit gets a row's number in the group,
-// from 0. The result more is false if visit returned false or ctx ended.
+// readGroup reads the rows of a row group. It calls visit with each entry and the number of its row
+// in the group, from 0. more is false if visit returned false or ctx ended.
 func (t *parquetColumns) readGroup(ctx context.Context, g parquet.RowGroup, visit func(e Entry, row int64) bool) (more bool, err error) {
 	chunks := g.ColumnChunks()
 	for i := range t.how.where {
@@ -337,7 +337,7 @@ type cursor struct {
 	rows   int64
 }
 
-// wanted returns the first row from the given row on whose page the filter needs.
+// wanted returns the first row, from the given row on, that is in a page that the filter needs.
 func (c *cursor) wanted(row int64) int64 {
 	for len(c.starts) > 0 && row < c.rows {
 		for c.page0+1 < len(c.starts) && c.starts[c.page0+1] <= row {
@@ -353,8 +353,8 @@ func (c *cursor) wanted(row int64) int64 {
 	return row
 }
 
-// read returns the value in a row. From call to call, rows must not descend. The value is valid
-// until the next call.
+// read returns the value in a row, which must not lie before the row of the previous call. The value
+// is valid until the next call.
 func (c *cursor) read(row int64) (parquet.Value, error) {
 	for row >= c.row+int64(len(c.have)) {
 		c.row += int64(len(c.have))

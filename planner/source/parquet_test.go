@@ -13,7 +13,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// indexRow has the types of columns that a condition can compare, and columns that it cannot.
+// indexRow has a column of each type that a condition can compare, and columns that no condition can
+// compare.
 type indexRow struct {
 	URL      string    `parquet:"url,dict"`
 	Host     string    `parquet:"host"`

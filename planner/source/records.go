@@ -37,9 +37,8 @@ func lacks(column string, have []string) error {
 	return fmt.Errorf("it has no column %.60q, its columns are %s: %w", column, strings.Join(shown, ", ")+more, ErrColumn)
 }
 
-// entry returns the entry of a record. The function get returns the value of the column with the
-// given index in r.names. The result ok is false if the record has no URL or the filter leaves the
-// record out.
+// entry returns the entry of a record. get(i) returns the value of the i-th column of r.names(). ok is
+// false if the record has no URL or the filter leaves the record out.
 func (r *reading) entry(get func(i int) (value, error)) (e Entry, ok bool, err error) {
 	for i := range r.where {
 		v, err := get(1 + i)
@@ -78,14 +77,14 @@ type records struct {
 	buf        []byte
 	start, end int   // the bytes of buf that are not consumed
 	err        error // error that ended the stream, io.EOF at its end
-	line       int64 // number of the first line in the rest, from 0
+	line       int64 // number of the first unread line, from 0
 }
 
 // rest returns the bytes that are not consumed. They stay valid until the next fill.
 func (r *records) rest() []byte { return r.buf[r.start:r.end] }
 
-// fill adds bytes to the rest. It returns false at the end of the stream, after an error, and if
-// the rest has maxRecord bytes.
+// fill reads more bytes. It returns false at the end of the stream, after an error, and if maxRecord
+// bytes are unread.
 func (r *records) fill() bool {
 	if r.err != nil || r.end-r.start >= maxRecord {
 		return false
@@ -112,14 +111,14 @@ func (r *records) failed() error {
 	return fmt.Errorf("line %d: %w (%w)", r.line+1, ErrUnreadable, r.err)
 }
 
-// consume drops the first n bytes of the rest, which end with a line.
+// consume drops the first n unread bytes, which end with a line.
 func (r *records) consume(n int) {
 	r.line += int64(bytes.Count(r.rest()[:n], []byte("\n")))
 	r.start += n
 }
 
-// lineEnd returns the number of bytes in the first line of the rest, with its end. The result whole
-// is false if the line is longer than maxRecord or the stream failed.
+// lineEnd returns the number of bytes in the first unread line, with its end. whole is false if the
+// line is longer than maxRecord or the stream failed.
 func (r *records) lineEnd() (n int, whole bool) {
 	for from := 0; ; {
 		if i := bytes.IndexByte(r.rest()[from:], '\n'); i >= 0 {
@@ -133,7 +132,7 @@ func (r *records) lineEnd() (n int, whole bool) {
 	}
 }
 
-// dropLine drops the first line of the rest, of any length.
+// dropLine drops the first unread line, of any length.
 func (r *records) dropLine() {
 	for ended := false; !ended; {
 		n, _ := r.lineEnd()
@@ -142,10 +141,10 @@ func (r *records) dropLine() {
 	}
 }
 
-// broken returns the refusal of the record at the start of the rest.
+// broken returns an Entry that refuses the record at which the unread bytes begin.
 func (r *records) broken(name, why string) Entry {
 	for len(r.rest()) < maxShown && r.fill() {
-		continue // what is shown does not depend on the sizes of reads
+		continue // fills the buffer, so that the shown text does not depend on the sizes of reads
 	}
 	shown := r.rest()[:min(r.end-r.start, maxShown)]
 	if i := bytes.IndexByte(shown, '\n'); i >= 0 {

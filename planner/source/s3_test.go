@@ -135,8 +135,8 @@ func TestS3MistakesAreToldInOneLine(t *testing.T) {
 	}
 }
 
-// cutter forwards requests to a server. It breaks the body of each answer to a range at which a
-// reader begins, not to a range at which a reader continues.
+// cutter forwards requests to a server. It breaks the body of an answer to a range where a reader
+// begins, but not to a range where the reader continues after such a break.
 type cutter struct {
 	next http.Handler
 	hook func(get int) // runs before each GET of a range

@@ -10,8 +10,8 @@ import (
 )
 
 // Databases returns the openers of tables in databases, for Options.Schemes. The names are
-// addresses of package sqldb. The function lookup reads the environment. Errors of the sources wrap
-// those of package sqldb, and show no password.
+// addresses of package sqldb. lookup reads the environment. Errors of the sources wrap those of
+// package sqldb, and show no password.
 func Databases(lookup func(string) (string, bool)) map[string]Opener {
 	openers := map[string]Opener{}
 	for _, scheme := range sqldb.Schemes() {
@@ -30,8 +30,8 @@ type sqlTable struct{ address *sqldb.Address }
 
 func (s *sqlTable) Name() string { return s.address.Name() }
 
-// Entries implements Source. A null is an entry that is no URL, so that it is refused and listed
-// like a line that is none.
+// Entries implements Source. A null URL becomes an entry that is not a URL, so that the planner
+// refuses and lists it like a line that is not a URL.
 func (s *sqlTable) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		n, more := int64(0), true

@@ -29,7 +29,7 @@ var unreadable = []struct{ magic, advice string }{
 }
 
 // decompress returns the plain content of a stream, which may be compressed with gzip or zstd, in
-// one or more members. The caller calls the function stop at the end.
+// one or more members. The caller must call stop at the end.
 func decompress(r io.Reader) (plain *bufio.Reader, stop func(), err error) {
 	plain, stop = bufio.NewReaderSize(r, bufferBytes), func() {}
 	magic, _ := plain.Peek(10) // an error comes back with the next read

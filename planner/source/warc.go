@@ -19,11 +19,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// WARC returns the source of the documents in external WARC files. The parameter files lists keys
-// of the store b. For each response, the source yields an entry with the place of its record. For
-// each unreadable response record, it yields an entry with the reason. It skips requests, metadata,
-// robots.txt files, and responses of protocols other than HTTP. Entries come in the order of files
-// and records.
+// WARC returns the source of the documents in external WARC files. files lists keys of the store b.
+// For each response, the source yields an entry with the place of its record. For each unreadable
+// response record, it yields an entry with the reason. It skips requests, metadata, robots.txt
+// files, and responses of protocols other than HTTP. Entries come in the order of files and records.
 func WARC(b store.Bucket, name string, files []string) Source {
 	return &warcFiles{bucket: b, name: name, files: files}
 }

@@ -53,9 +53,9 @@ const (
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// Parse reads an address and takes the values of ${VAR} from the function lookup. Without user
-// information, the variables that the database's own client reads apply. Errors wrap ErrUnusable
-// and show nothing of the user information.
+// Parse reads an address and gets the values of ${VAR} from lookup. Without user information, the
+// variables that the database's own client reads apply. Errors wrap ErrUnusable and show nothing of
+// the user information.
 func Parse(text string, lookup func(string) (string, bool)) (*Address, error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	a := &Address{dialect: dialects[scheme], options: map[string]string{}}
@@ -70,7 +70,7 @@ func Parse(text string, lookup func(string) (string, bool)) (*Address, error) {
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		user, authority, hasUser = authority[:at], authority[at+1:], true
 	} else if path, _, _ := strings.Cut(tail, "?"); strings.Contains(path, "@") {
-		return nil, literal(scheme, a.dialect) // a written password with a slash
+		return nil, literal(scheme, a.dialect) // this @ ends a password with a slash, which is written out
 	}
 	if err := a.setUser(scheme, user, hasUser, lookup); err != nil {
 		return nil, err

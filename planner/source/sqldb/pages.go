@@ -19,9 +19,9 @@ type Row struct {
 	Priority sql.NullFloat64
 }
 
-// Rows yields the rows in the order of the key. The parameter maxURL bounds a URL, in bytes. After
-// a lost connection, Rows connects again and continues after the last row. An error ends the
-// sequence. It wraps ErrUnusable, ErrLost or the error of ctx.
+// Rows yields the rows in the order of the key. It cuts each URL to maxURL bytes. After a lost
+// connection, Rows connects again and continues after the last row. An error ends the sequence. It
+// wraps ErrUnusable, ErrLost or the error of ctx.
 func (t *Table) Rows(ctx context.Context, maxURL int) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		r := reader{Table: t, maxURL: maxURL, yield: yield}
@@ -70,7 +70,7 @@ func (r *reader) run(ctx context.Context) error {
 }
 
 // pauseBeforeRetry waits before a failed operation is repeated. If the operation must not be
-// repeated, it returns the final error. The parameter where says where the operation stopped.
+// repeated, it returns the final error, which names where, the place at which the operation stopped.
 func (t *Table) pauseBeforeRetry(ctx context.Context, failed error, try int, where string) error {
 	switch {
 	case ctx.Err() != nil:

@@ -72,7 +72,7 @@ func (postgreSQL) final(err error) bool {
 	// Connection exceptions, rolled back transactions, insufficient resources, locks, and shutdown.
 	switch answer.Code.Class() {
 	case "08", "40", "53", "55", "57":
-		return answer.Code == "57014" // the statement's own time limit
+		return answer.Code == "57014" // the statement's own time limit ended it, and would end it again
 	}
 	return true
 }

@@ -28,8 +28,8 @@ const (
 	batchBytes     = 1 << 20
 )
 
-// Results is the result table beside a table of URLs. It has a row for each round and each row of
-// the table that the round gave an outcome.
+// Results is the result table beside a table of URLs. It has a row for each outcome that a round gave
+// to a row of the table of URLs.
 type Results struct {
 	table  *Table
 	name   string // as a user writes it
@@ -44,7 +44,7 @@ type assignment struct {
 	keeps  bool   // a null does not replace a value
 }
 
-// value returns the new value of the column. The parameter old is the column itself.
+// value returns the new value of the column, as SQL. old is the SQL of the present value.
 func (s assignment) value(old string) string {
 	if s.keeps {
 		return fmt.Sprintf("coalesce(r.%s, %s)", s.from, old)
@@ -140,8 +140,8 @@ func (r *Results) Columns() []string {
 	return names
 }
 
-// Full reports whether a batch for Apply, with so many rows and bytes of texts, should take no more
-// rows.
+// Full reports whether a batch for Apply, with the given number of rows and the given bytes of texts,
+// should take no more rows.
 func (r *Results) Full(rows, bytes int) bool {
 	return rows >= min(batchRows, batchArguments/len(r.columns())) || bytes >= batchBytes
 }
@@ -164,10 +164,10 @@ func (t *Table) joined() string {
 	return strings.Join(on, " AND ")
 }
 
-// Apply stores a batch of results of a round for ascending keys, and updates the rows with these keys, in
-// one transaction. Rows of which the result table has an outcome of a newer round keep their
-// values. Results that are stored already were applied by then, so Apply leaves them. Apply returns
-// the number of stored and of updated rows. It repeats a transaction that the server or a lost
+// Apply stores a batch of results of a round for ascending keys, and updates the rows with these
+// keys, in one transaction. If the result table has an outcome of a newer round for a row, the row
+// keeps its values. A stored result has also been applied, so Apply skips it. Apply returns the
+// number of stored and of updated rows. It repeats a transaction that the server or a lost
 // connection has ended.
 func (r *Results) Apply(ctx context.Context, crawl string, round int, results []Result) (stored, updated int64, err error) {
 	if len(results) == 0 {
@@ -200,7 +200,7 @@ func (r *Results) applyOnce(ctx context.Context, crawl string, round int, result
 		return 0, 0, err
 	}
 	join := r.newStatement()
-	// The range of the table's own key keeps a server without statistics from scanning the table.
+	// The condition on the table's own key keeps a server without statistics from scanning the table.
 	where := r.inRange(join, crawl, round, missing) + " AND " + r.betweenKeys(join, r.table.keyNames("q."), missing)
 	newer := make([]string, len(r.table.key))
 	for i := range newer {

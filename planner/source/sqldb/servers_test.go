@@ -84,7 +84,7 @@ func TestKeysAreTexts(t *testing.T) {
 		}) {
 			t.Errorf("two columns: %q", got)
 		}
-		// A page that ends inside the first column's value goes on there.
+		// If a page ends among rows with the same first column, the next page continues among them.
 		for _, c := range []struct {
 			table string
 			last  []string
@@ -206,7 +206,7 @@ func TestMistakesAreExplainedInOneLine(t *testing.T) {
 	})
 }
 
-// containsAny reports whether the text contains one of the words, or all words for a phrase.
+// containsAny reports whether the text contains words or, if words begins with "TLS", one of them.
 func containsAny(text, words string) bool {
 	if !strings.HasPrefix(words, "TLS") {
 		return strings.Contains(text, words)
@@ -214,8 +214,8 @@ func containsAny(text, words string) bool {
 	return slices.ContainsFunc(strings.Fields(words), func(w string) bool { return strings.Contains(text, w) })
 }
 
-// TestAConditionCannotTurnPagesIntoALoop closes a parenthesis that it did not open, so that every
-// page has the first rows.
+// TestAConditionCannotTurnPagesIntoALoop uses a condition that closes a parenthesis that it did not
+// open, so that every page has the first rows.
 func TestAConditionCannotTurnPagesIntoALoop(t *testing.T) {
 	sqldbtest.Each(t, func(t *testing.T, s *sqldbtest.Server) {
 		s.Fill(pageRows + 5)

@@ -25,8 +25,8 @@ type Table struct {
 	priority *column // nil without one
 }
 
-// Open connects to the database and finds the columns and the key of the table. Open does not
-// repeat what fails. Errors wrap ErrUnusable.
+// Open connects to the database and finds the columns and the key of the table. Open does not retry.
+// Errors wrap ErrUnusable.
 func Open(ctx context.Context, a *Address) (_ *Table, err error) {
 	connector, err := a.dialect.connector(a)
 	if err != nil {
@@ -185,7 +185,7 @@ func (t *Table) keyNames(prefix string) []string {
 }
 
 // keyArgs returns the values of a key as arguments. An integer key is passed as an integer. If it
-// were a text, the database would compare floating-point numbers.
+// were a text, the database would compare both as floating-point numbers.
 func (t *Table) keyArgs(key []string) []any {
 	args := make([]any, len(key))
 	for i, text := range key {

@@ -179,8 +179,8 @@ func (s *Server) dsn(database string) string {
 
 func (s *Server) log() string { return filepath.Join(s.dir, "log") }
 
-// launch starts the server and waits until it answers. A server that ends is started again, because
-// PostgreSQL does not start while processes of a killed server end.
+// launch starts the server and waits until it answers. If the server ends, launch starts it again:
+// PostgreSQL does not start before all processes of a killed server have ended.
 func (s *Server) launch(driver, dsn string) {
 	s.t.Helper()
 	db, err := sql.Open(driver, dsn)
@@ -319,10 +319,10 @@ func (s *Server) Address(options ...string) string {
 	return fmt.Sprintf("%s://%s:${SQL_PASSWORD}@127.0.0.1:%d/%s?%s", s.Scheme, User, s.Port, Database, strings.Join(options, "&"))
 }
 
-// Lookup returns the password that Address refers to.
+// Lookup returns the password to which Address refers.
 func Lookup(name string) (string, bool) { return Password, name == "SQL_PASSWORD" }
 
-// Fill makes the table url_queue with n rows. Row i lists the URL of the function URL.
+// Fill makes the table url_queue with n rows. Row i has the URL that URL(i) returns.
 func (s *Server) Fill(n int) {
 	s.t.Helper()
 	if s.Scheme == "mysql" {
@@ -340,7 +340,7 @@ func (s *Server) Fill(n int) {
 // URL returns the URL of row i of Fill.
 func URL(i int) string { return fmt.Sprintf("http://h%d.d%d.example/page/%d", i%7, i%997, i) }
 
-// Statements returns what the server's log says of its statements.
+// Statements returns the server's log, which holds its statements.
 func (s *Server) Statements() string {
 	s.t.Helper()
 	name := s.log()
