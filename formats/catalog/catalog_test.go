@@ -165,7 +165,7 @@ func TestViewsOfAnS3StoreNameItsEndpointAndNoSecret(t *testing.T) {
 	}
 	var b bytes.Buffer
 	if err := catalog.DuckDB(&b, "s3://b", catalog.S3{Endpoint: "http://key:secret@host"}, "", nil); err == nil {
-		t.Error("an endpoint with credentials was taken")
+		t.Error("an endpoint with credentials was accepted")
 	}
 }
 

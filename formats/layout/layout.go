@@ -234,7 +234,7 @@ func Checkpoint(crawl string, round, partition int) string {
 	return FetchDir(crawl, round, partition) + "checkpoint.json"
 }
 
-// Taken returns the key of an object whose existence shows that a partition once had a checkpoint.
+// Taken returns the key of an object whose existence shows that a partition has had a checkpoint.
 func Taken(crawl string, round, partition int) string {
 	return StageDir(crawl, round, "fetch") + "taken/" + Part(partition) + ".json"
 }

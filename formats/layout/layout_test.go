@@ -61,7 +61,7 @@ func TestNamesOfWARCFilesAreUnique(t *testing.T) {
 			for _, plan := range []string{"4f2a", "5e11"} {
 				key := WARC(crawl, round, plan, 17, 1, 3)
 				if other := names[path.Base(key)]; other != "" {
-					t.Errorf("%q and %q have one name", key, other)
+					t.Errorf("%q and %q have the same base name", key, other)
 				}
 				names[path.Base(key)] = key
 				if c, r, p, ok := ParseWARC(key); c != crawl || r != round || p != 17 || !ok {

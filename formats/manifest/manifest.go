@@ -124,7 +124,7 @@ type File struct {
 	// before format 3. Seals also omit Blocks of files that no later round reads.
 	Blocks string `json:"blocks,omitempty"`
 	// SectionIndex lists the sections of a run, in base 64. The entry of a section begins with
-	// three varints: the distance from the previous section's bucket, the number of rows, and the
+	// three varints: its bucket minus the previous section's bucket, the number of rows, and the
 	// number of bytes. A digest of each block follows, as in Blocks.
 	SectionIndex string `json:"sections,omitempty"`
 }
@@ -147,9 +147,8 @@ type Crawl struct {
 	// crawl that Continues names, and of the crawls before that one, even rounds that are sealed
 	// later.
 	Continued []ContinuedCrawl `json:"continued,omitempty"`
-	// Listed means that the crawl was planned without the frontier of these crawls. A URL that only
-	// these crawls know is planned only if a source names the URL or a round of this crawl finds
-	// it.
+	// Listed means that the crawl was planned without the frontier of these crawls. It plans a URL
+	// from them only if a source names the URL or one of its own rounds finds it.
 	Listed bool `json:"listed,omitempty"`
 	// Reparse names the responses that the crawl parses again. Reparse is nil if the crawl fetches.
 	Reparse *Reparse `json:"reparse,omitempty"`

@@ -70,7 +70,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, d := range []Document{&Plan{}, &Result{}, &Checkpoint{}, &Sealed{}} {
 			if err := Decode("k", body, d); err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNewer) {
-				t.Errorf("%v is of no class", err)
+				t.Errorf("%v wraps neither ErrCorrupt nor ErrNewer", err)
 			}
 		}
 	})

@@ -117,7 +117,7 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged calls ask. If this call takes long, hedged calls ask a second time in parallel. ask must
+// hedged calls ask() and, if this call takes long, calls ask() a second time in parallel. ask must
 // not touch data of the caller. discard receives the value of the losing call.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), discard func(T)) (T, error) {
 	wait, may := h.begin(class)

@@ -59,7 +59,7 @@ func TestRetryWaitsAndGivesUp(t *testing.T) {
 	away := faultstore.New(dir(t), faultstore.Faults{Before: 1})
 	_, _, err := store.WithRetry(away, retry).Get(t.Context(), "k", 1)
 	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "tried 4 times") {
-		t.Errorf("Get of a store that is away: %v", err)
+		t.Errorf("Get from an unavailable store: %v", err)
 	}
 	if want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}; !slices.Equal(waits, want) {
 		t.Errorf("waits %v, want %v", waits, want)

@@ -87,6 +87,6 @@ func TestPointersInEmbeddedStructsAreRefused(t *testing.T) {
 		Key int64 `parquet:"key"`
 	}
 	if _, err := table.NewWriterTo[row](&bytes.Buffer{}); err == nil {
-		t.Error("a writer takes them, and a reader would give false for null")
+		t.Error("a writer accepts them, but a reader would return false for null")
 	}
 }

@@ -158,7 +158,7 @@ func TestNothingShowsBeforeCommitAndNothingIsLeftAfterAbort(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range s.List(t.Context(), "") {
-		t.Error("an object shows before Commit")
+		t.Error("an object exists before Commit")
 	}
 	w.Abort()
 	if left, _ := os.ReadDir(dir); len(left) != 0 {

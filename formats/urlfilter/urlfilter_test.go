@@ -84,7 +84,7 @@ func TestAtMostOneAbsentURLInAThousandIsLookedUp(t *testing.T) {
 			}
 		}
 		if passed > absent/1000 {
-			t.Errorf("beside %d URLs, %d of %d absent ones pass: more than 0.1 %%", n, passed, absent)
+			t.Errorf("a filter of %d URLs passes %d of %d absent URLs: more than 0.1 %%", n, passed, absent)
 		}
 		if f.Keys() != int64(n) {
 			t.Errorf("%d keys, want %d", f.Keys(), n)
@@ -100,7 +100,7 @@ func TestTheSameURLsInAnyOrderGiveTheSameBytes(t *testing.T) {
 		t.Error("the files differ")
 	}
 	if other, _ := file(t, bucket(t), urls[1:]...); bytes.Equal(one, other) {
-		t.Error("one URL less makes no difference")
+		t.Error("the file without one of the URLs has the same bytes")
 	}
 }
 

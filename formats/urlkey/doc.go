@@ -21,9 +21,10 @@
 // the scheme, because the same URL with https may have other content or may not exist. The dedup
 // stage finds URLs with the same content.
 //
-// Rules are more steps, which merge such URLs. Each rule is off unless the caller asks for it.
+// Rules are further steps, which merge URLs that usually have the same content. Each rule is off
+// unless the caller asks for it.
 //
-// With any rules, a canonical URL is its own canonical form. Equal input gives equal output on
+// A canonical URL is its own canonical form, whatever the rules. Equal input gives equal output on
 // every machine, because the Public Suffix List is compiled in. Time and memory are linear in the
 // input, and no input causes a panic. Package urlkey imports no other package of this project.
 package urlkey

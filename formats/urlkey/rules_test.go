@@ -137,8 +137,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// FuzzRules checks that a canonical URL is its own canonical form and that a spelling leads to its
-// URL and itself, whatever the rules.
+// FuzzRules checks, for any rules, that a canonical URL is its own canonical form, and that Spelled
+// returns for a spelling the same URL and the same spelling again.
 func FuzzRules(f *testing.F) {
 	for i, s := range seeds {
 		f.Add(s, uint8(i*17), "/(index|print)/", "/$1x/", "b$", "")

@@ -229,10 +229,10 @@ func TestNextReportsWhatFinishWouldHave(t *testing.T) {
 	}
 	_, err := r.Next()
 	if damage, ok := errors.AsType[*warc.DamageError](err); !ok || damage.Extent != (warc.Extent{Offset: 0, Length: int64(len(a))}) {
-		t.Errorf("Next behind a damaged record: %v", err)
+		t.Errorf("Next after a damaged record: %v", err)
 	}
 	if e, err := r.Next(); err != nil || e.Type != warc.Metadata {
-		t.Errorf("Next behind the damage: %v", err)
+		t.Errorf("Next after the damage: %v", err)
 	}
 }
 

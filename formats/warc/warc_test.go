@@ -127,7 +127,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		}
 	}
 	if _, err := r.Next(); err != io.EOF {
-		t.Errorf("behind the last record: %v, want io.EOF", err)
+		t.Errorf("after the last record: %v, want io.EOF", err)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestEveryRecordIsReadAtItsExtent(t *testing.T) {
 	}
 	behind := warc.Extent{Offset: int64(len(file)), Length: 10}
 	if _, err := warc.ReadAt(bytes.NewReader(file), behind, warc.ReaderOptions{}); err == nil {
-		t.Error("an extent behind the file was read")
+		t.Error("an extent beyond the end of the file was read")
 	}
 }
 

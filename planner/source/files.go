@@ -212,7 +212,7 @@ func (f *files) read(ctx context.Context, name string, yield func(Entry) bool) (
 	return more, err
 }
 
-// readFile reads the entries of a file in the format that its first bytes or its name tell.
+// readFile reads the entries of a file in the format that its first bytes or its name show.
 func readFile(ctx context.Context, in *file, how *reading, yield func(Entry) bool) (more bool, err error) {
 	if in.at != nil {
 		var magic [4]byte

@@ -87,7 +87,7 @@ func (v value) float() float64 {
 	return v.f
 }
 
-// holds reports whether a value meets the condition. As in SQL, null meets none.
+// holds reports whether a value meets the condition. As in SQL, null meets no condition.
 func (c *condition) holds(v value) bool {
 	if c.op == "LIKE" {
 		return v.kind == text && like(c.values[0].text, v.text)

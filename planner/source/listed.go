@@ -21,8 +21,8 @@ const (
 
 // Listed is a set of URLs that sources of the user list. A small set holds the texts of its URLs
 // (see FewListed). A larger set holds only a Bloom filter. For some URLs that no source lists, the
-// filter answers "perhaps". Such an answer costs time but does no harm. Add may be called by several
-// goroutines. The other methods may be called once all URLs are added.
+// filter answers "perhaps". Such an answer costs time but does no harm. Several goroutines may call
+// Add at the same time. The other methods must not be called before all URLs are added.
 type Listed struct {
 	// WithPlanned makes the frontier also tell the history of all URLs that a round has planned,
 	// because the rules of the config may turn a listed URL into one of these URLs.

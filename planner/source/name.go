@@ -28,7 +28,7 @@ var formats = []string{formatText, formatCSV, formatTSV, formatJSON}
 // reading says how entries are read from the files of a source.
 type reading struct {
 	column   string // name of the column with the URLs, "" for DefaultColumn
-	format   string // format of files other than Parquet, "" if the file's name tells
+	format   string // format of files other than Parquet, "" if the file's name decides
 	priority string // name of the column with the priorities, or ""
 	where    filter // conditions on the records
 }

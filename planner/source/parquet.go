@@ -15,9 +15,9 @@ import (
 // readBytes is the number of bytes that one read of a column chunk takes from a file or bucket.
 const readBytes = 1 << 20
 
-// readParquet reads the rows of a Parquet file. It skips row groups and pages that cannot meet the
-// filter, by their statistics. It skips rows in which the URL is null or blank, and turns a panic of
-// the library on a damaged file into ErrUnreadable.
+// readParquet reads the rows of a Parquet file. It skips row groups and pages whose statistics show
+// that no row meets the filter. It skips rows in which the URL is null or blank, and turns a panic
+// of the library on a damaged file into ErrUnreadable.
 func readParquet(ctx context.Context, in *file, how *reading, yield func(Entry) bool) (more bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {

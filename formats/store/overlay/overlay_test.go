@@ -79,7 +79,7 @@ func TestWhatIsWrittenHidesWhatIsBelowAndChangesNothingThere(t *testing.T) {
 		t.Errorf("Swap of the version below: %v", err)
 	}
 	if _, err := b.Swap(t.Context(), "c", []byte("again"), ""); err != nil {
-		t.Errorf("Swap of a deleted one: %v", err)
+		t.Errorf("Swap of a deleted object: %v", err)
 	}
 	want := map[string]string{"a": "1", "a0": "new", "b/x": "other", "b/x2": "new", "b/y": "3", "c": "again", "d": "swapped"}
 	if d := cmp.Diff(want, contents(t, b)); d != "" {
@@ -89,10 +89,10 @@ func TestWhatIsWrittenHidesWhatIsBelowAndChangesNothingThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := b.Open(t.Context(), "b/x"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("Open of a deleted one: %v", err)
+		t.Errorf("Open of a deleted object: %v", err)
 	}
 	if _, err := b.OpenWritten(t.Context(), "a"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("OpenWritten of one below: %v", err)
+		t.Errorf("OpenWritten of an object below: %v", err)
 	}
 	if d := cmp.Diff(below, contents(t, base)); d != "" {
 		t.Error(d)

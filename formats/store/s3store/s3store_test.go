@@ -121,7 +121,7 @@ func TestS3LargeBodiesAreSettledToo(t *testing.T) {
 				t.Errorf("%d POSTs, want %d", got, c.posts)
 			}
 			if _, err := s.Create(t.Context(), "big", zeros(2), size); !errors.Is(err, store.ErrExists) {
-				t.Errorf("Create of others: %v", err)
+				t.Errorf("Create of other bytes: %v", err)
 			}
 			left, err := s.client.ListMultipartUploads(t.Context(), &s3.ListMultipartUploadsInput{Bucket: &bucket})
 			if err != nil || len(left.Uploads) != 0 {

@@ -308,7 +308,7 @@ func locks(t *testing.T, b store.Bucket) {
 	}
 	first := take("fetch@2026-11.0:17")
 	if _, ok, err := locker.Lock("fetch@2026-11.0:17"); ok || err != nil {
-		t.Fatalf("Lock of what is held: %t, %v", ok, err)
+		t.Fatalf("Lock of a held lock: %t, %v", ok, err)
 	}
 	other := take("fetch@2026-11.0:18")
 	first.Release()

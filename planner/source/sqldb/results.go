@@ -251,8 +251,8 @@ func (r *Results) missing(ctx context.Context, tx *sql.Tx, crawl string, round i
 
 func (r *Results) newStatement() *statement { return &statement{dialect: r.table.dialect} }
 
-// inRange returns the condition that a row r of the result table belongs to the round and has a key
-// from that of the first result to that of the last.
+// inRange returns the condition that a row r of the result table belongs to the round, and that its key
+// lies between the keys of the first and the last result.
 func (r *Results) inRange(s *statement, crawl string, round int, results []Result) string {
 	var keys []string
 	for i := range r.table.key {

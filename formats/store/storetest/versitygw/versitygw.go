@@ -33,7 +33,7 @@ type Server struct {
 	Dir      string // directory with one folder per bucket and one file per object
 }
 
-// Start starts a server for the test and returns once the server answers. Without the versitygw
+// Start starts a server for the test and returns as soon as it answers. Without the versitygw
 // binary, Start skips the test.
 func Start(t testing.TB) *Server {
 	t.Helper()

@@ -291,7 +291,7 @@ func (s *Server) Query(query string) (lines []string) {
 	return lines
 }
 
-// Kill ends the server at once, as a crash does, and all its processes with it.
+// Kill ends the server and all its processes immediately, as a crash does.
 func (s *Server) Kill() {
 	if s.running == nil {
 		return
