@@ -169,8 +169,8 @@ func TestViewsOfAnS3StoreNameItsEndpointAndNoSecret(t *testing.T) {
 	}
 }
 
-// A reparse parses the responses of an earlier crawl a second time, so the crawl and not the
-// reparse has the newest state of a URL.
+// A reparse parses the responses of an earlier crawl a second time, so the newest state of a URL is
+// in the crawl, not in the reparse.
 func TestTheNewestStateOfAURLIsNeverThatOfAReparseBesideCrawls(t *testing.T) {
 	const condition = "crawl NOT LIKE '%r%'"
 	for name, tc := range map[string]struct {

@@ -121,7 +121,7 @@ func joined[T any](items []T, separator string, text func(T) string) string {
 	return strings.Join(texts, separator)
 }
 
-// quoted returns the columns' names as a list. Each name is enclosed in quote characters.
+// quoted returns the columns' names as a list. Each name stands between two quote characters.
 func quoted(columns []Column, quote string) string {
 	return joined(columns, ", ", func(c Column) string { return quote + c.Name + quote })
 }

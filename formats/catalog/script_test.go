@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// made returns a function that passes a script through and ends the test on an error.
+// made returns a function that returns its script, and ends the test if there is an error.
 func made(t *testing.T) func(*catalog.Script, error) *catalog.Script {
 	return func(s *catalog.Script, err error) *catalog.Script {
 		t.Helper()

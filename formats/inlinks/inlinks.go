@@ -94,7 +94,7 @@ func Finish(sum *schema.TargetLinks) schema.Inlink {
 type Anchors struct {
 	texts []anchor
 	index map[string]int // index of each text in texts; nil while there are few texts
-	limit anchor         // greatest kept text; unset until a text has been dropped
+	limit anchor         // kept text with the greatest hash; unset until a text has been dropped
 	full  bool           // a text has been dropped
 }
 

@@ -116,7 +116,7 @@ func TestACheckCostsNoFurtherRead(t *testing.T) {
 	}
 }
 
-// The columns of a wide table are small ranges beside each other.
+// The columns of a wide table are small ranges beside each other, so many ranges are in one block.
 func TestSmallRangesReadEachBlockOnce(t *testing.T) {
 	const size, step = 10*block + 5, 60_001
 	body := noise(size)

@@ -89,7 +89,7 @@ func (c *Checkpoint) Check() error {
 	return nil
 }
 
-// Position orders the checkpoints of a partition. Each swap raises it.
+// Position orders the checkpoints of a partition. Each swap raises the position.
 type Position struct {
 	Epoch   int
 	Counter int64

@@ -29,21 +29,20 @@ import (
 //	3: Each crawl has a ledger. Each checkpoint, each result, crawls.json and active.json carry a
 //	   proof. Files over 1 MiB have digests of their blocks. Tables are as in version 2.
 //	4: The reduce stages exchange smaller working files and divide their work differently. Targets and
-//	   anchors of links have dictionaries. Hosts counts at most 256 hosts of a domain as sources of
-//	   a host of another domain, and has the column harmonic. Rounds
-//	   have web graphs.
+//	   anchors of links have dictionaries. The table hosts counts at most 256 hosts of a domain as
+//	   sources of a host of another domain, and has the column harmonic. Rounds have web graphs.
 //	5: A crawl may list how many rounds of earlier crawls it continues, and may be planned without
 //	   their frontier. Tables are as in version 4.
 //	6: In a crawl that is planned without the frontier of earlier crawls, a page that answers 304 has
-//	   the links of its content. Seals keep the digests of the blocks of links. Plans keep the
+//	   the links of its stored content. Seals keep the digests of the blocks of links. Plans keep the
 //	   opt-out list.
 //	   Fetch tasks may fetch the sitemaps that robots.txt files name. Fetch and merge have the working
 //	   file sitemaps. Links have sources that are neither pages nor redirects.
 //	7: Fetch tasks note which sitemaps a round has planned, in the column planned of the working file
 //	   sitemaps. If a robots.txt names such a sitemap, that alone makes no later round request it.
 //	   Targets and inlinks have the column sitemap_weight, which counts for priorities.
-//	8: Plans pack partitions by the pace of each host. Before, they looked up the delay of the registered
-//	   domain only, and took 1.5 s for each URL.
+//	8: Plans pack partitions by the pace of each host. Before, they looked up only the delay of the
+//	   registered domain, and assumed 1.5 s for each URL.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for

@@ -30,7 +30,8 @@ func TestSpellingsAreASet(t *testing.T) {
 	}
 }
 
-// Two redirects of a URL to the same target may differ only in the target's spelling.
+// Two redirects of a URL to the same target may differ only in the target's spelling, so the order
+// of edges must include the spelling.
 func TestEdgesThatDifferHaveAnOrder(t *testing.T) {
 	less := Edge{TargetBucket: 1, TargetSURT: "b", Target: "b", Source: "b", Kind: "b", Ordinal: 1, Spelling: "b"}
 	for name, change := range map[string]func(*Edge){

@@ -13,7 +13,7 @@
 //     sitemap in an index, and the reverse;
 //   - a bare & and the entities of HTML. Entities that the document defines are never
 //     resolved, so they cannot expand;
-//   - text instead of loc, and octets of a wrong charset, which are percent-encoded in
+//   - a text in place of the element loc, and octets of a wrong charset, which are percent-encoded in
 //     references and read as windows-1252 in texts.
 //
 // References are trimmed and their entities resolved. The caller makes references absolute and

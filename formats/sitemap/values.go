@@ -9,7 +9,7 @@ import (
 )
 
 // maxExtras bounds the length of each list of an entry (alternates, images, videos and enclosures).
-// Sitemaps may list 1,000 images per entry.
+// Google's image extension allows 1,000 images per entry.
 const maxExtras = 1000
 
 // set stores the text of the current field in the entry.

@@ -307,8 +307,8 @@ func (x *reader) opensEntry() bool {
 	return false
 }
 
-// endsMarkup reports whether the current element cannot occur within the markup of a feed's text. A
-// text whose end tag is missing ends before such elements.
+// endsMarkup reports whether the current element never occurs within the markup of a feed's text. If
+// the text's end tag is missing, the text ends before such an element.
 func (x *reader) endsMarkup() bool {
 	switch string(x.tag.local) {
 	case "link":

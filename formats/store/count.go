@@ -14,7 +14,7 @@ type Counts struct {
 	// Puts is the number of calls of Create and Swap. Gets is the number of calls of Get, Open and
 	// ReadAt.
 	Puts, Gets, Lists, Deletes int64
-	Failed                     int64 // failed calls, without lost races, missing objects and reads to the end of an object
+	Failed                     int64 // failed calls, except lost races, missing objects and reads to the end of an object
 	BytesIn, BytesOut          int64 // bytes read from the store, and bytes of accepted writes to the store
 }
 

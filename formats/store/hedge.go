@@ -199,7 +199,7 @@ type hedgedObject struct {
 }
 
 // buffers is the pool of the buffers of hedged reads. The losing request may write to its buffer
-// after ReadAt has returned, so ReadAt cannot lend the caller's buffer.
+// after ReadAt has returned, so a request must not write to the caller's buffer.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // part is the result of one ranged read.

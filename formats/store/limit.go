@@ -11,9 +11,9 @@ import (
 // slowest is the lowest accepted rate of a write, in bytes per second.
 const slowest = 256 << 10
 
-// WithLimit bounds the time of a Create or a Swap by d plus one second for each 256 KiB. Without a
-// limit the stores repeat Create and Swap until ctx ends. A call that reaches the limit returns
-// ErrUnavailable, and its outcome is unknown. The caller may repeat the call, because a call
+// WithLimit bounds the time of a Create or a Swap by d plus one second for each 256 KiB of the body.
+// Without a limit the stores repeat Create and Swap until ctx ends. A call that reaches the limit
+// returns ErrUnavailable, and its outcome is unknown. The caller may repeat the call, because a call
 // succeeds if the object already has the same bytes. A caller that repeats the call with different
 // bytes must be able to recognise the bytes of the earlier call.
 func WithLimit(b Bucket, d time.Duration) Bucket { return &limited{b, d} }

@@ -22,7 +22,7 @@ var (
 	ErrNotFound = errors.New("object not found")
 	// ErrExists means that Create found an object with the same key and other content.
 	ErrExists = errors.New("object exists already")
-	// ErrConflict means that Swap found an object whose version is not old.
+	// ErrConflict means that Swap found an object with another version than the expected one.
 	ErrConflict = errors.New("object was changed by another writer")
 	// ErrUnavailable means that the store did not answer or is overloaded. The same call may
 	// succeed later.

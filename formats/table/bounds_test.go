@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// TestLongTextsDoNotStandInHeaders checks the headers of Parquet pages. By default each page header
-// repeats the page's lowest and highest values uncompressed, even long texts.
+// TestLongTextsDoNotStandInHeaders checks the headers of Parquet pages. By default, the library
+// repeats a page's lowest and highest values uncompressed in the page's header, even long texts.
 func TestLongTextsDoNotStandInHeaders(t *testing.T) {
 	var out bytes.Buffer
 	w, err := NewWriterTo[schema.Text](&out)

@@ -8,8 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Optional zero values must always become null. Without the writer's cuts, parquet-go would write
-// some nulls as zeros.
+// Optional zero values must always become null. If the writer did not divide the rows, parquet-go
+// would write some nulls as zeros.
 func TestZeroIsNullWhereverItStands(t *testing.T) {
 	type inner struct {
 		Status int16 `parquet:"status,optional"`

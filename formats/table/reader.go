@@ -97,8 +97,8 @@ type Reader[T any] struct {
 	cur     *parquet.GenericReader[T] // reader of the current row group, if boxed
 }
 
-// Open opens the object with the given key. ctx must not end before Close, because a store may end
-// the reads of an object with the context of Open.
+// Open opens the object with the given key. ctx must not end before Close, because the end of ctx may
+// also end the reads of the object.
 func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...ReaderOption) (*Reader[T], error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {

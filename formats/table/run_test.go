@@ -227,7 +227,7 @@ func TestASectionCostsTwoRequestsAndNoByteOfAnother(t *testing.T) {
 	}
 }
 
-// A section of more than 4 MiB has row groups, each of which one request reads.
+// A section of more than 4 MiB consists of row groups, and one request reads each of them.
 func TestALargeSectionIsReadByRowGroups(t *testing.T) {
 	counter := store.Count(newStore(t))
 	random := rand.NewChaCha8([32]byte{})

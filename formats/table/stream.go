@@ -159,7 +159,7 @@ func mergeOpen[I, T any](ctx context.Context, inputs []I, compare func(a, b *T) 
 const openers = 8
 
 // openAll opens all inputs, and stops after an error. It returns the readers that were opened, and
-// the error of the first input that was not.
+// the error of the first input that could not be opened.
 func openAll[I, T any](inputs []I, open func(I) (*Reader[T], error)) ([]*Reader[T], error) {
 	readers, failed, panics := make([]*Reader[T], len(inputs)), make([]error, len(inputs)), make([]any, len(inputs))
 	var stop atomic.Bool

@@ -19,7 +19,7 @@ import (
 )
 
 // rate is the designed share of absent URLs that get the answer "perhaps present". Package
-// urlfilter promises 0.1 %. Half of that share leaves room for chance.
+// urlfilter promises 0.1 %. The design aims at half of that, because the real share varies by chance.
 const rate = 0.0005
 
 // A filter of fewer than leastKeys URLs has the same size as a filter of leastKeys URLs (2 kB).

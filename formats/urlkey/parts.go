@@ -122,7 +122,7 @@ func Overlapping(bucket, buckets, n int) (first, last int) {
 // Parts holds the url_* columns of Common Crawl's cc-index. An empty string means null.
 //
 // Suffixes follow the Public Suffix List with its default rule "*": an unlisted top-level domain
-// counts as a suffix. Common Crawl has no URLs with unlisted top-level domains. An IP address has
+// counts as a suffix. Common Crawl has no such URLs, so its columns cannot differ. An IP address has
 // no labels, suffixes or domains.
 type Parts struct {
 	HostName         string // url_host_name, such as www.example.co.uk

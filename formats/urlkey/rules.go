@@ -17,7 +17,7 @@ import (
 // result is its own canonical form.
 type Rules struct {
 	Sessions      bool      // drop session identifiers from paths and queries
-	HTTPS         []string  // hosts with the scheme https; a URL with a port keeps its scheme; subdomains count; * means all hosts
+	HTTPS         []string  // hosts whose URLs get the scheme https, with their subdomains; * means all hosts; a URL with a port keeps its scheme
 	WWW           bool      // drop "www." from a host if the rest belongs to the same registered domain
 	IndexFiles    bool      // drop a last path segment such as index.html
 	TrailingSlash bool      // drop slashes at the end of a path other than "/"
@@ -123,8 +123,8 @@ func HostName(text string) (string, error) {
 	return l.url[l.host:l.hostEnd], nil
 }
 
-// Plain returns the Canonicalizer without rules. Redirects are followed, and documents are stored,
-// under the URL that Plain gives, because the server decides where its documents are.
+// Plain returns the Canonicalizer without rules. The crawler follows redirects and stores documents
+// under the URL that Plain gives, because the server and not a rule decides where its documents are.
 func (c *Canonicalizer) Plain() *Canonicalizer {
 	if c.plain != nil {
 		return c.plain
@@ -291,7 +291,7 @@ func withoutWWW(l urlLayout) string {
 	return l.url[:l.host] + rest + l.url[l.hostEnd:]
 }
 
-// indexFiles are the names of the documents that servers give for a directory.
+// indexFiles are the names of the documents that servers return for a directory.
 var indexFiles = map[string]bool{
 	"index.html": true, "index.htm": true, "index.shtml": true, "index.php": true, "index.asp": true, "index.aspx": true, "index.jsp": true,
 	"default.html": true, "default.htm": true, "default.asp": true, "default.aspx": true,

@@ -27,7 +27,7 @@ type checker struct {
 	lineLen  int
 	large    bool   // the head is larger than maxHTTPHead
 	some     bool   // the message has a body of at least one byte
-	partial  bool   // the record says, without a reason, that part of the block is missing
+	partial  bool   // the record says, without giving a reason, that part of the block is missing
 	start    string // first line of the message
 
 	whole, body, entity hash.Hash // hashes of the block, of the body, and of the body without chunk framing; unneeded hashes are nil

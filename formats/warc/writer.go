@@ -37,8 +37,8 @@ var compressors = sync.Pool{New: func() any {
 	return z
 }}
 
-// NewWriter returns a Writer that writes a WARC file to w. The file begins with the first byte that
-// the Writer writes.
+// NewWriter returns a Writer that writes a WARC file to w. Offsets in the file count from the first
+// byte that the Writer writes.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: countingWriter{w: w}} }
 
 // NewID returns a random record ID, "urn:uuid:…". Records that refer to each other, such as request

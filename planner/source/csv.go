@@ -208,7 +208,7 @@ func readCSV(ctx context.Context, in io.Reader, sep byte, name string, how *read
 
 // locate finds the columns in the first record. The record is a header if it holds the name of the
 // URL's column. A column may also be given by its number from 1, and then the file has no header.
-// Without a given column and a header, the URL is the only field that begins with http.
+// If no column is given and there is no header, the URL is the only field that begins with http.
 func (c *csvReader) locate(how *reading) (places []int, header bool, err error) {
 	var first []string
 	for i := range c.fields {

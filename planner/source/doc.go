@@ -23,7 +23,7 @@ import (
 )
 
 // MaxURL is the largest number of bytes of an entry that a source keeps. It exceeds the limit of
-// package urlkey. Package urlkey therefore refuses a text that was cut at MaxURL.
+// package urlkey, so package urlkey refuses a text that was cut at MaxURL.
 const MaxURL = 64<<10 + 1
 
 // These errors say why a source cannot be planned. The user can correct the cause of each error. The

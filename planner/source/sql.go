@@ -53,7 +53,7 @@ func (s *sqlTable) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// each passes on the rows until visit returns false.
+// each calls visit with each row until visit returns false.
 func (s *sqlTable) each(ctx context.Context, visit func(*sqldb.Row) bool) (err error) {
 	t, err := sqldb.Open(ctx, s.address)
 	if err != nil {

@@ -114,7 +114,7 @@ func (s *Store) checkFileSystem(dir string) error {
 // String returns the directory as the user named it.
 func (s *Store) String() string { return s.given }
 
-// path returns the path of the file that holds the object of a key.
+// path returns the path of the file for the object with the given key.
 func (s *Store) path(key string) (string, error) {
 	if err := store.CheckKey(key); err != nil {
 		return "", err

@@ -53,8 +53,8 @@ type fileLock struct {
 	closed atomic.Bool
 }
 
-// Stands implements store.Lock. It compares the file at the lock's path with the open file. The
-// system does not reuse the inode of an open file.
+// Stands implements store.Lock. It compares the inode of the file at the lock's path with that of the
+// open file, which the system does not reuse while the file is open.
 func (l *fileLock) Stands() bool {
 	var named syscall.Stat_t
 	return !l.closed.Load() && syscall.Lstat(l.file.Name(), &named) == nil && named.Ino == l.is.Ino && named.Dev == l.is.Dev
@@ -71,7 +71,8 @@ func (l *fileLock) Abandon() {
 }
 
 // Release implements store.Lock. It removes the file while holding the lock, so that lock files do
-// not pile up. If another process has opened the file before, Stands returns false in that process.
+// not pile up. If another process opened the file before its removal, Stands returns false in that
+// process.
 func (l *fileLock) Release() {
 	held := l.Stands()
 	if l.closed.Swap(true) {

@@ -12,9 +12,9 @@ import (
 )
 
 // These constants bound three times in one try of a request: the time to connect, the time until a
-// response begins, and the time until its body ends. The last two limits grow with the number of
-// bytes, at the rate slowest. The request that completes an upload in parts has a longer limit,
-// because a server may join the parts before it answers.
+// response begins, and the time until its body ends. The last two limits grow by one second for every
+// 256 KiB (slowest). The request that completes an upload in parts has a longer limit, because a
+// server may join the parts before it answers.
 const (
 	connecting = 10 * time.Second
 	prompt     = 30 * time.Second // limit until a response begins, and limit until its body ends

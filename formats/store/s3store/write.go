@@ -81,7 +81,7 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 			case v == anothers && at == old:
 				v = absent // the old object still exists, so the swap has not taken effect yet
 			case err == nil && v == absent && old != "":
-				v = anothers // the object was deleted, so the version old cannot come back
+				v = anothers // the object was deleted, so the version old cannot come back, and the swap has lost
 			}
 			return v, at, err
 		},

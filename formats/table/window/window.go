@@ -175,7 +175,7 @@ func (w *Window) ReadAt(p []byte, off int64) (int, error) {
 	}
 	n := min(max(windowBytes, int64(len(p))), c.end-off)
 	if end := (off + n) / manifest.BlockBytes * manifest.BlockBytes; off+n < c.end && end >= off+int64(len(p)) {
-		n = end - off // the next window begins with a block, so no block is read twice
+		n = end - off // the window ends with a block, so that the next window reads no block again
 	}
 	if int64(cap(c.buf)) < n {
 		c.buf = make([]byte, n)

@@ -53,9 +53,9 @@ const (
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// Parse reads an address and gets the values of ${VAR} from lookup. Without user information, the
-// variables that the database's own client reads apply. Errors wrap ErrUnusable and show nothing of
-// the user information.
+// Parse reads an address and gets the values of ${VAR} from lookup. If the address has no user
+// information, user and password come from the variables that the database's own client reads.
+// Errors wrap ErrUnusable and show nothing of the user information.
 func Parse(text string, lookup func(string) (string, bool)) (*Address, error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	a := &Address{dialect: dialects[scheme], options: map[string]string{}}

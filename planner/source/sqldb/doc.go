@@ -12,9 +12,9 @@
 //   - equal content gives the same rows in the same order;
 //   - after a lost connection, the package continues after the last row; it gives up after about a
 //     minute without a row;
-//   - the memory does not depend on the table: the server cuts long values, and rows are not kept;
+//   - the memory does not grow with the table: the server cuts long values, and rows are not kept;
 //   - no error and no name holds a password, and a password in the text of an address is refused;
-//   - outcomes of a round are applied once, whatever is interrupted or repeated, and never replace
+//   - outcomes of a round are applied exactly once, whatever is interrupted or repeated, and never replace
 //     outcomes of a newer round.
 //
 // Package sqldb imports formats packages only.

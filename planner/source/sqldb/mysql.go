@@ -84,7 +84,8 @@ func (mySQL) kind(typ string) kind {
 
 func (d mySQL) uniqueKeys(ctx context.Context, db *sql.DB, table []string) ([]uniqueKey, error) {
 	of, args := d.schemaOf(table)
-	// A key on the first characters of a column, or on an expression, does not order whole values.
+	// The query leaves out keys on the first characters of a column or on an expression, because such
+	// keys do not order whole values.
 	rows, err := db.QueryContext(ctx, `SELECT index_name, index_name = 'PRIMARY', column_name FROM information_schema.statistics WHERE `+of+` AND non_unique = 0
 		AND index_name NOT IN (SELECT index_name FROM information_schema.statistics WHERE `+of+` AND (sub_part IS NOT NULL OR column_name IS NULL))
 		ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index`, append(args, args...)...)

@@ -146,8 +146,8 @@ func (r *reader) statement() *statement {
 	if where := r.address.options["where"]; where != "" {
 		fmt.Fprintf(s, "%s(%s\n)", and, where)
 	}
-	// The number of rows is an argument, because PostgreSQL runs a text of several statements if it
-	// has no arguments.
+	// PostgreSQL refuses a text of several statements only if the text has arguments. Therefore, the
+	// number of rows is an argument.
 	fmt.Fprintf(s, " ORDER BY %s LIMIT %s", strings.Join(keys, ", "), s.bind(int64(pageRows)))
 	return s
 }

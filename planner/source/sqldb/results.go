@@ -185,7 +185,7 @@ func (r *Results) Apply(ctx context.Context, crawl string, round int, results []
 }
 
 func (r *Results) applyOnce(ctx context.Context, crawl string, round int, results []Result) (stored, updated int64, err error) {
-	// Two rounds that are applied at the same time must see each other.
+	// Two rounds may be applied at the same time, and each must see the results of the other.
 	tx, err := r.table.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelSerializable})
 	if err != nil {
 		return 0, 0, err

@@ -91,7 +91,7 @@ func newServer(t testing.TB, scheme string) *Server {
 	return s
 }
 
-// nobody is the user as which root runs the servers, which refuse to run as root.
+// nobody is the user of the servers if root runs the tests, because servers refuse to run as root.
 const nobody = 65534
 
 // cmd returns a command that runs as an unprivileged user and writes into the file output.
