@@ -51,7 +51,7 @@ const (
 	SkipRobots     SkipReason = "robots"       // robots.txt denied the URL in an earlier fetch
 	SkipNofollow   SkipReason = "nofollow"     // each link to the URL, or the page of the link, says nofollow
 	SkipStopped    SkipReason = "stopped"      // the URL's domain is stopped
-	SkipDuplicate  SkipReason = "duplicate"    // the source lists the same canonical URL earlier
+	SkipDuplicate  SkipReason = "duplicate"    // an earlier line of the source has the same canonical URL
 	SkipSpellings  SkipReason = "spellings"    // the URL has more than MaxSpellings spellings
 	SkipRecent     SkipReason = "recent"       // the URL was fetched within plan.skip_within
 	SkipOptOut     SkipReason = "opt_out"      // plan.opt_out names the URL, its host or its domain

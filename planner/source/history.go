@@ -91,7 +91,7 @@ func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield fun
 		if !h.listed.MayHold(row.URL) {
 			continue
 		}
-		if row.WARCFilename != warc { // neighbours often share a file
+		if row.WARCFilename != warc { // successive rows often name the same file
 			warc = strings.Clone(row.WARCFilename)
 		}
 		if !yield(row.entry(warc), nil) {

@@ -98,7 +98,7 @@ func (l *Listed) mark(url string) {
 	}
 }
 
-// Empty reports whether no source lists a URL.
+// Empty reports whether the set has no URLs.
 func (l *Listed) Empty() bool { return l == nil || l.urls != nil && len(l.urls) == 0 }
 
 // MayHold returns false only if no source lists the URL.

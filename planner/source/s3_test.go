@@ -213,7 +213,7 @@ func TestS3BrokenBodiesContinueWhereTheyStopped(t *testing.T) {
 			t.Fatalf("entry %d is %d %q", i, e.Line, e.URL)
 		}
 	}
-	if want := lines.Len() + len("PAR1"); c.gets < 6 || c.sent != want { // the first bytes were read before
+	if want := lines.Len() + len("PAR1"); c.gets < 6 || c.sent != want { // an earlier request read the first bytes
 		t.Errorf("%d GETs sent %d bytes, want %d", c.gets, c.sent, want)
 	}
 }

@@ -35,19 +35,19 @@ type Address struct {
 var defaults = map[string]string{
 	"table":    "url_queue",
 	"url":      "url",
-	"key":      "", // the primary key
+	"key":      "", // empty: the primary key
 	"where":    "",
-	"priority": "", // the column priority, if there is one
+	"priority": "", // empty: the column priority, if there is one
 	"status":   "status",
-	"results":  "", // the name of the table and _results
+	"results":  "", // empty: the name of the table and _results
 	"tls":      tlsOffered,
 }
 
 // The values of the option tls.
 const (
-	tlsOffered    = "offered"    // verified if the server offers it, else none
-	tlsVerify     = "verify"     // verified
-	tlsUnverified = "unverified" // encrypted, by whoever answers
+	tlsOffered    = "offered"    // TLS with a checked certificate if the server offers TLS, else no TLS
+	tlsVerify     = "verify"     // TLS with a checked certificate
+	tlsUnverified = "unverified" // TLS without a check of the certificate
 	tlsOff        = "off"
 )
 

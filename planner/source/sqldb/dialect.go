@@ -30,7 +30,7 @@ type dialect interface {
 	update(t *Table, results string, set []assignment, where string) string
 }
 
-// dialects are the dialects of the schemes of addresses.
+// dialects maps the schemes of addresses to their dialects.
 var dialects = map[string]dialect{"mysql": mySQL{}, "mariadb": mySQL{}, "postgres": postgreSQL{}, "postgresql": postgreSQL{}}
 
 // Schemes returns the schemes of addresses.

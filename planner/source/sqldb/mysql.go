@@ -31,7 +31,7 @@ func (mySQL) connector(a *Address) (driver.Connector, error) {
 	c.Net, c.Addr, c.Timeout = "tcp", net.JoinHostPort(a.host, a.port), connectTimeout
 	c.TLS, c.AllowFallbackToPlaintext = a.tlsConfig()
 	c.Params = map[string]string{"time_zone": "'+00:00'"}
-	c.Logger = &mysql.NopLogger{} // every error is returned, too
+	c.Logger = &mysql.NopLogger{} // the driver also returns every error that it logs
 	return mysql.NewConnector(c)
 }
 

@@ -69,7 +69,8 @@ func (postgreSQL) final(err error) bool {
 	if !errors.As(err, &answer) {
 		return false
 	}
-	// Connection exceptions, rolled back transactions, insufficient resources, locks, and shutdown.
+	// After errors of these classes, the same statement may succeed: connection exceptions, rolled
+	// back transactions, insufficient resources, locks, and shutdown.
 	switch answer.Code.Class() {
 	case "08", "40", "53", "55", "57":
 		return answer.Code == "57014" // the statement's own time limit ended it, and would end it again

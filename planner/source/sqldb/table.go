@@ -22,7 +22,7 @@ type Table struct {
 	columns  []column
 	key      []column
 	url      string  // name of the column of URLs, in quotes
-	priority *column // nil without one
+	priority *column // column of priorities, nil if there is none
 }
 
 // Open connects to the database and finds the columns and the key of the table. Open does not retry.
@@ -103,7 +103,7 @@ func (t *Table) inspect(ctx context.Context) (err error) {
 	return t.findKey(ctx)
 }
 
-// find returns a column, or nil.
+// find returns the column with the given name, or nil.
 func (t *Table) find(name string) *column {
 	for i := range t.columns {
 		if t.dialect.sameName(t.columns[i].name, name) {

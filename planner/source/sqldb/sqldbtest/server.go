@@ -31,7 +31,7 @@ const Wanted = "CRAWLBATCH_SQL"
 // The user and the database that every server has.
 const (
 	User     = "crawler"
-	Password = "p@ss/w?rd#1'" // every character that an address could stumble over
+	Password = "p@ss/w?rd#1'" // has the characters with a meaning in addresses and in SQL
 	Database = "crawldb"
 )
 
@@ -47,7 +47,7 @@ type Server struct {
 	ended   chan struct{} // closed when the running command has ended
 }
 
-// Need skips the test if nobody asks for servers.
+// Need skips the test if the environment does not ask for servers.
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Getenv(Wanted) == "" {
