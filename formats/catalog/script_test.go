@@ -62,7 +62,7 @@ func TestAthenaGetsAPartitionForEachSealedRound(t *testing.T) {
 		}
 	}
 	if strings.Contains(ddl, "projection") {
-		t.Error("partitions are projected without the option")
+		t.Error("the DDL projects partitions without the option Projection")
 	}
 	if _, err := catalog.Athena("./crawl-data", catalog.AthenaOptions{}, nil); err == nil || !strings.Contains(err.Error(), "s3://") {
 		t.Errorf("Athena over a directory: %v", err)
@@ -108,7 +108,7 @@ func TestAthenaProjectsPartitionsOnlyWithAWarning(t *testing.T) {
 			}
 		}
 		if strings.Contains(ddl, "ADD IF NOT EXISTS") {
-			t.Errorf("%s: partitions are added, too", name)
+			t.Errorf("%s: the DDL with projection also adds partitions", name)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestTrinosViewsHaveSealedRoundsAlone(t *testing.T) {
 	// Trino refuses a table over a folder that does not exist.
 	empty := everyDialect(t, nil)["trino"]
 	if strings.Contains(empty, "external_location") || !strings.Contains(empty, "CAST(NULL AS timestamp(3)) AS \"fetch_time\"") {
-		t.Errorf("of a store without a finished round:\n%s", empty)
+		t.Errorf("SQL for a store without a finished round:\n%s", empty)
 	}
 }
 

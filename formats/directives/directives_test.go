@@ -168,7 +168,7 @@ func TestTDM(t *testing.T) {
 	}
 	d.Reservation(" 0 ")
 	if d.Reserved == nil || *d.Reserved {
-		t.Error("0 does not reserve")
+		t.Error("the value 0 counts as a reservation, or as no statement")
 	}
 	d.Reservation("1")
 	d.Reservation("0")

@@ -47,7 +47,7 @@ func TestNoKeyIsTheFolderOfAnother(t *testing.T) {
 	for i, a := range keys {
 		for j, b := range keys {
 			if i != j && (a == b || strings.HasPrefix(b, a+"/")) {
-				t.Errorf("key %q is %q or its folder", a, b)
+				t.Errorf("key %q equals the key %q or a folder of it", a, b)
 			}
 		}
 	}

@@ -95,6 +95,6 @@ func TestPositionsAreReadBack(t *testing.T) {
 		}
 	}
 	if p.Compare(Position{3, 1}) >= 0 || p.Compare(Position{2, 16}) <= 0 || p.Compare(p) != 0 {
-		t.Error("positions are not in the order of swaps")
+		t.Error("Compare does not order positions by swaps")
 	}
 }

@@ -28,7 +28,7 @@ func TestLinkKindsListsEveryKindOnce(t *testing.T) {
 		return true
 	})
 	if len(declared) < 16 {
-		t.Fatalf("vocabulary.go declares %v only", declared)
+		t.Fatalf("the test found only the kinds %v in vocabulary.go", declared)
 	}
 	for _, k := range declared {
 		if !slices.Contains(LinkKinds, k) {

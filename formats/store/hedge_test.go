@@ -120,7 +120,7 @@ func TestASlowReadIsAskedTwiceAndTheFirstAnswerTaken(t *testing.T) {
 		}
 		synctest.Wait()
 		if s.ended != s.reads {
-			t.Errorf("%d of %d requests have ended: the one that lost was not cancelled", s.ended, s.reads)
+			t.Errorf("%d of %d requests have ended: the losing request was not cancelled", s.ended, s.reads)
 		}
 	})
 }
@@ -232,7 +232,7 @@ func TestAHedgedReadOfAnObjectLeavesTheCallersBufferAlone(t *testing.T) {
 		}
 		s.mu.Lock()
 		if s.closed != 0 {
-			t.Error("closed with a read under way")
+			t.Error("the object was closed before the last read ended")
 		}
 		s.mu.Unlock()
 		time.Sleep(2 * time.Minute) // after two minutes of virtual time, the first request has ended

@@ -143,10 +143,10 @@ func TestAsFindsAspectsBelowWrappers(t *testing.T) {
 		t.Errorf("As[Locker] = %v, %t", got, ok)
 	}
 	if _, ok := store.As[*store.Counter](wrapped); !ok {
-		t.Error("As[*Counter] finds none")
+		t.Error("As[*Counter] does not find the Counter")
 	}
 	if _, ok := store.As[store.Dater](wrapped); ok {
-		t.Error("As[Dater] finds one in a directory")
+		t.Error("As[Dater] finds a Dater in a directory store")
 	}
 }
 

@@ -106,7 +106,7 @@ func keepsEveryColumn[T any](t *testing.T) {
 		}
 		for n := range len(encoded) {
 			if err := codec.Decode(encoded[:n], &got); err == nil {
-				t.Fatalf("%d bytes of %d decode", n, len(encoded))
+				t.Fatalf("the first %d of %d bytes decode without an error", n, len(encoded))
 			}
 		}
 	}

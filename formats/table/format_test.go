@@ -24,7 +24,7 @@ func TestColumnsOfAnOlderFormat(t *testing.T) {
 	n := int64(7)
 	rows := []row{{inner{"a.example", "/p"}, "r", &n, 3}, {inner{"b.example", ""}, "", nil, 4}}
 	if got, _ := written(t, rows, Format(1)); !bytes.Equal(got, beforeFormat2(t)) {
-		t.Error("the file differs from one of the struct before format 2")
+		t.Error("the file differs from a file of the struct before format 2")
 	}
 	for _, format := range []int{0, 2} {
 		if _, columns := written(t, rows, Format(format)); !slices.Equal(columns, []string{"host", "path", "rule", "extra", "last"}) {
@@ -100,7 +100,7 @@ func TestColumnsThatDidNotTellZero(t *testing.T) {
 		}
 		want := plainZero(t, old)
 		if got, _ := written(t, rows, Format(1)); !bytes.Equal(got, want) {
-			t.Fatalf("%d rows differ from those of a plain value", len(rows))
+			t.Fatalf("%d rows have other bytes than rows with a field without a pointer", len(rows))
 		}
 		f, err := parquet.OpenFile(bytes.NewReader(want), int64(len(want)))
 		if err != nil {
@@ -117,7 +117,7 @@ func TestColumnsThatDidNotTellZero(t *testing.T) {
 		}
 	}
 	if mistaken < 10 {
-		t.Errorf("%d of 300 files have a run that is mistaken: the test shows little", mistaken)
+		t.Errorf("only %d of 300 files have a run that parquet-go miswrites: the test shows little", mistaken)
 	}
 }
 

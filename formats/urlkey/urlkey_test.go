@@ -215,7 +215,7 @@ func TestBadPatternsAreNamed(t *testing.T) {
 	for _, p := range []string{"", "*", "a=b", "a&b", "[ab]", "a b", "é", "50%"} {
 		_, err := New([]string{"utm_*", p})
 		if !errors.Is(err, ErrPattern) || !strings.Contains(err.Error(), quoted(p)) {
-			t.Errorf("New(%q): %v; want an error that names it", p, err)
+			t.Errorf("New(%q): %v; want an error that quotes the pattern", p, err)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func TestRecordsThatDamageSwallowedAreFoundAgain(t *testing.T) {
 		got := transcript(t, bytes.NewReader(file))
 		want := fmt.Sprintf("%d+%d metadata matches unchecked", len(b), len(c))
 		if len(got) == 0 || got[len(got)-1] != want {
-			t.Errorf("byte %d spoilt: %q, want %q last", at, got, want)
+			t.Errorf("byte %d changed: findings %q, want %q as the last one", at, got, want)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestWarcioReadsEveryRecordWhereItIs(t *testing.T) {
 	wholes, alones := warciotest.Read(t, warciotest.File{File: path, Extents: extents})
 	whole, alone := wholes[path], alones[path]
 	if len(whole) != len(records) || len(alone) != len(records) {
-		t.Fatalf("warcio saw %d records in the file and %d alone, %d were written", len(whole), len(alone), len(records))
+		t.Fatalf("warcio read %d records from the whole file and %d by their extents, want %d", len(whole), len(alone), len(records))
 	}
 	for i, rec := range records {
 		want := warciotest.Record{

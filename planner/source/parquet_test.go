@@ -161,7 +161,7 @@ func TestConditionsSkipPagesAndLoseNoRow(t *testing.T) {
 			}
 			// The first read takes the end of the file, where the footer is.
 			if n -= readBytes; tc.skips && name != "one page" && n > len(content)/10 {
-				t.Errorf("%s: %d bytes of %d were read beside the footer", tc.where, n, len(content))
+				t.Errorf("%s: %d of %d bytes were read in addition to the footer", tc.where, n, len(content))
 			}
 		}
 	}

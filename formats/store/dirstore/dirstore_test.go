@@ -163,7 +163,7 @@ func TestFailedSyncIsNoSuccessAndTheNextTryWritesAnew(t *testing.T) {
 		t.Fatalf("Create with a failing disk: %v, want %v", err, store.ErrUnavailable)
 	}
 	if got := tree(t, root); len(got) != 0 {
-		t.Fatalf("after the failure there is %q", got)
+		t.Fatalf("the failed Create left %q", got)
 	}
 	if _, err := store.CreateBytes(t.Context(), s, "k", []byte("body")); err != nil || staged != 2 {
 		t.Fatalf("second try: %v, %d files staged, want 2", err, staged)

@@ -309,7 +309,7 @@ func checkAndRepeat(t *testing.T, role, root string, at int, states map[string]i
 	}
 	for _, folder := range []string{filepath.Join(root, "tables/x"), filepath.Join(root, "tables"), root} {
 		if !synced[folder] {
-			t.Errorf("%s, killed at sync %d: %s was not synced by the next", role, at, folder)
+			t.Errorf("%s, killed at sync %d: the repeated write did not sync %s", role, at, folder)
 		}
 	}
 	if _, err := store.CreateBytes(t.Context(), s, "tables/x/other", nil); err != nil { // the write of a second object removes temporary files

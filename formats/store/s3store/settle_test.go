@@ -102,7 +102,7 @@ func TestConditionalWritesAreSettled(t *testing.T) {
 				t.Errorf("the store holds %q, want %q", got, c.ends)
 			}
 			if got := script.count(http.MethodPut); got != c.puts || waits != c.puts-1 || told != waits {
-				t.Errorf("%d PUTs, %d waits, %d notes; want %d PUTs and one wait and note between each", got, waits, told, c.puts)
+				t.Errorf("%d PUTs, %d waits, %d calls of OnRetry; want %d PUTs, and one wait and one call between each two PUTs", got, waits, told, c.puts)
 			}
 			if len(script.sums) != 1 {
 				t.Errorf("%d different bodies were sent", len(script.sums))

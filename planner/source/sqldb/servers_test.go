@@ -112,7 +112,7 @@ func TestLongValuesAreCutByTheServer(t *testing.T) {
 	})
 }
 
-// TestAKilledServerLosesAndRepeatsNoRow kills the server in the middle of two pages.
+// TestAKilledServerLosesAndRepeatsNoRow kills the server once in the first page and once in the second.
 func TestAKilledServerLosesAndRepeatsNoRow(t *testing.T) {
 	sqldbtest.Each(t, func(t *testing.T, s *sqldbtest.Server) {
 		const rows = 3 * pageRows
