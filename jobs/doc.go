@@ -23,7 +23,7 @@ var ErrTasksFailed = errors.New("some tasks failed")
 
 // Executor runs tasks of one stage in this process or as a Kubernetes Job.
 type Executor interface {
-	// Run tries every task, several times if further tries can help. Run calls the function done
+	// Run tries every task, several times if further tries can help. Run calls done
 	// for each task exactly once, from any goroutine. The error is nil or the error of the last
 	// attempt. A task that already has a result succeeds without an attempt. Run returns when all
 	// tasks have ended. The error that Run itself returns is about the executor, not about a task.

@@ -116,7 +116,7 @@ func (r PlanRequest) discard(ctx context.Context, p *manifest.Plan) error {
 	return roundstate.RemovePlan(ctx, r.Bucket, p.Crawl, p.Round, p.ID)
 }
 
-// compare compares a plan with the plan that the ledger names. The result same is true if the plans
+// compare compares a plan with the plan that the ledger names. same is true if the plans
 // are equal. If the plans differ, the error is ErrPlanned if the round has started, or if the
 // request must not replace the named plan.
 func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.Plan) (same bool, err error) {

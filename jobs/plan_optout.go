@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// OptOut reads the list that plan.opt_out names, or returns nil if the key is empty. The function
+// OptOut reads the list that plan.opt_out names, or returns nil if the key is empty.
 // archive opens the store of a list in a bucket.
 func OptOut(ctx context.Context, cfg *config.Config, archive func(ctx context.Context, address string) (store.Bucket, error)) (*planner.OptOut, error) {
 	if cfg.Plan.OptOut == "" {

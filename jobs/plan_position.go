@@ -21,7 +21,7 @@ import (
 )
 
 // position returns the number of the round to plan, its crawl document, and the earlier sealed
-// rounds, oldest first. The parameter old is the crawl's stored document, or nil if the crawl is
+// rounds, oldest first. old is the crawl's stored document, or nil if the crawl is
 // new.
 func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
 	crawl = &manifest.Crawl{Header: manifest.Header{Format: schema.FormatVersion, Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}

@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// hookedStore is a store that calls the function hook before the n-th write or delete.
+// hookedStore is a store that calls hook before the n-th write or delete.
 type hookedStore struct {
 	store.Bucket
 	n    int

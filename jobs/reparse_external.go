@@ -16,8 +16,8 @@ import (
 // parseTime is the predicted time to parse one document.
 const parseTime = 5 * time.Millisecond
 
-// planExternal reads external WARC files once and divides their records by domain. It calls the
-// function create before it stores the plan. If the files hold no document to parse, planExternal
+// planExternal reads external WARC files once and divides their records by domain. It calls
+// create before it stores the plan. If the files hold no document to parse, planExternal
 // writes nothing.
 func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) (*manifest.Plan, error) {
 	scratch, err := os.MkdirTemp(r.Scratch, "plan-")

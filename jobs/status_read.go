@@ -18,7 +18,7 @@ import (
 // readers is the largest number of small objects that are read at the same time.
 const readers = 32
 
-// eachNumber calls the function read with the numbers 0 to n-1, several calls at a time, and
+// eachNumber calls read with the numbers 0 to n-1, several calls at a time, and
 // returns the first error.
 func eachNumber(ctx context.Context, n int, read func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)

@@ -58,8 +58,8 @@ func driverPolicy() *batchv1.PodFailurePolicy {
 	return p
 }
 
-// Detach stores the config for the pods and submits the Job that runs the driver of a crawl. The
-// result running is true if the Job already ran before the call. The caller leaves Settings of r
+// Detach stores the config for the pods and submits the Job that runs the driver of a crawl.
+// running is true if the Job already ran before the call. The caller leaves Settings of r
 // empty.
 func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, crawl string, rounds int, version string, log *slog.Logger) (job *batchv1.Job, running bool, err error) {
 	key, settings, err := Settings(crawl, r.Config, version)

@@ -107,7 +107,7 @@ func (l *lab) setStatus(t *testing.T, job batchv1.Job, s batchv1.JobStatus) {
 	}
 }
 
-// pod adds a pod for an index. The parameter before counts the earlier failures of the index.
+// pod adds a pod for an index. before counts the earlier failures of the index.
 func (l *lab) pod(t *testing.T, job batchv1.Job, name string, index, before int, status corev1.PodStatus) *corev1.Pod {
 	t.Helper()
 	labels := maps.Clone(job.Spec.Template.Labels)

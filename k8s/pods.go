@@ -47,8 +47,8 @@ type podEnd struct {
 	crawl   string
 }
 
-// eachPod reads the pods of the stage that match labels and fields, page by page. It calls the
-// function look with each pod.
+// eachPod reads the pods of the stage that match labels and fields, page by page. It calls
+// look with each pod.
 func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*corev1.Pod) error) (pages int, err error) {
 	options := metav1.ListOptions{LabelSelector: r.selector() + labels, FieldSelector: fields, Limit: podPage}
 	for {

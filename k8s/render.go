@@ -49,7 +49,7 @@ func NeedImage(cfg *config.Config) error {
 	return nil
 }
 
-// Job renders the Job of a batch. The parameter share is the largest number of pods that the Job
+// Job renders the Job of a batch. share is the largest number of pods that the Job
 // may run at the same time.
 func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 	k := &r.Config.Kubernetes
@@ -149,7 +149,7 @@ func templateDigest(t *corev1.PodTemplateSpec) string {
 
 func ptr[T any](v T) *T { return &v }
 
-// Write writes, as YAML, the service account and the Jobs for the tasks that the function missing
+// Write writes, as YAML, the service account and the Jobs for the tasks that missing
 // returns for each stage.
 func (r *Renderer) Write(w io.Writer, order []stages.Stage, version string, missing func(stages.Stage) ([]stages.Task, error)) error {
 	objects := []any{r.ServiceAccount()}

@@ -166,7 +166,7 @@ func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
 }
 
 // inProportion returns the CPU of a reduce task in millicores. A task of reduceURLs or more URLs
-// gets the full CPU, which is the parameter most. A smaller task gets less, in proportion to its
+// gets the full CPU, which is most. A smaller task gets less, in proportion to its
 // URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 

@@ -148,7 +148,7 @@ func duckdbText(s string) string {
 	return s
 }
 
-// lineIf returns the line if the parameter counts is true, and otherwise returns "".
+// lineIf returns the line if counts is true, and otherwise returns "".
 func lineIf(counts bool, line string) string {
 	if counts {
 		return line
@@ -156,7 +156,7 @@ func lineIf(counts bool, line string) string {
 	return ""
 }
 
-// list calls the function line for each row, and returns the lines that are not empty.
+// list calls line for each row, and returns the lines that are not empty.
 func list(rows []schema.Capture, line func(schema.Capture) string) (lines []string) {
 	for _, c := range rows {
 		if l := line(c); l != "" {
@@ -182,7 +182,7 @@ func countBy(rows []schema.Capture, line func(schema.Capture) string) []string {
 	return lines
 }
 
-// grouped groups rows by the result of the function key, and returns one line for each group.
+// grouped groups rows by the result of key, and returns one line for each group.
 func grouped(rows []schema.Capture, key func(schema.Capture) string, line func(key string, n int) string) (lines []string) {
 	groups := map[string]int{}
 	for _, c := range rows {

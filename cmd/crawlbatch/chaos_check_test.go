@@ -15,7 +15,7 @@ import (
 )
 
 // check compares a disturbed crawl with an undisturbed crawl, by the findings of verify, the tables
-// and the server's log. The function excused reports whether a request may come earlier than the
+// and the server's log. excused reports whether a request may come earlier than the
 // delay allows.
 func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation) bool) {
 	t := c.t
@@ -69,8 +69,8 @@ func (c *chaos) noteLapses() bool {
 const lostAtMost = chaosEvery + 4*time.Second
 
 // explains reports whether a blow explains that a URL was requested at the time before and again at
-// the time again. The parameter ended is the time of the last request of the URL's first redirect
-// chain. The result late is true if a checkpoint took so long that the process lost older outcomes
+// the time again. ended is the time of the last request of the URL's first redirect
+// chain. late is true if a checkpoint took so long that the process lost older outcomes
 // than lostAtMost. A busy disk may delay a few checkpoints.
 func (b *blow) explains(host, url string, before, again, ended time.Time) (ok, late bool) {
 	if b.hosts != nil && !b.hosts[host] || b.to.Before(before) || b.from.After(again) {
@@ -126,9 +126,9 @@ func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 	c.t.Logf("%d kills, %d requests, %d of them for a document that a crash had lost; %d checkpoints were late", c.killed, len(entries), repeats, len(late))
 }
 
-// chainEnd returns the time of the last request of a redirect chain. The parameter first is the
+// chainEnd returns the time of the last request of a redirect chain. first is the
 // chain's first request. A fetch task records a chain only after the chain's last request. If the
-// next URL of the chain has not been requested yet, chainEnd returns the parameter now.
+// next URL of the chain has not been requested yet, chainEnd returns now.
 func (c *chaos) chainEnd(asked map[string][]simweb.Entry, first simweb.Entry, now time.Time) time.Time {
 	for e, hops := first, 0; hops < 10; hops++ {
 		host, path, ok := c.web.Locate("http://" + e.Host + e.Path)

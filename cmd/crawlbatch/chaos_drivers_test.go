@@ -58,7 +58,7 @@ type aheadClock struct {
 
 func (c aheadClock) Now() time.Time { return time.Now().Add(c.ahead) }
 
-// driveLater drives a crawl with a clock that is ahead, and returns the exit code. The parameter
+// driveLater drives a crawl with a clock that is ahead, and returns the exit code.
 // value is the value of the variable laterDriver.
 func driveLater(value string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))

@@ -70,7 +70,7 @@ func (c *chaos) allRecorded() bool {
 	return true
 }
 
-// untilDone runs the crawl again and again until a run succeeds. The function disturb may kill a
+// untilDone runs the crawl again and again until a run succeeds. disturb may kill a
 // run. A run may also fail because the test has removed a file.
 func (c *chaos) untilDone(disturb func(*process)) {
 	for {
@@ -198,7 +198,7 @@ func (k *copies) put(t *testing.T, key string, body []byte) {
 	}
 }
 
-// choose draws an unfinished partition and an older state of its checkpoint. The result ok is false
+// choose draws an unfinished partition and an older state of its checkpoint. ok is false
 // if no partition has an older state. Half of the drawn states are among the last four states. For
 // such a recent state, the store may have no object that shows that the checkpoint is older than
 // the rest of the store.

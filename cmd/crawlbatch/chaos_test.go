@@ -111,7 +111,7 @@ func newSeenProgress(c *chaos, b store.Bucket) *seenProgress {
 	return &seenProgress{c: c, b: b, partitions: map[string]*seenPartition{}}
 }
 
-// recorded returns the number of URLs that a checkpoint records. The result more is false if the
+// recorded returns the number of URLs that a checkpoint records. more is false if the
 // partition is finished.
 func (s *seenProgress) recorded(key string) (n uint64, more bool) {
 	var d manifest.Checkpoint
@@ -317,7 +317,7 @@ func tmpfs(t *testing.T, size int) string {
 	return dir
 }
 
-// fill fills a file system until the caller calls the function empty.
+// fill fills a file system until the caller calls empty.
 func fill(t *testing.T, dir string) (empty func()) {
 	t.Helper()
 	name := filepath.Join(dir, "filler")

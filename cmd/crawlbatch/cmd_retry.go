@@ -193,7 +193,7 @@ func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 }
 
 // runRebuild recreates lost objects, prints each recreated key, and returns a message about the
-// result. The parameter anew is the number of objects that rebuildLedger has recreated.
+// result. anew is the number of objects that rebuildLedger has recreated.
 func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver, anew int) (string, error) {
 	parts := anew
 	err := d.Rebuild(ctx, o.month, jobs.RebuildRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Round: o.round}, func(t stages.Task, keys []string) {

@@ -139,8 +139,8 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 }
 
 // makeDriver makes a driver that runs tasks in this process. If inCluster is true, the driver obeys
-// --executor and may run tasks in the cluster. The function finish ends the progress display and
-// removes the scratch directory. The caller may call the function finish twice.
+// --executor and may run tasks in the cluster. finish ends the progress display and
+// removes the scratch directory. The caller may call finish twice.
 func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster bool) (d *jobs.Driver, finish func(), err error) {
 	var client k8s.Client
 	if inCluster && o.executor == executorKubernetes {
@@ -184,7 +184,7 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 }
 
 // runner returns the runner of a crawl's tasks in this process. The runner receives new politeness
-// settings through updates. The function remove removes the runner's scratch directory.
+// settings through updates. remove removes the runner's scratch directory.
 func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config, crawl string) (r worker.Runner, updates *worker.PolitenessUpdates, remove func(), err error) {
 	if !layout.IsReparse(crawl) { // a reparse sends no requests and needs no politeness
 		if err := cfg.RequireContact(); err != nil {

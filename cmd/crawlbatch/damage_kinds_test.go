@@ -195,8 +195,8 @@ func targets(keys []string) (map[string]*target, error) {
 	return found, nil
 }
 
-// emptiedFolders returns the folders that become empty when objects are deleted. The
-// parameter gone has the deleted keys, and the parameter all has all keys.
+// emptiedFolders returns the folders that become empty when objects are deleted.
+// gone has the deleted keys, and all has all keys.
 func emptiedFolders(all, gone []string) (folders []string) {
 	left := map[string]int{}
 	count := func(keys []string, by int) {

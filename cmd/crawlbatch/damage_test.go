@@ -129,7 +129,7 @@ func reasonOf(c *damageCell) int {
 	return 0
 }
 
-// text returns the text of the cell in the table. The result wrong is the reason why the table must
+// text returns the text of the cell in the table. wrong is the reason why the table must
 // not have such a cell, or "".
 func (c *damageCell) text() (text, wrong string) {
 	j := c.judged
@@ -151,7 +151,7 @@ func (c *damageCell) text() (text, wrong string) {
 }
 
 // compareDamage reports the faults of judged cells, and the cells that differ from the golden
-// table. If the parameter record is true, compareDamage writes the new table instead.
+// table. If record is true, compareDamage writes the new table instead.
 func compareDamage(t *testing.T, cells []*damageCell, golden map[string]damageEntry, record bool) {
 	t.Helper()
 	for _, c := range cells {
@@ -218,13 +218,13 @@ func TestDamage(t *testing.T) {
 type damageEntry struct{ text, says string }
 
 // differsFrom reports whether a cell's new entry e differs from its entry in the golden table,
-// which is the parameter was. An impossible damage does not differ from a missing entry, because
+// which is was. An impossible damage does not differ from a missing entry, because
 // the table has no row for a damage that is impossible in every state.
 func (e damageEntry) differsFrom(was damageEntry) bool {
 	return e.text != was.text && (e.text != "–" || was.text != "")
 }
 
-// entry returns the entry of the cell in the table. The result wrong is the reason why the table
+// entry returns the entry of the cell in the table. wrong is the reason why the table
 // must not have such a cell, or "".
 func (c *damageCell) entry() (e damageEntry, wrong string) {
 	if c.none {

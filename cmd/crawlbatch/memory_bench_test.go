@@ -67,7 +67,7 @@ func BenchmarkMapMemory(b *testing.B) {
 // BenchmarkMapMemory.
 const benchMemory = "CRAWLBATCH_BENCH_MEMORY"
 
-// benchProcess starts the test binary as a server and returns the server's address. The parameter
+// benchProcess starts the test binary as a server and returns the server's address.
 // mode is the environment variable that selects the server.
 func benchProcess(b *testing.B, mode string) (addr string) {
 	b.Helper()

@@ -25,7 +25,7 @@ func addMetricsFlags(cmd *cobra.Command, o *metricsOptions) {
 	cmd.Flags().StringVar(&o.listen, metricsFlag, "", "ADDR:PORT on which to serve Prometheus metrics, under /metrics; :PORT: on all addresses; empty: none")
 }
 
-// serveMetrics serves metrics until the caller calls the function stop. Without an address,
+// serveMetrics serves metrics until the caller calls stop. Without an address,
 // serveMetrics returns nil metrics, which measure nothing.
 func serveMetrics(o metricsOptions, log *slog.Logger) (m *metrics.Metrics, stop func(), err error) {
 	if o.listen == "" {

@@ -142,7 +142,7 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 }
 
 // openToWrite opens the store and the config of a crawl for a command that writes. It first adopts
-// crawls of an older format. The parameter republish is true if the command publishes the
+// crawls of an older format. republish is true if the command publishes the
 // politeness of --config. Such a command may replace politeness settings that the store has lost.
 func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// show starts the display of the crawl's progress. The parameter elsewhere is true if tasks run in
+// show starts the display of the crawl's progress. elsewhere is true if tasks run in
 // a cluster. If the display is redrawn in place, the log goes above the display.
 func (o *runOptions) show(ctx context.Context, b store.Bucket, elsewhere bool) *show.Progress {
 	opt := show.Options{

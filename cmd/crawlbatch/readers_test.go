@@ -434,8 +434,8 @@ func (s *storedColumn) aggregate(kind string) []any {
 	return append(head, integers(s.values, kind)...)
 }
 
-// leastText returns one of the texts, or a digest of this text if the text is long. The
-// parameter choose chooses the text: slices.Min or slices.Max.
+// leastText returns one of the texts, or a digest of this text if the text is long.
+// choose chooses the text: slices.Min or slices.Max.
 func leastText(texts []string, choose func([]string) string) any {
 	if len(texts) == 0 {
 		return nil

@@ -69,7 +69,7 @@ func openDir(t *testing.T, dir string) store.Bucket {
 }
 
 // compareStable compares the stable columns of every dataset of two demo crawls, as JSON objects.
-// Before the comparison, the function normal may remove some rows.
+// Before the comparison, normal may remove some rows.
 func compareStable(t *testing.T, a, b store.Bucket, normal func(dataset string, rows []string) []string) {
 	t.Helper()
 	for _, d := range catalog.Datasets() {
@@ -167,8 +167,8 @@ func anyRows[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dat
 	return all
 }
 
-// reduceAgain copies the first round's plan and the results of its fetch stage to a new store. The
-// function run then executes the reduce stages in the new store. reduceAgain compares every object
+// reduceAgain copies the first round's plan and the results of its fetch stage to a new store.
+// run then executes the reduce stages in the new store. reduceAgain compares every object
 // byte for byte.
 func reduceAgain(t *testing.T, from string, run func(to string)) {
 	t.Helper()

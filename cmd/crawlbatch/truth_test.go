@@ -55,8 +55,8 @@ func truthWebConfig() simweb.Config {
 }
 
 // serve serves the web that flags describe on loopback until the test ends. The server is a
-// separate process without race detector, so that its log has the true times of requests. The
-// function stop ends the server and returns the log.
+// separate process without race detector, so that its log has the true times of requests.
+// stop ends the server and returns the log.
 func serve(t *testing.T, flags ...string) (addr string, stop func() []simweb.Entry) {
 	t.Helper()
 	dir := t.TempDir()

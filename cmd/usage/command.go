@@ -17,7 +17,7 @@ func Group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// WithOptions makes cmd refuse arguments and call the function run. The function run gets the
+// WithOptions makes cmd refuse arguments and call run. run gets the
 // options that the flags have set.
 func WithOptions[O any](o *O, run func(context.Context, O) error, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs

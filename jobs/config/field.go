@@ -21,8 +21,8 @@ type field struct {
 	flag, help string              // name and help of the flag that sets the key; empty if there is none
 	before     any                 // value for crawls that were planned before the key existed; nil means the default
 	hide       func(string) string // replaces secrets in printed values; nil if values hold no secrets
-	// instead returns the text to write in place of a literal secret. If the key is a map, the
-	// parameter name is the name of the map's entry.
+	// instead returns the text to write in place of a literal secret. If the key is a map,
+	// name is the name of the map's entry.
 	instead func(name, text string) string
 }
 
@@ -36,8 +36,8 @@ const (
 	live   mutability = true
 )
 
-// A report function records a problem with the value of a key. The parameter text describes the
-// problem. If the key is a map, the parameter below names the wrong entry.
+// A report function records a problem with the value of a key. text describes the
+// problem. If the key is a map, below names the wrong entry.
 type report func(below, text string)
 
 // rule says which values a key may have.

@@ -50,8 +50,8 @@ func (c *Config) LiteralSecrets() ([]Secret, error) {
 }
 
 // RefuseLiteralSecrets returns an error if the config holds a secret as plain text, because the
-// store would keep it. For an existing crawl, the parameter frozen is the crawl's config. Secrets
-// in this config are accepted. For a new crawl, the parameter frozen is nil.
+// store would keep it. For an existing crawl, frozen is the crawl's config. Secrets
+// in this config are accepted. For a new crawl, frozen is nil.
 func (c *Config) RefuseLiteralSecrets(frozen *Config) error {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // Adopt creates the store's head and the ledger of each crawl of an older format. Before that,
-// Adopt calls the function alive, which waits until no process of an older version fetches. Adopt
+// Adopt calls alive, which waits until no process of an older version fetches. Adopt
 // skips crawls that already have a ledger. Several processes may call Adopt at the same time, and a
 // second call continues an interrupted adoption.
 //

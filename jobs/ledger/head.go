@@ -12,7 +12,7 @@ import (
 )
 
 // LoadHead reads the head, or returns nil if the store has none. If the head is damaged, the error
-// is a Lost error. The parameter crawl is the --month of the command that the error recommends.
+// is a Lost error. crawl is the --month of the command that the error recommends.
 func LoadHead(ctx context.Context, b store.Bucket, crawl string) (*manifest.Crawls, store.Version, error) {
 	var head manifest.Crawls
 	version, _, err := manifest.Load(ctx, b, layout.Crawls(), &head)
@@ -28,7 +28,7 @@ func LoadHead(ctx context.Context, b store.Bucket, crawl string) (*manifest.Craw
 }
 
 // LoadActive reads active.json. The error wraps store.ErrNotFound if the document does not exist,
-// and is a Lost error if the document is damaged. The parameter crawl is the --month of the command
+// and is a Lost error if the document is damaged. crawl is the --month of the command
 // that a Lost error recommends.
 func LoadActive(ctx context.Context, b store.Bucket, crawl string) (*manifest.Active, store.Version, error) {
 	var a manifest.Active
@@ -51,14 +51,14 @@ func CheckActive(ctx context.Context, b store.Bucket, head *manifest.Crawls, cra
 	return err
 }
 
-// DamagedActive returns a Lost error for active.json. The parameter damage says why active.json
-// cannot be trusted. The parameter damage is nil if active.json is gone.
+// DamagedActive returns a Lost error for active.json. damage says why active.json
+// cannot be trusted. damage is nil if active.json is gone.
 func DamagedActive(crawl string, damage error) error {
 	return &Lost{Object: layout.Active(), Damage: damage, Was: "the round that may be fetched", Remedy: remake(crawl)}
 }
 
 // OfActive returns the ledger of the crawl that active.json names. If the crawl or the round does
-// not exist, the error is a Lost error for active.json. The parameter crawl is the --month of the
+// not exist, the error is a Lost error for active.json. crawl is the --month of the
 // command that this error recommends.
 func OfActive(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (*Ledger, error) {
 	l, err := Load(ctx, b, a.Crawl)
@@ -92,8 +92,8 @@ func CheckNames(ctx context.Context, b store.Bucket, crawl string) error {
 }
 
 // CheckCrawls checks the head against every crawl of the store, as CheckHead does for one crawl.
-// Tasks do not call CheckCrawls, because it takes a long time to list the store's crawls. The
-// parameter crawl is the --month of the command that the error recommends.
+// Tasks do not call CheckCrawls, because it takes a long time to list the store's crawls.
+// crawl is the --month of the command that the error recommends.
 func CheckCrawls(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl string) error {
 	crawls, err := Crawls(ctx, b)
 	if err != nil {
@@ -160,7 +160,7 @@ func (w Writer) foundLedger(ctx context.Context, b store.Bucket, crawl string) (
 }
 
 // name writes a crawl's name into the head. Before that, name creates active.json, unless the head
-// shows that active.json existed. If the parameter anew is true, name may recreate a lost head.
+// shows that active.json existed. If anew is true, name may recreate a lost head.
 func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted, anew bool) error {
 	for {
 		head, version, err := LoadHead(ctx, b, crawl)
@@ -200,7 +200,7 @@ func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 	return crawlsWith(ctx, b, "", layout.CrawlManifest)
 }
 
-// crawlsWith lists the crawls that have a document and a name with the given prefix. The function
+// crawlsWith lists the crawls that have a document and a name with the given prefix.
 // key returns the document's key.
 func crawlsWith(ctx context.Context, b store.Bucket, prefix string, key func(crawl string) string) (crawls []string, err error) {
 	if some, err := anyKey(ctx, b, "crawl="+prefix); err != nil || !some {

@@ -202,7 +202,7 @@ func (l *Ledger) checkCrawl(digest string) error {
 	return l.Miss(named, true)
 }
 
-// CreatingCommand returns the command that creates a crawl. The parameter flags holds the flags
+// CreatingCommand returns the command that creates a crawl. flags holds the flags
 // that commands for the same store need, with a leading space.
 func CreatingCommand(crawl, flags string) string {
 	if layout.IsReparse(crawl) {
@@ -250,7 +250,7 @@ func (l *Ledger) Frozen(round int, stage stages.Stage) *manifest.Entry {
 	return l.newestAt(subject{what: manifest.EntryFrozen, round: round, stage: string(stage)})
 }
 
-// Plan returns the entry of the plan that a round follows, or nil if no plan is chosen. The result
+// Plan returns the entry of the plan that a round follows, or nil if no plan is chosen.
 // started reports whether the round has started.
 func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 	begun := l.Started(round)
@@ -263,7 +263,7 @@ func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 // Started returns the entry with which a round began, or nil.
 func (l *Ledger) Started(round int) *manifest.Entry { return l.Newest(manifest.EntryStarted, round) }
 
-// Now returns the frozen time for planning a round. The result ok is false if no time was frozen.
+// Now returns the frozen time for planning a round. ok is false if no time was frozen.
 func (l *Ledger) Now(round int) (now time.Time, ok bool) {
 	e := l.Newest(manifest.EntryPlanning, round)
 	if e == nil {
@@ -285,9 +285,9 @@ type Writer struct {
 	Clock   stages.Clock
 }
 
-// Append calls the function decide with the ledger, and appends the entries that the function
+// Append calls decide with the ledger, and appends the entries that
 // decide returns. If another process changes the ledger in the meantime, Append reads the new
-// ledger and calls the function decide again. Append returns the resulting ledger.
+// ledger and calls decide again. Append returns the resulting ledger.
 func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	l, err := Load(ctx, b, crawl)
 	if err != nil {
@@ -297,7 +297,7 @@ func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide
 }
 
 // AppendTo does the same as Append, with a ledger that the caller has read. If the stored ledger is
-// newer, the swap fails. AppendTo then reads the ledger and calls the function decide again.
+// newer, the swap fails. AppendTo then reads the ledger and calls decide again.
 func (w Writer) AppendTo(ctx context.Context, b store.Bucket, l *Ledger, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	for {
 		entries, err := decide(l)

@@ -483,7 +483,7 @@ func TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew(t *testing.T) {
 	}
 }
 
-// listHook is a store that calls the function do once, at the first listing of rounds.
+// listHook is a store that calls do once, at the first listing of rounds.
 type listHook struct {
 	store.Bucket
 	do func()

@@ -302,7 +302,7 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 }
 
 // HeadLosses yields the losses that the head shows: the head itself, active.json, and each crawl in
-// the head without crawl.json or ledger.json. The parameter crawl is the --month of the commands
+// the head without crawl.json or ledger.json. crawl is the --month of the commands
 // that the errors recommend.
 func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {

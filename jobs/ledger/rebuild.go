@@ -15,7 +15,7 @@ type Keeper func(ctx context.Context, b store.Bucket, key string) (to string, er
 
 // Rebuild recreates a lost or damaged ledger, head or active.json from the objects in the store. It
 // returns the keys of the recreated documents. Rebuild first copies damaged documents to
-// quarantine/. The parameter crawls lists the crawls that have objects. A recreated ledger names
+// quarantine/. crawls lists the crawls that have objects. A recreated ledger names
 // only objects that still exist, so the loss of other objects stays unknown.
 func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string, keep Keeper) (made []string, err error) {
 	head, renamed, err := w.emptyHead(ctx, b, crawl, keep)
@@ -77,10 +77,10 @@ func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
-// recreate recreates the document under key if the function judge returns a Lost error for it.
+// recreate recreates the document under key if judge returns a Lost error for it.
 // Before that, recreate copies the existing document with keep. remake then replaces only the
 // version that judge has seen, so that it undoes no change by another process. After such a change,
-// recreate calls the function judge again.
+// recreate calls judge again.
 func (keep Keeper) recreate(ctx context.Context, b store.Bucket, key string, judge func() error, remake func(old store.Version) error) (made bool, err error) {
 	for {
 		judged, err := versionOf(ctx, b, key)

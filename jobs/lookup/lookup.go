@@ -259,7 +259,7 @@ func partOf(files []manifest.File, bucket int) string {
 	return ""
 }
 
-// firstRow returns the first row for which the function accepts returns true, or nil if there is
+// firstRow returns the first row for which accepts returns true, or nil if there is
 // none.
 func firstRow[T any](ctx context.Context, b store.Bucket, key string, accepts func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
 	if key == "" {

@@ -251,7 +251,7 @@ func (m planning) decide(n *planState, a *actor, i int) {
 	}
 }
 
-// replace chooses the next step of a process that runs `plan --replace`. The parameter own is the
+// replace chooses the next step of a process that runs `plan --replace`. own is the
 // plan that this process has made.
 func (m planning) replace(a *actor, plan, started, own uint8) {
 	if m.mutation == replaceUnchecked {

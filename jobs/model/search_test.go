@@ -72,7 +72,7 @@ type predecessor struct {
 }
 
 // search visits the states of a model, nearest first, until a state breaks a promise or the search
-// has visited the largest allowed number of states. If the function seen is not nil, search calls
+// has visited the largest allowed number of states. If seen is not nil, search calls
 // it for each state. The set of visited states keeps a 64-bit hash of each state. Among ten million
 // states, two hashes collide in one of 300,000 searches. Each search uses another seed.
 func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {

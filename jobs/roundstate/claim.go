@@ -21,7 +21,7 @@ var ErrBusy = errors.New("another fetch stage runs in this store")
 // Claim writes a round to active.json. A store runs only one fetch stage at a time, because
 // politeness applies only within a round. Drivers and tasks call Claim before they send a request.
 // The error is ErrBusy if another round is being fetched, and a ledger.Lost error if active.json or
-// the round's fetched data is gone. The parameter l is the ledger of the plan's crawl.
+// the round's fetched data is gone. l is the ledger of the plan's crawl.
 func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Plan, w ledger.Writer) error {
 	if err := l.CheckFetchedOf(ctx, b, p); err != nil {
 		return err
@@ -62,7 +62,7 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 
 // nothingToFetch reports whether the round that active.json names has nothing left to fetch. Such a
 // round can remain in active.json: a late task may claim the round again while another task commits
-// the round's last result. The parameter crawl is the --month of the command that errors recommend.
+// the round's last result. crawl is the --month of the command that errors recommend.
 func nothingToFetch(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (bool, error) {
 	l, err := ledger.OfActive(ctx, b, a, crawl)
 	if err != nil {
@@ -127,7 +127,7 @@ func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, siz
 }
 
 // NeverDone checks a task for which the caller found no result. The error is nil if the task never
-// had a result, and a ledger.Lost error if the task once had a result. The result done is true if
+// had a result, and a ledger.Lost error if the task once had a result. done is true if
 // the task has a result now, because an attempt committed it after the caller looked for it.
 func NeverDone(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (done bool, err error) {
 	lost := CheckResult(l, t)

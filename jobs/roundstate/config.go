@@ -14,7 +14,7 @@ import (
 
 // ConfigInForce returns two configs of a crawl. The first config is the config that the crawl
 // froze. A process continues with the second config, and applies its own --config and flags to it.
-// The parameter settings is the key under which a driver stored the second config for its pods. If
+// settings is the key under which a driver stored the second config for its pods. If
 // the key is "", the second config is the frozen config. In both cases, the second config has the
 // crawl's newest politeness. If the newest politeness is lost, the second config has the frozen
 // politeness, and the error is a ledger.Lost error.

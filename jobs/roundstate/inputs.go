@@ -101,7 +101,7 @@ func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, 
 }
 
 // freeze returns inputs.json of a stage. If neither the document nor its entry in the ledger
-// exists, freeze creates the document with the tasks that the function collect returns. If only the
+// exists, freeze creates the document with the tasks that collect returns. If only the
 // entry is missing, freeze appends the entry to the ledger.
 func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
@@ -154,7 +154,7 @@ func frozenFor(in *manifest.Inputs, p *manifest.Plan, stage stages.Stage, err er
 	return err
 }
 
-// digestsOf returns the entries of inputs.json for all tasks of a stage. The result missing is the
+// digestsOf returns the entries of inputs.json for all tasks of a stage. missing is the
 // index of the first task without a result, or -1.
 func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) (all []manifest.InputTask, missing int, err error) {
 	results, digests, err := loadResults(ctx, b, p, tasks)

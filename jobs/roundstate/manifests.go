@@ -103,7 +103,7 @@ func HasStates(dataset string) bool {
 	return dataset == stages.FileURLs || dataset == stages.FileURLsBase
 }
 
-// laterFiles returns the files of earlier rounds that a task reads. The parameter links is true if
+// laterFiles returns the files of earlier rounds that a task reads. links is true if
 // pages that answered 304 keep the links from earlier rounds.
 func laterFiles(t stages.Task, p *manifest.Plan, links bool) Selection {
 	switch t.Stage {

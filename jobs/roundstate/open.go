@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// ToOpen returns the sealed rounds that views open, with the parts of all datasets. If the
-// parameter all is true, ToOpen returns the rounds of all crawls, otherwise the rounds of the given
+// ToOpen returns the sealed rounds that views open, with the parts of all datasets. If
+// all is true, ToOpen returns the rounds of all crawls, otherwise the rounds of the given
 // crawl. If no crawl is given (""), ToOpen returns the rounds of the newest crawl that has a sealed
 // round. note names the crawl, or says why no round is returned.
 func ToOpen(ctx context.Context, b store.Bucket, crawl string, all bool, lookup func(string) (string, bool)) (sealed []*manifest.Sealed, note string, err error) {

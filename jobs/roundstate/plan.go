@@ -170,8 +170,8 @@ func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id
 }
 
 // Choose records in the ledger that a round follows a committed plan. It also records the digest of
-// the plan's crawl.json. Before that, Choose calls the function allow with the present ledger. If
-// another writer changes the ledger in the meantime, Choose calls the function allow again.
+// the plan's crawl.json. Before that, Choose calls allow with the present ledger. If
+// another writer changes the ledger in the meantime, Choose calls allow again.
 func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w ledger.Writer, allow func(l *ledger.Ledger) (more []manifest.Entry, err error)) error {
 	key := layout.PlanManifest(p.Crawl, p.Round, p.ID)
 	var stored manifest.Plan

@@ -21,7 +21,7 @@ const (
 	lockName  = "lock" // the owning process holds a lock on this file
 )
 
-// New makes a directory. The function remove deletes the directory and may be called twice. New
+// New makes a directory. remove deletes the directory and may be called twice. New
 // first removes directories whose process has died.
 func New() (dir string, remove func(), err error) {
 	defer func() {

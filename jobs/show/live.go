@@ -210,7 +210,7 @@ func (p *Progress) live() []string {
 	}
 }
 
-// blockOf returns the lines of the block. The parameter shown limits the number of waits.
+// blockOf returns the lines of the block. shown limits the number of waits.
 func (p *Progress) blockOf(pic *picture, shown int) []string {
 	now := p.Clock.Now()
 	width, _ := p.block.Size()

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Size returns the width and height of the terminal behind w. The result ok is false if w is not a
+// Size returns the width and height of the terminal behind w. ok is false if w is not a
 // terminal, or if the terminal can only show lines. Size assumes that a terminal can only show
 // lines if TERM is dumb or unset, or if the size is unknown.
 func Size(w io.Writer) (width, height int, ok bool) {
@@ -58,7 +58,7 @@ func newBlock(w io.Writer) *Block {
 // and its new width.
 const maxBlock = 99
 
-// rows folds the block's lines to the current width of the terminal. The result most is the number
+// rows folds the block's lines to the current width of the terminal. most is the number
 // of rows that the terminal has room for.
 func (b *Block) rows(block []string) (rows []string, most int) {
 	width, height := b.Size()

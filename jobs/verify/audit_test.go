@@ -231,7 +231,7 @@ func change[T any](d *damagedCrawl, key string, f func([]T) []T) {
 	d.settle(key)
 }
 
-// firstRow returns the index of the first row for which the function fits returns true.
+// firstRow returns the index of the first row for which fits returns true.
 func firstRow[T any](d *damagedCrawl, rows []T, fits func(i int) bool) int {
 	d.t.Helper()
 	for i := range rows {

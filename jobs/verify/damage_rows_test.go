@@ -278,7 +278,7 @@ func isPart(dataset string) func(manifest.File) bool {
 	return func(f manifest.File) bool { return f.Key == part(dataset) }
 }
 
-// second finds two consecutive requests to one host for which the function fits returns true, and
+// second finds two consecutive requests to one host for which fits returns true, and
 // returns the index of the later request.
 func second(d *damagedCrawl, rows []schema.Request, fits func(a, b *schema.Request) bool) int {
 	d.t.Helper()

@@ -15,7 +15,7 @@ import (
 
 const strayCheck = "nothing stray is read"
 
-// createObject creates an object. The parameter like is the key of an object with the same bytes.
+// createObject creates an object. like is the key of an object with the same bytes.
 // If like is empty, the new object has a few bytes that no other object has.
 func (d *damagedCrawl) createObject(key, like string) {
 	d.t.Helper()

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// filterWithout rebuilds the URL filter of a bucket of round 0 without the URL that the function
+// filterWithout rebuilds the URL filter of a bucket of round 0 without the URL that
 // lost chooses, and returns this URL. filterWithout also adds the first URL n more times.
 func (d *damagedCrawl) filterWithout(lost func(urls []string) string, n int) string {
 	d.t.Helper()

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rewrite replaces an object's rows with the rows that the function change returns.
+// rewrite replaces an object's rows with the rows that change returns.
 func rewrite[T any](d *damagedCrawl, key string, change func([]T) []T, opts ...table.WriterOption) {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -47,7 +47,7 @@ func TestEveryLinkTargetIsAccountedFor(t *testing.T) {
 }
 
 // damageRow changes a row of a dataset of round 0, and returns the URL of the row. The row is the
-// first row that the function fits accepts.
+// first row that fits accepts.
 func damageRow[T any](d *damagedCrawl, dataset string, url func(*T) string, fits func(*T) bool, change func(*T) []T) string {
 	d.t.Helper()
 	for bucket := range d.load(0).Plan.Buckets {

@@ -58,7 +58,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 		t.Fatal("no planned URL fits")
 		return ""
 	}
-	// The function know adds spellings to a row of urls in round 0. Round 1 planned the URL of this
+	// know adds spellings to a row of urls in round 0. Round 1 planned the URL of this
 	// row.
 	know := func(d *damagedCrawl, spellings ...string) string {
 		again := map[string]bool{}

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Execute runs tasks of a plan's round, and calls the function done when a task has ended. Each
+// Execute runs tasks of a plan's round, and calls done when a task has ended. Each
 // task calls RunTask.
 type Execute func(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error
 
@@ -102,7 +102,7 @@ func (t *tasks) remove(ctx context.Context) error {
 
 func inputsKey(t stages.Task) string { return layout.Inputs(t.Crawl, t.Round, string(t.Stage)) }
 
-// The function findings reads the findings of tasks, in the order of the tasks.
+// findings reads the findings of tasks, in the order of the tasks.
 func findings(ctx context.Context, b store.Bucket, p *manifest.Plan, all []stages.Task) ([]*manifest.Findings, error) {
 	found := make([]*manifest.Findings, len(all))
 	err := roundstate.EachResult(ctx, b, p, all, func(i int, r *manifest.Result, _ string) {

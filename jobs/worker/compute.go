@@ -31,7 +31,7 @@ func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, e
 	return r.compute(ctx, l, t)
 }
 
-// compute runs the stage of any task. The parameter l is the ledger of the task's crawl.
+// compute runs the stage of any task. l is the ledger of the task's crawl.
 func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_ *manifest.Result, err error) {
 	p, l, err := roundstate.BeginIn(ctx, r.Bucket, l, t.Round, r.ledgers())
 	if err != nil {
@@ -82,7 +82,7 @@ func (r Runner) Reproduce(ctx context.Context, t stages.Task, sound *manifest.Re
 }
 
 // Recompute runs Compute on an overlay, so the store does not change. The caller can read the new
-// parts from the overlay until it calls the function release.
+// parts from the overlay until it calls release.
 func (r Runner) Recompute(ctx context.Context, t stages.Task) (_ *manifest.Result, made *overlay.Bucket, release func(), err error) {
 	dir, err := os.MkdirTemp(r.Scratch, "again-")
 	if err != nil {

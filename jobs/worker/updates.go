@@ -29,7 +29,7 @@ type PolitenessUpdates struct {
 }
 
 // Publish makes the politeness of c the crawl's newest revision and passes the politeness to the
-// running tasks. The parameter file names the source of c.
+// running tasks. file names the source of c.
 func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.Config) error {
 	// Publish changes the store first. Otherwise, an attempt that takes over a task in the meantime
 	// could be less polite than the previous attempt.

@@ -198,7 +198,7 @@ func (a *Audit) checkFiles(ctx context.Context, rounds []*Round) error {
 	return failed
 }
 
-// checkFile looks for one file. If the parameter whole is true, checkFile reads the complete file.
+// checkFile looks for one file. If whole is true, checkFile reads the complete file.
 func (a *Audit) checkFile(ctx context.Context, r *Round, f *listedFile, whole bool) error {
 	if err := a.CheckPresent(ctx, r, f.File, f.Advice); err != nil || a.Broken(f.Key) {
 		return err
@@ -245,7 +245,7 @@ func (a *Audit) CheckPresent(ctx context.Context, r *Round, f manifest.File, adv
 // digestBuffers holds the buffers of Digest.
 var digestBuffers = sync.Pool{New: func() any { return new([4 << 20]byte) }}
 
-// Digest reads a whole object and returns its size and its SHA-256. If the parameter blocks is
+// Digest reads a whole object and returns its size and its SHA-256. If blocks is
 // true, Digest also returns the digests of the blocks.
 func (a *Audit) Digest(ctx context.Context, key string, blocks bool) (manifest.File, error) {
 	o, err := a.Bucket.Open(ctx, key)
@@ -290,7 +290,7 @@ type footer struct {
 }
 
 // readTable compares a table's number of rows with the number in the document that lists the table.
-// If the parameter whole is true, readTable also decodes every column of a published part.
+// If whole is true, readTable also decodes every column of a published part.
 func (a *Audit) readTable(ctx context.Context, r *Round, f *listedFile, whole bool) error {
 	t, err := table.Open[footer](ctx, a.Bucket, f.Key)
 	if err != nil {
@@ -318,7 +318,7 @@ func (a *Audit) readTable(ctx context.Context, r *Round, f *listedFile, whole bo
 }
 
 // readRun compares the number of rows in a run's sections with the number in the document that
-// lists the run. If the parameter whole is false, readRun opens only the last section, whose end is
+// lists the run. If whole is false, readRun opens only the last section, whose end is
 // the end of the run.
 func (a *Audit) readRun(ctx context.Context, r *Round, f *listedFile, whole bool) error {
 	sections, err := f.Sections()

@@ -62,7 +62,7 @@ func (c *resultCache) result(ctx context.Context, t stages.Task, digest string) 
 	return r, nil
 }
 
-// loadResults reads the results of a stage's tasks, several at the same time. It calls the function
+// loadResults reads the results of a stage's tasks, several at the same time. It calls
 // use for each readable result, one call at a time.
 func (a *Audit) loadResults(ctx context.Context, r *Round, stage stages.Stage, use func(n int, result *manifest.Result) error) error {
 	tasks := roundstate.Tasks(r.Plan, stage)
@@ -136,9 +136,9 @@ func (r *Round) Partition(ctx context.Context, n int) (p Partition, err error) {
 	return p, err
 }
 
-// Files lists the keys of the files that hold the partition's rows of a dataset. For captures, the
-// parameter subset selects one subset; "" selects all. The files come from the last stage that has
-// a result. Publish and merge write published files, and fetch writes segments. The result sorted
+// Files lists the keys of the files that hold the partition's rows of a dataset. For captures,
+// subset selects one subset; "" selects all. The files come from the last stage that has
+// a result. Publish and merge write published files, and fetch writes segments. sorted
 // reports whether the rows are in the dataset's order.
 func (p *Partition) Files(dataset, subset string) (keys []string, sorted bool) {
 	from := p.Fetched

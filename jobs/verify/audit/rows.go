@@ -75,7 +75,7 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 	}
 }
 
-// Each calls the function do for each row of the objects, and stops at the first error. The caller
+// Each calls do for each row of the objects, and stops at the first error. The caller
 // passes the error to Skip, which handles unreadable objects.
 func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key string, row *T) error) error {
 	for _, key := range keys {
@@ -101,7 +101,7 @@ func (a *Audit) Skip(err error, c Check, r *Round) error {
 	return a.Fault(u.error, c, r.Number, u.key)
 }
 
-// SortRows reads the rows of objects into a sorter. If the function keep is not nil, SortRows takes
+// SortRows reads the rows of objects into a sorter. If keep is not nil, SortRows takes
 // only the rows that keep selects. The caller closes the sorter.
 func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(x, y *T) int, keep func(*T) bool) (*table.Sorter[T], error) {
 	s, err := table.NewSorter(a.Scratch, compare, SortMemory)

@@ -44,7 +44,7 @@ type Work struct {
 // task.
 type Elsewhere func(ctx context.Context, w Work, rounds []*Round) ([]*manifest.Findings, error)
 
-// Run audits a crawl with steps. If the function elsewhere is not nil, other tasks do the phases,
+// Run audits a crawl with steps. If elsewhere is not nil, other tasks do the phases,
 // and Run itself only reads the documents and lists the objects. An error means that the audit is
 // impossible: the store does not answer, the crawl or round does not exist, or the context ended.
 // All faults of the data are in the report.

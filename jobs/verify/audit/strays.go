@@ -32,9 +32,9 @@ type Stray struct {
 	Read bool
 }
 
-// Strays loads the documents of a crawl and calls the function do for each stray, folder by folder.
+// Strays loads the documents of a crawl and calls do for each stray, folder by folder.
 // The objects that a damaged document lists are unknown. If a document is damaged, Strays therefore
-// reports the damage and does not call the function do.
+// reports the damage and does not call do.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	a := New(o)
 	defer a.close()
@@ -328,7 +328,7 @@ func (r *Round) ofStage(stage stages.Stage, name string) string {
 	return "no stage has an object of this name"
 }
 
-// ofPart judges an object of a task. If no result lists objects of this kind, the parameter dataset
+// ofPart judges an object of a task. If no result lists objects of this kind, dataset
 // is "".
 func (r *Round) ofPart(stage stages.Stage, dataset, part string) string {
 	n, err := layout.ParsePart(part)

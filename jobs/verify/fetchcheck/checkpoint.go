@@ -121,7 +121,7 @@ func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, 
 	return rows, problem
 }
 
-// compareCheckpoint compares the result of a task with its checkpoint. The parameter rows is the
+// compareCheckpoint compares the result of a task with its checkpoint. rows is the
 // number of rows that the checkpoint records.
 func compareCheckpoint(a *audit.Audit, r *audit.Round, n int, c *manifest.Checkpoint, rows int64, result *manifest.Result) {
 	at := audit.At{Object: layout.Checkpoint(r.Crawl, r.Number, n)}

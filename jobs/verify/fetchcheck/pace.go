@@ -198,7 +198,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	return nil
 }
 
-// addEdges adds one request for each host of a partition to the sorter out. If the parameter later
+// addEdges adds one request for each host of a partition to the sorter out. If later
 // is true, this is the host's first request, otherwise the host's last request. addEdges needs a
 // few hundred bytes of memory for each host.
 func addEdges(ctx context.Context, a *audit.Audit, keys []string, later bool, out *table.Sorter[edgeRequest]) error {

@@ -20,7 +20,7 @@ type wholeRecord struct {
 	warc.Summary
 }
 
-// checkRecord reads the record that a mention names. The result problem describes a fault of the
+// checkRecord reads the record that a mention names. problem describes a fault of the
 // record. If the record has no fault, problem is the result of check.
 func (c *archive) checkRecord(m *mention, check func(wholeRecord, *mention) string) (problem string, err error) {
 	if problem := c.beyondEnd(m); problem != "" {

@@ -147,7 +147,7 @@ func (j *judge) requests(ctx context.Context, rows iter.Seq2[requestRow, error])
 	return nil
 }
 
-// request judges a request. The result limited reports whether robots.txt sets a delay.
+// request judges a request. limited reports whether robots.txt sets a delay.
 func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err error) {
 	origin := originOf(q.URL)
 	file, ok, err := j.robotsFor(ctx, origin, q)
@@ -319,7 +319,7 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 }
 
 // findVerdict searches the robots.txt files of the URL's origin for one that gives the same verdict
-// as the row. The parameter spelling is the URL's spelling in a redirect, or "" if the spelling
+// as the row. spelling is the URL's spelling in a redirect, or "" if the spelling
 // equals url.
 func (j *judge) findVerdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
 	all := j.spellings.planned[url]

@@ -290,8 +290,8 @@ type carriedRow struct {
 // fetchTask names a fetch task of the crawl.
 type fetchTask struct{ round, partition int }
 
-// loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. The
-// parameter keys names working files, which tell only where these responses are stored. loadCarried
+// loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds.
+// keys names working files, which tell only where these responses are stored. loadCarried
 // therefore reads the records of the earlier round. It accepts a response only if that round
 // requested the origin's robots.txt and got this response, directly or after redirects.
 func (s *robotsFiles) loadCarried(ctx context.Context, keys []string) error {

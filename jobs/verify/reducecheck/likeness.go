@@ -142,7 +142,7 @@ func (l *likeness) connect(ctx context.Context, k int) (err error) {
 	return l.join(ctx)
 }
 
-// group pairs each page with the first page of its group, and calls the function visit with the two
+// group pairs each page with the first page of its group, and calls visit with the two
 // pages. The pages of a group are the same and follow one another.
 func (l *likeness) group(ctx context.Context, pages *table.Sorter[text], same func(a, b *text) bool, visit func(t, first *text) error) error {
 	var first text

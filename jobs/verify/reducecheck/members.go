@@ -102,7 +102,7 @@ func (a *pageFacts) add(m *pageFact) {
 }
 
 // judgeURL judges a URL by its own rows, and adds those pages of the URL that are in clusters to
-// the members. The parameter page points to the number of the next page.
+// the members. page points to the number of the next page.
 func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int64) error {
 	duplicate, standing := d.onlyRows(bucket, at)
 	for _, p := range at.pages {

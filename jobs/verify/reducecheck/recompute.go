@@ -218,7 +218,7 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 // differingObject names an object that differs from its recomputed version.
 type differingObject struct{ key, problem string }
 
-// differences compares a recomputed result with the committed result. The parameter key is the key
+// differences compares a recomputed result with the committed result. key is the key
 // of the committed result.
 func differences(result, committed *manifest.Result, key string) (found []differingObject, err error) {
 	made := map[string]manifest.File{}

@@ -86,7 +86,7 @@ func (c *urlChecker) checkSpellings() {
 	}
 }
 
-// missingSpelling returns a spelling that is in the parameter all but not in the parameter now. If
+// missingSpelling returns a spelling that is in all but not in now. If
 // no spelling is missing, the result is "".
 func missingSpelling(now, all schema.Spellings) string {
 	for _, s := range all {
