@@ -23,10 +23,10 @@ var ErrTasksFailed = errors.New("some tasks failed")
 
 // Executor runs tasks of one stage in this process or as a Kubernetes Job.
 type Executor interface {
-	// Run tries every task, several times if further tries can help. Run calls done
-	// for each task exactly once, from any goroutine. The error is nil or the error of the last
-	// attempt. A task that already has a result succeeds without an attempt. Run returns when all
-	// tasks have ended. The error that Run itself returns is about the executor, not about a task.
+	// Run tries every task, several times if further tries can help. Run calls done exactly once
+	// for each task, from any goroutine, with nil or the error of the task's last attempt. A task
+	// that already has a result succeeds without an attempt. Run returns when all tasks have ended.
+	// The error that Run itself returns is about the executor, not about a task.
 	// When ctx ends, Run stops the tasks of this process as if the machine had failed. Tasks in
 	// other processes continue, and the next driver waits for these tasks. Run then returns
 	// stages.ErrInterrupted.
@@ -49,8 +49,8 @@ type StageStart struct {
 	Stage   stages.Stage
 	Tasks   int           // number of tasks in the stage, or in the part of the stage that runs again
 	Missing []stages.Task // the tasks without a result
-	// For the fetch stage, these fields hold the number of planned URLs, the number of URLs with an
-	// outcome, and the checkpoints of missing tasks.
+	// For the fetch stage only: the number of planned URLs, how many of them have an outcome, and
+	// the checkpoints of missing tasks.
 	URLs, Recorded int64
 	Fetching       []FetchStatus
 }

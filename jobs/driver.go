@@ -183,7 +183,8 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	return nil
 }
 
-// neverDone returns a ledger.Lost error if the first of the missing tasks once had a result.
+// neverDone returns a ledger.Lost error if a result of missing tasks is lost. It checks only the
+// first task, because the proof that a result existed applies to all tasks of the stage.
 func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stages.Task) error {
 	if len(missing) == 0 {
 		return nil

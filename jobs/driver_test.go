@@ -25,8 +25,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fake is an executor that commits an empty result for each task. If the field fails is set and
-// returns an error for a task, the task fails with this error.
+// fake is an executor that commits an empty result for each task. If f.fails is not nil and returns
+// an error for a task, the task fails with this error.
 type fake struct {
 	bucket store.Bucket
 	ran    []string

@@ -26,7 +26,7 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 		return err
 	}
 	p, w := made.Manifest(), r.ledgers()
-	first := p.Round == 0 // and the round has not started: only then may crawl.json change
+	first := p.Round == 0 // crawl.json may change only for round 0, before the round has started
 	stored, digest, err := r.foundCrawl(ctx, crawl)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manife
 }
 
 // replaceCrawl stores the crawl.json that the ledger now names. The round cannot start before that.
-// Another `plan --replace` may have stored its own crawl.json after this command read crawl.json.
+// If another `plan --replace` has named its own crawl.json since then, the error is ErrPlanned.
 func (r PlanRequest) replaceCrawl(ctx context.Context, body []byte, digest string) error {
 	key := layout.CrawlManifest(r.Crawl)
 	for {

@@ -14,7 +14,7 @@ import (
 )
 
 // OptOut reads the list that plan.opt_out names, or returns nil if the key is empty.
-// archive opens the store of a list in a bucket.
+// If the list is in a bucket, archive opens the bucket.
 func OptOut(ctx context.Context, cfg *config.Config, archive func(ctx context.Context, address string) (store.Bucket, error)) (*planner.OptOut, error) {
 	if cfg.Plan.OptOut == "" {
 		return nil, nil
@@ -32,8 +32,8 @@ func OptOut(ctx context.Context, cfg *config.Config, archive func(ctx context.Co
 	return planner.ReadOptOut(ctx, list, cfg.Plan.StripParams, cfg.Plan.URLRules())
 }
 
-// optOut reads the opt-out list of a round. If an earlier round had a list, a round without one is
-// an error, because the command may only lack the right config.
+// optOut reads the opt-out list of a round. If an earlier round had a list and this round has none,
+// optOut returns an error, because the user may just have forgotten --config.
 func (r PlanRequest) optOut(ctx context.Context, cfg *config.Config, round int) (*planner.OptOut, error) {
 	if cfg.Plan.OptOut != "" || round == 0 {
 		return OptOut(ctx, cfg, r.Archive)

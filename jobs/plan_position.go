@@ -68,7 +68,7 @@ func (r PlanRequest) keepsContinued(l *ledger.Ledger, old *manifest.Crawl) bool 
 	return choice != nil && !r.Replace && len(old.Continued) > 0 && old.Listed == !r.Frontier
 }
 
-// continueCrawls decides which earlier crawls a crawl continues. The crawl has not begun. With
+// continueCrawls decides which earlier crawls a crawl continues that has not begun. With
 // plan.history, a crawl continues the newest earlier month and the crawls that this month
 // continues. It reads the rounds that are sealed now. Without plan.history, a crawl continues
 // earlier crawls only if it is planned from the frontier. It then reads all their rounds.
@@ -117,8 +117,8 @@ func plannedFrom(dataset string) bool {
 
 // hasLinks returns the function for planner.Request.HasLinks. If the crawl takes the links of
 // unchanged pages from earlier rounds, the function reports whether the store has these links. A
-// crawl from lists in a format before 6 takes no such links. then returns true only for pages from
-// which the crawl follows no link.
+// crawl from lists in a format before 6 takes no such links: its function returns true only for
+// pages from which the crawl follows no link.
 func (r PlanRequest) hasLinks(ctx context.Context, crawl *manifest.Crawl, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string, depth int) bool, error) {
 	switch {
 	case crawl.TakesLinks():
@@ -132,8 +132,8 @@ func (r PlanRequest) hasLinks(ctx context.Context, crawl *manifest.Crawl, cfg *c
 
 // storedLinks returns a function that reports whether the store has the links of a page. The
 // argument is the key of the WARC file with the page's content. The function lists the parts of
-// sealed rounds, because somebody may have deleted parts of earlier months. It does not count links
-// that only a crawl with another config finds.
+// sealed rounds, because somebody may have deleted parts of earlier months. It ignores crawls whose
+// config would find other links on the same page.
 func (r PlanRequest) storedLinks(ctx context.Context, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string) bool, error) {
 	stored, same := map[string]bool{}, map[string]bool{r.Crawl: true}
 	for _, s := range earlier {

@@ -26,7 +26,7 @@ type hookedStore struct {
 	store.Bucket
 	n    int
 	hook func()
-	done bool // true: hook was called
+	done bool // whether hook was called
 }
 
 func (b *hookedStore) step(key string) {
@@ -178,7 +178,8 @@ func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
 }
 
 // TestTwoDriversPlanWithOneClock lets one driver freeze the clock. A later driver plans with the
-// frozen clock. If no URL was due at the frozen time, the later driver freezes its own clock, once.
+// frozen clock. If no URL was due at the frozen time, the next driver freezes its own clock, and
+// all later drivers plan with this clock.
 func TestTwoDriversPlanWithOneClock(t *testing.T) {
 	f := newFixture(t)
 	f.mustPlan()

@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rebuilders is the number of tasks that Rebuild checks, and recomputes if parts are missing, at
-// the same time.
+// rebuilders is the number of tasks that Rebuild handles at the same time. It checks the parts of
+// each task, and recomputes the task if parts are missing.
 const rebuilders = 4
 
 // RebuildRequest says where to look for lost parts. The zero value of a request selects round 0.
@@ -32,9 +32,8 @@ const AllRounds = -1
 // inputs.json, seals, and the results and parts of tasks that send no requests. Such tasks are
 // reduce tasks and the fetch tasks of a reparse. Rebuild works round by round and in the order of
 // stages, because later parts are made from earlier parts. For each task, Rebuild calls report with
-// the keys of the recreated objects. For inputs and seals, the task has partition -1. Rebuild stops
-// after a stage in which a task cannot be rebuilt. The error names the first task that cannot be
-// rebuilt.
+// the keys of the recreated objects. For inputs and seals, the task has partition -1. If a task
+// cannot be rebuilt, Rebuild stops after the task's stage. The error names the first such task.
 func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, report func(t stages.Task, keys []string)) error {
 	l, err := ledger.Load(ctx, d.Bucket, crawl)
 	if err != nil {

@@ -24,11 +24,11 @@ var (
 type RetryRequest struct {
 	Stage      stages.Stage // stage of the tasks; empty means the first stage that has tasks to run again
 	Partitions []int        // partitions of the tasks; empty means all
-	Classes    []string     // classes in manifest.FailureClasses of the newest attempt of the tasks to run; empty means all tasks
+	Classes    []string     // only tasks whose newest attempt failed in one of these manifest.FailureClasses; empty means all tasks
 }
 
-// Retry runs the tasks without a result in the newest started round, and returns the number of
-// these tasks.
+// Retry runs those selected tasks of the newest started round that have no result, and returns the
+// number of these tasks.
 func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, error) {
 	p, err := d.current(ctx, crawl)
 	if err != nil {

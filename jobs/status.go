@@ -19,7 +19,7 @@ type Status struct {
 	Crawl  string        `json:"crawl"`
 	Store  string        `json:"store"`
 	Rounds []RoundStatus `json:"rounds"`
-	// Lost lists objects that are gone or were changed. The ledger or the head names these objects.
+	// Lost lists the objects that the ledger or the head names but that are gone or were changed.
 	Lost []*ledger.Lost `json:"lost,omitempty"`
 }
 
@@ -65,7 +65,7 @@ type StageStatus struct {
 	Stage    stages.Stage     `json:"stage"`
 	Tasks    int              `json:"tasks"`
 	Done     int              `json:"done"`
-	Running  int              `json:"running"`          // number of fetch tasks with a lease, even if the attempt is dead; unknown for other stages
+	Running  int              `json:"running"`          // number of fetch tasks with a lease, including leases of dead attempts; 0 for other stages
 	Failed   []TaskStatus     `json:"failed,omitempty"` // tasks without a result whose newest attempt failed
 	Attempts int              `json:"attempts"`         // number of ended attempts
 	Usage    manifest.Usage   `json:"usage"`            // cost of the ended attempts
@@ -86,7 +86,7 @@ type FetchStatus struct {
 	// Activity is the attempt's activity at its last checkpoint, or nil if unknown.
 	Activity *manifest.Activity `json:"activity,omitempty"`
 	Outcomes []manifest.Count   `json:"outcomes,omitempty"` // number of recorded URLs, by outcome
-	GiveUp   string             `json:"give_up,omitempty"`  // command that ends the waits of Activity, once no attempt holds the lease
+	GiveUp   string             `json:"give_up,omitempty"`  // command that ends the waits of Activity, as soon as no attempt holds the lease
 }
 
 // TaskStatus is a task that failed and has no result.
@@ -210,7 +210,7 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 	return rs, nil
 }
 
-// stage reads the results and attempts of a stage's tasks. In the stage fetch, the method also
+// stage reads the results and attempts of a stage's tasks. For the stage fetch, it also
 // reads the checkpoints of tasks without a result. It returns the status of the stage, and the
 // tasks without a result.
 func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) (st *StageStatus, missing []stages.Task, err error) {

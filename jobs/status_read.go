@@ -62,9 +62,9 @@ func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage 
 }
 
 // present returns the partitions of a stage that have a result. It needs one LIST request for 1,000
-// results. For fetch, present returns nil, because a listing would also contain many segments. If
-// present returns nil, the caller must read each result. A listing may omit objects, but only the
-// display of status depends on present.
+// results. For fetch, present returns nil, because a listing would also contain many segments. The
+// caller must then read each result. A listing may omit objects. This does no harm, because only
+// the display of status depends on present.
 func present(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) (map[int]bool, error) {
 	if stage == stages.Fetch {
 		return nil, nil

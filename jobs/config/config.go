@@ -26,7 +26,7 @@ type Config struct {
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 
 	references []unexpanded      // values that contain ${VAR} in the file
-	older      []string          // keys added after the config was frozen
+	older      []string          // keys that were added after the crawl froze this config
 	from       map[string]string // source of each key's value; no entry for a default
 }
 
@@ -221,8 +221,8 @@ type Store struct {
 	StorageClass string `yaml:"storage_class"`
 }
 
-// Public reports whether a crawl with this config may reach public hosts. The result is false if a
-// connect_to rule covers every host.
+// Public reports whether a crawl with this config may reach public hosts. It may not if a connect_to
+// rule redirects the connections to every host.
 func (c *Config) Public() bool {
 	for _, r := range c.Fetch.ConnectTo {
 		if strings.HasPrefix(r, "::") {

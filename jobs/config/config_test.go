@@ -251,8 +251,8 @@ func TestALaterConfigMayChangeOnlyWhatCannotAlterResults(t *testing.T) {
 	}
 }
 
-// A crawl continues with the settings with which it began. A key that crawl.json lacks keeps its
-// old meaning. A later config that leaves the key unset changes nothing.
+// A crawl continues with the settings with which it began. If crawl.json lacks a key, the crawl
+// behaves as before the key existed, and a later config that leaves the key unset changes nothing.
 func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
 	now, err := Default().YAML()
 	if err != nil {
@@ -307,7 +307,7 @@ func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
 		t.Fatalf("%v, %v", newer, err)
 	}
 	if err := newer.Adopt(Default()); err == nil {
-		t.Error("another max_sitemap than the crawl was planned with was taken")
+		t.Error("a max_sitemap that differs from the planned one was accepted")
 	}
 }
 
@@ -363,7 +363,7 @@ func TestWhatALaterFileLeavesUnsetStays(t *testing.T) {
 			t.Errorf("%q: agent %q, connect_to %q, %d slots, %d domains", text, c.UserAgent, c.Fetch.ConnectTo, c.Fetch.Slots, len(c.Politeness.Domains))
 		}
 		if len(base.Politeness.Domains) != 1 || base.Fetch.Slots != 7 {
-			t.Fatalf("%q changed what it was read over", text)
+			t.Fatalf("%q changed the base config", text)
 		}
 	}
 }

@@ -21,8 +21,8 @@ type field struct {
 	flag, help string              // name and help of the flag that sets the key; empty if there is none
 	before     any                 // value for crawls that were planned before the key existed; nil means the default
 	hide       func(string) string // replaces secrets in printed values; nil if values hold no secrets
-	// instead returns the text to write in place of a literal secret. If the key is a map,
-	// name is the name of the map's entry.
+	// instead returns the text to write in place of a literal secret. For a map, name is the key of
+	// the entry that holds text.
 	instead func(name, text string) string
 }
 
@@ -36,8 +36,8 @@ const (
 	live   mutability = true
 )
 
-// A report function records a problem with the value of a key. text describes the
-// problem. If the key is a map, below names the wrong entry.
+// A report records a problem with the value of a key. The text describes the problem. If the value
+// is a map, below is the name of the wrong entry.
 type report func(below, text string)
 
 // rule says which values a key may have.
@@ -70,7 +70,7 @@ func (f field) hidden(hide func(string) string, instead func(name, text string) 
 	return f
 }
 
-// set stores a value. It converts v to the field's type, which must be of the same kind.
+// set stores a value. It converts v to the type of the struct field, which must be of v's kind.
 func (f field) set(v any) { f.at.Set(reflect.ValueOf(v).Convert(f.at.Type())) }
 
 // equal reports whether two rows of the same key hold the same value. An unset list or map equals
@@ -162,8 +162,8 @@ func (c *Config) Flags() []Flag {
 	return flags
 }
 
-// Overlay sets the keys whose flags were given on the command line. Such a flag has a value other
-// than zero in flags.
+// Overlay sets the keys whose flags were given on the command line. flags holds the values of these
+// flags; a zero value means that the flag was not given.
 func (c *Config) Overlay(flags *Config) {
 	given := flags.fields()
 	for i, f := range c.fields() {
@@ -212,8 +212,8 @@ func oneOf(values ...string) *rule[string] {
 	}}
 }
 
-// eachEntry makes a rule for a list whose entries must all be valid. The hint describes a valid
-// entry.
+// eachEntry makes a rule for a list whose entries must all be valid. what names an entry, and hint
+// describes a valid one.
 func eachEntry(what, hint string, valid func(string) bool) *rule[[]string] {
 	return &rule[[]string]{"each " + hint, func(list []string, report report) {
 		for _, v := range list {

@@ -6,8 +6,8 @@ import (
 )
 
 // Adopt returns an error if a later config changes a key that is frozen in c. The error names the
-// first such key. A key that was added after the crawl was planned may also have its default value
-// in the later config.
+// first such key. If a key was added after the crawl was planned, its default value in the later
+// config is no change.
 func (c *Config) Adopt(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the crawl was planned with: it decides which URLs are crawled or how "+
@@ -16,7 +16,7 @@ func (c *Config) Adopt(later *Config) error {
 	return nil
 }
 
-// AdoptReparsed is Adopt for a reparse with the frozen config c.
+// AdoptReparsed does the same as Adopt for a reparse that froze the config c.
 func (c *Config) AdoptReparsed(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the reparse was begun with: undo the change, or choose another name with --as, "+
@@ -26,8 +26,8 @@ func (c *Config) AdoptReparsed(later *Config) error {
 }
 
 // frozenIn returns the first frozen key whose value differs in a later config, or "" if none
-// differs. A key that was added after the crawl was planned may have its default value in the later
-// config.
+// differs. If a key was added after the crawl was planned, its default value in the later config
+// does not count as different.
 func (c *Config) frozenIn(later *Config) string {
 	defaults, laters := Default().fields(), later.fields()
 	for i, f := range c.fields() {
@@ -55,10 +55,9 @@ func (c *Config) RequireContact() error {
 	return nil
 }
 
-// Reparsed returns the config of a reparse of a crawl with the config c. The sections parse, dedup
-// and frontier come from later. All other sections come from c. The fetched URLs depend on the
-// frozen keys of these other sections, so Reparsed returns an error if the two configs differ in
-// one of them.
+// Reparsed returns the config for parsing again a crawl with the config c. The sections parse, dedup
+// and frontier come from later, all other sections from c. A reparse cannot change which URLs were
+// fetched, so Reparsed returns an error if a frozen key of the other sections differs in later.
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()
 	secrets, err := c.LiteralSecrets()

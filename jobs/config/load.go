@@ -19,7 +19,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// ErrInvalid marks every error of this package, and means that the user must correct the config.
+// ErrInvalid is in the chain of every error of this package. The user must correct the config.
 var ErrInvalid = errors.New("invalid config")
 
 // invalid is an error with a one-line message. It wraps ErrInvalid.
@@ -34,8 +34,8 @@ func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(fo
 const maxFile = 4 << 20
 
 // LoadOver reads a config file, applies its keys to a copy of base, and checks the result. Keys
-// that the file does not set keep their values in base. However, if the file has a politeness
-// section, the keys that are missing in this section get their defaults. If path is empty, LoadOver
+// that the file does not set keep the values that they have in base. The exception is the section
+// politeness: if the file has it, its missing keys get their defaults. If path is empty, LoadOver
 // returns a copy of base.
 func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*Config, error) {
 	if path == "" {
@@ -54,9 +54,9 @@ func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config
 	return readOver(Default(), name, body, lookup)
 }
 
-// ReadFrozen reads the config in crawl.json as Read reads a file. A key may have been added after
-// the crawl was planned, with a default that would change the results. Such a key gets the value
-// with which the crawl began.
+// ReadFrozen reads the config in crawl.json in the way that Read reads a file. If a key was added
+// after the crawl was planned and its default would change the results, the key gets the value
+// that corresponds to the old behaviour.
 func ReadFrozen(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -215,8 +215,8 @@ func nodeAt(file *ast.File, path string) (ast.Node, error) {
 }
 
 // valueAt returns the text of the value at a path, or "" if there is none. The error means that no
-// YAML path can name the value of a reference. Without a path, crawl.json would hold the secret
-// itself.
+// YAML path can name the place of a ${VAR}. Then ${VAR} could not be put back, and crawl.json would
+// hold the secret itself.
 func valueAt(file *ast.File, path string) (string, error) {
 	n, err := nodeAt(file, path)
 	if err != nil {
@@ -229,7 +229,7 @@ func valueAt(file *ast.File, path string) (string, error) {
 }
 
 // ReadPoliteness does the same as Read, but returns an error if the file sets a key outside the
-// section politeness. Such a key would have no effect.
+// section politeness, because such a key would have no effect.
 func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -313,8 +313,8 @@ func (k *keyFinder) Visit(n ast.Node) ast.Visitor {
 	return k
 }
 
-// keyOf finds the key of the value that starts at a token. The result is the key and a colon, as
-// the beginning of a message, or "" if no value starts at the token.
+// keyOf returns the key of the value that starts at a token, with a colon and a space, for the
+// beginning of a message. It returns "" if no value starts at the token.
 func keyOf(file *ast.File, t *token.Token) string {
 	k := &keyFinder{token: t}
 	if t != nil && len(file.Docs) > 0 {
@@ -390,8 +390,8 @@ func copies(n ast.Node) ast.Node {
 	return nil
 }
 
-// lineOf returns the line of a key such as fetch.timeout.total, or of the nearest section in the
-// file, or 0.
+// lineOf returns the line of a key such as fetch.timeout.total. If the file lacks the key, it
+// returns the line of the nearest enclosing section, or 0 if there is none.
 func lineOf(file *ast.File, key string) int {
 	for key != "" {
 		if line := lineAt(file, key); line > 0 {
@@ -410,7 +410,7 @@ func lineAt(file *ast.File, key string) int {
 	return 0
 }
 
-// suggest returns text for the message about an unknown key. It names the most similar key.
+// suggest returns a text that names the known key most similar to an unknown one.
 func suggest(message string) string {
 	name := strings.Trim(strings.TrimPrefix(message, "unknown field "), `"`)
 	best, bestName, bestDistance := "", "", min(4, len(name)/2+1)

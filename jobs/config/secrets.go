@@ -50,8 +50,8 @@ func (c *Config) LiteralSecrets() ([]Secret, error) {
 }
 
 // RefuseLiteralSecrets returns an error if the config holds a secret as plain text, because the
-// store would keep it. For an existing crawl, frozen is the crawl's config. Secrets
-// in this config are accepted. For a new crawl, frozen is nil.
+// store would keep it. For an existing crawl, frozen is the config that the crawl froze: secrets that
+// it holds already are accepted. For a new crawl, frozen is nil.
 func (c *Config) RefuseLiteralSecrets(frozen *Config) error {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {
@@ -151,8 +151,8 @@ func hidePassword(text string) string {
 	return text[:from] + hideAll(text[from:to]) + text[to:]
 }
 
-// WarnOfSecrets returns a warning that names the secrets in c, a config that a crawl stored in
-// plain text under key. If c has no secrets, WarnOfSecrets returns "".
+// WarnOfSecrets returns a warning that names the plain-text secrets in c, the config that a crawl
+// stored under key. If c has no secrets, WarnOfSecrets returns "".
 func (c *Config) WarnOfSecrets(key string) (string, error) {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSecretsAreNeitherStoredNorPrinted puts a secret (${PW}) into places from which YAML copies
-// values, and into places that no YAML path can name.
+// TestSecretsAreNeitherStoredNorPrinted writes ${PW} into anchors and merge keys, whose values YAML
+// copies to other places, and into places that no YAML path can name.
 func TestSecretsAreNeitherStoredNorPrinted(t *testing.T) {
 	const secret = "hunter2"
 	lookup := func(string) (string, bool) { return secret, true }

@@ -19,7 +19,7 @@ func TestEachKeyOfTheFileIsARowOfTheTable(t *testing.T) {
 	rows := map[string]field{}
 	for _, f := range c.fields() {
 		if f.path == "" || f.doc == "" || rows[f.path].path != "" {
-			t.Errorf("row %+v: a path, once, and a meaning are needed", f)
+			t.Errorf("row %+v: it needs a path that no other row has, and a meaning", f)
 		}
 		rows[f.path] = f
 	}
@@ -42,7 +42,7 @@ func TestEachKeyOfTheFileIsARowOfTheTable(t *testing.T) {
 	})
 }
 
-// golden reads a config that was stored before the table of keys existed.
+// golden reads a file of testdata that was written before the table of keys existed.
 func golden(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -76,7 +76,7 @@ func TestConfigsWrittenBeforeReadAndRenderAsTheyDid(t *testing.T) {
 	}
 }
 
-// withoutKeys removes the lines of keys that the older config lacks.
+// withoutKeys removes from a config the lines of all keys that an older config lacks.
 func withoutKeys(text, older string) string {
 	keys := func(text string) (lines, paths []string) {
 		var sections []string
@@ -108,8 +108,8 @@ func mustYAML(t *testing.T, c *Config) string {
 	return text
 }
 
-// Running crawls rely on the keys that their plan froze. A key that was added later may be frozen
-// or live. However, if all other keys of its section are live, the new key must be live too.
+// Running crawls rely on it that frozen keys stay frozen and live keys stay live. A key that was
+// added later may be either, but if all other keys of its section are live, it must be live too.
 func TestWhatIsFrozenIsAsBefore(t *testing.T) {
 	const name = "frozen-2026-11.txt"
 	was := map[string]bool{} // whether a key is frozen, by path

@@ -31,7 +31,7 @@ func (d Duration) MarshalText() ([]byte, error) {
 
 func (d Duration) String() string { text, _ := d.MarshalText(); return string(text) }
 
-// UnmarshalText reads the text that MarshalText writes.
+// UnmarshalText reads a duration in Go's notation or a number of days, such as 30d.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if days, ok := strings.CutSuffix(string(b), "d"); ok {

@@ -4,15 +4,15 @@
 // The input is the table of URLs, and the dataset fetches of the rounds. The output is the
 // database's result table and the updated rows of the table of URLs (package sqldb).
 //
-// A table may spell a URL in any way, so feedback cannot join the texts in the database. It reads
-// the table once for each round, makes the URLs canonical as the planner does, sorts them, and
-// merges them with fetches. The matches, sorted by the key of the table, go to the database in
-// batches.
+// A table may spell a URL in any way, so the database cannot join its URLs with canonical ones.
+// Feedback therefore reads the table once for each round, makes the URLs canonical as the planner
+// does, sorts them, and merges them with fetches. It sends the matches to the database in batches,
+// in the order of the table's key.
 //
 // Package feedback promises:
 //
 //   - every row with a planned URL gets the outcome, however the row spells the URL;
-//   - after an interruption, a repeated run goes on; a repeated complete run changes nothing;
+//   - after an interruption, the same command continues; after a complete run, it changes nothing;
 //   - an outcome never replaces the outcome of a newer round;
 //   - the memory is bounded by two sorts of 64 MiB and the readers of a bucket's parts; sorting
 //     spills the URLs of the table to local disk.
@@ -58,8 +58,8 @@ type Request struct {
 	Log    *slog.Logger
 }
 
-// Run gives outcomes back, those of older rounds first. Errors wrap jobs.ErrNotSealed, or an error
-// of package sqldb.
+// Run writes the outcomes of the requested rounds to the database, older rounds first. Errors wrap
+// jobs.ErrNotSealed, or an error of package sqldb.
 func Run(ctx context.Context, r Request) (err error) {
 	address, err := sqldb.Parse(r.To, r.Lookup)
 	if err != nil {

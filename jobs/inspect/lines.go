@@ -42,7 +42,7 @@ func Lines[Q any](in io.Reader, out io.Writer, answer func(q Q) (any, error)) er
 		if err := enc.Encode(a); err != nil {
 			return err
 		}
-		if r.Buffered() == 0 { // the caller may wait for this answer before its next question
+		if r.Buffered() == 0 { // the caller may wait for this answer before it asks its next question
 			if err := w.Flush(); err != nil {
 				return err
 			}

@@ -36,8 +36,8 @@ type URLAnswer struct {
 	Steps []urlkey.Step `json:"steps,omitempty"`
 
 	Known *lookup.Found `json:"known,omitempty"` // what the crawl's store knows about the URL
-	// Plain is the URL without the rules of the config, if the store knows that URL. Redirects lead
-	// to such URLs, and earlier months may have had other rules.
+	// Plain is the canonical URL without the config's rules, if the store knows it. The store may
+	// know it from a redirect, to which rules do not apply, or from an earlier month with other rules.
 	Plain      string        `json:"plain,omitempty"`
 	KnownPlain *lookup.Found `json:"known_plain,omitempty"`
 }
@@ -49,10 +49,8 @@ type URL struct {
 	crawl     *lookup.Crawl // crawl in which to look up URLs; nil if no store is read
 }
 
-// NewURL returns a URL that answers by the rules of cfg. If crawl is not nil, the answers also
-// contain what the crawl's store knows.
-//
-// The opt-out list may be nil.
+// NewURL returns a URL that answers by the rules of cfg and the opt-out list, which may be nil. If
+// crawl is not nil, the answers also contain what the crawl's store knows.
 func NewURL(cfg *config.Config, optOut *planner.OptOut, crawl *lookup.Crawl) (*URL, error) {
 	c, err := cfg.Plan.Canonicalizer()
 	plan := worker.PlanConfig(cfg)

@@ -16,9 +16,8 @@ import (
 // second call continues an interrupted adoption.
 //
 // Adopt first writes active.json and crawl.json in the new format, which older versions refuse.
-// Adopt then writes the ledger, and finally adds the crawl's name to the head. If an adoption is
-// interrupted in between, crawl.json has the new format and the field adopted_from, but the head
-// does not name the crawl.
+// Adopt then writes the ledger, and finally adds the crawl's name to the head. An interrupted
+// adoption shows in a crawl.json with the field adopted_from whose crawl the head does not name.
 func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, alive func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {
 	var old []string
 	for _, crawl := range crawls {
@@ -110,8 +109,8 @@ func (w Writer) adoptCrawl(ctx context.Context, b store.Bucket, crawl string) er
 	return nil
 }
 
-// write makes a ledger from the documents in the store. It replaces an existing ledger only if that
-// ledger has the version old.
+// write makes a ledger from the documents in the store. It replaces an existing ledger only if the
+// version of that ledger equals old.
 func (w Writer) write(ctx context.Context, b store.Bucket, crawl string, old store.Version) error {
 	entries, err := existingEntries(ctx, b, crawl)
 	if err != nil {

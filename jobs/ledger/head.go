@@ -51,8 +51,8 @@ func CheckActive(ctx context.Context, b store.Bucket, head *manifest.Crawls, cra
 	return err
 }
 
-// DamagedActive returns a Lost error for active.json. damage says why active.json
-// cannot be trusted. damage is nil if active.json is gone.
+// DamagedActive returns a Lost error for active.json. damage says why active.json cannot be
+// trusted, or is nil if active.json is gone.
 func DamagedActive(crawl string, damage error) error {
 	return &Lost{Object: layout.Active(), Damage: damage, Was: "the round that may be fetched", Remedy: remake(crawl)}
 }
@@ -68,9 +68,9 @@ func OfActive(ctx context.Context, b store.Bucket, a *manifest.Active, crawl str
 	return l, err
 }
 
-// CheckHead returns a Lost error if the head is gone, or if somebody restored an older head. The
-// head names a crawl before the crawl's ledger gets further entries. If such a ledger exists, a
-// head without the crawl's name is too old.
+// CheckHead returns a Lost error if the head is gone, or if somebody restored an older head. A crawl
+// is named in the head before entries follow the first ones of its ledger. If the ledger has later
+// entries and the head lacks the crawl's name, the head is therefore too old.
 func CheckHead(l *Ledger, head *manifest.Crawls) error {
 	if !l.Stored || l.fresh() || head != nil && head.Names(l.Crawl) {
 		return nil
@@ -159,8 +159,8 @@ func (w Writer) foundLedger(ctx context.Context, b store.Bucket, crawl string) (
 	}
 }
 
-// name writes a crawl's name into the head. Before that, name creates active.json, unless the head
-// shows that active.json existed. If anew is true, name may recreate a lost head.
+// name writes a crawl's name into the head. If the head does not exist yet, name first creates
+// active.json, which is always older than the head. If anew is true, name may recreate a lost head.
 func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted, anew bool) error {
 	for {
 		head, version, err := LoadHead(ctx, b, crawl)
@@ -195,13 +195,13 @@ var crawlPrefix = regexp.MustCompile(`^((1|19\d?|2|20\d?)?|(19|20)\d\d(-[01]?|-\
 
 // Crawls returns the names of the crawls that have a crawl.json, in ascending order. A crawl is a
 // month or a reparse of a month. A listing of all keys would read millions of names. Crawls
-// therefore extends the prefixes of existing keys one character at a time.
+// therefore tries prefixes of names, and extends each prefix that some key has by one character.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 	return crawlsWith(ctx, b, "", layout.CrawlManifest)
 }
 
-// crawlsWith lists the crawls that have a document and a name with the given prefix.
-// key returns the document's key.
+// crawlsWith lists the crawls whose name has the given prefix and for which an object exists under
+// key(name).
 func crawlsWith(ctx context.Context, b store.Bucket, prefix string, key func(crawl string) string) (crawls []string, err error) {
 	if some, err := anyKey(ctx, b, "crawl="+prefix); err != nil || !some {
 		return nil, err

@@ -2,11 +2,11 @@
 // beginnings, decisions and seals, so that a lost object is noticed.
 //
 // Load takes a bucket and the name of a crawl, and returns the crawl's ledger. Losses yields a Lost
-// error for each object that an entry names and that is gone or has other contents. A ledger is one
+// error for each object that an entry names but that is gone or has other contents. A ledger is one
 // object, and a process appends entries by swapping it. Each entry holds a digest of the entries
 // before it. A ledger grows with the number of rounds, never with the number of partitions.
 //
-//	l, err := ledger.Load(ctx, b, crawl)          // for a crawl of an older format: the objects that exist now
+//	l, err := ledger.Load(ctx, b, crawl)          // for a crawl of an older format: made from the objects that exist now
 //	for e := range slices.Values(l.Entries()) …   // in order
 //	for lost, err := range l.Losses(ctx, b) …     // each object that an entry names and that is gone
 //	for lost, err := range ledger.HeadLosses(ctx, b, crawl) … // the head, active.json, crawls
@@ -52,11 +52,11 @@ type Ledger struct {
 	version store.Version
 	index   map[subject]int // index of the newest entry about each subject
 	rounds  int
-	begun   bool // true: an entry was appended after the crawl's creation or adoption
+	begun   bool // whether an entry was appended after the crawl's creation or adoption
 }
 
-// subject is the subject of an entry: the kind of the entry, and a round, stage or partition. An
-// empty field stands for any value.
+// subject says what an entry is about: its kind, and its round, stage or plan. An empty field stands
+// for any value.
 type subject struct {
 	what        string
 	round       int // -1: the crawl as a whole
@@ -250,8 +250,8 @@ func (l *Ledger) Frozen(round int, stage stages.Stage) *manifest.Entry {
 	return l.newestAt(subject{what: manifest.EntryFrozen, round: round, stage: string(stage)})
 }
 
-// Plan returns the entry of the plan that a round follows, or nil if no plan is chosen.
-// started reports whether the round has started.
+// Plan returns the entry of the plan that a round follows, or nil if no plan is chosen, and whether
+// the round has started.
 func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 	begun := l.Started(round)
 	if begun == nil {
@@ -285,7 +285,7 @@ type Writer struct {
 	Clock   stages.Clock
 }
 
-// Append calls decide with the ledger, and appends the entries that
+// Append loads the ledger, calls decide with it, and appends the entries that
 // decide returns. If another process changes the ledger in the meantime, Append reads the new
 // ledger and calls decide again. Append returns the resulting ledger.
 func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {

@@ -184,7 +184,7 @@ func TestACrawlOfAnOlderFormatIsReadAsItWillBeAdopted(t *testing.T) {
 		return []manifest.Entry{{What: manifest.EntrySealed}}, nil
 	})
 	if !errors.Is(err, ledger.ErrNotAdopted) {
-		t.Errorf("appended to no ledger: %v", err)
+		t.Errorf("Append to a crawl without a stored ledger: %v", err)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
 	fetched := layout.StageDir(month, 1, string(stages.Fetch))
 	for _, tc := range []struct {
 		key    string // the deleted object
-		named  string // the object that the error names; empty means the deleted object
+		named  string // the object that the error names; "" means that it names the deleted object
 		remedy string
 	}{
 		{layout.CrawlManifest(month), "", "restore it from a copy"},
@@ -381,8 +381,8 @@ func TestACrawlThatIsGoneIsNotTakenForANewOne(t *testing.T) {
 	}
 }
 
-// TestALedgerMadeAnewFollowsThePlanThatWasFetched rebuilds the ledger of a crawl whose round has
-// two plans. The process that started the round was killed before it deleted the replaced plan.
+// TestALedgerMadeAnewFollowsThePlanThatWasFetched rebuilds the ledger of a crawl whose round has two
+// plans, because the process that started the round was killed before it deleted the replaced plan.
 func TestALedgerMadeAnewFollowsThePlanThatWasFetched(t *testing.T) {
 	b := newStore(t)
 	put(t, b, 3, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})

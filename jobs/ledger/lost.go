@@ -123,7 +123,7 @@ func (l *Ledger) NoPlan(round int) error {
 	}
 }
 
-// Check reads the document that an entry names into d. The error is a Lost error if the document is
+// Check reads into d the document that an entry names. The error is a Lost error if the document is
 // gone or was changed.
 func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
 	_, digest, err := manifest.LoadContents(ctx, b, e.Object, d)
@@ -136,8 +136,8 @@ func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d
 	return err
 }
 
-// Read reports whether Check has read the document, given an error that Check returned. For a
-// changed document, Read returns true.
+// Read reports whether a call of Check that returned err has filled its document. This is also the
+// case if the document was changed.
 func Read(err error) bool {
 	var lost *Lost
 	return err == nil || errors.As(err, &lost) && lost.Changed
@@ -171,8 +171,8 @@ func (l *Ledger) requiredEntries() []*manifest.Entry {
 	return all
 }
 
-// Losses yields the objects that the ledger names and that are gone or have other contents. For an
-// unreadable document, Losses yields the error. Losses stops after any other error.
+// Losses yields the objects that the ledger names but that are gone or have other contents. If a
+// document is unreadable, Losses yields the error and continues. Losses stops after any other error.
 func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
 		tell := func(err error) (more bool) {

@@ -15,8 +15,8 @@ type Keeper func(ctx context.Context, b store.Bucket, key string) (to string, er
 
 // Rebuild recreates a lost or damaged ledger, head or active.json from the objects in the store. It
 // returns the keys of the recreated documents. Rebuild first copies damaged documents to
-// quarantine/. crawls lists the crawls that have objects. A recreated ledger names
-// only objects that still exist, so the loss of other objects stays unknown.
+// quarantine/. crawls lists the crawls that have objects. A recreated ledger names only objects
+// that still exist, so nobody notices any more that other objects were lost.
 func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string, keep Keeper) (made []string, err error) {
 	head, renamed, err := w.emptyHead(ctx, b, crawl, keep)
 	if err != nil {
@@ -77,10 +77,10 @@ func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
-// recreate recreates the document under key if judge returns a Lost error for it.
-// Before that, recreate copies the existing document with keep. remake then replaces only the
-// version that judge has seen, so that it undoes no change by another process. After such a change,
-// recreate calls judge again.
+// recreate recreates the document under key if judge returns a Lost error for it. recreate first
+// copies the existing document with keep, and then calls remake. remake replaces only the version
+// that judge has seen, so that it undoes no change by another process. If another process has
+// changed the document, recreate calls judge again.
 func (keep Keeper) recreate(ctx context.Context, b store.Bucket, key string, judge func() error, remake func(old store.Version) error) (made bool, err error) {
 	for {
 		judged, err := versionOf(ctx, b, key)
@@ -154,7 +154,7 @@ func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string,
 	})
 }
 
-// activeOf returns the active.json that the ledgers of the given crawls imply.
+// activeOf returns the active.json that follows from the ledgers of the given crawls.
 func (w Writer) activeOf(ctx context.Context, b store.Bucket, crawls []string) (*manifest.Active, error) {
 	a := &manifest.Active{Header: manifest.Header{Version: w.Version}, Nonce: "rebuilt-" + w.now(), Done: true}
 	for _, crawl := range crawls {

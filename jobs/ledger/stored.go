@@ -72,7 +72,7 @@ func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manif
 }
 
 // roundsIn lists the rounds of a crawl that have an object: a document, a part of the dataset
-// fetches, or a WARC file. Lost rounds do not hide the rounds after them. A listing of all keys
+// fetches, or a WARC file. It also finds rounds that come after a lost round. A listing of all keys
 // would read millions of names. roundsIn therefore finds the numbers digit by digit, and lists only
 // one key for each prefix.
 func roundsIn(ctx context.Context, b store.Bucket, crawl string) ([]int, error) {
@@ -210,11 +210,11 @@ func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id 
 	return ids[0], format, err
 }
 
-// madeOf returns the plan that a round uses, or "" if the round has not begun. The plan's ID is in
-// the round's seal, in an inputs.json, and in the objects under fetch/taken/. A list of plans does
-// not tell which plan is used, because a process may have died before it deleted the replaced
-// plans. madeOf does not read start.json. A driver of an older version may create start.json while
-// this version adopts the store (see Adopt).
+// madeOf returns the plan that a round uses, or "" if nothing shows that the round has begun. The
+// plan's ID is in the round's seal, in an inputs.json, and in the objects under fetch/taken/. A list
+// of plans does not tell which plan is used, because a process may have died before it deleted the
+// replaced plans. start.json proves nothing, because a driver of an older version may create it
+// while this version adopts the store (see Adopt).
 func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
 	var sealed manifest.Sealed
 	if _, found, err := look(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {

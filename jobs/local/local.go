@@ -46,7 +46,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	queue := make(chan stages.Task)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var interrupted error // the error of the first interrupted task, which is the reason for the interruption
+	var interrupted error // the error of the first interrupted task; it tells why the others were interrupted
 	for range min(max(at, 1), len(tasks)) {
 		wg.Go(func() {
 			for t := range queue {
@@ -79,8 +79,8 @@ feed:
 	return interrupted
 }
 
-// awayPause is the first pause after a full disk or a store that did not answer. It doubles up to
-// longestPause.
+// awayPause is the first pause after an attempt failed because a disk was full or the store did not
+// answer. The pause doubles up to longestPause.
 const (
 	awayPause    = time.Second
 	longestPause = 20 * time.Second
@@ -134,8 +134,8 @@ func (e *Executor) tryTask(ctx context.Context, t stages.Task) error {
 			continue
 		}
 		if errors.Is(err, stages.ErrTaken) {
-			// Another process has taken over the task, which is not a failure. The next attempt
-			// waits for that process to end.
+			// Another process has taken over the task. This is no failure of the attempt. The next
+			// attempt waits for that process to end.
 			attempt--
 			e.Log.Info("another process has taken over the task; waiting for that process", "task", t.String())
 			if e.Clock.Sleep(ctx, e.Pause) != nil {

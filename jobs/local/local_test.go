@@ -96,7 +96,7 @@ func TestAnInterruptionStartsNothingMoreAndFailsNoTask(t *testing.T) {
 				stop()
 				return fmt.Errorf("store: %w", context.Canceled)
 			}
-			time.Sleep(time.Minute) // lasts longer than task 3, which causes the interruption
+			time.Sleep(time.Minute) // so that this task still runs when task 3 causes the interruption
 			return nil
 		})
 		if !errors.Is(err, stages.ErrInterrupted) {

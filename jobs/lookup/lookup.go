@@ -1,15 +1,14 @@
 // Package lookup finds what a store knows about one URL.
 //
-// A lookup reads the documents of a crawl's sealed rounds and of the newest plan. The lookup also
-// reads the rounds' URL filters. In urls, skips and partitions, it reads only row groups that may
-// contain the URL. The lookup returns the URL's newest state, the newest skip, and the partition
-// that contains the URL.
+// A lookup reads the documents of a crawl's sealed rounds and of the newest plan, and the rounds'
+// URL filters. Of urls, skips and partitions, it reads only row groups that may contain the URL. It
+// returns the URL's newest state, its newest skip, and the partition of the newest plan that
+// contains the URL.
 //
 // A lookup searches the rounds from newest to oldest. In each round, the lookup first asks the
 // filter of the URL's bucket. If the filter excludes the URL, the lookup skips the tables of the
-// round. Rounds of an older version have no filters, so a lookup searches all tables of such a
-// round. The package never writes. The package imports jobs/roundstate, stages and formats
-// packages.
+// round. Rounds of an older version have no filters, so a lookup searches the tables of each such
+// round. The package never writes. It imports jobs/roundstate, stages and formats packages.
 package lookup
 
 import (
@@ -52,7 +51,7 @@ type State struct {
 	NextDue   string          `json:"next_due"` // time of the next fetch in UTC (RFC 3339), or "at once" or "never"
 }
 
-// Skip is the newest row of skips. It does not count if a later round has a state of the URL.
+// Skip is the newest row of skips. It is left out if a later round has a state of the URL.
 type Skip struct {
 	Round  string            `json:"round"`
 	Reason schema.SkipReason `json:"reason"`
@@ -68,7 +67,7 @@ type Planned struct {
 // roundName returns the name of a round in the tables.
 func roundName(crawl string, round int) string { return fmt.Sprintf("%s.%d", crawl, round) }
 
-// nextDue returns the time of the next fetch of a URL, or a word such as "never".
+// nextDue returns when a URL is due again: a time, or a word such as "never".
 func nextDue(r *schema.URLRecord) string {
 	switch {
 	case schema.Spellings(r.Spellings).Overflow():
@@ -134,8 +133,8 @@ func (c *Crawl) Find(ctx context.Context, k urlkey.Key) (Found, error) {
 	return found, nil
 }
 
-// cachedBuckets is the largest number of entries in Crawl.files. An entry holds the files of a
-// round in one bucket.
+// cachedBuckets is the largest number of entries in Crawl.files. An entry holds a round's files of
+// one bucket.
 const cachedBuckets = 4096
 
 // withFiles returns a sealed round with the files of a bucket.
@@ -212,7 +211,7 @@ func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url
 		var err error
 		f, err = urlfilter.Open(ctx, c.bucket, key)
 		if errors.Is(err, store.ErrNotFound) {
-			return true, nil // without its filter, the round's tables may contain the URL
+			return true, nil // somebody deleted the filter, so the tables must be searched
 		}
 		if err != nil {
 			return false, err
@@ -259,8 +258,7 @@ func partOf(files []manifest.File, bucket int) string {
 	return ""
 }
 
-// firstRow returns the first row for which accepts returns true, or nil if there is
-// none.
+// firstRow returns the first row that accepts approves, or nil if there is none.
 func firstRow[T any](ctx context.Context, b store.Bucket, key string, accepts func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
 	if key == "" {
 		return nil, nil

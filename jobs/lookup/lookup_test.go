@@ -55,7 +55,7 @@ type round struct {
 	skips  map[string]schema.SkipReason
 }
 
-// fill stores sealed rounds of several buckets, and the plan of the next round.
+// fill stores sealed rounds with the given number of buckets, and the plan of the next round.
 func fill(t *testing.T, buckets int, rounds []round, plan ...string) *openLog {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})

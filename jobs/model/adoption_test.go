@@ -7,8 +7,8 @@ import "testing"
 // wants to fetch another crawl, Y. Every write is a swap. A swap fails if the document has changed
 // since its writer read it.
 
-// Each mutation makes one mistake in the adoption on purpose. The test expects that a search finds
-// a broken promise.
+// Each mutation is a deliberate mistake in the adoption. The test expects that a search then finds a
+// broken promise.
 const (
 	activeKeeps    = "active.json keeps its format"
 	crawlKeeps     = "crawl.json keeps its format until the ledger is there"
@@ -82,7 +82,7 @@ type command struct {
 type adoptionState struct {
 	active         active
 	crawlNew       bool // crawl.json has the new format
-	start, fetched bool // "start": the round has start.json; "fetched": the round has objects of its fetch stage
+	start, fetched bool // whether the round has start.json, and whether it has objects of its fetch stage
 	ledger         bool
 	knowsStart     bool // the ledger has an entry for the start
 	appended       bool // another entry was appended to the ledger

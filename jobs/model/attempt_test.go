@@ -36,9 +36,9 @@ func (m partition) protocol(s *partitionState, i int, emit func(label, *partitio
 	}
 }
 
-// mark marks the partition as taken. If the mark already exists, but the attempt found no
-// checkpoint, then somebody deleted the checkpoint. In this case, the attempt deletes its own
-// checkpoint and refuses the partition.
+// mark marks the partition as taken. If the attempt found no checkpoint, but the mark already
+// exists, somebody has deleted the checkpoint. The attempt then deletes its own checkpoint and
+// refuses the partition.
 func (m partition) mark(n *partitionState, i int) {
 	a := &n.att[i]
 	if n.marked && a.epoch == 1 {
@@ -228,7 +228,7 @@ func (m partition) acknowledged(n *partitionState, i int) {
 		a.phase, a.epoch, a.age = marking, a.seen.epoch, 0
 	case a.seen.complete:
 		a.phase = finished
-	case a.seen.released && a.flight > 0: // possible only with the mutation releaseInFlight
+	case a.seen.released && a.flight > 0: // happens only with the mutation releaseInFlight
 	case a.seen.released:
 		m.unlock(n, i)
 		end(n, i)
@@ -333,7 +333,7 @@ func (m partition) swapActions(s *partitionState, i int, do doer) {
 			a.renewed++
 			if m.mutation == uncountedCheckpoint {
 				c.counter--
-				c.holder += maxAttempts // makes the bytes of each checkpoint unique
+				c.holder += maxAttempts // so that the bytes of each checkpoint are still unique
 			}
 		})
 	}

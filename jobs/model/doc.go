@@ -4,7 +4,7 @@
 // The package contains no code of the crawler, because each model follows the document and not the
 // program. There are three models: a partition (lease, checkpoint, files, sweep, result), the
 // choice of a round's plan in the ledger, and the adoption of crawls of an older format. All three
-// models share one search. A mutation changes one rule of the protocol. Each promise has at least
-// one mutation that breaks it, because a model that cannot fail proves nothing. The package imports
-// the standard library only.
+// models share one search. A mutation is a deliberate mistake in one rule of the protocol. Each
+// promise has at least one mutation that breaks it, because a model that cannot fail proves nothing.
+// The package imports the standard library only.
 package model

@@ -7,7 +7,7 @@ import (
 )
 
 // mutations lists the mutations of the partition's protocol. Each entry names the promise that the
-// mutation breaks, and the bounds of a model that shows the broken promise.
+// mutation breaks, and the bounds within which a search finds this.
 var mutations = []struct {
 	mutation, promise string
 	m                 partition
@@ -41,8 +41,7 @@ var mutations = []struct {
 }
 
 // TestEachRuleOfThePartitionIsNeeded breaks each rule in turn and searches for the broken promise.
-// Some promises break only after 30 actions or more. Only `make model` tests the rules for these
-// promises.
+// Some mutations break their promise only after 30 actions or more. Only `make model` tests these.
 func TestEachRuleOfThePartitionIsNeeded(t *testing.T) {
 	for _, c := range mutations {
 		t.Run(c.mutation, func(t *testing.T) {
@@ -55,8 +54,8 @@ func TestEachRuleOfThePartitionIsNeeded(t *testing.T) {
 	}
 }
 
-// TestPartitionKeepsItsPromises visits the first states of two attempts at a partition of one URL.
-// `make model` visits all states of two attempts, and as many of three attempts as memory allows.
+// TestPartitionKeepsItsPromises visits the states near the start of two attempts at a partition of
+// one URL. `make model` visits all states of two attempts, and the nearest 6 million of three.
 func TestPartitionKeepsItsPromises(t *testing.T) {
 	models := map[string]struct {
 		m    partition
@@ -129,8 +128,8 @@ func TestPartitionReachesItsEnds(t *testing.T) {
 func thorough() bool { return os.Getenv("CRAWLBATCH_MODEL") != "" }
 
 // These constants limit the number of states that a search visits, and therefore its memory. A
-// visited state takes 16 to 30 bytes, and a new state takes 250 bytes. A model of three attempts
-// has far more states than a search can visit.
+// visited state takes 16 to 30 bytes, and a state that is still to be visited takes 250 bytes. A
+// model of three attempts has far more states than a search can visit.
 const (
 	most        = 15_000_000
 	mostOfThree = 6_000_000
@@ -150,6 +149,6 @@ func requireAll(t *testing.T, reached map[string]bool, want int) {
 		}
 	}
 	if n != want {
-		t.Errorf("%d things were reached, want %d", n, want)
+		t.Errorf("%d of the wanted states were reached, want %d", n, want)
 	}
 }

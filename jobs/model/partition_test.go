@@ -59,18 +59,19 @@ const (
 
 var promises = []string{oneFetches, withRight, flightsEnd, nothingListed, nothingTwice, neverRecurs, sumsAgree, oneResult, refusedForLoss, traceRefuses}
 
-// These are the acts of an outsider. An outsider may commit only one act, and only once.
+// These are the acts of an outsider. An outsider acts at most one time in a model.
 const (
 	nobody = iota
 	putsBack
 	deletes
 )
 
-// partition is the protocol of a partition, within bounds.
+// partition is a model of the protocol by which attempts share one partition. Its fields limit the
+// numbers of attempts, URLs and events, and say what an outsider does.
 type partition struct {
 	attempts, urls            int
 	renewals, pauses, crashes uint8
-	locks                     bool // true: the store is a directory, so a newcomer waits for the lock instead of the lease
+	locks                     bool // whether the store is a directory: a newcomer then waits for the lock, not for the lease
 	removals                  uint8
 	outsider                  int
 	mutation                  string
@@ -122,10 +123,10 @@ type attempt struct {
 	seen      checkpoint // checkpoint that the attempt last read, or last swapped with an answer
 	age       uint8      // ticks since the attempt first saw that checkpoint
 	right     uint8      // 0: no right to fetch; otherwise 1 + the number of ticks until the right expires
-	sent      checkpoint // content of the unsettled swap
+	sent      checkpoint // content of the swap whose outcome the attempt does not know yet
 	sentAge   uint8      // ticks since the attempt first sent that swap
 	net       uint8
-	body      checkpoint // content of the request of the last swap
+	body      checkpoint // content of the last request for a swap, which may still take effect
 	flight    uint8      // 1 + the URL that is being requested; 0: none
 	flightAge uint8
 	mem       uint8 // set of URLs whose outcome is not in a segment yet
@@ -154,7 +155,7 @@ type partitionState struct {
 	store    checkpoint
 	segments [mostSegments]segment
 	marked   bool
-	begun    bool // whether an attempt has begun to fetch
+	begun    bool // whether any attempt has begun to fetch
 	result   checkpoint
 	lockFile bool
 
@@ -273,7 +274,7 @@ func (m partition) network(s *partitionState, i int, emit func(label, *partition
 			n.topEpoch, n.topCount = c.epoch, c.counter
 		}
 		n.known |= a.body.rows
-		n.blind = a.raced && !(a.body.epoch == 1 && n.marked) // an attempt that takes a new partition learns from the mark that the checkpoint was deleted
+		n.blind = a.raced && !(a.body.epoch == 1 && n.marked) // with a mark, an attempt that found no checkpoint still learns that it was deleted
 		a.net = answeredYes
 	case n.store == a.body:
 		a.net = answeredYes
@@ -287,7 +288,7 @@ func (m partition) network(s *partitionState, i int, emit func(label, *partition
 }
 
 func (m partition) begin(s *partitionState, i int, emit func(label, *partitionState)) {
-	// Attempts are alike, so they begin in the order of their numbers.
+	// Attempts are alike, so it is enough that they begin in the order of their numbers.
 	if i > 0 && s.att[i-1].phase == idle || s.result.epoch > 0 {
 		return
 	}

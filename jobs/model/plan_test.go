@@ -4,8 +4,8 @@ import "testing"
 
 // This file models the choice of a round's plan. Two drivers plan a round at about the time when
 // its URLs become due, and users run `plan --replace`. All of them choose a plan by swapping the
-// ledger. A plan's ID is a digest of its content, so the plan made with clock 1 has ID 1, and the
-// plan made with clock 2 has ID 2.
+// ledger. In the program, a plan's ID is a digest of its content, which depends on the clock. In the
+// model, the plan that is made with clock 1 therefore has ID 1, and that with clock 2 has ID 2.
 
 // These are the mutations of the choice of a plan.
 const (
@@ -43,7 +43,7 @@ const (
 	startedEntry
 )
 
-type entry struct{ what, plan uint8 } // kind of the entry, and ID of its plan; a planning entry has the clock instead of the ID
+type entry struct{ what, plan uint8 } // kind of the entry, and ID of its plan; in a planning entry, plan is the clock
 
 const (
 	mostEntries = 8
@@ -251,8 +251,7 @@ func (m planning) decide(n *planState, a *actor, i int) {
 	}
 }
 
-// replace chooses the next step of a process that runs `plan --replace`. own is the
-// plan that this process has made.
+// replace chooses the next step of a process that runs `plan --replace` and made the plan own.
 func (m planning) replace(a *actor, plan, started, own uint8) {
 	if m.mutation == replaceUnchecked {
 		started = 0

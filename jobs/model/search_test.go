@@ -72,9 +72,9 @@ type predecessor struct {
 }
 
 // search visits the states of a model, nearest first, until a state breaks a promise or the search
-// has visited the largest allowed number of states. If seen is not nil, search calls
-// it for each state. The set of visited states keeps a 64-bit hash of each state. Among ten million
-// states, two hashes collide in one of 300,000 searches. Each search uses another seed.
+// has visited most states. If seen is not nil, search calls it for each state. The set of visited
+// states keeps only a 64-bit hash of each state. Of searches of ten million states, one in 300,000
+// takes a state for another with the same hash. Each search uses another seed.
 func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 	began := time.Now()
 	visited := newSet()
@@ -94,7 +94,7 @@ func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 		return o.broken != "" || len(how) >= most
 	}
 	end := add(&m.start, 0, 0)
-	first := 0 // index of the level's first state
+	first := 0 // index of the first state at the current depth
 	for level := after; len(level) > 0 && !end; level = after {
 		after = nil
 		for i := range level {
@@ -122,7 +122,7 @@ func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 	return o
 }
 
-// retrace returns the actions that led from the first state to the state that was found last.
+// retrace returns the actions that lead from the first state to the last state of how.
 func retrace[S comparable](m machine[S], how []predecessor) []label {
 	var choices []uint32
 	for i := uint32(len(how) - 1); i > 0; i = how[i].from {
@@ -209,8 +209,8 @@ func expectBreaks[S comparable](t *testing.T, m machine[S], promise string) {
 	t.Log(o.story())
 }
 
-// enough is the largest number of states that a search for a broken promise may visit. Such a
-// search needs far fewer states.
+// enough is the largest number of states that a search for a broken promise may visit. The searches
+// of these tests need far fewer.
 const enough = 2_000_000
 
 func TestSearchFindsTheShortestTrace(t *testing.T) {

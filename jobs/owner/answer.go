@@ -26,7 +26,7 @@ type Row struct {
 	URL           string `json:"url"`
 	PlannedURL    string `json:"planned_url"` // planned URL for which the request was sent
 	Status        *int16 `json:"http_status"`
-	Outcome       string `json:"outcome"`        // class of a failed request, or why the URL got no request
+	Outcome       string `json:"outcome"`        // for a failed request, its class; for a URL without a request, the reason
 	RobotsAllowed *bool  `json:"robots_allowed"` // verdict of robots.txt on the URL; nil for requests for robots.txt, and if robots.txt was not consulted
 	RobotsRule    string `json:"robots_rule"`    // line of robots.txt that decided; "" if no rule matched
 	RobotsDigest  string `json:"robots_digest"`  // SHA-1 of the robots.txt that applied, base 32
@@ -45,7 +45,7 @@ type Count struct {
 	N    int64  `json:"n"`
 }
 
-// RobotsRead is what a round knows about the robots.txt of a host.
+// RobotsRead says what a round read as the robots.txt of a host.
 type RobotsRead struct {
 	Round  string `json:"round"`
 	Host   string `json:"host"`
@@ -54,7 +54,7 @@ type RobotsRead struct {
 	ReadAt string `json:"read_at"`
 }
 
-// Part is what a round of the crawl has about the target.
+// Part sums up what one round of the crawl did to the target.
 type Part struct {
 	Round    string `json:"round"`
 	Finished bool   `json:"finished"` // false: the round still runs, and only checkpoints count
@@ -62,7 +62,7 @@ type Part struct {
 	Requests int64  `json:"requests"`
 }
 
-// Stored is what the store holds of the responses of the target.
+// Stored counts the stored responses of the target.
 type Stored struct {
 	Documents   int64    `json:"documents"`   // responses with content, and pages that did not change
 	Diagnostics int64    `json:"diagnostics"` // redirects and errors
@@ -105,9 +105,9 @@ const (
 	mostFiles  = 1000
 )
 
-// Answer passes the rows to each, in the order of rounds. In a round, requests come first, sorted by
-// host and time; the URLs without a request follow. The error wraps ErrUnknown if the crawl does
-// not know the target; then each was not called.
+// Answer calls each with every row, in the order of rounds. In a round, requests come first, sorted
+// by host and time; the URLs without a request follow. If the crawl does not know the target, Answer
+// does not call each, and the error wraps ErrUnknown.
 func (q *Question) Answer(ctx context.Context, each func(*Row) error) (*Summary, error) {
 	rounds, err := q.rounds(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ type tally struct {
 	hosts                        map[string]bool // hosts with a request, unless there are more than mostHosts
 }
 
-// round adds what one round has about the target.
+// round adds one round's requests, outcomes and stored responses to the summary.
 func (q *Question) round(ctx context.Context, r *round, t *tally, each func(*Row) error) error {
 	part := Part{Round: r.name, Finished: r.finished}
 	for h, err := range q.hosts(ctx, r) {
@@ -248,8 +248,8 @@ func (t *tally) countHost(host string) bool {
 	return true
 }
 
-// readRobots notes the newest request for robots.txt of a host in an unfinished round, and the
-// digest that later requests name. The round's entries begin at the index from.
+// readRobots records when an unfinished round last read the robots.txt of a host, and the digest of
+// the file, which only later requests to the host name. The round's entries are t.Robots[from:].
 func (t *tally) readRobots(round string, r *schema.Request, from int) {
 	at := slices.IndexFunc(t.Robots[from:], func(e RobotsRead) bool { return e.Host == r.Host })
 	switch {

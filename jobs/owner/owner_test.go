@@ -45,7 +45,7 @@ func TestEverySpellingNamesTheSameHost(t *testing.T) {
 	}
 }
 
-// A crawl of two rounds. One host's robots.txt denies some URLs.
+// The test runs a crawl of two rounds, in which a host's robots.txt denies some URLs.
 func TestTheAnswerHasEveryRequestOfTheHost(t *testing.T) {
 	b, cfg, driver := lab(t)
 	if err := driver.Run(t.Context(), crawl, 1); err != nil {
@@ -114,7 +114,8 @@ func TestTheAnswerHasEveryRequestOfTheHost(t *testing.T) {
 	unknownAndLost(t, *q)
 }
 
-// unknownAndLost asks for hosts that the crawl does not know, and then for a host whose part is gone.
+// unknownAndLost asks for hosts that the crawl does not know, and then for a host whose part of a
+// table is gone.
 func unknownAndLost(t *testing.T, q Question) {
 	host := q.Target
 	var out strings.Builder

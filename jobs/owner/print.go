@@ -81,7 +81,7 @@ func (q *Question) JSON(ctx context.Context, out io.Writer) error {
 		return enc.Encode(r)
 	})
 	if err != nil {
-		_ = w.Flush() // the error of the answer counts; the object has no end, so no reader takes it for complete
+		_ = w.Flush() // JSON returns the error of the answer; the object lacks its end, so no reader takes it for complete
 		return err
 	}
 	if before != "," {
@@ -101,8 +101,8 @@ func (q *Question) JSON(ctx context.Context, out io.Writer) error {
 	return w.Flush()
 }
 
-// Text writes the summary, the last rows and the reply for people. command is the command line
-// that was given, for advice about the other rows.
+// Text writes, for people, the summary, the last rows and the text to reply with. command is the
+// command line that the user gave; advice about the other rows repeats it.
 func (q *Question) Text(ctx context.Context, out io.Writer, last int, command string) error {
 	var rows, skipped tail
 	rows.most, skipped.most = last, last
@@ -144,7 +144,7 @@ func (q *Question) Text(ctx context.Context, out io.Writer, last int, command st
 type tail struct {
 	most  int
 	total int64
-	rows  []*Row // a ring once it is full; the oldest row is at total % most
+	rows  []*Row // when it is full, a ring whose oldest row is at total % most
 }
 
 func (t *tail) add(r *Row) {

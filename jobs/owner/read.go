@@ -37,7 +37,8 @@ type round struct {
 	planned  []string // keys of the plan's parts, if the round is unfinished
 }
 
-// keys returns the keys of the round's files of a dataset and, unless subset is "", of a subset.
+// keys returns the keys of the round's files that belong to a dataset and, unless subset is "", to
+// this subset of it.
 func (r *round) keys(dataset, subset string) (keys []string) {
 	for _, f := range r.files {
 		if f.Dataset == dataset && (subset == "" || f.Subset == subset) {
@@ -130,7 +131,7 @@ func compareRequests(a, b *schema.Request) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL))
 }
 
-// requests yields the requests of a round to the target, sorted by host and time.
+// requests yields a round's requests to the target, sorted by host and time.
 func (q *Question) requests(ctx context.Context, r *round) iter.Seq2[schema.Request, error] {
 	matches := q.Target.matcher()
 	keys := r.keys(stages.FileRequests, "")
@@ -175,7 +176,7 @@ func (q *Question) fetches(ctx context.Context, r *round) iter.Seq2[schema.Fetch
 	return filtered(table.Concat[schema.Fetch](ctx, q.Bucket, r.keys(stages.FileFetches, ""), q.Target.bySURT()...), func(f *schema.Fetch) bool { return matches(f.Host) })
 }
 
-// captures calls use for each stored response of the target.
+// captures calls use with each stored response of the target.
 func (q *Question) captures(ctx context.Context, r *round, use func(subset string, c *capture)) error {
 	matches := q.Target.matcher()
 	for _, subset := range schema.Subsets {
@@ -191,7 +192,7 @@ func (q *Question) captures(ctx context.Context, r *round, use func(subset strin
 	return nil
 }
 
-// hosts yields the rows of hosts that belong to the target, of a finished round.
+// hosts yields those rows of the dataset hosts of a finished round that belong to the target.
 func (q *Question) hosts(ctx context.Context, r *round) iter.Seq2[schema.Host, error] {
 	matches := q.Target.matcher()
 	return filtered(table.Concat[schema.Host](ctx, q.Bucket, r.keys(stages.FileHosts, ""), q.Target.byHost()...), func(h *schema.Host) bool { return matches(h.Host) })
@@ -211,7 +212,7 @@ func (q *Question) planned(ctx context.Context, r *round) (n int64, err error) {
 	return n, nil
 }
 
-// unknown returns the error about an unknown target. It names hosts of the same domain.
+// unknown returns the error about an unknown target. The error names known hosts of its domain.
 func (q *Question) unknown(ctx context.Context, rounds []*round) error {
 	near := nearest{host: q.Target.Host}
 	matches := Target{Domain: q.Target.Domain}.matcher()

@@ -15,7 +15,7 @@ var ErrName = errors.New("not a host")
 // ErrUnknown means that the crawl neither planned nor requested a URL of the host.
 var ErrUnknown = errors.New("the crawl does not know the host")
 
-// Target is the host, or the registered domain, whose requests are asked for.
+// Target is the host, or the registered domain, that a question is about.
 type Target struct {
 	Host   string // as in the tables: name or address, with the port unless the port is 80 or 443; "" for a domain
 	Domain string // registered domain of the host
@@ -65,13 +65,13 @@ func (t Target) String() string {
 	return t.Host
 }
 
-// matcher returns a function that reports whether a host belongs to the target. The function is for
-// one goroutine.
+// matcher returns a function that reports whether a host belongs to the target. Only one goroutine
+// may use the function.
 func (t Target) matcher() func(host string) bool {
 	if t.Host != "" {
 		return func(host string) bool { return host == t.Host }
 	}
-	last, matches := "", false // tables are sorted by host
+	last, matches := "", false // the last host and its answer: tables are sorted by host, so the next row often has the same host
 	return func(host string) bool {
 		if host != last {
 			key, err := urlkey.KeyOf("http://" + host + "/")
@@ -93,7 +93,7 @@ func hostOf(url string) string {
 // nearestShown is the largest number of hosts that the error about an unknown host names.
 const nearestShown = 5
 
-// nearest keeps the hosts whose names differ least from a host.
+// nearest keeps the hosts whose names differ least from the name of a given host.
 type nearest struct {
 	host  string
 	hosts []string

@@ -2,8 +2,8 @@
 // object, compares the copy's digest, and then deletes the object, so that no byte is lost.
 //
 // The package takes a bucket and keys, and stores copies under quarantine/. The key of a copy ends
-// in the object's key. No command reads or deletes the copies. The user deletes copies that are not
-// needed. A repeated move finishes an interrupted move. The package imports formats only.
+// in the object's key. No command reads or deletes the copies. The user deletes them when they are
+// not needed. A second Move finishes a move that was interrupted. The package imports formats only.
 package quarantine
 
 import (
@@ -23,8 +23,8 @@ import (
 // ErrBusy means that a fetch stage runs in the store.
 var ErrBusy = errors.New("a fetch stage runs in this store")
 
-// Most is the largest number of copies of objects with one key. Copies with the same contents count
-// once.
+// Most is the largest number of copies of objects that had the same key. Contents that were copied
+// before get no second copy.
 const Most = 100
 
 // readBuffer is the number of bytes that a read takes from an object.
@@ -42,8 +42,8 @@ func Move(ctx context.Context, b store.Bucket, key string) (to string, err error
 }
 
 // Copy copies an object, and returns the key of the copy, or "" for a missing object. A caller that
-// wants to replace the object calls Copy and then swaps the object. Move would also delete what
-// another process has written in the meantime.
+// wants to replace the object calls Copy and then swaps the object. If it called Move, it could
+// delete an object that another process has just written.
 func Copy(ctx context.Context, b store.Bucket, key string) (to string, err error) {
 	o, err := b.Open(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -96,10 +96,10 @@ func digest(o store.Object) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Hold claims active.json for a round of a crawl. No fetch stage begins until the caller calls
-// release, which ends the claim and may be called once. The error is ErrBusy if a fetch stage
-// already runs, even a fetch stage of this crawl. If the process dies before it ends the claim, the
-// next `run` of the crawl takes active.json over.
+// Hold claims active.json for a round of a crawl. Until the caller calls release, no fetch stage can
+// begin. The caller calls release at most one time. The error is ErrBusy if a fetch stage already
+// runs, even one of this crawl. If the process dies before it calls release, the next `run` of the
+// crawl takes active.json over.
 func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version string, now time.Time) (release func(context.Context) error, err error) {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)

@@ -93,7 +93,7 @@ func TestNothingIsDeletedBeforeItsCopyIsProven(t *testing.T) {
 	}
 	b.keeps = false
 	if to, err := Move(t.Context(), b, "a/b"); err != nil || to != layout.Quarantined("a/b", 1) || has(t, b, "a/b") != "" {
-		t.Errorf("and repeated: %q, %v", to, err)
+		t.Errorf("the same move again: %q, %v", to, err)
 	}
 }
 
@@ -130,6 +130,6 @@ func TestAFetchStageIsNeitherDisturbedNorBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := release(t.Context()); err != nil || active().Done {
-		t.Errorf("the claim of a fetch stage was given back: %+v, %v", active(), err)
+		t.Errorf("release ended the claim of a fetch stage: %+v, %v", active(), err)
 	}
 }

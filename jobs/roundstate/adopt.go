@@ -18,9 +18,9 @@ import (
 const look = time.Second
 
 // Ready prepares a store for a command that writes. The first such command adopts every crawl of an
-// older format, and logs the adoption. Later commands adopt only their own crawl. Ready returns a
-// ledger.Lost error if the store's head, active.json or the crawl's ledger is gone. Ready returns
-// the crawl's ledger, or nil for a crawl that does not exist yet.
+// older format, and logs the adoption. Later commands adopt only their own crawl. Ready returns the
+// crawl's ledger, or nil for a crawl that does not exist yet. The error is a ledger.Lost error if
+// the store's head, active.json or the crawl's ledger is gone.
 func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, log *slog.Logger) (*ledger.Ledger, error) {
 	head, _, err := ledger.LoadHead(ctx, b, crawl)
 	if err != nil {
@@ -96,7 +96,7 @@ func adopt(ctx context.Context, b store.Bucket, crawls []string, w ledger.Writer
 }
 
 // waitForAttempts waits until no attempt holds a partition of the round that active.json names. It
-// calls the given function before its first pause.
+// calls waits before its first pause.
 func waitForAttempts(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
 	p, _, err := FindPlan(ctx, b, a.Crawl, a.Round)
 	if errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoCrawl) || errors.Is(err, ledger.ErrLost) {
@@ -105,7 +105,7 @@ func waitForAttempts(ctx context.Context, b store.Bucket, a *manifest.Active, cl
 	if err != nil {
 		return err
 	}
-	// All leases run out at the same time, so each pass looks at all partitions.
+	// The leases of dead attempts run out at about the same time, so each pass looks at all partitions.
 	held := map[string]*sighting{}
 	for n := range p.Partitions {
 		held[layout.Checkpoint(a.Crawl, a.Round, n)] = &sighting{}
@@ -130,8 +130,8 @@ func waitForAttempts(ctx context.Context, b store.Bucket, a *manifest.Active, cl
 	}
 }
 
-// sighting is the last seen version of a checkpoint, and the time at which this version was first
-// seen.
+// sighting is the version of a checkpoint at the last read, and the time of the first read that
+// found this version.
 type sighting struct {
 	version store.Version
 	since   time.Time

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// withoutLocks wraps a store and hides the locks of the store.
+// withoutLocks hides the locks of a store, so that waiting attempts depend on leases alone.
 type withoutLocks struct{ store.Bucket }
 
 // quick is a clock whose sleeps take no time. It counts the sleeps.

@@ -31,10 +31,9 @@ func CreateAttempt(ctx context.Context, b store.Bucket, t stages.Task, a *manife
 }
 
 // RecordLostAttempt records an attempt that could not record its own end, for example because the
-// process was killed. The attempt ran the task t on the machine a.Machine. If this machine already
-// has a record, RecordLostAttempt writes nothing. RecordLostAttempt also writes nothing if the
-// machine is unknown and the newest record is a failure. RecordLostAttempt sets the attempt's
-// number and time.
+// process was killed. The attempt ran the task t on the machine a.Machine. RecordLostAttempt writes
+// nothing if the task has a record of this machine, or if the machine is unknown and the newest
+// record is a failure: the attempt then probably recorded itself. It sets the number and time of a.
 func RecordLostAttempt(ctx context.Context, b store.Bucket, clock stages.Clock, t stages.Task, a manifest.Attempt) error {
 	var newest manifest.Attempt
 	dir := layout.AttemptsDir(t.Crawl, t.Round, string(t.Stage))

@@ -60,9 +60,9 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 	}
 }
 
-// nothingToFetch reports whether the round that active.json names has nothing left to fetch. Such a
-// round can remain in active.json: a late task may claim the round again while another task commits
-// the round's last result. crawl is the --month of the command that errors recommend.
+// nothingToFetch reports whether the round that active.json names has nothing left to fetch. A
+// finished round can remain in active.json, because a late task may claim it again while another task
+// commits its last result. crawl is the --month of the command that errors recommend.
 func nothingToFetch(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (bool, error) {
 	l, err := ledger.OfActive(ctx, b, a, crawl)
 	if err != nil {
@@ -93,8 +93,8 @@ func nonce(p *manifest.Plan, clock stages.Clock, what string) string {
 }
 
 // Fetching wraps the bucket of a fetch task. Each attempt creates its partition's object under
-// fetch/taken/ before its first request. The wrapper first appends the entry `fetching` to the
-// ledger, unless the ledger has this entry.
+// fetch/taken/ before its first request. Before it passes this Create on, the wrapper appends the
+// entry `fetching` to the ledger, unless the ledger has this entry.
 func Fetching(b store.Bucket, l *ledger.Ledger, p *manifest.Plan, w ledger.Writer) store.Bucket {
 	return &fetching{b, l, p, w}
 }
@@ -127,8 +127,8 @@ func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, siz
 }
 
 // NeverDone checks a task for which the caller found no result. The error is nil if the task never
-// had a result, and a ledger.Lost error if the task once had a result. done is true if
-// the task has a result now, because an attempt committed it after the caller looked for it.
+// had a result, and a ledger.Lost error if it had one. done is true if the task has a result now,
+// because an attempt committed it after the caller looked for it.
 func NeverDone(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (done bool, err error) {
 	lost := CheckResult(l, t)
 	if lost == nil {
@@ -141,9 +141,9 @@ func NeverDone(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.T
 	return r != nil, err
 }
 
-// CheckResult checks a task that has no result. If the ledger shows that the task once had a
-// result, CheckResult returns a ledger.Lost error. A task had a result if a later stage froze its
-// inputs, or if the round is sealed.
+// CheckResult checks a task that has no result. If the ledger shows that the task had a result,
+// CheckResult returns a ledger.Lost error. The ledger shows this if the round is sealed, or if a
+// stage that reads the task's result has frozen its inputs.
 func CheckResult(l *ledger.Ledger, t stages.Task) error {
 	had := l.Newest(manifest.EntrySealed, t.Round)
 	for _, later := range stages.Order {

@@ -12,11 +12,10 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// ConfigInForce returns two configs of a crawl. The first config is the config that the crawl
-// froze. A process continues with the second config, and applies its own --config and flags to it.
-// settings is the key under which a driver stored the second config for its pods. If
-// the key is "", the second config is the frozen config. In both cases, the second config has the
-// crawl's newest politeness. If the newest politeness is lost, the second config has the frozen
+// ConfigInForce returns the config that a crawl froze, and the current config, to which a process
+// applies its own --config and flags. A driver stores the current config for its pods under the key
+// settings. If settings is "", the current config is the frozen one. In both cases, the current
+// config has the crawl's newest politeness. If the newest politeness is lost, it has the frozen
 // politeness, and the error is a ledger.Lost error.
 func ConfigInForce(ctx context.Context, b store.Bucket, l *ledger.Ledger, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
 	_, frozen, err = openIn(ctx, b, l, lookup)

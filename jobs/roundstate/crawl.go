@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// OpenCrawl reads crawl.json and its frozen config, and expands each ${VAR} in the config with
+// OpenCrawl reads crawl.json and the frozen config in it, and expands each ${VAR} in the config with
 // lookup. The error is ErrNoCrawl if the store never had the crawl, and a ledger.Lost error if
 // crawl.json is gone or is not the document that the ledger names.
 func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(string) (string, bool)) (*manifest.Crawl, *config.Config, error) {
@@ -36,7 +36,8 @@ func openIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, lookup func(s
 	return m, c, nil
 }
 
-// ReparseOf returns the source that a reparse parses again, or nil for a crawl that fetches.
+// ReparseOf returns what a reparse parses again: a crawl or external WARC files. For a crawl that
+// fetches, it returns nil.
 func ReparseOf(ctx context.Context, b store.Bucket, crawl string) (*manifest.Reparse, error) {
 	if !layout.IsReparse(crawl) {
 		return nil, nil

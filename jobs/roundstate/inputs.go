@@ -28,9 +28,9 @@ func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]
 
 // readsResult reports whether the task t reads the result of partition n of the stage from. A merge
 // task reads the results of its own partition. A publish task reads the merge result of its own
-// partition, the rank result of its own bucket, and the rank result of bucket 0. Since format 4,
-// the task of bucket 0 writes the hosts of all buckets. All other tasks read every result of a
-// stage. For example, frontier counts the hosts of all buckets of rank.
+// partition, the rank result of its own bucket, and the rank result of bucket 0, whose task writes
+// the hosts of all buckets since format 4. All other tasks read every result of the stage. For
+// example, frontier counts the hosts of all buckets of rank.
 func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
 	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:
@@ -41,8 +41,8 @@ func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool
 	return true
 }
 
-// Freeze creates inputs.json of a reduce stage once, and returns the document. If a task of an
-// earlier stage has no result yet, Freeze returns ErrNotReady.
+// Freeze creates the inputs.json of a reduce stage, unless it exists, and returns the document. If a
+// task of an earlier stage has no result yet, Freeze returns ErrNotReady.
 func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer) (*manifest.Inputs, error) {
 	return freeze(ctx, b, p, stage, w, func() ([]manifest.InputTask, error) {
 		return digestsFeeding(ctx, b, p, stage)
@@ -66,9 +66,9 @@ func digestsFeeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage
 	return all, nil
 }
 
-// FreezeSource creates inputs.json of the fetch stage of a reparse once. The inputs.json of a
-// reparse lists the results of the same round and partitions in the source crawl. A reparse of
-// external WARC files freezes nothing, because its plan names the records.
+// FreezeSource creates the inputs.json of a reparse's fetch stage, unless it exists. This inputs.json
+// lists the results of the same round and partitions in the source crawl. A reparse of external WARC
+// files freezes nothing, because its plan names the records.
 func FreezeSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *manifest.Plan, w ledger.Writer) (*manifest.Inputs, error) {
 	if of.Of == "" {
 		return &manifest.Inputs{Header: manifest.Header{Version: w.Version}, Stage: string(stages.Fetch), Plan: p.ID}, nil
@@ -101,8 +101,8 @@ func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, 
 }
 
 // freeze returns inputs.json of a stage. If neither the document nor its entry in the ledger
-// exists, freeze creates the document with the tasks that collect returns. If only the
-// entry is missing, freeze appends the entry to the ledger.
+// exists, freeze creates the document with the tasks from collect(). If only the entry is missing,
+// freeze appends it to the ledger.
 func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
 	l, err := ledger.Load(ctx, b, p.Crawl)
@@ -144,8 +144,8 @@ func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.
 	return &in, err
 }
 
-// frozenFor checks that inputs.json was read, and that the document belongs to this stage of the
-// plan.
+// frozenFor returns err, the error of reading inputs.json, or another error if the document was read
+// but belongs to another stage or plan.
 func frozenFor(in *manifest.Inputs, p *manifest.Plan, stage stages.Stage, err error) error {
 	if ledger.Read(err) && (in.Stage != string(stage) || in.Plan != p.ID) {
 		key := layout.Inputs(p.Crawl, p.Round, string(stage))
@@ -154,8 +154,8 @@ func frozenFor(in *manifest.Inputs, p *manifest.Plan, stage stages.Stage, err er
 	return err
 }
 
-// digestsOf returns the entries of inputs.json for all tasks of a stage. missing is the
-// index of the first task without a result, or -1.
+// digestsOf returns the entries of inputs.json for all tasks of a stage, and the index of the first
+// task without a result, or -1 if there is none.
 func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) (all []manifest.InputTask, missing int, err error) {
 	results, digests, err := loadResults(ctx, b, p, tasks)
 	for n, t := range tasks {
@@ -164,9 +164,9 @@ func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []st
 	return all, slices.Index(results, nil), err
 }
 
-// Gather loads the results that a reduce task reads, and compares the results with the frozen
-// inputs. Results that the task does not read stay nil. The earlier rounds in the returned Input
-// list only the files that the task reads.
+// Gather loads the results that a reduce task reads, and compares their digests with the frozen
+// ones. Results that the task does not read stay nil. The earlier rounds in the returned Input list
+// only the files that the task reads.
 func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task, frozen *manifest.Inputs) (*stages.Input, error) {
 	in := &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{}}
 	var sources []stages.Task
@@ -224,9 +224,10 @@ func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (int64, err
 	return at.UnixMilli() + 1000, nil
 }
 
-// FrozenFormats returns the format in which each stage of a round was frozen, which is the format
-// of the stage's parts. If inputs.json is lost, the format is 1, because an older crawlbatch may
-// have written the parts that a newer crawlbatch sealed.
+// FrozenFormats returns for each stage of a round the format in which its inputs were frozen, which
+// is the format of its parts. If a stage's inputs.json is lost, nobody knows the format, because a
+// newer crawlbatch may have sealed parts that an older one wrote. FrozenFormats then returns 1, the
+// format whose columns all parts have.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
 	for _, stage := range stages.Order[1:] { // the fetch stage comes first and freezes nothing

@@ -27,9 +27,9 @@ type Selection struct {
 	Bucket, Buckets int
 }
 
-// overlaps reports whether the selection includes files in a range of buckets. The range has the
-// bounds first and last, inclusive. of is the number of buckets in the round of these files. Any
-// number of buckets divides the same hashes into equal ranges.
+// overlaps reports whether the selection includes files of the buckets first to last of a round with
+// of buckets. The numbers of buckets may differ, because any number of buckets divides the same
+// hashes into equal ranges.
 func (s *Selection) overlaps(first, last, of int) bool {
 	if s.Buckets == 0 || first == manifest.NoBucket {
 		return true
@@ -38,16 +38,16 @@ func (s *Selection) overlaps(first, last, of int) bool {
 	return first <= to && from <= last
 }
 
-// datasets returns the datasets of a manifest that the selection includes.
+// datasets returns those datasets of a manifest that the selection includes.
 func (s *Selection) datasets(l *manifest.FileList) []string {
 	return slices.DeleteFunc(slices.Clone(l.Datasets), func(name string) bool { return s.Dataset != nil && !s.Dataset(name) })
 }
 
-// readingTogether is the number of manifests that WithFiles reads at the same time. A manifest takes
-// up to 8 MiB of memory while it is read.
+// readingTogether is the number of manifests of a round that WithFiles reads at the same time. A
+// manifest takes up to 8 MiB of memory while it is read.
 const readingTogether = 8
 
-// WithFiles returns copies of sealed rounds whose field Files holds the selected files, in key order.
+// WithFiles returns copies of sealed rounds. The Files of each copy are the selected files, in key order.
 // WithFiles reads only the manifests that may list a selected file. A round of an older format has
 // no manifests, and keeps all its files. If manifests are gone or were changed, the error is the
 // ledger.Lost error of the first of them.
@@ -103,8 +103,8 @@ func HasStates(dataset string) bool {
 	return dataset == stages.FileURLs || dataset == stages.FileURLsBase
 }
 
-// laterFiles returns the files of earlier rounds that a task reads. links is true if
-// pages that answered 304 keep the links from earlier rounds.
+// laterFiles selects the files of earlier rounds that a task reads. links is true if the links of
+// pages that answered 304 come from earlier rounds.
 func laterFiles(t stages.Task, p *manifest.Plan, links bool) Selection {
 	switch t.Stage {
 	case stages.Merge:
@@ -119,8 +119,8 @@ func laterFiles(t stages.Task, p *manifest.Plan, links bool) Selection {
 	return Selection{Dataset: func(string) bool { return false }}
 }
 
-// createManifest creates a manifest under a key that contains the manifest's digest. An existing
-// object with this key and other contents is damaged, and no seal names it yet.
+// createManifest creates a manifest under a key that contains the manifest's digest. If an object
+// with this key has other contents, it is damaged. No seal names it yet, so the user may remove it.
 func createManifest(ctx context.Context, b store.Bucket, f manifest.File, body []byte) error {
 	_, err := store.CreateBytes(ctx, b, f.Key, body)
 	if errors.Is(err, store.ErrExists) {

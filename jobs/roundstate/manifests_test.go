@@ -136,8 +136,8 @@ func TestASealIsFinishedAfterAKillBetweenManifestsAndHead(t *testing.T) {
 	if s, err := SealedRound(t.Context(), b, "2026-11", 0); s != nil || err != nil || len(before) != 1 {
 		t.Errorf("%d objects are there, the round is sealed: %t, %v", len(before), s != nil, err)
 	}
-	// Another version of crawlbatch may have made a manifest with other contents. Such a manifest
-	// does no harm, because it has another key.
+	// If another version of crawlbatch has made a manifest with other contents, this manifest does no
+	// harm, because it has another key.
 	other := layout.FileList("2026-11", 0, 0, "ffffffffffffffff")
 	if _, err := store.CreateBytes(t.Context(), b, other, []byte("of another version")); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestALostManifestIsToldOfAndRebuilt(t *testing.T) {
 	head := layout.Sealed("2026-11", 0)
 	for name, test := range map[string]struct {
 		harm    func() error
-		lost    []string // objects that the ledger's losses name
+		lost    []string // keys of the objects that Ledger.Losses must report
 		changed bool
 		made    []string
 	}{

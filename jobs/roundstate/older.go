@@ -15,7 +15,7 @@ var WrittenBy = map[string]stages.Stage{
 	"duplicates": stages.Dedup, "hosts": stages.Rank, "urls": stages.Frontier, "skips": stages.Frontier, "pages": stages.Publish,
 }
 
-// OlderParts lists the rounds with parts of format 1, and the datasets of these parts.
+// OlderParts lists the rounds that have parts of format 1, each with the datasets of these parts.
 func OlderParts(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) ([]catalog.Older, error) {
 	var older []catalog.Older
 	for _, s := range sealed {

@@ -71,8 +71,8 @@ func FormatOf(l *ledger.Ledger, round int) (int, error) {
 	return 0, fmt.Errorf("round %d of %s has not started: %w", round, l.Crawl, store.ErrNotFound)
 }
 
-// LacksSpellings reports whether a plan of an older version lacks the spellings of its URLs. The
-// round needs the spellings to check robots.txt.
+// LacksSpellings reports whether a plan of an older version lacks the spellings of its URLs, so that
+// robots.txt can be checked only for the canonical URLs.
 func LacksSpellings(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool, error) {
 	if p.KeepsSpellings() {
 		return false, nil
@@ -96,8 +96,8 @@ func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledge
 	return p, err
 }
 
-// BeginIn is like Begin, with a ledger that the caller has read. BeginIn returns the newest ledger
-// that BeginIn has seen.
+// BeginIn is like Begin, with a ledger that the caller has read. It also returns the newest ledger
+// that it has read or written.
 func BeginIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int, w ledger.Writer) (*manifest.Plan, *ledger.Ledger, error) {
 	var p *manifest.Plan
 	first := false
@@ -126,8 +126,8 @@ func BeginIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int, w
 	return p, l, nil
 }
 
-// settled returns an error if the stored crawl.json is not the document that the ledger names. The
-// two differ while `plan --replace` runs, because the command names the new document in the ledger
+// settled returns an error if the stored crawl.json is not the document that the ledger names. They
+// differ while `plan --replace` runs, because this command names the new document in the ledger
 // before it stores the document.
 func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	if round > 0 {
@@ -169,9 +169,9 @@ func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id
 	return nil
 }
 
-// Choose records in the ledger that a round follows a committed plan. It also records the digest of
-// the plan's crawl.json. Before that, Choose calls allow with the present ledger. If
-// another writer changes the ledger in the meantime, Choose calls allow again.
+// Choose records in the ledger that a round follows a committed plan. Before that, Choose calls
+// allow with the present ledger, and also appends the entries that allow returns. If another writer
+// changes the ledger in the meantime, Choose calls allow again.
 func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w ledger.Writer, allow func(l *ledger.Ledger) (more []manifest.Entry, err error)) error {
 	key := layout.PlanManifest(p.Crawl, p.Round, p.ID)
 	var stored manifest.Plan

@@ -14,8 +14,8 @@ import (
 
 // NewestPoliteness reads the newest revision of a crawl's politeness. If no revision was ever
 // published, NewestPoliteness returns revision 0, and the frozen politeness applies. The error is a
-// ledger.Lost error if the newest revision in the ledger is gone. Without it, nobody knows which
-// domains are stopped.
+// ledger.Lost error if the newest revision in the ledger is gone. Nothing may then be requested,
+// because nobody knows which domains are stopped.
 func NewestPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config.Politeness, revision int, err error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -100,7 +100,7 @@ func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p conf
 		named := namedPoliteness(l)
 		newest, revision, v, digest, err := loadPoliteness(ctx, b, crawl)
 		if named != nil && errors.Is(err, manifest.ErrCorrupt) {
-			revision = named.entry.Revision + 1 // the damaged revision may be newer than the ledger's entry
+			revision = named.entry.Revision + 1 // the damaged revision may be one newer than the ledger's entry
 			_, v, err = b.Get(ctx, layout.Politeness(crawl), manifest.MaxBytes)
 		}
 		if err != nil {

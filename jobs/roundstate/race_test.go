@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// makeCrawl makes a crawl with its ledger and the plan "p" of round 0.
+// makeCrawl makes a crawl, its ledger, and a plan with the ID "p" for round 0.
 func makeCrawl(t *testing.T, b store.Bucket, crawl, continues string) *manifest.Plan {
 	t.Helper()
 	create(t, b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl, Continues: continues})
@@ -27,7 +27,7 @@ func makeCrawl(t *testing.T, b store.Bucket, crawl, continues string) *manifest.
 	return choose(t, b, crawl, "p")
 }
 
-// choose stores a plan of round 0 and appends the plan's entry to the ledger.
+// choose stores a plan for round 0 and appends the plan's entry to the ledger.
 func choose(t *testing.T, b store.Bucket, crawl, id string) *manifest.Plan {
 	t.Helper()
 	p := &manifest.Plan{ID: id, Crawl: crawl, Buckets: 1, Partitions: []manifest.PlanPartition{{}}}

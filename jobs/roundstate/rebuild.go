@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// RebuildInputs recreates a lost or changed inputs.json of a stage and returns its key, or "" if
-// nothing is lost. The recreated document must have the digest in the ledger. The results that feed
-// the stage must exist.
+// RebuildInputs recreates a stage's inputs.json if it is lost or changed, and returns its key, or ""
+// if nothing is lost. The recreated document must have the digest in the ledger. The results that
+// the stage reads must exist.
 func RebuildInputs(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, l *ledger.Ledger, w ledger.Writer) (string, error) {
 	e := l.Frozen(p.Round, stage)
 	if e == nil {
@@ -35,7 +35,7 @@ func RebuildInputs(ctx context.Context, b store.Bucket, p *manifest.Plan, stage 
 	return e.Object, storeRecreated(ctx, b, e, in)
 }
 
-// feeding returns the entries for the inputs.json of a stage.
+// feeding returns the entries for the inputs.json of a reduce stage or of a reparse's fetch stage.
 func feeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) ([]manifest.InputTask, error) {
 	if stage != stages.Fetch {
 		return digestsFeeding(ctx, b, p, stage)
@@ -132,8 +132,8 @@ func replace(ctx context.Context, b store.Bucket, key string, body []byte) error
 	return err
 }
 
-// ResultDigest returns the digest that a later stage froze for a task's result, or "" if no stage
-// froze one.
+// ResultDigest returns the digest of a task's result in the frozen inputs of a later stage, or "" if
+// no inputs list the result.
 func ResultDigest(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (string, error) {
 	for _, later := range stages.Order {
 		for _, from := range feeds[later] {
@@ -143,7 +143,7 @@ func ResultDigest(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stage
 			var in manifest.Inputs
 			_, _, err := manifest.Load(ctx, b, layout.Inputs(t.Crawl, t.Round, string(later)), &in)
 			if errors.Is(err, store.ErrNotFound) {
-				continue // a later step recreates the lost inputs.json and compares its digests
+				continue // a later step recreates the lost inputs.json, which must have the recorded digest
 			}
 			if err != nil {
 				return "", err

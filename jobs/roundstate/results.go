@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// readers is the largest number of results that are read at the same time. An object store takes
-// tens of milliseconds for each result, and a stage has thousands of results.
+// readers is the largest number of results that are read at the same time. One by one, the thousands
+// of results of a stage would take minutes, because an object store takes tens of ms for each.
 const readers = 32
 
 // ResultKey returns the key of a task's result.
@@ -51,7 +51,7 @@ func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stage
 }
 
 // EachResult reads the results of tasks of a plan, many at the same time. For each task, EachResult
-// calls use with the index of the task in the list. Several goroutines may call
+// calls use with the index of the task in tasks. Several goroutines may call
 // use at the same time. If a task has no result, r is nil and digest is empty.
 func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task, use func(i int, r *manifest.Result, digest string)) error {
 	group, ctx := errgroup.WithContext(ctx)

@@ -25,7 +25,7 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 	if err != nil {
 		return err
 	}
-	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // another version of crawlbatch may have stored the seal first
+	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // succeeds if another version of crawlbatch has stored a seal first
 		return err
 	}
 	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
@@ -63,8 +63,8 @@ func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writ
 }
 
 // checkFrozen compares the digests of results with the digests that later stages froze in
-// inputs.json. A different digest and a changed inputs.json are errors. A lost inputs.json is not
-// an error, because verify reports the loss.
+// inputs.json. It returns an error if a digest differs or an inputs.json was changed. It ignores a
+// lost inputs.json, because verify reports the loss.
 func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests map[stages.Stage][]string) error {
 	l, err := ledger.Load(ctx, b, p.Crawl)
 	if err != nil {
@@ -156,8 +156,8 @@ func sealedHistory(ctx context.Context, b store.Bucket, crawl string, before int
 	return append(continued, own...), m, nil
 }
 
-// Continued returns the sealed rounds of the crawls that a crawl continues, oldest first. For the
-// files of the rounds, call WithFiles.
+// Continued returns the sealed rounds of the crawls that the crawl m continues, oldest first. For
+// the files of the rounds, call WithFiles.
 func Continued(ctx context.Context, b store.Bucket, m *manifest.Crawl) ([]*manifest.Sealed, error) {
 	crawls := m.Continued
 	if len(crawls) == 0 {
@@ -202,8 +202,8 @@ func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]ma
 	return slices.DeleteFunc(crawls, func(c manifest.ContinuedCrawl) bool { return c.Rounds == 0 }), nil
 }
 
-// following lists the crawl before and the crawls that it continues, oldest first, with all their
-// rounds.
+// following lists the crawl whose name is before, and the crawls that it continues, oldest first,
+// with all their rounds.
 func following(ctx context.Context, b store.Bucket, crawl, before string) (crawls []manifest.ContinuedCrawl, err error) {
 	seen := map[string]bool{crawl: true}
 	for before != "" && !seen[before] {
@@ -241,7 +241,7 @@ func sealedBefore(ctx context.Context, b store.Bucket, l *ledger.Ledger, before 
 	for {
 		s, err := SealIn(ctx, b, l, len(all))
 		if len(all) >= before && errors.Is(err, ledger.ErrLost) {
-			err = nil // the lost seal of a later round is not an error, because a rebuild recreates it
+			err = nil // ignore the lost seal of a later round: `retry --rebuild` recreates it after the earlier rounds
 		}
 		if err != nil || s == nil {
 			return all[:min(before, len(all))], err
@@ -284,8 +284,8 @@ func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*
 	return &s, nil
 }
 
-// lostPlan returns a ledger.Lost error if the plan of a round is lost, otherwise nil. A seal cannot
-// be recreated without the plan, so the user must learn that the plan is lost.
+// lostPlan returns a ledger.Lost error if the plan of a round is lost, otherwise nil. If the seal is
+// lost too, the user must restore the plan first, because the seal cannot be recreated without it.
 func lostPlan(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	if _, _, err := PlanIn(ctx, b, l, round); errors.Is(err, ledger.ErrLost) {
 		return err

@@ -21,8 +21,8 @@ const (
 	lockName  = "lock" // the owning process holds a lock on this file
 )
 
-// New makes a directory. remove deletes the directory and may be called twice. New
-// first removes directories whose process has died.
+// New makes a directory. The caller calls remove, once or more, to delete it. New first removes
+// the directories of processes that have died.
 func New() (dir string, remove func(), err error) {
 	defer func() {
 		if err != nil {
@@ -30,8 +30,8 @@ func New() (dir string, remove func(), err error) {
 		}
 	}()
 	sweep()
-	// New locks the directory before the directory gets its final name. Without a lock, sweep in
-	// another process would remove the directory.
+	// New locks the directory before it gives it its final name. Otherwise, sweep in another process
+	// could take the unlocked directory for that of a dead process, and remove it.
 	early, err := os.MkdirTemp("", newPrefix)
 	if err != nil {
 		return "", nil, err

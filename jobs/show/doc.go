@@ -5,7 +5,7 @@
 // in place. If the output is not a terminal, it writes a line when the state changes, and at least
 // once a minute.
 //
-// A Progress never delays tasks, because tasks only add to counters, and one goroutine writes to
-// the terminal. Close waits for this goroutine for at most one second. The package imports jobs,
+// A Progress never delays tasks: they only add to counters, and a goroutine of its own writes to the
+// terminal. Close waits for this goroutine for at most one second. The package imports jobs,
 // stages and formats. Only cmd imports the package.
 package show

@@ -19,7 +19,7 @@ type sample struct {
 
 const rateSpan = time.Minute
 
-// take adds a sample and returns the rate of all samples.
+// take adds a sample and returns the rate over the last minute.
 func (r *rate) take(now time.Time, n int64) float64 {
 	r.samples = append(r.samples, sample{now, n})
 	for len(r.samples) > 2 && now.Sub(r.samples[1].at) >= rateSpan {
@@ -61,10 +61,9 @@ func (s *scale) of(planned float64) float64 {
 	return planned * s.taken / s.planned
 }
 
-// remaining predicts the remaining time of the fetch stage. remaining assigns the tasks to lanes.
-// There is one lane for each task that may run at the same time, and a lane runs one task after
-// another. A running task predicts its own end. The map running must not be empty. The caller holds
-// p.mu.
+// remaining predicts the remaining time of the fetch stage. It assigns the tasks to lanes: there is
+// one lane for each task that may run at the same time, and a lane runs one task after another. Each
+// running task, of which there must be one, predicts its own end. The caller holds p.mu.
 func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 	var lanes []float64
 	for _, a := range running {

@@ -19,11 +19,11 @@ import (
 const (
 	frameEvery = 500 * time.Millisecond // time between two frames on a terminal
 	lookEvery  = time.Second            // time between two checks whether to write a line
-	frameLeast = 50 * time.Millisecond  // shortest time between two frames, when many lines come
+	frameLeast = 50 * time.Millisecond  // time between two frames while lines are queued
 
-	soon       = 10 * time.Second // pause between two lines if URLs are recorded while a stage is younger than slowAge, or if its reasons for waiting change
-	slowAge    = 2 * time.Minute  // age at which a stage counts as older, so that the pause between two lines is atLeast
-	atLeast    = time.Minute      // pause between two lines of an older stage
+	soon       = 10 * time.Second // pause until the next line if the reasons for waiting have changed, or if a stage younger than slowAge has recorded URLs
+	slowAge    = 2 * time.Minute  // age of a stage from which lines about recorded URLs come after atLeast instead of soon
+	atLeast    = time.Minute      // pause until the next line in all other cases
 	adviseFrom = time.Minute      // shortest wait for which advice is shown
 )
 
@@ -53,8 +53,8 @@ func (p *Progress) show(ctx context.Context) {
 	}
 }
 
-// pause waits until the next frame is due. If a new line is queued, pause waits only for
-// frameLeast.
+// pause waits until the next frame is due: after every, or after frameLeast if a new line is
+// queued.
 func (p *Progress) pause(ctx context.Context, every time.Duration) {
 	sleep, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -161,8 +161,8 @@ func (pic *picture) waiting() bool {
 	return a.InFlight == 0 && a.Ready == 0 && a.Delayed == 0 && len(a.Waits) > 0
 }
 
-// longestWait returns the host for which the slowest task waits, or "" if the wait is too short for
-// advice.
+// longestWait returns the host for which the slowest task waits longest, or "" if this wait is too
+// short for advice.
 func (pic *picture) longestWait(now time.Time) string {
 	w := pic.holds.Waits
 	if !pic.waiting() || len(w) == 0 || max(w[0].Until.Sub(now), pic.holds.Remaining) < adviseFrom {
@@ -195,8 +195,8 @@ func (pic *picture) speed() []string {
 // shownLive is the number of waits that the block lists if the terminal has room.
 const shownLive = 4
 
-// live returns the lines of the block. If the terminal has few rows, live lists fewer waits, so
-// that the longest wait and the advice stay visible.
+// live returns the lines of the block. On a terminal with few rows, live lists fewer waits, so that
+// at least the longest wait and the advice are visible.
 func (p *Progress) live() []string {
 	pic, ok := p.look()
 	if !ok {
@@ -210,7 +210,7 @@ func (p *Progress) live() []string {
 	}
 }
 
-// blockOf returns the lines of the block. shown limits the number of waits.
+// blockOf returns the lines of the block, with at most shown waits.
 func (p *Progress) blockOf(pic *picture, shown int) []string {
 	now := p.Clock.Now()
 	width, _ := p.block.Size()
@@ -322,8 +322,8 @@ func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	return out
 }
 
-// reasons identifies the reasons for which all tasks wait. If a task does not wait, reasons returns
-// "".
+// reasons returns a text that changes when the reasons for waiting change. It is "" unless all tasks
+// wait.
 func (pic *picture) reasons() string {
 	if !pic.waiting() {
 		return ""
@@ -349,8 +349,8 @@ func sameTerminal(a, b io.Writer) bool {
 // OneLine folds an error into one line.
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// peekEvery is the time between two reads of checkpoints. Attempts write their activity about as
-// often.
+// peekEvery is the time between two reads of checkpoints. More reads would bring little news,
+// because attempts write their activity about once a minute.
 const peekEvery = time.Minute
 
 // peek reads the checkpoints of tasks that run elsewhere.
@@ -380,7 +380,7 @@ func (p *Progress) peek(ctx context.Context) {
 	}
 }
 
-// take updates the display from the statuses that checkpoints contain. The caller holds p.mu.
+// take updates the display with statuses that were read from checkpoints. The caller holds p.mu.
 func (p *Progress) take(found []jobs.FetchStatus) {
 	p.seen = slices.DeleteFunc(slices.Clone(found), func(f jobs.FetchStatus) bool { return p.finished[f.Partition] })
 	n := p.start.URLs

@@ -23,8 +23,8 @@ type Options struct {
 	Log        *slog.Logger
 	Structured bool // whether lines are written as entries of Log
 	FetchTasks int  // number of fetch tasks that run at the same time; 0 if all tasks run in other processes
-	// Advice returns a sentence that says how to end a wait for a host early. If Advice is nil, no
-	// advice is shown.
+	// Advice returns a sentence that tells people how to end a task's wait for a host early. If
+	// Advice is nil, no advice is shown.
 	Advice func(t stages.Task, host string) string
 	// Peek reads the checkpoints of tasks in other processes. It is nil if the tasks run in this
 	// process.
@@ -68,8 +68,8 @@ type watchedTask struct {
 	look  func() stages.Activity
 	since time.Time
 
-	last stages.Activity // activity at the last look; only one goroutine uses it
-	next time.Time       // earliest time of the next look
+	last stages.Activity // activity at the last call of look; only one goroutine uses it
+	next time.Time       // earliest time of the next call of look
 }
 
 // share limits the calls of look to 1/share of a task's time. During a call, the task walks through
@@ -111,8 +111,8 @@ func New(ctx context.Context, o Options) *Progress {
 	return p
 }
 
-// Live reports whether a block is redrawn in place. If so, all other output to the terminal must go
-// through Write.
+// Live reports whether a block is redrawn in place. If it is, all other output to the terminal must
+// go through Write.
 func (p *Progress) Live() bool { return p.block != nil }
 
 // maxLines limits how many lines are queued while the terminal blocks.
@@ -242,7 +242,7 @@ func (p *Progress) StageDone(stage stages.Stage, failed int) {
 	if failed > 0 {
 		line += fmt.Sprintf(", %s failed", Count(int64(failed), "task"))
 	}
-	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // an existing plan gets no line, because planning then takes no time
+	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // no line for a plan that existed already: this takes less than a second
 		p.say(line)
 	}
 	p.poke()

@@ -68,7 +68,7 @@ func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
 		defer p.Close()
 		begin(p, planOf(10))
 		if got := out.take(); got != "fetch@2026-11.0: 10 URLs in 1 partition\n" {
-			t.Errorf("at first it said %q", got)
+			t.Errorf("at first the progress said %q", got)
 		}
 		var mu sync.Mutex
 		now := stages.Activity{InFlight: 1}
@@ -96,13 +96,13 @@ func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
 		}
 		time.Sleep(3 * time.Minute)
 		if got := out.take(); strings.Count(got, "\n") != 3 || strings.Count(got, "waits for h.test") != 3 || strings.Contains(got, "give up") {
-			t.Errorf("within three minutes of the same it said %q", got)
+			t.Errorf("within three minutes with the same reason it said %q", got)
 		}
 		until = time.Now().Add(time.Minute)
 		does(stages.Activity{Waits: []stages.Wait{{Host: "i.test", Why: "answered 429, asked again", Until: until}}})
 		time.Sleep(11 * time.Second)
 		if got := out.take(); !strings.Contains(got, "waits for i.test: answered 429, asked again at ") {
-			t.Errorf("of another reason it said %q", got)
+			t.Errorf("when the reason changed it said %q", got)
 		}
 	})
 }
@@ -176,7 +176,7 @@ func TestTheRestIsPredictedFromWhatRunsAndFromWhatTasksTook(t *testing.T) {
 		begin(p, planOf(1, 1, 1, 1))
 		ends := p.Watch(fetchTask(0), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 90 * time.Second} })
 		also := p.Watch(fetchTask(1), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 30 * time.Second} })
-		synctest.Wait() // the display also looks at the tasks, and only one goroutine at a time may do so
+		synctest.Wait() // until the display's goroutine is idle, because it also calls p.look, which only one goroutine at a time may do
 		// One lane needs 30 s + 60 s, the other lane needs 90 s + 60 s.
 		if pic, _ := p.look(); pic.left != 150*time.Second {
 			t.Errorf("predicted %s, want 2m30s", pic.left)
@@ -265,7 +265,7 @@ func (s stuck) Write([]byte) (int, error) {
 func TestATerminalThatTakesNothingHoldsNothingUp(t *testing.T) {
 	asked, never := make(chan struct{}, 10), make(chan struct{})
 	defer close(never)
-	// The test makes the Progress by hand, as New would for a terminal, because a pipe has no size.
+	// New would make a block only for a terminal, so the test makes the Progress itself.
 	p := &Progress{
 		Options: Options{Err: &syncBuffer{}, Clock: stages.SystemClock{}}, watched: map[int]*watchedTask{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		block: &Block{W: stuck{asked, never}, Size: func() (int, int) { return 80, 24 }},

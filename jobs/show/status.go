@@ -239,7 +239,7 @@ func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every tim
 		if err != nil {
 			return err
 		}
-		// Draw every second, because the size of the terminal may change.
+		// Draw once a second, because the size of the terminal may change.
 		for until := clock.Now().Add(every); clock.Now().Before(until); {
 			var text strings.Builder
 			width, _ := block.Size()

@@ -12,11 +12,11 @@ import (
 	"crawlbatch.io/crawlbatch/planner"
 )
 
-// Plan writes a summary of a plan and of the refused lines. The summary begins with verb. If
-// refused is not empty, it is the name of the store that lists each refused line. If partitions is
-// true, Plan adds a line for each partition. If there are several sources, Plan adds a line for
-// each. Plan also predicts the time of a process that fetches the given number of partitions at a
-// time, if the plan has more partitions.
+// Plan writes a summary of a plan and of the refused lines. The summary begins with verb. refused is
+// the name of the store that lists each refused line, or "" if no store does. If partitions is true,
+// Plan adds a line for each partition. If there are several sources, Plan adds a line for each. If
+// the plan has more than tasks partitions, Plan also predicts the time of a process that fetches
+// this many partitions at a time.
 func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, refused string, partitions bool, tasks int) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
@@ -56,8 +56,9 @@ func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, re
 	return err
 }
 
-// Slowest writes which domains decide the length of a planned round, slowest first, and which budget
-// would halve the time of the slowest host. It leaves out domains that take less than a minute.
+// Slowest writes which domains decide the length of a planned round, slowest first. For each, it
+// names the budget that would halve the time of its slowest host. It leaves out domains that take
+// less than a minute.
 func Slowest(w io.Writer, all []planner.SlowHost) error {
 	var text strings.Builder
 	for _, h := range all {

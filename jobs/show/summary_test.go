@@ -27,6 +27,6 @@ func TestSlowestSaysWhatABudgetWouldChange(t *testing.T) {
 	}
 	out.Reset()
 	if err := Slowest(&out, nil); err != nil || out.Len() > 0 {
-		t.Errorf("%q, %v for no host", out.String(), err)
+		t.Errorf("without slow hosts: %q, %v", out.String(), err)
 	}
 }

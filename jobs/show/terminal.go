@@ -53,13 +53,13 @@ func newBlock(w io.Writer) *Block {
 	}}
 }
 
-// maxBlock limits the width of a block's rows, in cells. A resized terminal reports its new width a
-// moment late. In this moment, the terminal does not fold rows that are narrower than both its old
-// and its new width.
+// maxBlock limits the width of a block's rows, in cells. A terminal reports a new width a moment too
+// late. If it folded rows in this moment, the block's height would be wrong. Rows that are narrower
+// than both the old and the new width are never folded.
 const maxBlock = 99
 
-// rows folds the block's lines to the current width of the terminal. most is the number
-// of rows that the terminal has room for.
+// rows folds the block's lines to the current width of the terminal. It also returns the number of
+// rows for which the terminal has room.
 func (b *Block) rows(block []string) (rows []string, most int) {
 	width, height := b.Size()
 	room := min(width-1, maxBlock)
@@ -127,7 +127,7 @@ type LogOutput struct {
 	Plain io.Writer
 
 	mu    sync.Mutex
-	above *Progress // display above whose block the log is written; nil means Plain
+	above *Progress // writes the log above its block; nil: the log goes to Plain
 }
 
 // Above sends the log to the lines above p, or to Plain if p is nil. If l is nil, Above does

@@ -41,7 +41,7 @@ func TestABlockThatIsTooHighKeepsItsHeadAndItsEnd(t *testing.T) {
 	}
 }
 
-// A block without room for all waits shows the longest wait and the advice.
+// If a block has no room for all waits, it shows the longest wait and the advice.
 func TestTheLiveBlockKeepsTheLongestWaitAndTheAdvice(t *testing.T) {
 	p := &Progress{Options: Options{Err: &syncBuffer{}, Clock: stages.SystemClock{}, FetchTasks: 1, Advice: func(_ stages.Task, host string) string {
 		return "to end the wait: " + strings.Repeat("do this and that, ", 10) + "for " + host

@@ -71,7 +71,8 @@ func closing(a stages.Activity, now time.Time) string {
 	return "the window closes at " + clockTime(a.Closes, now) + " and the rest is deferred"
 }
 
-// Wait describes a wait with its reason. If the wait has no end, Wait describes the slowest host.
+// Wait describes a wait with its reason. A wait without an end is not for a moment but for the host
+// that takes longest.
 func Wait(w stages.Wait, now time.Time) string {
 	switch {
 	case w.Host == "":

@@ -93,7 +93,8 @@ func edit[T any, D interface {
 	d.replace(key, encode(d.t, doc))
 }
 
-// editSeal changes the seal of round 0. The changed seal lists its files itself, without a manifest.
+// editSeal changes the seal of round 0. For this, it lets the seal list its files itself, without a
+// manifest.
 func editSeal(d *damagedCrawl, change func(*manifest.Sealed)) {
 	d.t.Helper()
 	edit(d, layout.Sealed(testCrawl, 0), func(s *manifest.Sealed) {
@@ -120,13 +121,13 @@ func manifestOf(d *damagedCrawl) string {
 	return s.Manifests[0].Key
 }
 
-// noColumn reads no column of any part.
+// noColumn is a row type for opening any part without reading a column.
 type noColumn struct {
 	None string `parquet:"none,optional"`
 }
 
-// settle rewrites all documents of round 0 so that they match the present bytes of an object. After
-// that, checks can find faults only in the object's content.
+// settle rewrites all documents of round 0 so that their sizes and digests match the present bytes of
+// an object. Checks can then find only faults in the object's content.
 func (d *damagedCrawl) settle(key string) {
 	d.t.Helper()
 	body := d.body(key)
@@ -211,7 +212,7 @@ func (d *damagedCrawl) editIf(key string, doc manifest.Document, change func(man
 	}
 }
 
-// After forget, the ledger no longer shows that round 1 finished its fetch stage.
+// forget removes from the ledger the entries which show that round 1 finished its fetch stage.
 func (d *damagedCrawl) forget() {
 	d.t.Helper()
 	ledgertest.Edit(d.t, d.b, testCrawl, func(all []manifest.Entry) []manifest.Entry {
@@ -231,7 +232,7 @@ func change[T any](d *damagedCrawl, key string, f func([]T) []T) {
 	d.settle(key)
 }
 
-// firstRow returns the index of the first row for which fits returns true.
+// firstRow returns the first index i for which fits(i) is true.
 func firstRow[T any](d *damagedCrawl, rows []T, fits func(i int) bool) int {
 	d.t.Helper()
 	for i := range rows {
@@ -276,7 +277,7 @@ func TestACrawlIsAsPromised(t *testing.T) {
 	}
 	for _, parallel := range []int{1, 7} {
 		if diff := cmp.Diff(r, d.audit(func(o *Options) { o.Parallel = parallel })); diff != "" {
-			t.Errorf("the report depends on what runs beside: %s", diff)
+			t.Errorf("the report depends on the number of checks that run at the same time: %s", diff)
 		}
 	}
 }
@@ -309,7 +310,7 @@ func TestAnUnfinishedRoundIsCheckedAsFarAsItGoes(t *testing.T) {
 	d.delete(layout.Result(testCrawl, 1, "fetch", 0))
 	edit(d, layout.Checkpoint(testCrawl, 1, 0), func(c *manifest.Checkpoint) { c.Complete = false })
 	if r := d.audit(); r.Found() > 0 {
-		t.Errorf("a task under way: %+v", r.Violations)
+		t.Errorf("violations while a task is unfinished: %+v", r.Violations)
 	}
 	var c manifest.Checkpoint
 	if _, _, err := manifest.Load(t.Context(), d.b, layout.Checkpoint(testCrawl, 1, 0), &c); err != nil {
@@ -317,7 +318,7 @@ func TestAnUnfinishedRoundIsCheckedAsFarAsItGoes(t *testing.T) {
 	}
 	d.delete(c.Files[0].Key)
 	if r := d.audit(); r.Found() != 1 || r.Violations[0].Object != c.Files[0].Key || r.Violations[0].Check != filesThere {
-		t.Errorf("a lost segment of a task under way: %+v", r.Violations)
+		t.Errorf("a lost segment of an unfinished task: %+v", r.Violations)
 	}
 }
 
@@ -332,7 +333,7 @@ func TestLaterPolitenessMayAllowMoreInFlight(t *testing.T) {
 		return rows
 	})
 	if d.audit().Found() == 0 {
-		t.Error("two in flight where one may be were not found")
+		t.Error("verify did not find two requests in flight where one is allowed")
 	}
 	later := d.a.Config.Politeness
 	later.InFlightPerHost = 2

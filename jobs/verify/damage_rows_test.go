@@ -84,7 +84,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 				})
 				return slices.Delete(rows, i, i+1)
 			})
-			return map[string]string{obeyed: "", verdicts: part(stages.FileFetches)} // the next round also uses this robots.txt
+			return map[string]string{obeyed: "", verdicts: part(stages.FileFetches)} // obeyed may name either round, because the next one uses this robots.txt too
 		},
 		"a request whose evidence is another answer": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
@@ -278,8 +278,8 @@ func isPart(dataset string) func(manifest.File) bool {
 	return func(f manifest.File) bool { return f.Key == part(dataset) }
 }
 
-// second finds two consecutive requests to one host for which fits returns true, and
-// returns the index of the later request.
+// second returns the index of the first request that, with the request before it to the same host,
+// satisfies fits.
 func second(d *damagedCrawl, rows []schema.Request, fits func(a, b *schema.Request) bool) int {
 	d.t.Helper()
 	return firstRow(d, rows, func(i int) bool { return i > 0 && rows[i-1].Host == rows[i].Host && fits(&rows[i-1], &rows[i]) })

@@ -14,8 +14,8 @@ import (
 )
 
 // damages maps names to functions that damage a crawl. Each function returns the checks that must
-// find the damage, and for each check the object that the check must name. An empty key allows any
-// object. The entry "*" names an object that all other checks may report, but need not.
+// find the damage, and for each the key of the object that the check must name, or "" for any object.
+// The entry "*" holds the key of an object that all other checks may report, but need not.
 type damages map[string]func(d *damagedCrawl) map[string]string
 
 func one(check, object string) map[string]string { return map[string]string{check: object} }
@@ -42,7 +42,7 @@ func findEach(t *testing.T, cases damages) {
 					t.Errorf("found besides: %+v", v)
 				}
 				if strings.TrimSpace(v.Problem) == "" {
-					t.Errorf("a violation without words: %+v", v)
+					t.Errorf("a violation without an explanation: %+v", v)
 				}
 			}
 			for check := range want {

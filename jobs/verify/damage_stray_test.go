@@ -15,8 +15,8 @@ import (
 
 const strayCheck = "nothing stray is read"
 
-// createObject creates an object. like is the key of an object with the same bytes.
-// If like is empty, the new object has a few bytes that no other object has.
+// createObject creates a copy of the object with the key like. If like is "", it creates an object
+// with a few bytes that no other object has.
 func (d *damagedCrawl) createObject(key, like string) {
 	d.t.Helper()
 	body := []byte("stray")

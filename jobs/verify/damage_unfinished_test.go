@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// unfinish turns round 1 into a round that is being fetched. Of partition 0, only the result is
-// removed.
+// unfinish turns round 1 into a round that is being fetched. It removes the result of partition 0, but
+// keeps the partition's other objects.
 func (d *damagedCrawl) unfinish() {
 	d.t.Helper()
 	p := d.load(1).Plan
@@ -160,7 +160,7 @@ func TestAnUnfinishedRoundIsReadAsDeeplyAsASealedOne(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	for _, c := range r.Checked {
-		if c.Invariant > 0 && c.Check != pointers && c.Looked != all[c.Check] { // the check of pointers reads fewer rows, because no page of the round is published yet
+		if c.Invariant > 0 && c.Check != pointers && c.Looked != all[c.Check] { // the check of pointers reads fewer rows, because the round has no published pages yet
 			t.Errorf("%s looked at %d of %d", c.Check, c.Looked, all[c.Check])
 		}
 	}

@@ -71,8 +71,8 @@ func directory(t *testing.T) store.Bucket {
 	return b
 }
 
-// monthAhead is a clock that is 31 days ahead: what was fetched once is due again, what was fetched
-// twice is not.
+// monthAhead is a clock that is 31 days ahead. URLs that were fetched one time are then due again,
+// because their interval is 30 days. URLs that were fetched twice without a change are not.
 type monthAhead struct{ stages.SystemClock }
 
 func (monthAhead) Now() time.Time { return time.Now().AddDate(0, 0, 31) }
@@ -152,8 +152,8 @@ func rowsOfMonth[T any](m *monthsLab, month, dataset string) (rows []T) {
 	return rows
 }
 
-// summary counts what a month did: fetches by outcome and kind of revisit, pages by the column
-// changed, and states by the month that saw the URL first.
+// summary counts the rows of a month: fetches by outcome and kind of revisit, pages by the value of
+// their column changed, and URL states by the month in which the URL was first seen.
 func (m *monthsLab) summary(month string) map[string]int {
 	counts := map[string]int{}
 	for _, f := range rowsOfMonth[schema.Fetch](m, month, stages.FileFetches) {
@@ -213,7 +213,7 @@ func (m *monthsLab) links(month string, rounds ...int) map[string]int {
 	return counts
 }
 
-// repeats checks that a month fetched what an earlier month had fetched, and nothing anew.
+// repeats checks that a month fetched the same URLs as an earlier month, and found all unchanged.
 func (m *monthsLab) repeats(month, before string) {
 	m.t.Helper()
 	first, second := m.fetched(before), m.fetched(month)
@@ -235,14 +235,14 @@ const (
 	thirdMonth  = "2027-01"
 )
 
-// testSecondMonth plans two months from the same list. The second must find everything unchanged. It
-// must not plan a URL that only the first list named.
+// testSecondMonth plans two months from almost the same list. The second must find all pages unchanged,
+// and must not plan a URL that only the first month's list names.
 func testSecondMonth(t *testing.T, b store.Bucket, change func(*config.Config)) {
 	m := newMonthsLab(t, b)
 	change(m.cfg)
 	seeds := slices.Collect(m.web.Seeds())
 	m.crawl(firstMonth, stages.SystemClock{}, 2, seeds, nil)
-	alone := "" // only the first list names it, and no followed link leads to it
+	alone := "" // a URL that only the first list names, and to which no followed link leads
 	if m.cfg.Frontier.Follow == "none" {
 		alone, seeds = seeds[0], seeds[1:]
 	}
@@ -293,8 +293,8 @@ func TestS3ASecondMonthFromTheSameListFetchesNothingAnew(t *testing.T) {
 	testSecondMonth(t, b, func(c *config.Config) { c.Plan.BucketURLs = 60 })
 }
 
-// A month that begins with one page reaches the pages behind it again, also where a base holds what
-// the month before knew.
+// A month whose list has one page follows links to the other pages again, although they are unchanged.
+// This also works if the earlier month's states are in a base.
 func TestASecondMonthReachesThePagesBehindItsSeed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -317,7 +317,8 @@ func TestASecondMonthReachesThePagesBehindItsSeed(t *testing.T) {
 	}
 }
 
-// If links of the first month were deleted, pages whose links are lost are downloaded again.
+// If links of the first month were deleted, the second month requests their pages without validators, so
+// that it gets the links again.
 func TestAMonthWithoutTheLinksOfTheMonthBeforeDownloadsItsPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -332,7 +333,7 @@ func TestAMonthWithoutTheLinksOfTheMonthBeforeDownloadsItsPages(t *testing.T) {
 	}
 	for _, f := range rowsOfMonth[schema.Fetch](m, secondMonth, stages.FileFetches) {
 		if f.Outcome == schema.NotModified && slices.Contains(seeds, f.URL) {
-			t.Errorf("%s was requested conditionally, and its links are lost", f.URL)
+			t.Errorf("%s was requested with validators, although its links are lost", f.URL)
 		}
 	}
 	if d := cmp.Diff(m.links(firstMonth, 1), m.links(secondMonth, 1)); d != "" {
@@ -356,7 +357,7 @@ func (m *monthsLab) deleteLinks(month string, round int) {
 	}
 }
 
-// A month that follows no links succeeds too if links of the month before were deleted.
+// A month that follows no links does not need the links of the earlier month.
 func TestAMonthThatFollowsNoLinksGoesOnWithoutThem(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -379,7 +380,8 @@ func TestAMonthThatFollowsNoLinksGoesOnWithoutThem(t *testing.T) {
 	}
 }
 
-// A reparse gives pages that answered 304 the links that it found in their content itself.
+// For a page that answered 304, a reparse takes the links that it has itself parsed from the page's
+// earlier content.
 func TestAReparseHasTheLinksOfUnchangedPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -409,7 +411,7 @@ func TestAReparseHasTheLinksOfUnchangedPages(t *testing.T) {
 }
 
 // A plan says which months it continues and which it skips. If the earlier month is damaged, the error
-// names the way on.
+// says how to plan nevertheless.
 func TestAPlanSaysWhatItContinues(t *testing.T) {
 	m := newMonthsLab(t, directory(t))
 	seeds := slices.Collect(m.web.Seeds())[:2]
@@ -442,7 +444,8 @@ func TestAPlanSaysWhatItContinues(t *testing.T) {
 	}
 }
 
-// Links to URLs that the month makes canonical in another way are read again.
+// If a month has other rules for URLs, the stored links of earlier months are of no use, so it downloads
+// the pages again.
 func TestAMonthWithOtherRulesForURLsDownloadsItsPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -464,8 +467,8 @@ func TestAMonthWithOtherRulesForURLsDownloadsItsPages(t *testing.T) {
 	}
 }
 
-// Without plan.history, a month that is planned from a list knows nothing of earlier months, as in
-// crawls that are older than the key.
+// Without plan.history, a month that is planned from a list knows nothing of earlier months. Crawls that
+// are older than this key behave in the same way.
 func TestWithoutHistoryASecondMonthBeginsAnew(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -480,8 +483,8 @@ func TestWithoutHistoryASecondMonthBeginsAnew(t *testing.T) {
 	}
 }
 
-// Beside the frontier, a list gets its history too, whether its URLs are due or not. What is due is
-// planned, although the list does not name it.
+// If a month is planned from the frontier and a list, the URLs of the list get their history too, whether
+// they are due or not. Due URLs of the frontier are planned even if the list does not name them.
 func TestAListBesideTheFrontierHasItsHistory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -505,7 +508,7 @@ func TestAListBesideTheFrontierHasItsHistory(t *testing.T) {
 	}
 }
 
-// What was fetched within plan.skip_within is not planned again, unless the plan is forced.
+// URLs that were fetched within plan.skip_within are not planned again, except with --force.
 func TestWhatWasFetchedRecentlyIsSkipped(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -519,7 +522,7 @@ func TestWhatWasFetchedRecentlyIsSkipped(t *testing.T) {
 
 	m.cfg.Plan.SkipWithin = config.Duration(20 * 24 * time.Hour)
 	if _, err := m.plan(secondMonth, stages.SystemClock{}, fetched, nil); !errors.Is(err, planner.ErrNothing) || !strings.Contains(err.Error(), "recent") || !strings.Contains(err.Error(), "--force") {
-		t.Errorf("a plan of nothing but what was fetched recently: %v", err)
+		t.Errorf("a plan only of URLs that were fetched recently: %v", err)
 	}
 	dry := func(r *jobs.PlanRequest) { r.DryRun = true }
 	if p, err := m.plan(secondMonth, monthAhead{}, fetched, dry); err != nil || p.URLs != int64(len(fetched)) {
@@ -557,14 +560,14 @@ func TestWhatWasFetchedRecentlyIsSkipped(t *testing.T) {
 	}
 }
 
-// A round of an earlier month that is sealed after a later month was planned changes nothing in the
-// later month.
+// If a round of an earlier month is sealed after a later month was planned, the later month ignores this
+// round.
 func TestALateRoundOfAnEarlierMonthChangesNoLaterMonth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
 	m := newMonthsLab(t, directory(t))
-	m.cfg.Fetch.Sitemaps = config.SitemapsIfPlanned // sitemaps name so many pages that the first month has no third round
+	m.cfg.Fetch.Sitemaps = config.SitemapsIfPlanned // otherwise sitemaps name all pages early, and the first month gets no third round
 	seeds := slices.Collect(m.web.Seeds())
 	m.crawl(firstMonth, stages.SystemClock{}, 1, seeds, nil)
 	first, err := m.plan(secondMonth, stages.SystemClock{}, seeds, nil)

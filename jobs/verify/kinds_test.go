@@ -48,7 +48,7 @@ func TestOnlyLinksOfTheKindsThatConfigNamesAreFollowed(t *testing.T) {
 			continue
 		}
 		if found++; !met[u.URL] {
-			t.Errorf("%s was found, and no link of a followed kind leads there", u.URL)
+			t.Errorf("%s was found, although no link of a followed kind leads there", u.URL)
 		}
 	}
 	if found == 0 {

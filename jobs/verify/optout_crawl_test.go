@@ -24,7 +24,8 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// A link is to a form that the list names and that the rules change.
+// A link leads to a URL that the opt-out list names. The rules for URLs change it to a form that the list
+// does not name.
 func TestALinkToAListedFormThatRulesChange(t *testing.T) {
 	web, addr := serveLinks(t, map[string]string{"a.test/": "/x/ /z", "a.test/x": "", "a.test/z": ""})
 	list := filepath.Join(t.TempDir(), "opt-out.txt")
@@ -46,8 +47,8 @@ func TestALinkToAListedFormThatRulesChange(t *testing.T) {
 	l.verify(t, true)
 }
 
-// No source, link, redirect or redirected robots.txt leads a crawl to what the opt-out list names. The
-// list changes between the rounds.
+// A crawl requests no URL of the opt-out list, whether a source, a link, a redirect or the redirect of a
+// robots.txt leads there. The list changes between the rounds.
 func TestNothingOfTheOptOutListIsRequested(t *testing.T) {
 	web, addr := serveLinks(t, map[string]string{
 		"a.test/":       "/open /private/link /chain /away /later http://sub.out.test/link http://elsewhere.test/",
@@ -103,7 +104,7 @@ func TestNothingOfTheOptOutListIsRequested(t *testing.T) {
 	l.verify(t, true)
 }
 
-// A crawl whose list is away, damaged or forgotten plans no round.
+// A crawl plans no round if its list is missing or damaged, or if plan.opt_out no longer names it.
 func TestNoRoundIsPlannedWithoutItsOptOutList(t *testing.T) {
 	web, addr := serveLinks(t, map[string]string{"a.test/": "/x", "a.test/x": ""})
 	list := filepath.Join(t.TempDir(), "opt-out.txt")
@@ -141,7 +142,7 @@ func TestNoRoundIsPlannedWithoutItsOptOutList(t *testing.T) {
 	if asked := web.requests(); len(asked) > 0 {
 		t.Errorf("requested %q", asked)
 	}
-	// The object of a bucket is a list as a file is.
+	// The list may also be an object in a bucket.
 	b := directory(t)
 	archive := func(_ context.Context, address string) (store.Bucket, error) {
 		if address != "s3://bucket" {
@@ -166,7 +167,7 @@ func TestNoRoundIsPlannedWithoutItsOptOutList(t *testing.T) {
 	}
 }
 
-// Without the copy of the list that the plan holds, no task of the round sends a request.
+// If the plan's copy of the list is missing or damaged, no task of the round sends a request.
 func TestADamagedCopyOfTheOptOutListStopsTheRound(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, file string){
 		"missing": func(t *testing.T, file string) {

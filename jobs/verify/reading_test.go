@@ -21,9 +21,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestARoundIsJudgedByTheReadingThatItBeganWith crawls a site whose robots.txt denies some
-// spellings of URLs from the list, redirects and links. The test crawls once in format 1 and once
-// in format 2. The test then audits each crawl as if the crawl had begun in the other format.
+// TestARoundIsJudgedByTheReadingThatItBeganWith crawls a site whose robots.txt denies some spellings of
+// URLs from the list, redirects and links. Format 1 did not check spellings, format 2 does. The test
+// crawls in each format, and then audits each crawl as if it had begun in the other format.
 func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -92,7 +92,7 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 				}
 			}
 			if format == 1 && (sent != len(denied) || !noted) || format == 2 && (sent > 0 || noted) || !slices.Contains(requested, "http://a.test/ok?a=2&z=1") {
-				t.Errorf("URLs that are denied as they were spelled: %d sent, noted %t: %q", sent, noted, requested)
+				t.Errorf("%d requests for URLs whose spelling is denied, noted %t: %q", sent, noted, requested)
 			}
 			if format == 2 && !slices.Contains(requested, "http://a.test/linked?a=2&z=1") {
 				t.Errorf("a link that is allowed in its spelling was not sent: %q", requested)

@@ -22,8 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// crawlDeep crawls a small web in several rounds, from a single page on. It returns the store, its
-// directory, and the config.
+// crawlDeep crawls a small web in several rounds, beginning with a single page. It returns the store,
+// its directory, and the config.
 func crawlDeep(t *testing.T, rounds int) (store.Bucket, string, *config.Config) {
 	t.Helper()
 	w := simweb.Default()
@@ -64,9 +64,9 @@ func crawlDeep(t *testing.T, rounds int) (store.Bucket, string, *config.Config) 
 	return b, dir, cfg
 }
 
-// A crawl of several rounds writes a base of urls. Later rounds read the base instead of the parts
-// before it, and the audit compares their decisions with these parts. A lost base is a violation,
-// and can be rebuilt.
+// A crawl of several rounds writes a base of urls. Later rounds read the base instead of the earlier
+// parts of urls. The audit reads these parts, and compares the rounds' decisions with them. A lost base
+// is a violation, and can be rebuilt.
 func TestABaseOfURLsIsReadAuditedAndRebuilt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -34,8 +34,8 @@ import (
 
 const testCrawl = "2026-11"
 
-// sharedCrawl makes a store with two sealed rounds of a synthetic web, once for all tests. Tests
-// only read this store. A test that damages the store first copies it.
+// sharedCrawl makes a store with two sealed rounds of a synthetic web at its first call. All tests
+// share this store and only read it. A test that damages the store first copies it.
 var sharedCrawl = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "verify-test-")
 	if err != nil {
@@ -89,7 +89,7 @@ func crawlTo(dir string) error {
 	}
 	seeds, scratch := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "scratch")
 	urls := slices.Collect(web.Seeds())
-	for _, u := range urls { // this loop adds the first suitable URL again, in another spelling
+	for _, u := range urls { // adds the first suitable URL a second time, in another spelling
 		if i := strings.LastIndexByte(u, '/') + 1; i < len(u) && u[i] >= 'a' && u[i] <= 'z' {
 			urls = append(urls, fmt.Sprintf("%s%%%02x%s", u[:i], u[i], u[i+1:]))
 			break
@@ -286,7 +286,8 @@ func (d *damagedCrawl) itemsRead(check string) int64 {
 	return 0
 }
 
-// expectViolation fails the test unless the row has a violation whose text contains the problem.
+// expectViolation fails the test unless a violation of the row, or of any row if row is "", has a text
+// that contains problem.
 func (d *damagedCrawl) expectViolation(row, problem string) {
 	d.t.Helper()
 	all := d.a.Report().Violations

@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// filterWithout rebuilds the URL filter of a bucket of round 0 without the URL that
-// lost chooses, and returns this URL. filterWithout also adds the first URL n more times.
+// filterWithout rebuilds the URL filter of bucket 0 of round 0 without the URL lost(urls), and returns
+// this URL. It also adds the first URL n more times.
 func (d *damagedCrawl) filterWithout(lost func(urls []string) string, n int) string {
 	d.t.Helper()
 	ctx, key := d.t.Context(), layout.URLFilter(testCrawl, 0, 0)

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rewrite replaces an object's rows with the rows that change returns.
+// rewrite replaces the rows of an object by change(rows).
 func rewrite[T any](d *damagedCrawl, key string, change func([]T) []T, opts ...table.WriterOption) {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -46,8 +46,8 @@ func TestEveryLinkTargetIsAccountedFor(t *testing.T) {
 	}
 }
 
-// damageRow changes a row of a dataset of round 0, and returns the URL of the row. The row is the
-// first row that fits accepts.
+// damageRow replaces a row of a dataset of round 0 by the rows that change returns for it, and returns
+// the URL of the row. The row is the first one for which fits returns true.
 func damageRow[T any](d *damagedCrawl, dataset string, url func(*T) string, fits func(*T) bool, change func(*T) []T) string {
 	d.t.Helper()
 	for bucket := range d.load(0).Plan.Buckets {
@@ -130,7 +130,7 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.expectViolation(url, c.problem)
-			if n := d.a.Report().Found(); n != 1 && c.problem != "has no row in urls" { // a link may also report a row that is missing in urls
+			if n := d.a.Report().Found(); n != 1 && c.problem != "has no row in urls" { // each link to a URL without a row may be a violation, too
 				t.Errorf("%d violations: %+v", n, d.a.Report().Violations)
 			}
 		})

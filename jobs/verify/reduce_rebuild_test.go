@@ -83,7 +83,7 @@ func TestLostPartsAreRebuilt(t *testing.T) {
 		}
 		for _, key := range keys {
 			if _, ok := lost[key]; !ok {
-				t.Errorf("%s was rebuilt and not lost", key)
+				t.Errorf("%s was rebuilt, although it was not lost", key)
 			}
 			rebuilt++
 		}

@@ -75,8 +75,7 @@ func TestAResultThatItsInputsDoNotGiveIsFound(t *testing.T) {
 	}
 }
 
-// A forged result has the digest of the forged part, so the comparison of all files with their
-// digests finds nothing.
+// A forged result has the digest of the forged part, so only the recomputed task reveals the forgery.
 func TestAForgedPartWithAForgedResultIsFound(t *testing.T) {
 	for _, sound := range []bool{false, true} {
 		d := copyCrawl(t)
@@ -105,8 +104,8 @@ func TestAForgedPartWithAForgedResultIsFound(t *testing.T) {
 	}
 }
 
-// Only an audit that has compared every file with its digest recomputes tasks without comparing
-// them again.
+// When an audit recomputes tasks, it skips the comparison of digests only if it has just compared every
+// file with its digest.
 func TestACrawlIsSoundAfterEveryFileWasCompared(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -168,7 +167,7 @@ func TestAnInputThatIsNotWhatWasFrozenIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := again.a.Report().Violations; len(v) != 1 || v[0].Check != filesThere {
-		t.Errorf("what was reported as lost is reported again: %+v", v)
+		t.Errorf("an object that was reported as lost is reported again: %+v", v)
 	}
 }
 

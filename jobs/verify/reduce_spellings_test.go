@@ -58,8 +58,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 		t.Fatal("no planned URL fits")
 		return ""
 	}
-	// know adds spellings to a row of urls in round 0. Round 1 planned the URL of this
-	// row.
+	// know adds spellings to a row of urls in round 0 whose URL round 1 planned.
 	know := func(d *damagedCrawl, spellings ...string) string {
 		again := map[string]bool{}
 		for _, f := range rowsOf[schema.Fetch](d, stages.FileFetches, 1) {

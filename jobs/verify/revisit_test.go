@@ -17,8 +17,8 @@ import (
 // older is the key of a WARC file of an earlier crawl. A revisit refers to a record in this file.
 const older = "warc/crawl=2025-11/round=0/part-00000-e1-00000.warc.gz"
 
-// makeRevisit turns the first document of the crawl into a revisit of an earlier crawl, and
-// corrects all references to the document.
+// makeRevisit turns the first document of the crawl into a revisit of a document in an earlier crawl,
+// and corrects all references to it.
 func makeRevisit(d *damagedCrawl, profile string) {
 	d.t.Helper()
 	key := warcOf(d)

@@ -22,12 +22,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkWeb is a server of many hosts. Each page is a list of links, "302 TARGET", or for /robots.txt
-// the file itself.
+// linkWeb is a server of many hosts. A page is given as a list of its links, or as "302 TARGET" for a
+// redirect. /robots.txt is given as the text of the file.
 type linkWeb struct {
 	mu    sync.Mutex
 	pages map[string]string // by host and path
-	asked []string          // host and request target of each request except those for robots.txt that is missing
+	asked []string          // host and request target of each request, except requests for a missing robots.txt
 }
 
 func serveLinks(t *testing.T, pages map[string]string) (*linkWeb, string) {
@@ -128,12 +128,12 @@ func TestACrawlWithRulesForURLs(t *testing.T) {
 	}
 }
 
-// A redirect leads to a URL that sources and links name only in another spelling, which robots.txt
-// denies, and which rules change.
+// A redirect leads to a canonical URL. A source or a link names this URL only in a spelling that
+// robots.txt denies and that rules change.
 func TestARedirectToADeniedSpellingThatRulesChange(t *testing.T) {
 	for name, list := range map[string][]string{
-		"a source names it":      {"http://a.test/dir/?b=2&a=1", "http://a.test/go"},
-		"a page of its own does": {"http://a.test/"},
+		"a source names it":       {"http://a.test/dir/?b=2&a=1", "http://a.test/go"},
+		"a page of its host does": {"http://a.test/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			web, addr := serveLinks(t, map[string]string{
@@ -152,8 +152,9 @@ func TestARedirectToADeniedSpellingThatRulesChange(t *testing.T) {
 	}
 }
 
-// A switch that a later month turns on gives the URLs that it changes the history of their new form.
-// Their old form stays in urls, and is planned neither then nor in a month from the frontier.
+// If a later month turns on a switch of plan.canonical, a listed URL that the switch changes gets the
+// history of its new form. The old form stays in urls, and is not planned any more, even from the
+// frontier.
 func TestASwitchThatALaterMonthTurnsOn(t *testing.T) {
 	for _, frontier := range []bool{false, true} {
 		web, addr := serveLinks(t, map[string]string{"a.test/x": "", "www.a.test/y": "", "a.test/y": ""})
@@ -179,7 +180,8 @@ func TestASwitchThatALaterMonthTurnsOn(t *testing.T) {
 	}
 }
 
-// After a switch is on, a month plans a URL for its old form once, and not again in later months.
+// In the first month after a switch is turned on, the old form of a URL makes the new form due. In later
+// months it does not.
 func TestAnOldFormMakesItsURLDueOnce(t *testing.T) {
 	web, addr := serveLinks(t, map[string]string{
 		"a.test/x": "", "www.a.test/gone": "", "www.a.test/y": "", "a.test/y": "", "www.a.test/dir/": "", "a.test/dir": "",
@@ -196,7 +198,7 @@ func TestAnOldFormMakesItsURLDueOnce(t *testing.T) {
 		want []string
 	}{
 		{secondMonth, []string{"http://a.test/dir", "http://a.test/gone", "http://a.test/x", "http://a.test/y"}},
-		{thirdMonth, []string{"http://a.test/dir", "http://a.test/x", "http://a.test/y"}}, // fetched once, so they are due again
+		{thirdMonth, []string{"http://a.test/dir", "http://a.test/x", "http://a.test/y"}}, // due again, because each was fetched one time
 		{"2027-02", []string{"http://a.test/x"}},                                          // from the list
 	} {
 		m.crawl(month.name, monthAhead{}, 1, list, frontier)

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// asked lists the sitemaps that a month requested because robots.txt names them, sorted.
+// askedSitemaps lists the sitemaps that a month requested because robots.txt names them, sorted.
 func (m *monthsLab) askedSitemaps(month string) (urls []string) {
 	for _, q := range rowsOfMonth[schema.Request](m, month, stages.FileRequests) {
 		if q.Purpose == schema.ForSitemap {
@@ -26,8 +26,8 @@ func (m *monthsLab) askedSitemaps(month string) (urls []string) {
 	return urls
 }
 
-// A whole crawl requests each sitemap that robots.txt names once a month, in any number of buckets,
-// and every invariant holds (crawl verifies each month).
+// For any number of buckets, a crawl requests each sitemap that robots.txt names once a month, and every
+// invariant holds (m.crawl verifies each month).
 func TestACrawlFetchesTheSitemapsThatRobotsTxtNames(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -90,7 +90,7 @@ func TestACrawlFetchesTheSitemapsThatRobotsTxtNames(t *testing.T) {
 		if i == 0 {
 			first = rows
 		} else if d := gocmp.Diff(first, rows); d != "" {
-			t.Errorf("the rows depend on the buckets: %.2000s", d)
+			t.Errorf("the rows depend on the number of buckets: %.2000s", d)
 		}
 
 		// The second month requests them again, although everything else has its history.
@@ -101,8 +101,8 @@ func TestACrawlFetchesTheSitemapsThatRobotsTxtNames(t *testing.T) {
 	}
 }
 
-// With `planned`, as in older crawls, and with `none`, no sitemap is requested because robots.txt names it.
-// With `none`, the entries of a planned sitemap are not followed.
+// With `planned`, as in older crawls, and with `none`, a crawl does not request the sitemaps that
+// robots.txt names. With `none`, it does not follow the entries of a planned sitemap either.
 func TestSitemapsMayBeLeftOut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

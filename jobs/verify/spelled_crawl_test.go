@@ -24,8 +24,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The server of spelledWeb denies some spellings of URLs that are not canonical. Each value lists
-// the page's links. A link is an anchor unless the value names another element.
+// spelledWeb lists pages and their links. A link is an anchor unless it names another element, as in
+// img:/img. The robots.txt denies some spellings of URLs that are not canonical.
 var spelledWeb = map[string]string{
 	"a.test/":           "/q?z=1&a=2 /q?z=1&a=3 /five?a&b&c /five?b&a&c /five?c&a&b /five?c&b&a /five?a&c&b /five?b&c&a /next /to img:/img?z=1&a=2 feed:/feed?z=1&a=2 img:/alone?z=1&a=2",
 	"a.test/next":       "/q?a=2&z=1 /five?a&b&c /d?a=2&z=1 /img?a=2&z=1 /feed?a=2&z=1 /moved /moved-five",

@@ -23,9 +23,9 @@ import (
 type Execute func(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error
 
 // RunInTasks audits a crawl as Run does, with the same report. Each phase of the audit has n tasks.
-// RunInTasks keeps the audit's documents in the folder of the round with the most URLs, because its
-// tasks need as much memory as that round's tasks. It removes the documents at the end. An error
-// means that a task failed, or that the audit is impossible.
+// Executors estimate the memory of a task from its round's plan, so the tasks belong to the round with
+// the most URLs, and the audit's documents are in its folder. RunInTasks removes them at the end. An
+// error means that a task failed, or that the audit is impossible.
 func RunInTasks(ctx context.Context, o Options, n int, execute Execute) (*Report, error) {
 	o.ID = audit.NewID(o.Now)
 	t := tasks{Options: o, n: n, execute: execute}
@@ -102,7 +102,7 @@ func (t *tasks) remove(ctx context.Context) error {
 
 func inputsKey(t stages.Task) string { return layout.Inputs(t.Crawl, t.Round, string(t.Stage)) }
 
-// findings reads the findings of tasks, in the order of the tasks.
+// findings returns what the tasks found, in the order of the tasks.
 func findings(ctx context.Context, b store.Bucket, p *manifest.Plan, all []stages.Task) ([]*manifest.Findings, error) {
 	found := make([]*manifest.Findings, len(all))
 	err := roundstate.EachResult(ctx, b, p, all, func(i int, r *manifest.Result, _ string) {
@@ -137,14 +137,14 @@ func RunTask(ctx context.Context, o Options, t stages.Task) error {
 	if err != nil {
 		return err
 	}
-	if _, err := inputsOf(ctx, o.Bucket, t); err != nil { // if the audit has ended, nobody would remove the result
+	if _, err := inputsOf(ctx, o.Bucket, t); err != nil { // the audit has ended meanwhile, so nobody would remove a result
 		return err
 	}
 	_, err = manifest.Create(ctx, o.Bucket, roundstate.ResultKey(t), &manifest.Result{
 		Header: manifest.Header{Version: o.Version}, Task: t.String(), Stage: string(t.Stage), Partition: t.Partition, Plan: in.Plan, Findings: found,
 	})
 	if errors.Is(err, store.ErrExists) {
-		return nil // another attempt stored its result first, and the crawl may have continued between the attempts
+		return nil // another attempt stored its result first; it may differ, because the crawl may have continued between the attempts
 	}
 	return err
 }

@@ -22,7 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// each returns an executor that runs the list of tasks twice, as after the loss of a pod.
+// each returns an executor that runs each task twice, as happens after a pod was lost.
 func each(o Options) Execute {
 	return func(ctx context.Context, _ *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
 		for _, t := range slices.Concat(tasks, tasks) {

@@ -5,11 +5,10 @@
 // object and the row. The report also has the number of items that each check read.
 //
 // First, package audit reads the documents (crawl, plans, inputs, results, seals) and looks for
-// every file that the documents list. Package audit reports each unreadable file once, and the
-// checks skip unreadable files. The checks run side by side after package audit has read the
-// documents. Checks of the map side (fetchcheck) run by partition, checks of the reduce side
-// (reducecheck) by round. In an unfinished round, the checks cover the committed results and
-// checkpoints. The crawl may continue during the audit.
+// every file that the documents list. It reports each unreadable file once, and the checks skip
+// unreadable files. Then the checks run side by side. Checks of the map side (fetchcheck) run by
+// partition, checks of the reduce side (reducecheck) by round. In an unfinished round, the checks
+// cover the committed results and checkpoints. The crawl may continue during the audit.
 //
 // An audit runs in one process, or in tasks that an executor starts (RunInTasks). An audit in one
 // process writes nothing to the store. An audit in tasks writes its own documents, and removes them
@@ -37,8 +36,8 @@ type (
 	Checked = audit.Checked
 	// Violation is a stored object, row or record that breaks an invariant.
 	Violation = audit.Violation
-	// Stray is an object that nothing in the crawl needs. No seal, result or checkpoint lists the
-	// object, and no live attempt may have made the object.
+	// Stray is an object that nothing in the crawl needs: no seal, result or checkpoint lists it, and
+	// no running attempt can have made it.
 	Stray = audit.Stray
 )
 

@@ -17,10 +17,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// toldEvery is the number of files after which a person is told how far the reading is.
+// toldEvery is the number of files after which reading reports its progress to Options.Tell.
 const toldEvery = 10
 
-// reading reads a source once. The order of the files is that of the indexes that name them.
+// reading is one pass over a source. It reads the files in the order in which indexes name them.
 type reading struct {
 	*Source
 	*means
@@ -38,7 +38,7 @@ type reading struct {
 type file struct {
 	url  string // absolute, as its index spells it
 	from string // URL of the index; "" for the file that the user names
-	line int64  // number of its entry in the index
+	line int64  // number of the entry that names the file, in the index
 }
 
 // left is the reason why a file is left out of the source.
@@ -70,7 +70,8 @@ func (r *reading) run(ctx context.Context) error {
 	return nil
 }
 
-// file requests and reads one file. The error is a left if only this file is at fault.
+// file requests and reads one file. If the reading can continue without the file, the error has the
+// type left.
 func (r *reading) file(ctx context.Context, f file) error {
 	switch {
 	case r.bytes >= int64(r.limits.Bytes):
@@ -118,9 +119,9 @@ func unavailable(f file, why string) error {
 }
 
 // failure says why a request brought no complete file, and whether a later request may succeed. It
-// returns "" for a complete file, and for a file that is longer than the limit. A file of an index that
-// its host fails to deliver (5xx) counts as missing, so that one such file cannot keep a crawl from
-// being planned.
+// returns "" for a complete file, and for a file that is longer than the limit. If a file that an
+// index names gets a 5xx other than 503, later is false, so that one such file cannot keep a crawl
+// from being planned.
 func failure(row *schema.Fetch, ofIndex bool) (why string, later bool) {
 	detail := row.Error
 	if row.ErrorDetail != "" {
@@ -154,7 +155,7 @@ func failure(row *schema.Fetch, ofIndex bool) (why string, later bool) {
 	return detail, false
 }
 
-// document passes on the entries of the last file.
+// document passes the entries of the last requested file to the caller.
 func (r *reading) document(ctx context.Context, f file) error {
 	kind, err := r.kind()
 	if err != nil {
@@ -198,7 +199,7 @@ func (r *reading) lim() sitemap.Limits {
 	return sitemap.Limits{Entries: math.MaxInt, Bytes: r.most, Charset: mediatype.Charset(r.got.contentType)}
 }
 
-// kind returns the kind of the last file. The kind decides whether entries may belong to other sites.
+// kind returns the kind of the last requested file. Only entries of feeds may belong to other sites.
 func (r *reading) kind() (sitemap.Kind, error) {
 	in, err := os.Open(r.got.path())
 	if err != nil {
@@ -209,10 +210,10 @@ func (r *reading) kind() (sitemap.Kind, error) {
 	if errors.Is(err, sitemap.ErrUnknown) {
 		return "", left(err.Error())
 	}
-	return sum.Kind, nil // the second read returns any other error
+	return sum.Kind, nil // if the file has a fault, the second read, of the entries, returns it
 }
 
-// entry passes on one entry, or adds the file that it names.
+// entry passes one entry to the caller, or queues the file that an index entry names.
 func (r *reading) entry(e *sitemap.Entry, f file, kind sitemap.Kind, line int64) {
 	url := r.absolute(e)
 	key, err := r.canon.Canonical(url, "")
@@ -224,13 +225,13 @@ func (r *reading) entry(e *sitemap.Entry, f file, kind sitemap.Kind, line int64)
 	switch {
 	case err == nil && !feed && key.Domain != r.key.Domain:
 		r.broken(url, f.url, line, fmt.Sprintf("the entry belongs to %s, but a sitemap of %s may list only its own URLs", key.Domain, r.key.Domain))
-	default: // the planner refuses and lists a text that is no URL
+	default: // this includes entries that are no URL: the planner refuses and lists them
 		r.pass(source.Entry{URL: url, File: f.url, Line: line, Due: true, Listed: true, Priority: priority(e)})
 	}
 }
 
-// absolute returns the URL of an entry as the file spells it, or the absolute form of a relative
-// reference. It returns the reference itself if there is no such form.
+// absolute returns the URL of an entry as the file spells it, or for a relative reference its absolute
+// form. It returns the reference itself if it has no absolute form.
 func (r *reading) absolute(e *sitemap.Entry) string {
 	if head := strings.ToLower(e.Loc[:min(len(e.Loc), len("https://"))]); strings.HasPrefix(head, "http://") || head == "https://" {
 		return e.Loc
@@ -271,7 +272,7 @@ func priority(e *sitemap.Entry) int32 {
 	return int32(math.Round(min(e.Priority, 1) * 1000))
 }
 
-// broken passes on an entry that the plan refuses for the reason why.
+// broken passes an entry to the caller that the plan must refuse. why is the reason.
 func (r *reading) broken(url, file string, line int64, why string) {
 	r.pass(source.Entry{URL: url, File: file, Line: line, Due: true, Listed: true, Broken: why})
 }

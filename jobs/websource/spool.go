@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 )
 
-// spool is a document.Parser that stores a document in a scratch file. The reader of the entries may
-// then take its time, because the document's own memory is reused.
+// spool is a document.Parser that stores a document in a scratch file. The fetcher reuses the memory of
+// the document after Parse, but the entries are read later.
 type spool struct {
 	dir         string
 	url         string // URL of the document, after redirects
@@ -23,7 +23,8 @@ type spool struct {
 
 func (s *spool) path() string { return filepath.Join(s.dir, "document") }
 
-// Sniff implements document.Parser. The entries' reader finds the format by itself.
+// Sniff implements document.Parser. It need not detect the type, because package sitemap detects the
+// format of a file itself.
 func (s *spool) Sniff(contentType string, _ []byte) string {
 	return cmp.Or(mediatype.Essence(contentType), "application/octet-stream")
 }
@@ -34,7 +35,7 @@ func (s *spool) Wants(string, []byte) bool { return true }
 // Refuses implements document.Parser.
 func (s *spool) Refuses(string) bool { return false }
 
-// IsSitemap implements document.Parser. It lets every document have the length of a sitemap.
+// IsSitemap implements document.Parser. It returns true so that the size limit of sitemaps applies.
 func (s *spool) IsSitemap(string, []byte) bool { return true }
 
 // Parse implements document.Parser.

@@ -1,23 +1,24 @@
 // Package websource reads sitemaps and feeds by URL, as sources of a plan.
 //
 // Its input is a name such as sitemap:https://example.com/sitemap.xml and the config of the crawl. Its
-// output is the entries of that file, and of the files that a sitemap index names. The package requests
-// them as a fetch task would: with robots.txt, the user agent, the delays, the limits and the address
-// guard of the crawl. All sources of a plan share the delays. The package stores nothing, so a repeated
-// plan requests the files again.
+// output is the entries of that file and, if it is a sitemap index, of the files that it names. The
+// package requests the files as a fetch task would: it obeys robots.txt, and uses the user agent, the
+// delays, the limits and the address guard of the crawl. A host that several sources of a plan name gets
+// no more requests than for one. The package stores nothing, so a repeated plan requests the files again.
 //
 // # Which entries count
 //
-// A sitemap may list only URLs of its own registered domain, and an index only sitemaps of its own.
-// Other entries are refused, as the crawl leaves them out of the sitemaps that robots.txt names. The
-// entries of a feed may belong to any host. fetch.sitemap_limits bounds the files, entries and bytes of
-// each source. Each entry or file that is left out is an entry with a reason, so that the plan counts it.
+// A sitemap may list only URLs of its own registered domain, and an index may name only sitemaps of its
+// own registered domain. The plan refuses other entries, because the crawl also ignores them in the
+// sitemaps that robots.txt names. The entries of a feed may belong to any host. fetch.sitemap_limits
+// bounds the files, entries and bytes of each source. For each entry or file that is left out, the output
+// has an entry with the reason, so that the plan counts it.
 //
 // # What ends a plan
 //
-// If the named file cannot be had, the error wraps ErrRefused, or source.ErrUnavailable if a later plan
-// may succeed. A file of an index that its host refuses is left out. A file whose host does not answer
-// ends the plan, because the plan would silently lack the URLs of this file.
+// If the file that the user names cannot be read, the error wraps ErrRefused, or source.ErrUnavailable if
+// a later plan may succeed. If an index names a file that its host refuses, this file is left out. If a
+// host does not answer, the plan ends with an error, because it would silently lack the URLs of a file.
 package websource
 
 import (
@@ -41,14 +42,14 @@ import (
 var (
 	// ErrName means that the name of a source names no sitemap or feed.
 	ErrName = errors.New("give a sitemap or feed as sitemap:https://HOST/PATH")
-	// ErrRefused means that the file cannot be had or is neither a sitemap nor a feed. Another try
+	// ErrRefused means that the file cannot be read, or is neither a sitemap nor a feed. Another try
 	// would not help.
 	ErrRefused = errors.New("check its URL, or plan without this source")
 )
 
 // Openers returns the openers of sitemaps and feeds, for source.Options.Schemes. The schemes sitemap
-// and feed mean the same, because the content of a file tells its format. The schemes http and https
-// are only for an error that names the right form.
+// and feed mean the same, because the content of a file tells its format. The openers of http and
+// https only return an error that names the right form.
 func Openers() map[string]source.Opener {
 	return map[string]source.Opener{"sitemap": open, "feed": open, "http": open, "https": open}
 }
@@ -61,7 +62,7 @@ func open(_ context.Context, name string, _ source.Options) (source.Source, erro
 	if s := strings.ToLower(scheme); s != "sitemap" && s != "feed" {
 		return nil, fmt.Errorf("source %.200q: is it a sitemap or a feed? Then write sitemap:%.200s; download another list first: %w", name, name, ErrName)
 	}
-	url = strings.TrimSpace(url) // robots.txt files have a space here
+	url = strings.TrimSpace(url) // users copy "Sitemap: https://…" from robots.txt files, with the space
 	if strings.HasPrefix(url, "//") {
 		url = "https:" + url
 	}
@@ -91,7 +92,7 @@ type Source struct {
 // Name implements source.Source.
 func (s *Source) Name() string { return s.name }
 
-// means is what the sources of a plan share.
+// means holds what the sources of a plan share: the session that sends requests, and limits.
 type means struct {
 	session *fetch.Session
 	got     *spool // the last file
@@ -101,7 +102,7 @@ type means struct {
 	tell    func(stages.Wait)
 }
 
-// Options are what Prepare needs.
+// Options are the options of Prepare.
 type Options struct {
 	Config  *config.Config // config of the crawl, with the newest politeness
 	Version string
@@ -142,8 +143,8 @@ func Prepare(sources []source.Source, o Options) (done func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	cfg.StripParams = nil // a parameter may choose the file
-	// An entry of the opt-out list names the form without these parameters, and covers both forms.
+	cfg.StripParams = nil // because a parameter that the crawl strips may select the sitemap
+	// The opt-out list names the form without these parameters, and must also bar the form with them.
 	bars := func(url string) (entry string, ok bool) {
 		if entry, ok = o.Barred(url); !ok {
 			if key, err := stripped.Canonical(url, ""); err == nil {

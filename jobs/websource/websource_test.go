@@ -57,7 +57,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// readAll returns the entries of a source as "URL priority", or "URL: reason" for refused ones.
+// readAll returns the entries of a source: "URL priority", or "URL: reason" for a refused entry.
 func (s *site) readAll(ctx context.Context, name string) (all []string, err error) {
 	s.t.Helper()
 	src, err := source.Open(ctx, name, source.Options{Schemes: Openers()})
@@ -78,7 +78,7 @@ func (s *site) readAll(ctx context.Context, name string) (all []string, err erro
 			return all, err
 		}
 		if !e.Due || !e.Listed || e.File == "" || e.Line == 0 {
-			s.t.Errorf("%+v lacks its place", e)
+			s.t.Errorf("%+v lacks its file or line", e)
 		}
 		text := fmt.Sprintf("%s:%d %s %d", strings.TrimPrefix(e.File, "http://example.com/"), e.Line, strings.TrimPrefix(e.URL, "http://example.com"), e.Priority)
 		if e.Broken != "" {
@@ -318,7 +318,7 @@ func TestManyFilesAreToldAndAnInterruptEndsThem(t *testing.T) {
 	}
 }
 
-// Every outcome of a request either is a file, or has a reason.
+// For every outcome of a request but OK, failure gives a reason.
 func TestEveryOutcomeHasAReason(t *testing.T) {
 	for _, o := range schema.Outcomes {
 		for _, ofIndex := range []bool{false, true} {

@@ -24,9 +24,9 @@ const (
 	recordStopping = 5 * time.Second
 )
 
-// createWithin limits the time of one write while the store does not answer. A write gets
-// additional time for the transfer of its bytes. After createWithin, the attempt either waits or
-// leaves the write to a later attempt.
+// createWithin limits how long one write waits for a store that does not answer. The transfer of the
+// bytes may take additional time. After createWithin, the write fails, and the attempt pauses or
+// ends.
 const createWithin = 5 * time.Minute
 
 // meter measures one attempt.
@@ -67,8 +67,8 @@ func classOf(err error) string {
 		return manifest.ClassDone
 	case is(stages.ErrTaken):
 		return manifest.ClassTaken
-	// If the disk is full or the store is silent, this fault decides the class, even if the attempt
-	// was interrupted.
+	// A full disk or a silent store decides the class even of an interrupted attempt, because it may
+	// be why the attempt was interrupted.
 	case is(store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return manifest.ClassDiskFull
 	case is(store.ErrUnavailable):

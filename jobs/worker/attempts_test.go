@@ -51,7 +51,7 @@ func TestEveryAttemptRecordsWhatItCostTheStore(t *testing.T) {
 		t.Errorf("usage %+v; the store saw %+v, then %+v", u, before, after)
 	}
 	if u.WallMS <= 0 || u.WallMS%1000 != 0 {
-		t.Errorf("wall time %d ms is not of the task's clock", u.WallMS)
+		t.Errorf("wall time %d ms was not measured with the task's clock", u.WallMS)
 	}
 }
 
@@ -106,6 +106,6 @@ func TestErrorsHaveTheClassThatRetryIsAskedFor(t *testing.T) {
 		}
 	}
 	if got := classOf(fmt.Errorf("scratch: %w", syscall.EDQUOT)); got != manifest.ClassDiskFull {
-		t.Errorf("a quota that is used up is of class %s", got)
+		t.Errorf("a disk quota that is used up has the class %s", got)
 	}
 }

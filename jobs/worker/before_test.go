@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// A fetch task reads what the previous round knew of its bucket. Partition 0 of a round also holds the
-// sitemaps of buckets without URLs.
+// A fetch task reads those results of the previous round that may have rows of its bucket. Partition 0
+// of a round also holds the sitemaps of buckets without URLs.
 func TestAFetchTaskReadsTheResultsThatMayKnowItsDomains(t *testing.T) {
 	plan := func(buckets int, of ...int) *manifest.Plan {
 		p := &manifest.Plan{Buckets: buckets}

@@ -15,11 +15,10 @@ import (
 )
 
 // Compute computes a reduce task from its frozen inputs and returns the result that an attempt
-// would commit. Compute also computes a task that already has a result. Compute creates parts in
-// r.Bucket. Compute also creates start.json and inputs.json if these documents are missing. To
-// recompute a task, the caller therefore passes an overlay as r.Bucket. Nobody can compute fetched
-// data again. For a fetch task, Compute therefore returns stages.ErrPermanent, unless the task
-// belongs to a reparse.
+// would commit, even if the task already has a result. Compute creates parts in r.Bucket, and also
+// inputs.json and the start of the round if they are missing. To recompute a task, the caller
+// therefore passes an overlay as r.Bucket. Fetched data cannot be computed again, so Compute returns
+// stages.ErrPermanent for a fetch task, unless it belongs to a reparse.
 func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, error) {
 	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
 		return nil, fmt.Errorf("%s: fetched data cannot be recomputed: %w", t, stages.ErrPermanent)
@@ -65,12 +64,11 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 
 // Reproduce recomputes a task without writing parts, so it is much faster than Recompute. Reproduce
 // compares the rows of the task's tables with the stored parts, and fails if a part is missing or
-// has other rows. For runs, Reproduce compares no rows, but encodes the runs again. The returned
-// result describes the stored parts.
+// has other rows. Runs are an exception: it encodes them again. The returned result describes the
+// stored parts.
 //
-// If sound is not nil, it is the task's committed result, and the caller has just compared the
-// digests of all files that the documents of the crawl list. Reproduce then does not compare these
-// digests again.
+// The caller may pass the task's committed result as sound if it has just compared the digests of all
+// files that the documents of the crawl list. Reproduce then does not compare these digests again.
 func (r Runner) Reproduce(ctx context.Context, t stages.Task, sound *manifest.Result) (*manifest.Result, error) {
 	r.compare, r.sound = true, sound
 	result, _, release, err := r.Recompute(ctx, t)

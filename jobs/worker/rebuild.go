@@ -23,12 +23,12 @@ import (
 )
 
 // Rebuild recreates the lost and damaged parts that a task's result lists, and returns their keys.
-// Rebuild recomputes the task from its frozen inputs. All inputs must exist, so tasks are rebuilt
-// in the order of their stages. Rebuild writes nothing unless every recomputed part has the digest
-// in the result. If all digests agree, Rebuild moves damaged parts to quarantine/ and creates the
-// lost and damaged parts. If a recomputed part has another digest, or if fetched data is lost or
-// damaged, the error names the object and wraps stages.ErrPermanent. Rebuild also recreates a lost
-// result. A task that never had a result has nothing to rebuild.
+// Rebuild recomputes the task from its frozen inputs. All inputs must exist, so the caller rebuilds
+// tasks in the order of their stages. If every recomputed part has the digest in the result, Rebuild
+// moves damaged parts to quarantine/ and creates the lost and damaged parts. Otherwise it writes
+// nothing. If a recomputed part has another digest, or if fetched data is lost or damaged, the error
+// names the object and wraps stages.ErrPermanent. Rebuild also recreates a lost result. A task that
+// never had a result has nothing to rebuild.
 func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	committed, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
 	if err != nil && !errors.Is(err, manifest.ErrCorrupt) {
@@ -124,7 +124,7 @@ func (r Runner) rebuildResult(ctx context.Context, t stages.Task, damaged bool) 
 	return append(rebuilt, key), nil
 }
 
-// requireAbsent returns an error if any of the files exists. If a file exists, nobody can tell
+// requireAbsent returns an error if any of the files exists: without the lost result, nobody can tell
 // whether the existing file or the recreated file is right.
 func (r Runner) requireAbsent(ctx context.Context, files []manifest.File) error {
 	for _, f := range files {
@@ -140,8 +140,8 @@ func (r Runner) requireAbsent(ctx context.Context, files []manifest.File) error 
 	return nil
 }
 
-// encodedAs tries the formats of a result, and returns the encoding that has the wanted digest. An
-// older version of crawlbatch may have written the result in an older format.
+// encodedAs encodes a result in one format after the other, until the encoding has the wanted digest,
+// because an older version of crawlbatch may have written the lost result in an older format.
 func encodedAs(result *manifest.Result, want string) ([]byte, error) {
 	for format := schema.FormatVersion; format > 0; format-- {
 		body, err := manifest.EncodeAs(result, format)
@@ -152,9 +152,8 @@ func encodedAs(result *manifest.Result, want string) ([]byte, error) {
 	return nil, fmt.Errorf("the recreated result does not have the SHA-256 %s that a later stage froze; nothing was written: use the crawlbatch version that made it, or restore it from a copy: %w", want, stages.ErrPermanent)
 }
 
-// fetchedBy returns the files of a task that were fetched over the network. A fetch task fetched
-// all its files. For a fetch task of a reparse, fetchedBy returns the files of the crawl that is
-// parsed again.
+// fetchedBy returns those files of a task that came from the network. For a fetch task, these are all
+// its files; for a fetch task of a reparse, only the listed files of the crawl that is parsed again.
 func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	if t.Stage != stages.Fetch {
 		return nil
@@ -166,9 +165,9 @@ func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// lostFiles returns the files of a result that are lost or damaged in the store. A file that can be
-// recreated must have the right digest, and a fetched file must have the right size. lostFiles
-// opens every file, because a listing may omit a file.
+// lostFiles returns the files of a result that are lost or damaged in the store. It compares the
+// digest of each file that can be recreated, but only the size of a fetched file. It opens every file
+// instead of listing them, because a listing may omit a file.
 func (r Runner) lostFiles(ctx context.Context, t stages.Task, committed *manifest.Result) ([]manifest.File, error) {
 	var missing []manifest.File
 	fetched := map[string]bool{}
@@ -211,8 +210,8 @@ func (r Runner) isWhole(ctx context.Context, f manifest.File, read bool) (bool, 
 	return hex.EncodeToString(h.Sum(nil)) == f.SHA256, nil
 }
 
-// sameFiles checks that a recomputed task gave exactly the files in the committed result, byte for
-// byte.
+// sameFiles returns an error unless a recomputed task gave all files of the committed result, with
+// the same digests.
 func sameFiles(committed, again *manifest.Result) error {
 	made := map[string]manifest.File{}
 	for _, f := range again.Files {

@@ -51,7 +51,7 @@ func TestComputeLeavesNoResultAndFetchesNothing(t *testing.T) {
 		}
 		n++
 	}
-	// An attempt must commit the result that Compute returned.
+	// A later attempt must commit the same result that Compute returned.
 	if err := r.Run(t.Context(), task(stages.Dedup, 0)); err != nil {
 		t.Fatal(err)
 	}

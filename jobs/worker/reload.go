@@ -14,7 +14,7 @@ type Reloads struct {
 	tasks  map[chan fetch.Revision]bool
 }
 
-// Publish replaces the politeness of all tasks.
+// Publish replaces the politeness of all running and later tasks.
 func (r *Reloads) Publish(c fetch.Revision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,8 @@ func (r *Reloads) subscribe() (<-chan fetch.Revision, func()) {
 	}
 }
 
-// offer puts the newest value into the channel without waiting for the reader of the channel.
+// offer puts the newest value into the channel in place of a value that the task has not read yet, so
+// that it never waits for the task.
 func offer(task chan fetch.Revision, c fetch.Revision) {
 	select {
 	case <-task:

@@ -53,7 +53,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, 
 	return reparse.Run(ctx, env, in, cfg.Limits, cfg.StripParams, parser)
 }
 
-// parserOf returns the parser that the reparse started with.
+// parserOf returns the parser of this program, or an error if the reparse began with another version.
 func (r Runner) parserOf(of *manifest.Reparse) (document.Parser, error) {
 	if of.Parser != ParserVersion {
 		return nil, fmt.Errorf("the reparse began with version %d of the parser, but this crawlbatch has version %d, and all rows of a crawl must come from one version: "+

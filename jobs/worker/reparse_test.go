@@ -58,7 +58,7 @@ func TestAReparseReadsWhatItsInputsFroze(t *testing.T) {
 	fetch.Partition = 1
 	err := r.Run(t.Context(), fetch)
 	if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "fetch@2026-11.0:1") {
-		t.Errorf("the result that is read was replaced: %v", err)
+		t.Errorf("the task's input was replaced after it was frozen: %v", err)
 	}
 }
 

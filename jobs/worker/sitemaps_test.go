@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 )
 
-// No sitemap that robots.txt names is requested if no URL that it lists may be planned.
+// A crawl that may plan no URL from sitemaps requests none of those that robots.txt names.
 func TestSitemapsAreFetchedOnlyIfTheirEntriesMayBePlanned(t *testing.T) {
 	for _, c := range []struct {
 		yaml string

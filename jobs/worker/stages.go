@@ -43,7 +43,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	if revision > 0 {
 		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
 	}
-	if r.GiveUp { // a task that gives up sends no requests, but its result must not hide that fetched records are lost
+	if r.GiveUp { // the task sends no requests, but must not commit a result if its fetched records are lost
 		err = l.CheckFetchedOf(ctx, r.Bucket, p)
 	} else {
 		err = roundstate.Claim(ctx, r.Bucket, l, p, r.ledgers())
@@ -76,9 +76,9 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	return fetch.Run(ctx, env, in, cfg, parser)
 }
 
-// roundBefore returns results of the previous round's fetch tasks. The host states, robots files
-// and sitemaps in these results may cover hosts of the task's partition, or of buckets whose sitemaps
-// the task records for later rounds.
+// roundBefore returns those results of the previous round's fetch tasks that may have host states,
+// robots files and sitemaps that the task needs: for hosts of its partition, and for buckets without
+// URLs whose sitemaps it records for later rounds.
 func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil
@@ -106,9 +106,9 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 	return results, nil
 }
 
-// mayKnow reports whether a partition of the previous round's plan may have rows that a partition of
-// a plan needs. If both rounds have the same number of buckets, these are the rows of its own bucket. The
-// sitemaps of a bucket without URLs are with partition 0.
+// mayKnow reports whether partition n of the previous round's plan may have rows that partition part of
+// p needs. If the rounds have different numbers of buckets, it may; otherwise only if it has the same
+// bucket. Partition 0 of a round also has the sitemaps of buckets that have no URLs in the round.
 func mayKnow(last *manifest.Plan, n int, p *manifest.Plan, part int) bool {
 	has := func(p *manifest.Plan, bucket int) bool {
 		return slices.ContainsFunc(p.Partitions, func(q manifest.PlanPartition) bool { return q.Bucket == bucket })
@@ -186,7 +186,7 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 }
 
 // UserAgent returns the user agent of requests. If the config has no user agent, UserAgent returns
-// the program's own agent. Only a crawl without public hosts may use this agent.
+// the name of the program, which only crawls without public hosts may use.
 func UserAgent(c *config.Config, version string) string {
 	if c.UserAgent != "" {
 		return c.UserAgent

@@ -30,7 +30,7 @@ func TestTypesThatAreStored(t *testing.T) {
 	for _, tt := range []struct {
 		name, contentType, body string
 		store, skip             []string
-		refused, wanted         bool // expected decisions: refused is the decision after the head, wanted is the decision after the first bytes
+		refused, wanted         bool // expected decisions: whether the document is refused by its head, and wanted by its first bytes
 	}{
 		{"HTML", "text/html; charset=utf-8", "<p>", nil, nil, false, true},
 		{"HTML of no type", "", "<html>", nil, nil, false, true},
@@ -64,7 +64,7 @@ func TestTypesThatAreStored(t *testing.T) {
 		prefix := []byte(tt.body)[:min(len(tt.body), 1445)]
 		detected := p.Sniff(tt.contentType, prefix)
 		if got := p.Wants(detected, prefix); got != tt.wanted {
-			t.Errorf("%s: wanted %t as %s", tt.name, got, detected)
+			t.Errorf("%s, detected as %s: Wants returned %t", tt.name, detected, got)
 		}
 		if got := p.Refuses(tt.contentType); got != tt.refused {
 			t.Errorf("%s: refused %t by its name", tt.name, got)

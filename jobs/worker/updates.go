@@ -31,8 +31,8 @@ type PolitenessUpdates struct {
 // Publish makes the politeness of c the crawl's newest revision and passes the politeness to the
 // running tasks. file names the source of c.
 func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.Config) error {
-	// Publish changes the store first. Otherwise, an attempt that takes over a task in the meantime
-	// could be less polite than the previous attempt.
+	// Publish changes the store before it tells the running tasks. Otherwise, an attempt that takes a
+	// task over in between would read the old politeness, and could be less polite than its predecessor.
 	publishing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	revision, err := roundstate.PublishPoliteness(publishing, u.Bucket, u.Crawl, c.Politeness, ledger.Writer{Version: u.Version, Clock: u.Clock})
@@ -44,10 +44,10 @@ func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.
 	return nil
 }
 
-// StillInForce is the log message about a file that changes nothing.
+// StillInForce is the log message about a file that cannot be used.
 const StillInForce = "the old politeness holds"
 
-// Refused logs why the politeness of a file is not published. For a nil error, Refused logs
+// Refused logs the reason why the politeness of a file is not published. If err is nil, it logs
 // nothing.
 func (u *PolitenessUpdates) Refused(file string, err error) {
 	if err != nil {

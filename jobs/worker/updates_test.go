@@ -81,7 +81,7 @@ func TestAPolitenessFileIsFollowed(t *testing.T) {
 		}
 		first = false
 		if d := <-clock.slept; d > 5*time.Second {
-			t.Errorf("looks again after %s", d)
+			t.Errorf("Follow looks again after %s", d)
 		}
 	}
 	for _, step := range []struct {

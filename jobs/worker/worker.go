@@ -38,8 +38,8 @@ type Runner struct {
 	Reloads  *Reloads       // passes new politeness to running tasks; may be nil
 	Machine  string         // name of this machine or pod; empty: the host name
 	GiveUp   bool           // true: fetch tasks send no requests, and URLs without an outcome become deferred
-	// Archive opens the store of external WARC files that has the given address, for reading. If
-	// Archive is nil, tasks that parse external WARC files fail.
+	// Archive opens the store at an address from which a reparse reads external WARC files. If
+	// Archive is nil, such tasks fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
 
 	compare bool             // true: the task compares its rows with the stored parts (see Reproduce)
@@ -59,7 +59,8 @@ func (r Runner) Run(ctx context.Context, t stages.Task) error {
 	return err
 }
 
-// attemptError adds the error class and the task's name to the error of an attempt.
+// attemptError adds the task's name to the error of an attempt. If the attempt was interrupted, it
+// replaces the error by stages.ErrInterrupted, unless the error is permanent.
 func attemptError(ctx context.Context, t stages.Task, err error) error {
 	if err == nil {
 		return nil

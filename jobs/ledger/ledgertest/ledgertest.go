@@ -1,8 +1,8 @@
 // Package ledgertest makes and edits ledgers in tests, and simulates another process that acts on
 // the store in the meantime.
 //
-// A test writes documents into a store by hand, and the package then makes the ledger that names
-// these documents. The package imports jobs/ledger, stages and formats.
+// A test writes documents into a store, and the package then makes the ledger that names these
+// documents. The package imports jobs/ledger, stages and formats.
 package ledgertest
 
 import (
@@ -60,12 +60,12 @@ func Edit(t testing.TB, b store.Bucket, crawl string, change func([]manifest.Ent
 	}
 }
 
-// Overtaken is a bucket in which another process acts once, just after the first Get of the object
-// Key.
+// Overtaken is a bucket in which another process acts one time, just after the first Get of the
+// object Key.
 type Overtaken struct {
 	store.Bucket
 	Key string
-	Act func() // what the other process does; nil once it has acted
+	Act func() // what the other process does; nil after it has acted
 }
 
 // Get implements store.Bucket.
