@@ -46,8 +46,8 @@ func (o *runOptions) onCluster(client k8s.Client, b store.Bucket, cfg *config.Co
 	}
 }
 
-// checkExecutor checks --executor and the flags that depend on it. Pods cannot reach a directory,
-// so a cluster needs a store in S3.
+// checkExecutor checks --executor and the flags that depend on it. With --executor kubernetes, the
+// store must be in S3, because pods cannot reach a directory.
 func (o *runOptions) checkExecutor() error {
 	switch {
 	case o.detach && o.metrics.listen != "":

@@ -55,9 +55,9 @@ func runConfig(ctx context.Context, c *common, month, output string) error {
 	return config.WriteYAML(c.out, settings)
 }
 
-// configFlags defines the flags that set keys of the config. If kubernetes is true, it defines the
-// flags of the section kubernetes, only for the command cmd. Otherwise it defines all other flags,
-// for cmd and its subcommands.
+// configFlags defines the flags that set keys of the config. If kubernetes is true, these are the flags
+// for the section kubernetes, and only cmd gets them. Otherwise they are all other flags, and cmd and
+// its subcommands get them.
 func (c *common) configFlags(cmd *cobra.Command, kubernetes bool) {
 	flags := cmd.Flags()
 	if !kubernetes {
@@ -78,7 +78,7 @@ func (c *common) configFlags(cmd *cobra.Command, kubernetes bool) {
 	}
 }
 
-// givenKeys returns the flags of configFlags that were given, quoted for a shell.
+// givenKeys returns those flags of configFlags that the user gave, quoted for a shell.
 func (c *common) givenKeys(kubernetes bool) string {
 	flags := ""
 	for _, f := range c.flags.Flags() {

@@ -174,8 +174,8 @@ func (o *retryOptions) runGiveUp(ctx context.Context, d *jobs.Driver) (string, e
 	return fmt.Sprintf("%s given up: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.givenFlags()), err
 }
 
-// rebuildLedger recreates a lost ledger, head or active.json, prints each recreated key, and
-// returns their number.
+// rebuildLedger recreates a lost ledger, head or active.json, prints the key of each recreated object,
+// and returns the number of these objects.
 func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 	b, err := o.openNamed(ctx, o.month)
 	if err != nil {
@@ -192,8 +192,8 @@ func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 	return len(made), err
 }
 
-// runRebuild recreates lost objects, prints each recreated key, and returns a message about the
-// result. anew is the number of objects that rebuildLedger has recreated.
+// runRebuild recreates lost objects, prints their keys, and returns a message about the result. anew is
+// the number of objects that rebuildLedger has recreated before.
 func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver, anew int) (string, error) {
 	parts := anew
 	err := d.Rebuild(ctx, o.month, jobs.RebuildRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Round: o.round}, func(t stages.Task, keys []string) {

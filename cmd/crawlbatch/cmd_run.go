@@ -100,7 +100,7 @@ func runRun(ctx context.Context, o runOptions) error {
 	return o.hint(err, o.month)
 }
 
-// openedCrawl holds the facts about a crawl that a command has opened to run tasks.
+// openedCrawl is a crawl that a command has opened to run tasks, with what its driver needs.
 type openedCrawl struct {
 	b       store.Bucket
 	cfg     *config.Config
@@ -139,8 +139,8 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 }
 
 // makeDriver makes a driver that runs tasks in this process. If inCluster is true, the driver obeys
-// --executor and may run tasks in the cluster. finish ends the progress display and
-// removes the scratch directory. The caller may call finish twice.
+// --executor and may run tasks in the cluster. The caller calls finish, once or more, to end the
+// progress display and remove the scratch directory.
 func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster bool) (d *jobs.Driver, finish func(), err error) {
 	var client k8s.Client
 	if inCluster && o.executor == executorKubernetes {
@@ -162,7 +162,7 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 	}
 	shown := o.show(ctx, b, client != nil)
 	if shown.Live() {
-		try.Log = o.logFrom(slog.LevelWarn) // the log omits progress, because the display shows the progress of tasks
+		try.Log = o.logFrom(slog.LevelWarn) // without messages about progress, which the display shows
 	}
 	try.Progress, try.Watcher = r.metrics.Progress(shown), shown
 	d = &jobs.Driver{
@@ -184,7 +184,7 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 }
 
 // runner returns the runner of a crawl's tasks in this process. The runner receives new politeness
-// settings through updates. remove removes the runner's scratch directory.
+// settings through updates. The caller calls remove to delete the runner's scratch directory.
 func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config, crawl string) (r worker.Runner, updates *worker.PolitenessUpdates, remove func(), err error) {
 	if !layout.IsReparse(crawl) { // a reparse sends no requests and needs no politeness
 		if err := cfg.RequireContact(); err != nil {

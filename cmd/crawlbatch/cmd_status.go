@@ -16,7 +16,7 @@ import (
 )
 
 type statusOptions struct {
-	runOptions // options for the commands that the status shows
+	runOptions // the status repeats these options in the commands that it advises
 	watch      bool
 	output     string
 	every      time.Duration

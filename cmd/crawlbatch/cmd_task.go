@@ -130,7 +130,7 @@ func runAudit(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	defer remove()
-	const checks = 1 // number of parallel checks; a pod requests one CPU and has the memory for one check
+	const checks = 1 // at a time, because a pod requests one CPU and the memory for one check
 	boundAudit(checks)
 	options := verify.Options{Bucket: b, Crawl: o.task.Crawl, Config: cfg, Scratch: dir, Parallel: checks, Version: version, Archive: o.openArchive}
 	if err := verify.RunTask(ctx, options, o.task); err != nil {

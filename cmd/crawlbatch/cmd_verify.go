@@ -30,8 +30,8 @@ type verifyOptions struct {
 	output   string
 	oneClock bool
 	parallel int
-	// quarantine lists strays, which are objects that no document lists. The flag --yes moves the
-	// strays.
+	// With quarantine, the command lists strays, which are objects that no document lists. With yes, it
+	// also moves them.
 	quarantine, yes bool
 }
 
@@ -82,7 +82,8 @@ object. No fetch stage may run meanwhile.`,
 	return cmd
 }
 
-// mostTasks is the largest number of tasks of an audit. Each task reads all documents of the crawl.
+// mostTasks is the largest number of tasks of an audit. More would cost too much, because each task reads
+// all documents of the crawl.
 const mostTasks = 10_000
 
 func runVerify(ctx context.Context, o verifyOptions) error {
@@ -244,8 +245,8 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 }
 
 // lastRound returns the newest sealed round of the crawl, or 0 if no round is sealed. runQuarantine
-// claims this round. If the process dies, its claim remains, and the claim of a sealed round does
-// not block other crawls.
+// claims this round. If the process dies, its claim remains, but does not block other crawls if the round
+// is sealed.
 func (o *verifyOptions) lastRound(ctx context.Context, options verify.Options) (int, error) {
 	sealed, err := roundstate.Sealed(ctx, options.Bucket, o.month)
 	return max(0, len(sealed)-1), err

@@ -95,8 +95,8 @@ func (o *viewsOptions) check() error {
 	return nil
 }
 
-// asUsageError turns the error ErrUnsafe into a usage error. The error means that SQL cannot
-// contain the store's address.
+// asUsageError turns catalog.ErrUnsafe into a usage error. ErrUnsafe means that the store's address cannot
+// be written in SQL.
 func asUsageError(s *catalog.Script, err error) (*catalog.Script, error) {
 	if errors.Is(err, catalog.ErrUnsafe) {
 		err = usage.Error(err)

@@ -22,9 +22,8 @@ func stageNames() []string {
 	return names
 }
 
-// givenFlags returns the flags of this command line that another command needs for the same store
-// and config. The method omits --month, quotes each flag for a shell, and puts a space before each
-// flag.
+// givenFlags returns the flags of this command line that another command needs for the same store and
+// config, except --month. Each flag is quoted for a shell and has a space before it.
 func (c *common) givenFlags() string {
 	flags := storeFlag(c.store) + usage.Flag("config", c.config)
 	if c.oneMachine {
@@ -50,7 +49,8 @@ func storeFlag(name string) string {
 	return " --store " + usage.Quote(name)
 }
 
-// For an interruption, hint appends the command that continues the work to the error.
+// hint appends to the error of an interruption the command that continues the work. It returns other
+// errors unchanged.
 func (o *runOptions) hint(err error, month string) error {
 	flags := o.givenFlags()
 	if o.rounds > 0 {

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"syscall"
 
-	// The container image holds only the binary. The binary therefore contains time zones and
+	// The container image holds nothing but the binary, so the binary contains the time zones and the
 	// trusted certificate authorities.
 	_ "time/tzdata"
 
@@ -62,8 +62,8 @@ const (
 	exitPermanent   = 78
 )
 
-// exitCodes explains the exit codes in every command's help. cmd/README.md gives advice for each
-// exit code.
+// exitCodes explains the exit codes. Every command's help ends with this text, and cmd/README.md says
+// what to do after each of them.
 var exitCodes = []struct {
 	code  int
 	means string
@@ -101,7 +101,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case is(jobs.ErrTasksFailed, inspect.ErrLater): // this case comes first, because an error with ErrTasksFailed also wraps the error of the first task
+	case is(jobs.ErrTasksFailed, inspect.ErrLater): // comes first, because such an error also wraps the error of the first failed task
 		return exitTasksFailed
 	case is(stages.ErrInterrupted, stages.ErrTaken, roundstate.ErrNotReady, context.Canceled, context.DeadlineExceeded):
 		return exitInterrupted

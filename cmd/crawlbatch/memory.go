@@ -7,13 +7,13 @@ import (
 	"runtime/debug"
 )
 
-// fetchMemory is the soft memory limit, in bytes, of a process with one fetch task. Near this
-// limit, Go collects garbage before the heap has doubled. A fetch task of 200 slots with 5 MiB each
-// has about 250 MiB of live data and should fit into 512 MiB.
+// fetchMemory is the soft memory limit, in bytes, of a process with one fetch task. Such a task, with 200
+// slots and bodies of up to 5 MiB, has about 250 MiB of live data and should fit into 512 MiB. Near the
+// limit, Go collects garbage before the heap has doubled.
 const fetchMemory = 400 << 20
 
-// planMemory is the soft memory limit, in bytes, of a process that plans. Go then collects garbage
-// before the heap has doubled. A plan sorts in 384 MiB and has a filter of 64 MiB.
+// planMemory is the soft memory limit, in bytes, of a process that plans. A plan sorts in 384 MiB and has
+// a filter of 64 MiB. Near the limit, Go collects garbage before the heap has doubled.
 const planMemory = 800 << 20
 
 // verifyMemory returns the soft memory limit, in bytes, of a process that audits a crawl. Each of
@@ -23,9 +23,9 @@ func verifyMemory(parallel int) int64 {
 	return 100<<20 + int64(cmp.Or(parallel, runtime.GOMAXPROCS(0)))*150<<20
 }
 
-// auditGrowth is the growth of the heap after which an audit collects garbage, in percent of the
-// live data. An audit allocates much and keeps little, so a growth of 100 % costs a fifteenth more
-// CPU.
+// auditGrowth is the growth of the heap after which an audit collects garbage, in percent of the live
+// data. Because an audit allocates much and keeps little, Go's default of 100 % would cost a fifteenth
+// more CPU.
 const auditGrowth = 200
 
 // boundAudit bounds the memory of a process that audits a crawl with parallel checks.

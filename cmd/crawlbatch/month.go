@@ -9,11 +9,11 @@ import (
 	"crawlbatch.io/crawlbatch/k8s"
 )
 
-// A value of --month that starts with jobPrefix names a Kubernetes Job. The month is a part of the
-// Job's name.
+// jobPrefix is the start of a value of --month that names a Kubernetes Job. The Job's name ends with the
+// month.
 const jobPrefix = "job:"
 
-// resolveMonth replaces the value job:NAME of --month by the month that the Job's name tells.
+// resolveMonth replaces the value job:NAME of --month by the month in the Job's name.
 func resolveMonth(cmd *cobra.Command) error {
 	f := cmd.Flags().Lookup("month")
 	if f == nil {

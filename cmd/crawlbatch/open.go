@@ -36,7 +36,8 @@ func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucke
 // openArchive opens a store with files that somebody else wrote, such as WARC files of another
 // crawler or lists of URLs. crawlbatch never writes to this store.
 func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
-	// A store that is only read needs neither locks nor links. A shared file system may lack both.
+	// A store that is only read needs neither locks nor links, so a shared file system without them is
+	// allowed, too.
 	const oneMachine = true
 	return c.openBucket(ctx, address, s3store.Options{}, oneMachine, func(*s3store.Store, context.Context) error { return nil })
 }
@@ -102,8 +103,8 @@ func (c *common) loadConfig() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	// loadConfig checks connect_to, because Validate does not. Commands such as status must work
-	// for a crawl that froze an invalid rule.
+	// Validate does not check connect_to, because commands such as status must work for a crawl that
+	// froze an invalid rule. A new config must not have one.
 	for _, rule := range cfg.Fetch.ConnectTo {
 		if _, err := dial.ParseConnectTo(rule); err != nil {
 			if len(c.flags.Fetch.ConnectTo) == 0 {
@@ -125,9 +126,9 @@ func (c *common) openNew(ctx context.Context) (store.Bucket, *config.Config, err
 	return b, cfg, err
 }
 
-// openCrawl opens the store and the config of a crawl, for a command that only reads. It begins
-// with the frozen config and the crawl's newest politeness, and then applies --config and the
-// flags. It refuses a new value of a frozen key.
+// openCrawl opens the store and the config of a crawl, for a command that only reads. The config is the
+// frozen one with the crawl's newest politeness, changed by --config and the flags. openCrawl returns an
+// error if they change a frozen key.
 func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err != nil {
@@ -142,8 +143,8 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 }
 
 // openToWrite opens the store and the config of a crawl for a command that writes. It first adopts
-// crawls of an older format. republish is true if the command publishes the
-// politeness of --config. Such a command may replace politeness settings that the store has lost.
+// crawls of an older format. republish is true if the command publishes the politeness of --config. Lost
+// politeness settings are then no error, because the command replaces them.
 func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err != nil {
@@ -151,7 +152,7 @@ func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) 
 	}
 	l, err := roundstate.Ready(ctx, b, crawl, ledgers(), c.log)
 	if err == nil && l == nil {
-		_, err = ledger.Load(ctx, b, crawl) // the error of Load says what to do if the crawl does not exist
+		_, err = ledger.Load(ctx, b, crawl) // returns the error that says how to create the crawl
 	}
 	if err != nil {
 		return nil, nil, err
@@ -204,8 +205,8 @@ func (c *common) warnOfSecrets(crawl string, frozen *config.Config) error {
 	return err
 }
 
-// noteOlder reads a crawl's ledger. If an older crawlbatch made the crawl, noteOlder warns the user
-// that losses before now cannot be detected.
+// noteOlder reads a crawl's ledger. If an older crawlbatch made the crawl, noteOlder warns the user that
+// earlier losses cannot be detected.
 func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) (*ledger.Ledger, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err == nil && !l.Stored && len(l.Entries()) > 0 {

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// show starts the display of the crawl's progress. elsewhere is true if tasks run in
-// a cluster. If the display is redrawn in place, the log goes above the display.
+// show starts the display of the crawl's progress. elsewhere is true if tasks run in a cluster. If the
+// display is redrawn in place, the log is written above it.
 func (o *runOptions) show(ctx context.Context, b store.Bucket, elsewhere bool) *show.Progress {
 	opt := show.Options{
 		Out: show.Folding(o.out), Err: o.err, Clock: stages.SystemClock{}, Log: o.log, Structured: o.logFormat == "json", FetchTasks: o.fetchTasks,

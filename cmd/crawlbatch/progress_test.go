@@ -7,8 +7,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A user cannot stop a host with an IPv6 address, because politeness.domains cannot name such an
-// address.
+// The advice must not tell a user to stop a host with an IPv6 address, because politeness.domains cannot
+// name such an address.
 func TestTheAdviceStopsAHostOnlyWhereAConfigCanNameIt(t *testing.T) {
 	for host, stop := range map[string]string{
 		"a.test": "{a.test: {stop: not now}}", "a.test:8080": "{a.test: {stop: not now}}", "10.0.0.1:80": "{10.0.0.1: {stop: not now}}",

@@ -31,11 +31,10 @@ import (
 // interpreter, such as pyarrow=/venv/bin/python,duckdb=/venv/bin/python.
 const readersVariable = "CRAWLBATCH_READERS"
 
-// misread lists columns that a reader reads wrong because of a bug in the reader. The bug of
-// fastparquet 2026.9.0 concerns columns with dictionary pages that are followed by plain pages: if
-// pandas keeps text in Arrow, fastparquet reads the plain pages as the first pages of the column.
-// Such columns are valid, and other writers make them too. The reader fastparquet-objects reads
-// them correctly.
+// misread lists, by reader, columns that the reader reads wrong because of a bug of its own. fastparquet
+// 2026.9.0 misreads columns with pages that use a dictionary and then plain pages: if pandas keeps text in
+// Arrow, it puts the plain pages first. Such columns are valid, and other writers make them too. The
+// reader fastparquet-objects reads them correctly.
 var misread = map[string][]string{"fastparquet": {"hard.overflow"}}
 
 // readTable is a table for the readers, stored as a folder of files.
@@ -98,8 +97,8 @@ func TestReadersAgree(t *testing.T) {
 	}
 }
 
-// TestReadersOpenTheViews runs the SQL that `crawlbatch views` prints for Spark and Trino,
-// counts every dataset and asks the questions written for Common Crawl's index.
+// TestReadersOpenTheViews runs the SQL that `crawlbatch views` prints for Spark and Trino, counts the rows
+// of every dataset, and runs queries that were written for Common Crawl's index.
 func TestReadersOpenTheViews(t *testing.T) {
 	var d *demoStore
 	for reader := range strings.SplitSeq(os.Getenv(readersVariable), ",") {
@@ -138,7 +137,7 @@ func TestReadersOpenTheViews(t *testing.T) {
 	}
 }
 
-// viewQuestions lists queries of the views with their answers, computed without SQL.
+// viewQuestions lists queries of the views, with answers that are computed without SQL.
 func viewQuestions(t *testing.T, d *demoStore) (asked map[string]string, want map[string][]string) {
 	asked, want = map[string]string{}, ccIndexAnswers(capturesBySubset(t, d))
 	for _, rows := range want {
@@ -182,7 +181,8 @@ func askPython(t *testing.T, python, script string, args ...string) []byte {
 	return out
 }
 
-// spell writes one line for each column, so that a difference names the column.
+// spell writes the values of each column in one line, under the column's name, so that a difference names
+// the column.
 func spell(of map[string]map[string][]any) map[string]string {
 	out := map[string]string{}
 	for name, columns := range of {
@@ -253,8 +253,8 @@ func demoTables(t *testing.T, dir string) []readTable {
 	return tables
 }
 
-// hardRow has columns of kinds that some readers have read wrong. Examples are runs of nulls and
-// empty texts, dictionaries that overflow into plain text, lists, and numbers that are null for
+// hardRow has columns of kinds that some readers have read wrong, such as runs of nulls and empty texts,
+// dictionaries that became too large so that plain pages follow, lists, and numbers that are null in
 // whole pages.
 type hardRow struct {
 	Key      string   `parquet:"key,delta"`
@@ -434,8 +434,8 @@ func (s *storedColumn) aggregate(kind string) []any {
 	return append(head, integers(s.values, kind)...)
 }
 
-// leastText returns one of the texts, or a digest of this text if the text is long.
-// choose chooses the text: slices.Min or slices.Max.
+// leastText returns choose(texts), which is the least or the greatest text, or a digest of this text if it
+// is long.
 func leastText(texts []string, choose func([]string) string) any {
 	if len(texts) == 0 {
 		return nil

@@ -138,10 +138,10 @@ var unpasted = map[string]string{
 	"curl -sO": "it needs the web and Common Crawl's bucket",
 }
 
-// The test pastes the commands of the README and of other documents into a shell on a terminal,
-// block after block, as a new user does. Four things differ from a user's machine. A synthetic web
-// answers instead of the real web, hosts have short delays, partitions are small, and a stand-in
-// replaces duckdb (`make test-duckdb` runs the real duckdb).
+// The test pastes the commands of the README and of other documents into a shell on a terminal, block
+// after block, as a new user does. Four things differ from a user's machine: a synthetic web answers
+// instead of the real web, delays are short, partitions are small, and a script stands in for duckdb
+// (`make test-duckdb` runs the real duckdb).
 func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it crawls for a minute: make test-crawl")
@@ -197,7 +197,7 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 	}
 	for first := range unpasted {
 		if !skipped[first] {
-			t.Errorf("no block begins with %q: it need not be listed", first)
+			t.Errorf("no block begins with %q: remove it from the list", first)
 		}
 	}
 	shell.press("kill %1; wait\nexit\n") // the first job of the shell is simweb

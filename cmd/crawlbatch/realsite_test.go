@@ -24,8 +24,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 )
 
-// realSites lists Debian's HTML documentation packages, each under its own host name. The pages
-// come from people outside this project.
+// realSites lists packages of HTML documentation in Debian, each under its own host name. People outside
+// this project wrote the pages.
 var realSites = map[string]string{
 	"policy.debian.test": "/usr/share/doc/debian-policy",
 	"devref.debian.test": "/usr/share/doc/developers-reference/docs",
@@ -370,6 +370,6 @@ func compareRealSites(t *testing.T, dir string) {
 	}
 	t.Logf("%d URLs, %d pages, %d pages with links, in %d rounds", len(outcomes), len(titles), len(links), len(sealed))
 	if len(titles) < 200 {
-		t.Errorf("only %d pages: are the documentation packages whole?", len(titles))
+		t.Errorf("only %d pages: are the documentation packages completely installed?", len(titles))
 	}
 }

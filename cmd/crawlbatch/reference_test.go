@@ -76,7 +76,7 @@ func flagTable(text *strings.Builder, flags *pflag.FlagSet) {
 func TestEachCommandHasASentenceHelpAndAnExample(t *testing.T) {
 	for _, cmd := range allCommands(newRoot(&common{out: &bytes.Buffer{}})) {
 		if cmd.Short == "" || !unicode.IsUpper([]rune(cmd.Short)[0]) || strings.HasSuffix(cmd.Short, ".") {
-			t.Errorf("%s: its sentence is %q", cmd.CommandPath(), cmd.Short)
+			t.Errorf("%s: its short help is not a sentence: %q", cmd.CommandPath(), cmd.Short)
 		}
 		if !cmd.HasSubCommands() && (cmd.Example == "" || !strings.Contains(cmd.Long, "Exit codes: ")) {
 			t.Errorf("%s has no example or no exit codes in its help", cmd.CommandPath())

@@ -81,7 +81,7 @@ func asCommonCrawl(t *testing.T, from, to string) (paths string) {
 	return paths
 }
 
-// decoded returns the head and the body of a response after undoing all codings.
+// decoded returns the head and the body of a response, and undoes all codings of the body.
 func decoded(t *testing.T, block []byte) [][]byte {
 	t.Helper()
 	x, err := wire.Replay(block, false, wire.Limits{})
@@ -141,7 +141,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	mustRun(t, "reparse", "--warc-store", archive, "--warc-paths", paths, "--as", "2026-11r1", "--config", conf, "--store", dir)
 	mustRun(t, "verify", "--month", "2026-11r1", "--store", dir)
 
-	month := "2026-11" // if a URL has content from both months, the content of the newer month counts
+	month := "2026-11" // if a URL has content in both months, the reparse takes that of this month
 	was, is := contentRows(t, b, "2026-10"), contentRows(t, b, "2026-11r1")
 	for url, row := range contentRows(t, b, month) {
 		was[url] = row
@@ -158,7 +158,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 			continue
 		}
 		if strings.HasSuffix(url, "/changes") || strings.HasSuffix(url, "/twin2") || strings.HasSuffix(url, "/twin") {
-			continue // /changes has another text at each request, and a twin's text may be stored only under the other twin's URL
+			continue // /changes has another text at each request, and the text of a twin may be stored only under the URL of the other
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("%s:\n%s", url, diff)
@@ -176,7 +176,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	for _, f := range rowsOf[schema.Fetch](t, b, sealed, "fetches") {
 		outcomes[f.Outcome]++
 		if f.RobotsAllowed != nil || f.Attempts != 0 {
-			t.Errorf("%s: it has a robots.txt verdict or a request, but none was made", f.URL)
+			t.Errorf("%s has a verdict of robots.txt or a request, but a reparse makes neither", f.URL)
 		}
 	}
 	for _, o := range []schema.Outcome{schema.OK, schema.Redirected, schema.HTTP4xx, schema.HTTP5xx} {
@@ -258,7 +258,7 @@ func TestFilesOfOtherWritersAreReparsed(t *testing.T) {
 		t.Errorf("titles (-want +got):\n%s", diff)
 	}
 	if cut := pages["http://lighthouse.example/long"]["content_truncated"]; cut != schema.TruncatedLength {
-		t.Errorf("a body that its writer cut is %v", cut)
+		t.Errorf("a body that its writer cut was read as %v", cut)
 	}
 	listed := map[string][]int64{}
 	for _, r := range refused {
@@ -275,7 +275,7 @@ func TestFilesOfOtherWritersAreReparsed(t *testing.T) {
 	}
 }
 
-// Rules for URLs do not apply to stored documents, whose URLs are facts.
+// Rules for URLs do not apply to stored documents: a document keeps the URL under which it was stored.
 func TestStoredDocumentsKeepTheirURLs(t *testing.T) {
 	files, dir := t.TempDir(), filepath.Join(t.TempDir(), "store")
 	urls := []string{"http://www.e.example/a", "http://www.e.example/a/", "http://www.e.example/calendar/"}
@@ -304,7 +304,7 @@ func TestStoredDocumentsKeepTheirURLs(t *testing.T) {
 func TestForeignWARCFilesAreReadOrListed(t *testing.T) {
 	const foreign = "../../../shared/data/warc"
 	if _, err := os.Stat(foreign); errors.Is(err, os.ErrNotExist) {
-		t.Log("without ../shared/data/warc TestFilesOfOtherWritersAreReparsed has the files")
+		t.Log("../shared/data/warc does not exist: TestFilesOfOtherWritersAreReparsed has similar files")
 		return
 	}
 	pages, refused := reparseForeign(t, foreign)

@@ -33,7 +33,7 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	has := kinds(t, b, "2026-10", "2026-11")
 	for _, want := range []string{"ok", "redirected", "robots_denied", "http_4xx", "http_5xx", "not_modified", "withheld", "identical_payload", "kept elsewhere", "hop", "a long sitemap, cut: ", "a long sitemap, cut: length"} {
 		if !has[want] {
-			t.Errorf("the crawl has nothing that is %q: it is not looked at", want)
+			t.Errorf("the crawl has no row of the kind %q, so the test does not compare it", want)
 		}
 	}
 	for _, month := range []string{"2026-10", "2026-11"} {
@@ -123,7 +123,7 @@ func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 		cut[p.Truncated]++
 	}
 	if cut[schema.TruncatedLength] == 0 || cut[schema.TruncatedDisconnect] == 0 || cut[""] == 0 {
-		t.Errorf("pages by why they are cut: %v", cut)
+		t.Errorf("number of pages, by the reason why they were cut: %v", cut)
 	}
 }
 
@@ -205,7 +205,7 @@ func rebuildReparse(t *testing.T, dir string) {
 	mustRun(t, "retry", "--month", "2026-11r1", "--rebuild", "--store", dir)
 	for _, key := range lost {
 		if body, err := os.ReadFile(filepath.Join(dir, key)); err != nil || string(body) != was[key] {
-			t.Errorf("%s is not what it was: %v", key, err)
+			t.Errorf("%s has other bytes than before its loss: %v", key, err)
 		}
 	}
 	if len(lost) < 5 {
@@ -221,8 +221,8 @@ func exitOf(t *testing.T, args ...string) (int, string) {
 	return code, errs.String()
 }
 
-// TestAReparseIsTheSameBytesHoweverItRuns compares reparses on all CPUs, on a single CPU,
-// and with repeated kills.
+// TestAReparseIsTheSameBytesHoweverItRuns compares a reparse on all CPUs, one on a single CPU, and one
+// that is killed repeatedly.
 func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -289,7 +289,7 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 		}
 		t.Logf("killed %d times", kills)
 		if kills == 0 {
-			t.Error("it was never killed")
+			t.Error("the reparse was never killed")
 		}
 		same(t, got)
 		mustRun(t, "verify", "--month", "2026-11r1", "--store", got)

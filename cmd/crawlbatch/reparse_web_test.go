@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// reparseWeb is a web of a few hosts. The pages of reparseWeb are stored in every way that a
-// reparse must read.
+// reparseWeb serves a web of a few hosts and returns its address. A crawl stores the pages of this web in
+// every way that a reparse must read.
 func reparseWeb(t *testing.T) (addr string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(answerReparse))
@@ -64,8 +64,8 @@ func answerReparse(w http.ResponseWriter, r *http.Request) {
 		}
 		send(reparsePage("etag", "", "/deep"))
 	case "a.test/map", "a.test/map-gzip", "a.test/map-endless":
-		// These sitemaps are longer than a document may be. The last of these sitemaps is even
-		// longer than a sitemap may be.
+		// These sitemaps are longer than the limit for documents. /map-endless is even longer than the
+		// limit for sitemaps.
 		h.Set("Content-Type", "application/xml")
 		parts := map[string]int{"/map": 60 << 10, "/map-gzip": 80 << 10, "/map-endless": 400 << 10}[r.URL.Path]
 		var m strings.Builder

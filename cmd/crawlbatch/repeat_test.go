@@ -68,8 +68,8 @@ func openDir(t *testing.T, dir string) store.Bucket {
 	return b
 }
 
-// compareStable compares the stable columns of every dataset of two demo crawls, as JSON objects.
-// Before the comparison, normal may remove some rows.
+// compareStable compares the stable columns of every dataset of two demo crawls, as JSON objects. It
+// compares only the rows that normal returns.
 func compareStable(t *testing.T, a, b store.Bucket, normal func(dataset string, rows []string) []string) {
 	t.Helper()
 	for _, d := range catalog.Datasets() {
@@ -84,8 +84,8 @@ func compareStable(t *testing.T, a, b store.Bucket, normal func(dataset string, 
 	}
 }
 
-// withoutStale removes the rows of requests that failed because the server had closed the
-// kept-alive connection, and that were sent again. Which connections are closed depends on timing.
+// withoutStale removes the rows of requests that failed because the server had closed the kept-alive
+// connection, and that were sent again. Two crawls may differ in them, because they depend on timing.
 func withoutStale(dataset string, rows []string) []string {
 	if dataset != "requests" {
 		return rows
@@ -167,9 +167,8 @@ func anyRows[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dat
 	return all
 }
 
-// reduceAgain copies the first round's plan and the results of its fetch stage to a new store.
-// run then executes the reduce stages in the new store. reduceAgain compares every object
-// byte for byte.
+// reduceAgain copies the first round's plan and the results of its fetch stage to a new store, lets run
+// execute the reduce stages there, and compares every object with the original byte for byte.
 func reduceAgain(t *testing.T, from string, run func(to string)) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "again")
@@ -195,7 +194,7 @@ func reduceAgain(t *testing.T, from string, run func(to string)) {
 	for _, key := range keysBelow(t, to) {
 		want, err := os.ReadFile(filepath.Join(from, key))
 		if err != nil {
-			t.Errorf("%s was made the second time only", key)
+			t.Errorf("%s was made only the second time", key)
 			continue
 		}
 		got, err := os.ReadFile(filepath.Join(to, key))
@@ -224,8 +223,8 @@ func keysBelow(t *testing.T, dir string) []string {
 			return err
 		}
 		key, err := filepath.Rel(dir, path)
-		// keysBelow leaves out these documents and the records of attempts, because times and costs
-		// in them differ.
+		// These documents and the records of attempts are left out, because they have times and costs,
+		// which differ between two crawls.
 		volatile := []string{"active.json", "crawls.json", "ledger.json"}
 		if !slices.Contains(volatile, d.Name()) && !strings.Contains(filepath.ToSlash(key), "/attempts/") {
 			keys = append(keys, filepath.ToSlash(key))

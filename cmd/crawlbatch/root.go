@@ -32,7 +32,7 @@ type common struct {
 	in       io.Reader
 	out, err io.Writer
 	log      *slog.Logger
-	errors   *show.LogOutput // output of the log on stderr, above the progress display
+	errors   *show.LogOutput // writes the log to stderr, above the progress display if there is one
 }
 
 // defaultStore is the store of a command without --store.
@@ -56,9 +56,8 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	return c.exitCode(err)
 }
 
-// exitCode maps err to the process's exit status. In a pod, exitCode maps a usage error to the
-// status of a permanent failure. The usual status of a usage error is also the status of a Go
-// crash, which Kubernetes retries.
+// exitCode maps err to the process's exit status. In a pod, a usage error gets the status of a permanent
+// failure, because its usual status is also that of a Go crash, after which Kubernetes tries again.
 func (c *common) exitCode(err error) int {
 	if code := exitCode(err); code != exitUsage || os.Getenv(k8s.PodName) == "" {
 		return code
@@ -88,8 +87,8 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 			return errors.Join(err, resolveMonth(cmd))
 		},
 	}
-	// Cobra prints a version through a template, which would add the package text/template to the
-	// binary. The linker would then keep every exported method, which adds 27 MB.
+	// Cobra would print a version through package text/template. With this package, the linker keeps
+	// every exported method, so the binary would grow by 27 MB.
 	asked := root.Flags().BoolP("version", "v", false, "print the version")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *asked {
@@ -111,7 +110,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFeedback(c), newFetch(c), newHost(c), explain.Command(explain.Configs{New: c.loadConfig, Crawl: c.openCrawl, Archive: c.openArchive}),
 		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
 	)
-	root.SetOut(c.out) // the command completion writes to this output later
+	root.SetOut(c.out) // the command `completion` writes to it
 	usage.AddCompletion(root)
 	usage.CompleteFlag(root, "log-format", "text", "json")
 	_ = root.MarkPersistentFlagDirname("store") // these calls fail only for an unknown flag

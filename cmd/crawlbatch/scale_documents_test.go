@@ -31,7 +31,7 @@ import (
 // URLs. Only the documents of such a round exist, not the files that they list.
 const scaleDocuments = "CRAWLBATCH_SCALE_DOCUMENTS"
 
-// The sizes of generated documents. A bucket's part of urls has one row for each known URL.
+// The sizes of generated rounds.
 const (
 	documentPartition = 500_000   // URLs of a partition
 	documentBucket    = 2_000_000 // URLs of a bucket
@@ -40,10 +40,9 @@ const (
 )
 
 // TestScaleDocuments generates the documents of rounds of a billion URLs and more, without the
-// files that the documents list. It then seals each round and reads the documents with the
-// commands. Each command is a process of its own with 1 GiB of memory. The test prints the time and
-// the peak memory of each process. A later call with the same directory does not generate documents
-// again.
+// files that the documents list. It then seals each round and reads the documents with `status`, `views`
+// and `verify`, each as a process of its own, and prints the time and the peak memory of each process. A
+// later call with the same directory does not generate the documents again.
 func TestScaleDocuments(t *testing.T) {
 	state, sizes := os.Getenv(scaleSwitch), strings.Fields(os.Getenv(scaleDocuments))
 	if state == "" || len(sizes) == 0 {
@@ -81,7 +80,7 @@ type documentRound struct {
 	b           store.Bucket
 }
 
-// command runs a command with 1 GiB of memory, and prints what it cost.
+// command runs a command with a soft memory limit of 900 MiB, and prints what it cost.
 func (d *documentRound) command(want int, name string, args ...string) {
 	d.t.Helper()
 	cmd := exec.Command(d.binary, append([]string{name, "--month", demo.Crawl, "--store", filepath.Join(d.dir, "store")}, args...)...)
@@ -110,8 +109,8 @@ func (d *documentRound) command(want int, name string, args ...string) {
 		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), peak>>20, body.Len())
 }
 
-// load reads the seal of the round four times and prints the costs. The first three times, it
-// selects the files that frontier, dedup and the planner need. The last time, it selects all files.
+// load reads the seal of the round four times and prints the costs: with the files that frontier needs,
+// that dedup needs, that the planner needs, and with all files.
 func (d *documentRound) load(p *manifest.Plan) {
 	d.t.Helper()
 	for _, task := range []struct {

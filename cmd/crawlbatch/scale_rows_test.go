@@ -27,8 +27,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// The generated web has hosts of rowsPerHost planned pages. Each host also has half as many pages
-// that only occur in links. Two hosts share a domain.
+// rowsPerHost is the number of planned pages of a generated host. Each host also has half as many pages
+// that occur only in links. Two hosts share a domain.
 const rowsPerHost = 500
 
 // segmentRows is the number of URLs in a generated segment.
@@ -58,8 +58,8 @@ func (s *scaled) writeURLs(name string) {
 	}
 }
 
-// generate stores a result for each fetch task of a plan. The WARC files that its segments name do
-// not exist, because the reduces do not read them.
+// generate stores a result for each fetch task of a plan. The WARC files that the rows name do not exist,
+// because the reduce stages do not read them.
 func (s *scaled) generate(p *manifest.Plan) {
 	ctx, b := s.t.Context(), openDir(s.t, s.store)
 	p, err := roundstate.Begin(ctx, b, demo.Crawl, p.Round, ledgers())

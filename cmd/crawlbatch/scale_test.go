@@ -82,7 +82,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// scaled is one size of the suite: the directory with a crawl and its measured costs.
+// scaled is a crawl of one size, in its own directory, with its measured costs.
 type scaled struct {
 	*chaos
 	dir    string
@@ -100,7 +100,7 @@ type measured struct {
 	CPU    time.Duration
 	Peak   int64 // peak resident memory, bytes
 	Killed bool
-	// The store has Objects objects of Bytes bytes after the step. Zero: they were not counted.
+	// After the step, the store has Objects objects with Bytes bytes. Zero: they were not counted.
 	Objects, Bytes int64
 	URLs           int64 // number of URLs that the step planned
 }
@@ -155,7 +155,7 @@ func readMeasured(t *testing.T, dir string) (all []measured) {
 	return all
 }
 
-// nextKill draws the running time until the next kill. With this mean, ten kills spread over more
+// nextKill draws the running time until the next kill. Its mean is so long that ten kills spread over more
 // than half of a crawl.
 func (s *scaled) nextKill() {
 	s.until = s.randomDuration(0, max(4*time.Second, time.Duration(s.size)*250*time.Microsecond))
@@ -281,7 +281,7 @@ func (s *scaled) step(step, name string, killable bool, args ...string) {
 	}
 }
 
-// weigh counts the objects of the store after a stage.
+// weigh measures the number and the size of the store's objects after a stage.
 func (s *scaled) weigh(stage string, round int, urls int64) {
 	m := measured{Step: fmt.Sprintf("store after %s.%d", stage, round), Stage: stage, URLs: urls}
 	if s.has(m.Step) {
@@ -322,7 +322,7 @@ func costs(t *testing.T, dir, kind string) (by map[string]stageCost, urls int64)
 			objects, bytes = m.Objects, m.Bytes
 		}
 		by[m.Stage] = c
-		if m.Stage == "plan" || kind == "pages" { // rows only plans its second round
+		if m.Stage == "plan" || kind == "pages" { // a crawl of the kind rows plans its second round, but does not run it
 			urls += m.URLs
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// screen emulates a terminal, including the rows that have scrolled away. It knows the control
-// sequences that this program uses. It records all other sequences in the field odd. Like most
-// terminals, screen folds lines again when the width changes.
+// screen emulates a terminal, including the rows that have scrolled away. It knows the control sequences
+// that this program uses, and records all other sequences in s.odd. Like most terminals, screen folds
+// lines again when the width changes.
 type screen struct {
 	width, height int
 	rows          []screenRow

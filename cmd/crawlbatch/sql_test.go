@@ -25,8 +25,8 @@ import (
 
 const sqlMonth = "2026-11"
 
-// planFrom plans from a source into a new store and returns the plan. The argument said gets what
-// plan printed.
+// planFrom plans from a source into a new store and returns the plan. It writes the output of the command
+// to said.
 func planFrom(t *testing.T, source string, said *bytes.Buffer) *manifest.Plan {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -74,8 +74,8 @@ func digests(p *manifest.Plan) (all []string) {
 	return all
 }
 
-// TestSQLPlansEqualThatOfAList plans from a text list and from a table with the same URLs. Then the
-// server is killed in the middle of a plan.
+// TestSQLPlansEqualThatOfAList plans from a text list and from a table with the same URLs, and plans from
+// the table again while the server is killed. All plans must be equal.
 func TestSQLPlansEqualThatOfAList(t *testing.T) {
 	rows, err := strconv.Atoi(os.Getenv("CRAWLBATCH_SQL_ROWS"))
 	if err != nil {
@@ -125,7 +125,7 @@ func TestSQLPlansEqualThatOfAList(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again.ID != got.ID {
-			t.Errorf("the plan of a killed server is %s, want %s", again.ID, got.ID)
+			t.Errorf("the plan while the server was killed is %s, want %s", again.ID, got.ID)
 		}
 		if strings.Contains(strings.ToUpper(s.Statements()), "OFFSET") {
 			t.Error("the server's log has an OFFSET")
@@ -164,8 +164,8 @@ func TestSQLMistakesAreOneLineAndExit2(t *testing.T) {
 	})
 }
 
-// TestSQLFeedbackGivesEveryOutcomeBack lists the URLs of a crawl in a table, spelled in other ways
-// too, and compares the table with fetches after feedback.
+// TestSQLFeedbackGivesEveryOutcomeBack writes the URLs of a crawl into a table, some of them in other
+// spellings. After `feedback`, it compares the table with the dataset fetches.
 func TestSQLFeedbackGivesEveryOutcomeBack(t *testing.T) {
 	sqldbtest.Need(t)
 	t.Setenv("SQL_PASSWORD", sqldbtest.Password)
@@ -192,7 +192,8 @@ func TestSQLFeedbackGivesEveryOutcomeBack(t *testing.T) {
 			}
 			return said.String()
 		}
-		// The command is interrupted after the first round. Then the server is killed there.
+		// The first `feedback` is interrupted after the first round. During the second, the server is killed
+		// at the same point.
 		ctx, interrupt := context.WithCancel(t.Context())
 		defer interrupt()
 		for _, c := range []struct {
@@ -240,7 +241,7 @@ func TestSQLFeedbackGivesEveryOutcomeBack(t *testing.T) {
 			}
 		}
 		if !slices.Equal(s.Query(state), first) {
-			t.Error("a repeated feedback changed the table")
+			t.Error("a second feedback changed the table")
 		}
 		var out bytes.Buffer
 		if code := execute(t.Context(), []string{"feedback", "--store", d.dir, "--month", demo.Crawl, "--to", s.Address("table=none")}, nil, &out, &out); code != exitUsage || strings.Count(out.String(), "\n") != 1 {

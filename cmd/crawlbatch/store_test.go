@@ -57,7 +57,7 @@ func TestS3MistakesAreToldWithTheReason(t *testing.T) {
 				t.Errorf("exit %d, it says %q; want %d and %q in one line", code, said, exitUsage, c.says)
 			}
 			if strings.Contains(said, versitygw.SecretKey) || strings.Contains(said, versitygw.AccessKey) {
-				t.Errorf("it says a credential: %q", said)
+				t.Errorf("the message shows a credential: %q", said)
 			}
 		})
 	}
@@ -71,8 +71,8 @@ func TestS3MistakesAreToldWithTheReason(t *testing.T) {
 	}
 }
 
-// unconditional implements the parts of S3 that a plan needs. Like old servers, unconditional
-// ignores the conditions of writes.
+// unconditional implements the parts of S3 that a plan needs. Like old servers, it ignores the conditions
+// of conditional writes.
 type unconditional struct {
 	mu      sync.Mutex
 	objects map[string][]byte
@@ -116,6 +116,6 @@ func TestAStoreWithoutConditionalWritesIsRefused(t *testing.T) {
 		t.Errorf("exit %d, it says %q", code, said)
 	}
 	if len(u.objects) > 0 {
-		t.Errorf("left there: %d objects", len(u.objects))
+		t.Errorf("the command left %d objects in the store", len(u.objects))
 	}
 }

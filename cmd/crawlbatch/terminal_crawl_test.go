@@ -100,7 +100,7 @@ func TestRunOnATerminalIsInterruptedResumedAndResized(t *testing.T) {
 			s.interrupt()
 			s.waitForEnd(exitInterrupted)
 			if !strings.Contains(strings.Join(strings.Fields(s.text()), " "), "go on with `crawlbatch run --month 2026-11 --rounds 1") {
-				t.Errorf("it does not say how to go on:\n%s", s.text())
+				t.Errorf("the run does not say how to continue:\n%s", s.text())
 			}
 
 			// The resumed run starts with the finished URLs and ends by itself.
@@ -118,7 +118,7 @@ func TestRunOnATerminalIsInterruptedResumedAndResized(t *testing.T) {
 				}
 			}
 			if strings.Contains(s.text(), "a second") {
-				t.Errorf("the last picture was left on the screen:\n%s", s.text())
+				t.Errorf("the display was left on the screen:\n%s", s.text())
 			}
 		})
 	}

@@ -30,12 +30,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// truthDelay is the delay of the test crawls. It is so long that noise on a busy machine cannot
-// hide a shorter gap.
+// truthDelay is the delay of the test crawls. It is so long that the test notices a shorter gap between
+// requests even on a busy machine.
 const truthDelay = 60 * time.Millisecond
 
-// truthWeb is a web of 20 hosts and about 2,000 pages. It has every fault except the faults that
-// wait for a crawler's time-outs.
+// truthWeb is a web of 20 hosts and about 2,000 pages. It has every fault except those that last until the
+// crawler's time-outs.
 func truthWeb(t *testing.T) *simweb.Web {
 	t.Helper()
 	w, err := simweb.New(truthWebConfig())
@@ -54,9 +54,9 @@ func truthWebConfig() simweb.Config {
 	return c
 }
 
-// serve serves the web that flags describe on loopback until the test ends. The server is a
-// separate process without race detector, so that its log has the true times of requests.
-// stop ends the server and returns the log.
+// serve serves the web that flags describe, on loopback, until the test ends or calls stop. The server is
+// a separate process without race detector, so that its log has the true times of requests. stop returns
+// the log.
 func serve(t *testing.T, flags ...string) (addr string, stop func() []simweb.Entry) {
 	t.Helper()
 	dir := t.TempDir()
@@ -164,9 +164,9 @@ func sealedFiles(ctx context.Context, b store.Bucket, crawl string) ([]*manifest
 	return roundstate.WithFiles(ctx, b, sealed, roundstate.Selection{})
 }
 
-// TestACrawlEqualsTheTruth crawls two rounds. Every row of every table must equal the row that a
-// correct crawler finds. The server's log must have only requests that robots.txt and the delay
-// allow.
+// TestACrawlEqualsTheTruth crawls two rounds. Every row of every table must equal the row of package truth,
+// which computes what a correct crawler finds. All requests in the server's log must be allowed by
+// robots.txt and keep the delay.
 func TestACrawlEqualsTheTruth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -211,7 +211,7 @@ func TestACrawlEqualsTheTruth(t *testing.T) {
 func diff[T any](t *testing.T, what string, want, got []T) {
 	t.Helper()
 	if len(want) == 0 {
-		t.Errorf("%s: truth has no rows: nothing is compared", what)
+		t.Errorf("%s: package truth has no rows, so nothing is compared", what)
 	}
 	if d := gocmp.Diff(want, got); d != "" {
 		lines := strings.Split(d, "\n")
@@ -256,8 +256,8 @@ func sorted[T any](rows []T, key func(T) string) []T {
 	return rows
 }
 
-// pageRow holds the stable columns of a page. It leaves out the text of a broken document, because
-// the text depends on how a parser repairs the document.
+// pageRow holds the stable columns of a page. For a broken document, the columns that depend on its text
+// are left out, because a parser may repair the document in several ways.
 type pageRow struct {
 	URL, PlannedURL, ETag                     string
 	Depth                                     int32
@@ -304,8 +304,8 @@ func textKnown(r truth.Round) map[string]bool {
 	return known
 }
 
-// crawledLinks converts links to the type that package truth uses. It leaves out redirects, and
-// also the links of documents whose text the truth cannot predict.
+// crawledLinks converts links to the type that package truth uses. It leaves out redirects, and the links
+// of documents whose text package truth cannot predict.
 func crawledLinks(r truth.Round, links []schema.Link) []truth.Link {
 	known := textKnown(r)
 	var rows []truth.Link
@@ -318,8 +318,8 @@ func crawledLinks(r truth.Round, links []schema.Link) []truth.Link {
 	slices.SortFunc(rows, func(a, b truth.Link) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), cmp.Compare(a.Ordinal, b.Ordinal))
 	})
-	// The column ordinal also counts the row of a redirect, which comes first. The loop numbers the
-	// remaining links of each page from 0.
+	// The column ordinal counts the row of a redirect, too, which comes first. Without redirects, the links
+	// of each page must be numbered from 0 again.
 	for i := range rows {
 		if i > 0 && rows[i].Source == rows[i-1].Source {
 			rows[i].Ordinal = rows[i-1].Ordinal + 1

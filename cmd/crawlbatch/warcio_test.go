@@ -38,12 +38,12 @@ func TestWarcioReadsAWholeCrawl(t *testing.T) {
 			f.Extents = append(f.Extents, warc.Extent{Offset: int64(c.WARCRecordOffset), Length: int64(c.WARCRecordLength)})
 		}
 		if len(rows) == 0 {
-			t.Errorf("%s: no row of captures points there", key)
+			t.Errorf("%s: no row of captures points to this file", key)
 		}
 		files = append(files, f)
 	}
 	if len(files) < 4 || len(files) != len(captures) {
-		t.Fatalf("%d WARC files, rows of captures in %d: at least 4 and as many were expected", len(files), len(captures))
+		t.Fatalf("%d WARC files, and captures points to %d files: want the same number, at least 4", len(files), len(captures))
 	}
 	whole, alone := warciotest.Read(t, files...)
 	checked := 0
@@ -73,14 +73,14 @@ func TestWarcioReadsAWholeCrawl(t *testing.T) {
 			case got.Type == "revisit":
 				want.Payload = "" // a revisit has its payload in another record
 			case c.Truncated == "disconnect":
-				// If chunks break off or are damaged, warcio counts the rest as payload. The stored
-				// digest covers only the complete chunks.
+				// If the chunks of a body break off or are damaged, warcio's digest also covers the bytes
+				// after the last complete chunk. The stored digest does not.
 				want.Payload = got.Payload
 			default:
 				checked++
 			}
 			if diff := gocmp.Diff(want, got); diff != "" || !responses[got.Offset] {
-				t.Errorf("%s: %s (- captures, + warcio; read in its turn: %t):\n%s", key, c.URL, responses[got.Offset], diff)
+				t.Errorf("%s: %s (- captures, + warcio; warcio found the record when it read the whole file: %t):\n%s", key, c.URL, responses[got.Offset], diff)
 			}
 			if n, err := strconv.Atoi(got.Status); err == nil && int16(n) != c.FetchStatus {
 				t.Errorf("%s: status %d in captures, warcio read %s", c.URL, c.FetchStatus, got.Status)
@@ -94,7 +94,7 @@ func TestWarcioReadsAWholeCrawl(t *testing.T) {
 		}
 	}
 	if checked < 1000 {
-		t.Errorf("only %d payloads were held against their digests", checked)
+		t.Errorf("only %d payloads were compared with their digests", checked)
 	}
 }
 

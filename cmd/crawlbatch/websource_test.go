@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPlanReadsASitemapFromTheWeb plans from a sitemap twice, and from sitemaps that cannot be had.
+// TestPlanReadsASitemapFromTheWeb plans from a sitemap twice, and from sitemaps that cannot be read.
 func TestPlanReadsASitemapFromTheWeb(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

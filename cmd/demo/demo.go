@@ -1,5 +1,5 @@
-// Package demo serves the synthetic web. It does so for the command simweb, and on loopback for a
-// demonstration, whose crawl it plans.
+// Package demo serves the synthetic web: for the command simweb on any address, and for the command demo
+// on loopback. It also plans the crawl of the demo.
 package demo
 
 import (
@@ -26,7 +26,7 @@ import (
 // Crawl is a month that no real crawl uses.
 const Crawl = "2000-01"
 
-// agent is the user agent by which Begun recognizes a crawl of the demo.
+// agent is the user agent of the demo's crawl. Begun recognizes the crawl by it.
 const agent = "crawlbatch-demo/1.0"
 
 // Web is the served web. The caller closes a Web.
@@ -56,7 +56,7 @@ func Serve(ctx context.Context) (*Web, error) {
 	w := &Web{Config: cfg, web: web, stop: stop, served: make(chan struct{})}
 	go func() {
 		defer close(w.served)
-		_ = simweb.NewServer(web, nil).Serve(serving, ln) // an error needs no report here: the crawl shows that no host answers
+		_ = simweb.NewServer(web, nil).Serve(serving, ln) // an error shows in the crawl, because no host answers
 	}()
 	return w, nil
 }
@@ -67,7 +67,7 @@ func (w *Web) Close() {
 	<-w.served
 }
 
-// webConfig configures the web of the demo, without faults that take long.
+// webConfig configures the web of the demo. It has only faults that cost a crawler little time.
 func webConfig() simweb.Config {
 	w := simweb.Default()
 	w.Hosts, w.PagesPerHost = 40, 60

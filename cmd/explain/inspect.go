@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/lookup"
 )
 
-// Configs opens configs as the flags of the command line say.
+// Configs opens configs and stores as the flags of the command line say.
 type Configs struct {
-	// New returns the config of a crawl that need not exist.
+	// New returns the config of --config and the flags, without reading a crawl.
 	New func() (*config.Config, error)
 	// Crawl returns the store and the config of a crawl, for a command that only reads.
 	Crawl func(ctx context.Context, crawl string) (store.Bucket, *config.Config, error)
@@ -90,8 +90,8 @@ null. The crawl's frozen rules apply.`,
 	return cmd
 }
 
-// urlInspector returns an inspector that applies the config. If a crawl is named, the inspector
-// applies the config that the crawl froze.
+// urlInspector returns an inspector of URLs. If a crawl is named, it applies the config of this crawl and
+// looks URLs up in its store, otherwise it applies the config of c.New.
 func (c Configs) urlInspector(ctx context.Context, crawl string) (*inspect.URL, error) {
 	var cfg *config.Config
 	var known *lookup.Crawl

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// adviceForm matches a command of this program in a message. The groups of adviceForm are
-// the command up to its month, and the rest of the command.
+// adviceForm matches a command of this program in a message. Its groups are the command up to the month,
+// and the rest of the command.
 var adviceForm = regexp.MustCompile("(`crawlbatch [a-z]+ --month [^ `]+)([^`]*)`")
 
-// Advise adds flags to each command that a text advises, unless the command already has the flags.
-// The lower packages, which write such texts, do not know the flags of the command line.
+// Advise adds flags to each command that a text advises, unless the command already has them. This is
+// necessary because the lower packages that write such texts do not know the flags of the command line.
 func Advise(text, flags string) string {
 	return adviceForm.ReplaceAllStringFunc(text, func(command string) string {
 		if m := adviceForm.FindStringSubmatch(command); !strings.Contains(m[2], flags) {

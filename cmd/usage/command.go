@@ -17,8 +17,7 @@ func Group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// WithOptions makes cmd refuse arguments and call run. run gets the
-// options that the flags have set.
+// WithOptions makes cmd refuse arguments and call run(ctx, *o), after the flags have set the options o.
 func WithOptions[O any](o *O, run func(context.Context, O) error, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) }
@@ -36,8 +35,8 @@ func KnownCommand(cmd *cobra.Command, args []string) error {
 	return Errorf("unknown command %q: see `%s --help`", args[0], cmd.CommandPath())
 }
 
-// mistyped returns the error about an unknown command of a group. Without mistyped, cobra would
-// complain only about a flag of the mistyped command, because the group does not know the flag.
+// mistyped returns an error if args name an unknown command of a group. cobra itself would only complain
+// about the flags of the mistyped command, because the group does not know them.
 func mistyped(cmd *cobra.Command, args []string) error {
 	if !cmd.HasSubCommands() {
 		return nil
@@ -48,7 +47,7 @@ func mistyped(cmd *cobra.Command, args []string) error {
 		switch {
 		case isFlag:
 			if f := cmd.Flags().Lookup(name); f == nil && !strings.Contains(name, "=") {
-				return nil // for an unknown flag, the next word may be the flag's value or a command
+				return nil // unclear: after an unknown flag, the next word may be the flag's value or a command
 			} else if f != nil && f.NoOptDefVal == "" {
 				i++
 			}
@@ -90,7 +89,7 @@ func Finish(cmd *cobra.Command, end string) {
 	}
 }
 
-// parsing matches the part of a message in which Go describes the wrong value of a flag.
+// parsing matches the part of a message in which package strconv describes the wrong value of a flag.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing "(?:[^"\\]|\\.)*": (.*)$`)
 
 // seeHelp turns an error about flags or arguments into a usage error that names --help.

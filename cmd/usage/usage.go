@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Err marks errors of the command line and of its inputs. An error that wraps Err may wrap other
-// errors too.
+// Err is in the chain of every error about the command line and its inputs.
 var Err = errors.New("usage")
 
 // mistake is an error whose one-line text says what is wrong and what to do.

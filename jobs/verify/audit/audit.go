@@ -37,7 +37,7 @@ type Options struct {
 	Config   *config.Config // the frozen config; if nil, the config is unreadable, and the audit skips checks that need a config
 	Scratch  string         // an existing local directory for temporary files
 	Parallel int            // number of steps that run at the same time; 0 means GOMAXPROCS
-	Sample   float64        // share of partitions, records and tasks to check; a hash of their names chooses them; 1 means all
+	Sample   float64        // share of partitions, records, files and tasks to check, which a hash of their names chooses; 1 means all
 	// Archive opens the store of the external WARC files that a reparse reads.
 	Archive  func(ctx context.Context, address string) (store.Bucket, error)
 	Version  string // version of the running crawlbatch; empty means the version that made the crawl
@@ -123,8 +123,8 @@ type Audit struct {
 	checked map[string]*Checked
 	broken  map[uint64]struct{}              // hashes of the keys of reported unreadable objects, because a lost store has millions of them
 	frozen  bool                             // true: the set broken no longer changes
-	places  map[checkPlace]Violation         // smallest violation of each place where several steps may find one; at most maxPlaces
-	further map[uint64]struct{}              // hashes of further places, whose first violation was counted and listed
+	places  map[checkPlace]Violation         // smallest violation of each place at which several steps may find one; at most maxPlaces
+	further map[uint64]struct{}              // hashes of the places beyond maxPlaces; for these, the violation that came first counts
 	counted map[string]*manifest.CountedNote // by text
 	notes   []string
 }
@@ -163,9 +163,8 @@ func (a *Audit) Note(format string, args ...any) {
 	a.notes = append(a.notes, fmt.Sprintf(format, args...))
 }
 
-// CountNote adds one to the count of the note with this text. The report has each such note once,
-// with its count. In the text, {n} stands for the number of calls, and {example} for the smallest
-// example of all calls.
+// CountNote counts the calls with the same text. The report has one note for all of them. In the
+// text, {n} stands for the number of calls, and {example} for the smallest example of all calls.
 func (a *Audit) CountNote(text, example string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -191,8 +190,8 @@ func (a *Audit) Wrong(c Check, round int, at At, format string, args ...any) {
 	a.addViolation(v)
 }
 
-// WrongOnce reports a violation at a place where several steps may find violations. The report
-// contains only one violation of a check at a place: the first in the order of compareViolations.
+// WrongOnce reports a violation at a place at which several steps may find the same fault. Of the
+// violations of a check at a place, the report has only the first in the order of compareViolations.
 func (a *Audit) WrongOnce(c Check, place string, round int, at At, format string, args ...any) {
 	v := violation(c, round, at, format, args...)
 	a.mu.Lock()
@@ -206,7 +205,7 @@ func violation(c Check, round int, at At, format string, args ...any) Violation 
 }
 
 // maxPlaces is the number of places whose violations are kept until the report. A damaged store may
-// have millions.
+// have millions of such places.
 const maxPlaces = 10_000
 
 func (a *Audit) addPlace(place string, v Violation) {
@@ -262,8 +261,8 @@ func (a *Audit) setBroken(key string) {
 	}
 }
 
-// freezeBroken ends the search for unreadable objects. After freezeBroken, steps mark no more
-// objects as broken. The report therefore does not depend on the order of steps.
+// freezeBroken ends the search for unreadable objects. Afterwards, setBroken does nothing, so that the
+// report does not depend on the order in which steps find further unreadable objects.
 func (a *Audit) freezeBroken() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -345,8 +344,8 @@ func (a *Audit) Report() *Report {
 	return r
 }
 
-// compareViolations orders violations by their content, because the order in which steps find them
-// varies.
+// compareViolations orders violations by their content, so that a report does not depend on the order
+// in which steps find them.
 func compareViolations(a, b Violation) int {
 	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Check, b.Check),
 		cmp.Compare(a.Object, b.Object), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Problem, b.Problem))

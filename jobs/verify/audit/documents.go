@@ -22,7 +22,7 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 	}
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
 	in, err := a.inputs(ctx, r, stage)
-	if err != nil || in == nil || a.lost[key] { // inputs that were changed prove nothing about the results
+	if err != nil || in == nil || a.lost[key] { // an inputs.json that differs from the ledger proves nothing about the results
 		return err
 	}
 	next := 0
@@ -38,7 +38,7 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 			switch {
 			case a.Broken(result):
 			case digest == "":
-				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // another process created the result after the audit had searched for it
+				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // another process has created the result since the audit looked for it
 					return err
 				}
 				a.misplaced(r.Number, result, "it is missing, though %s was made from it: restore the one with SHA-256 %s", stage, frozen)
@@ -80,8 +80,8 @@ func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 	return nil
 }
 
-// inputs reads inputs.json of a stage. The document must exist if a task of the stage has a result.
-// inputs returns nil if the document is missing or belongs to another stage or plan.
+// inputs reads inputs.json of a stage. It returns nil if the document is missing or belongs to another
+// stage or plan. If a task of the stage has a result, a missing document is a violation.
 func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*manifest.Inputs, error) {
 	begun := slices.ContainsFunc(r.digests[stage], func(digest string) bool { return digest != "" })
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
@@ -125,7 +125,7 @@ func (a *Audit) loadSealed(ctx context.Context, r *Round) error {
 	return nil
 }
 
-// checkSealed compares the seal with the results, which sealing holds.
+// checkSealed compares the seal with sealing, which was made from the results.
 func (a *Audit) checkSealed(r *Round, sealing *publish.Sealing) error {
 	if r.Sealed == nil {
 		return nil
@@ -137,7 +137,7 @@ func (a *Audit) checkSealed(r *Round, sealing *publish.Sealing) error {
 				continue
 			}
 			whole = false
-			// checkInputs reports the absence of a result that another stage reads.
+			// If another stage reads the missing result, checkInputs reports it.
 			if missing := layout.Result(r.Crawl, r.Number, string(stage), n); !a.Broken(missing) && !feedsSome(stage) {
 				a.misplaced(r.Number, missing, "it is missing, though the round is sealed: restore it from a copy")
 			}
@@ -189,8 +189,7 @@ func feedsSome(stage stages.Stage) bool {
 	return slices.ContainsFunc(stages.Order, func(s stages.Stage) bool { return slices.Contains(roundstate.Feeds(s), stage) })
 }
 
-// FileText describes a file that a document lists. FileText describes a missing file as "no such
-// file".
+// FileText describes a file that a document lists. For the zero value, the text is "no such file".
 func FileText(f manifest.File) string {
 	if f.Key == "" {
 		return "no such file"
@@ -198,9 +197,9 @@ func FileText(f manifest.File) string {
 	return fmt.Sprintf("%d rows of %s in %d bytes with SHA-256 %s", f.Rows, strings.TrimSpace(f.Dataset+" "+f.Subset), f.Bytes, f.SHA256)
 }
 
-// Difference is an entry in which two lists differ.
+// Difference is an entry in which a list differs from the wanted list.
 type Difference[T any] struct {
-	Name, How string // Name of the entry; How says how the lists differ: "lacks", "should not list" or "differs in"
+	Name, How string // name of the entry, and what the list does: it "lacks", "should not list" or "differs in" the entry
 	Want, Got T
 }
 

@@ -34,13 +34,13 @@ var (
 type listedFile struct {
 	manifest.File
 	Round  int32
-	From   int32  // kind of the document; if several documents list a file, the least From and Task count
+	From   int32  // kind of the document; if several documents list a file, the one with the least From and Task counts
 	Task   int32  // number of the task with the file in its result
 	Advice string // advice for a damaged file
 }
 
-// These are the kinds of documents that list files. The kind of a result is fromResult plus the
-// place of its stage in stages.Order.
+// These are the kinds of documents that list files. The kind of a result is fromResult plus the index
+// of its stage in stages.Order.
 const (
 	fromPlan       = 0
 	fromResult     = 1
@@ -52,7 +52,7 @@ func compareListed(a, b *listedFile) int {
 	return cmp.Or(cmp.Compare(a.Round, b.Round), strings.Compare(a.Key, b.Key), cmp.Compare(a.From, b.From), cmp.Compare(a.Task, b.Task))
 }
 
-// startList makes an empty list of files. The list is on local disk if it does not fit into memory.
+// startList makes an empty list of files. A list that does not fit into memory goes to local disk.
 func (a *Audit) startList() (err error) {
 	a.close()
 	a.files, err = table.NewSorter(a.Scratch, compareListed, SortMemory)
@@ -71,7 +71,7 @@ func (a *Audit) close() {
 	a.opened = nil
 }
 
-// list adds files that a document of a round lists, if the round is audited.
+// list adds to the list the files that a document names, if the document's round is audited.
 func (a *Audit) list(r *Round, from, task int32, advice string, files ...manifest.File) error {
 	if a.Round >= 0 && a.Round != r.Number {
 		return nil
@@ -109,8 +109,8 @@ func (a *Audit) listResult(r *Round, stage stages.Stage, n int, result *manifest
 	return nil
 }
 
-// listSealed lists the files and the manifests of a seal. Afterwards, the seal keeps only the files
-// that later rounds read.
+// listSealed adds the files and the manifests of a seal to the list. To save memory, it then removes
+// from r.Sealed the files that no later round reads.
 func (a *Audit) listSealed(r *Round) error {
 	if r.Sealed == nil {
 		return nil
@@ -151,9 +151,8 @@ func (a *Audit) listed(ctx context.Context) iter.Seq2[*listedFile, error] {
 	}
 }
 
-// checkFiles looks for every file of the audit's share that the rounds' documents list. It compares
-// the digests of a sample of files, and reads the tables. The sample has at least one file of each
-// round.
+// checkFiles looks for every listed file of the audit's share. It compares the digests of a sample of
+// these files, with at least one file of each round, and reads the tables.
 func (a *Audit) checkFiles(ctx context.Context, rounds []*Round) error {
 	for _, c := range []Check{filesThere, fileDigests, tablesRead} {
 		a.Count(c, 0)
@@ -169,7 +168,7 @@ func (a *Audit) checkFiles(ctx context.Context, rounds []*Round) error {
 			g.Go(func() error { return a.checkFile(ctx, byNumber[f.Round], f, whole) })
 		}
 	}
-	var spare *listedFile // file of the round with the least fraction outside the sample
+	var spare *listedFile // of the round's files outside the sample, the one with the least fraction
 	round, sampled := int32(-1), false
 	var failed error
 	for f, err := range a.listed(ctx) {
@@ -193,12 +192,12 @@ func (a *Audit) checkFiles(ctx context.Context, rounds []*Round) error {
 	}
 	check(spare, !sampled)
 	if err := g.Wait(); err != nil {
-		return err // it also ends the list, with an error that only says so
+		return err // the cause; the loop over the list ended only because of it
 	}
 	return failed
 }
 
-// checkFile looks for one file. If whole is true, checkFile reads the complete file.
+// checkFile looks for one file. If whole is true, it also reads the complete file.
 func (a *Audit) checkFile(ctx context.Context, r *Round, f *listedFile, whole bool) error {
 	if err := a.CheckPresent(ctx, r, f.File, f.Advice); err != nil || a.Broken(f.Key) {
 		return err
@@ -217,8 +216,8 @@ func (a *Audit) checkFile(ctx context.Context, r *Round, f *listedFile, whole bo
 	return nil
 }
 
-// CheckPresent reports a file that is missing or does not have its recorded size. The advice is
-// part of the reported problem.
+// CheckPresent reports a file that is missing or does not have its recorded size. The report ends with
+// the advice.
 func (a *Audit) CheckPresent(ctx context.Context, r *Round, f manifest.File, advice string) error {
 	a.Count(filesThere, 1)
 	wrong := func(format string, args ...any) {
@@ -283,8 +282,8 @@ func (a *Audit) compareDigest(ctx context.Context, r *Round, f *listedFile) erro
 	return nil
 }
 
-// footer is a row type with a column that no file has. Opening a file with this type therefore
-// reads only the file's footer.
+// footer is a row type whose only column is in no file. To open a table with this type, only the
+// footer of the file is read.
 type footer struct {
 	None string `parquet:"none,optional"`
 }
@@ -333,7 +332,7 @@ func (a *Audit) readRun(ctx context.Context, r *Round, f *listedFile, whole bool
 		}
 		t, err := table.OpenSection[footer](ctx, a.Bucket, s)
 		if whole && errors.Is(err, manifest.ErrChanged) {
-			return nil // the run's digest differs too, and the check of digests reports that
+			return nil // the digest of the whole run differs too, and compareDigest reports this
 		}
 		if err != nil {
 			return a.Fault(err, tablesRead, r.Number, f.Key)

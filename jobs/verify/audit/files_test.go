@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 )
 
-// After the comparison of digests, tasks are recomputed without another comparison. The digests of
-// blocks must therefore be compared too, because readers of a part of a file rely on them.
+// When tasks are recomputed, they rely on the audit's comparison of digests. The audit must therefore
+// compare the digests of blocks too, because a task that reads a part of a file uses these.
 func TestTheDigestsOfBlocksAreCompared(t *testing.T) {
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {

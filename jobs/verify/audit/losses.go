@@ -9,9 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// checkLosses reports the lost objects in the crawl's ledger or the store's head. A lost object is
-// gone, or its contents do not match its entry. If a whole round is gone, checkLosses reports only
-// the round's folder.
+// checkLosses reports the objects that the crawl's ledger or the store's head names but that are gone
+// or do not match their entry. If a whole round is gone, it reports only the round's folder.
 func (a *Audit) checkLosses(ctx context.Context) error {
 	if a.Ledger == nil {
 		return a.checkHead(ctx)
@@ -20,7 +19,7 @@ func (a *Audit) checkLosses(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(lost) > 0 { // a command may have replaced a document and its entry since the ledger was read
+	if len(lost) > 0 { // look again: a command may have replaced a document and its entry since the ledger was read
 		if a.Ledger, err = ledger.Load(ctx, a.Bucket, a.Crawl); err != nil {
 			return err
 		}
@@ -70,8 +69,8 @@ func (a *Audit) listLosses(ctx context.Context) (all []*ledger.Lost, err error) 
 	return all, nil
 }
 
-// checkHead reports a lost head or a lost active.json. It also reports other objects of the crawl
-// whose loss the head shows. For lost objects of other crawls, it only adds a note.
+// checkHead reports a lost head or active.json, and a lost crawl.json or ledger.json if the head names
+// the crawl. For lost objects of other crawls, it only adds a note.
 func (a *Audit) checkHead(ctx context.Context) error {
 	a.Count(documents, 1)
 	for lost, err := range ledger.HeadLosses(ctx, a.Bucket, a.Crawl) {
@@ -82,7 +81,7 @@ func (a *Audit) checkHead(ctx context.Context) error {
 			a.reportLoss(lost)
 		case !IsFault(err):
 			return err
-		case !strings.Contains(err.Error(), layout.CrawlDir(a.Crawl)): // otherwise, the checks of the crawl's own documents report the error
+		case !strings.Contains(err.Error(), layout.CrawlDir(a.Crawl)): // other checks report the errors about the crawl's own documents
 			a.Note("another crawl of the store: %v", err)
 		}
 	}
@@ -94,8 +93,8 @@ func ofOther(key, crawl string) bool {
 	return strings.HasPrefix(key, "crawl=") && !strings.HasPrefix(key, layout.CrawlDir(crawl))
 }
 
-// reportLoss reports each lost object once. After that, the checks of documents do not report the
-// object.
+// reportLoss reports a lost object, unless it was reported before. The checks of documents do not
+// report the object again.
 func (a *Audit) reportLoss(l *ledger.Lost) {
 	if a.lost[l.Object] {
 		return

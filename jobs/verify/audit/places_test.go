@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 )
 
-// A store in which every file is damaged has millions of places with violations. The memory and the
-// findings of a task stay bounded, and the report counts each place once.
+// If every file of a store is damaged, there are millions of places with violations. The memory and the
+// findings of a task must nevertheless be bounded, and the report must count each place once.
 func TestTheViolationsOfManyPlacesTakeBoundedMemory(t *testing.T) {
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {
@@ -33,7 +33,7 @@ func TestTheViolationsOfManyPlacesTakeBoundedMemory(t *testing.T) {
 			}
 			f := a.findings()
 			if len(f.Places) > maxPlaces || len(f.Violations) > maxViolations {
-				t.Errorf("a task has %d violations and those of %d places", len(f.Violations), len(f.Places))
+				t.Errorf("the findings of a task have %d violations and %d places", len(f.Violations), len(f.Places))
 			}
 			whole.add(f)
 			if len(whole.places) > maxPlaces {

@@ -10,11 +10,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A reparse keeps every invariant of a crawl that fetches. The results of a reparse's fetch tasks
-// follow from stored responses, so the audit recomputes these results and needs no checkpoint to
-// compare. The requests and records of a reparse are those of the crawl that fetched. An older
-// parser may have decided which noarchive pages to keep, so the audit does not repeat this decision
-// with today's parser.
+// A reparse keeps every invariant of a crawl that fetches. The results of its fetch tasks follow from
+// stored responses, so the audit recomputes them instead of comparing them with a checkpoint. The
+// requests and records of a reparse are those of the crawl that fetched. The audit does not check with
+// today's parser which pages say noarchive, because an older parser may have decided this.
 
 // loadReparse records the source that the crawl parses again.
 func (a *Audit) loadReparse(ctx context.Context, crawl *manifest.Crawl) error {

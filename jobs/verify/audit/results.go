@@ -20,8 +20,8 @@ const (
 	readers     = 16       // number of results that an audit reads at a time
 )
 
-// resultCache reads results of tasks and keeps some of them. All results of a large round would not
-// fit into memory: a billion pages have about four million segments.
+// resultCache reads results of tasks and keeps some of them. The results of a large round would not all
+// fit into memory: those of a billion pages list the files of about 400,000 segments.
 type resultCache struct {
 	bucket store.Bucket
 
@@ -62,8 +62,8 @@ func (c *resultCache) result(ctx context.Context, t stages.Task, digest string) 
 	return r, nil
 }
 
-// loadResults reads the results of a stage's tasks, several at the same time. It calls
-// use for each readable result, one call at a time.
+// loadResults reads the results of a stage's tasks, several at the same time. It calls use for each
+// readable result, but only one call runs at a time.
 func (a *Audit) loadResults(ctx context.Context, r *Round, stage stages.Stage, use func(n int, result *manifest.Result) error) error {
 	tasks := roundstate.Tasks(r.Plan, stage)
 	digests := make([]string, len(tasks))
@@ -97,8 +97,8 @@ func (r *Round) Has(stage stages.Stage, n int) bool {
 // Complete reports whether every task of a stage has a readable result.
 func (r *Round) Complete(stage stages.Stage) bool { return !slices.Contains(r.digests[stage], "") }
 
-// Result returns the result of a task of a stage, or nil if Has reports false. Result reads the
-// store. The caller passes to Skip the error of a result that became unreadable during the audit.
+// Result returns the result of a task of a stage, or nil if Has reports false. Result may read the
+// store. If the result has become unreadable during the audit, the caller passes the error to Skip.
 func (r *Round) Result(ctx context.Context, stage stages.Stage, n int) (*manifest.Result, error) {
 	if !r.Has(stage, n) {
 		return nil, nil
@@ -108,8 +108,8 @@ func (r *Round) Result(ctx context.Context, stage stages.Stage, n int) (*manifes
 
 // Partition holds the results of the tasks that work on one partition.
 type Partition struct {
-	// Fetched is the result of the fetch task. For a task without a result, the files and counts
-	// come from the checkpoint. Fetched is nil if the task has neither a result nor a checkpoint.
+	// Fetched is the result of the fetch task. If the task has no result yet, Fetched has the files and
+	// counts of the checkpoint. Fetched is nil if the task has neither.
 	Fetched *manifest.Result
 	// Recorded holds the indexes of the planned rows that have an outcome, or is nil if all have one.
 	Recorded *roaring.Bitmap
@@ -117,7 +117,7 @@ type Partition struct {
 	merged, published *manifest.Result
 }
 
-// Partition returns the results of a partition. Skip handles its errors.
+// Partition returns the results of a partition. The caller passes an error to Skip.
 func (r *Round) Partition(ctx context.Context, n int) (p Partition, err error) {
 	if p.Fetched, err = r.Result(ctx, stages.Fetch, n); err != nil {
 		return p, err
@@ -137,9 +137,9 @@ func (r *Round) Partition(ctx context.Context, n int) (p Partition, err error) {
 }
 
 // Files lists the keys of the files that hold the partition's rows of a dataset. For captures,
-// subset selects one subset; "" selects all. The files come from the last stage that has
-// a result. Publish and merge write published files, and fetch writes segments. sorted
-// reports whether the rows are in the dataset's order.
+// subset selects one subset; "" selects all. The files come from the last stage that has a result for
+// the partition: published files of publish or merge, or segments of fetch. sorted reports whether the
+// rows are in the dataset's order.
 func (p *Partition) Files(dataset, subset string) (keys []string, sorted bool) {
 	from := p.Fetched
 	switch {

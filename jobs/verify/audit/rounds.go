@@ -38,7 +38,7 @@ type Round struct {
 var documents = Check{0, "documents", "documents"}
 
 // Load reads the documents of the crawl and returns the rounds that have a valid plan. Load reports
-// documents with faults, and does not return them.
+// faulty documents as violations, and leaves them out of the rounds.
 func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 	earlier, err := a.loadCrawl(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 			return nil, err
 		}
 		if !some {
-			a.last = n // another process may plan round n right now
+			a.last = n // another process may be planning round n
 			if a.Ledger != nil && n < a.Ledger.Rounds() {
 				continue // checkLosses has reported the lost round
 			}
@@ -140,24 +140,22 @@ func (a *Audit) loadLedger(ctx context.Context) error {
 	return nil
 }
 
-// checkSuccessor reports the last round if it is not sealed, although the later round n was
-// planned.
+// checkSuccessor reports a round without a seal, although the later round n was planned.
 func (a *Audit) checkSuccessor(ctx context.Context, last *Round, n int) error {
 	if last == nil || last.Sealed != nil || a.Broken(layout.Sealed(a.Crawl, last.Number)) {
 		return nil
 	}
 	key := layout.Sealed(a.Crawl, last.Number)
-	sealed, err := manifest.Exists(ctx, a.Bucket, key) // the round may have been sealed after the audit had read the seal
+	sealed, err := manifest.Exists(ctx, a.Bucket, key) // the round may have been sealed since the audit looked for the seal
 	if err == nil && !sealed {
 		a.misplaced(last.Number, key, "the round is not sealed, though round %d was planned after it", n)
 	}
 	return err
 }
 
-// loadPoliteness reads the newest revision of politeness, if a revision exists. The limit of
-// requests in flight and the lifetime of robots.txt may change during a crawl, and no row records
-// them. Each check therefore uses the larger of two values: one from the newest revision and one
-// from the config.
+// loadPoliteness reads the newest revision of politeness, if a revision exists. The limit of requests
+// in flight and the lifetime of robots.txt may change during a crawl, and no row records which value
+// applied. The checks therefore use the larger of the config's value and that of the newest revision.
 func (a *Audit) loadPoliteness(ctx context.Context) error {
 	key := layout.Politeness(a.FetchedIn())
 	_, ok, err := a.readDocument(ctx, -1, key, &manifest.Politeness{}, false)
@@ -177,8 +175,8 @@ func (a *Audit) loadPoliteness(ctx context.Context) error {
 	return nil
 }
 
-// mostInFlight returns the largest number of requests in flight to a host, over the settings of all
-// domains. Rows do not record which domain's setting applied.
+// mostInFlight returns the largest in_flight_per_host of all domains, because rows do not record which
+// domain's setting applied.
 func mostInFlight(p config.Politeness) int {
 	most := p.InFlightPerHost
 	for _, d := range p.Domains {
@@ -258,9 +256,8 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	if err != nil || r.Plan == nil {
 		return nil, err
 	}
-	// The crawl may continue during the audit. Therefore loadRound reads each document before the
-	// documents from which that document was made. If a document exists, its sources then exist
-	// too.
+	// The crawl may continue during the audit. loadRound therefore reads each document before the
+	// documents from which it was made. If a document existed, its sources must then exist too.
 	if err := a.loadSealed(ctx, r); err != nil {
 		return nil, err
 	}
@@ -319,9 +316,9 @@ func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	return err
 }
 
-// readingOf returns the robots.Reading that the round used. A Reading says how a URL is compared
-// with the rules of a robots.txt. The Reading depends on the format in which the fetching round
-// started.
+// readingOf returns the robots.Reading of the round, which says how a URL is compared with the rules of
+// a robots.txt. It depends on the format in which the round started; for a reparse, on that of the round
+// that fetched.
 func (a *Audit) readingOf(ctx context.Context, r *Round) (robots.Reading, error) {
 	if of := a.FetchedIn(); of != r.Crawl {
 		l, err := ledger.Load(ctx, a.Bucket, of)
@@ -360,7 +357,7 @@ func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error
 			if len(ids) == 0 {
 				a.misplaced(r.Number, layout.RoundDir(r.Crawl, r.Number), "the round has objects, but no readable plan: restore its plan.json from a copy")
 			}
-			return started, nil // the round has several plans, and none was chosen
+			return started, nil // the round has several plans, and no entry chooses one
 		}
 		id = ids[0]
 	}

@@ -26,9 +26,9 @@ func IsFault(err error) bool {
 	return damaged
 }
 
-// Fault reports an unreadable object as a violation, once for each check, and returns nil. If the
-// error is not about the data, Fault returns the error. Objects that were unreadable before the
-// steps ran are reported already.
+// Fault reports an unreadable object as a violation, once for each check, and returns nil. It does not
+// report objects that were found unreadable before the steps ran. If the error is not about the data,
+// Fault returns the error.
 func (a *Audit) Fault(err error, c Check, round int, key string) error {
 	if !IsFault(err) {
 		return err
@@ -91,8 +91,8 @@ func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key strin
 	return nil
 }
 
-// Skip turns an error of Concat into a violation of the check, if the data is at fault. The check
-// then ignores everything that depends on the unreadable object.
+// Skip turns an error of Concat into a violation of the check, if the data is at fault. The caller must
+// then skip everything that depends on the unreadable object.
 func (a *Audit) Skip(err error, c Check, r *Round) error {
 	u, ok := errors.AsType[unreadable](err)
 	if !ok {
@@ -119,8 +119,8 @@ func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(
 	return s, nil
 }
 
-// InOrder yields the rows of a dataset in a partition, in the order of the dataset. InOrder sorts
-// segments, which are not in order.
+// InOrder yields a partition's rows of a dataset in the dataset's order. If sorted is false, as for
+// segments, InOrder sorts the rows.
 func InOrder[T any](ctx context.Context, a *Audit, keys []string, sorted bool, compare func(x, y *T) int) iter.Seq2[T, error] {
 	if sorted {
 		return Concat[T](ctx, a, keys)

@@ -11,15 +11,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Step checks a round, or each partition of a round. Either Round or Partition is set. A step
-// reports faults of the data as violations. A step returns an error only if the audit cannot
-// continue.
+// Step checks a round, or each partition of a round. Either Round or Partition is set. A step reports
+// faults of the data as violations. It returns an error only if the audit cannot continue.
 type Step struct {
 	Round     func(context.Context, *Audit, *Round) error
 	Partition func(context.Context, *Audit, *Round, int) error
 	Checks    []Check // the checks of the step; the first check reports the objects that Concat cannot read
 	Alone     bool    // true: the step runs after all other steps, for one round at a time, because it uses all CPUs and much memory
-	Divided   bool    // true: every task calls Round, which does the audit's Share; false: one task calls Round for the whole round
+	Divided   bool    // true: every task calls Round, which checks only the task's Share; false: one task calls Round, which checks the whole round
 }
 
 // Phase is a part of an audit that several tasks can do together. A phase begins when the previous
@@ -68,7 +67,7 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 		}
 		return nil
 	}
-	damaged := a.Report().Found() > 0 // until now, only documents were read
+	damaged := a.Report().Found() > 0 // whether a document is damaged: nothing else was read until now
 	// The search for unreadable files comes first, so that each unreadable file is reported only
 	// once.
 	if err := do(Files); err != nil {
@@ -105,12 +104,12 @@ func RunShare(ctx context.Context, o Options, steps []Step, w Work) (*manifest.F
 	}
 	f := a.findings()
 	if w.Phase == Checks {
-		f.Unreadable = nil // nothing was added
+		f.Unreadable = nil // the checks add no unreadable objects
 	}
 	return f, nil
 }
 
-// The method do runs the audit's share of a phase.
+// do runs the audit's share of a phase.
 func (a *Audit) do(ctx context.Context, phase Phase, steps []Step, rounds []*Round) error {
 	if phase == Checks {
 		a.freezeBroken()
@@ -122,7 +121,7 @@ func (a *Audit) do(ctx context.Context, phase Phase, steps []Step, rounds []*Rou
 	return a.checkFiles(ctx, rounds)
 }
 
-// The method steps runs the audit's share of the given steps for all rounds.
+// steps runs the audit's share of the given steps for all rounds.
 func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error {
 	mine := func(i int, r *Round) bool { return steps[i].Divided || a.Share.Has(i+r.Number) }
 	together, running := errgroup.WithContext(ctx)
@@ -159,7 +158,7 @@ func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error 
 	return nil
 }
 
-// addRounds names the rounds that were audited.
+// addRounds adds the numbers of the audited rounds to the report.
 func (r *Report) addRounds(rounds []*Round) {
 	for _, round := range rounds {
 		r.Rounds = append(r.Rounds, round.Number)

@@ -19,8 +19,8 @@ type Share struct{ Index, Of int }
 // Has reports whether the item with this number is in the share.
 func (s Share) Has(n int) bool { return s.Of <= 1 || n%s.Of == s.Index }
 
-// HasNamed reports whether the item with this name is in the share. It is for items whose numbers
-// may differ between tasks, because the crawl may continue during the audit.
+// HasNamed reports whether the item with this name is in the share. It is for items that tasks may
+// number differently, because the crawl may continue during the audit.
 func (s Share) HasNamed(name string) bool {
 	return s.Of <= 1 || xxh3.HashString(name)%uint64(s.Of) == uint64(s.Index)
 }
@@ -29,7 +29,8 @@ func (s Share) HasNamed(name string) bool {
 // seconds since 1970, in base 36.
 func NewID(at time.Time) string { return strconv.FormatInt(at.Unix(), 36) }
 
-// ended reports whether an audit in tasks with this ID has ended: it began more than a day ago.
+// ended reports whether an audit in tasks with this ID counts as ended, because it began more than a day
+// ago.
 func (a *Audit) ended(id string) bool {
 	at, err := strconv.ParseInt(id, 36, 64)
 	return err != nil || a.Now.Sub(time.Unix(at, 0)) > 24*time.Hour
@@ -41,7 +42,7 @@ func (a *Audit) forget() {
 	a.found, a.checked, a.places, a.further, a.counted, a.notes = fresh.found, fresh.checked, fresh.places, fresh.further, fresh.counted, nil
 }
 
-// The method findings returns what a task has found.
+// findings returns what a task has found.
 func (a *Audit) findings() *manifest.Findings {
 	f := &manifest.Findings{Notes: slices.Sorted(slices.Values(a.notes)), Unreadable: a.unreadable()}
 	for _, name := range slices.Sorted(maps.Keys(a.checked)) {
@@ -80,8 +81,7 @@ func (a *Audit) addUnreadable(hashes []byte) {
 	}
 }
 
-// add adds the findings of a task. If two tasks have the same note, the report has the note only
-// once.
+// add adds the findings of a task. A note that several tasks have is in the report only once.
 func (a *Audit) add(f *manifest.Findings) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 // noStray checks folders that query engines and readers of WARC files read completely.
 var noStray = Check{0, "nothing stray is read", "objects"}
 
-// Stray is an object that nothing in the crawl needs. No seal, result or checkpoint lists the
-// object, and no live attempt may have made the object.
+// Stray is an object that nothing in the crawl needs: no seal, result or checkpoint lists it, and no
+// running attempt can have made it.
 type Stray struct {
 	store.Info
 	Round int    // number of the round; negative if the object belongs to no round
@@ -32,9 +32,8 @@ type Stray struct {
 	Read bool
 }
 
-// Strays loads the documents of a crawl and calls do for each stray, folder by folder.
-// The objects that a damaged document lists are unknown. If a document is damaged, Strays therefore
-// reports the damage and does not call do.
+// Strays loads the documents of a crawl and calls do for each stray, folder by folder. If a document is
+// damaged, nobody knows which objects it lists. Strays then reports the damage and does not call do.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	a := New(o)
 	defer a.close()
@@ -107,8 +106,8 @@ func (a *Audit) listStrays(ctx context.Context, rounds []*Round) iter.Seq2[Stray
 	}
 }
 
-// The method wrote reports whether an object is a document of this audit's tasks, or a config for
-// pods. This audit may have stored such a config.
+// wrote reports whether this audit may have written an object: a document of its tasks, or a config for
+// its pods.
 func (a *Audit) wrote(key string) bool {
 	rest, config := strings.CutPrefix(key, layout.CrawlDir(a.Crawl)+"settings-")
 	return config && !strings.Contains(rest, "/") || a.ID != "" && strings.Contains(key, "/"+string(stages.AuditStage(a.ID, "")))
@@ -206,19 +205,19 @@ func (l *lister) ofCrawl(key string) string {
 	return "no crawl has an object of this name"
 }
 
-// ofNoRound judges an object of a round that has no readable plan. During the audit, another
-// process may plan the round after the last one. That round then has a folder but no tables. The
-// listing reaches the folder before the tables.
+// ofNoRound judges an object of a round that has no readable plan. Another process may plan the round
+// after the last one during the audit. The objects of that round are no strays. The listing reaches the
+// round's folder before its tables, so tables without a folder are strays.
 func (l *lister) ofNoRound(number int, read bool) string {
 	l.begun = l.begun || number == l.last && !read
 	if number < l.last || number == l.last && l.begun {
-		return "" // the damage of the round's documents is reported
+		return "" // no stray: the round's documents are damaged, which was reported, or just being made
 	}
 	return fmt.Sprintf("the crawl has no round %d", number)
 }
 
-// ofTable judges an unlisted part of a dataset. A task without a result may have made the unlisted
-// part. Any other unlisted part is a stray.
+// ofTable judges an unlisted part of a dataset. The part is a stray unless a task without a result may
+// have made it.
 func (l *lister) ofTable(r *Round, key string) string {
 	parts := strings.Split(key, "/")
 	dataset, name := parts[1], parts[len(parts)-1]
@@ -252,8 +251,8 @@ func (r *Round) mayWrite(stage stages.Stage, dataset string, n int) bool {
 	return r.unfinished(stage, n)
 }
 
-// ofArchive judges an unlisted WARC file or index. An attempt that died or was too late may leave
-// such a file. The file's name then begins like the names of the partition's other files.
+// ofArchive judges an unlisted WARC file or index. If the file has a name of the partition's own files,
+// an attempt that died or was too late may have left it.
 func (l *lister) ofArchive(r *Round, key string, read bool) (why string, stillRead bool) {
 	warc := key
 	if base, ok := strings.CutSuffix(key, ".cdxj"); ok {

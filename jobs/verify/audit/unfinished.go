@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// checkpoints holds the checkpoints of a round's fetch tasks that have no result. The audit reads
-// each checkpoint once, because all checks must see the same one. The checkpoints are on local
+// checkpoints holds the checkpoints of those fetch tasks of a round that have no result. The audit
+// reads each checkpoint once, because all checks must see the same one. The checkpoints are on local
 // disk, because a round may have thousands. A nil value holds no checkpoints.
 type checkpoints struct {
 	file *os.File

@@ -12,7 +12,7 @@ import (
 func TestCheckpointsOnDiskAreThoseThatWereRead(t *testing.T) {
 	var none *checkpoints
 	if c, err := none.of(0); c != nil || err != nil || none.count() != 0 {
-		t.Errorf("no checkpoints hold %v: %v", c, err)
+		t.Errorf("a nil *checkpoints holds %v: %v", c, err)
 	}
 	kept, err := startCheckpoints(t.TempDir())
 	if err != nil {

@@ -56,8 +56,8 @@ type capturedAt struct {
 	payloadAt
 }
 
-// mention is a row with the place of a record, in any table. In the sort order, captures come
-// before the rows that point to captures.
+// mention is a row of any table that names the place of a record. In the sort order, the capture of a
+// record comes before the rows that point to it.
 type mention struct {
 	locatedRecord
 	Kind  int32
@@ -67,7 +67,7 @@ type mention struct {
 // These are the kinds of mentions.
 const (
 	ofCapture int32 = iota
-	ofPayload       // the mention is the payload of a revisit
+	ofPayload       // a revisit that names the place of its payload
 	ofFetch
 	ofPage
 	ofSitemap
@@ -94,7 +94,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	defer rows.Close() //nolint:errcheck // the sorter holds only temporary data
 	keys, _ := p.Files(stages.FileCaptures, "")
 	if a.Broken(keys...) {
-		return nil // without captures, the check has no rows to compare
+		return nil // the captures are unreadable, so there is nothing to compare with
 	}
 	if err := addCaptures(ctx, a, keys, rows); err != nil {
 		return err
@@ -105,7 +105,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	}{{ofFetch, stages.FileFetches}, {ofPage, stages.FilePages}, {ofSitemap, stages.FileSitemaps}} {
 		keys, _ := p.Files(of.dataset, "")
 		if of.kind == ofSitemap {
-			keys = segmentsOf(&p, of.dataset) // the rows of the merge task need not name the last request
+			keys = segmentsOf(&p, of.dataset) // not the rows of merge, which may name an earlier request of the sitemap
 		}
 		if !a.Broken(keys...) {
 			if err := a.Skip(addPointers(ctx, a, keys, of.kind, rows), recordsMatch, r); err != nil {
@@ -139,7 +139,7 @@ func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table
 	})
 }
 
-// addPointers reads files, and adds each row that points to a record to the sorter rows.
+// addPointers reads files, and adds each of their rows that points to a record to the sorter.
 func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, rows *table.Sorter[mention]) error {
 	return audit.Each(ctx, a, keys, func(key string, l *locatedRecord) error {
 		if l.File == "" && kind != ofPage || l.Earlier && kind == ofSitemap {
@@ -149,7 +149,7 @@ func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32,
 	})
 }
 
-// archive walks through the mentions of a partition, one WARC file at a time.
+// archive reads the mentions of a partition in order, one WARC file at a time.
 type archive struct {
 	*audit.Audit
 	round  *audit.Round
@@ -157,11 +157,11 @@ type archive struct {
 	reader *warc.Reader
 
 	key    string       // key of the open file
-	object store.Object // the open file; nil if the file belongs to another task, or was reported as unreadable
+	object store.Object // the open file; nil if the file was reported as unreadable, or belongs to another task and is not open yet
 	window window
 	index  *index // index of the file; nil if the index was reported as unreadable
-	other  bool   // true: the file belongs to another task and holds payloads of this partition's revisits
-	tried  bool   // true: the check has tried to open the other task's file, and has reported any failure
+	other  bool   // true: another task wrote the file, so only payloads of revisits may be in it
+	tried  bool   // true: the check has tried to open the other task's file, and has reported a failure
 
 	read, pointed, lines int64
 }
@@ -232,7 +232,7 @@ func (c *archive) openFile(ctx context.Context, key string) error {
 	}
 	size, ok := c.warcs[key]
 	if !ok {
-		c.other = true // the check opens another task's file only for a revisit, and reports all other mentions of the file
+		c.other = true // payload opens the file for a revisit; capture reports any other mention of the file
 		return nil
 	}
 	delete(c.warcs, key)
@@ -257,7 +257,7 @@ func (c *archive) open(ctx context.Context, b store.Bucket, key string) error {
 	return nil
 }
 
-// leaveFile checks the index lines that no capture names, and closes the WARC file.
+// leaveFile checks the index lines whose records no capture names, and closes the WARC file.
 func (c *archive) leaveFile(ctx context.Context) error {
 	if c.index != nil {
 		if c.object != nil {
@@ -278,8 +278,9 @@ func (c *archive) leave() {
 	c.object, c.index, c.other, c.tried = nil, nil, false, false
 }
 
-// comparePointer compares a row with the capture of the record to which the row points. The row
-// of a page points to the page's payload. For a revisit, the payload belongs to another capture.
+// comparePointer compares a row with the capture of the record to which the row points. The row of a
+// page points to the record with the page's payload. If the page was revisited, this record belongs to
+// another capture.
 func (c *archive) comparePointer(m *mention, p *atPlace) {
 	what := "fetches"
 	switch m.Kind {
@@ -313,7 +314,7 @@ func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
 	p.payload = *m
 	p.revisit[xxh3.HashString(m.URL)] = struct{}{}
 	if p.capture.Length == m.Length && p.capture.Digest == m.Digest && p.capture.Revisit == "" && m.Length > 0 {
-		return nil // the check of the record's capture covers the payload
+		return nil // the check of this capture has covered the payload
 	}
 	if same {
 		return nil

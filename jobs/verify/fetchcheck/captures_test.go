@@ -18,7 +18,7 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 	w := warc.NewWriter(&file)
 	cases := []struct {
 		name, block string
-		reason      warc.Truncation // the reason that the record gives for missing content
+		reason      warc.Truncation // why content is missing, as the record says
 		row         locatedRecord
 		want        string // part of the expected problem; "" if no problem is expected
 	}{

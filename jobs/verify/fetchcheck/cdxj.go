@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// index is the CDXJ file beside a WARC file. An index needs 32 bytes of memory for each line.
+// index is the CDXJ file beside a WARC file. It takes 32 bytes of memory for each line.
 type index struct {
 	key     string
 	entries []indexEntry // lines of the index, ordered by offset
@@ -99,7 +99,7 @@ func (x *index) read(r io.Reader, warcKey string, size int64) (problem string, e
 	return "", lines.Err()
 }
 
-// compare finds the index line of a capture, and compares the line with the capture.
+// compare compares a capture with its line of the index.
 func (x *index) compare(c *archive, m *mention) {
 	i, ok := slices.BinarySearchFunc(x.entries, int64(m.Offset), func(e indexEntry, offset int64) int { return cmp.Compare(e.offset, offset) })
 	if !ok {
@@ -113,8 +113,8 @@ func (x *index) compare(c *archive, m *mention) {
 	}
 }
 
-// checkUnnamed checks the index lines that no capture names. Such a line comes from a response
-// whose row was lost in a crash. A record must still begin at the line's offset.
+// checkUnnamed checks the index lines whose records no capture names, because a crash lost the row of
+// the response. A record must nevertheless begin at the line's offset.
 func (x *index) checkUnnamed(ctx context.Context, c *archive) error {
 	for i := range x.entries {
 		e := &x.entries[i]

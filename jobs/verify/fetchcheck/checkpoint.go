@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// remedy is the advice for an unfinished task whose checkpoint is lost, damaged or old. Without the
-// right checkpoint, the task would request URLs a second time.
+// remedy is the advice for an unfinished task whose checkpoint is lost, damaged or old. With a wrong
+// checkpoint, the task would request URLs a second time.
 const remedy = "restore its last state: a version that the store keeps, or a copy made after the crawl stopped; until then `crawlbatch run` does not fetch the partition"
 
 // restoreLast is the advice for a finished task whose checkpoint is lost or old. Such a task sends
@@ -73,15 +73,15 @@ func notLost(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	if err != nil || witness == "" {
 		return err // the task has not begun
 	}
-	there, err := manifest.Exists(ctx, a.Bucket, key) // the task may have begun during the audit
+	there, err := manifest.Exists(ctx, a.Bucket, key) // the task may have begun since the audit read the checkpoints
 	if err == nil && !there {
 		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "it is missing, though %q was written after it: %s", witness, remedy)
 	}
 	return err
 }
 
-// isLast reports a violation if an object of the partition proves that there was a later
-// checkpoint.
+// isLast reports a violation if an object of the partition proves that a checkpoint later than c
+// existed.
 func isLast(ctx context.Context, a *audit.Audit, r *audit.Round, n int, c *manifest.Checkpoint, version store.Version) error {
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
 	evidence, err := segments.PutBack(ctx, a.Bucket, taskOf(r, n), c)
@@ -93,7 +93,7 @@ func isLast(ctx context.Context, a *audit.Audit, r *audit.Round, n int, c *manif
 		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "it is not the partition's last checkpoint: %s: an older one was put back: %s", evidence, remedy)
 	}
 	if err != nil && audit.IsFault(err) {
-		return nil // another process changes the checkpoint now
+		return nil // another process is changing the checkpoint
 	}
 	return err
 }
@@ -103,8 +103,8 @@ func taskOf(r *audit.Round, n int) stages.Task {
 }
 
 // recordedRows counts the planned rows that a checkpoint records. If the checkpoint is wrong,
-// recordedRows also returns a description of the problem. If the checkpoint belongs to another
-// partition, the count is negative.
+// recordedRows also returns a description of the problem. If the rows cannot be counted, for example
+// because the checkpoint belongs to another partition, the count is negative.
 func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, problem string) {
 	if c.Plan != p.ID || c.Partition != n {
 		return -1, fmt.Sprintf("it belongs to partition %d of plan %q, not to %d of %q: restore the one that belongs here", c.Partition, c.Plan, n, p.ID)

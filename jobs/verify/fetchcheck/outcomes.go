@@ -34,8 +34,8 @@ type planned struct {
 }
 
 // everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of fetches.
-// The check first matches rows by the number of the planned row, and then compares the URLs. In an
-// unfinished partition, a URL must have an outcome if and only if the checkpoint records the URL.
+// It matches a row of fetches with a planned URL by the number of the planned row, and then compares
+// their URLs. In an unfinished partition, exactly the URLs that the checkpoint records have an outcome.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	p, err := r.Partition(ctx, n)
 	if err != nil {
@@ -69,11 +69,11 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 type outcomes struct {
 	*audit.Audit
 	round   *audit.Round
-	object  string // key of the first file with the rows, or of the plan if no file has them
+	object  string // key of the first file of fetches, or of the plan if there is none
 	plan    string // key of the plan's file
 	planned int64
 	counts  map[string]int64 // number of rows, by outcome
-	// recorded holds the planned rows that have an outcome, or is nil if all rows have one.
+	// recorded holds the planned rows that must have an outcome, or is nil if all must.
 	recorded *roaring.Bitmap
 }
 

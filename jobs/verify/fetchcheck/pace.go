@@ -33,8 +33,8 @@ func comparePaced(a, b *paced) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
 }
 
-// delaysAreKept reads the requests to each host of a partition in the order of their start times.
-// The row of a request records the delay after the previous request to the host.
+// delaysAreKept reads the requests to each host of a partition in the order of their start times. The
+// row of a request records the delay that had to pass since the previous request to the host.
 func delaysAreKept(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	part, err := r.Partition(ctx, n)
 	if err != nil {
@@ -83,7 +83,7 @@ func (p *pacing) walk(rows iter.Seq2[paced, error]) error {
 			p.host, p.epochs, p.last = strings.Clone(q.Host), p.epochs[:0], paced{}
 		} else if q.Start < p.last.Start {
 			p.wrong(delayKept, &q, "the rows of host %s are not in the order of their starts", q.Host)
-			p.epochs, p.last = p.epochs[:0], paced{} // earlier requests to a new host are unknown
+			p.epochs, p.last = p.epochs[:0], paced{} // q is the first known request to its host
 		}
 		i := slices.IndexFunc(p.epochs, func(e epochPace) bool { return e.epoch == q.Epoch })
 		if i < 0 {
@@ -117,8 +117,8 @@ func (p *pacing) gap(before, q *paced) {
 }
 
 // flight counts the requests in flight at the start of the request q, including q. It compares the
-// number with the limit. Times are whole milliseconds. A request of 0 ms may have ended before all
-// other requests that started in the same millisecond.
+// number with the limit. Times are whole milliseconds. A request that took 0 ms may have ended before
+// the others of its millisecond began, so flight does not count those with it.
 func (p *pacing) flight(e *epochPace, q *paced) {
 	e.flying = slices.DeleteFunc(e.flying, func(f paced) bool { return f.Start+f.TotalMS <= q.Start })
 	n := 1
@@ -141,16 +141,16 @@ type edgeRequest struct {
 	Object string
 }
 
-// compareEdges orders the requests to each host by round and then by time. A host can have several
-// requests of one round, because redirects may lead other partitions to the host.
+// compareEdges orders the requests to each host by round and then by time. A host can have several edge
+// requests in a round, because addEdges adds one for each partition whose redirects lead to the host.
 func compareEdges(a, b *edgeRequest) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), audit.FalseFirst(a.Later, b.Later), comparePaced(&a.paced, &b.paced))
 }
 
-// delaysAreKeptBetweenRounds checks the delay between the last request of the previous round and
-// the first request of this round, for each host. The delay applies because a round continues with
-// the pace of the previous round. The check compares times of two rounds only if all tasks ran on
-// one clock. With a sample, the check covers only some hosts.
+// delaysAreKeptBetweenRounds checks, for each host, the delay between the last request of the previous
+// round and the first request of this round. The delay applies because a round continues with the pace
+// of the previous round. The check needs a single clock (OneClock), because it compares times of tasks
+// that may have run on different machines. With a sample, it covers only some hosts.
 func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	if !a.OneClock || r.Before == nil {
 		return nil
@@ -168,7 +168,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 			}
 			keys, _ := part.Files(stages.FileRequests, "")
 			if a.Broken(keys...) {
-				return nil // the previous round is missing, so its last requests are unknown
+				return nil // some last or first requests are unknown
 			}
 			if err := addEdges(ctx, a, keys, of == r, edges); err != nil {
 				return a.Skip(err, delayKept, of)
@@ -198,9 +198,8 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	return nil
 }
 
-// addEdges adds one request for each host of a partition to the sorter out. If later
-// is true, this is the host's first request, otherwise the host's last request. addEdges needs a
-// few hundred bytes of memory for each host.
+// addEdges adds one request to each host of a partition to the sorter out: the first request if later
+// is true, otherwise the last. addEdges needs a few hundred bytes of memory for each host.
 func addEdges(ctx context.Context, a *audit.Audit, keys []string, later bool, out *table.Sorter[edgeRequest]) error {
 	edges := map[string]edgeRequest{}
 	err := audit.Each(ctx, a, keys, func(key string, q *paced) error {

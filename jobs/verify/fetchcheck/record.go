@@ -20,8 +20,8 @@ type wholeRecord struct {
 	warc.Summary
 }
 
-// checkRecord reads the record that a mention names. problem describes a fault of the
-// record. If the record has no fault, problem is the result of check.
+// checkRecord reads the record that a mention names. problem describes a fault of the record itself. If
+// the record has no fault, problem is what check returns.
 func (c *archive) checkRecord(m *mention, check func(wholeRecord, *mention) string) (problem string, err error) {
 	if problem := c.beyondEnd(m); problem != "" {
 		return problem, nil
@@ -96,9 +96,9 @@ func checkPayload(r wholeRecord, digest string) string {
 	return digestOf(r, digest)
 }
 
-// checkWithheld checks that a record marks its content as withheld (noarchive). It returns a
-// description of the problem, or "" if the record has this mark. Only records of format 1 have a
-// digest, which is the digest of the payload that the server sent.
+// checkWithheld checks that a record says that its content is withheld (noarchive). It returns a
+// description of the problem, or "" if the record says so. Only records of format 1 also have a digest
+// of the payload that the server sent.
 func checkWithheld(r wholeRecord, digest string) string {
 	switch {
 	case r.Type != warc.Response:
@@ -118,8 +118,8 @@ func digestOf(r wholeRecord, digest string) string {
 	return ""
 }
 
-// window reads large ranges of an object, because the checks read records in file order. The field
-// ahead is the smallest size of a range. Only one goroutine may use a window.
+// window reads an object in ranges of at least w.ahead bytes. The checks read records in file order, so
+// the next record is often in the same range. Only one goroutine may use a window.
 type window struct {
 	r     io.ReaderAt
 	size  int64

@@ -32,7 +32,7 @@ type requestRow struct {
 	PlannedURL string `parquet:"planned_url"`
 
 	// File and Offset are the place of the response whose robots.txt applied to the request.
-	File   string `parquet:"robots_warc_filename"`
+	File   string `parquet:"robots_warc_filename"` // "" if the response is not stored
 	Offset int32  `parquet:"robots_warc_record_offset"`
 }
 
@@ -50,8 +50,8 @@ type fetchRow struct {
 	Rule    string `parquet:"robots_rule"`
 }
 
-// robotsTxtIsObeyed repeats each verdict of a partition, and checks each request, with the stored
-// robots.txt files.
+// robotsTxtIsObeyed uses the stored robots.txt files to repeat each verdict of a partition, and to check
+// that each request was allowed.
 func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	if a.Reparse == nil && r.Reading == robots.Every && !r.Plan.KeepsSpellings() {
 		a.CountNote(fmt.Sprintf("round %d, %s: an older crawlbatch made its plan, without spellings of URLs: planned URLs are checked only in their canonical form",
@@ -147,7 +147,7 @@ func (j *judge) requests(ctx context.Context, rows iter.Seq2[requestRow, error])
 	return nil
 }
 
-// request judges a request. limited reports whether robots.txt sets a delay.
+// request judges a request. limited is true if robots.txt sets a delay for it.
 func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err error) {
 	origin := originOf(q.URL)
 	file, ok, err := j.robotsFor(ctx, origin, q)
@@ -181,8 +181,8 @@ func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err e
 	return limited, nil
 }
 
-// deniedNow adds a note about a request that the round's robots.Reading allowed, but the newest
-// Reading denies.
+// deniedNow adds a note about a request that was allowed by the robots.Reading of the round, but would
+// be denied by the newest Reading.
 func (j *judge) deniedNow(url, rule string) {
 	j.CountNote(fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: "+
 		"at least {n}, such as {example} (the round kept no spellings of lists and links, so only redirects could be checked)", j.round.Number, robotsObeyed.Name),
@@ -192,8 +192,8 @@ func (j *judge) deniedNow(url, rule string) {
 // staleSlack is the largest accepted difference between the clocks of two machines.
 const staleSlack = 2 * time.Minute
 
-// robotsFor finds the robots.txt that applied to a request. It reports a request without a
-// robots.txt, and a row with another robots.txt.
+// robotsFor finds the robots.txt that applied to a request. It reports a request before which no
+// robots.txt was read, and a row that names another robots.txt.
 func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*robotsResponse, bool, error) {
 	responses, err := j.files.responsesBefore(ctx, origin, q.Epoch, q.Start)
 	if err != nil {
@@ -205,8 +205,8 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 		}
 		return nil, false, nil
 	}
-	// The crawler may fetch robots.txt again just before it sends a request. In this case, the
-	// previous robots.txt may have applied to the request.
+	// If the crawler fetched robots.txt again just before the request, the previous robots.txt may have
+	// been the one that applied.
 	grace := j.Config.Fetch.Timeout.Total.Std() / time.Millisecond
 	newest := responses[0]
 	for i, f := range responses {
@@ -218,7 +218,7 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 		}
 		switch {
 		case !f.liesAt(q.File, q.Offset):
-			continue // the row may name another response with the same bytes
+			continue // the row may name an earlier response with the same bytes
 		case j.RobotsTTL > 0 && q.Start-f.Start > (j.RobotsTTL+staleSlack).Milliseconds()+int64(2*grace):
 			j.wrong(robotsObeyed, q.URL, "it was requested %v after %s, robots.txt holds for %v", time.Duration(q.Start-f.Start)*time.Millisecond, f, j.RobotsTTL)
 			return nil, false, nil
@@ -261,8 +261,8 @@ func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (
 	return g, true, nil
 }
 
-// fetches compares the verdicts of fetches with every robots.txt of the origin, because the rows do
-// not say which robots.txt applied.
+// fetches checks that each verdict in fetches follows from some robots.txt of the origin. The rows do not
+// say which of them applied.
 func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) error {
 	var looked int64
 	for f, err := range rows {
@@ -288,7 +288,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) er
 		if !denied || !*f.Allowed {
 			continue
 		}
-		// robots.txt allowed the planned URL, but the planned URL redirected to a denied URL.
+		// The planned URL was allowed, but redirected to a URL that robots.txt denied.
 		if target, rule, ok := deniedRedirect(f.Error, f.Detail); ok {
 			key, spelling, err := j.files.canon.Spelled(target, "")
 			if err != nil {
@@ -303,9 +303,9 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) er
 	return nil
 }
 
-// deniedRedirect returns the target of a redirect that robots.txt denied, and the rule that denied
-// the target. Both come from error_detail, or from error in rows of format 1. deniedRedirect
-// ignores text that was shortened in the row.
+// deniedRedirect returns the target of a redirect that robots.txt denied, and the rule that denied it.
+// Both are in the column error_detail, or in error in rows of format 1. If the text may have been cut
+// when the row was written, deniedRedirect returns false.
 func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	if phrase != "redirect to a URL that robots.txt denies" {
 		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
@@ -318,9 +318,9 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	return strings.Cut(detail, ": ")
 }
 
-// findVerdict searches the robots.txt files of the URL's origin for one that gives the same verdict
-// as the row. spelling is the URL's spelling in a redirect, or "" if the spelling
-// equals url.
+// findVerdict looks for a robots.txt of the URL's origin that gives the same verdict as the row, and
+// reports a violation if there is none. spelling is the URL's spelling in a redirect, or "" if it equals
+// url.
 func (j *judge) findVerdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
 	all := j.spellings.planned[url]
 	if spelling != "" {

@@ -86,8 +86,8 @@ func archived(t *testing.T, replies []reply) *judge {
 	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &partitionSpellings{}}
 }
 
-// nameRobots writes the place of a robots.txt response into a request. nameRobots chooses the last
-// response before the request whose file has the digest in the request.
+// nameRobots writes into a request the place of the last robots.txt response before it whose file has
+// the request's digest.
 func (j *judge) nameRobots(q *requestRow) {
 	for _, all := range j.files.byURL {
 		for _, f := range all {
@@ -108,7 +108,7 @@ func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
 		name    string
 		replies []reply
 		at      int64
-		of      int // index of the reply that the request names; -1 if the request names no reply
+		of      int // index of the reply that the request names; -1: none
 		want    string
 	}{
 		{"the answer", twice, ttl + 5, 1, ""},

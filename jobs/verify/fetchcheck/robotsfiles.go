@@ -61,8 +61,8 @@ func (f *robotsResponse) place() string {
 	return fmt.Sprintf("%s@%d", f.capture.File, f.capture.Offset)
 }
 
-// liesAt reports whether the response's record is at the given file and offset. If file is empty,
-// liesAt reports whether the response is not stored.
+// liesAt reports whether the response's record is at the given file and offset. An empty file stands
+// for a response that is not stored.
 func (f *robotsResponse) liesAt(file string, offset int32) bool {
 	if f.capture == nil {
 		return file == ""
@@ -84,9 +84,9 @@ type robotsFiles struct {
 	round *audit.Round
 	canon *urlkey.Canonicalizer
 	byURL map[string][]*robotsResponse // responses by URL, in the order of arrival
-	// For each origin, carried lists the responses that this round took over from earlier rounds.
-	// The map lost contains the origins with an unreadable response of this kind. The check reports
-	// each unreadable response once, and skips requests to these origins.
+	// carried lists, by origin, the responses that this round took over from earlier rounds. lost has
+	// the origins for which such a response is unreadable. The check reports each unreadable response
+	// once, and skips requests to these origins.
 	carried map[string][]*robotsResponse
 	lost    map[string]bool
 
@@ -147,8 +147,8 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 	return nil
 }
 
-// classify returns the meaning of the response itself, without following a redirect. A response
-// that is truncated or not stored allows nothing.
+// classify returns what the response itself means, without following a redirect. A response that is
+// truncated or not stored allows nothing.
 func (f *robotsResponse) classify() robots.Class {
 	var failed error
 	if f.Error != "" {
@@ -164,10 +164,10 @@ func (f *robotsResponse) classify() robots.Class {
 	return class
 }
 
-// responsesBefore lists the conclusive responses to an origin's robots.txt that came before a
-// request, newest first. The request has the given epoch and start time. Responses of a higher
-// epoch are later, even if the machines' clocks disagree. Responses carried over from an earlier
-// round are older than all epochs.
+// responsesBefore lists the conclusive responses for an origin's robots.txt that came before a request
+// with the given epoch and start time, newest first. A response of a higher epoch is later than one of
+// a lower epoch, even if the machines' clocks disagree. Responses from an earlier round are older than
+// those of all epochs.
 func (s *robotsFiles) responsesBefore(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
@@ -191,8 +191,8 @@ func (s *robotsFiles) allResponses(ctx context.Context, origin string) ([]*robot
 	return s.responsesBefore(ctx, origin, 1<<31-1, end)
 }
 
-// followRedirects returns the conclusive response at the end of a response's redirects. If the
-// redirects end without a conclusive response, the result is nil.
+// followRedirects follows the redirects of a response, and returns the conclusive response at their end,
+// or nil if there is none.
 func (s *robotsFiles) followRedirects(ctx context.Context, f *robotsResponse) (*robotsResponse, error) {
 	for hops := 0; f.Status >= 300 && f.Status < 400 && f.Error == "" && hops < robots.MaxRedirects; hops++ {
 		target, err := s.target(ctx, f)
@@ -202,8 +202,8 @@ func (s *robotsFiles) followRedirects(ctx context.Context, f *robotsResponse) (*
 		if target == "" {
 			break // a redirect without a target leads to no file
 		}
-		// The target's first conclusive response after the redirect counts. A resumed task may have
-		// fetched the target in a later epoch.
+		// The target's first conclusive response after the redirect counts, even if it has a later epoch,
+		// because a resumed task may have requested the target.
 		i := slices.IndexFunc(s.byURL[target], func(t *robotsResponse) bool {
 			return (t.Epoch > f.Epoch || t.Epoch == f.Epoch && t.Start >= f.Start) && t.class != robots.Unreachable
 		})
@@ -279,7 +279,7 @@ func (s *robotsFiles) readRecord(c *robotsCapture) ([]byte, error) {
 	return io.ReadAll(e)
 }
 
-// carriedRow is a row of the working file that lists the places of robots.txt responses.
+// carriedRow is a row of the working file that lists where robots.txt responses are stored.
 type carriedRow struct {
 	Origin  string `parquet:"origin"`
 	Outcome string `parquet:"outcome"`
@@ -290,10 +290,10 @@ type carriedRow struct {
 // fetchTask names a fetch task of the crawl.
 type fetchTask struct{ round, partition int }
 
-// loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds.
-// keys names working files, which tell only where these responses are stored. loadCarried
-// therefore reads the records of the earlier round. It accepts a response only if that round
-// requested the origin's robots.txt and got this response, directly or after redirects.
+// loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. keys are
+// those of working files, which say where these responses are stored, but prove nothing. loadCarried
+// therefore reads the rows of the earlier round. It accepts a response only if that round requested the
+// origin's robots.txt and got this response, directly or after redirects.
 func (s *robotsFiles) loadCarried(ctx context.Context, keys []string) error {
 	from := map[fetchTask]map[carriedRow]bool{}
 	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, keys) {
@@ -302,7 +302,7 @@ func (s *robotsFiles) loadCarried(ctx context.Context, keys []string) error {
 		}
 		crawl, number, partition, ok := layout.ParseWARC(row.File)
 		if !ok || crawl != s.FetchedIn() || row.Outcome != "" || number >= s.round.Number {
-			continue // the round itself requested the robots.txt of this origin
+			continue // not from an earlier round, or the robots.txt could not be fetched
 		}
 		t := fetchTask{number, partition}
 		if from[t] == nil {
@@ -321,7 +321,7 @@ func (s *robotsFiles) loadCarried(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// findCarried looks for the rows among the responses of a task of an earlier round.
+// findCarried looks for the responses in rows among those that a task of an earlier round got.
 func (s *robotsFiles) findCarried(ctx context.Context, t fetchTask, rows map[carriedRow]bool) error {
 	r := s.round
 	for r != nil && r.Number > t.round {
@@ -335,7 +335,7 @@ func (s *robotsFiles) findCarried(ctx context.Context, t fetchTask, rows map[car
 		}
 	}
 	if p.Fetched == nil {
-		s.lose(rows) // the unreadable results are already reported
+		s.lose(rows) // the audit has reported that the task's result is unreadable
 		return nil
 	}
 	requests, _ := p.Files(stages.FileRequests, "")

@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// sitemapRow holds the columns of a row of the working file sitemaps that are compared with requests.
+// sitemapRow holds those columns of the working file sitemaps that are compared with requests.
 type sitemapRow struct {
 	URL     string `parquet:"url"`
 	Named   string `parquet:"named,optional"`
@@ -24,8 +24,8 @@ type sitemapRow struct {
 // ended reports whether the row says how a request of this round ended.
 func (s *sitemapRow) ended() bool { return s.Outcome != "" && !s.Earlier && s.At != 0 }
 
-// sitemapFact is something that a partition says about the URL of a sitemap: a request, or a row of the
-// working file. In the sort order, the request of a time comes before the row.
+// sitemapFact is a request for a sitemap, or a row of the working file about it. In the sort order, a
+// request comes before the row with the same URL and time.
 type sitemapFact struct {
 	URL    string
 	At     int64 // time of the request; 0 if the row only names the URL

@@ -17,10 +17,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// partitionSpellings holds the non-canonical spellings of a partition's URLs, because robots.txt
-// must have allowed each spelling. The plan lists the spellings of planned URLs and of other known
-// URLs. The spellings in redirects come from the stored responses. It keeps in memory the spellings
-// of planned URLs and of redirect targets, and about 150 bytes for each followed redirect.
+// partitionSpellings holds the non-canonical spellings of a partition's URLs, because robots.txt must
+// have allowed each spelling. The plan lists the spellings of planned URLs and of other known URLs. The
+// spellings in redirects come from the stored responses. In memory are the spellings of planned URLs
+// and of redirect targets, and about 150 bytes for each followed redirect.
 type partitionSpellings struct {
 	planned map[string][]string // spellings of planned URLs, and of redirect targets that the plan lists
 	chains  map[string][]hop    // redirects by planned URL, in the order of responses
@@ -92,7 +92,7 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, p
 			s.chains[strings.Clone(q.PlannedURL)] = nil
 			targets[strings.Clone(q.URL)] = true
 		}
-		if q.PlannedURL == "" && q.Purpose != string(schema.ForRobots) { // a sitemap that robots.txt names
+		if q.PlannedURL == "" && q.Purpose != string(schema.ForRobots) { // a request for a sitemap that robots.txt names
 			targets[strings.Clone(q.URL)] = true
 		}
 	}
@@ -128,8 +128,8 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, p
 	return s, nil
 }
 
-// loadKnown reads the spellings of redirect targets that were not planned. It first adds denied
-// targets to the map targets.
+// loadKnown reads the spellings of the redirect targets that were not planned: those in targets, and
+// those that robots.txt denied, which it first adds to targets.
 func (s *partitionSpellings) loadKnown(ctx context.Context, a *audit.Audit, known string, targets map[string]bool, fetches []string, canon *urlkey.Canonicalizer) error {
 	if a.Broken(fetches...) {
 		fetches = nil
@@ -216,6 +216,6 @@ func (s *partitionSpellings) readRedirects(ctx context.Context, a *audit.Audit, 
 	return err
 }
 
-// maxRedirectRecord is the number of bytes that the check reads of a redirect's record. The head of
-// a response fits into this limit.
+// maxRedirectRecord is the largest number of bytes of a redirect's record that the check reads. This is
+// enough for the head of any response.
 const maxRedirectRecord = 1 << 20

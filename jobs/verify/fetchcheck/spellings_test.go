@@ -46,7 +46,7 @@ func TestARequestIsJudgedInEverySpelling(t *testing.T) {
 		at                 int64
 		epoch              int32
 		want               string // the expected problem under every reading; "" if no problem is expected
-		noted              bool   // true: under a reading like Google's, the check only notes the problem
+		noted              bool   // true: if the round read robots.txt like Google, the problem is only a note
 	}{
 		{"no spelling", "/a", "/a", 9, 1, "", false},
 		{"an escaped rule", "/~joe/a", "/~joe/a", 9, 1, `denied it: "Disallow: /%7Ejoe/" in line 2`, true},
@@ -110,9 +110,8 @@ func TestVerdictsAreThoseOfEverySpelling(t *testing.T) {
 	}
 }
 
-// In TestSpellingsOfRedirectsTargetsAreReadFromThePlan, the plan lists not only planned URLs but
-// also other known URLs. The spellings of a known URL count if a redirect to this URL was requested
-// or denied.
+// In TestSpellingsOfRedirectsTargetsAreReadFromThePlan, the plan lists planned URLs and other known URLs.
+// The spellings of a known URL count if a redirect led to it, whether it was requested or denied.
 func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})
 	yes := true

@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// pageRow holds the columns of pages that invariant 5 needs. The publish stage fills the last three
-// columns of a pageRow.
+// pageRow holds the columns of pages that invariant 5 needs. Only rows of the publish stage have the
+// last three columns.
 type pageRow struct {
 	SURT          string `parquet:"url_surtkey"`
 	URL           string `parquet:"url"`
@@ -44,8 +44,8 @@ func comparePageFacts(a, b *pageFact) int {
 	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
 }
 
-// ClustersAreTheComponents groups the pages as package dedup defines clusters, but does not call
-// the code of dedup. The check compares the groups with every row of duplicates, with the columns
+// ClustersAreTheComponents groups the pages by the definition of a cluster in package dedup, but without
+// the code of that package. The check compares the groups with every row of duplicates, with the columns
 // that publish fills, and with the representatives that later rounds will read.
 //
 // The check reads pages twice in the same order. The first pass reads fingerprints and digests, and
@@ -65,8 +65,8 @@ func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Roun
 	return a.Skip(d.run(ctx), clustersMatch, r)
 }
 
-// checkSealed compares the files of representatives with the seals of this round and of earlier
-// rounds. It skips rounds that the audit checks separately.
+// checkSealed compares the digests of the files of representatives with the seals of this round and of
+// earlier rounds. It skips rounds for which the audit runs this check anyway.
 func checkSealed(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	first := !slices.ContainsFunc(r.Earlier, func(s *manifest.Sealed) bool { return s.Crawl == r.Crawl })
 	var sealed []*manifest.Sealed

@@ -96,9 +96,9 @@ func (l *likeness) addPair(a, b int64) error {
 }
 
 // connect joins pages with equal digests, and long pages with equal fingerprints. It also joins two
-// long pages whose fingerprints differ in at most k bits, but only if at least one of the pages
-// belongs to this round. It may join two equal representatives of earlier rounds. Such a join
-// changes no cluster, because a page resembles either both representatives or neither.
+// long pages whose fingerprints differ in at most k bits, but only if at least one of them belongs to
+// this round. It may thus join two equal representatives of earlier rounds, although neither belongs to
+// this round. This changes no cluster of this round: a page resembles either both of them or neither.
 func (l *likeness) connect(ctx context.Context, k int) (err error) {
 	l.similar = make([]uint64, (l.count+63)/64)
 	long, err := table.NewSorter(l.scratch, func(a, b *text) int { // pages of this round come before representatives of earlier rounds
@@ -125,8 +125,8 @@ func (l *likeness) connect(ctx context.Context, k int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, search.Close()) }()
-	// One page represents all pages with the same fingerprint. If possible, this page belongs to
-	// this round.
+	// The search gets one page of each fingerprint. This is a page of this round if there is one, because
+	// the search does not pair two representatives of earlier rounds.
 	sameFingerprint := func(a, b *text) bool { return a.Fingerprint == b.Fingerprint }
 	if err := l.group(ctx, long, sameFingerprint, func(t, first *text) error {
 		if t.Page != first.Page {
@@ -142,8 +142,8 @@ func (l *likeness) connect(ctx context.Context, k int) (err error) {
 	return l.join(ctx)
 }
 
-// group pairs each page with the first page of its group, and calls visit with the two
-// pages. The pages of a group are the same and follow one another.
+// group sorts the pages, and calls visit with each page and the first page of its group. A group is a
+// run of consecutive pages for which same is true.
 func (l *likeness) group(ctx context.Context, pages *table.Sorter[text], same func(a, b *text) bool, visit func(t, first *text) error) error {
 	var first text
 	begun := false

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPagesTakeLittleMemory checks what the check of clusters keeps of 200,000 pages. One page in
-// ten is a copy of a different page.
+// TestPagesTakeLittleMemory measures the memory in which the check of clusters keeps 200,000 pages, of
+// which one in ten is a copy of another page.
 func TestPagesTakeLittleMemory(t *testing.T) {
 	const pages, most = 200_000, 4 << 20
 	live := func() int64 {
@@ -39,12 +39,12 @@ func TestPagesTakeLittleMemory(t *testing.T) {
 		t.Errorf("%d bytes are held for %d pages, want at most %d", held, pages, most)
 	}
 	if l.isClustered(7) || !l.isClustered(8) || l.find(8) != l.find(9) || l.find(8) == l.find(19) || l.isClustered(pages) {
-		t.Error("the copies are not the clusters")
+		t.Error("the clusters are not the copies with their originals")
 	}
 }
 
-// TestComponentsAreThoseOfAllPairs compares each pair of pages to compute the components as they
-// are defined, and requires that connect finds the same components.
+// TestComponentsAreThoseOfAllPairs computes the components by their definition, by comparing each pair of
+// pages, and requires that connect finds the same components.
 func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 	joined := 0
 	for seed := range uint64(60) {

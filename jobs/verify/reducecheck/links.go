@@ -17,14 +17,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkTarget is a URL to which a link or a redirect of the round leads. Targets are sorted in the
-// order in which the check looks them up.
+// linkTarget is a URL to which a link or a redirect of the round leads. Targets are sorted by bucket,
+// SURT and URL, because the check looks them up in this order.
 type linkTarget struct {
 	Bucket    int32
 	SURT, URL string
 	Source    string // URL of the page that has the link or redirect
-	Kind      string // kind of the link; empty if the link is not followed and only the spelling counts
-	Spelling  string // spelling of the target in the link; empty if the link is on a page of another domain
+	Kind      string // kind of the link; empty if the link is not followed, so that only its spelling matters
+	Spelling  string // spelling of the target in the link; empty if it does not count, because the page is of another domain
 }
 
 func compareTargets(a, b *linkTarget) int {
@@ -69,7 +69,7 @@ type urlRow struct {
 	Spellings []string `parquet:"spellings,list"`
 }
 
-// fact is one table's row about one URL. One of the pointers after the field key is set.
+// fact is one table's row about one URL. One of the pointers after key is set.
 type fact struct {
 	surt, url string
 	key       string // key of the file with the outcome
@@ -85,10 +85,9 @@ func compareFacts(a, b *fact) int {
 	return schema.CompareURLs(a.surt, a.url, b.surt, b.url)
 }
 
-// NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target.
-// NoLinkTargetIsLost compares the states in urls with the outcomes of the round. The check merges
-// the sorted tables of one bucket of the audit's share at a time. The check therefore needs memory
-// only for one sort and for the open parts.
+// NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target in urls and
+// skips. It also compares the states in urls with the outcomes of the round. The check merges the sorted
+// tables of one bucket at a time. It therefore needs memory only for one sort and for the open parts.
 func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	for _, c := range []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept} {
 		a.Count(c, 0)
@@ -119,7 +118,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 			return err
 		}
 		for at.ok && at.err == nil && int(at.row.Bucket) == bucket {
-			at.advance() // the check of the bucket ended at an unreadable object, before the bucket's last target
+			at.advance() // skip the rest of the bucket's targets, if the check of the bucket ended early at an unreadable object
 		}
 	}
 	return at.err
@@ -137,10 +136,10 @@ type linkRow struct {
 // maxRecent limits the number of targets that collectTargets remembers.
 const maxRecent = 16 << 10
 
-// collectTargets reads all links and keeps those with a target in a bucket of the audit's share. It
-// keeps the targets of followed links, of redirects for the frontier, and of other links whose
-// spelling counts. It skips unreadable parts. It also skips a link that adds neither the first kind
-// nor another spelling to a remembered target.
+// collectTargets reads all links, and adds to out the targets in the buckets of the audit's share: those
+// of followed links, of redirects for the frontier, and of other links whose spelling counts. It skips
+// unreadable parts. To save work, it remembers recent targets, and skips a link that adds neither a first
+// kind nor another spelling to a remembered target.
 func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *table.Sorter[linkTarget]) error {
 	type remembered struct {
 		linkTarget // the target, with the first kind and the last spelling of its links
@@ -152,7 +151,7 @@ func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *ta
 		if t == nil {
 			k, err := urlkey.KeyOf(target)
 			if err != nil {
-				return nil // the merge stage only counts such targets without a key; nobody can plan or join them
+				return nil // a target without a key cannot be planned; merge only counts such targets
 			}
 			if len(recent) == maxRecent {
 				clear(recent)
@@ -231,7 +230,7 @@ func (t *targetsAt) targetsIn(bucket int) iter.Seq2[fact, error] {
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
 	var in []iter.Seq2[fact, error]
 	for _, sealed := range r.Earlier {
-		keys := audit.Keys(urlstate.Overlapping(sealed, bucket, r.Plan.Buckets)) // reads the parts and not the bases, so that the check notices a wrong base
+		keys := audit.Keys(urlstate.Overlapping(sealed, bucket, r.Plan.Buckets)) // the parts and not the bases, so that the check notices a wrong base
 		in = append(in, convertObjects(ctx, a, keys, func(_ string, u *urlRow) fact {
 			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
 		})...)
@@ -283,8 +282,8 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 	return nil
 }
 
-// filterOf opens the URL filter of a bucket. It returns nil if an older frontier stage wrote no
-// filter. It also returns nil for an unreadable filter, after it has reported the filter.
+// filterOf opens the URL filter of a bucket. It returns nil if an older version wrote no filter, or if
+// the filter is unreadable, which it reports.
 func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
 	key := layout.URLFilter(r.Crawl, r.Number, bucket)
 	result, err := r.Result(ctx, stages.Frontier, bucket)
@@ -367,7 +366,7 @@ func (c *urlChecker) add(f *fact) {
 	c.rows++
 }
 
-// judgeFacts judges the URL by the gathered facts.
+// judgeFacts reports what is wrong with the URL according to the gathered facts.
 func (c *urlChecker) judgeFacts() {
 	if c.target != nil && c.earlier == nil && c.state == nil && c.skip == nil {
 		c.wrong(targetsKept, stages.FileURLs, "%s links to it (%s), but it is not in urls of this round or an earlier round, and not in skips of this round", c.target.Source, c.target.Kind)

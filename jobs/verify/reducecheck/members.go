@@ -32,9 +32,9 @@ type member struct {
 	Round               int32
 }
 
-// compareMembers puts the representative of each component first. The representative is the oldest
-// page. Among pages of the same age, pages that do not name another page as canonical come first.
-// After that, pages are ordered by the length of their URLs, and then by the URLs.
+// compareMembers puts the representative of each component first. This is the oldest page; among pages
+// of the same age, one that does not name another page as canonical; among these, the page with the
+// shortest URL, and then the first in the order of URLs.
 func compareMembers(a, b *member) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Age, b.Age), audit.FalseFirst(a.Elsewhere, b.Elsewhere),
 		cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
@@ -84,7 +84,7 @@ func (d *dedupCheck) collect(ctx context.Context) error {
 // pageFacts holds the round's rows about one URL.
 type pageFacts struct {
 	surt, url  string
-	key        string // key of the file with the last row of pages
+	key        string // key of the file with the URL's last row of pages
 	pages      []*pageRow
 	duplicates []*schema.Duplicate
 	standing   []*schema.Representative
@@ -102,7 +102,7 @@ func (a *pageFacts) add(m *pageFact) {
 }
 
 // judgeURL judges a URL by its own rows, and adds those pages of the URL that are in clusters to
-// the members. page points to the number of the next page.
+// the members. page points to the number of the next page, and judgeURL advances it.
 func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int64) error {
 	duplicate, standing := d.onlyRows(bucket, at)
 	for _, p := range at.pages {
@@ -199,7 +199,7 @@ type cluster struct {
 }
 
 // judge compares the rows of each cluster with the expected rows. Two cursors read the members: the
-// first cursor measures a cluster, and the second goes through its members.
+// first counts the members of a cluster, and the second then judges them.
 func (d *dedupCheck) judge(ctx context.Context) (err error) {
 	chains, err := table.NewSorter(d.a.Scratch, compareClaims, audit.SortMemory)
 	if err != nil {
@@ -245,8 +245,8 @@ func (d *dedupCheck) measure(c *cluster, ahead *table.Cursor[member]) error {
 	}
 }
 
-// judgeCluster judges the members of a cluster. It adds to chains the claims of a cluster in which
-// some pages resemble the representative only through others.
+// judgeCluster judges the members of a cluster. If some of them resemble the representative only through
+// other members, it adds the claims of the cluster to chains.
 func (d *dedupCheck) judgeCluster(c *cluster, members *table.Cursor[member], chains *table.Sorter[claim]) error {
 	for range c.members {
 		m, err := members.Next()
@@ -268,8 +268,8 @@ func (d *dedupCheck) judgeCluster(c *cluster, members *table.Cursor[member], cha
 	return nil
 }
 
-// judgeMember compares a member's row with the expected row. If another member must confirm the
-// member's column via, judgeMember returns a claim that asks for this other member.
+// judgeMember compares a member's row with the expected row. If the row's column via names another
+// member, judgeMember returns a claim that asks whether the two resemble each other.
 func (d *dedupCheck) judgeMember(m *member, c *cluster) *claim {
 	representative, size := &c.representative, int32(min(c.size, math.MaxInt32))
 	key := d.duplicatesKey(int(m.Bucket))
@@ -317,7 +317,7 @@ func (d *dedupCheck) judgeMember(m *member, c *cluster) *claim {
 	case kind == schema.DupRepresentative:
 		differ("via", m.Via, "")
 	case near:
-		differ("via", m.Via, representative.URL) // the column via of a similar member must have the representative's URL
+		differ("via", m.Via, representative.URL) // a member that resembles the representative must name it as via
 	default:
 		chain = &claim{Component: m.Component, URL: m.Via, Asks: true, Page: m.Page, looks: m.looks, Bucket: m.Bucket, Member: m.URL}
 	}
@@ -327,9 +327,8 @@ func (d *dedupCheck) judgeMember(m *member, c *cluster) *claim {
 	return chain
 }
 
-// claim is a member of a cluster, or a question of one member about another. If Asks is true, the
-// claim is this question: does the member with the number Page and the URL Member resemble the
-// member with the URL in the field URL?
+// claim is a member of a cluster, or a question about one. If c.Asks is true, the question is: does the
+// page c.Page, whose URL is c.Member, resemble a member whose URL is c.URL?
 type claim struct {
 	Component uint64
 	URL       string
@@ -346,9 +345,10 @@ func compareClaims(a, b *claim) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), strings.Compare(a.URL, b.URL), audit.FalseFirst(a.Asks, b.Asks), cmp.Compare(a.Page, b.Page))
 }
 
-// judgeChains looks up the members in the column via of other members.
+// judgeChains answers the questions of claims: it looks up the member that a row names as via, and
+// reports the row if the two do not resemble each other.
 func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim]) error {
-	var members []claim // members with the URL: the page and its earlier versions
+	var members []claim // the members with this URL: a page and its earlier versions
 	var component uint64
 	var url string
 	for c, err := range chains.Sorted(ctx) {

@@ -19,13 +19,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
-// SameInputsGiveSameBytes recomputes reduce tasks from their frozen inputs. It takes the tasks in
-// the sample and in the audit's share. The check compares every row of every part, the digests of
-// the parts, and the result with those that the task committed. If a task's result differs, the
-// check computes the task's parts a second time and compares their bytes. Other checks report
-// missing results, and stored bytes that do not match the result. Different bytes are a violation,
-// except in two cases. If another version of crawlbatch made the result, or if the source of a
-// reparse was damaged during the reparse and is whole now, there is only a note.
+// SameInputsGiveSameBytes recomputes the reduce tasks in the sample and in the audit's share from their
+// frozen inputs. It compares the rows of every part, and the result, with those that the task committed.
+// If they differ, it writes the task's parts again and compares their bytes. Different bytes are a
+// violation, with two exceptions that only cause a note: another version of crawlbatch made the result,
+// or the source of a reparse was damaged during the reparse and is whole now. Other checks report missing
+// results, and stored bytes that do not match the result.
 func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(resultsReproduced, 0)
 	if a.Config == nil {
@@ -64,15 +63,15 @@ func computable(a *audit.Audit, stage stages.Stage) bool {
 	return stage != stages.Fetch || a.Reparse != nil && a.Reparse.Parser == worker.ParserVersion
 }
 
-// unreadableFiles tells which results list an unreadable file that was reported.
+// unreadableFiles tells which results list an unreadable file. The audit has reported these files.
 type unreadableFiles struct {
 	all     bool // true: every task reads an unreadable file
 	results map[stages.Stage][]bool
-	foreign []bool // by fetch task of a reparse; the unreadable file belongs to the crawl that fetched the pages
+	foreign []bool // for each fetch task of a reparse, whether an unreadable file of the crawl that fetched is among its inputs
 }
 
-// mayBeReadBy reports whether a task may read an unreadable file. Recomputing such a task proves
-// nothing.
+// mayBeReadBy reports whether an unreadable file could be among a task's inputs. Recomputing such a task
+// proves nothing.
 func (u *unreadableFiles) mayBeReadBy(t stages.Task) bool {
 	if u.all || t.Stage == stages.Fetch && u.foreign != nil && u.foreign[t.Partition] {
 		return true
@@ -131,7 +130,7 @@ func unreadableInputs(ctx context.Context, a *audit.Audit, r *audit.Round) (u un
 func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *manifest.Result) error {
 	again := worker.Runner{
 		Archive: a.Archive, Bucket: a.Bucket, Config: a.Config, Version: "verify", Scratch: a.Scratch, Clock: stages.SystemClock{},
-		Log:      slog.New(slog.DiscardHandler), // the task logged its warnings about rows when it first ran
+		Log:      slog.New(slog.DiscardHandler), // because the task logged its warnings when it first ran
 		Progress: stages.NoProgress{},
 	}
 	sound := committed
@@ -145,8 +144,8 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 			return nil
 		}
 	}
-	// Reproduce does not show which objects differ, so the check makes all parts again and compares
-	// their bytes.
+	// Reproduce does not say which objects differ, so Recompute makes all parts again, and their bytes
+	// are compared.
 	result, _, release, err := again.Recompute(ctx, t)
 	if err != nil {
 		if !audit.IsFault(err) && !errors.Is(err, stages.ErrPermanent) {
@@ -208,7 +207,7 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 		}
 		return "", err
 	}
-	p, _, err := roundstate.FindPlan(ctx, a.Bucket, t.Crawl, t.Round) // a reparse of external WARC files has no frozen inputs except the plan
+	p, _, err := roundstate.FindPlan(ctx, a.Bucket, t.Crawl, t.Round) // a reparse of external WARC files has no inputs.json; only its plan names the version
 	if err != nil {
 		return "", err
 	}
@@ -218,8 +217,7 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 // differingObject names an object that differs from its recomputed version.
 type differingObject struct{ key, problem string }
 
-// differences compares a recomputed result with the committed result. key is the key
-// of the committed result.
+// differences compares a recomputed result with the committed result, whose key is given.
 func differences(result, committed *manifest.Result, key string) (found []differingObject, err error) {
 	made := map[string]manifest.File{}
 	for _, f := range result.Files {

@@ -63,7 +63,7 @@ func merged[T any](ctx context.Context, compare func(a, b *T) int, sequences ...
 	}
 }
 
-// convertRows yields the result of conv for each row.
+// convertRows yields conv(row) for each row.
 func convertRows[T, U any](rows iter.Seq2[T, error], conv func(*T) U) iter.Seq2[U, error] {
 	return func(yield func(U, error) bool) {
 		for row, err := range rows {
@@ -78,7 +78,7 @@ func convertRows[T, U any](rows iter.Seq2[T, error], conv func(*T) U) iter.Seq2[
 	}
 }
 
-// convertObjects yields, for each object, the result of conv for each row.
+// convertObjects returns one sequence for each object, which yields conv(key, row) for each row of it.
 func convertObjects[T, U any](ctx context.Context, a *audit.Audit, keys []string, conv func(key string, row *T) U) []iter.Seq2[U, error] {
 	var in []iter.Seq2[U, error]
 	for _, key := range keys {

@@ -17,7 +17,7 @@ import (
 // spellingsBySource holds the spellings of one URL, by source. Tables of format 1 have no spellings.
 type spellingsBySource struct {
 	known   schema.Spellings // spellings in urls of earlier rounds
-	own     schema.Spellings // known spellings that come from rounds of the same crawl; the plan must list them
+	own     schema.Spellings // those known spellings that come from rounds of the same crawl; the plan must list them
 	planned schema.Spellings
 	linked  schema.Spellings // spellings in this round's links from the URL's own domain
 }
@@ -86,8 +86,7 @@ func (c *urlChecker) checkSpellings() {
 	}
 }
 
-// missingSpelling returns a spelling that is in all but not in now. If
-// no spelling is missing, the result is "".
+// missingSpelling returns a spelling of all that now lacks, or "" if it lacks none.
 func missingSpelling(now, all schema.Spellings) string {
 	for _, s := range all {
 		if !slices.Equal(now, now.Add(s)) {
