@@ -19,9 +19,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ErrCluster means that the cluster refuses the work or cannot start it. The message says why and
-// what to do. If waiting can help, because no answer came or a quota is used up, the error also
-// wraps stages.ErrInterrupted. Kubernetes then restarts a driver that runs as a Job.
+// ErrCluster means that the cluster refuses the work or cannot start it. The message says why and what to
+// do. If waiting can help, because no answer came or a quota is used up, the error also wraps
+// stages.ErrInterrupted, so that Kubernetes restarts a driver that runs as a Job.
 var ErrCluster = errors.New("the cluster cannot run this")
 
 // refusal is a one-line error that wraps ErrCluster and its causes.
@@ -115,10 +115,9 @@ func answers(err error) bool {
 	return err == nil || errors.As(err, &status)
 }
 
-// ask repeats the function call until it succeeds or fails with a lasting error, and returns that
-// error unchanged. While the cluster does not answer, ask waits for at most patience, or for at
-// most startPatience if the cluster has never answered this process. It then returns the last
-// error, reworded by explain.
+// ask repeats call until call succeeds or fails with a lasting error, which ask returns unchanged. While the
+// cluster does not answer, ask waits for at most patience, or for at most startPatience if the cluster has
+// never answered this process. It then returns the last error, reworded by explain.
 func (r *run) ask(ctx context.Context, call func() error) error {
 	began := r.Clock.Now()
 	for {

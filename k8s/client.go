@@ -61,7 +61,7 @@ func newClient(cfg *rest.Config) (*client, error) {
 	group := func(path string, version schema.GroupVersion) (rest.Interface, error) {
 		c := rest.CopyConfig(limited)
 		c.APIPath, c.GroupVersion = path, &version
-		c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON // prefers protobuf, because a list of pods is several times longer in JSON
+		c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON // protobuf first, because a list of pods is several times longer in JSON
 		c.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
 		return rest.RESTClientForConfigAndClient(c, transport)
 	}

@@ -20,10 +20,9 @@ const (
 	ownerAndGroup     = 0o440 // file mode for owner and group, because pods run with the group of their volumes
 )
 
-// storeCredentials returns the volumes with the files of the store's credentials. It also returns
-// the environment variables that tell AWS's default credential chain where these files are. The
-// chain reads a token file again whenever it needs new keys, but reads the file of a Secret only
-// once, when the pod starts.
+// storeCredentials returns the volumes that hold the store's credentials, their mounts, and the environment
+// variables that tell AWS's default credential chain where the files are. The chain reads a token file again
+// whenever it needs new keys, but it reads the file of a Secret only when the pod starts.
 func storeCredentials(k *config.Kubernetes) (volumes []corev1.Volume, mounts []corev1.VolumeMount, env map[string]string) {
 	switch {
 	case k.CredentialsSecret != "":

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The resources of the driver, which only reads manifests, waits, and plans rounds.
+// The resources of the driver. They are small, because it only reads manifests, waits, and plans rounds.
 const (
 	driverMemory  = 1 << 30
 	driverScratch = 4 << 30
@@ -49,8 +49,8 @@ func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 	}
 }
 
-// driverPolicy returns the policy that ends the driver's Job when a person must act: after failed
-// tasks and after permanent errors.
+// driverPolicy returns the policy that ends the driver's Job after failed tasks and after permanent errors,
+// because a person must then act.
 func driverPolicy() *batchv1.PodFailurePolicy {
 	p := failurePolicy()
 	p.Rules[0].Action = batchv1.PodFailurePolicyActionFailJob
@@ -58,9 +58,8 @@ func driverPolicy() *batchv1.PodFailurePolicy {
 	return p
 }
 
-// Detach stores the config for the pods and submits the Job that runs the driver of a crawl.
-// running is true if the Job already ran before the call. The caller leaves Settings of r
-// empty.
+// Detach stores the config for the pods and submits the Job that runs the driver of a crawl. running is true
+// if the Job already ran before the call. Detach sets r.Settings, which the caller leaves empty.
 func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, crawl string, rounds int, version string, log *slog.Logger) (job *batchv1.Job, running bool, err error) {
 	key, settings, err := Settings(crawl, r.Config, version)
 	if err != nil {
@@ -75,8 +74,8 @@ func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, craw
 	return job, running, err
 }
 
-// Submit creates the driver's Job. It replaces an ended Job of the same name, but leaves a running
-// Job alone and returns true.
+// Submit creates the driver's Job. It replaces an ended Job of the same name. If a Job of this name still
+// runs, Submit leaves it alone and returns true.
 func Submit(ctx context.Context, client Client, r *Renderer, job *batchv1.Job, clock stages.Clock, log *slog.Logger) (running bool, err error) {
 	e := &run{Executor: &Executor{Client: client, Config: r.Config, Clock: clock}, trouble: newTroubles(clock, log)}
 	for {

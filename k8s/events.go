@@ -22,8 +22,8 @@ const (
 	eventStageDone   = "StageDone"         // every task of the Job has ended
 )
 
-// maxEvents bounds the number of warnings for a Job. One cause may make all tasks of a Job fail,
-// and each failure causes a warning. The last warning says that further warnings are left out.
+// maxEvents bounds the number of warnings for a Job, because one cause may make all its tasks fail. The last
+// warning says that further warnings are left out.
 const maxEvents = 25
 
 // warn records a warning Event for a Job.
@@ -61,7 +61,7 @@ func (r *run) createEvent(ctx context.Context, w *watchedJob, kind, reason, text
 	}
 }
 
-// stageDone records one Event for each Job. The Event says how the Job's tasks ended.
+// stageDone records an Event for each Job that says how the Job's tasks ended.
 func (r *run) stageDone(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(r.jobs)) {
 		w := r.jobs[name]

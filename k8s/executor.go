@@ -23,13 +23,13 @@ import (
 // The intervals of the executor.
 const (
 	pollEvery   = 2 * time.Second  // time between reads of the Jobs
-	lookEvery   = 6 * time.Second  // time between reads of pods and events, which show problems
-	startWithin = 12 * time.Second // time after which pods that cannot start end the run
+	lookEvery   = 6 * time.Second  // time between reads of pods and events, in which problems show
+	startWithin = 12 * time.Second // time after which the run ends if pods cannot start
 	repeatEvery = 5 * time.Minute  // time before the same problem is logged again
 )
 
-// Executor runs tasks as Jobs. Executor implements jobs.Executor. When ctx ends, the Jobs keep
-// running, so that the next driver can adopt the Jobs.
+// Executor runs tasks as Jobs. It implements jobs.Executor. When ctx ends, the Jobs keep running, and the
+// next driver adopts them.
 type Executor struct {
 	Client  Client
 	Bucket  store.Bucket
@@ -65,9 +65,9 @@ type watchedJob struct {
 	ended     bool
 	started   bool // at least one pod of the Job has run
 	suspended bool
-	before    map[int]bool // indexes that had failed for good when this driver adopted the Job; another Job repeats them
+	before    map[int]bool // indexes that had failed for good when this driver adopted the Job; another Job runs their tasks
 	failed    []int        // partitions that failed for good
-	counted   int32        // number of failed pods in the Job's status at the last pass of reportFailures
+	counted   int32        // number of failed pods in the Job's status when reportFailures last ran
 	refused   string       // identity of the newest event about a pod that could not be created
 	warned    int          // number of warning Events for the Job
 	left      int64        // number of Events of any kind for the Job
@@ -89,8 +89,8 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	return err
 }
 
-// RunAudit is like Run, but runs the tasks of an audit of the round of p. No other driver adopts
-// the Jobs of an audit, so RunAudit deletes its Jobs if it cannot follow them to their end.
+// RunAudit is like Run, but runs the tasks of an audit, which belong to the round of p. No other driver
+// adopts the Jobs of an audit, so RunAudit deletes them if it cannot follow them to their end.
 func (e *Executor) RunAudit(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
 	r, err := e.run(ctx, p, tasks, done)
 	if r == nil || err == nil {
@@ -161,8 +161,8 @@ func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
 	return found.Items, nil
 }
 
-// adopt takes over unfinished Jobs of an earlier driver. If the config now asks for other pods,
-// adopt deletes the Job and its pods, unless the Job is suspended. The outcomes that the pods have
+// adopt takes over unfinished Jobs of an earlier driver. If the config now asks for other pods than those of
+// a Job, adopt deletes the Job and its pods, unless the Job is suspended. The outcomes that the pods have
 // recorded remain in the store.
 func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	for i := range existing {
@@ -229,8 +229,7 @@ func (r *run) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// waitDeleted waits until the cluster has deleted a Job, because the Job's pods may still fetch
-// until then.
+// waitDeleted waits until the cluster has deleted a Job. Until then, the Job's pods may still fetch.
 func (r *run) waitDeleted(ctx context.Context, name string) error {
 	for {
 		err := r.ask(ctx, func() error {
@@ -341,7 +340,7 @@ func (r *run) watch(ctx context.Context) error {
 			}
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case lasting(err) && r.trouble.lastedFor(apiRefused) < startWithin: // waits for a while, because permissions and tokens may change during a run
+		case lasting(err) && r.trouble.lastedFor(apiRefused) < startWithin: // wait for a while, because permissions and tokens may change during a run
 			r.trouble.say(apiRefused, explain(err, r.Config).Error())
 		default:
 			return explain(err, r.Config)
@@ -362,5 +361,5 @@ func (r *run) watch(ctx context.Context) error {
 	}
 }
 
-// apiRefused is the name under which problemLog keeps the problem that the API denies requests.
+// apiRefused is the name, in a problemLog, of the problem that the API denies requests.
 const apiRefused = "refused"

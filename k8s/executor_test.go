@@ -82,7 +82,7 @@ func (l *lab) result(t *testing.T, n int) {
 	create(t, l.Bucket, layout.Result("2026-11", 0, "fetch", n), &manifest.Result{Task: task.String(), Stage: "fetch", Partition: n, Plan: "p1"})
 }
 
-// runTasks starts the executor on tasks and waits until the tasks end, for at most an hour.
+// runTasks runs fetch tasks with the executor until they end, for at most an hour.
 func (l *lab) runTasks(ctx context.Context, partitions ...int) error {
 	ctx, stop := context.WithTimeout(ctx, time.Hour)
 	defer stop()
@@ -107,7 +107,7 @@ func (l *lab) setStatus(t *testing.T, job batchv1.Job, s batchv1.JobStatus) {
 	}
 }
 
-// pod adds a pod for an index. before counts the earlier failures of the index.
+// pod adds a pod for an index that has failed as many times as before says.
 func (l *lab) pod(t *testing.T, job batchv1.Job, name string, index, before int, status corev1.PodStatus) *corev1.Pod {
 	t.Helper()
 	labels := maps.Clone(job.Spec.Template.Labels)
@@ -162,10 +162,10 @@ func TestTheStoreDecidesWhatIsDoneAndAFailedIndexFailsItsTaskOnly(t *testing.T) 
 			t.Fatal(err)
 		}
 		if l.ended[0] != nil {
-			t.Errorf("task 0 has a result, and ended with %v", l.ended[0])
+			t.Errorf("task 0 has a result, but ended with %v", l.ended[0])
 		}
 		if err := l.ended[1]; err == nil || !strings.Contains(err.Error(), "no result") {
-			t.Errorf("task 1 has no result, and ended with %v", err)
+			t.Errorf("task 1 has no result, but ended with %v", err)
 		}
 		if err := l.ended[3]; !errors.Is(err, stages.ErrPermanent) || err.Error() != "fetch@2026-11.0:3: pod dead-2-0, attempt 1, exit 78: damaged: retrying cannot help" {
 			t.Errorf("task 3 ended with %v", err)

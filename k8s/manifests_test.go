@@ -158,7 +158,7 @@ func TestKustomizationsNameEveryFileAndEachIsWhatItSays(t *testing.T) {
 	})
 }
 
-// walk calls the function visit with each file of the manifests and of the example.
+// walk calls visit with each file of the manifests and of the example.
 func walk(t *testing.T, visit func(file string)) {
 	t.Helper()
 	for _, root := range []string{"manifests", "example"} {
@@ -192,8 +192,8 @@ func TestManifestsUseTheNamesThatTheConfigHasByDefault(t *testing.T) {
 	if got := cron.Spec.JobTemplate.Spec.Template.Spec.ServiceAccountName; got != k.DriverServiceAccount {
 		t.Errorf("the CronJob's pods are %s", got)
 	}
-	// A politeness file in the manifests would override every crawl's config. Only the example has
-	// a politeness file, because a user reads and edits the example.
+	// A politeness file in the manifests would override every crawl's config without the user's knowledge.
+	// The example may have one, because a user reads and edits the example.
 	for folder, want := range map[string][]string{
 		"manifests": {"crawlbatch-env crawlbatch.env", "crawlbatch-config crawlbatch.yaml"},
 		"example":   {"crawlbatch-env ", "crawlbatch-config crawlbatch.yaml", k.PolitenessConfigMap + " " + PolitenessFile},
@@ -211,7 +211,7 @@ func TestManifestsUseTheNamesThatTheConfigHasByDefault(t *testing.T) {
 			maps = append(maps, g.Name+" "+strings.Join(append(g.Files, g.Envs...), " "))
 		}
 		if diff := cmp.Diff(want, maps); diff != "" || kust.GeneratorOptions["disableNameSuffixHash"] != true {
-			t.Errorf("%s: ConfigMaps, to be found by their names (-want +got):\n%s", folder, diff)
+			t.Errorf("%s: names of ConfigMaps and their keys (-want +got):\n%s", folder, diff)
 		}
 	}
 	monitor := readObject[*podMonitor](t, "manifests/components/monitoring/podmonitor.yaml")

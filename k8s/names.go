@@ -29,7 +29,7 @@ const (
 // The annotations of Jobs.
 const (
 	AnnotationTasks      = "crawlbatch.io/tasks"         // key of the Job's task list in the store
-	AnnotationPartitions = "crawlbatch.io/partitions"    // partitions of the Job's tasks, such as 0-199 or 3,17
+	AnnotationPartitions = "crawlbatch.io/partitions"    // the partitions of the Job's tasks for people, such as 0-199 or 3,17
 	AnnotationStore      = "crawlbatch.io/store-address" // address of the store, the value of --store
 	AnnotationTemplate   = "crawlbatch.io/template"      // digest of the Job's pod template
 )
@@ -125,9 +125,9 @@ func LoadTasks(ctx context.Context, b store.Bucket, key string, stage stages.Sta
 	return &list, nil
 }
 
-// Settings returns the config for pods and its key in the store. The config lacks the section
-// politeness, which pods take from the crawl's frozen config or the newest revision. A change of
-// politeness therefore does not change the Job.
+// Settings returns the config for pods and its key in the store. The section politeness has its defaults,
+// because pods take politeness from the newest revision or the crawl's frozen config. A change of politeness
+// therefore does not change the Job.
 func Settings(crawl string, cfg *config.Config, version string) (string, *manifest.Settings, error) {
 	c := cfg.Clone()
 	c.Politeness = config.Default().Politeness
@@ -143,7 +143,7 @@ func Settings(crawl string, cfg *config.Config, version string) (string, *manife
 	return layout.Settings(crawl, manifest.Digest(body)[:16]), s, nil
 }
 
-// maxRanges is the length of the longest list of ranges in an annotation, in bytes.
+// maxRanges bounds the length of a list of ranges in an annotation, in bytes.
 const maxRanges = 200
 
 // ranges writes ascending numbers in Kubernetes' notation of indexes, such as 0-4,7.

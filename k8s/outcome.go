@@ -40,8 +40,8 @@ func failedIndexes(job *batchv1.Job) []int {
 	return parseRanges(*job.Status.FailedIndexes, int(*job.Spec.Completions))
 }
 
-// readStatus reads the status of the Jobs, checks the results in the store, and ends finished
-// tasks.
+// readStatus reads the status of the Jobs, and reports those tasks as ended that have a result in the store
+// or have failed for good.
 func (r *run) readStatus(ctx context.Context, found []batchv1.Job) error {
 	byName := map[string]*batchv1.Job{}
 	for i := range found {
@@ -54,7 +54,7 @@ func (r *run) readStatus(ctx context.Context, found []batchv1.Job) error {
 		}
 		job := byName[name]
 		if job == nil || job.DeletionTimestamp != nil || w.uid != job.UID {
-			left, err := r.endWithResults(ctx, w, allIndexes(w)) // tasks of a deleted Job may have ended before the deletion
+			left, err := r.endWithResults(ctx, w, allIndexes(w)) // the tasks may have got results before the Job was deleted
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ func (r *run) readStatus(ctx context.Context, found []batchv1.Job) error {
 	return nil
 }
 
-// endJobTasks ends the tasks of a Job that have a result or have failed for good.
+// endJobTasks reports those tasks of a Job as ended that have a result or have failed for good.
 func (r *run) endJobTasks(ctx context.Context, job *batchv1.Job, w *watchedJob) error {
 	left, err := r.endWithResults(ctx, w, parseRanges(job.Status.CompletedIndexes, len(w.batch.Partitions)))
 	if err != nil {
@@ -121,8 +121,8 @@ func allIndexes(w *watchedJob) []int {
 	return out
 }
 
-// endWithResults ends each requested task at one of the given indexes if the task has a result. It
-// returns the indexes of the requested tasks without a result.
+// endWithResults looks at the requested tasks with the given indexes. It reports those with a result as ended,
+// and returns the indexes of those without.
 func (r *run) endWithResults(ctx context.Context, w *watchedJob, indexes []int) (left []int, err error) {
 	var asked []int
 	var tasks []stages.Task
@@ -151,16 +151,15 @@ func (r *run) end(t stages.Task, err error) {
 	r.done(t, err)
 }
 
-// fail ends the task at an index and reports its error.
+// fail reports that the task at an index ended with the error why.
 func (r *run) fail(w *watchedJob, index int, why error) {
 	t := w.batch.task(index)
 	w.failed = append(w.failed, t.Partition)
 	r.end(t, fmt.Errorf("%s: %w", t, why))
 }
 
-// endFailed ends the tasks of indexes that failed for good. The method takes the cause from each
-// index's last pod, and records an Event. If the pod was killed before it recorded its attempt,
-// endFailed records the attempt.
+// endFailed reports the tasks of indexes that failed for good, with the cause from each index's last pod, and
+// records an Event. If the pod was killed before it recorded its attempt, endFailed records the attempt.
 func (r *run) endFailed(ctx context.Context, w *watchedJob, indexes []int) {
 	ends, err := r.lastEnds(ctx, w, indexes)
 	for _, i := range indexes {

@@ -108,7 +108,7 @@ func TestAPodThatRecordedItsFailureIsNotRecordedAgain(t *testing.T) {
 			}
 		}
 		if err := l.ended[1]; err == nil || !strings.Contains(err.Error(), "crawlbatch status --month 2026-11") {
-			t.Errorf("the pods of task 1 are gone, and it ended with %v", err)
+			t.Errorf("task 1, whose pods are gone, ended with %v", err)
 		}
 	})
 }
@@ -195,7 +195,7 @@ func TestPodsAreLabelledAFewALookAndListedOnceAStage(t *testing.T) {
 			}
 		}
 		if lists != 1 || patches != labelsAPass {
-			t.Errorf("%d lists and %d patches in a look", lists, patches)
+			t.Errorf("one pass over the pods made %d lists and %d patches", lists, patches)
 		}
 		time.Sleep(lookEvery)
 		pods, err := l.cluster.CoreV1().Pods("crawl").List(t.Context(), metav1.ListOptions{LabelSelector: LabelPartition + "," + LabelAttempt + "=1"})

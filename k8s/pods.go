@@ -23,14 +23,14 @@ const (
 	labelsAPass   = 60               // largest number of pods labelled in one pass; later passes label the remaining pods
 	reportedAPass = 20               // number of failed pods reported in one pass
 	failuresEvery = 30 * time.Second // time between passes over failed pods
-	endingFor     = time.Minute      // time between the end of a pod's grace period and the driver's report about the pod
-	startingFor   = 90 * time.Second // time that a scheduled pod may take to start before the driver reports the pod
+	endingFor     = time.Minute      // time after a pod's grace period from which the driver warns that the pod does not end
+	startingFor   = 90 * time.Second // time from which the driver warns that a scheduled pod does not start
 )
 
 // podsKnown holds what earlier passes over the pods found.
 type podsKnown struct {
 	reported map[types.UID]bool      // failed pods that were already reported
-	waiting  map[types.UID]time.Time // times at which pods were first seen waiting for their start or end
+	waiting  map[types.UID]time.Time // when a pass first found that a pod has not started or not ended yet
 	failures time.Time               // time of the next pass over failed pods
 }
 
@@ -47,8 +47,8 @@ type podEnd struct {
 	crawl   string
 }
 
-// eachPod reads the pods of the stage that match labels and fields, page by page. It calls
-// look with each pod.
+// eachPod calls look with each pod of the stage that matches labels and fields. It reads the pods page by
+// page.
 func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*corev1.Pod) error) (pages int, err error) {
 	options := metav1.ListOptions{LabelSelector: r.selector() + labels, FieldSelector: fields, Limit: podPage}
 	for {
@@ -74,8 +74,8 @@ const (
 	phaseFailed = "status.phase=Failed"
 )
 
-// activePods reads and labels the pods that have not ended. The result maps each Job to the
-// problem that keeps its pods from starting.
+// activePods reads and labels the pods that have not ended. It returns, by Job, the problem that keeps the
+// Job's pods from starting.
 func (r *run) activePods(ctx context.Context) (map[string]*problem, error) {
 	problems, waiting := map[string]*problem{}, map[types.UID]time.Time{}
 	now, labelled := r.Clock.Now(), 0
@@ -124,9 +124,8 @@ func (r *run) reportSlow(pod *corev1.Pod, ending bool, lasted time.Duration) {
 	}
 }
 
-// reportFailures reports each failed pod once. It reads the failed pods when a Job counts a new
-// failure. Jobs do not count every failure, so reportFailures also reads the failed pods at
-// intervals.
+// reportFailures reports each failed pod once. It reads the failed pods when a Job's number of failures has
+// changed. Jobs do not count every failure, so it also reads them at intervals.
 func (r *run) reportFailures(ctx context.Context, found []batchv1.Job) error {
 	now, due := r.Clock.Now(), false
 	for i := range found {
@@ -228,8 +227,8 @@ const codeKilled = 128 + 9
 // faultText is the beginning of the line about a pod whose program crashed.
 const faultText = "fault in the program: "
 
-// lastWord returns the most useful line of a termination message: the panic of a crashed Go
-// program, otherwise the last line.
+// lastWord returns the most useful line of a termination message: the line with the panic if a Go program
+// crashed, otherwise the last line.
 func (r *run) lastWord(pod *corev1.Pod, message string) string {
 	for line := range strings.SplitSeq(message, "\n") {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
@@ -241,7 +240,7 @@ func (r *run) lastWord(pod *corev1.Pod, message string) string {
 	}
 	line := lastLine(message)
 	if w, i := r.jobs[pod.Labels[batchv1.JobNameLabel]], indexOf(pod); w != nil && i >= 0 && i < len(w.batch.Partitions) {
-		line = strings.TrimPrefix(line, w.batch.task(i).String()+": ") // the caller already names the task
+		line = strings.TrimPrefix(line, w.batch.task(i).String()+": ") // because the caller names the task
 	}
 	return line
 }
@@ -261,7 +260,7 @@ func (e *podEnd) reason(again string) string {
 		return fmt.Sprintf("killed for using more memory than %s: %s", e.limit, fix("memory"))
 	case e.overScratch():
 		return e.text + ": " + fix("scratch")
-	case e.code == codeKilled: // a killed process writes no termination message, so e.text is only a line of the log
+	case e.code == codeKilled: // a killed process writes no termination message, so e.text is just its last line of log
 		return "killed (SIGKILL)"
 	}
 	return e.text
@@ -280,7 +279,7 @@ func (e *podEnd) taskError(again string) error {
 	return fmt.Errorf("%s: %s", where, text)
 }
 
-// class returns the class of the attempt for the attempt's record.
+// class returns the class that the record of the attempt gets.
 func (e *podEnd) class() string {
 	switch {
 	case e.oom:

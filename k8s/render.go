@@ -19,9 +19,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The exit codes with a meaning for Jobs. cmd/crawlbatch documents all exit codes. Exit code 2
-// (usage or config) is missing, because a Go program that crashes also exits with 2. In a pod, the
-// program exits with exitPermanent on errors that no other attempt can fix.
+// The exit codes with a meaning for Jobs. cmd/crawlbatch documents all exit codes. Exit code 2 (usage or
+// config) is missing, because a Go program that crashes also exits with 2: in a pod, crawlbatch exits with
+// exitPermanent instead.
 const (
 	exitTasksFailed = 3  // exit code of a driver if some tasks failed for good
 	exitInterrupted = 75 // exit code after an interruption, which does not count as a failure, because another attempt continues
@@ -49,8 +49,7 @@ func NeedImage(cfg *config.Config) error {
 	return nil
 }
 
-// Job renders the Job of a batch. share is the largest number of pods that the Job
-// may run at the same time.
+// Job renders the Job of a batch, which runs at most share pods at the same time.
 func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 	k := &r.Config.Kubernetes
 	labels := r.labels(b)
@@ -108,15 +107,15 @@ func (r *Renderer) labels(b *Batch) map[string]string {
 	}
 }
 
-// storeLabel returns the label value for a store's address. The label value is a digest, because an
-// address has characters that labels must not have.
+// storeLabel returns the label value for a store's address. It is a digest, because an address has characters
+// that label values must not have.
 func storeLabel(address string) string {
 	sum := sha256.Sum256([]byte(address))
 	return hex.EncodeToString(sum[:])[:shortDigest]
 }
 
-// maxFailed returns the number of tasks that may fail before the Job stops its other tasks. If more
-// tasks fail, the failures probably have a common cause.
+// maxFailed returns the number of tasks that may fail before the Job stops its other tasks, because so many
+// failures probably have a common cause.
 func maxFailed(configured int, tasks int32) int32 {
 	if configured == 0 {
 		return min(tasks, max(10, tasks/10))
@@ -149,8 +148,7 @@ func templateDigest(t *corev1.PodTemplateSpec) string {
 
 func ptr[T any](v T) *T { return &v }
 
-// Write writes, as YAML, the service account and the Jobs for the tasks that missing
-// returns for each stage.
+// Write writes, as YAML, the service account and, for each stage, the Jobs for the tasks missing(stage).
 func (r *Renderer) Write(w io.Writer, order []stages.Stage, version string, missing func(stages.Stage) ([]stages.Task, error)) error {
 	objects := []any{r.ServiceAccount()}
 	for _, stage := range order {

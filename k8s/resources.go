@@ -8,11 +8,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// These figures are for the estimate of a task's resources. The estimates are generous: a limit
-// that is too low kills pods, but a limit that is too high only costs money. The config key
-// kubernetes.resources overrides the estimates. The memory of a task was measured on amd64 without
-// a memory limit. The measured peaks, in MB, are for partitions of 12,000 and of 48,000 documents
-// of 6 kB:
+// From these figures, the resources of a task are estimated. The estimates are generous: a limit that is too
+// low kills pods, but a limit that is too high only costs money. The config key kubernetes.resources overrides
+// the estimates. The peak memory of a task was measured on amd64 without a memory limit. In MB, for partitions
+// of 12,000 and of 48,000 documents of 6 kB, it is:
 //
 //	fetch 248, 450 · merge 280, 407 · dedup 79, 89 · rank 83, 112 · frontier 99, 135 · publish 103, 149
 //
@@ -34,9 +33,9 @@ const (
 	graphHost      = 32        // bytes for each planned host in rank; the graph of hosts takes 24 for each host with outlinks
 	graphDomain    = 768       // bytes for each planned domain in rank: 546 bytes in the graph of domains; the rest is for linked domains without a planned URL
 	hashMemory     = 256       // bytes for each document that dedup, or an audit's check of clusters, sorts in memory
-	dedupMemory    = 384 << 20 // largest memory of this sorting in addition to the buffers, in bytes
+	dedupMemory    = 384 << 20 // most bytes for this sorting, in addition to the buffers
 	likeMemory     = 4         // bytes for the marks and the near duplicates in dedup, for each URL of the round
-	similarMemory  = 8         // bytes in an audit for each page that is similar to another; the estimate assumes that all pages are
+	similarMemory  = 8         // bytes in an audit for each page that is similar to another; assumes that all pages are
 	dedupScratch   = 512       // bytes in dedup's sorted files for each URL of the round
 	earlierMemory  = 2         // bytes in dedup for each known URL, which may be a representative of an earlier round
 	earlierScratch = 160       // bytes in dedup's sorted files for each known URL
@@ -49,9 +48,9 @@ const (
 	reduceURLs     = 1_000_000
 	memoryStep     = 64 << 20
 	leastScratch   = 1 << 30
-	spelledScratch = 1 << 10 // bytes for each URL that is known, has spellings, and is not planned
+	spelledScratch = 1 << 10 // bytes for each known URL that has spellings but is not planned
 	graphScratch   = 100     // bytes for each URL of the round in rank, for the graph of all hosts
-	knownScratch   = 256     // bytes in frontier for each known URL of a bucket, for the bucket's base file of the dataset urls
+	knownScratch   = 256     // bytes in frontier for each known URL of a bucket, because the task may write a base of urls
 	cutsKept       = 4       // number of checkpoints whose segments and WARC files a fetch task may keep on disk
 )
 
@@ -62,9 +61,9 @@ type needs struct {
 	scratch int64 // scratch space on disk, in bytes
 }
 
-// needsOf returns the needs of the largest of the tasks. A task of an audit recomputes tasks of any
-// reduce stage, one after the other. The check of clusters holds the pages that are similar to
-// others.
+// needsOf returns the needs of the largest task of a batch. A task of an audit recomputes tasks of any reduce
+// stage, one after the other, and may run the check of clusters, which keeps the pages that are similar to
+// others in memory.
 func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	if _, ok := b.Stage.Audit(); !ok {
 		return estimate(p, cfg, b).configured(cfg, b.Stage)
@@ -85,7 +84,7 @@ func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	return all.configured(cfg, b.Stage)
 }
 
-// estimate returns the estimated needs of the largest of the tasks.
+// estimate returns the estimated needs of the largest task of a batch.
 func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	urls, rate := int64(0), 0.0          // URLs, and requests per second, of the largest partition
 	hosts, spelled := int64(0), int64(0) // largest numbers of hosts, and of known URLs with spellings, in a partition
@@ -165,9 +164,8 @@ func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
 	return n
 }
 
-// inProportion returns the CPU of a reduce task in millicores. A task of reduceURLs or more URLs
-// gets the full CPU, which is most. A smaller task gets less, in proportion to its
-// URLs.
+// inProportion returns the CPU of a reduce task in millicores: most for a task of reduceURLs or more URLs, and
+// less for a smaller task, in proportion to its URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
 // goMemory returns the soft limit of Go's heap for a pod with the given memory limit. An eighth of

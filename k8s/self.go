@@ -23,10 +23,10 @@ var (
 	minuteAtEnd = regexp.MustCompile(`-(\d{8})$`)
 )
 
-// MonthOfJob returns the month at the end of a Job's name, such as crawl-2026-11, or "" if there is
-// none. The name of a CronJob's Job ends in the scheduled time, in minutes since 1970. For such a
-// name, MonthOfJob returns the month of the scheduled minute in UTC. A late Job, or a pod that
-// restarts in the next month, therefore still crawls the scheduled month.
+// MonthOfJob returns the month at the end of a Job's name, such as crawl-2026-11. The name of a CronJob's Job
+// ends in the scheduled time, in minutes since 1970. For such a name, MonthOfJob returns the month of this
+// minute in UTC, so that a late Job, or a pod that restarts in the next month, still crawls the scheduled
+// month. For other names, it returns "".
 func MonthOfJob(name string) string {
 	if m := monthAtEnd.FindStringSubmatch(name); m != nil && layout.ValidCrawl(m[1]) {
 		return m[1]
@@ -44,8 +44,8 @@ func MonthOfJob(name string) string {
 // ErrIndex means that the task list has no entry for the pod's completion index.
 var ErrIndex = errors.New("is not an index of the task list")
 
-// PartitionAt returns the partition at a pod's completion index in the task list under key. A
-// missing index gives ErrIndex.
+// PartitionAt returns the partition at a pod's completion index in the task list under key. The error is
+// ErrIndex if the list has no such index.
 func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stages.Task) (int, error) {
 	list, err := LoadTasks(ctx, b, key, t.Stage, t.Crawl, t.Round)
 	if err != nil {
@@ -58,8 +58,7 @@ func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stage
 	return list.Partitions[n], nil
 }
 
-// maxTermination is the length of the longest termination message, in bytes. Kubernetes keeps 4
-// KiB.
+// maxTermination bounds the length of a termination message, in bytes, because Kubernetes keeps only 4 KiB.
 const maxTermination = 4000
 
 // WriteTermination writes err as one line to the file that Kubernetes shows as a pod's termination

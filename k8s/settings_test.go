@@ -36,7 +36,7 @@ kubernetes:
 		t.Fatal(err)
 	}
 	create(t, l.Bucket, key, settings)
-	create(t, l.Bucket, key, settings) // a second Create must succeed, because every driver creates the object
+	create(t, l.Bucket, key, settings) // must succeed again, because every driver creates the object
 	var loaded manifest.Settings
 	if _, _, err := manifest.Load(t.Context(), l.Bucket, key, &loaded); err != nil {
 		t.Fatal(err)
@@ -52,12 +52,12 @@ kubernetes:
 	}
 	for name, c := range map[string]*config.Config{"that was given these settings": got, "at another pace": faster} {
 		if again, _, err := Settings("2026-11", c, "v1"); err != nil || again != key {
-			t.Errorf("a driver %s has settings %s (%v), not %s", name, again, err, key)
+			t.Errorf("a driver %s stores its settings under %s (%v), not under %s", name, again, err, key)
 		}
 	}
 }
 
-// Package config has a list of the stages of its own, because it cannot import package stages.
+// Package config cannot import package stages, so it has its own list of the stages. The test compares them.
 func TestEveryStageMayHaveResources(t *testing.T) {
 	entries := "default"
 	for _, stage := range stages.Order {
@@ -67,6 +67,6 @@ func TestEveryStageMayHaveResources(t *testing.T) {
 		}
 	}
 	if _, err := config.Read("c.yaml", []byte("kubernetes: {resources: {mege: {cpu: 500m}}}"), os.LookupEnv); err == nil || !strings.Contains(err.Error(), "it must be "+entries) {
-		t.Errorf("a stage that there is not: %v, want the entries %s", err, entries)
+		t.Errorf("a stage that does not exist: %v, want the entries %s", err, entries)
 	}
 }

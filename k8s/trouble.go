@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// problemLog logs a problem when the problem begins, and logs it again at intervals while it lasts.
+// problemLog logs a problem when it begins, and again at intervals while it lasts.
 type problemLog struct {
 	clock stages.Clock
 	log   *slog.Logger
@@ -55,9 +55,9 @@ type problem struct {
 	stuck bool // the problem remains until somebody acts
 }
 
-// diagnose finds and reports problems that kill pods or keep pods from starting. If no pod of a Job
-// can start, diagnose ends the run and removes the Job, so that a corrected Job can replace it. A
-// driver without the right to read pods and events continues without diagnosis.
+// diagnose finds and reports problems that kill pods or keep them from starting. If no pod of a Job can
+// start, diagnose removes the Job, so that a corrected Job can replace it, and ends the run. If the driver may
+// not read pods and events, the crawl continues without diagnosis.
 func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 	problems, err := r.activePods(ctx)
 	if err == nil {
@@ -150,13 +150,13 @@ func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watchedJob)
 		return nil, err
 	}
 	items := slices.DeleteFunc(events.Items, func(e corev1.Event) bool {
-		return e.InvolvedObject.UID != job.UID || e.Reason != "FailedCreate" // ignores events about an earlier Job of the same name
+		return e.InvolvedObject.UID != job.UID || e.Reason != "FailedCreate" // the event may be about an earlier Job of the same name
 	})
 	if len(items) == 0 {
 		return nil, nil
 	}
 	newest := slices.MaxFunc(items, func(a, b corev1.Event) int { return eventTime(&a).Compare(eventTime(&b)) })
-	// While other pods run, an event from before may describe a problem that is already solved.
+	// While other pods run, an event that was seen before may be about a problem that is solved now.
 	seen := fmt.Sprint(newest.Name, newest.Count, eventTime(&newest))
 	if job.Status.Active > 0 && seen == w.refused {
 		return nil, nil
@@ -203,7 +203,7 @@ func (r *run) label(ctx context.Context, pod *corev1.Pod, b *Batch) {
 	}
 }
 
-// maxLine is the length of the longest line of external text, in bytes.
+// maxLine bounds the length of a line of text from the cluster, in bytes.
 const maxLine = 1000
 
 func firstLine(s string) string {

@@ -80,8 +80,8 @@ func (l *lab) finish(t *testing.T, job batchv1.Job, ends chan error, partitions 
 // errAway is the error of a call to an API server that does not answer.
 var errAway = &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: syscall.ECONNREFUSED}
 
-// failCalls makes calls with the given verb and resource fail. The caller turns the failure
-// on and off with the returned function.
+// failCalls makes calls with the given verb and resource fail with err. The caller turns this on and off with
+// the returned function.
 func (l *lab) failCalls(verb, resource string, err error) (on func(bool)) {
 	var mu sync.Mutex
 	fails := true
@@ -197,7 +197,7 @@ func TestWithoutRightToPodsOrEventsTheCrawlGoesOn(t *testing.T) {
 				time.Sleep(time.Minute)
 				l.finish(t, job, ends, 0)
 				if l.ended[1] == nil || log.linesWith(c.want) != 1 {
-					t.Errorf("%v; told %d times", l.ended[1], log.linesWith(c.want))
+					t.Errorf("task 1 ended with %v; the log has %d lines about the missing right", l.ended[1], log.linesWith(c.want))
 				}
 			})
 		})

@@ -37,7 +37,7 @@ func TestAStoreOfFormat2IsReadAsItIs(t *testing.T) {
 	}
 	for _, key := range []string{layout.Crawls(), layout.Ledger("2026-11")} {
 		if _, err := os.Stat(filepath.Join(dir, key)); err == nil {
-			t.Errorf("a command that only reads made %s", key)
+			t.Errorf("a command that only reads created %s", key)
 		}
 	}
 }

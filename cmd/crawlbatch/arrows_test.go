@@ -16,8 +16,8 @@ const module = "crawlbatch.io/crawlbatch/"
 // higher layer.
 var layers = []string{"cmd", "k8s", "jobs", "stages", "planner", "formats"}
 
-// mayImport reports whether the package from may import the package to. If it may not, mayImport
-// also returns the reason. Both package paths are relative to the module's root.
+// mayImport reports whether package from is allowed to import package to, and if not, the reason. Both
+// are package paths relative to the module's root.
 func mayImport(from, to string) (bool, string) {
 	for _, tree := range []struct{ root, why string }{
 		{"formats/store/dirstore", "only cmd picks a store"},

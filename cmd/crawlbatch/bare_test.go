@@ -11,13 +11,12 @@ import (
 // certificates.
 const bareMachine = "CRAWLBATCH_BARE_MACHINE"
 
-// The container image has no certificate authorities, because it contains only the binary.
-// crawlbatch therefore has to bring its own certificate authorities.
+// The container image contains only the binary, so the binary must contain the certificate authorities.
 func TestOnABareMachineCertificateAuthoritiesAreTrusted(t *testing.T) {
 	if os.Getenv(bareMachine) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
-		// Go finds no system certificates, because the file and the folder in which Go looks are
-		// empty.
+		// Go finds no system certificates, because the folder in which it looks is empty, and the file does
+		// not exist.
 		none := t.TempDir()
 		cmd.Env = append(os.Environ(), bareMachine+"=1", "SSL_CERT_DIR="+none, "SSL_CERT_FILE="+none+"/none")
 		if out, err := cmd.CombinedOutput(); err != nil {

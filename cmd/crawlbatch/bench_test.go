@@ -118,8 +118,8 @@ func serveBenchPages() {
 	io.Copy(io.Discard, os.Stdin)
 }
 
-// benchTail returns a unique end for a document. Without a unique end, equal documents would be
-// stored only once. The end of a compressed document is a gzip member.
+// benchTail returns a unique end for a document, so that equal documents are not stored only once. For a
+// compressed document, the end is a gzip member of its own.
 func benchTail(path string, compressed bool) []byte {
 	tail := []byte("<!-- " + path + " -->")
 	if !compressed {
@@ -142,10 +142,10 @@ func cpu(b *testing.B) time.Duration {
 }
 
 // BenchmarkMap measures a whole map task (robots.txt, capture, WARC, parse, segments, checkpoint)
-// on 3,000 pages of 64 hosts, plain and compressed. In the same run, BenchmarkMap measures a bare
-// loop, called the floor. The floor sends a GET, calls html.Parse, compresses with gzip -1 and
-// computes two SHA-1 digests. BenchmarkMap reports the CPU per page of the task and of the floor.
-// The task should handle at least as many pages per second as the floor.
+// on 3,000 pages of 64 hosts, plain and compressed. In the same run, it measures a bare loop, called
+// the floor, which for each page sends a GET, calls html.Parse, compresses with gzip -1 and computes
+// two SHA-1 digests. BenchmarkMap reports the CPU per page of the task and of the floor. The task
+// should handle at least as many pages per second as the floor.
 //
 // With plain pages, writing WARC (gzip -1, SHA-1 of the block) takes a third of the task's CPU, and
 // parsing takes a third. Writing Parquet (mostly compressing links with Zstandard) takes a sixth,

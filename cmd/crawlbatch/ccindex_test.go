@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// askCCIndex asks DuckDB queries that were written for Common Crawl's index. It changes only the
-// names of the table and the crawl in the queries. It compares each answer with an answer that is
-// computed from the rows without SQL.
+// askCCIndex runs in DuckDB queries that were written for Common Crawl's index. It changes only the
+// names of the table and the crawl in the queries. It compares each answer with one that is computed
+// from the rows without SQL.
 func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 	questions, err := filepath.Glob("../../testdata/duckdb/cc-index/*.sql")
 	if err != nil || len(questions) == 0 {
@@ -34,12 +34,12 @@ func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 	for name, file := range byName {
 		lines, ok := want[name]
 		if !ok || answers[file] == nil {
-			t.Errorf("%s: an answer is expected: %t, DuckDB gave %v", name, ok, answers[file])
+			t.Errorf("%s: ccIndexAnswers has an answer: %t, DuckDB gave %v", name, ok, answers[file])
 			continue
 		}
 		got := answers[file].Lines()
 		if len(lines) == 0 {
-			empty++ // the demo's web has no rows for this question; a test of formats/catalog asks this question with rows
+			empty++ // the demo's web has no rows for this question; a test of formats/catalog asks it with other rows
 		}
 		slices.Sort(got)
 		slices.Sort(lines)
@@ -148,7 +148,7 @@ func duckdbText(s string) string {
 	return s
 }
 
-// lineIf returns the line if counts is true, and otherwise returns "".
+// lineIf returns line if counts is true, and "" otherwise.
 func lineIf(counts bool, line string) string {
 	if counts {
 		return line
@@ -156,7 +156,7 @@ func lineIf(counts bool, line string) string {
 	return ""
 }
 
-// list calls line for each row, and returns the lines that are not empty.
+// list calls line with each row, and returns the lines that are not empty.
 func list(rows []schema.Capture, line func(schema.Capture) string) (lines []string) {
 	for _, c := range rows {
 		if l := line(c); l != "" {
@@ -166,7 +166,7 @@ func list(rows []schema.Capture, line func(schema.Capture) string) (lines []stri
 	return lines
 }
 
-// countBy groups equal lines and replaces %d by the number of equal lines.
+// countBy calls line with each row, and returns each different line once, with its number in place of %d.
 func countBy(rows []schema.Capture, line func(schema.Capture) string) []string {
 	counting := list(rows, line)
 	slices.Sort(counting)
@@ -182,7 +182,7 @@ func countBy(rows []schema.Capture, line func(schema.Capture) string) []string {
 	return lines
 }
 
-// grouped groups rows by the result of key, and returns one line for each group.
+// grouped groups rows by key(row), and returns line(key, number of rows) for each group.
 func grouped(rows []schema.Capture, key func(schema.Capture) string, line func(key string, n int) string) (lines []string) {
 	groups := map[string]int{}
 	for _, c := range rows {

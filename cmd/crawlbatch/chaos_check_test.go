@@ -15,8 +15,7 @@ import (
 )
 
 // check compares a disturbed crawl with an undisturbed crawl, by the findings of verify, the tables
-// and the server's log. excused reports whether a request may come earlier than the
-// delay allows.
+// and the server's log. excused reports whether the suite accepts a request that came too soon.
 func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation) bool) {
 	t := c.t
 	t.Helper()
@@ -37,13 +36,13 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 	c.checkRepeats(r, entries)
 }
 
-// lapse matches the log line about a lease that ended before its renewal. The submatch of the
-// pattern is the time of the line.
+// lapse matches the log line about a lease that ended before its renewal. Its submatch is the time of the
+// line.
 var lapse = regexp.MustCompile(`time=(\S+) level=WARN msg="the right to fetch has ended`)
 
-// noteLapses records a blow for each lease that ended before its renewal. Such a lease ends because
-// the machine was too busy or the store was away. The process then aborts its requests and repeats
-// them. noteLapses reports whether there was such a lease.
+// noteLapses records a blow for each lease that ended before its renewal, because the machine was too busy
+// or the store was away. The process then aborts its requests and repeats them. noteLapses reports whether
+// there was such a lease.
 func (c *chaos) noteLapses() bool {
 	some := false
 	for _, name := range c.outputs {
@@ -62,16 +61,15 @@ func (c *chaos) noteLapses() bool {
 	return some
 }
 
-// After a blow (a kill or another disturbance), a crawl may repeat only requests whose outcomes no
-// checkpoint lists. If the suite does not know the checkpoints at a blow, the crawl may repeat only
-// requests that it sent less than lostAtMost before the blow. lostAtMost is the interval between two
-// checkpoints plus the time to make a checkpoint.
+// lostAtMost is the interval between two checkpoints plus the time to make a checkpoint. After a blow (a
+// kill or another disturbance), a crawl may repeat only requests whose outcomes no checkpoint lists. If the
+// suite does not know the checkpoints at a blow, it accepts repeats of requests that were sent less than
+// lostAtMost before the blow.
 const lostAtMost = chaosEvery + 4*time.Second
 
-// explains reports whether a blow explains that a URL was requested at the time before and again at
-// the time again. ended is the time of the last request of the URL's first redirect
-// chain. late is true if a checkpoint took so long that the process lost older outcomes
-// than lostAtMost. A busy disk may delay a few checkpoints.
+// explains reports whether a blow explains that a URL was requested at two times, before and again. ended is
+// the time of the last request of the first redirect chain. late is true if the lost outcome is older than
+// lostAtMost, because a checkpoint took too long; a busy disk may delay a few checkpoints.
 func (b *blow) explains(host, url string, before, again, ended time.Time) (ok, late bool) {
 	if b.hosts != nil && !b.hosts[host] || b.to.Before(before) || b.from.After(again) {
 		return false, false
@@ -83,13 +81,13 @@ func (b *blow) explains(host, url string, before, again, ended time.Time) (ok, l
 	return !b.committed[url], late
 }
 
-// checkRepeats finds documents that were fetched twice although no disturbance explains the second
+// checkRepeats reports documents that were fetched twice although no disturbance explains the second
 // request.
 func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 	asked := map[string][]simweb.Entry{} // earlier requests, by URL
 	slices.SortStableFunc(entries, func(a, b simweb.Entry) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
 	repeats := 0
-	late := map[int]bool{} // blows that found a late checkpoint, by index
+	late := map[int]bool{} // indexes of blows at which a checkpoint was late
 	for _, e := range entries {
 		url := "http://" + e.Host + e.Path
 		earlier := asked[url]
@@ -128,7 +126,7 @@ func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 
 // chainEnd returns the time of the last request of a redirect chain. first is the
 // chain's first request. A fetch task records a chain only after the chain's last request. If the
-// next URL of the chain has not been requested yet, chainEnd returns now.
+// chain was not requested completely yet, chainEnd returns now.
 func (c *chaos) chainEnd(asked map[string][]simweb.Entry, first simweb.Entry, now time.Time) time.Time {
 	for e, hops := first, 0; hops < 10; hops++ {
 		host, path, ok := c.web.Locate("http://" + e.Host + e.Path)

@@ -40,8 +40,8 @@ func driverIn(b store.Bucket, cfg *config.Config, clock stages.Clock, log *slog.
 	}
 }
 
-// laterDriver is the environment variable that makes the test binary drive a crawl with a clock
-// that is ahead. The value of the variable is JSON of laterConfig.
+// laterDriver is the environment variable that makes the test binary drive a crawl with a clock that is
+// ahead of the machine's clock. Its value is a laterConfig as JSON.
 const laterDriver = "CRAWLBATCH_CHAOS_LATER"
 
 type laterConfig struct {
@@ -58,8 +58,8 @@ type aheadClock struct {
 
 func (c aheadClock) Now() time.Time { return time.Now().Add(c.ahead) }
 
-// driveLater drives a crawl with a clock that is ahead, and returns the exit code.
-// value is the value of the variable laterDriver.
+// driveLater drives a crawl with a clock that is ahead, and returns the exit code. value is the value of
+// the environment variable laterDriver.
 func driveLater(value string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	err := func() error {
@@ -144,8 +144,8 @@ func twoDrivers(t *testing.T, r *chaosRun, c *chaos, b store.Bucket, kills int) 
 	}
 }
 
-// waitSealed waits until round 0 is sealed or the process has ended. The method returns true if
-// round 0 is sealed and round 1 has not started.
+// waitSealed waits until round 0 is sealed or the process has ended. It returns true if round 0 is sealed
+// and round 1 has not started.
 func (c *chaos) waitSealed(p *process, b store.Bucket) bool {
 	for {
 		sealed, err := manifest.Exists(c.t.Context(), b, layout.Sealed(demo.Crawl, 0))
@@ -167,8 +167,8 @@ func (c *chaos) waitSealed(p *process, b store.Bucket) bool {
 	}
 }
 
-// onePlan checks that a round has exactly one plan. The ledger must have one entry that chooses the
-// plan and one entry that starts the round. onePlan returns the URLs of the plan.
+// onePlan checks that the store has exactly one plan of a round, and that the ledger has one entry that
+// chooses the plan and one entry that starts the round. onePlan returns the URLs of the plan.
 func (c *chaos) onePlan(b store.Bucket, round int) (urls []string) {
 	t := c.t
 	t.Helper()
@@ -213,9 +213,8 @@ func (c *chaos) onePlan(b store.Bucket, round int) (urls []string) {
 	return urls
 }
 
-// aroundDueTime lets two drivers plan and run round 2. URLs that failed become due a day after
-// their fetch. Therefore the clocks of both drivers are a day ahead. They also differ from each
-// other.
+// aroundDueTime lets two drivers plan and run round 2 while URLs become due. URLs that failed become due a
+// day after their fetch, so the clocks of both drivers are a day ahead. They also differ from each other.
 func (c *chaos) aroundDueTime(r *chaosRun, b store.Bucket, began time.Time, span time.Duration) {
 	t := c.t
 	killed := c.killed

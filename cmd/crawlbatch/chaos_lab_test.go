@@ -38,7 +38,7 @@ const (
 // process that ignores a delay leaves a clearly shorter gap in the server's log.
 const (
 	chaosDelay = 400 * time.Millisecond
-	chaosSlack = 240 * time.Millisecond // a gap may be this much shorter than the delay; starting a process takes longer
+	chaosSlack = 240 * time.Millisecond // largest accepted difference of a gap to the delay; to start a process takes longer
 	chaosEvery = time.Second
 	chaosLease = 7 * time.Second // least lease that the time-outs of chaosConfig allow
 )
@@ -57,8 +57,8 @@ fetch:
 plan: {partition_urls: 100}
 `
 
-// chaos is one crawl with its web. A chaos also records each blow, which is a disturbance of the
-// crawl by the suite.
+// chaos is one crawl with its web. It also records each blow, which is a disturbance of the crawl by the
+// suite.
 type chaos struct {
 	t      *testing.T
 	random *rand.Rand
@@ -77,16 +77,16 @@ type chaos struct {
 	blows       []blow
 	outputs     []string // files with the output of the crawl's processes
 	killed      int
-	interrupted bool // true: the suite told some processes to end by a signal
+	interrupted bool // true: the suite told some process by a signal to end
 }
 
-// blow is one disturbance of a process. The field from is a time at which the process was still
+// blow is one disturbance of a process, between the times from and to. At from, the process was still
 // undisturbed.
 type blow struct {
 	from, to time.Time
 	hosts    map[string]bool // the blow explains repeated requests to these hosts; nil: to all hosts
-	// committed holds the planned URLs whose outcomes the checkpoints listed after the blow. Nothing
-	// explains that such a URL is requested again. It is nil if the suite could not read the checkpoints.
+	// committed holds the planned URLs whose outcomes the checkpoints listed after the blow. The blow
+	// explains no second request for such a URL. It is nil if the suite could not read the checkpoints.
 	committed map[string]bool
 }
 
@@ -299,8 +299,8 @@ func (p *process) wait() (int, string) {
 	return p.cmd.ProcessState.ExitCode(), string(text[max(0, len(text)-4000):])
 }
 
-// outlives waits until the process ends, but at most for the duration d. The method reports whether
-// the process still runs.
+// outlives waits until the process ends, but at most for the duration d. It reports whether the process
+// still runs.
 func (p *process) outlives(d time.Duration) bool {
 	select {
 	case <-p.ended:
@@ -367,7 +367,7 @@ func (c *chaos) addCommitted(urls map[string]bool, key string, d *manifest.Check
 	return planned
 }
 
-// randomDuration draws a random duration between the two parameters.
+// randomDuration draws a random duration between least and most.
 func (c *chaos) randomDuration(least, most time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,7 +45,7 @@ func (c *chaos) removeLocks() {
 	own := filepath.Join(c.store, store.Reserved)
 	b := blow{from: time.Now()}
 	if c.chance(2) {
-		_ = os.RemoveAll(own) // RemoveAll fails if a process writes a file into the folder at the same time
+		_ = os.RemoveAll(own) // may fail, if a process writes a file into the folder at the same time
 	} else {
 		locks, _ := filepath.Glob(filepath.Join(own, "locks", "*"))
 		for _, name := range locks {
@@ -57,8 +57,8 @@ func (c *chaos) removeLocks() {
 }
 
 // allRecorded reports whether each unfinished partition recorded an outcome in one of its last two
-// attempts. Before each blow, the suite waits until allRecorded returns true. After three attempts
-// that record nothing, a crawl would enter serial mode, and more blows would lead to quarantine.
+// attempts. Before each blow, the suite waits until this is so. Otherwise, after three attempts that record
+// nothing, the crawl would enter serial mode, and further blows would quarantine URLs.
 func (c *chaos) allRecorded() bool {
 	k := &copies{c.store, map[string][]state{}}
 	k.copyChanged(c.t)
@@ -70,8 +70,8 @@ func (c *chaos) allRecorded() bool {
 	return true
 }
 
-// untilDone runs the crawl again and again until a run succeeds. disturb may kill a
-// run. A run may also fail because the test has removed a file.
+// untilDone runs the crawl until a run succeeds, and calls disturb with each run. A run may fail because
+// disturb kills it, or because the test has removed a file.
 func (c *chaos) untilDone(disturb func(*process)) {
 	for {
 		p := c.run()
@@ -173,9 +173,8 @@ func (k *copies) copyChanged(t *testing.T) {
 	}
 }
 
-// copyUntilEnd copies checkpoints until the process ends, but at most for the duration d. If the
-// process still runs then, copyUntilEnd waits until allRecorded returns true. copyUntilEnd reports
-// whether the process still runs.
+// copyUntilEnd copies checkpoints for the duration d, and then until allRecorded returns true, but not
+// longer than the process runs. It reports whether the process still runs.
 func (k *copies) copyUntilEnd(c *chaos, p *process, d time.Duration) bool {
 	t := c.t
 	t.Helper()
@@ -198,10 +197,9 @@ func (k *copies) put(t *testing.T, key string, body []byte) {
 	}
 }
 
-// choose draws an unfinished partition and an older state of its checkpoint. ok is false
-// if no partition has an older state. Half of the drawn states are among the last four states. For
-// such a recent state, the store may have no object that shows that the checkpoint is older than
-// the rest of the store.
+// choose draws an unfinished partition and an older state of its checkpoint. ok is false if no partition
+// has an older state. Half of the drawn states are among the last four, because for these the store may have
+// no object that proves that a later checkpoint existed.
 func (k *copies) choose(c *chaos) (key string, older int, ok bool) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(k.of)) {
@@ -265,9 +263,8 @@ func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// putBack puts an older checkpoint back and makes an attempt. It reports whether the attempt took
-// the older checkpoint. If the attempt did not take the older checkpoint, putBack restores the
-// newest checkpoint.
+// putBack puts an older checkpoint back and makes an attempt. It reports whether the attempt took the
+// partition with this checkpoint. If the attempt refused it, putBack restores the newest checkpoint.
 func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 	t := c.t
 	t.Helper()
@@ -297,7 +294,7 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 			t.Errorf("%s: the refusal does not name the object and the cause:\n%s", what, out)
 		}
 		if changed {
-			t.Errorf("%s: it was refused, and changed", what)
+			t.Errorf("%s: the attempt refused the checkpoint, but changed the store", what)
 		}
 	case ended && (code != 0 || !changed):
 		t.Fatalf("%s: task: exit %d, the checkpoint changed: %t\n%s", what, code, changed, out)
@@ -308,7 +305,7 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 		return false
 	}
 	if n := segmentsBetween(&old.doc, &last.doc); n > 1 {
-		t.Errorf("%s: it lacks %d segments and was taken", what, n)
+		t.Errorf("%s: the attempt took the partition, although the checkpoint lacks %d segments", what, n)
 	}
 	// The crawl may repeat requests for URLs whose outcomes were recorded after the older
 	// checkpoint.
@@ -320,10 +317,10 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 	}
 	b := blow{from: old.seen, to: killed, hosts: hosts, committed: map[string]bool{}}
 	for _, u := range c.addCommitted(b.committed, key, &old.doc) {
-		hosts[u.Host] = true // a checkpoint may list only some hosts of its partition
+		hosts[u.Host] = true // needed too, because a checkpoint may list only some hosts of its partition
 	}
 	c.recordBlow(b)
-	k.of[key] = slices.Clone(had[:older+1]) // the attempt continues from the older state, so later states are obsolete
+	k.of[key] = slices.Clone(had[:older+1]) // forget the later states, because the attempt continues from the older one
 	k.copyChanged(t)
 	return true
 }
@@ -354,7 +351,7 @@ func TestTwoRunsKeepTheirPaceWhileTheStoresOwnFolderIsRemoved(t *testing.T) {
 	// The loop ends after 10 removals, because hosts wait for an extra delay after each removal.
 	for ; removed < 10 && left.Load() == 2; removed++ {
 		time.Sleep(c.randomDuration(100*time.Millisecond, 900*time.Millisecond))
-		_ = os.RemoveAll(filepath.Join(c.store, store.Reserved)) // RemoveAll fails if a process writes a file into the folder at the same time
+		_ = os.RemoveAll(filepath.Join(c.store, store.Reserved)) // may fail, if a process writes a file into the folder at the same time
 	}
 	wg.Wait()
 	if removed < 5 {

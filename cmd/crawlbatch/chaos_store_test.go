@@ -158,9 +158,8 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 		if err == nil {
 			break
 		}
-		// The driver and reduce tasks do not retry a conditional write to a directory, because such
-		// writes do not fail at random in a real directory. Here they do, so the loop runs the
-		// crawl again, as a user would.
+		// In a real directory, conditional writes do not fail at random, so the driver and reduce tasks do
+		// not repeat them. Here they do fail, so the test runs the crawl again, as a user would.
 		if tries > 100 {
 			t.Fatal(err)
 		}

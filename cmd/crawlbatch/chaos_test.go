@@ -22,8 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// TestChaos crawls the synthetic web while everything that can go wrong goes wrong. After each
-// crawl, TestChaos checks the complete store.
+// TestChaos crawls the synthetic web while processes are killed or suspended, disks are full, the store
+// fails, or somebody changes it. After each crawl, TestChaos checks the complete store.
 func TestChaos(t *testing.T) {
 	r := newChaosRun(t)
 	for n, scenario := range []struct {
@@ -91,9 +91,9 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// seenProgress follows the checkpoints of a crawl. If a partition made no progress between three
-// deaths in a row, the crawl would enter serial mode and blame URLs. Time alone does not prevent
-// this, because on a busy machine even a long life may be too short for a checkpoint.
+// seenProgress follows the checkpoints of a crawl, so that the suite kills no process before its partitions
+// make progress. After three deaths without progress, the crawl would enter serial mode and blame URLs. It
+// is not enough to wait a fixed time, which may be too short for a checkpoint on a busy machine.
 type seenProgress struct {
 	c *chaos
 	b store.Bucket
@@ -111,8 +111,7 @@ func newSeenProgress(c *chaos, b store.Bucket) *seenProgress {
 	return &seenProgress{c: c, b: b, partitions: map[string]*seenPartition{}}
 }
 
-// recorded returns the number of URLs that a checkpoint records. more is false if the
-// partition is finished.
+// recorded returns the number of URLs that a checkpoint records, and whether the partition is unfinished.
 func (s *seenProgress) recorded(key string) (n uint64, more bool) {
 	var d manifest.Checkpoint
 	_, _, err := manifest.Load(s.c.t.Context(), s.b, key, &d)
@@ -148,8 +147,8 @@ func (s *seenProgress) died() {
 	}
 }
 
-// wait returns when each partition with two deaths in a row has made progress, or when the process
-// has ended.
+// wait waits until each partition with two deaths in a row has made progress, or until the process has
+// ended.
 func (s *seenProgress) wait(p *process) {
 	for s.stalled() && p.outlives(50*time.Millisecond) {
 	}
@@ -172,8 +171,8 @@ func (s *seenProgress) stalled() bool {
 	return false
 }
 
-// killsInS3 kills two processes that crawl together. Each process attempts each task. One of the
-// two attempts works, and the other attempt waits.
+// killsInS3 kills two processes that crawl together. Both processes attempt each task: one attempt works,
+// and the other stands by.
 func killsInS3(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		server, address := s3(t)
@@ -230,8 +229,8 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
 	var wakings []time.Time
 	processes := []*process{c.run(), c.run()}
-	// The test suspends the processes only eight times, because some hosts ask for a long pause. If
-	// the suspensions went on, no process would live long enough to request these hosts again.
+	// The test suspends the processes only eight times, because some hosts ask for a long pause. With more
+	// suspensions, no process might run long enough to request these hosts again.
 	for n := range 8 {
 		p := processes[n%2]
 		if !p.outlives(c.randomDuration(2*time.Second, 6*time.Second)) {
@@ -255,9 +254,9 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 		t.Errorf("paused only %d times", len(wakings))
 	}
 	c.check(r, openS3(t, server, address), func(v truth.Violation) bool {
-		// After a suspension, one request per slot may come too soon. The task checked the delay
-		// before the suspension, and sends the request after the suspension. Later requests keep
-		// the delay, because only the new holder of the lease sends them.
+		// After a suspension, one request per slot may come too soon, because the task checked the delay
+		// before the suspension and sends the request after it. Later requests keep the delay, because only
+		// the new holder of the lease sends them.
 		for _, at := range wakings {
 			if late := v.Entry.Time.Sub(at); v.Kind == truth.TooSoon && late > -chaosSlack && late < chaosDelay+chaosSlack {
 				return true
@@ -286,7 +285,7 @@ func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 			if code != exitInterrupted {
 				t.Fatalf("run: exit %d\n%s", code, out)
 			}
-			p = c.run() // the test runs the command again, as the message says
+			p = c.run() // again, as the command's message advises
 			continue
 		}
 		dir := scratch
@@ -317,7 +316,7 @@ func tmpfs(t *testing.T, size int) string {
 	return dir
 }
 
-// fill fills a file system until the caller calls empty.
+// fill fills the file system of dir. The caller calls empty to make room again.
 func fill(t *testing.T, dir string) (empty func()) {
 	t.Helper()
 	name := filepath.Join(dir, "filler")

@@ -58,7 +58,7 @@ func TestConfigPrintsWhatHoldsAndWhereItComesFrom(t *testing.T) {
 	}
 }
 
-// An older crawlbatch froze the password of the proxy.
+// A crawl of an older crawlbatch may have frozen the proxy's password as plain text.
 func TestASecretThatACrawlFrozeIsWarnedOfOnceAndNotShown(t *testing.T) {
 	frozen, err := config.ReadFrozen("crawl=2026-11/crawl.json", []byte(`fetch: {proxy: "http://me:hunter2@proxy.test:3128"}`), os.LookupEnv)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// fifo makes a named pipe. At the end of the test, fifo releases readers and writers that still
-// wait for the pipe.
+// fifo makes a named pipe. At the end of the test, it opens the pipe, so that readers and writers that still
+// wait for the other side end.
 func fifo(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "seeds")

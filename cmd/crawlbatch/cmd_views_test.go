@@ -22,8 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// sealedStore makes a store of crawls. The map rounds has the number of sealed rounds of each
-// crawl. All stages are frozen at the given format.
+// sealedStore makes a store with crawls. rounds maps the name of each crawl to its number of sealed rounds.
+// The inputs of all stages have the given format.
 func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,7 +110,7 @@ func TestViewsOpenTheNewestCrawlAndSaySo(t *testing.T) {
 
 func TestViewsForSparkWarnOfPartsOfFormat1(t *testing.T) {
 	if _, note, _ := runCommandLine(t, "views", "--store", sealedStore(t, 1, map[string]int{"2026-11": 1}), "--dialect", "spark"); !strings.Contains(note, "parts of 1 round that") {
-		t.Errorf("of one round it says %q", note)
+		t.Errorf("for one round, the note is %q", note)
 	}
 	for format, want := range map[int]bool{1: true, 2: false} {
 		sql, note, code := runCommandLine(t, "views", "--store", sealedStore(t, format, map[string]int{"2026-11": 2}), "--dialect", "spark")
@@ -126,7 +126,8 @@ func TestViewsForSparkWarnOfPartsOfFormat1(t *testing.T) {
 	}
 }
 
-// A round of format 2 may have parts that a stage of format 1 wrote.
+// A lost inputs.json hides the format of its stage's parts. They may be of format 1, even in a round that a
+// newer version sealed.
 func TestViewsForSparkWarnWhereTheFormatOfPartsIsLost(t *testing.T) {
 	dir := sealedStore(t, 3, map[string]int{"2026-11": 1})
 	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(layout.Inputs("2026-11", 0, "rank")))); err != nil {
@@ -171,7 +172,7 @@ func TestViewsWriteOneStatementAFile(t *testing.T) {
 		t.Errorf("--force: exit %d, %s", code, said)
 	}
 	if _, err := os.Stat(stale); err == nil {
-		t.Error("a statement of an earlier time is left")
+		t.Error("a statement of an earlier call is left")
 	}
 	if _, err := os.Stat(mine); err != nil {
 		t.Error("a file of somebody else is gone")

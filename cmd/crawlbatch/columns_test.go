@@ -61,7 +61,7 @@ func columnsHaveValues(t *testing.T, b store.Bucket) {
 			case !filled[c.Name] && reason == "":
 				t.Errorf("%s.%s is null in every row", d.Name, c.Name)
 			case filled[c.Name] && reason != "":
-				t.Errorf("%s.%s has values: it is an exception no more (%s)", d.Name, c.Name, reason)
+				t.Errorf("%s.%s has values: remove it from nullInTheDemo (%s)", d.Name, c.Name, reason)
 			}
 		}
 	}

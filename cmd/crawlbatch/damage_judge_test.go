@@ -29,7 +29,7 @@ type judgement struct {
 	named   bool   // true: some command names the damaged object
 }
 
-// String returns the text of the cell. The text omits the finding in the field says.
+// String returns the text of the cell: the exit codes and the outcome. It omits the finding (j.says).
 func (j *judgement) String() string {
 	return fmt.Sprintf("%d·%d·%d·%d·%d %s", j.verify, j.status, j.views, j.run, j.retry, j.outcome)
 }
@@ -100,7 +100,7 @@ func (h *harmedStore) say(ctx context.Context, command string, args ...string) s
 }
 
 func (h *harmedStore) audit(ctx context.Context, args ...string) (spoken, *verify.Report) {
-	// An audit of only the harmed round also shows the damage, and takes half the time.
+	// If one object of a round is harmed, it is enough to audit this round, which takes half the time.
 	if round := placeOf(h.touched).round; len(h.t.keys) == 1 && strings.Contains(h.touched, "/round=") {
 		args = append(args, "--round", strconv.Itoa(round))
 	}
@@ -112,9 +112,9 @@ func (h *harmedStore) audit(ctx context.Context, args ...string) (spoken, *verif
 	return a, &r
 }
 
-// carryOn first runs the commands that only read, and then continues the crawl. If `crawlbatch run`
-// fails or the audit still finds a fault, carryOn restores the object, as the messages advise, and
-// continues again. carryOn returns the output of the commands.
+// carryOn runs the commands that only read, and then continues the crawl. If `crawlbatch run` fails or
+// the audit still finds a fault, carryOn restores the object, as the messages advise, and continues the
+// crawl again. carryOn returns the output of the commands.
 func (h *harmedStore) carryOn(ctx context.Context, j *judgement) (told string, err error) {
 	audit, report := h.audit(ctx)
 	status, views := h.say(ctx, "status"), h.say(ctx, "views")
@@ -169,8 +169,8 @@ func (h *harmedStore) carryOn(ctx context.Context, j *judgement) (told string, e
 	return told, nil
 }
 
-// runRetry runs the command retry. If the earlier messages advise a rebuild, the method then
-// runs retry --rebuild.
+// runRetry runs `crawlbatch retry`. If the earlier messages advise a rebuild, it then runs
+// `crawlbatch retry --rebuild`.
 func (h *harmedStore) runRetry(ctx context.Context, j *judgement, told string) error {
 	web := serveLogged(h.l.t, h.l.web)
 	j.retry = h.say(ctx, "retry", "--connect-to", "::"+web.addr).code
@@ -195,7 +195,7 @@ func (h *harmedStore) runRetry(ctx context.Context, j *judgement, told string) e
 		note(", rebuilt")
 		return nil
 	}
-	// Some objects cannot be recreated by any task, so the advice says to put them back.
+	// No task can recreate the object, so the suite follows the advice to restore it from a copy.
 	note(", not rebuilt")
 	if j.loss = h.restored(ctx, web); j.loss != "" {
 		j.outcome = "not restored"
@@ -203,10 +203,9 @@ func (h *harmedStore) runRetry(ctx context.Context, j *judgement, told string) e
 	return nil
 }
 
-// ifReduced matches the advice of a reader that does not know which task made an object. Whether
-// this reader or a comparison of digests finds the damage depends on which byte was changed. The
-// suite always follows the advice, but the table omits the result, because that would change with
-// the byte.
+// ifReduced matches the advice of a reader that does not know which task made an object. It depends on the
+// changed byte whether this reader or a comparison of digests finds the damage. The suite follows the
+// advice, but the table omits its result, which would otherwise depend on the changed byte.
 var ifReduced = regexp.MustCompile("where a reduce task made it, run `[^`]*--rebuild`")
 
 // restored puts the objects back from the kept copy and continues the crawl. It returns how the
@@ -245,9 +244,9 @@ func (h *harmedStore) putBack(ctx context.Context) error {
 	return nil
 }
 
-// runToEnd runs the crawl to its end and returns how its result differs from the result of the
-// unharmed crawl. If the store again holds the objects of the unharmed state, runToEnd skips the
-// run, because the suite has already run that state.
+// runToEnd runs the crawl to its end and returns how its result differs from the result of the unharmed
+// crawl. If the store has the same objects as before the damage, runToEnd skips the run, because its result
+// is known.
 func (h *harmedStore) runToEnd(ctx context.Context, web *loggedWeb) (loss string) {
 	if now, err := h.objects(ctx); err == nil && slices.Equal(now, h.s.objects) {
 		return ""
@@ -304,7 +303,7 @@ func (h *harmedStore) rowDifference(ctx context.Context) string {
 	return ""
 }
 
-// objects lists the objects of the store. It omits records of attempts, which decide nothing.
+// objects lists the objects of the store, except records of attempts, which do not influence a crawl.
 func (h *harmedStore) objects(ctx context.Context) (all []string, err error) {
 	return listed(ctx, h.b)
 }
@@ -353,8 +352,8 @@ func (s *damageState) repeatedPages(web *loggedWeb) (n int) {
 	return n
 }
 
-// hear adds the first finding or error to a judgement, and notes whether a command names the
-// object.
+// hear records in a judgement the first finding or error of the commands, and whether a command names the
+// damaged object.
 func (h *harmedStore) hear(j *judgement, report *verify.Report, answers ...spoken) {
 	for _, a := range answers {
 		if a.code == exitDone {

@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// keyParts holds the facts about an object that the object's key contains.
+// keyParts holds what an object's key says about the object.
 type keyParts struct {
 	crawl, plan, dataset, digest string
 	round, part, epoch, number   int
@@ -53,9 +53,8 @@ func placeOf(key string) (p keyParts) {
 	return p
 }
 
-// kindOf returns the kind of object that a key belongs to, or "" if the damage table has no row for
-// this kind. It builds the key of each kind at the same place with package formats/layout, and
-// compares.
+// kindOf returns the kind of the object with a key, or "" if the damage table has no row for this kind. It
+// lets package formats/layout build the key that each kind would have with the same parts, and compares.
 func kindOf(key string) string {
 	p := placeOf(key)
 	is := func(k string) bool { return k == key }
@@ -101,7 +100,7 @@ func kindOf(key string) string {
 	return ""
 }
 
-// target holds the objects of a store that a row of the damage table harms.
+// target holds those objects of a store that a row of the damage table harms.
 type target struct {
 	crawl  string
 	keys   []string // key of one object, or the keys of a folder
@@ -123,8 +122,8 @@ const (
 
 var damageKinds = []string{isDeleted, isEmptied, isTruncated, isChanged, isOlder, isOtherPart, isOtherOne, isCopied}
 
-// The map folders describes the table's rows that harm many objects at once. A row's function
-// reports whether the row harms the object of a key. The only damage to a folder is its deletion.
+// folders describes the table's rows that harm many objects at once. A row's function reports whether the
+// row harms the object with a key. The only damage to a folder is its deletion.
 var folders = map[string]func(p keyParts, key string) bool{
 	"folder: every round of the month":                    func(p keyParts, key string) bool { return inHarmed(key, p.crawl, "round=") },
 	"folder: the newest round":                            func(p keyParts, key string) bool { return inHarmed(key, p.crawl, "round=1/") },
@@ -195,8 +194,8 @@ func targets(keys []string) (map[string]*target, error) {
 	return found, nil
 }
 
-// emptiedFolders returns the folders that become empty when objects are deleted.
-// gone has the deleted keys, and all has all keys.
+// emptiedFolders returns the folders that become empty when the objects with the keys gone are deleted from
+// a store with the keys all.
 func emptiedFolders(all, gone []string) (folders []string) {
 	left := map[string]int{}
 	count := func(keys []string, by int) {
@@ -236,14 +235,14 @@ func choose(keys, elsewhere []string) *target {
 	return t
 }
 
-// errNoSuchDamage means that a damage is not possible for an object. An error that wraps
-// errNoSuchDamage tells the reason in its text.
+// errNoSuchDamage means that a damage is impossible for an object. Its own text is empty; an error that wraps
+// it adds the reason.
 var errNoSuchDamage = errors.New("")
 
 func noDamage(why string) error { return fmt.Errorf("%s%w", why, errNoSuchDamage) }
 
-// damage harms the target in the directory dir, which is a copy of the state's store. It returns
-// the key of the harmed object.
+// damage harms the target in dir, which is a copy of the state's store, in the way how. It returns the key of
+// the harmed object.
 func (s *damageState) damage(dir string, t *target, how string) (string, error) {
 	key := t.keys[0]
 	file := filepath.Join(dir, filepath.FromSlash(key))
@@ -311,9 +310,8 @@ func put(dir, key string, body []byte) error {
 	return os.WriteFile(file, body, 0o644)
 }
 
-// changeByte replaces one byte in the middle of an object, or in the first column of a table. In
-// a text, the function replaces the last digit before the middle by another digit, so that a
-// program can still parse the text.
+// changeByte replaces one byte in the middle of an object, or in the first column of a table. In a text, it
+// replaces the last digit before the middle by another digit, so that a program can still parse the text.
 func changeByte(key string, body []byte) []byte {
 	now := slices.Clone(body)
 	if strings.HasSuffix(key, ".json") || strings.HasSuffix(key, ".cdxj") {
@@ -323,7 +321,7 @@ func changeByte(key string, body []byte) []byte {
 		}
 	}
 	i := len(now) / 2
-	if strings.HasSuffix(key, ".parquet") { // changes the first column, because only some runs read the middle of the file
+	if strings.HasSuffix(key, ".parquet") { // the first column, because not every run reads the middle of the file
 		i = min(i, 64)
 	}
 	if len(now) > 0 {
@@ -337,8 +335,7 @@ var (
 	partName  = regexp.MustCompile(`part-\d+`)
 )
 
-// strayName returns the key of a stray copy of an object. Readers that list a folder find the stray
-// copy.
+// strayName returns a key for a stray copy of an object. Readers that list the object's folder find the copy.
 func strayName(key string) string {
 	name := filepath.Base(key)
 	for _, n := range []string{epochName.ReplaceAllString(name, "-e99$1"), partName.ReplaceAllString(name, "part-00099"), strings.Replace(name, ".", "-copy.", 1)} {
@@ -358,7 +355,7 @@ func removeEmpty(dir string) error {
 		return err
 	})
 	for _, d := range slices.Backward(dirs) {
-		_ = os.Remove(d) // Remove fails if the folder is not empty
+		_ = os.Remove(d) // does nothing if the folder is not empty
 	}
 	return err
 }

@@ -23,8 +23,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// These constants name the crawls of the stores that the damage suite harms. The first month is
-// finished. Each store is named after the state of the second month's newest round.
+// These are the crawls of the stores that the damage suite harms. The first month is finished. The name of
+// a store is the state of the second month's newest round: fetching, killed, reducing or sealed.
 const (
 	earlierMonth = "2026-10"
 	harmedMonth  = "2026-11"
@@ -42,8 +42,7 @@ fetch:
 plan: {partition_urls: 20, history: false}
 `
 
-// loggedWeb serves a synthetic web and records which pages are requested. A gate holds responses
-// back.
+// loggedWeb serves a synthetic web and records which pages are requested. Its gate can hold responses back.
 type loggedWeb struct {
 	addr string
 
@@ -133,15 +132,15 @@ func commanded(ctx context.Context, args ...string) spoken {
 	return spoken{code, out.String()}
 }
 
-// damageState is a store that is copied and harmed.
+// damageState is a store of which the suite harms copies.
 type damageState struct {
 	name    string
 	dir     string
 	asked   map[string]int                 // number of requests in the second month so far, by page
 	older   []string                       // copies of earlier states of the store, the newest first
-	again   map[string]int                 // number of requests for each page in an unharmed continuation of the crawl
-	rows    map[string]map[string][]string // rows of each crawl and dataset after an unharmed continuation
-	reached string                         // directory of the store after an unharmed continuation
+	again   map[string]int                 // number of requests for each page when the unharmed crawl continues
+	rows    map[string]map[string][]string // rows of each crawl and dataset at the end of the unharmed crawl
+	reached string                         // directory of the store at the end of the unharmed crawl
 	objects []string                       // objects of the store, without records of attempts
 }
 
@@ -193,7 +192,7 @@ func newDamageLab(t testing.TB) *damageLab {
 	}
 	dir, web := filepath.Join(t.TempDir(), "store"), serveLogged(t, l.web)
 	l.must("plan", "--month", earlierMonth, "--source", seeds, "--config", l.conf, "--connect-to", "::"+web.addr, "--store", dir)
-	// A long checkpoint interval gives the finished rounds few files.
+	// With a long interval between checkpoints, the finished rounds get few files.
 	seldom := filepath.Join(t.TempDir(), "seldom.yaml")
 	if err := os.WriteFile(seldom, []byte(strings.Replace(damageConfig, "every: 100ms, lease: 3s", "every: 1m, lease: 2m", 1)), 0o644); err != nil {
 		t.Fatal(err)
@@ -207,22 +206,22 @@ func newDamageLab(t testing.TB) *damageLab {
 	first := l.copyOf(dir)
 	t.Logf("%d pages asked for in the first round", len(web.asked()))
 
-	// The state named fetching is the store after two runs of the newest round, both of which were
-	// stopped.
+	// The store named fetching is the state after two runs of the newest round that were both stopped.
 	l.stopAfter(dir, web, 8, "--config", l.slower(2))
 	before := l.copyOf(dir)
 	l.stopAfter(dir, web, 10, "--config", l.slower(3))
 	fetching := l.addState("fetching", dir, web, before, first, planned)
 
-	// The state named killed is a copy of the store from a time when a process still ran. The copy
-	// has answers that no checkpoint lists.
+	// The store named killed is what a killed process leaves: a copy of the store while the process ran, and
+	// had responses that no checkpoint lists.
 	killed := l.copyOf(dir)
 	kills := serveLogged(t, l.web)
 	kills.pages = slices.Clone(web.pages)
 	image := l.killAmid(killed, kills)
 	l.addState("killed", image, kills, fetching.dir, before, first, planned)
 
-	// A file stands where a stage's folder belongs, so the round stops before the stage begins.
+	// For the store named reducing, the test puts a file where a stage's folder belongs, so that the round
+	// stops before this stage.
 	reducing := l.copyOf(dir)
 	reduces := serveLogged(t, l.web)
 	reduces.pages = slices.Clone(web.pages)
@@ -283,8 +282,7 @@ func (l *damageLab) stopAfter(dir string, web *loggedWeb, n int, args ...string)
 	web.gate(-1)
 }
 
-// killAmid returns a copy of the store from a time when the run had answers that no checkpoint
-// lists.
+// killAmid returns a copy of the store, made while the run had responses that no checkpoint lists.
 func (l *damageLab) killAmid(dir string, web *loggedWeb) (image string) {
 	l.t.Helper()
 	held := l.recorded(dir)
@@ -311,7 +309,7 @@ func (l *damageLab) killAmid(dir string, web *loggedWeb) (image string) {
 		}
 	}
 	web.gate(2)
-	time.Sleep(20 * time.Millisecond) // held requests end at timeout.total, and the run then sends new requests
+	time.Sleep(20 * time.Millisecond) // time for the two responses; requests that the gate holds back end at timeout.total
 	<-web.closed()
 	return l.copyOf(dir)
 }
@@ -362,7 +360,7 @@ func linkStore(from, to string) error {
 	})
 }
 
-// finish continues an unharmed copy to its end. Every harmed copy must reach the same result.
+// finish runs an unharmed copy of the state's crawl to its end. Every harmed copy must reach the same result.
 func (l *damageLab) finish(s *damageState) {
 	l.t.Helper()
 	if s.reached != "" {

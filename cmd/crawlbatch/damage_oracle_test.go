@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// rowReaders maps some datasets to readers of their rows. Interruptions of a crawl do not change
-// the stable columns of these datasets.
+// rowReaders maps datasets to readers of their rows. It has only datasets whose stable columns do not depend
+// on interruptions of the crawl.
 var rowReaders = map[string]func(context.Context, store.Bucket, []string) iter.Seq2[any, error]{
 	"fetches": rowsOfAny[schema.Fetch], "pages": rowsOfAny[schema.Page], "text": rowsOfAny[schema.Text], "links": rowsOfAny[schema.Link],
 	"duplicates": rowsOfAny[schema.Duplicate], "hosts": rowsOfAny[schema.Host], "urls": rowsOfAny[schema.URLRecord], "skips": rowsOfAny[schema.Skip],

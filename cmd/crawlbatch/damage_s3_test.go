@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
 )
 
-// s3Cells are the cells that are judged on a real S3 server too.
+// s3Cells matches the cells that are also judged on a real S3 server.
 var s3Cells = regexp.MustCompile(`^(fetching/(fetch: (checkpoint|taken)/(deleted|older version|another partition's)|(ledger|crawls|active).json/deleted|WARC file/(deleted|stray copy)|politeness.json/older version|folder: (the newest round|one partition's fetch, and its WARC files)/deleted)|killed/fetch: checkpoint/(deleted|emptied)|reducing/(merge: result|merge: inputs.json|table: fetches)/deleted|sealed/(sealed.json|table: urls|WARC file)/(deleted|one byte changed|stray copy))$`)
 
 // TestDamageS3 judges a selection of the cells on a real S3 server. The commands must print the

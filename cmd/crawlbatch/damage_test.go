@@ -32,7 +32,7 @@ type damageCell struct {
 	kind, how string
 	target    *target
 	judged    *judgement
-	none      bool // true: this damage is not possible for the object
+	none      bool // true: this damage is impossible for the object
 	err       error
 }
 
@@ -45,14 +45,13 @@ func (c *damageCell) short() bool {
 
 var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|another crawl's)|folder: the newest round's plan/deleted)$|^sealed/(table: fetches/one byte changed|WARC file/deleted|sealed.json/emptied)$`)
 
-// The pattern lesser matches kinds of objects that need fewer tests, because the commands treat
-// each of them in the same way as some kind that does not match. The suite damages the matching
-// objects in only two ways (lesserDamages).
+// lesser matches kinds of objects that need fewer tests, because the commands treat each of them like some
+// kind that it does not match. The suite damages objects of these kinds in only two ways (lesserDamages).
 var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt|web graph)$|^reparse, `)
 
-// hasTwin reports whether another column of the table has an equal cell. Finished crawls and rounds
-// are the same in all stores. A fetch task with a result in the killed store ended before the kill,
-// so its result equals the result in another store.
+// hasTwin reports whether another column of the table has an equal cell. Finished crawls and rounds are the
+// same in all stores. In the store of the killed crawl, a fetch task that has a result ended before the kill.
+// Its result is therefore the same as in the other stores.
 func (c *damageCell) hasTwin() bool {
 	key := c.target.keys[0]
 	finished := c.target.crawl == harmedAgain || strings.Contains(key, "/round=0/") && len(c.target.keys) == 1 && c.kind != "sealed.json" && c.kind != "manifest"
@@ -108,8 +107,8 @@ func (l *damageLab) judgeAll(ctx context.Context, cells []*damageCell) {
 	wg.Wait()
 }
 
-// damageReason excuses cells of the damage table. An excused cell may cause a loss, or stay
-// unreported.
+// damageReason excuses cells of the damage table: their damage may stay unreported or, if the reason is a
+// known failure, cause a loss.
 type damageReason struct {
 	why   string
 	cells *regexp.Regexp // matches the excused cells, as state/kind/damage
@@ -129,8 +128,8 @@ func reasonOf(c *damageCell) int {
 	return 0
 }
 
-// text returns the text of the cell in the table. wrong is the reason why the table must
-// not have such a cell, or "".
+// text returns the text of the cell in the table. wrong says why the suite must fail with such a cell, or is
+// "".
 func (c *damageCell) text() (text, wrong string) {
 	j := c.judged
 	text = j.String()
@@ -194,7 +193,7 @@ func TestDamage(t *testing.T) {
 	}
 	for _, r := range damageReasons {
 		if !r.used {
-			t.Errorf("no cell needs the reason %q for %s", r.why, r.cells)
+			t.Errorf("the reason %q for %s excuses no cell", r.why, r.cells)
 		}
 	}
 	open := 0
@@ -217,15 +216,15 @@ func TestDamage(t *testing.T) {
 // damageEntry is a cell of the golden table.
 type damageEntry struct{ text, says string }
 
-// differsFrom reports whether a cell's new entry e differs from its entry in the golden table,
-// which is was. An impossible damage does not differ from a missing entry, because
-// the table has no row for a damage that is impossible in every state.
+// differsFrom reports whether a cell's new entry e differs from its entry in the golden table, which is given
+// as was. A missing entry and an entry "–", for an impossible damage, do not differ: the table has no row for
+// a damage that is impossible in every state.
 func (e damageEntry) differsFrom(was damageEntry) bool {
 	return e.text != was.text && (e.text != "–" || was.text != "")
 }
 
-// entry returns the entry of the cell in the table. wrong is the reason why the table
-// must not have such a cell, or "".
+// entry returns the entry of the cell in the table. wrong says why the suite must fail with such a cell, or
+// is "".
 func (c *damageCell) entry() (e damageEntry, wrong string) {
 	if c.none {
 		return damageEntry{text: "–"}, ""

@@ -65,7 +65,7 @@ var (
 	flagWord = regexp.MustCompile(`(?:^|\s)--([a-z][a-z-]*)`)
 )
 
-// anchors returns the anchors of a document's headings, as GitHub makes them.
+// anchors returns the anchors that GitHub gives to a document's headings.
 func anchors(text string) map[string]bool {
 	names := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -191,6 +191,6 @@ func TestThePackageMapsAreComplete(t *testing.T) {
 		}
 	}
 	if maps < 4 {
-		t.Errorf("%d documents map packages", maps)
+		t.Errorf("only %d documents list packages", maps)
 	}
 }

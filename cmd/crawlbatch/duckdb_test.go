@@ -64,7 +64,7 @@ func compareRowCounts(t *testing.T, views string, sealed []*manifest.Sealed) {
 		t.Errorf("rows (- sealed.json, + DuckDB):\n%s", diff)
 	}
 	if answers[newest].String() != "true" {
-		t.Error("the view urls is not one row a URL")
+		t.Error("the view urls does not have one row for each URL")
 	}
 }
 
@@ -112,8 +112,8 @@ func capturesBySubset(t *testing.T, d *demoStore) map[string][]schema.Capture {
 	return rows
 }
 
-// followDemo runs the commands that the demo prints. The shell has no duckdb command, so followDemo
-// hands the SQL to the DuckDB of the tests.
+// followDemo runs the commands that the demo prints. There is no duckdb command, so followDemo hands the SQL
+// to the DuckDB of the tests.
 func followDemo(t *testing.T, told string) {
 	_, after, ok := strings.Cut(told, "  crawlbatch views ")
 	command, after, ok2 := strings.Cut(after, " > views.sql\n  duckdb -init views.sql -c ")
@@ -143,9 +143,9 @@ func followDemo(t *testing.T, told string) {
 	}
 }
 
-// TestS3StoreViewsOpenInDuckDB crawls into a real S3 server and opens the parts in the server's
-// folder with DuckDB. The test checks only the text of SQL for s3://, because DuckDB would have to
-// download an extension.
+// TestS3StoreViewsOpenInDuckDB crawls into a real S3 server and opens the parts in the server's folder with
+// DuckDB. It does not run the SQL for s3://, for which DuckDB would have to download an extension, but
+// checks its text.
 func TestS3StoreViewsOpenInDuckDB(t *testing.T) {
 	duckdbtest.Need(t)
 	server := versitygw.Start(t)
@@ -195,7 +195,7 @@ func readQuestion(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(sql, []byte(`"ccindex"."ccindex"`)) || !bytes.Contains(sql, []byte("'CC-MAIN-2018-05'")) {
-		t.Errorf("%s asks another table or crawl", file)
+		t.Errorf("%s queries another table or crawl", file)
 	}
 	return strings.NewReplacer(`"ccindex"."ccindex"`, "captures", "CC-MAIN-2018-05", demo.Crawl).Replace(string(sql))
 }

@@ -22,9 +22,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// format1Store unpacks a store that the last crawlbatch of format 1 wrote. The store has a round
-// with 8 URLs of simweb in 3 partitions. The tar file omits all WARC files. It also omits all files
-// of the reduce stages except the manifests.
+// format1Store unpacks a store that the last crawlbatch of format 1 wrote. The store has a round with 8 URLs
+// of simweb in 3 partitions. It lacks the WARC files, and the files that reduce tasks wrote, but has all
+// manifests.
 func format1Store(t *testing.T) string {
 	t.Helper()
 	return unpacked(t, "../../testdata/format1/store.tar.gz")
@@ -112,7 +112,8 @@ func TestRebuildGivesPartsOfFormat1TheirOldBytes(t *testing.T) {
 	}
 }
 
-// An older version has frozen the merge stage and completed two of the three merge tasks.
+// Before the test, a crawlbatch of format 1 has frozen the inputs of merge and completed two of the three
+// merge tasks.
 func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -13,8 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestARoundThatFormat3MergedEndsInItsOwnShape continues a crawl in a store of format 3. Round 1 of
-// the crawl is merged but not ranked. The script testdata/format3/make made the store.
+// TestARoundThatFormat3MergedEndsInItsOwnShape continues a crawl in a store of format 3 that the script
+// testdata/format3/make made. Round 1 is merged but not ranked. Its other stages must write the files of
+// format 3, and the next round those of the newest format.
 func TestARoundThatFormat3MergedEndsInItsOwnShape(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

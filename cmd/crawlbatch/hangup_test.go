@@ -16,9 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// TestASIGHUPReloadsPolitenessInARunningTask crawls two hosts in a process. On SIGHUP the process
-// ignores a broken file. A valid file that stops one host and speeds up the other host takes effect
-// within seconds.
+// TestASIGHUPReloadsPolitenessInARunningTask crawls two hosts. A SIGHUP with a broken file must change
+// nothing. A SIGHUP with a file that stops one host and speeds up the other must take effect within seconds.
 func TestASIGHUPReloadsPolitenessInARunningTask(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -121,6 +120,6 @@ func TestASIGHUPReloadsPolitenessInARunningTask(t *testing.T) {
 		t.Errorf("no URL ended as stopped:\n%s", out)
 	}
 	if !strings.Contains(stderr.String(), worker.StillInForce) {
-		t.Errorf("nothing was said of the file that is wrong:\n%s", stderr.String())
+		t.Errorf("the log does not report the broken file:\n%s", stderr.String())
 	}
 }

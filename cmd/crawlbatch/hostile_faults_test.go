@@ -185,8 +185,8 @@ func bombFaults() []hostileFault {
 			x.answer(text, "Content-Encoding: "+strings.Join(codings, ", "))
 		}})
 	}
-	// Six layers of compression are more than the fetcher undoes. The fetcher's result is still
-	// compressed, and therefore is not a document.
+	// The fetcher undoes at most five layers of compression. After five of these six, the body is still
+	// compressed and therefore no document.
 	six := bomb("bomb-six-layers", page, "gzip", "gzip", "gzip", "gzip", "gzip", "gzip")
 	six.outcome, six.truncated, six.page = schema.MIMEFiltered, "", false
 	five := bomb("five-layers", page, "gzip", "br", "zstd", "gzip", "br")
@@ -350,9 +350,8 @@ func robotsFaults() []hostileFault {
 		return okPage(hostileFault{name: name, robots: robots})
 	}
 	const deny = "User-agent: *\nDisallow: /\n"
-	// respelled returns two faults. In both faults, robots.txt denies a path, and the crawl finds
-	// this path in another spelling. In the first fault, the path belongs to a planned URL. In the
-	// second fault, it belongs to the target of a redirect.
+	// respelled returns two faults in which robots.txt denies a path that the crawl finds in another
+	// spelling: in a planned URL, and in the target of a redirect.
 	respelled := func(name, rule, given, canonical string) []hostileFault {
 		host := "http://" + name
 		robots := func(x exchange) { x.answer("User-agent: *\nDisallow: "+rule+"\n", "Content-Type: text/plain") }
@@ -424,8 +423,7 @@ func sitemapFaults() []hostileFault {
 	}
 }
 
-// namedSitemapFaults returns faults in sitemaps that robots.txt names. The planned page is without
-// fault.
+// namedSitemapFaults returns faults in sitemaps that robots.txt names. The planned page itself has no fault.
 func namedSitemapFaults() []hostileFault {
 	named := func(name string, links int, lines string, sitemap func(x exchange)) hostileFault {
 		return okPage(hostileFault{name: name, links: 1, listed: links,

@@ -59,12 +59,12 @@ type hostileFault struct {
 	truncated string
 	warning   string // at least one request of the host must have this warning; "": the test does not check warnings
 	failure   string // text that the error must contain
-	// The field page is true if the dataset pages must have a row for the URL. The fields title and
-	// links are expected values of this row.
+	// page is true if the dataset pages must have a row for the URL. title and links are expected values
+	// for this page.
 	page  bool
 	title string
 	links int // expected number of links; -1: any number
-	// The field listed is the expected number of links of the host's /named.xml, which is not planned.
+	// listed is the expected number of links of the host's /named.xml, which is not planned.
 	listed int
 }
 
@@ -111,7 +111,7 @@ func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, p
 		t.Fatal(err)
 	}
 	t.Logf("%d URLs planned first, %d rounds: peak memory %d MiB, CPU %v", len(r.urls), rounds, peak>>20, cpu)
-	if len(r.urls) < 10_000 { // verify would read every URL of a long list; other tests verify long lists
+	if len(r.urls) < 10_000 { // verify reads every URL, which takes too long for longer lists
 		crawlbatch(t, append([]string{"verify"}, month...)...)
 	}
 	b := openDir(t, store)
@@ -166,7 +166,7 @@ func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
 		t.Errorf("error %q, want %q", words, f.failure)
 	}
 	if strings.Contains(got.Error, ".test") || strings.Contains(got.Error, "127.0.0.1") || strings.Contains(got.Error, "http://") {
-		t.Errorf("error %q is of this URL alone", got.Error)
+		t.Errorf("error %q names details of this URL: errors must be equal for equal causes", got.Error)
 	}
 	if w := rows.warnings[f.name]; !strings.Contains(w, f.warning) {
 		t.Errorf("warnings %q, want %q", w, f.warning)
@@ -215,8 +215,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestHostileAddresses uses names, redirects and spellings that lead to addresses that a
-// public crawl must not connect to.
+// TestHostileAddresses crawls names, redirects and spellings that lead to addresses to which a public crawl
+// must not connect.
 func TestHostileAddresses(t *testing.T) {
 	needHostile(t)
 	faults := addressFaults()

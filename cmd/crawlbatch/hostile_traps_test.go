@@ -121,7 +121,7 @@ func TestHostileTraps(t *testing.T) {
 		})
 	}
 	if n := skips["trap-hosts"][schema.SkipBudget]; n < trapHosts-200 {
-		t.Errorf("of %d hosts of a domain %d were skipped for its budget", trapHosts, n)
+		t.Errorf("of %d hosts of a domain, %d were skipped because of the domain's budget", trapHosts, n)
 	}
 }
 

@@ -113,8 +113,7 @@ func (w *hostileWeb) accept(ln net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// faultName returns the name of the fault that a host belongs to. The name of a fault is the label
-// before .test in a host's name.
+// faultName returns the name of the fault to which a host belongs: the label before .test in the host's name.
 func (w *hostileWeb) faultName(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	host, _, _ = strings.Cut(host, ":")
@@ -160,8 +159,8 @@ func (x exchange) send(text string) bool {
 	return err == nil
 }
 
-// sendEndless sends the string first, and then the string piece again and again, with pauses, until
-// the client goes away.
+// sendEndless sends the text first, and then piece again and again, with a pause after each, until the client
+// goes away.
 func (x exchange) sendEndless(first, piece string, pause time.Duration) {
 	for x.send(first) {
 		first = piece
@@ -299,8 +298,7 @@ func (w *hostileWeb) certify(t *testing.T) {
 	}
 }
 
-// The lookups of some names fail at first. lookupOutage is the time after which the name
-// server answers these lookups.
+// lookupOutage is the time after which the name server answers lookups of names that fail at first.
 const lookupOutage = 3 * time.Second
 
 // answerNames is a name server. The server answers every name with 127.0.0.1, unless a fault has

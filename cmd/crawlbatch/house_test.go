@@ -52,7 +52,7 @@ func TestEveryPackageFitsInAHead(t *testing.T) {
 		lines[dir] += bytes.Count(source, []byte("\n"))
 		if text := file.Doc.Text(); text != "" {
 			if purpose[dir] != "" {
-				t.Errorf("%s: a second comment describes the package", path)
+				t.Errorf("%s: the package has another package comment already", path)
 			}
 			purpose[dir] = text
 		}

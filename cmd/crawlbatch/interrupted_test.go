@@ -11,9 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
 
-// TestACheckpointOfAnEarlierVersionResumes continues a crawl that an earlier version began. The
-// crawl has one task, and SIGKILL ended both attempts at this task. The attempts recorded 82 of 102
-// URLs of a simweb, and three URLs wait for another try.
+// TestACheckpointOfAnEarlierVersionResumes continues a crawl of simweb that an earlier version began. The
+// crawl has one task, at which two attempts were killed. They recorded 82 of 102 URLs, and three URLs wait
+// for another try.
 func TestACheckpointOfAnEarlierVersionResumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

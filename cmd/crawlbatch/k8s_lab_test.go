@@ -24,8 +24,8 @@ import (
 const (
 	clusterSwitch = "CRAWLBATCH_CLUSTER" // address that the suite listens on; if unset, the suite is skipped
 	clusterImage  = "CRAWLBATCH_IMAGE"   // container image of the same version as clusterBinary
-	clusterBinary = "CRAWLBATCH_BINARY"
-	clusterBlows  = "CRAWLBATCH_BLOWS" // number of blows to the disturbed crawl; default 20
+	clusterBinary = "CRAWLBATCH_BINARY"  // path of the crawlbatch binary
+	clusterBlows  = "CRAWLBATCH_BLOWS"   // number of blows to the disturbed crawl; default 20
 )
 
 // Many processes of the cluster share few processors, so answers and leases take more time than in
@@ -37,8 +37,8 @@ const (
 	clusterLease   = 8 * time.Second
 )
 
-// clusterConfig is the cluster's part of the crawl's config. The test cluster has no Services, so
-// the config gives the driver's pod the address of the API.
+// clusterConfig is the part of the crawl's config for the cluster. The test cluster has no Services, so the
+// config tells the driver's pod the address of the API server.
 const clusterConfig = `
 kubernetes:
   namespace: %s
@@ -136,7 +136,7 @@ func (r *clusterRun) namespace(t *testing.T) string {
 				kubectl(t, "-n", name, "get", "events", "--field-selector=type!=Normal,reason!=MissingClusterDNS"),
 				kubectl(t, "-n", name, "logs", "-l", "app.kubernetes.io/component=driver", "--prefix"))
 		}
-		kubectl(t, "-n", name, "delete", "jobs", "--all", "--wait=false") // the pods of remaining Jobs may keep the namespace alive
+		kubectl(t, "-n", name, "delete", "jobs", "--all", "--wait=false") // otherwise the pods of remaining Jobs may keep the namespace alive
 		kubectl(t, "delete", "namespace", name, "--wait=false")
 	})
 	return name
@@ -189,7 +189,7 @@ func (c *clusterCrawl) dir() string {
 	return filepath.Join(c.server.Dir, strings.TrimPrefix(c.store, "s3://"))
 }
 
-// kubectl runs the program kubectl and returns its output. If the program fails, the test fails.
+// kubectl runs kubectl and returns its output. If kubectl fails, the test fails.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl("", args...)

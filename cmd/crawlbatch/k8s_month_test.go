@@ -94,10 +94,10 @@ func (c *clusterCrawl) nextMonth(urls []string) {
 	}
 }
 
-// month holds what a month did.
+// month holds what a month fetched, and counts of its rows.
 type month struct {
 	fetched []string       // planned URLs that were fetched or not modified, sorted
-	counts  map[string]int // fetches by outcome and kind of revisit, pages by the column changed, URLs by the month that saw them first, skips by reason
+	counts  map[string]int // numbers of fetches by outcome and kind of revisit, of pages by the value of changed, of URLs by the month that first saw them, of skips by reason
 }
 
 // monthOf reads the tables of a month.

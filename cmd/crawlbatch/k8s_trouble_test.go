@@ -40,7 +40,7 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 			if code == 0 {
 				break
 			}
-			if code != exitTasksFailed { // one index of the Job may have failed too often
+			if code != exitTasksFailed { // this code is allowed, because an index of the Job may have failed too often
 				t.Fatalf("run: exit %d\n%s", code, out)
 			}
 			driver = c.run()
@@ -55,10 +55,9 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 			<-driver.ended
 			driver = c.run()
 		} else {
-			// A victim must be old enough to have recorded an outcome. If processes died again and
-			// again without an outcome, the crawl would blame a URL. The suite kills the task that
-			// was killed least often, because each failure doubles the pause before the next
-			// attempt.
+			// A victim must be old enough to have recorded an outcome. If several processes died without
+			// one, the crawl would blame a URL. The suite chooses the task that was killed least often,
+			// because each failure doubles the pause before the task's next attempt.
 			var victims []podProcess
 			for _, p := range c.processes("task") {
 				if p.age() < 2*time.Second {
@@ -168,7 +167,7 @@ func (c *clusterCrawl) squeeze(p podProcess) {
 				return true
 			}
 			used, err := strconv.Atoi(strings.TrimSpace(string(text)))
-			if err == nil { // the kernel refuses a limit below the memory that it can free
+			if err == nil { // the loop lowers the limit again, because the kernel refuses one that it cannot reach by freeing memory
 				_ = os.WriteFile(filepath.Join(dir, group.limit), []byte(strconv.Itoa(used-used%4096-256<<10)), 0o644)
 			}
 			return p.ended()
@@ -268,19 +267,19 @@ func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
 	c.squeeze(c.processes("task")[0])
 	p.waitForText(t, "killed for using more memory than its limit of 64Mi: raise kubernetes.resources.fetch.memory", sayWithin)
 	p.interrupt(t)
-	c.interrupted = true // the driver interrupts pods when it replaces their Job
+	c.interrupted = true // because the driver interrupts pods when it replaces their Job
 	write(t, c.config, strings.ReplaceAll(c.text, "fetch: {memory: 64MiB}, ", ""))
 	c.finish()
 	c.check(r.chaosRun, c.bucket(), nil)
 	for _, pod := range listObjects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch,crawlbatch.io/round=0") {
 		if m := pod.Spec.Containers[0].Resources.Limits.Memory().String(); m != "384Mi" {
-			t.Errorf("pod %s: a limit of %s: the Job was not replaced", pod.Name, m)
+			t.Errorf("pod %s has a limit of %s: the driver did not replace the Job", pod.Name, m)
 		}
 	}
 }
 
-// cannotStart makes each mistake that keeps pods from starting, then corrects the mistakes and
-// crawls.
+// cannotStart makes several mistakes, one after the other, that keep pods from starting. The driver must
+// report each of them. Then the test corrects the mistakes and crawls.
 func cannotStart(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	kubeconfig := func(server, token string) string {
@@ -314,7 +313,7 @@ clusters: [{name: c, cluster: {server: "%s", insecure-skip-tls-verify: true}}], 
 		{"no such service account", []string{"--config", with("kubernetes:\n", "kubernetes:\n  service_account: nobody\n")}, []string{"its service account is missing"}},
 		{"no such priority class", []string{"--config", with("kubernetes:\n", "kubernetes:\n  priority_class: nonesuch\n")}, []string{"its priority class is missing"}},
 	} {
-		// The test first waits until the Jobs of the previous mistake are gone.
+		// Wait until the Jobs of the previous mistake are gone.
 		waitUntil(t, "the end of earlier Jobs", 2*time.Minute, func() bool { return len(listObjects[batchv1.Job](t, c.namespace, "jobs")) == 0 })
 		p := c.start("run", append([]string{"--rounds", "2", "--executor", executorKubernetes, "--config", c.config}, m.flags...)...)
 		if p.outlives(sayWithin) {

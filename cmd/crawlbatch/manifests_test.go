@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The CronJob's command lines must be valid commands, and must name the month that the Job
-// was made for.
+// The CronJob's command lines must be valid commands, and must name the month for which the CronJob made the
+// Job.
 func TestTheCronJobPlansAndRunsTheMonthItWasMadeFor(t *testing.T) {
 	body, err := os.ReadFile("../../k8s/manifests/cronjob.yaml")
 	if err != nil {

@@ -18,10 +18,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// BenchmarkMapMemory runs a map task of 200 slots in a new process and reports its peak resident
-// memory (VmHWM). One case has documents of 5 MiB on all slots at once, and every second document
-// is compressed. Two other cases have small documents in partitions of two sizes. The peak must
-// stay below 512 MiB in all cases.
+// BenchmarkMapMemory runs a map task of 200 slots in a new process and reports its peak resident memory
+// (VmHWM). In one case, all slots fetch documents of 5 MiB at once, every second one compressed. In two other
+// cases, partitions of two sizes have small documents. The peak must stay below 512 MiB in all cases.
 func BenchmarkMapMemory(b *testing.B) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		b.Skip("peak memory is read from /proc, which is missing here")
@@ -67,8 +66,8 @@ func BenchmarkMapMemory(b *testing.B) {
 // BenchmarkMapMemory.
 const benchMemory = "CRAWLBATCH_BENCH_MEMORY"
 
-// benchProcess starts the test binary as a server and returns the server's address.
-// mode is the environment variable that selects the server.
+// benchProcess starts the test binary as a server and returns the server's address. mode is the name of the
+// environment variable that selects the server.
 func benchProcess(b *testing.B, mode string) (addr string) {
 	b.Helper()
 	server := exec.Command(os.Args[0])
@@ -131,9 +130,9 @@ func serveMemoryPages() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// peakOf runs a command and returns its peak resident memory in bytes and its CPU time. peakOf
-// reads the peak from /proc until the process ends. The system call wait also reports a peak, but
-// this peak includes memory of the parent process.
+// peakOf runs a command and returns its peak resident memory in bytes and its CPU time. It reads the peak
+// from /proc until the process ends, because the peak that the system call wait reports includes memory of
+// the parent process.
 func peakOf(cmd *exec.Cmd) (peak int64, cpu time.Duration, err error) {
 	var said bytes.Buffer
 	cmd.Stderr = &said

@@ -105,7 +105,7 @@ func TestMetricsAreServedAsLongAsTheCommandRuns(t *testing.T) {
 				if err == nil {
 					c.Close()
 				}
-				t.Errorf("after the command: %v", err)
+				t.Errorf("after the command ended, the metrics URL gave: %v", err)
 			}
 		})
 	}

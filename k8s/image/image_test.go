@@ -99,7 +99,7 @@ func TestTheImageIsTheBinaryAloneAndTheSameEachTime(t *testing.T) {
 		t.Errorf("the file is %s, mode %o, of user %d, of %s", h.Name, h.Mode, h.Uid, h.ModTime)
 	}
 	if h, err := r.Next(); !errors.Is(err, io.EOF) {
-		t.Errorf("there is more in the layer: %v, %v", h, err)
+		t.Errorf("the layer has a second file: %v, %v", h, err)
 	}
 }
 

@@ -1,10 +1,10 @@
 // Command image packs crawlbatch's binary into a container image, without a daemon and without a
 // registry. `make image` runs the command.
 //
-// The input is a static Linux binary. The output is an image archive in the format of `docker
-// save`, for `docker load`, `ctr images import` and registries' tools. The image contains only the
-// binary and runs as user 65532. Equal binaries give equal archives, because the archive contains
-// no time, name or path of the machine.
+// The input is a static Linux binary. The output is an image archive in the format of `docker save`, for
+// `docker load`, `ctr images import` and the tools of registries. The image contains only the binary and runs
+// as user 65532. Equal binaries give equal archives, because an archive does not contain the time, or a name
+// or path of the machine.
 package main
 
 import (
@@ -58,7 +58,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // removes the file after an error; after the rename, there is nothing to remove
+	defer os.Remove(f.Name()) // after an error; after the rename, there is nothing to remove
 	err = tarball.Write(tag, img, f)
 	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
 		return fmt.Errorf("write %q: %w", o.out, err)

@@ -74,8 +74,8 @@ func pack(binary []byte, arch string) (v1.Image, error) {
 	return img, nil
 }
 
-// archive returns the image's layer as a tar archive. All users may read and run the binary, but
-// only root may change the binary.
+// archive returns the image's layer as a tar archive. All users may read and run the binary in it, but only
+// root may change it.
 func archive(binary []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
