@@ -260,7 +260,7 @@ func (e *podEnd) reason(again string) string {
 		return fmt.Sprintf("killed for using more memory than %s: %s", e.limit, fix("memory"))
 	case e.overScratch():
 		return e.text + ": " + fix("scratch")
-	case e.code == codeKilled: // a killed process writes no termination message, so e.text is just its last line of log
+	case e.code == codeKilled: // a killed process writes no termination message, so e.text is only a line of its log
 		return "killed (SIGKILL)"
 	}
 	return e.text

@@ -166,7 +166,7 @@ func TestThePolicyRefusesWhatTheGuardRefuses(t *testing.T) {
 		}
 		copy(v4[:], v6[:])
 		addresses = append(addresses, netip.AddrFrom4(v4), netip.AddrFrom16(v6))
-		v6[0] = 0x20 | v6[0]&0x1f // makes most of the random addresses global unicast
+		v6[0] = 0x20 | v6[0]&0x1f // so that this random address is global unicast
 		addresses = append(addresses, netip.AddrFrom16(v6))
 	}
 	strict, open, shut := guard.New(false), 0, 0

@@ -309,7 +309,7 @@ func (l *damageLab) killAmid(dir string, web *loggedWeb) (image string) {
 		}
 	}
 	web.gate(2)
-	time.Sleep(20 * time.Millisecond) // time for the two responses; requests that the gate holds back end at timeout.total
+	time.Sleep(20 * time.Millisecond) // requests that the gate held back end at timeout.total; the run then sends new ones, which get the two responses
 	<-web.closed()
 	return l.copyOf(dir)
 }

@@ -271,23 +271,23 @@ func readDamage(t *testing.T) map[string]damageEntry {
 	return cells
 }
 
-const damageHead = `# What the commands say of damage
+const damageHead = `# What the commands say about damage
 
 Generated: ` + "`make test-damage UPDATE=1`" + `. Each row damages an object of one kind in a copy of a store; each column is the state
 of the store's newest round: sealed, stopped between two reduces, stopped while it is fetched, killed while it is fetched.
-A cell holds the exit codes of ` + "`verify`, `status`, `views`, `run` and `retry`" + `, in this order, and what comes of it:
+A cell holds the exit codes of ` + "`verify`, `status`, `views`, `run` and `retry`" + `, in this order, and the outcome:
 
-- *restored*: a command says it. With the object put back from a copy, the crawl comes to its end: the same rows, no page
-  asked for twice.
-- *mended*: ` + "`run`" + ` goes on, and all is as in an undamaged crawl. *rebuilt*: ` + "`retry --rebuild`, as advised, makes the object again" + `.
-  *not rebuilt*: a message names ` + "`retry --rebuild`" + ` beside the copy, and no task can make this object; *rebuild N*: it refuses
-  with exit code N. Put back from a copy, the object is whole again.
-- *restored late*: as restored, but only ` + "`verify`" + ` after ` + "`run`" + ` says it. The letter is the reason.
+- *restored*: a command reports the damage. After the object is restored from a copy, the crawl ends with the same rows, and
+  requests no page twice.
+- *mended*: ` + "`run`" + ` continues, and the crawl ends like an undamaged one. *rebuilt*: ` + "`retry --rebuild`, as advised, recreates the object" + `.
+  *not rebuilt*: a message names ` + "`retry --rebuild`" + ` as well as a copy, but no task can recreate this object; *rebuild N*:
+  it refuses with exit code N. In both cases, a copy restores the object.
+- *restored late*: like restored, but only ` + "`verify`" + ` after ` + "`run`" + ` reports the damage. The letter names the reason.
 - *moved*: ` + "`verify --quarantine --yes`" + `, as advised, moves the stray away, and nothing is lost. *quarantine N*: it refuses.
-- *stays*: no command says anything, and the damage stays. The letter is the reason.
-- – : there is no such damage. A blank cell: the store has no such object then. *(unnamed)*: no command names the object.
+- *stays*: no command reports the damage, and it stays. The letter names the reason.
+- –: this damage is impossible. A blank cell: the store has no such object in this state. *(unnamed)*: no command names the object.
 
-The number is what is said first, below the table. Kinds that the same code checks as another kind's are harmed in two ways only.
+The number refers to the first message, below the table. Kinds that the commands treat like another kind are harmed in only two ways.
 
 `
 

@@ -14,8 +14,8 @@ import (
 )
 
 // TestARoundThatFormat3MergedEndsInItsOwnShape continues a crawl in a store of format 3 that the script
-// testdata/format3/make made. Round 1 is merged but not ranked. Its other stages must write the files of
-// format 3, and the next round those of the newest format.
+// testdata/format3/make made. Round 1 is merged but not ranked. It must end in format 3, and only round 2
+// may have the files of a newer format.
 func TestARoundThatFormat3MergedEndsInItsOwnShape(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

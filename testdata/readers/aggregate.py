@@ -103,7 +103,7 @@ def polars_column(files, name, kind):
 def fastparquet_objects_column(files, name, kind):
     import pandas as pd
 
-    pd.options.future.infer_string = False  # before fastparquet is imported
+    pd.options.future.infer_string = False  # must be set before fastparquet is imported
     return fastparquet_column(files, name, kind)
 
 
@@ -186,8 +186,8 @@ def duckdb_all(job):
 def spark_session():
     from pyspark.sql import SparkSession
 
-    # The bug that this looks for was of the vectorized reader, which lists switch off
-    # unless it is told to take them.
+    # The test looks for a bug of Spark's vectorized reader. By default, Spark does not use
+    # this reader for tables with lists.
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -217,7 +217,7 @@ def spark_all(job):
     out = {}
     for t in job["tables"]:
         spark.read.parquet(t["folder"]).createOrReplaceTempView("t")
-        # One statement with all columns of a table keeps it at a minute.
+        # One statement with all columns of a table, so that the test takes only a minute.
         one = []
         for c in t["columns"]:
             if not c["type"].startswith("list of "):

@@ -29,7 +29,7 @@ def spell(value):
 def spark():
     from aggregate import spark_session
 
-    os.environ["TZ"] = "UTC"  # of Python's datetimes
+    os.environ["TZ"] = "UTC"  # time zone of Python's datetimes
     session = spark_session()
     return lambda q: [tuple(r) for r in session.sql(q).collect()]
 
