@@ -30,7 +30,7 @@ type Driver struct {
 	Version  string
 	Scratch  string                      // an existing local directory for planning
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
-	Flags    string                      // flags for this store except --month, with a leading space; the commands in errors end with these flags
+	Flags    string                      // the flags for this store, except --month, that end the commands in errors; begins with a space
 }
 
 // Run continues the crawl until the given number of rounds is sealed. If rounds is 0, Run continues
@@ -38,7 +38,7 @@ type Driver struct {
 // roundstate.ErrNoPlan, ErrTasksFailed, stages.ErrInterrupted or stages.ErrPermanent.
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	began := d.Clock.Now()
-	l, err := ledger.Load(ctx, d.Bucket, crawl) // Run reads the ledger only once, because the ledger grows with rounds
+	l, err := ledger.Load(ctx, d.Bucket, crawl) // read one time for all sealed rounds, because the ledger grows with rounds
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,7 @@ import (
 )
 
 // position returns the number of the round to plan, its crawl document, and the earlier sealed
-// rounds, oldest first. old is the crawl's stored document, or nil if the crawl is
-// new.
+// rounds, oldest first. old is the crawl's stored document, or nil if the crawl is new.
 func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
 	crawl = &manifest.Crawl{Header: manifest.Header{Format: schema.FormatVersion, Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}
 	begun := false
@@ -68,8 +67,8 @@ func (r PlanRequest) keepsContinued(l *ledger.Ledger, old *manifest.Crawl) bool 
 	return choice != nil && !r.Replace && len(old.Continued) > 0 && old.Listed == !r.Frontier
 }
 
-// continueCrawls decides which earlier crawls a crawl continues that has not begun. With
-// plan.history, a crawl continues the newest earlier month and the crawls that this month
+// continueCrawls decides which earlier crawls an unbegun crawl continues. With plan.history, a
+// crawl continues the newest earlier month and the crawls that this month
 // continues. It reads the rounds that are sealed now. Without plan.history, a crawl continues
 // earlier crawls only if it is planned from the frontier. It then reads all their rounds.
 func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl) error {
@@ -98,7 +97,7 @@ func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, cra
 // Continuation says which earlier crawls a crawl continues.
 type Continuation struct {
 	Crawls  []manifest.ContinuedCrawl // with the numbers of their rounds, oldest crawl first
-	Skipped []string                  // later months without a finished round, newest first
+	Skipped []string                  // months after the newest of Crawls, without a finished round, newest first
 }
 
 // adviseAlone adds advice to an error about an earlier month: how to plan a month only from its
@@ -166,11 +165,11 @@ func (r PlanRequest) storedLinks(ctx context.Context, cfg *config.Config, earlie
 }
 
 // sameLinks reports whether an earlier crawl finds the same links on a page as a crawl with the
-// given config. Both must make targets canonical, cut documents and lists of links, and obey
-// directives for the user agent in the same way. If the crawl's config is unreadable, the result is
-// false.
+// given config. Both must make targets canonical in the same way, cut documents and lists of links
+// at the same lengths, and obey the directives for the same user agent. If the crawl's config is
+// unreadable, the result is false.
 func (r PlanRequest) sameLinks(ctx context.Context, crawl string, cfg *config.Config) (bool, error) {
-	unset := func(string) (string, bool) { return "", true } // secrets do not matter
+	unset := func(string) (string, bool) { return "", true } // for ${VAR}: links do not depend on secrets
 	_, before, err := roundstate.OpenCrawl(ctx, r.Bucket, crawl, unset)
 	if errors.Is(err, config.ErrInvalid) || errors.Is(err, ledger.ErrLost) {
 		return false, nil
@@ -218,8 +217,8 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (before string
 	return "", nil, fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
 }
 
-// namedCrawls returns the crawls in the store's head. A store of an older version may have no head;
-// namedCrawls then lists its crawls.
+// namedCrawls returns the crawls that the store's head names. If an older version made the store and
+// there is no head, namedCrawls lists the store's crawls.
 func namedCrawls(ctx context.Context, b store.Bucket, crawl string) (map[string]bool, error) {
 	head, _, err := ledger.LoadHead(ctx, b, crawl)
 	if err != nil {

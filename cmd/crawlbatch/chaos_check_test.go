@@ -14,8 +14,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// check compares a disturbed crawl with an undisturbed crawl, by the findings of verify, the tables
-// and the server's log. excused reports whether the suite accepts a request that came too soon.
+// check checks a disturbed crawl: verify must find no violation, the tables must equal those of the
+// undisturbed crawl, and the server's log must show no forbidden or repeated request. excused reports
+// whether the suite accepts a request that came too soon.
 func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation) bool) {
 	t := c.t
 	t.Helper()

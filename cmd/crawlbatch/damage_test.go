@@ -149,8 +149,8 @@ func (c *damageCell) text() (text, wrong string) {
 	return fmt.Sprintf("%s (%c)", text, 'a'+n-1), ""
 }
 
-// compareDamage reports the faults of judged cells, and the cells that differ from the golden
-// table. If record is true, compareDamage writes the new table instead.
+// compareDamage reports the faults of judged cells, and the cells that differ from the golden table.
+// If record is true, it writes a new golden table instead of reporting differences.
 func compareDamage(t *testing.T, cells []*damageCell, golden map[string]damageEntry, record bool) {
 	t.Helper()
 	for _, c := range cells {

@@ -31,7 +31,7 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
 }
 
-// sealOf makes the seal of a round from the round's results. It calls put for each
+// sealOf makes the seal of a round from the round's results. It calls put with each
 // manifest of the seal. To save memory, sealOf reads the results one by one and keeps only the
 // files that the seal lists.
 func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer, put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
@@ -133,9 +133,8 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 	return sealed, err
 }
 
-// sealedHistory returns the sealed rounds of a crawl with numbers less than before.
-// The rounds of the crawls that this crawl continues come first. The second result is the crawl's
-// document.
+// sealedHistory returns the sealed rounds of a crawl whose number is below the limit before, preceded
+// by the rounds of the crawls that this crawl continues. The second result is the crawl's document.
 func sealedHistory(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, *manifest.Crawl, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -185,8 +184,8 @@ func Continued(ctx context.Context, b store.Bucket, m *manifest.Crawl) ([]*manif
 }
 
 // Continuing lists the crawls that a new crawl continues, oldest first, with the number of their
-// rounds that are sealed now. before is the newest of these crawls, or "" if the new
-// crawl continues none.
+// rounds that are sealed now. The newest of these crawls is before, or "" if the new crawl continues
+// none.
 func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]manifest.ContinuedCrawl, error) {
 	crawls, err := following(ctx, b, crawl, before)
 	if err != nil {
@@ -233,7 +232,7 @@ func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Seal
 	return sealedBefore(ctx, b, l, math.MaxInt)
 }
 
-// sealedBefore returns the sealed rounds of a crawl with numbers less than before. It
+// sealedBefore returns the sealed rounds of a crawl whose number is below the limit before. It
 // also reads the seals of later rounds, because every task must stop at a seal that is damaged or
 // belongs to another crawl.
 func sealedBefore(ctx context.Context, b store.Bucket, l *ledger.Ledger, before int) ([]*manifest.Sealed, error) {

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Size returns the width and height of the terminal behind w. ok is false if w is not a
-// terminal, or if the terminal can only show lines. Size assumes that a terminal can only show
-// lines if TERM is dumb or unset, or if the size is unknown.
+// Size returns the width and height of the terminal behind w. ok is false if w is not a terminal, or
+// if the terminal can probably only show lines: TERM is dumb or unset, or the size is unknown.
 func Size(w io.Writer) (width, height int, ok bool) {
 	f := file(w)
 	if f == nil || !term.IsTerminal(int(f.Fd())) {

@@ -49,8 +49,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 func steps() []audit.Step { return slices.Concat(fetchcheck.Steps(), reducecheck.Steps()) }
 
-// Strays calls do for each stray of a crawl. If documents are damaged, Strays does not
-// call do, and the report describes the damage.
+// Strays calls do with each stray of a crawl. If documents are damaged, it does not call do, and the
+// report describes the damage.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	return audit.Strays(ctx, o, do)
 }

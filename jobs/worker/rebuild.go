@@ -189,8 +189,8 @@ func (r Runner) lostFiles(ctx context.Context, t stages.Task, committed *manifes
 // digestBuffer is the number of bytes that isWhole reads at a time.
 const digestBuffer = 4 << 20
 
-// isWhole reports whether the store has a file with the right size. If read is true,
-// isWhole also compares the digest.
+// isWhole reports whether the store has a file with the right size and, if read is true, with the
+// right digest.
 func (r Runner) isWhole(ctx context.Context, f manifest.File, read bool) (bool, error) {
 	o, err := r.Bucket.Open(ctx, f.Key)
 	if errors.Is(err, store.ErrNotFound) {

@@ -37,7 +37,7 @@ type options struct {
 	tag, out     string
 }
 
-// run writes the image archive. The file at o.out is replaced only when the archive is complete.
+// run writes the image archive. It replaces the file o.out only when the archive is complete.
 func run(o options) error {
 	tag, err := name.NewTag(o.tag)
 	if err != nil {

@@ -223,8 +223,8 @@ func (a *Audit) continuedRounds(ctx context.Context, m *manifest.Crawl) ([]*mani
 	return all, err
 }
 
-// readDocument reads a document and reports whether the document exists and is readable. If
-// must is true, a missing document is a violation.
+// readDocument reads a document and reports whether the document exists and is readable. A missing
+// document is a violation if must is true.
 func (a *Audit) readDocument(ctx context.Context, round int, key string, d manifest.Document, must bool) (digest string, ok bool, err error) {
 	_, digest, err = manifest.Load(ctx, a.Bucket, key, d)
 	if errors.Is(err, store.ErrNotFound) && !must {

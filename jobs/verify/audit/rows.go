@@ -75,7 +75,7 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 	}
 }
 
-// Each calls do for each row of the objects, and stops at the first error. The caller
+// Each calls do with each row of the objects, and stops at the first error. The caller
 // passes the error to Skip, which handles unreadable objects.
 func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key string, row *T) error) error {
 	for _, key := range keys {

@@ -32,7 +32,7 @@ type Stray struct {
 	Read bool
 }
 
-// Strays loads the documents of a crawl and calls do for each stray, folder by folder. If a document is
+// Strays loads the documents of a crawl and calls do with each stray, folder by folder. If a document is
 // damaged, nobody knows which objects it lists. Strays then reports the damage and does not call do.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	a := New(o)

@@ -1,4 +1,4 @@
--- pages by the language that is most likely
+-- pages by their most likely language
 SELECT SUBSTR(content_languages, 1, 3) AS language, COUNT(*) AS pages
 FROM "ccindex"."ccindex"
 WHERE crawl = 'CC-MAIN-2018-05' AND subset = 'warc' AND content_languages IS NOT NULL

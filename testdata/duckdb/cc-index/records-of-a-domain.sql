@@ -1,4 +1,4 @@
--- where the WARC records of a domain lie, as a range request takes it
+-- file, offset and length of the WARC records of a domain, for range requests
 SELECT url, warc_filename, warc_record_offset,
        warc_record_offset + warc_record_length - 1 AS last_byte
 FROM "ccindex"."ccindex"
