@@ -198,10 +198,12 @@ func (j *jsonReader) items() (more bool, err error) {
 		}
 		var it jsonItem
 		if raw == nil || json.Unmarshal(raw, &it) != nil {
-			continue // skips an item that is too long or is not an object
+			j.sum.Skipped++ // the item is too long, or is not an object
+			continue
 		}
 		e := it.entry()
 		if e.Loc == "" || len(e.Loc) > MaxLoc {
+			j.sum.Skipped++
 			continue
 		}
 		if j.sum.Entries >= j.max {

@@ -106,6 +106,7 @@ type Limits struct {
 type Summary struct {
 	Kind        Kind
 	Entries     int
+	Skipped     int    // entries and lines that were left out: without a reference, or with one longer than MaxLoc
 	Cut         bool   // a limit ended the read
 	Charset     string // name of the charset in the Encoding Standard
 	Title       string // title of a feed; only feeds have a Title and the fields below
@@ -170,7 +171,8 @@ func readText(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error
 	s := Summary{Kind: Text}
 	for {
 		line, err := br.ReadSlice('\n')
-		for long := err == bufio.ErrBufferFull; long; long = err == bufio.ErrBufferFull {
+		long := err == bufio.ErrBufferFull
+		for err == bufio.ErrBufferFull {
 			line = nil
 			_, err = br.ReadSlice('\n')
 		}
@@ -183,6 +185,8 @@ func readText(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error
 			if !each(&Entry{Loc: reference(line), Priority: -1}) {
 				return s, nil
 			}
+		} else if long || len(line) > 0 && line[0] != '#' {
+			s.Skipped++
 		}
 		if err == io.EOF {
 			return s, nil

@@ -67,7 +67,7 @@ func TestReadGivesEntriesInOrder(t *testing.T) {
 		{"entries that are not ended", `<urlset><url><loc>/a</loc><url><loc>/b</loc></urlset>`,
 			[]Entry{{Loc: "/a", Priority: -1}, {Loc: "/b", Priority: -1}}, Summary{Kind: URLSet, Entries: 2}},
 		{"entries without a reference", `<urlset><url></url><url><loc> </loc></url><url><loc>/c</loc></url></urlset>`,
-			[]Entry{{Loc: "/c", Priority: -1}}, Summary{Kind: URLSet, Entries: 1}},
+			[]Entry{{Loc: "/c", Priority: -1}}, Summary{Kind: URLSet, Entries: 1, Skipped: 2}},
 		{"gzip", gzipped(`<urlset><url><loc>/z</loc></url></urlset>`),
 			[]Entry{{Loc: "/z", Priority: -1}}, Summary{Kind: URLSet, Entries: 1}},
 		{"gzip that is cut", gzipped(`<urlset>` + `<url><loc>/z</loc></url>`)[:40],
@@ -79,7 +79,7 @@ func TestReadGivesEntriesInOrder(t *testing.T) {
 		{"RSS", `<rss><channel><title>T</title><link>/home</link><language>en</language><item><title>I</title><link>/1</link><pubDate>Tue, 05 Mar 2024 08:30:00 +0100</pubDate></item>
 			<item><guid>https://example.com/g</guid></item><item><guid isPermaLink="false">urn:x</guid></item></channel></rss>`,
 			[]Entry{{Loc: "/1", Title: "I", LastMod: ms("2024-03-05T07:30:00Z"), Priority: -1}, {Loc: "https://example.com/g", Priority: -1}},
-			Summary{Kind: RSS, Entries: 2, Title: "T", Lang: "en", Links: []FeedLink{{Rel: "alternate", Href: "/home"}}}},
+			Summary{Kind: RSS, Entries: 2, Skipped: 1, Title: "T", Lang: "en", Links: []FeedLink{{Rel: "alternate", Href: "/home"}}}},
 		{"RDF", `<rdf:RDF xmlns="http://purl.org/rss/1.0/"><channel><title>T</title></channel><item><link>/1</link><dc:date>2024-03-05</dc:date></item></rdf:RDF>`,
 			[]Entry{{Loc: "/1", LastMod: ms("2024-03-05T00:00:00Z"), Priority: -1}}, Summary{Kind: RSS, Entries: 1, Title: "T"}},
 		{"Atom", `<feed><title>T</title><link href="/home"/><updated>2024-03-05T08:30:00Z</updated><entry><title>E</title><link rel="edit" href="/e"/><link rel="alternate" href="/1"/>
@@ -87,7 +87,7 @@ func TestReadGivesEntriesInOrder(t *testing.T) {
 			[]Entry{{Loc: "/1", Title: "E", LastMod: ms("2024-02-02T00:00:00Z"), Priority: -1}},
 			Summary{Kind: Atom, Entries: 1, Title: "T", Updated: ms("2024-03-05T08:30:00Z"), Links: []FeedLink{{Rel: "alternate", Href: "/home"}}}},
 		{"text", "\xEF\xBB\xBFhttps://example.com/a\r\nno URL\n\n https://example.com/b",
-			[]Entry{{Loc: "https://example.com/a", Priority: -1}, {Loc: "https://example.com/b", Priority: -1}}, Summary{Kind: Text, Entries: 2}},
+			[]Entry{{Loc: "https://example.com/a", Priority: -1}, {Loc: "https://example.com/b", Priority: -1}}, Summary{Kind: Text, Entries: 2, Skipped: 1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

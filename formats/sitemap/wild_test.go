@@ -194,7 +194,7 @@ func TestFeedsOfAllKinds(t *testing.T) {
 			"authors": [{"name": "Ann"}], "icon": {"odd": [1]}, "items": [{"id": "https://example.com/1", "title": "One", "content_html": "<p>Hel<b>lo</b></p>", "image": "/1.png",
 			"attachments": [{"url": "/1.mp3", "mime_type": "audio/mpeg", "title": "T"}]}, {"id": 2}, 7, {"id": 3, "url": "/3", "title": 4, "summary": "Three", "content_text": "no"}]}`,
 			[]string{"https://example.com/1 img=/1.png() file=/1.mp3 | One | Hello", "/3 | Three"},
-			Summary{Kind: JSON, Entries: 2, Title: "J", Description: "D", Author: "Ann", Lang: "en", Links: []FeedLink{{Rel: "alternate", Href: "/"}, {Rel: "self", Href: "/feed.json"}, {Rel: "next", Href: "/2.json"}}}},
+			Summary{Kind: JSON, Entries: 2, Skipped: 2, Title: "J", Description: "D", Author: "Ann", Lang: "en", Links: []FeedLink{{Rel: "alternate", Href: "/"}, {Rel: "self", Href: "/feed.json"}, {Rel: "next", Href: "/2.json"}}}},
 		{"JSON Feed that is cut", `{"version":"https://jsonfeed.org/version/1","items":[{"url":"/1"},{"url":"/2`, []string{"/1"}, Summary{Kind: JSON, Entries: 1, Cut: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -361,6 +361,8 @@ func (x *reader) finish() bool {
 	if e.Loc != "" && len(e.Loc) <= MaxLoc {
 		x.sum.Entries++
 		more = x.each(e)
+	} else {
+		x.sum.Skipped++
 	}
 	x.entry = Entry{Priority: -1, Base: x.feedBase, Alternates: e.Alternates[:0], Images: e.Images[:0], Videos: e.Videos[:0], Enclosures: e.Enclosures[:0]}
 	x.open, x.field, x.in = false, noField, withinNothing

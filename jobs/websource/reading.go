@@ -192,6 +192,9 @@ func (r *reading) document(ctx context.Context, f file) error {
 	case sum.Cut || r.got.length >= r.most:
 		r.broken(f.url, f.url, line, fmt.Sprintf("the rest of the file after entry %d is left out: it is damaged, or longer than %d bytes (fetch.max_sitemap)", line, r.most))
 	}
+	if sum.Skipped > 0 {
+		r.broken(f.url, f.url, line, fmt.Sprintf("%d entries or lines are left out: they hold no URL, or one of more than %d bytes", sum.Skipped, sitemap.MaxLoc))
+	}
 	return nil
 }
 

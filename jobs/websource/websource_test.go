@@ -135,6 +135,7 @@ func TestAnIndexIsReadWithAllItsFiles(t *testing.T) {
 		"index.xml:10 /opted.xml?ref=map: the sitemap is left out: the opt-out list names it (example.com/opted)",
 		`index.xml:11 /away.xml: the sitemap is left out: it redirects to "http://other.net/s.xml", which is not followed: name that URL`,
 		"rss:1 http://elsewhere.org/7 500",
+		"rss:1 /rss: 1 entries or lines are left out: they hold no URL, or one of more than 8192 bytes",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n %s\nwant\n %s", strings.Join(got, "\n "), strings.Join(want, "\n "))
@@ -164,6 +165,21 @@ func TestFeedsAreReadWhateverTheirFormat(t *testing.T) {
 		got, err := s.readAll(t.Context(), name)
 		if err != nil || !slices.Equal(got, []string{want}) {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+}
+
+func TestEntriesWithoutAUsableURLAreCounted(t *testing.T) {
+	long := "http://example.com/" + strings.Repeat("x", 9000)
+	s := newSite(t)
+	s.pages["example.com/xml"] = "<urlset><url><loc>http://example.com/1</loc></url><url><loc>" + long + "</loc></url><url><lastmod>2026-01-01</lastmod></url></urlset>"
+	s.pages["example.com/txt"] = "http://example.com/1\n# a comment\n\nwww.example.com/2\n" + long + "\n"
+	s.pages["example.com/json"] = `{"version":"https://jsonfeed.org/version/1.1","items":[{"url":"http://example.com/1"},7,{"url":"` + long + `"}]}`
+	for _, kind := range []string{"xml", "txt", "json"} {
+		got, err := s.readAll(t.Context(), "sitemap:http://example.com/"+kind)
+		want := []string{kind + ":1 /1 500", kind + ":1 /" + kind + ": 2 entries or lines are left out: they hold no URL, or one of more than 8192 bytes"}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %.300q, want %q", kind, err, got, want)
 		}
 	}
 }
@@ -262,9 +278,9 @@ func TestLimitsAreCounted(t *testing.T) {
 		"bytes":        {func(c *config.Config) { c.Fetch.SitemapLimits.Bytes = 600 }, "index.xml", 21, "/2.xml: the sitemap is left out: fetch.sitemap_limits.bytes is 600, and the files before it have "},
 		"urls":         {func(c *config.Config) { c.Fetch.SitemapLimits.URLs = 18 }, "index.xml", 17, "1.xml:6 /1.xml: the file's entries from 6 on are left out: fetch.sitemap_limits.urls is 18\nindex.xml:3 /2.xml: the sitemap is left out: fetch.sitemap_limits.urls is 18"},
 		"length":       {func(c *config.Config) { c.Fetch.MaxBody, c.Fetch.MaxSitemap = 1000, 1000 }, "0.xml", 10, "0.xml:10 /9 500"},
-		"short length": {func(c *config.Config) { c.Fetch.MaxBody, c.Fetch.MaxSitemap = 200, 200 }, "0.xml", 5, "longer than 200 bytes (fetch.max_sitemap)"},
+		"short length": {func(c *config.Config) { c.Fetch.MaxBody, c.Fetch.MaxSitemap = 200, 200 }, "0.xml", 6, "longer than 200 bytes (fetch.max_sitemap)"},
 		"a bomb":       {func(c *config.Config) { c.Fetch.MaxBody, c.Fetch.MaxSitemap = 1<<20, 1<<20 }, "bomb.xml.gz", 6, "longer than 1048576 bytes"},
-		"cut":          {func(*config.Config) {}, "cut.xml", 1, "cut.xml:1 /1 500"},
+		"cut":          {func(*config.Config) {}, "cut.xml", 2, "cut.xml:1 /cut.xml: 1 entries or lines are left out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &site{t: t, pages: s.pages, codes: s.codes, cfg: s.cfg.Clone()}
