@@ -8,8 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/lib/pq"
 )
 
 // dialect is what differs between MySQL (with MariaDB) and PostgreSQL.
@@ -98,13 +102,34 @@ func (s *statement) keyCondition(columns []string, operator string, values []any
 		s.bind(values[0]), s.bind(values[0]), s.bind(values[0]), s.keyCondition(columns[1:], operator, values[1:]))
 }
 
-// advise adds advice to an error of the first connection, and marks the error.
-func advise(err error) error {
+// advise adds advice to an error of the first connection, and marks the error. A server that cannot be
+// reached, or that refuses everybody for the moment, may serve the same command later.
+func advise(d dialect, err error) error {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	if errors.As(err, &unknown) || errors.As(err, &name) || errors.As(err, &invalid) {
 		return fmt.Errorf("%w: name the file of its authority in SSL_CERT_FILE, or give tls=unverified or tls=off: %w", err, ErrUnusable)
 	}
+	if mayPass(d, err) {
+		return fmt.Errorf("%w: %w", err, ErrLost)
+	}
 	return fmt.Errorf("%w: %w", err, ErrUnusable)
+}
+
+// mayPass reports whether the first connection failed for a reason that may end without the user.
+func mayPass(d dialect, err error) bool {
+	var name *net.DNSError
+	var network *net.OpError
+	var postgres *pq.Error
+	var mySQL *mysql.MySQLError
+	switch {
+	case errors.As(err, &name) && name.IsNotFound:
+		return false
+	case errors.As(err, &network):
+		return network.Op == "dial" || network.Op == "read" || network.Op == "write" // others are alerts of TLS
+	case errors.As(err, &postgres), errors.As(err, &mySQL):
+		return !d.final(err)
+	}
+	return false
 }

@@ -31,9 +31,9 @@ var (
 	// ErrUnusable means that the address is wrong, that the server refuses it, or that the table
 	// lacks what is needed. The user can correct the cause.
 	ErrUnusable = errors.New("the database cannot be used as named")
-	// ErrLost means that the connection was lost and could not be made again. The same command can
-	// be repeated when the database is back.
-	ErrLost = errors.New("the database went away: run this again when it is back")
+	// ErrLost means that the database does not answer, or does not serve anybody at the moment. The
+	// same command can be repeated when the database is back.
+	ErrLost = errors.New("the database does not answer: check its address, or run this again when it is back")
 )
 
 const (
@@ -41,6 +41,9 @@ const (
 	pageRows = 10_000
 	// connectTimeout bounds a connection's set-up.
 	connectTimeout = 10 * time.Second
+	// pageTimeout bounds the wait for the next row of a page. A condition that selects few rows may
+	// keep a server busy for many minutes, but a server that hangs must not hold a plan for ever.
+	pageTimeout = time.Hour
 	// openTimeout bounds the time until the columns and the key of a table are known.
 	openTimeout = time.Minute
 	// lostTries is the number of consecutive tries without a row after which an operation fails.

@@ -35,13 +35,13 @@ func (mySQL) connector(a *Address) (driver.Connector, error) {
 	return mysql.NewConnector(c)
 }
 
-// mayPass lists server errors after which the same statement may succeed: too many connections,
+// passing lists server errors after which the same statement may succeed: too many connections,
 // shutdown, lock wait, deadlock, killed statement or connection.
-var mayPass = []uint16{1040, 1053, 1129, 1203, 1205, 1213, 1317, 1927, 4031}
+var passing = []uint16{1040, 1053, 1129, 1203, 1205, 1213, 1317, 1927, 4031}
 
 func (mySQL) final(err error) bool {
 	var answer *mysql.MySQLError
-	return errors.As(err, &answer) && !slices.Contains(mayPass, answer.Number)
+	return errors.As(err, &answer) && !slices.Contains(passing, answer.Number)
 }
 
 // schemaOf returns the condition that a row of information_schema belongs to a table.

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Row is a row of a table of URLs.
@@ -75,6 +76,8 @@ func (t *Table) pauseBeforeRetry(ctx context.Context, failed error, try int, whe
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(failed, ErrLost):
+		return fmt.Errorf("%s: %w", where, failed)
 	case t.dialect.final(failed):
 		return fmt.Errorf("%s: %w: %w", where, failed, ErrUnusable)
 	case try+1 >= lostTries:
@@ -95,8 +98,22 @@ func (r *reader) place() string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
+// errSilent is the error of a server that keeps the connection but gives no row.
+var errSilent = fmt.Errorf("no row within %v: %w", pageTimeout, ErrLost)
+
 // page yields the rows of one page and returns their number.
+//
+// A page that gives no row for pageTimeout ends with an error that wraps ErrLost.
 func (r *reader) page(ctx context.Context) (n int, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(pageTimeout, func() { cancel(errSilent) })
+	defer silence.Stop()
+	defer func() {
+		if err != nil && context.Cause(ctx) == errSilent {
+			err = errSilent
+		}
+	}()
 	s := r.statement()
 	rows, err := r.db.QueryContext(ctx, s.String(), s.args...)
 	if err != nil {
@@ -124,6 +141,7 @@ func (r *reader) page(ctx context.Context) (n int, err error) {
 			r.stopped = true
 			return n, nil
 		}
+		silence.Reset(pageTimeout)
 	}
 	return n, rows.Err()
 }

@@ -26,7 +26,7 @@ type Table struct {
 }
 
 // Open connects to the database and finds the columns and the key of the table. Open does not retry.
-// Errors wrap ErrUnusable.
+// Errors wrap ErrUnusable or ErrLost.
 func Open(ctx context.Context, a *Address) (_ *Table, err error) {
 	connector, err := a.dialect.connector(a)
 	if err != nil {
@@ -52,11 +52,11 @@ func Open(ctx context.Context, a *Address) (_ *Table, err error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("the database at %s does not answer within %v: is the address right? %w", net.JoinHostPort(a.host, a.port), openTimeout, ErrUnusable)
+		return nil, fmt.Errorf("the database at %s gives no answer within %v: %w", net.JoinHostPort(a.host, a.port), openTimeout, ErrLost)
 	case errors.Is(err, ErrUnusable):
 		return nil, err
 	}
-	return nil, advise(err)
+	return nil, advise(t.dialect, err)
 }
 
 // Name returns the name of the table as the address gives it.
