@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -239,11 +240,18 @@ func firstBroken(ctx context.Context, refused *sorters[refusal]) (string, error)
 		if row.Reason != schema.SkipBadRecord {
 			continue
 		}
-		if quoted = append(quoted, fmt.Sprintf("%s, record %d (%s): %s", row.Source, row.Line, row.URL, row.Detail)); len(quoted) == quotedBroken {
+		if quoted = append(quoted, fmt.Sprintf("%s, record %d (%.200s): %s", row.Source, row.Line, printable(row.URL), row.Detail)); len(quoted) == quotedBroken {
 			break
 		}
 	}
 	return strings.Join(quoted, "; "), nil
+}
+
+// printable returns a text of a source for an error: in one line, and without characters that a
+// terminal obeys. A text of other characters stays as it is.
+func printable(s string) string {
+	quoted := strconv.QuoteToGraphic(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // predict makes the partitions and fills the manifest's list of partitions.

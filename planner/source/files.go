@@ -16,7 +16,8 @@ import (
 
 // Files returns the source that a name describes: a file, a directory, a pattern of file names, or
 // "-" for stdin, perhaps with options (see ErrOption). A directory stands for all files below it
-// whose names do not start with "." or "_". Errors wrap ErrMissing, ErrOption or ErrWhere.
+// whose names do not start with "." or "_". It may hold symbolic links to files, as a volume of
+// Kubernetes does. Errors wrap ErrMissing, ErrOption or ErrWhere.
 func Files(name string, stdin io.Reader) (Source, error) {
 	path, how, err := splitName(name)
 	if err != nil {
@@ -64,7 +65,15 @@ func expand(name string) ([]string, error) {
 		if hidden && d.IsDir() {
 			return filepath.SkipDir
 		}
-		if !hidden && d.Type().IsRegular() {
+		regular := d.Type().IsRegular()
+		if !hidden && d.Type()&fs.ModeSymlink != 0 {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			regular = info.Mode().IsRegular()
+		}
+		if !hidden && regular {
 			paths = append(paths, path)
 		}
 		return nil

@@ -228,6 +228,14 @@ func TestOptionsAreCheckedAndFilesKeepTheirNames(t *testing.T) {
 		{write(t, "u.xz", []byte("\xfd7zXZ\x00\x00\x00\x00\x00")), ErrUnreadable, "xz"},
 		{write(t, "u.zip", []byte("PK\x03\x04\x00\x00\x00\x00\x00")), ErrUnreadable, "zip"},
 		{write(t, "u.zst", zstdOf(t, "a\nb\n")[:9]), ErrUnreadable, "line 1"},
+		{write(t, "u.zst", zstdOf(t, "a\nb\n")[:9]), ErrUnreadable, "breaks off"},
+		{write(t, "u.zst", append([]byte(zstdOf(t, "a\n")), "tail"...)), ErrUnreadable, "follows something else: cut it off"},
+		{write(t, "u.gz", append(gzipped(t, "a\n"), "a longer tail"...)), ErrUnreadable, "follows something else: cut it off"},
+		{write(t, "u.gz", gzipped(t, string(gzipped(t, "a\n")))), ErrUnreadable, "compressed twice"},
+		{write(t, "u.gz", gzipped(t, string(zstdOf(t, "a\n")))), ErrUnreadable, "compressed twice"},
+		{write(t, "u.gz", gzipped(t, "PAR1xxxx")), ErrUnreadable, "compressed Parquet"},
+		{write(t, "u", []byte("h\x00t\x00t\x00p\x00:\x00")), ErrUnreadable, "UTF-16"},
+		{write(t, "u", []byte("\x00h\x00t\x00t\x00p\x00:")), ErrUnreadable, "UTF-16"},
 	} {
 		s, err := Files(tc.name, nil)
 		if err == nil {
@@ -236,6 +244,10 @@ func TestOptionsAreCheckedAndFilesKeepTheirNames(t *testing.T) {
 		if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v; want %q", tc.name, err, tc.says)
 		}
+	}
+	got, err = collect(t.Context(), open(t, write(t, "u", []byte("http://a/\rhttp://b/\r\r\nhttp://c/\r\r\n"))))
+	if err != nil || len(got) != 2 || got[0].Broken != strayCR || got[1].Broken != "" {
+		t.Errorf("lines with CR: %+v, %v", got, err)
 	}
 	pipe, err := Files("-", strings.NewReader("PAR1xxxxxxxxxxxx"))
 	if err == nil {

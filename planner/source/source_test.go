@@ -213,15 +213,26 @@ func TestDirectoriesAndPatterns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for link, to := range map[string]string{"l.txt": "b.txt", "dir": "a", "_l.txt": "b.txt", ".gone": "nowhere"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, want := range map[string][]string{
-		dir:                            {"1 a", "1 b", "1 c"},
-		filepath.Join(dir, "*.txt*"):   {"1 b", "1 c"},
+		dir:                            {"1 a", "1 b", "1 c", "1 b"},
+		filepath.Join(dir, "[bc].*"):   {"1 b", "1 c"},
 		filepath.Join(dir, "?", "x.*"): {"1 a"},
 	} {
 		got, err := collect(context.Background(), open(t, name))
 		if d := cmp.Diff(want, urls(got)); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, d)
 		}
+	}
+	if err := os.Rename(filepath.Join(dir, ".gone"), filepath.Join(dir, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Files(dir, nil); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), "gone") {
+		t.Errorf("a link to nothing: %v", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -26,7 +27,11 @@ var unreadable = []struct{ magic, advice string }{
 	{"\xfd7zXZ\x00", "it is compressed with xz: decompress it, or compress it with gzip or zstd"},
 	{"BZh91AY&SY", "it is compressed with bzip2: decompress it, or compress it with gzip or zstd"},
 	{"PK\x03\x04", "it is a zip archive: unpack it"},
+	{"h\x00t\x00t\x00p\x00", utf16Advice},
+	{"\x00h\x00t\x00t\x00p", utf16Advice},
 }
+
+const utf16Advice = "it is UTF-16: convert it with iconv"
 
 // decompress returns the plain content of a stream, which may be compressed with gzip or zstd, in
 // one or more members. The caller must call stop at the end.
@@ -38,35 +43,65 @@ func decompress(r io.Reader) (plain *bufio.Reader, stop func(), err error) {
 			return nil, nil, fmt.Errorf("%w (%s)", ErrUnreadable, u.advice)
 		}
 	}
+	packed := isGzip(magic) || isZstd(magic)
 	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+	case isGzip(magic):
 		z, err := gzip.NewReader(plain)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w (%w)", ErrUnreadable, err)
 		}
-		plain = bufio.NewReaderSize(z, bufferBytes)
+		plain = bufio.NewReaderSize(members{z}, bufferBytes)
 	case isZstd(magic):
 		z, err := zstd.NewReader(plain, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostWindow))
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w (%w)", ErrUnreadable, err)
 		}
-		plain, stop = bufio.NewReaderSize(z, bufferBytes), z.Close
+		plain, stop = bufio.NewReaderSize(members{z}, bufferBytes), z.Close
 	}
-	switch bom, _ := plain.Peek(3); {
-	case bytes.Equal(bom, []byte("\xef\xbb\xbf")):
+	why := ""
+	switch head, _ := plain.Peek(10); {
+	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
 		_, err = plain.Discard(3)
-	case bytes.HasPrefix(bom, []byte("\xff\xfe")), bytes.HasPrefix(bom, []byte("\xfe\xff")):
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		why = utf16Advice
+	case packed && (isGzip(head) || isZstd(head)):
+		why = "it is compressed twice: decompress it once"
+	case packed && bytes.HasPrefix(head, []byte("PAR1")):
+		why = "it is compressed Parquet: decompress it"
+	}
+	if why != "" {
 		stop()
-		return nil, nil, fmt.Errorf("%w (it is UTF-16: convert it with iconv)", ErrUnreadable)
+		return nil, nil, fmt.Errorf("%w (%s)", ErrUnreadable, why)
 	}
 	return plain, stop, err
 }
+
+// members reads compressed content. Its errors say what is wrong with the end of a file.
+type members struct{ io.Reader }
+
+// Read implements io.Reader.
+func (m members) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	switch {
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, zstd.ErrMagicMismatch): // the first header was good
+		err = fmt.Errorf("after the compressed content follows something else: cut it off (%w)", err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = fmt.Errorf("the compressed content breaks off: is the file complete? (%w)", err)
+	}
+	return n, err
+}
+
+func isGzip(magic []byte) bool { return bytes.HasPrefix(magic, []byte{0x1f, 0x8b}) }
 
 // isZstd reports whether a file with these first bytes is compressed with zstd. The first frame may
 // be a skippable one (RFC 8878, section 3.1.2).
 func isZstd(magic []byte) bool {
 	return len(magic) >= 4 && (string(magic[:4]) == "\x28\xb5\x2f\xfd" || magic[0]&0xf0 == 0x50 && string(magic[1:4]) == "\x2a\x4d\x18")
 }
+
+// strayCR is the reason to refuse a line of text that holds a carriage return. Without it, a file whose
+// lines end with CR alone would be one URL, because URLs lose their line ends.
+const strayCR = "the line holds a carriage return (CR): end each line with LF or with CR and LF"
 
 // readText reads one URL per line. It skips blank lines.
 func readText(ctx context.Context, in *bufio.Reader, name string, yield func(Entry) bool) (more bool, err error) {
@@ -79,8 +114,14 @@ func readText(ctx context.Context, in *bufio.Reader, name string, yield func(Ent
 		if err != nil && err != io.EOF {
 			return false, fmt.Errorf("line %d: %w (%w)", n, ErrUnreadable, err)
 		}
-		if !blank(line) && !yield(Entry{URL: string(line), File: name, Line: n, Due: true, Listed: true, Priority: DefaultPriority}) {
-			return false, nil
+		if !blank(line) {
+			e := Entry{URL: string(line), File: name, Line: n, Due: true, Listed: true, Priority: DefaultPriority}
+			if bytes.IndexByte(bytes.Trim(line, " \t\r"), '\r') >= 0 {
+				e.Broken = strayCR
+			}
+			if !yield(e) {
+				return false, nil
+			}
 		}
 		if err == io.EOF {
 			return true, nil
