@@ -238,7 +238,7 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 		return nil, err
 	}
 	limits := worker.PlanConfig(paced)
-	limits.OldPacking = crawl.Format < 8
+	limits.BeforeFormat8 = crawl.Format < 8
 	if limits.OptOut, err = r.optOut(ctx, cfg, round); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ type chooser struct {
 	*rules
 	refused *refusals
 	files   func(seq) string // returns the name of the source of an entry
+	listing func(*record) schema.Listing
 	out     *chosenWriter
 	left    *chosenWriter // list of the URLs that have spellings and are not planned
 
@@ -93,9 +94,14 @@ func (c *chooser) choose(ctx context.Context, records *sorters[record]) error {
 }
 
 func (c *chooser) count(r *record) {
-	if r.Listed {
-		c.listed++
+	if !r.Listed {
+		return
 	}
+	c.listed++
+	if u := c.url; !u.Listed {
+		u.Listed, u.FirstSeq, u.FirstLine, u.FirstKey = true, r.FirstSeq, r.FirstLine, r.FirstKey
+	}
+	c.url.LastSeq, c.url.LastLine, c.url.LastKey = r.LastSeq, r.LastLine, r.LastKey
 }
 
 // merge adds another entry to the current URL.
@@ -113,6 +119,7 @@ func (c *chooser) merge(r *record) {
 		u.Priority = max(u.Priority, r.Priority)
 	}
 	u.Spellings = schema.Spellings(u.Spellings).Union(r.Spellings)
+	u.Known = cmp.Or(u.Known, r.Known)
 	// Keep the newest WARC record of the URL. Of records with the same time, keep the first.
 	older := u.WARCFilename != "" && u.ContentAt >= r.ContentAt
 	if u.Fetches == 0 && u.ETag == "" && u.LastModified == "" && !older {
@@ -193,7 +200,7 @@ func (c *chooser) refuseRecord(left *chosenWriter, u *record, reason schema.Skip
 		return err
 	}
 	if err := c.refused.addURL(k, u.Seq, schema.Refused{
-		Source: c.files(u.Seq), Depth: u.Depth, Reason: reason, Detail: detail, Spellings: u.Spellings,
+		Source: c.files(u.Seq), Depth: u.Depth, Reason: reason, Detail: detail, Spellings: u.Spellings, Listing: c.listing(u),
 	}); err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func (w *chosenWriter) endGroup() error {
 			slow := w.rules.slowHost(h)
 			w.list.slowest.add(slow)
 			seconds := w.rules.withinWindow(float64(slow.URLs) * slow.Each.Seconds())
-			if w.rules.OldPacking {
+			if w.rules.BeforeFormat8 {
 				seconds = w.rules.oldSeconds(h)
 			}
 			w.cur.longest = max(w.cur.longest, seconds)

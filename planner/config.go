@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
@@ -36,18 +38,19 @@ type Config struct {
 	CrawlURLs     int64          // largest number of URLs per crawl, with the URLs of earlier rounds; 0 means no bound
 
 	Delay        time.Duration            // least gap between two requests to a host
-	DomainDelays map[string]time.Duration // configured delays by domain or host; only for OldPacking
+	DomainDelays map[string]time.Duration // configured delays by domain or host; only for BeforeFormat8
 	// Pace returns a host's delay, which replaces Delay, and its limit of requests in flight. If Pace
 	// is nil, each host has Delay and one request in flight.
 	Pace func(host string) (delay time.Duration, inFlight int)
-	// OldPacking keeps the partitions of crawls that began before format 8. They were packed by the
-	// delay of the registered domain, even if the host had another delay.
-	OldPacking   bool
-	AddressDelay time.Duration // least gap between two requests to an address; 0 means that domains at one address may be in different partitions
-	Window       time.Duration // time after which a fetch task ends; 0 means no bound
-	Service      time.Duration // mean time of one fetch, if no earlier round has observed it
-	Slots        int           // number of concurrent fetches of a task
-	PageBytes    int64         // mean size of a page in bytes, for the prediction
+	// BeforeFormat8 keeps the plans of crawls that began before format 8. Their files lack the columns
+	// of format 8. Their partitions are packed by the delay of the registered domain, even if the host
+	// has another delay.
+	BeforeFormat8 bool
+	AddressDelay  time.Duration // least gap between two requests to an address; 0 means that domains at one address may be in different partitions
+	Window        time.Duration // time after which a fetch task ends; 0 means no bound
+	Service       time.Duration // mean time of one fetch, if no earlier round has observed it
+	Slots         int           // number of concurrent fetches of a task
+	PageBytes     int64         // mean size of a page in bytes, for the prediction
 
 	SkipWithin time.Duration // URLs that were fetched within this time before the plan are refused; 0 means none
 
@@ -109,6 +112,14 @@ func (c *Config) rules() (*rules, error) {
 		return nil, err
 	}
 	return &rules{Config: *c, canonical: canonical, scope: scope, measured: c.Service}, nil
+}
+
+// format returns the format of the plan's files.
+func (r *rules) format() table.WriterOption {
+	if r.BeforeFormat8 {
+		return table.Format(7)
+	}
+	return table.Format(schema.FormatVersion)
 }
 
 // budget returns the number of URLs that a crawl may plan from a domain. A budget of 0 means no

@@ -28,7 +28,7 @@ type batch struct {
 // depend on the order in which workers finish. After the sources, ingest reads the rows of earlier
 // rounds. It returns the number of entries of each source, and the number of refusals for each
 // reason.
-func ingest(ctx context.Context, r *rules, req Request, records *sorters[record], refused *sorters[refusal]) (entries []SourceCount, counts map[schema.SkipReason]int64, err error) {
+func ingest(ctx context.Context, r *rules, req Request, records *sorters[record], refused *sorters[refusal], names *fileNames) (entries []SourceCount, counts map[schema.SkipReason]int64, err error) {
 	if n := len(req.Sources) + len(req.History); n > maxSources {
 		return nil, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, maxSources)
 	}
@@ -49,7 +49,7 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 			return nil, nil, err
 		}
 	}
-	if entries, err = ingestSources(ctx, workers, req.Sources, 0); err != nil {
+	if entries, err = ingestSources(ctx, workers, req.Sources, names, 0); err != nil {
 		return nil, nil, err
 	}
 	for i, known := range req.History {
@@ -57,7 +57,7 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 			w.listed = nil
 		}
 		known.Tell(listed)
-		of, err := ingestSources(ctx, workers, []source.Source{known}, len(req.Sources)+i)
+		of, err := ingestSources(ctx, workers, []source.Source{known}, names, len(req.Sources)+i)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -75,15 +75,15 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 	return entries, counts, nil
 }
 
-// ingestSources passes the entries of sources to workers. The parameter first is the number of the
-// first source.
-func ingestSources(ctx context.Context, workers []*worker, sources []source.Source, first int) (entries []SourceCount, err error) {
+// ingestSources passes the entries of sources to workers, and notes the names of their files. The
+// parameter first is the number of the first source.
+func ingestSources(ctx context.Context, workers []*worker, sources []source.Source, names *fileNames, first int) (entries []SourceCount, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	batches := make(chan batch, len(workers))
 	g.Go(func() error {
 		defer close(batches)
 		for i, s := range sources {
-			n, err := feed(ctx, first+i, s, batches)
+			n, err := feed(ctx, first+i, s, names, batches)
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func countRefused(counts []SourceCount, r *refusals) {
 }
 
 // feed cuts a source into batches. It returns the number of entries that the plan should include.
-func feed(ctx context.Context, index int, s source.Source, batches chan<- batch) (due int64, err error) {
+func feed(ctx context.Context, index int, s source.Source, names *fileNames, batches chan<- batch) (due int64, err error) {
 	var n int64
 	b := batch{first: newSeq(index, 0)}
 	send := func() error {
@@ -128,6 +128,7 @@ func feed(ctx context.Context, index int, s source.Source, batches chan<- batch)
 		if err != nil {
 			return due, err
 		}
+		names.note(newSeq(index, n), &e, s)
 		b.entries = append(b.entries, e)
 		n++
 		if e.Due {
@@ -183,7 +184,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	spellings := w.respelled(k.URL, e)
 	text, plannedBy := e.URL, e.Planned
 	if renamed { // the URL gets the history of its own form
-		e = &source.Entry{URL: e.URL, File: e.File, Due: e.Due, Priority: e.Priority, Depth: e.Depth}
+		e = &source.Entry{URL: e.URL, File: e.File, Due: e.Due, Priority: e.Priority, Depth: e.Depth, Listing: e.Listing}
 	}
 	if e.Content.Filename == "" { // an entry with content needs no request, so its spelling need not be checked against robots.txt
 		spellings = spellings.Add(spelling)

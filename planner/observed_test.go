@@ -26,7 +26,7 @@ func seen(hosts ...source.Host) iter.Seq2[source.Host, error] {
 
 func planWith(t *testing.T, cfg Config, hosts iter.Seq2[source.Host, error], urls ...string) *Plan {
 	t.Helper()
-	req := request(t, lines(urls...))
+	req := request(t, unnumbered(urls...))
 	req.Hosts = hosts
 	p, err := Make(context.Background(), cfg, req)
 	if err != nil {

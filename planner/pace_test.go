@@ -50,7 +50,7 @@ func TestTheDelayOfAHostIsPredictedAndPacked(t *testing.T) {
 // A crawl that began before format 8 keeps its assignment and the ID of its plan.
 func TestOldCrawlsArePackedAsBefore(t *testing.T) {
 	urls, cfg := slowWeb()
-	cfg.OldPacking = true
+	cfg.BeforeFormat8 = true
 	now := plan(t, cfg, lines(urls...))
 	cfg.Pace = nil // an older binary has no Pace
 	before := plan(t, cfg, lines(urls...))
@@ -101,7 +101,7 @@ func TestMeasuredPaceReplacesGuesses(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	// The assignment of an old crawl does not depend on what is measured.
-	cfg.OldPacking, cfg.PartitionURLs = true, 200
+	cfg.BeforeFormat8, cfg.PartitionURLs = true, 200
 	var apart []source.Host // the same delays, without what older binaries did not read
 	for _, h := range hosts {
 		apart = append(apart, source.Host{Host: h.Host, Domain: h.Domain, DelayMS: h.DelayMS})

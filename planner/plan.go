@@ -84,7 +84,8 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	refused := &sorters[refusal]{dir: req.Scratch, compare: compareRefusals}
 	hosts := &sorters[observation]{dir: req.Scratch, compare: compareObservations}
 	defer func() { err = errors.Join(err, records.close(), refused.close(), hosts.close()) }()
-	entries, counts, err := ingest(ctx, r, req, records, refused)
+	names := &fileNames{}
+	entries, counts, err := ingest(ctx, r, req, records, refused, names)
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +93,12 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !r.OldPacking {
+	if !r.BeforeFormat8 {
 		r.measured = seen.service(r.Service)
 	}
-	picked, err := pick(ctx, r, req, records, hosts, refused)
+	round := fmt.Sprintf("%s.%d", req.Crawl, req.Round)
+	listing := func(u *record) schema.Listing { return names.listing(u, round) }
+	picked, err := pick(ctx, r, req, records, hosts, refused, listing)
 	defer func() { err = errors.Join(err, picked.close()) }()
 	if err == nil {
 		err = errors.Join(records.close(), hosts.close()) // makes room for sorting partitions
@@ -136,8 +139,9 @@ type picked struct {
 	left   []*chosenList // lists of URLs with spellings that are not planned
 	counts map[schema.SkipReason]int64
 
-	refused *refusals     // refusals of the chooser
-	scratch []*chosenList // all lists, for closing
+	refused *refusals                    // refusals of the chooser
+	listing func(*record) schema.Listing // returns the listings of a URL in earlier plans and in this plan
+	scratch []*chosenList                // all lists, for closing
 }
 
 func (p *picked) close() (err error) {
@@ -149,8 +153,8 @@ func (p *picked) close() (err error) {
 
 // pick chooses the URLs that the budgets allow and counts the refused URLs. The caller closes the
 // result, even after an error.
-func pick(ctx context.Context, r *rules, req Request, records *sorters[record], hosts *sorters[observation], refused *sorters[refusal]) (*picked, error) {
-	p := &picked{}
+func pick(ctx context.Context, r *rules, req Request, records *sorters[record], hosts *sorters[observation], refused *sorters[refusal], listing func(*record) schema.Listing) (*picked, error) {
+	p := &picked{listing: listing}
 	more, err := newRefusals(refused, r.Memory/6)
 	if err != nil {
 		return p, err
@@ -159,6 +163,7 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 		rules: r, refused: more,
 		files:    func(s seq) string { return excerpt(req.sourceAt(s.source()).Name()) },
 		hasLinks: req.HasLinks,
+		listing:  listing,
 	}
 	if r.SkipWithin > 0 {
 		c.since = req.Now.Add(-r.SkipWithin).UnixMilli()
@@ -322,7 +327,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	g.SetLimit(r.Workers)
 	for i := range partitions {
 		g.Go(func() error {
-			w := partitionWriter{req.Scratch, r.Memory / int64(r.Workers), from, &partitions[i]}
+			w := partitionWriter{req.Scratch, r.Memory / int64(r.Workers), r.format(), from, &partitions[i]}
 			urls, spellings, err := w.writeFiles(gctx, i)
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
@@ -337,13 +342,13 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(ctx, refused, m.Buckets))
+	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(ctx, refused, m.Buckets), r.format())
 	if err != nil {
 		return err
 	}
 	m.RefusedFile, locals[len(partitions)] = file(fileRefused, l), []table.Local{l}
 	if r.OptOut != nil {
-		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), optOutRows(r.OptOut)); err != nil {
+		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), optOutRows(r.OptOut), r.format()); err != nil {
 			return err
 		}
 		m.OptOutFile, locals[len(partitions)] = file(fileOptOut, l), append(locals[len(partitions)], l)
@@ -356,6 +361,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 type partitionWriter struct {
 	scratch string
 	memory  int64 // memory for one sort, in bytes
+	format  table.WriterOption
 	from    *picked
 	part    *partition
 }
@@ -390,7 +396,7 @@ func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spe
 // sortFile writes one file, sorted like a partition file. The function each calls visit with every
 // record of the file.
 func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(visit func(*record) error) error) (_ table.Local, err error) {
-	sorter, err := table.NewSorter(w.scratch, comparePlanned, w.memory)
+	sorter, err := table.NewSorter(w.scratch, func(a, b *record) int { return comparePlanned(&a.PlannedURL, &b.PlannedURL) }, w.memory)
 	if err != nil {
 		return table.Local{}, err
 	}
@@ -399,11 +405,22 @@ func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(v
 		if u.SURT, err = urlkey.SURT(u.URL); err != nil {
 			return err
 		}
-		return sorter.Add(&u.PlannedURL)
+		return sorter.Add(u)
 	}); err != nil {
 		return table.Local{}, err
 	}
-	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), sorter.Sorted(ctx))
+	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), w.rows(sorter.Sorted(ctx)), w.format)
+}
+
+// rows returns the rows of a file with records.
+func (w *partitionWriter) rows(records iter.Seq2[record, error]) iter.Seq2[schema.PlannedRow, error] {
+	return func(yield func(schema.PlannedRow, error) bool) {
+		for u, err := range records {
+			if !yield(schema.PlannedRow{PlannedURL: u.PlannedURL, Listing: w.from.listing(&u)}, err) {
+				return
+			}
+		}
+	}
 }
 
 // identify sets the plan's ID and the keys of its files. The ID is the digest of the plan's whole

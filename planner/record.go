@@ -36,24 +36,37 @@ type record struct {
 	RenamedPlanned    int32 // newest round that planned the other form, as source.Entry.Planned
 	Planned           int32
 	Spent             bool
-	Listed            bool
 	History           bool
 	FetchedAt         int64
+
+	// Listed says that a source of the user lists the URL. The fields below make the URL's Listing when
+	// the plan's files are written (see fileNames). They are small, because there are many records.
+	Listed              bool
+	FirstSeq, LastSeq   seq // first and last entry in the sources
+	FirstLine, LastLine int64
+	FirstKey, LastKey   string
+	Known               string // listings in earlier rounds, as packListing packs them
 }
 
 var recordCodec = table.MustCodec[record]()
 
 func newRecord(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s seq) record {
-	return record{
+	r := record{
 		PlannedURL: schema.PlannedURL{
 			URL: k.URL, Host: k.Host, Domain: k.Domain, Priority: min(max(e.Priority, 0), 1000), Depth: max(e.Depth, 0), Fetches: e.Fetches,
 			ContentDigest: e.ContentDigest, ETag: e.ETag, LastModified: e.LastModified,
 			ContentAt: e.Content.At, WARCFilename: e.Content.Filename, WARCRecordOff: e.Content.Offset, WARCRecordLen: e.Content.Length,
 			Spellings: spellings,
 		},
-		Hash: urlkey.Hash(k.Domain), Seq: s, Due: e.Due, Spent: e.Spent, Listed: e.Listed,
-		History: e.History, FetchedAt: e.FetchedAt, Planned: e.Planned,
+		Hash: urlkey.Hash(k.Domain), Seq: s, Due: e.Due, Spent: e.Spent,
+		History: e.History, FetchedAt: e.FetchedAt, Planned: e.Planned, Known: packListing(e.Listing),
 	}
+	if e.Listed {
+		r.Listed = true
+		r.FirstSeq, r.FirstLine, r.FirstKey = s, e.Line, e.Key
+		r.LastSeq, r.LastLine, r.LastKey = s, e.Line, e.Key
+	}
+	return r
 }
 
 // compareRecords compares records by domain, URL and place.

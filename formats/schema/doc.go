@@ -42,7 +42,8 @@ import (
 //	   sitemaps. If a robots.txt names such a sitemap, that alone makes no later round request it.
 //	   Targets and inlinks have the column sitemap_weight, which counts for priorities.
 //	8: Plans pack partitions by the pace of each host. Before, they looked up only the delay of the
-//	   registered domain, and assumed 1.5 s for each URL.
+//	   registered domain, and assumed 1.5 s for each URL. Plans, fetches and urls say
+//	   which sources listed a URL (Listing).
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for

@@ -36,6 +36,21 @@ type Fetch struct {
 	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
 	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" zero:"2" doc:"Retry-After of the last response, milliseconds; null if the field is missing"`
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the WARC record holds no payload: identical_payload, not_modified"`
+
+	Listing `json:"-"` // checkpoints lack it, because the plan has it
+}
+
+// Listing says which sources listed a URL: the first entry of the earliest plan that accepted the
+// URL from a source, and the last entry of the latest such plan. Within a plan, entries come in the
+// order of its sources. The columns are null for a URL that no source listed, and for plans of crawls
+// that began before format 8.
+type Listing struct {
+	ListedFirstSource string `parquet:"listed_first_source,optional,dict" since:"8" doc:"file or other source that listed the URL first, without credentials; null if none did: the URL was found by links, redirects or sitemaps that robots.txt names"`
+	ListedFirstAt     string `parquet:"listed_first_at,optional" since:"8" doc:"place in listed_first_source: number of the line, row, record or entry, from 1, or the key of a row in a database"`
+	ListedFirstRound  string `parquet:"listed_first_round,optional,dict" since:"8" doc:"crawl and round of the first plan that took the URL from a source, such as 2026-11.0"`
+	ListedLastSource  string `parquet:"listed_last_source,optional,dict" since:"8" doc:"file or other source that listed the URL last"`
+	ListedLastAt      string `parquet:"listed_last_at,optional" since:"8" doc:"place in listed_last_source"`
+	ListedLastRound   string `parquet:"listed_last_round,optional,dict" since:"8" doc:"crawl and round of the last plan that took the URL from a source"`
 }
 
 // Request is a row of the dataset requests: a request, with its times, addresses and sizes.
@@ -232,7 +247,7 @@ type URLRecord struct {
 	State         URLState `parquet:"state,dict" doc:"state of the URL after the round"`
 	Outcome       Outcome  `parquet:"outcome,optional,dict" doc:"last outcome of the URL; null if the URL was never planned"`
 	FirstSeen     string   `parquet:"first_seen,dict" doc:"crawl and round that found the URL, such as 2026-11.0"`
-	FirstSource   string   `parquet:"first_source,optional" doc:"page with the first link to the URL; null for a source URL"`
+	FirstSource   string   `parquet:"first_source,optional" doc:"page with the first link to the URL; null for a URL that a source listed first (listed_first_source)"`
 	LastPlanned   string   `parquet:"last_planned,optional,dict" doc:"last crawl and round that planned the URL"`
 	LastFetched   int64    `parquet:"last_fetched,optional,timestamp(millisecond)" vol:"1" doc:"time of the last fetch"`
 	Fetches       int32    `parquet:"fetches" doc:"number of fetches"`
@@ -253,6 +268,7 @@ type URLRecord struct {
 	WARCRecordOff int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of the record in the WARC file, bytes"`
 	WARCRecordLen int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of the record in the WARC file, bytes"`
 	Spellings     []string `parquet:"spellings,list" since:"2" doc:"other spellings of the URL (percent escapes, order of parameters) in sources and in its own domain, sorted; robots.txt must allow each spelling; a URL with more than four spellings is not planned and has five here"`
+	Listing
 }
 
 // Skip is a row of the dataset skips: a URL that was found but not planned.

@@ -5,9 +5,15 @@ import (
 	"strings"
 )
 
-// PlannedURL is a row of a plan's partition file, sorted by host, then priority (highest first),
+// PlannedRow is a row of a plan's partition file, sorted by host, then priority (highest first),
 // then URL. A partition's spellings file holds rows of this type for known URLs that are not
-// planned. These rows have at most five spellings, and neither priority nor content.
+// planned. These rows have at most five spellings, and neither priority nor content nor listings.
+type PlannedRow struct {
+	PlannedURL
+	Listing
+}
+
+// PlannedURL is a planned URL without its listings.
 type PlannedURL struct {
 	URL           string `parquet:"url,delta" doc:"canonical URL"`
 	SURT          string `parquet:"url_surtkey,delta" doc:"SURT key"`
@@ -76,6 +82,7 @@ type Refused struct {
 
 	Spellings []string `parquet:"spellings,list" since:"2" doc:"first five spellings of the URL in sources and earlier rounds, sorted, without the canonical one"`
 	Bucket    int32    `parquet:"bucket" since:"4" doc:"reduce bucket of the domain; 0 if the text is not a URL"`
+	Listing            // set if only a budget, plan.skip_within or spellings keep the URL from being planned
 }
 
 // OptOut is a row of a plan's opt-out.parquet: an entry of the opt-out list when the plan was made.

@@ -143,4 +143,22 @@ func printKnown(w io.Writer, k *lookup.Found) {
 	if p := k.Planned; p != nil {
 		fmt.Fprintf(w, "planned    partition %d of round %s\n", p.Partition, p.Round)
 	}
+	switch { // the plan has joined its listings with those of the state before
+	case k.Planned != nil && k.Planned.First != nil:
+		printListings(w, k.Planned.Listings)
+	case k.State != nil:
+		printListings(w, k.State.Listings)
+	}
+}
+
+// printListings writes which sources listed a URL.
+func printListings(w io.Writer, l lookup.Listings) {
+	if l.First == nil {
+		fmt.Fprintln(w, "listed     -")
+		return
+	}
+	fmt.Fprintf(w, "listed     first by %s at %s, in round %s\n", l.First.Source, l.First.At, l.First.Round)
+	if *l.Last != *l.First {
+		fmt.Fprintf(w, "           last by %s at %s, in round %s\n", l.Last.Source, l.Last.At, l.Last.Round)
+	}
 }

@@ -49,6 +49,30 @@ type State struct {
 	Outcome   schema.Outcome  `json:"outcome"` // newest outcome of the URL; "" if the URL was never planned
 	FirstSeen string          `json:"first_seen"`
 	NextDue   string          `json:"next_due"` // time of the next fetch in UTC (RFC 3339), or "at once" or "never"
+	Listings
+}
+
+// Listings says which sources listed a URL first and last, and is empty for a URL that none listed.
+type Listings struct {
+	First *Listed `json:"listed_first,omitempty"`
+	Last  *Listed `json:"listed_last,omitempty"`
+}
+
+// Listed is a place in a source.
+type Listed struct {
+	Source string `json:"source"`
+	At     string `json:"at"`    // number of the line, row, record or entry, or the key of a row
+	Round  string `json:"round"` // round whose plan took the URL from the source
+}
+
+func listings(l *schema.Listing) Listings {
+	if l.ListedFirstRound == "" {
+		return Listings{}
+	}
+	return Listings{
+		&Listed{l.ListedFirstSource, l.ListedFirstAt, l.ListedFirstRound},
+		&Listed{l.ListedLastSource, l.ListedLastAt, l.ListedLastRound},
+	}
 }
 
 // Skip is the newest row of skips. It is left out if a later round has a state of the URL.
@@ -62,6 +86,7 @@ type Skip struct {
 type Planned struct {
 	Round     string `json:"round"`
 	Partition int    `json:"partition"`
+	Listings
 }
 
 // roundName returns the name of a round in the tables.
@@ -186,7 +211,7 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 		return err
 	}
 	if state != nil {
-		found.State = &State{round, state.State, state.Outcome, state.FirstSeen, nextDue(state)}
+		found.State = &State{round, state.State, state.Outcome, state.FirstSeen, nextDue(state), listings(&state.Listing)}
 	}
 	if found.Skip != nil { // a later round has a newer skip of the URL
 		return nil
@@ -237,7 +262,7 @@ func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
 			return nil, err
 		}
 		if row != nil {
-			return &Planned{roundName(c.plan.Crawl, c.plan.Round), p.Partition}, nil
+			return &Planned{roundName(c.plan.Crawl, c.plan.Round), p.Partition, listings(&row.Listing)}, nil
 		}
 	}
 	return nil, nil
@@ -246,6 +271,7 @@ func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
 // plannedRow holds the columns of a partition that a lookup needs.
 type plannedRow struct {
 	URL string `parquet:"url"`
+	schema.Listing
 }
 
 // partOf returns the key of a bucket's part, or "" if the bucket has no part.

@@ -229,6 +229,41 @@ func (m *monthsLab) repeats(month, before string) {
 	}
 }
 
+// listed checks the listings of URLs after two months from two lists. The second list has no URL that
+// the first lacks.
+func (m *monthsLab) listed(first, second []string) {
+	m.t.Helper()
+	check := func(table, url string, got schema.Listing) {
+		at := func(list []string) string { return fmt.Sprint(slices.Index(list, url) + 1) }
+		var want schema.Listing
+		if slices.Contains(second, url) {
+			want = schema.Listing{
+				ListedFirstSource: "urls.txt", ListedFirstAt: at(first), ListedFirstRound: firstMonth + ".0",
+				ListedLastSource: "urls.txt", ListedLastAt: at(second), ListedLastRound: secondMonth + ".0",
+			}
+		}
+		for _, source := range []*string{&got.ListedFirstSource, &got.ListedLastSource} {
+			*source = (*source)[strings.LastIndex(*source, "/")+1:]
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			m.t.Errorf("%s of %s, %s (-want +got):\n%s", table, secondMonth, url, d)
+		}
+	}
+	rows := 0
+	for _, f := range rowsOfMonth[schema.Fetch](m, secondMonth, stages.FileFetches) {
+		check("fetches", f.URL, f.Listing)
+		if f.ListedFirstRound != "" {
+			rows++
+		}
+	}
+	if rows != len(second) {
+		m.t.Errorf("%d rows of fetches in %s have listings, %d URLs were listed", rows, secondMonth, len(second))
+	}
+	for _, u := range rowsOfMonth[schema.URLRecord](m, secondMonth, stages.FileURLs) {
+		check("urls", u.URL, u.Listing)
+	}
+}
+
 const (
 	firstMonth  = "2026-11"
 	secondMonth = "2026-12"
@@ -242,11 +277,13 @@ func testSecondMonth(t *testing.T, b store.Bucket, change func(*config.Config)) 
 	change(m.cfg)
 	seeds := slices.Collect(m.web.Seeds())
 	m.crawl(firstMonth, stages.SystemClock{}, 2, seeds, nil)
+	first := seeds
 	alone := "" // a URL that only the first list names, and to which no followed link leads
 	if m.cfg.Frontier.Follow == "none" {
 		alone, seeds = seeds[0], seeds[1:]
 	}
 	m.crawl(secondMonth, monthAhead{}, 2, seeds, nil)
+	m.listed(first, seeds)
 	if slices.Contains(m.fetched(secondMonth), alone) {
 		t.Errorf("%s was planned, although no source names it", alone)
 	}

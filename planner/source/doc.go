@@ -49,6 +49,7 @@ type Entry struct {
 	URL  string // text of the URL as written, at most MaxURL bytes
 	File string // name of the file with the entry, or "frontier" for URLs that the store knows
 	Line int64  // number of the line, row or record in the file, from 1; 0 for URLs that the store knows
+	Key  string // key of the row in a database; "" for other sources
 
 	// Broken says why the record of the URL cannot be read, or is "" for a readable record. If
 	// Broken is set, URL is only for display and may not be a URL.
@@ -67,6 +68,9 @@ type Entry struct {
 	// History is true if the entry only adds the history of the URL from earlier rounds. The entry
 	// then counts only if another entry names the URL. Its priority and depth do not count.
 	History bool
+
+	// Listing says which sources listed the URL in earlier rounds; nil if none did.
+	Listing *schema.Listing
 
 	// Fetches and the fields below are results of an earlier fetch.
 	Fetches       int32

@@ -100,6 +100,9 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 		Content:   Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
 		Spellings: r.Spellings,
 	}
+	if r.ListedFirstRound != "" {
+		e.Listing = new(r.Listing)
+	}
 	if !e.Due && !e.Spent && len(e.Spellings) == 0 {
 		if !f.listed.MayHold(r.URL) && !(f.listed != nil && f.listed.WithPlanned && r.LastPlanned != "") {
 			return true

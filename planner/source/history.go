@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
@@ -68,6 +69,12 @@ type knownState struct {
 	WARCRecordOff int32    `parquet:"warc_record_offset,optional"`
 	WARCRecordLen int32    `parquet:"warc_record_length,optional"`
 	Spellings     []string `parquet:"spellings,list"`
+
+	// If a source lists the URL, the newest listing is in the new plan. If not, only the URL's row of
+	// an own round can plan it (OwnFrontier), which has the listings too.
+	ListedFirstSource string `parquet:"listed_first_source,optional"`
+	ListedFirstAt     string `parquet:"listed_first_at,optional"`
+	ListedFirstRound  string `parquet:"listed_first_round,optional"`
 }
 
 // partEntries yields the entries of one file. ok is false if yield returned false.
@@ -124,6 +131,11 @@ func (r *knownState) entry(warc string) Entry {
 		URL: strings.Clone(r.URL), File: HistoryName, History: true, Fetches: r.Fetches, FetchedAt: r.LastFetched,
 		ContentDigest: strings.Clone(r.ContentDigest), ETag: strings.Clone(r.ETag), LastModified: strings.Clone(r.LastModified),
 		Content: Content{At: r.ContentAt, Filename: warc, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
+	}
+	if r.ListedFirstRound != "" {
+		e.Listing = &schema.Listing{
+			ListedFirstSource: strings.Clone(r.ListedFirstSource), ListedFirstAt: strings.Clone(r.ListedFirstAt), ListedFirstRound: strings.Clone(r.ListedFirstRound),
+		}
 	}
 	for _, s := range r.Spellings {
 		e.Spellings = append(e.Spellings, strings.Clone(s))

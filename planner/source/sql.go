@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"crawlbatch.io/crawlbatch/planner/source/sqldb"
 )
@@ -37,7 +40,7 @@ func (s *sqlTable) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 		n, more := int64(0), true
 		err := s.each(ctx, func(row *sqldb.Row) bool {
 			n = row.N
-			e := Entry{URL: row.URL, File: s.Name(), Line: n, Due: true, Listed: true, Priority: priorityOf(row)}
+			e := Entry{URL: row.URL, File: s.Name(), Line: n, Key: keyText(row.Key), Due: true, Listed: true, Priority: priorityOf(row)}
 			if row.Null {
 				e.URL = "NULL"
 			}
@@ -51,6 +54,17 @@ func (s *sqlTable) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 			yield(Entry{}, fmt.Errorf("source %q: %w", s.Name(), err))
 		}
 	}
+}
+
+// keyText returns the values of a key as one text. Bytes that are no text become hexadecimal digits.
+func keyText(key []string) string {
+	shown := slices.Clone(key)
+	for i, v := range shown {
+		if !utf8.ValidString(v) {
+			shown[i] = fmt.Sprintf("0x%X", v)
+		}
+	}
+	return strings.Join(shown, ",")
 }
 
 // each calls visit with each row until visit returns false.

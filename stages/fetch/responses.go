@@ -31,8 +31,8 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 		if field := u.cookies.Field(u.key.URL); field != "" {
 			a.Header = http1.Header{{Name: "Cookie", Value: field}}
 		}
-	} else if a.Known = segments.KnownPayload(&u.planned, f.clock.Now()); a.Known != nil {
-		a.Header = conditions(&u.planned)
+	} else if a.Known = segments.KnownPayload(&u.planned.PlannedURL, f.clock.Now()); a.Known != nil {
+		a.Header = conditions(&u.planned.PlannedURL)
 	}
 	u.rules = rules.Group
 	if g.Kind == polite.Probe {
@@ -237,7 +237,7 @@ func (f *fetcher) document(u *urlTask, s *request.Sent) {
 		b.Page, b.Terms, b.Text = &parsed.Page, parsed.Terms, &parsed.Text
 		b.Links = append(b.Links, parsed.Links...)
 		if parsed.Page.DocumentKind == "sitemap" {
-			b.Sitemaps = f.sitemaps.Fetched(&u.planned, u.key)
+			b.Sitemaps = f.sitemaps.Fetched(&u.planned.PlannedURL, u.key)
 		}
 	})
 }

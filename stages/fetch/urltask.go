@@ -24,7 +24,7 @@ import (
 // URL uses its urlTask.
 type urlTask struct {
 	row     int64
-	planned schema.PlannedURL
+	planned schema.PlannedRow
 	key     urlkey.Key       // URL to request next: the planned URL or a redirect's target
 	spelled string           // spelling of that URL in the redirect; "" if canonical
 	known   schema.Spellings // known spellings of that URL, if it is not planned
@@ -89,7 +89,7 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	return &urlTask{
 		row: row, planned: p, key: urlkey.Key{URL: p.URL, SURT: p.SURT, Host: p.Host, Domain: p.Domain},
 		fetch: schema.Fetch{
-			SURT: p.SURT, URL: p.URL, Host: p.Host, Domain: p.Domain, Priority: p.Priority, Depth: p.Depth, PlannedRow: int32(row),
+			SURT: p.SURT, URL: p.URL, Host: p.Host, Domain: p.Domain, Priority: p.Priority, Depth: p.Depth, PlannedRow: int32(row), Listing: p.Listing,
 		},
 	}, nil
 }
@@ -132,6 +132,7 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 		return err
 	}
 	u.key, u.spelled, u.met, u.tries, u.fetch = key, spelled, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
+	u.fetch.Listing = u.planned.Listing
 	for i, h := range u.met {
 		u.cookies.Resume(h)
 		if i > 0 {

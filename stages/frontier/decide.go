@@ -391,6 +391,7 @@ func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord 
 		r.State = schema.StateFound
 	}
 	r.Spellings = g.spellings
+	r.Listing = g.listing(r.Listing)
 	r.SURT, r.URL, r.Host, r.Domain, r.Depth = k.SURT, k.URL, k.Host, k.Domain, depth
 	var anchors []string
 	var weight int32
@@ -400,6 +401,20 @@ func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord 
 	}
 	r.Priority = priority(k.URL, d.ranks[k.Host], d.hosts, anchors, weight)
 	return r
+}
+
+// listing returns the listings of the URL after the round. The plan has joined them with those of
+// earlier rounds. If no source lists the URL in this round, the parameter prior stays.
+func (g *group) listing(prior schema.Listing) schema.Listing {
+	if g.outcome != nil && g.outcome.ListedLastRound != "" {
+		return g.outcome.Listing
+	}
+	for _, r := range g.refused {
+		if r.ListedLastRound != "" {
+			return r.Listing
+		}
+	}
+	return prior
 }
 
 func (d *decider) url(r schema.URLRecord) error {

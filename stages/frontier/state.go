@@ -29,6 +29,7 @@ type outcome struct {
 	WARCFilename   string         `parquet:"warc_filename,optional"`
 	WARCRecordOff  int32          `parquet:"warc_record_offset,optional"`
 	WARCRecordLen  int32          `parquet:"warc_record_length,optional"`
+	schema.Listing
 }
 
 // recordAfter returns the record of a URL after an outcome. prior is the record before the outcome,

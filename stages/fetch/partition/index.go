@@ -37,8 +37,11 @@ type Index struct {
 	spellings *spellings // spellings of known URLs that are not planned
 }
 
-// codec encodes the records of the scratch files.
-var codec = table.MustCodec[schema.PlannedURL]()
+// These codecs encode the records of the scratch files.
+var (
+	rowCodec      = table.MustCodec[schema.PlannedRow]()
+	spellingCodec = table.MustCodec[schema.PlannedURL]()
+)
 
 // urlRow maps the hash of a URL to its row.
 type urlRow struct {
@@ -61,7 +64,7 @@ type rowRange struct {
 // caller closes the index.
 func Load(ctx context.Context, b store.Bucket, part *manifest.PlanPartition, scratch string) (*Index, error) {
 	f := &part.File
-	r, err := table.Open[schema.PlannedURL](ctx, b, f.Key)
+	r, err := table.Open[schema.PlannedRow](ctx, b, f.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -107,15 +110,15 @@ func One(scratch string, row *schema.PlannedURL) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.add(p.file, map[string]int{}, row); err != nil {
+	if err := p.add(p.file, map[string]int{}, &schema.PlannedRow{PlannedURL: *row}); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	p.sort()
 	return p, nil
 }
 
-func (p *Index) add(w io.Writer, place map[string]int, row *schema.PlannedURL) error {
-	rec := codec.Append(nil, row)
+func (p *Index) add(w io.Writer, place map[string]int, row *schema.PlannedRow) error {
+	rec := rowCodec.Append(nil, row)
 	if _, err := w.Write(rec); err != nil {
 		return fmt.Errorf("write planned rows to scratch: %w", err)
 	}
@@ -148,12 +151,12 @@ func (p *Index) sort() {
 func (p *Index) Len() int { return len(p.offsets) - 1 }
 
 // Row returns row n.
-func (p *Index) Row(n int64) (row schema.PlannedURL, err error) {
+func (p *Index) Row(n int64) (row schema.PlannedRow, err error) {
 	rec := make([]byte, p.offsets[n+1]-p.offsets[n])
 	if _, err := p.file.ReadAt(rec, p.offsets[n]); err != nil {
 		return row, fmt.Errorf("read planned row %d from scratch: %w", n, err)
 	}
-	return row, codec.Decode(string(rec), &row)
+	return row, rowCodec.Decode(string(rec), &row)
 }
 
 // Has reports whether a URL is planned in this partition.

@@ -20,16 +20,16 @@ import (
 func TestPlannedRowsSurviveScratch(t *testing.T) {
 	want := schema.PlannedURL{URL: "u", SURT: "s", Host: "h", Domain: "d", Priority: -7, Depth: 3, ContentDigest: "c", ETag: `"é"`, LastModified: "", Fetches: 9,
 		ContentAt: -1, WARCFilename: "w", WARCRecordOff: 1 << 30, WARCRecordLen: 2, Spellings: []string{"é", ""}}
-	b := codec.Append(nil, &want)
+	b := spellingCodec.Append(nil, &want)
 	var got schema.PlannedURL
-	if err := codec.Decode(string(b), &got); err != nil {
+	if err := spellingCodec.Decode(string(b), &got); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	for i := range b {
-		if err := codec.Decode(string(b[:i]), &got); err == nil {
+		if err := spellingCodec.Decode(string(b[:i]), &got); err == nil {
 			t.Errorf("the first %d of %d bytes were decoded without an error", i, len(b))
 		}
 	}

@@ -68,7 +68,7 @@ func loadSpellings(ctx context.Context, b store.Bucket, f *manifest.File, scratc
 		if last = row; rows%spellingsBlock == 0 {
 			s.blocks = append(s.blocks, off)
 		}
-		rec = codec.Append(rec[:0], &row)
+		rec = spellingCodec.Append(rec[:0], &row)
 		head = binary.AppendUvarint(head[:0], uint64(len(rec)))
 		for _, part := range [][]byte{head, rec} {
 			if _, err := w.Write(part); err != nil {
@@ -137,7 +137,7 @@ func (s *spellings) read(block int, yield func(*schema.PlannedURL) bool) error {
 			return err
 		}
 		var row schema.PlannedURL
-		if err := codec.Decode(string(rec), &row); err != nil || !yield(&row) {
+		if err := spellingCodec.Decode(string(rec), &row); err != nil || !yield(&row) {
 			return err
 		}
 	}

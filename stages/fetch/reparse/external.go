@@ -25,7 +25,7 @@ import (
 
 // plannedRecord is a planned URL whose response is in an external archive.
 type plannedRecord struct {
-	schema.PlannedURL
+	schema.PlannedRow
 	Row int32 // number of the URL's row in the plan file
 }
 
@@ -52,7 +52,7 @@ func (r *run) external(ctx context.Context) error {
 	}
 	defer rows.Close() //nolint:errcheck // scratch
 	row := int32(0)
-	for p, err := range table.Concat[schema.PlannedURL](ctx, r.env.Bucket, []string{r.in.Plan.Partitions[r.in.Task.Partition].File.Key}) {
+	for p, err := range table.Concat[schema.PlannedRow](ctx, r.env.Bucket, []string{r.in.Plan.Partitions[r.in.Task.Partition].File.Key}) {
 		if err == nil {
 			err = rows.Add(&plannedRecord{p, row})
 		}
@@ -95,7 +95,7 @@ func each(rows iter.Seq2[plannedRecord, error]) iter.Seq2[*captured, error] {
 func (r *run) parseExternal(dec *records.Decoder, d *captured, raws []records.Raw) error {
 	f := &schema.Fetch{
 		SURT: d.SURT, URL: d.URL, Host: d.Host, Domain: d.Domain, Priority: d.Priority, Depth: d.Depth, PlannedRow: d.Row,
-		FetchedAt: d.ContentAt, RecordedAt: d.ContentAt,
+		FetchedAt: d.ContentAt, RecordedAt: d.ContentAt, Listing: d.Listing,
 	}
 	d.rows.Row, d.rows.Fetch = int64(d.Row), f
 	rec, err := dec.Record(&raws[0], records.BlockLimit(r.longest))
