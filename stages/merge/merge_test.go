@@ -545,6 +545,7 @@ func TestLinksOfSitemapsThatAreNoPages(t *testing.T) {
 	entry := link(t, a+"map.xml", a+"2", schema.KindSitemap, 0)
 	entry.LastMod = 4 * day
 	w := newWorld(t, []string{a}, segment{fetches: []schema.Fetch{fetch(t, a, schema.HTTP4xx, 7)}, links: []schema.Link{entry}})
+	w.format = 7 // fetches have the columns of format 5, which merges them again below
 	fetched := w.in.Results[stages.Fetch][0]
 	files := []schema.Sitemap{
 		sitemap(a+"map.xml", "", nil), // it waited
