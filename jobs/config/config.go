@@ -23,6 +23,7 @@ type Config struct {
 	Dedup      Dedup      `yaml:"dedup"`
 	Frontier   Frontier   `yaml:"frontier"`
 	Store      Store      `yaml:"store"`
+	Prices     Prices     `yaml:"prices"`
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 
 	references []unexpanded      // values that contain ${VAR} in the file
@@ -219,6 +220,16 @@ type Frontier struct {
 type Store struct {
 	SSEKMSKey    string `yaml:"sse_kms_key"`
 	StorageClass string `yaml:"storage_class"`
+}
+
+// Prices holds the prices, in dollars, with which `plan` and `status` estimate what a round costs.
+type Prices struct {
+	Date   string  `yaml:"date"`
+	CPU    float64 `yaml:"cpu_hour"`
+	Memory float64 `yaml:"memory_gib_hour"`
+	Puts   float64 `yaml:"puts_1000"`
+	Gets   float64 `yaml:"gets_1000"`
+	Stored float64 `yaml:"stored_gb_month"`
 }
 
 // Public reports whether a crawl with this config may reach public hosts. It may not if a connect_to

@@ -45,6 +45,9 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"a privileged port", "kubernetes:\n  metrics_port: 80\n", `crawlbatch.yaml:2: kubernetes.metrics_port is 80: it must be 1024 to 65535, or 0 for none`},
 		{"lease too short", "fetch:\n  checkpoint: {lease: 10s}\n", `crawlbatch.yaml:2: fetch.checkpoint.lease must be at least 2 × timeout.total + every = 2m, so that every request ends before the lease does`},
 		{"slow factor", "politeness:\n  slow_factor: -1\n", `crawlbatch.yaml:2: politeness.slow_factor is -1: it must be 0 to 10, where 0 treats slow hosts like other hosts`},
+		{"a price below nothing", "prices: {puts_1000: -0.005}\n", `crawlbatch.yaml:1: prices.puts_1000 is -0.005: it must be 0 to 1000 dollars, where 0 is free`},
+		{"a price that is no number", "prices:\n  cpu_hour: .nan\n", `crawlbatch.yaml:2: prices.cpu_hour is NaN: it must be 0 to 1000 dollars, where 0 is free`},
+		{"a date of prices that is none", "prices: {date: 11/2026}\n", `crawlbatch.yaml:1: prices.date is "11/2026": write YYYY, YYYY-MM or YYYY-MM-DD, such as 2026-11`},
 		{"in flight of a domain", "politeness:\n  domains:\n    a.com: {in_flight_per_host: 65}\n", `crawlbatch.yaml:3: politeness.domains.a.com.in_flight_per_host is 65: it must be 0 to 64`},
 		{"unknown class", "politeness:\n  domains:\n    a.com: {class: shop}\n", `crawlbatch.yaml:3: politeness.domains.a.com names the class "shop", which politeness.classes does not have: it has ecommerce, news`},
 		{"bad choice", "frontier:\n  follow: all\n", `crawlbatch.yaml:2: frontier.follow is "all": it must be none, host, domain, any`},
@@ -84,6 +87,15 @@ func TestAnEmptyFileGivesTheDefaults(t *testing.T) {
 	}
 	if err := Default().Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestPricesMayChangeWhileACrawlRuns(t *testing.T) {
+	frozen := Default()
+	for _, text := range []string{"prices: {date: 2026-11, cpu_hour: 0, stored_gb_month: 0.0125}", "prices: {date: 2026}", "prices: {date: 2026-11-25}"} {
+		if err := frozen.Adopt(read(t, text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -21,6 +22,21 @@ var slowFactor = &rule[float64]{"0 to 10", func(f float64, report report) {
 	if !(f >= 0 && f <= 10) { // NaN is refused too
 		report("", fmt.Sprintf("is %v: it must be 0 to 10, where 0 treats slow hosts like other hosts", f))
 	}
+}}
+
+var price = &rule[float64]{"0 to 1000", func(dollars float64, report report) {
+	if !(dollars >= 0 && dollars <= 1000) { // NaN is refused too
+		report("", fmt.Sprintf("is %v: it must be 0 to 1000 dollars, where 0 is free", dollars))
+	}
+}}
+
+var priceDate = &rule[string]{"YYYY, YYYY-MM or YYYY-MM-DD", func(date string, report report) {
+	for _, layout := range []string{"2006", "2006-01", time.DateOnly} {
+		if _, err := time.Parse(layout, date); err == nil {
+			return
+		}
+	}
+	report("", fmt.Sprintf("is %q: write YYYY, YYYY-MM or YYYY-MM-DD, such as 2026-11", date))
 }}
 
 // domainRule checks politeness.domains. politeness.classes must have every class that a domain
