@@ -9,6 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
@@ -58,6 +59,14 @@ type RoundStatus struct {
 	Stages     []StageStatus    `json:"stages"`
 	Counts     []manifest.Count `json:"counts,omitempty"` // counts of a sealed round; empty for other rounds
 	Advice     string           `json:"advice,omitempty"` // advice to follow before the round begins
+	Prices     string           `json:"prices,omitempty"` // date of the prices of all dollars; empty if nothing is predicted
+	Learned    int              `json:"learned_rounds"`   // number of earlier rounds whose usage corrects the predictions
+}
+
+// PredictedUsage is the predicted usage of a stage and its price.
+type PredictedUsage struct {
+	manifest.Usage
+	Dollars cost.Dollars `json:"dollars"`
 }
 
 // StageStatus is one stage of a round.
@@ -69,9 +78,12 @@ type StageStatus struct {
 	Failed   []TaskStatus     `json:"failed,omitempty"` // tasks without a result whose newest attempt failed
 	Attempts int              `json:"attempts"`         // number of ended attempts
 	Usage    manifest.Usage   `json:"usage"`            // cost of the ended attempts
+	Dollars  cost.Dollars     `json:"dollars"`          // price of Usage
 	Counts   []manifest.Count `json:"counts,omitempty"` // counts of the results, summed over the tasks
 	Recorded int64            `json:"recorded_urls"`    // number of planned URLs with a recorded outcome; only for the fetch stage
 	Fetching []FetchStatus    `json:"fetching,omitempty"`
+	// Predicted is the predicted usage of all tasks, or nil if it is unknown.
+	Predicted *PredictedUsage `json:"predicted,omitempty"`
 }
 
 // FetchStatus is the state of a fetch task without a result, from its checkpoint.
@@ -104,9 +116,11 @@ type TaskStatus struct {
 // may use a StatusReader.
 type StatusReader struct {
 	Bucket store.Bucket
-	Flags  string // all flags for this store except --month, with a leading space; for the printed commands
+	Flags  string      // all flags for this store except --month, with a leading space; for the printed commands
+	Costs  *cost.Model // predicts the usage of each round; nil: the status has no predictions
 
-	listed   bool // true: the store's crawls were compared with the head
+	listed   bool       // true: the store's crawls were compared with the head
+	before   *cost.Past // what the rounds of the continued crawl used
 	results  map[stages.Task][]manifest.Count
 	attempts map[string]*manifest.Attempt // attempts that were read, by key
 }
@@ -124,8 +138,12 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	if err != nil {
 		return s, s.lose(err)
 	}
+	past, err := r.pastOf(ctx, l)
+	if err != nil {
+		return nil, err
+	}
 	for round := 0; ; round++ {
-		rs, err := r.round(ctx, s, l, round)
+		rs, err := r.round(ctx, s, l, round, &past)
 		if errors.Is(err, roundstate.ErrNoPlan) && round >= l.Rounds() {
 			return s, r.losses(ctx, s, l)
 		}
@@ -167,7 +185,9 @@ func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) 
 	return s.lose(ledger.CheckActive(ctx, r.Bucket, head, l.Crawl))
 }
 
-func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, round int) (*RoundStatus, error) {
+// round reads the status of a round. It predicts what the round needs from past, which holds what the
+// rounds before used, and adds a sealed round to past.
+func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, round int, past *cost.Past) (*RoundStatus, error) {
 	crawl := l.Crawl
 	p, started, err := roundstate.PlanIn(ctx, r.Bucket, l, round)
 	if err != nil {
@@ -207,6 +227,9 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 		}
 		rs.Stages = append(rs.Stages, *st)
 	}
+	if r.Costs != nil && !layout.IsReparse(crawl) {
+		r.predict(rs, p, past)
+	}
 	return rs, nil
 }
 
@@ -223,16 +246,12 @@ func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages
 	if err != nil {
 		return nil, nil, err
 	}
+	st.Usage = usageOf(attempts)
 	totals := map[string]int64{}
 	var order []string
 	for n, counts := range results {
 		t := stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n}
-		for _, a := range attempts[n] {
-			st.Attempts++
-			if a.Usage != nil {
-				st.Usage = st.Usage.Add(*a.Usage)
-			}
-		}
+		st.Attempts += len(attempts[n])
 		if counts == nil {
 			missing = append(missing, t)
 			if failed := lastFailure(t, attempts[n], r.Flags); failed != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
@@ -105,6 +107,51 @@ func TestStatusCountsFailuresAndGivesTheCommandThatReruns(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestStatusPredictsFromEarlierRoundsAsPlanDoes(t *testing.T) {
+	f := newFixture(t)
+	p := f.begin()
+	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil {
+		t.Fatal(err)
+	}
+	m := &cost.Model{Config: f.driver.Config, Pods: func(*manifest.Plan, stages.Stage) cost.Pod { return cost.Pod{Cores: 1} }}
+	plain := m.Predict(p, cost.Past{})[stages.Merge]
+	for n := range 3 {
+		f.recordEnded(stages.Merge, n, 1, manifest.ClassDone, "", manifest.Usage{WallMS: 3_600_000, Puts: plain.Puts, Gets: 1})
+	}
+	r := &StatusReader{Bucket: f.bucket, Costs: m}
+	for range 2 { // a second Read must not count the round twice
+		st := f.stage(r, stages.Merge)
+		if st.Predicted == nil || st.Predicted.Usage != plain || math.Abs(st.Dollars.Machines-3*0.037) > 1e-9 {
+			t.Errorf("a first round: predicted %+v, %+v", st.Predicted, st.Dollars)
+		}
+	}
+	for name, before := range map[string]struct {
+		crawl string
+		round int
+		on    []manifest.ContinuedCrawl
+		want  int
+	}{
+		"a later round":     {"2026-11", 1, nil, 1},
+		"the next month":    {"2026-12", 0, []manifest.ContinuedCrawl{{Crawl: "2026-10", Rounds: 2}, {Crawl: "2026-11", Rounds: 1}}, 1},
+		"no earlier round":  {"2026-11", 0, nil, 0},
+		"a month without":   {"2026-12", 0, nil, 0},
+		"a month that left": {"2026-12", 0, []manifest.ContinuedCrawl{{Crawl: "2026-10", Rounds: 2}}, 0},
+	} {
+		past, err := Past(t.Context(), f.bucket, m, before.crawl, before.round, before.on)
+		if err != nil || past.Rounds != before.want {
+			t.Errorf("%s: %d rounds, %v", name, past.Rounds, err)
+			continue
+		}
+		puts := plain.Puts
+		if past.Rounds > 0 {
+			puts *= 3
+		}
+		if got := m.Predict(p, past)[stages.Merge].Puts; got != puts {
+			t.Errorf("%s: %d PUTs, want %d", name, got, puts)
+		}
 	}
 }
 

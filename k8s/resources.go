@@ -5,6 +5,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -73,15 +74,26 @@ func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		if stage == stages.Fetch {
 			continue
 		}
-		every := &Batch{Stage: stage}
-		for i := range stage.Tasks(p) {
-			every.Partitions = append(every.Partitions, i)
-		}
-		n := estimate(p, cfg, every)
+		n := estimate(p, cfg, wholeStage(p, stage))
 		all.memory, all.scratch = max(all.memory, n.memory+baseMemory), max(all.scratch, n.scratch)
 	}
 	all.memory = max(all.memory, 3*baseMemory+min((p.URLs+p.Known)*hashMemory, dedupMemory)+(p.URLs+p.Known)*similarMemory)
 	return all.configured(cfg, b.Stage)
+}
+
+// wholeStage returns a batch of all tasks of a stage.
+func wholeStage(p *manifest.Plan, stage stages.Stage) *Batch {
+	b := &Batch{Stage: stage}
+	for i := range stage.Tasks(p) {
+		b.Partitions = append(b.Partitions, i)
+	}
+	return b
+}
+
+// PodSize returns what each pod of a stage requests if one Job runs all its tasks.
+func PodSize(p *manifest.Plan, cfg *config.Config, stage stages.Stage) cost.Pod {
+	n := needsOf(p, cfg, wholeStage(p, stage))
+	return cost.Pod{Cores: n.cpu.AsApproximateFloat64(), GiB: float64(n.memory) / (1 << 30)}
 }
 
 // estimate returns the estimated needs of the largest task of a batch.

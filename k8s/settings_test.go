@@ -10,6 +10,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -68,5 +69,19 @@ func TestEveryStageMayHaveResources(t *testing.T) {
 	}
 	if _, err := config.Read("c.yaml", []byte("kubernetes: {resources: {mege: {cpu: 500m}}}"), os.LookupEnv); err == nil || !strings.Contains(err.Error(), "it must be "+entries) {
 		t.Errorf("a stage that does not exist: %v, want the entries %s", err, entries)
+	}
+}
+
+func TestThePriceOfAPodIsOfWhatItRequests(t *testing.T) {
+	cfg := config.Default()
+	p := &manifest.Plan{Buckets: 1, URLs: 500_000, Hosts: 5000, Partitions: []manifest.PlanPartition{{URLs: 500_000, Hosts: 5000, EstimatedSeconds: 9000}}}
+	// k8s/README.md computes this memory: 256 + 200 × 2 + 80 × 5 MiB + 500,000 × 64 B + 5,000 × 2 KiB, in steps of 64 MiB.
+	// A task of 55.6 URLs a second asks for 0.010 cores for each.
+	if got, want := PodSize(p, cfg, stages.Fetch), (cost.Pod{Cores: 0.6, GiB: 1.125}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	cfg.Kubernetes.Resources = map[string]config.Resources{"rank": {CPU: "2500m", Memory: 3 << 30}}
+	if got, want := PodSize(p, cfg, stages.Rank), (cost.Pod{Cores: 2.5, GiB: 3}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

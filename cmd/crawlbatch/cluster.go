@@ -10,9 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -44,6 +46,11 @@ func (o *runOptions) onCluster(client k8s.Client, b store.Bucket, cfg *config.Co
 	return &k8s.Executor{
 		Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: stages.SystemClock{}, Log: log, Version: version, Again: o.givenFlags(),
 	}
+}
+
+// costModel returns the model that predicts what rounds cost in pods.
+func costModel(cfg *config.Config) *cost.Model {
+	return &cost.Model{Config: cfg, Pods: func(p *manifest.Plan, stage stages.Stage) cost.Pod { return k8s.PodSize(p, cfg, stage) }}
 }
 
 // checkExecutor checks --executor and the flags that depend on it. With --executor kubernetes, the

@@ -51,7 +51,7 @@ the end of the Job's name, or the month for which its CronJob created it.`,
 	})
 	usage.MonthFlag(cmd, &o.month, "crawl to plan")
 	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, s3://bucket/key, -, frontier, mysql:// or postgres:// address of a table, or sitemap:https://HOST/PATH of a sitemap or feed; repeatable")
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours, bytes and cost, and write nothing")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace a plan if none of it was fetched yet")
 	cmd.Flags().BoolVar(&o.force, "force", false, "plan also URLs that were fetched within plan.skip_within")
 	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")
@@ -121,6 +121,13 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	if err := show.Plan(show.Folding(o.out), p, *r.Counts, verb, refused, o.dryRun, defaultFetchTasks); err != nil {
 		return err
+	}
+	past, err := jobs.Past(ctx, b, costModel(cfg), o.month, p.Round, r.Continues.Crawls)
+	if err == nil {
+		err = show.Cost(show.Folding(o.out), costModel(cfg), p, past)
+	}
+	if err != nil {
+		return storeError(err)
 	}
 	if o.dryRun {
 		if err := show.Slowest(o.out, *r.Slowest); err != nil {

@@ -31,7 +31,8 @@ func newStatus(c *common) *cobra.Command {
 (calls to the store, bytes, the sum of their times). For fetch tasks it adds the progress
 at the last checkpoint. It also shows the hosts for which the tasks waited when they last renewed
 their leases, with the reason and the end of each wait. For each failed task it prints the
-last error and the command that reruns it. A fetch task is shown as running while an attempt
+last error and the command that reruns it. Below the stages, it compares what the round was
+predicted to use with what it used, in dollars of the config key prices too. A fetch task is shown as running while an attempt
 holds its partition; the store cannot tell whether that attempt is still alive. If the store
 has lost objects, status names them and exits 78.
 
@@ -64,6 +65,9 @@ func runStatus(ctx context.Context, o statusOptions) error {
 		o.warnOfAgent(cfg)
 	}
 	reader := jobs.StatusReader{Bucket: b, Flags: o.givenFlags()}
+	if cfg != nil {
+		reader.Costs = costModel(cfg)
+	}
 	read := func(ctx context.Context) (*jobs.Status, error) {
 		s, err := reader.Read(ctx, o.month)
 		if err != nil {

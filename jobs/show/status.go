@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -27,6 +29,7 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 			p.line("  %s", r.Advice)
 		}
 		p.table(r.Stages)
+		p.predicted(r)
 		for _, st := range r.Stages {
 			p.printFetching(st, r.URLs, now)
 			failed = append(failed, st.Failed...)
@@ -74,12 +77,16 @@ func (p *printer) table(all []jobs.StageStatus) {
 		}
 		row := []string{string(st.Stage), fmt.Sprint(st.Tasks), fmt.Sprint(st.Done), running, fmt.Sprint(len(st.Failed))}
 		if u := st.Usage; full {
-			row = append(row, shortNumber(u.Puts, 1000, "k", "M"), shortNumber(u.Gets, 1000, "k", "M"), shortNumber(u.Lists, 1000, "k", "M"),
-				shortNumber(u.BytesWritten, 1000, "kB", "MB", "GB", "TB"), shortNumber(u.BytesRead, 1000, "kB", "MB", "GB", "TB"), taskTime(u.Wall()))
+			row = append(row, shortCount(u.Puts), shortCount(u.Gets), shortCount(u.Lists), shortBytes(u.BytesWritten), shortBytes(u.BytesRead), taskTime(u.Wall()))
 		}
 		rows = append(rows, row)
 	}
-	widths := make([]int, len(head))
+	p.align(rows)
+}
+
+// align writes rows with aligned columns.
+func (p *printer) align(rows [][]string) {
+	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, c := range row {
 			widths[i] = max(widths[i], len(c))
@@ -93,6 +100,27 @@ func (p *printer) table(all []jobs.StageStatus) {
 		p.out.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 }
+
+// predicted compares what the stages of a round were predicted to use with what they used.
+func (p *printer) predicted(r jobs.RoundStatus) {
+	if r.Prices == "" || p.width < fullTable {
+		return
+	}
+	var will, used manifest.Usage
+	var willCost, usedCost cost.Dollars
+	for _, st := range r.Stages {
+		will, willCost = will.Add(st.Predicted.Usage), willCost.Add(st.Predicted.Dollars)
+		used, usedCost = used.Add(st.Usage), usedCost.Add(st.Dollars)
+	}
+	row := func(name string, u manifest.Usage, d cost.Dollars) []string {
+		return []string{name, shortCount(u.Puts), shortCount(u.Gets), shortCount(u.Lists), shortBytes(u.BytesWritten), taskTime(u.Wall()), dollars(d.Once()), dollars(d.Monthly)}
+	}
+	p.align([][]string{{"whole round", "PUT", "GET", "LIST", "written", "time", "dollars", "a month"}, row("predicted", will, willCost), row("used", used, usedCost)})
+}
+
+func shortCount(n int64) string { return shortNumber(n, 1000, "k", "M") }
+
+func shortBytes(n int64) string { return shortNumber(n, 1000, "kB", "MB", "GB", "TB") }
 
 // shortNumber writes a number in at most six cells, such as 999, 12.3k or 1.5 MB.
 func shortNumber(n, unit int64, names ...string) string {

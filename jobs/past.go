@@ -1,0 +1,125 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/cost"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Past returns what the rounds before a round used: the rounds of the newest crawl that the crawl
+// continues, and the earlier rounds of the crawl itself. A round without records does not count.
+func Past(ctx context.Context, b store.Bucket, m *cost.Model, crawl string, round int, continued []manifest.ContinuedCrawl) (past cost.Past, err error) {
+	r := StatusReader{Bucket: b, Costs: m}
+	if err := r.learnContinued(ctx, continued, &past); err != nil {
+		return past, err
+	}
+	return past, r.learn(ctx, crawl, round, &past)
+}
+
+// pastOf returns what the rounds of the newest crawl used that the crawl of a ledger continues. It
+// reads them once.
+func (r *StatusReader) pastOf(ctx context.Context, l *ledger.Ledger) (past cost.Past, err error) {
+	if r.Costs == nil || layout.IsReparse(l.Crawl) {
+		return past, nil
+	}
+	if r.before == nil {
+		m, err := l.ReadCrawl(ctx, r.Bucket)
+		if err == nil {
+			err = r.learnContinued(ctx, m.Continued, &past)
+		}
+		if err = ignoreMissing(err); err != nil {
+			return past, err
+		}
+		r.before = &past
+	}
+	return r.before.Clone(), nil
+}
+
+// learnContinued adds the rounds of the newest continued crawl to past.
+func (r *StatusReader) learnContinued(ctx context.Context, continued []manifest.ContinuedCrawl, past *cost.Past) error {
+	if len(continued) == 0 {
+		return nil
+	}
+	last := continued[len(continued)-1]
+	return r.learn(ctx, last.Crawl, last.Rounds, past)
+}
+
+// learn adds the rounds of a crawl with numbers less than the parameter before to past.
+func (r *StatusReader) learn(ctx context.Context, crawl string, before int, past *cost.Past) error {
+	if before == 0 {
+		return nil
+	}
+	if r.attempts == nil {
+		r.attempts = map[string]*manifest.Attempt{}
+	}
+	l, err := ledger.Load(ctx, r.Bucket, crawl)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	for n := range min(before, l.Rounds()) {
+		p, started, err := roundstate.PlanIn(ctx, r.Bucket, l, n)
+		if err != nil {
+			if err := ignoreMissing(err); err != nil {
+				return err
+			}
+			continue
+		}
+		used := cost.Usages{}
+		for _, stage := range stages.Order {
+			if !started {
+				break
+			}
+			attempts, err := r.readAttempts(ctx, p, stage)
+			if err != nil {
+				return err
+			}
+			used[stage] = usageOf(attempts)
+		}
+		r.Costs.Learn(past, p, used)
+	}
+	return nil
+}
+
+// ignoreMissing returns nil for the error of a lost or damaged document. A prediction does without it,
+// and Read reports it.
+func ignoreMissing(err error) error {
+	if errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, roundstate.ErrNoPlan) || errors.Is(err, roundstate.ErrNoCrawl) {
+		return nil
+	}
+	return err
+}
+
+// usageOf adds up the usage of attempts, by partition.
+func usageOf(attempts map[int][]*manifest.Attempt) (sum manifest.Usage) {
+	for _, all := range attempts {
+		for _, a := range all {
+			if a.Usage != nil {
+				sum = sum.Add(*a.Usage)
+			}
+		}
+	}
+	return sum
+}
+
+// predict fills the predictions and prices of a round's status.
+func (r *StatusReader) predict(rs *RoundStatus, p *manifest.Plan, past *cost.Past) {
+	rs.Prices, rs.Learned = r.Costs.Config.Prices.Date, past.Rounds
+	predicted, used := r.Costs.Predict(p, *past), cost.Usages{}
+	for i := range rs.Stages {
+		st := &rs.Stages[i]
+		used[st.Stage] = st.Usage
+		u := predicted[st.Stage]
+		st.Predicted = &PredictedUsage{u, r.Costs.Price(p, st.Stage, u)}
+		st.Dollars = r.Costs.Price(p, st.Stage, st.Usage)
+	}
+	if rs.State == "sealed" {
+		r.Costs.Learn(past, p, used)
+	}
+}
