@@ -64,34 +64,40 @@ func (r *StatusReader) learn(ctx context.Context, crawl string, before int, past
 		return ignoreMissing(err)
 	}
 	for n := range min(before, l.Rounds()) {
-		p, started, err := roundstate.PlanIn(ctx, r.Bucket, l, n)
-		if err != nil {
-			if err := ignoreMissing(err); err != nil {
-				return err
-			}
-			continue
+		p, used, err := r.usages(ctx, l, n)
+		if err == nil {
+			r.Costs.Learn(past, p, used)
+		} else if err = ignoreMissing(err); err != nil {
+			return err
 		}
-		used := cost.Usages{}
-		for _, stage := range stages.Order {
-			if !started {
-				break
-			}
-			attempts, err := r.readAttempts(ctx, p, stage)
-			if err != nil {
-				return err
-			}
-			used[stage] = usageOf(attempts)
-		}
-		r.Costs.Learn(past, p, used)
 	}
 	return nil
+}
+
+// usages returns the plan of a round, and what each stage used.
+func (r *StatusReader) usages(ctx context.Context, l *ledger.Ledger, round int) (*manifest.Plan, cost.Usages, error) {
+	p, _, err := roundstate.PlanIn(ctx, r.Bucket, l, round)
+	if err != nil {
+		return nil, nil, err
+	}
+	used := cost.Usages{}
+	for _, stage := range stages.Order {
+		attempts, err := r.readAttempts(ctx, p, stage)
+		if err != nil {
+			return nil, nil, err
+		}
+		used[stage] = usageOf(attempts)
+	}
+	return p, used, nil
 }
 
 // ignoreMissing returns nil for the error of a lost or damaged document. A prediction does without it,
 // and Read reports it.
 func ignoreMissing(err error) error {
-	if errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, roundstate.ErrNoPlan) || errors.Is(err, roundstate.ErrNoCrawl) {
-		return nil
+	for _, missing := range []error{ledger.ErrLost, manifest.ErrCorrupt, manifest.ErrNewer, store.ErrNotFound, roundstate.ErrNoPlan, roundstate.ErrNoCrawl} {
+		if errors.Is(err, missing) {
+			return nil
+		}
 	}
 	return err
 }

@@ -155,6 +155,24 @@ func TestStatusPredictsFromEarlierRoundsAsPlanDoes(t *testing.T) {
 	}
 }
 
+func TestADamagedRecordOfAnEarlierRoundDoesNotStopAPrediction(t *testing.T) {
+	f := newFixture(t)
+	p := f.begin()
+	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil {
+		t.Fatal(err)
+	}
+	f.recordEnded(stages.Merge, 0, 1, manifest.ClassDone, "", manifest.Usage{Puts: 7})
+	broken := []byte("{")
+	if _, err := f.bucket.Create(t.Context(), layout.Attempt("2026-11", 0, "rank", 0, 1), bytes.NewReader(broken), int64(len(broken))); err != nil {
+		t.Fatal(err)
+	}
+	m := &cost.Model{Config: f.driver.Config, Pods: func(*manifest.Plan, stages.Stage) cost.Pod { return cost.Pod{} }}
+	past, err := Past(t.Context(), f.bucket, m, p.Crawl, 1, nil)
+	if err != nil || past.Rounds != 0 {
+		t.Errorf("%d rounds, %v", past.Rounds, err)
+	}
+}
+
 func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
 	f := newFixture(t)
 	f.begin()
