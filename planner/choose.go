@@ -18,7 +18,7 @@ type chooser struct {
 	*rules
 	refused *refusals
 	files   func(seq) string // returns the name of the source of an entry
-	listing func(*record) schema.Listing
+	names   *fileNames       // for the listings of refused URLs
 	out     *chosenWriter
 	left    *chosenWriter // list of the URLs that have spellings and are not planned
 
@@ -32,6 +32,7 @@ type chooser struct {
 
 	url     *record // current URL, merged from its entries so far; nil before the first URL
 	listed  int64   // number of the current URL's entries that come from the user, not from the frontier
+	origins origins // where sources list the current URL
 	domains []*domain
 }
 
@@ -84,7 +85,7 @@ func (c *chooser) choose(ctx context.Context, records *sorters[record]) error {
 			}
 			c.out.begin(r.Hash)
 		}
-		c.url, c.listed = r, 0
+		c.url, c.listed, c.origins = r, 0, origins{}
 		c.count(r)
 	}
 	if err := c.endURL(); err != nil {
@@ -93,15 +94,19 @@ func (c *chooser) choose(ctx context.Context, records *sorters[record]) error {
 	return c.endGroup()
 }
 
+// count counts an entry of the current URL, and notes where sources list the URL.
 func (c *chooser) count(r *record) {
+	o := unpackOrigins(r)
+	if c.origins.known == nil {
+		c.origins.known = o.known
+	}
 	if !r.Listed {
 		return
 	}
-	c.listed++
-	if u := c.url; !u.Listed {
-		u.Listed, u.FirstSeq, u.FirstLine, u.FirstKey = true, r.FirstSeq, r.FirstLine, r.FirstKey
+	if c.listed++; c.listed == 1 {
+		c.origins.first = o.first
 	}
-	c.url.LastSeq, c.url.LastLine, c.url.LastKey = r.LastSeq, r.LastLine, r.LastKey
+	c.origins.last = o.last
 }
 
 // merge adds another entry to the current URL.
@@ -119,7 +124,6 @@ func (c *chooser) merge(r *record) {
 		u.Priority = max(u.Priority, r.Priority)
 	}
 	u.Spellings = schema.Spellings(u.Spellings).Union(r.Spellings)
-	u.Known = cmp.Or(u.Known, r.Known)
 	// Keep the newest WARC record of the URL. Of records with the same time, keep the first.
 	older := u.WARCFilename != "" && u.ContentAt >= r.ContentAt
 	if u.Fetches == 0 && u.ETag == "" && u.LastModified == "" && !older {
@@ -135,6 +139,8 @@ func (c *chooser) endURL() error {
 		return nil
 	}
 	c.duplicates += max(c.listed-1, 0)
+	u.Listed, u.Line = c.listed > 0, c.origins.first.line
+	u.Origins = packOrigins(u, c.origins)
 	d := c.domainOf(u.Domain)
 	if u.Spent {
 		d.spent++
@@ -200,7 +206,7 @@ func (c *chooser) refuseRecord(left *chosenWriter, u *record, reason schema.Skip
 		return err
 	}
 	if err := c.refused.addURL(k, u.Seq, schema.Refused{
-		Source: c.files(u.Seq), Depth: u.Depth, Reason: reason, Detail: detail, Spellings: u.Spellings, Listing: c.listing(u),
+		Source: c.files(u.Seq), Depth: u.Depth, Reason: reason, Detail: detail, Spellings: u.Spellings, Listing: c.names.listing(u),
 	}); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ const maxFileNames = 64 << 20
 // fileNames holds the names of the files of all sources by their first entries, so that records need
 // no names. Once the names take maxFileNames, the name of its source stands for a file.
 type fileNames struct {
+	round string // crawl and round of the plan, such as 2026-11.0
 	files []fileName
 	bytes int
 	last  string // file of the last entry, as the source names it
@@ -55,42 +56,90 @@ func (f *fileNames) of(s seq) string {
 	return f.files[i].name
 }
 
-// listing returns the listings of a URL in earlier plans and in the plan of the given round.
-func (f *fileNames) listing(u *record, round string) schema.Listing {
-	l := unpackListing(u.Known)
+// listing returns the listings of a URL in earlier plans and in this plan.
+func (f *fileNames) listing(u *record) (l schema.Listing) {
+	o := unpackOrigins(u)
+	if o.known != nil {
+		l = *o.known
+	}
 	if !u.Listed {
 		return l
 	}
-	l.ListedLastSource, l.ListedLastAt, l.ListedLastRound = f.of(u.LastSeq), placeText(u.LastLine, u.LastKey), round
+	l.ListedLastSource, l.ListedLastAt, l.ListedLastRound = f.of(o.last.seq), o.last.text(), f.round
 	if l.ListedFirstRound != "" {
 		return l
 	}
-	l.ListedFirstSource, l.ListedFirstAt, l.ListedFirstRound = l.ListedLastSource, l.ListedLastAt, round
-	if u.FirstSeq != u.LastSeq {
-		l.ListedFirstSource, l.ListedFirstAt = f.of(u.FirstSeq), placeText(u.FirstLine, u.FirstKey)
+	l.ListedFirstSource, l.ListedFirstAt, l.ListedFirstRound = l.ListedLastSource, l.ListedLastAt, f.round
+	if o.first != o.last {
+		l.ListedFirstSource, l.ListedFirstAt = f.of(o.first.seq), o.first.text()
 	}
 	return l
 }
 
-// packListing packs a listing into one text. For nil, the text is empty.
-func packListing(l *schema.Listing) string {
-	if l == nil {
+// place is the place of an entry in the sources.
+type place struct {
+	seq  seq
+	line int64
+	key  string // key of the row in a database; "" for entries of files
+}
+
+// text returns the place of an entry in its file or table.
+func (p place) text() string {
+	if p.key != "" {
+		return p.key
+	}
+	return strconv.FormatInt(p.line, 10)
+}
+
+// origins says where sources list a URL.
+type origins struct {
+	known       *schema.Listing // listings in earlier rounds; nil if no earlier round listed the URL
+	first, last place           // first and last entry in the sources of this plan, if the record is Listed
+}
+
+// packOrigins returns the text that, with Seq and Line of its record, stands for origins. The text is
+// empty for most records: those of URLs that one line of a file lists, and no earlier plan.
+func packOrigins(r *record, o origins) string {
+	simple := !r.Listed || o.first == o.last && o.first.seq == r.Seq && o.first.key == ""
+	if simple && o.known == nil {
 		return ""
 	}
-	return strings.Join([]string{l.ListedFirstSource, l.ListedFirstAt, l.ListedFirstRound, l.ListedLastSource, l.ListedLastAt, l.ListedLastRound}, "\x00")
+	var l schema.Listing
+	if o.known != nil {
+		l = *o.known
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 36) }
+	return strings.Join([]string{
+		l.ListedFirstSource, l.ListedFirstAt, l.ListedFirstRound, l.ListedLastSource, l.ListedLastAt, l.ListedLastRound,
+		number(int64(o.first.seq)), o.first.key, number(int64(o.last.seq)), number(o.last.line), o.last.key,
+	}, "\x00")
 }
 
-func unpackListing(s string) (l schema.Listing) {
-	for _, field := range []*string{&l.ListedFirstSource, &l.ListedFirstAt, &l.ListedFirstRound, &l.ListedLastSource, &l.ListedLastAt, &l.ListedLastRound} {
-		*field, s, _ = strings.Cut(s, "\x00")
+func unpackOrigins(r *record) (o origins) {
+	if r.Origins == "" {
+		if r.Listed {
+			o.first = place{seq: r.Seq, line: r.Line}
+			o.last = o.first
+		}
+		return o
 	}
-	return l
-}
-
-// placeText returns the place of an entry in its file.
-func placeText(line int64, key string) string {
-	if key != "" {
-		return excerpt(key)
+	rest := r.Origins
+	text := func() (field string) {
+		field, rest, _ = strings.Cut(rest, "\x00")
+		return field
 	}
-	return strconv.FormatInt(line, 10)
+	number := func() int64 {
+		n, _ := strconv.ParseInt(text(), 36, 64) // packOrigins wrote it
+		return n
+	}
+	known := schema.Listing{
+		ListedFirstSource: text(), ListedFirstAt: text(), ListedFirstRound: text(),
+		ListedLastSource: text(), ListedLastAt: text(), ListedLastRound: text(),
+	}
+	if known != (schema.Listing{}) {
+		o.known = &known
+	}
+	o.first = place{seq(number()), r.Line, text()}
+	o.last = place{seq(number()), number(), text()}
+	return o
 }

@@ -129,14 +129,26 @@ func TestNamesOfManyFilesTakeBoundedMemory(t *testing.T) {
 	}
 }
 
-// Records hold a listing as one text.
-func TestAListingIsPackedAndUnpacked(t *testing.T) {
-	for _, l := range []schema.Listing{{}, {ListedFirstSource: "a", ListedFirstAt: "1", ListedFirstRound: "2026-11.0"}, {ListedFirstRound: "r", ListedLastSource: "b", ListedLastAt: "k,é", ListedLastRound: "s"}} {
-		if d := cmp.Diff(l, unpackListing(packListing(&l))); d != "" {
-			t.Error(d)
+// Records hold the origins of a URL as one text, which is empty for a URL that one line lists.
+func TestOriginsArePackedAndUnpacked(t *testing.T) {
+	once, later, row := place{newSeq(1, 7), 9, ""}, place{newSeq(3, 1<<47), 1 << 40, ""}, place{newSeq(2, 0), 0, "17,é"}
+	for _, c := range []struct {
+		o      origins
+		listed bool
+		short  bool
+	}{
+		{origins{}, false, true},
+		{origins{first: once, last: once}, true, true},
+		{origins{first: once, last: later}, true, false},
+		{origins{first: row, last: row}, true, false},
+		{origins{first: later, last: row}, true, false}, // an entry for another form of the URL came first
+		{origins{known: &schema.Listing{ListedFirstSource: "a", ListedFirstAt: "1", ListedFirstRound: "2026-11.0"}}, false, false},
+		{origins{known: &schema.Listing{ListedFirstRound: "r", ListedLastSource: "b", ListedLastAt: "k,é", ListedLastRound: "s"}, first: once, last: once}, true, false},
+	} {
+		r := record{Seq: once.seq, Listed: c.listed, Line: c.o.first.line}
+		r.Origins = packOrigins(&r, c.o)
+		if got := unpackOrigins(&r); !cmp.Equal(c.o, got, cmp.AllowUnexported(origins{}, place{})) || c.short != (r.Origins == "") {
+			t.Errorf("%+v: packed as %q, unpacked as %+v", c.o, r.Origins, got)
 		}
-	}
-	if packListing(nil) != "" || unpackListing("") != (schema.Listing{}) {
-		t.Error("no listing is not empty")
 	}
 }

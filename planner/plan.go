@@ -84,7 +84,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	refused := &sorters[refusal]{dir: req.Scratch, compare: compareRefusals}
 	hosts := &sorters[observation]{dir: req.Scratch, compare: compareObservations}
 	defer func() { err = errors.Join(err, records.close(), refused.close(), hosts.close()) }()
-	names := &fileNames{}
+	names := &fileNames{round: fmt.Sprintf("%s.%d", req.Crawl, req.Round)}
 	entries, counts, err := ingest(ctx, r, req, records, refused, names)
 	if err != nil {
 		return nil, err
@@ -96,9 +96,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if !r.BeforeFormat8 {
 		r.measured = seen.service(r.Service)
 	}
-	round := fmt.Sprintf("%s.%d", req.Crawl, req.Round)
-	listing := func(u *record) schema.Listing { return names.listing(u, round) }
-	picked, err := pick(ctx, r, req, records, hosts, refused, listing)
+	picked, err := pick(ctx, r, req, records, hosts, refused, names)
 	defer func() { err = errors.Join(err, picked.close()) }()
 	if err == nil {
 		err = errors.Join(records.close(), hosts.close()) // makes room for sorting partitions
@@ -139,9 +137,9 @@ type picked struct {
 	left   []*chosenList // lists of URLs with spellings that are not planned
 	counts map[schema.SkipReason]int64
 
-	refused *refusals                    // refusals of the chooser
-	listing func(*record) schema.Listing // returns the listings of a URL in earlier plans and in this plan
-	scratch []*chosenList                // all lists, for closing
+	refused *refusals // refusals of the chooser
+	names   *fileNames
+	scratch []*chosenList // all lists, for closing
 }
 
 func (p *picked) close() (err error) {
@@ -153,8 +151,8 @@ func (p *picked) close() (err error) {
 
 // pick chooses the URLs that the budgets allow and counts the refused URLs. The caller closes the
 // result, even after an error.
-func pick(ctx context.Context, r *rules, req Request, records *sorters[record], hosts *sorters[observation], refused *sorters[refusal], listing func(*record) schema.Listing) (*picked, error) {
-	p := &picked{listing: listing}
+func pick(ctx context.Context, r *rules, req Request, records *sorters[record], hosts *sorters[observation], refused *sorters[refusal], names *fileNames) (*picked, error) {
+	p := &picked{names: names}
 	more, err := newRefusals(refused, r.Memory/6)
 	if err != nil {
 		return p, err
@@ -163,7 +161,7 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 		rules: r, refused: more,
 		files:    func(s seq) string { return excerpt(req.sourceAt(s.source()).Name()) },
 		hasLinks: req.HasLinks,
-		listing:  listing,
+		names:    names,
 	}
 	if r.SkipWithin > 0 {
 		c.since = req.Now.Add(-r.SkipWithin).UnixMilli()
@@ -416,7 +414,7 @@ func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(v
 func (w *partitionWriter) rows(records iter.Seq2[record, error]) iter.Seq2[schema.PlannedRow, error] {
 	return func(yield func(schema.PlannedRow, error) bool) {
 		for u, err := range records {
-			if !yield(schema.PlannedRow{PlannedURL: u.PlannedURL, Listing: w.from.listing(&u)}, err) {
+			if !yield(schema.PlannedRow{PlannedURL: u.PlannedURL, Listing: w.from.names.listing(&u)}, err) {
 				return
 			}
 		}

@@ -39,13 +39,12 @@ type record struct {
 	History           bool
 	FetchedAt         int64
 
-	// Listed says that a source of the user lists the URL. The fields below make the URL's Listing when
-	// the plan's files are written (see fileNames). They are small, because there are many records.
-	Listed              bool
-	FirstSeq, LastSeq   seq // first and last entry in the sources
-	FirstLine, LastLine int64
-	FirstKey, LastKey   string
-	Known               string // listings in earlier rounds, as packListing packs them
+	// Listed reports whether a source of the user lists the URL. Line is the line of the first entry that
+	// lists it. Origins holds what few records need of their Listing, as packOrigins packs it: there are
+	// many records, so they are small. fileNames makes the Listing when the plan's files are written.
+	Listed  bool
+	Line    int64
+	Origins string
 }
 
 var recordCodec = table.MustCodec[record]()
@@ -59,13 +58,15 @@ func newRecord(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s seq)
 			Spellings: spellings,
 		},
 		Hash: urlkey.Hash(k.Domain), Seq: s, Due: e.Due, Spent: e.Spent,
-		History: e.History, FetchedAt: e.FetchedAt, Planned: e.Planned, Known: packListing(e.Listing),
+		History: e.History, FetchedAt: e.FetchedAt, Planned: e.Planned,
 	}
+	o := origins{known: e.Listing}
 	if e.Listed {
-		r.Listed = true
-		r.FirstSeq, r.FirstLine, r.FirstKey = s, e.Line, e.Key
-		r.LastSeq, r.LastLine, r.LastKey = s, e.Line, e.Key
+		r.Listed, r.Line = true, e.Line
+		o.first = place{s, e.Line, excerpt(e.Key)}
+		o.last = o.first
 	}
+	r.Origins = packOrigins(&r, o)
 	return r
 }
 
