@@ -19,7 +19,7 @@ func OptOut(ctx context.Context, cfg *config.Config, archive func(ctx context.Co
 	if cfg.Plan.OptOut == "" {
 		return nil, nil
 	}
-	if strings.HasPrefix(cfg.Plan.OptOut, "s3://") && archive == nil {
+	if strings.HasPrefix(strings.ToLower(cfg.Plan.OptOut), "s3://") && archive == nil {
 		return nil, fmt.Errorf("%w: plan.opt_out: this command cannot read %q", config.ErrInvalid, cfg.Plan.OptOut)
 	}
 	if cfg.Plan.OptOut == "-" || cfg.Plan.OptOut == source.FrontierName {

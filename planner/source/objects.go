@@ -21,7 +21,7 @@ func openObjects(ctx context.Context, name string, o Options) (Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("source %q: %w", name, err)
 	}
-	bucket, key, _ := strings.Cut(strings.TrimPrefix(address, s3Scheme+"://"), "/")
+	bucket, key, _ := strings.Cut(address[len(s3Scheme+"://"):], "/") // the letter case of the scheme does not matter
 	if o.Bucket == nil {
 		return nil, fmt.Errorf("source s3://…: %w", ErrMissing)
 	}

@@ -19,8 +19,9 @@ type Options struct {
 	Stdin io.Reader
 	// Bucket opens a store that is only read, such as s3://bucket. Its errors say what to do.
 	Bucket func(ctx context.Context, address string) (store.Bucket, error)
-	// Schemes holds, by scheme, the openers of sources in other packages, such as databases. The
-	// key "mysql" stands for all names that begin with mysql:// or, unless a file has the name, mysql:.
+	// Schemes holds, by scheme in lower case, the openers of sources in other packages, such as
+	// databases. The key "mysql" stands for all names that begin with mysql:// or, unless a file has
+	// the name, mysql:. Letter case does not matter (RFC 3986, section 3.1).
 	Schemes map[string]Opener
 }
 
@@ -46,10 +47,11 @@ func Open(ctx context.Context, name string, o Options) (Source, error) {
 		}
 		return Files(name, o.Stdin)
 	}
-	if m[1] == s3Scheme {
+	word := strings.ToLower(m[1])
+	if word == s3Scheme {
 		return openObjects(ctx, name, o)
 	}
-	if open := o.Schemes[m[1]]; open != nil {
+	if open := o.Schemes[word]; open != nil {
 		return open(ctx, name, o)
 	}
 	if _, err := os.Stat(name); err == nil {

@@ -58,6 +58,7 @@ var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 // Errors wrap ErrUnusable and show nothing of the user information.
 func Parse(text string, lookup func(string) (string, bool)) (*Address, error) {
 	scheme, rest, _ := strings.Cut(text, "://")
+	scheme = strings.ToLower(scheme)
 	a := &Address{dialect: dialects[scheme], options: map[string]string{}}
 	if a.dialect == nil {
 		return nil, fmt.Errorf("a database is named as mysql://…, mariadb://… or postgres://…: %w", ErrUnusable)

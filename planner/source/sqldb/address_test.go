@@ -16,6 +16,7 @@ func TestAnAddressNamesATable(t *testing.T) {
 	for _, c := range []struct{ text, name, user, password, host, options string }{
 		{"mysql://${WHO}:${PW}@db.example/crawler", "mysql://db.example/crawler", "alice", "hunter2", "db.example:3306", "table=url_queue where="},
 		{"mariadb://me:${PW}@db.example:3307/crawler?table=a.b", "mariadb://db.example:3307/crawler?table=a.b", "me", "hunter2", "db.example:3307", "table=a.b where="},
+		{"MySQL://me:${PW}@db.example/crawler", "mysql://db.example/crawler", "me", "hunter2", "db.example:3306", "table=url_queue where="},
 		{"mysql://m%40e@db.example/crawler", "mysql://db.example/crawler", "m@e", "hunter2", "db.example:3306", "table=url_queue where="},
 		{"mysql://db.example/crawler", "mysql://db.example/crawler", "bob", "hunter2", "db.example:3306", "table=url_queue where="},
 		{"postgres://db.example/crawler?where=status='pending' AND mail <> 'a@b'", "postgres://db.example/crawler?where=status='pending' AND mail <> 'a@b'", "carol", "hunter2", "db.example:5432", "table=url_queue where=status='pending' AND mail <> 'a@b'"},
