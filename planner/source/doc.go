@@ -30,7 +30,7 @@ const MaxURL = 64<<10 + 1
 // causes of ErrUnavailable and ErrChanged may also pass by themselves.
 var (
 	// ErrMissing means that no file has the given name or matches the given pattern.
-	ErrMissing = errors.New("no such source: give a file, a directory, a pattern such as 'urls-*.txt', s3://bucket/key, or - for standard input")
+	ErrMissing = errors.New("no such source: give a file, a directory, a pattern such as 'urls-*.txt', or s3://bucket/key")
 	// ErrNoWARC means that the store has no WARC file with a given name.
 	ErrNoWARC = errors.New("no such WARC file: are the names those of files in this store?")
 	// ErrEmpty means that the source holds no entry.
