@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,9 +232,17 @@ func TestOptionsAreCheckedAndFilesKeepTheirNames(t *testing.T) {
 		{write(t, "u.zst", zstdOf(t, "a\nb\n")[:9]), ErrUnreadable, "breaks off"},
 		{write(t, "u.zst", append([]byte(zstdOf(t, "a\n")), "tail"...)), ErrUnreadable, "follows something else: cut it off"},
 		{write(t, "u.gz", append(gzipped(t, "a\n"), "a longer tail"...)), ErrUnreadable, "follows something else: cut it off"},
+		{write(t, "u.gz", append(gzipped(t, "a\n"), "a"...)), ErrUnreadable, "follows something else: cut it off"},
+		{write(t, "u.gz", append(gzipped(t, "a\n"), "\x00\x00\x00a"...)), ErrUnreadable, "follows something else: cut it off"},
+		{write(t, "u.gz", slices.Concat(gzipped(t, "a\n"), []byte{0, 0}, gzipped(t, "b\n"))), ErrUnreadable, "follows something else: cut it off"},
+		{write(t, "u.gz", slices.Concat(gzipped(t, "a\n"), gzipped(t, "b\n")[:15])), ErrUnreadable, "breaks off"},
 		{write(t, "u.gz", gzipped(t, string(gzipped(t, "a\n")))), ErrUnreadable, "compressed twice"},
 		{write(t, "u.gz", gzipped(t, string(zstdOf(t, "a\n")))), ErrUnreadable, "compressed twice"},
 		{write(t, "u.gz", gzipped(t, "PAR1xxxx")), ErrUnreadable, "compressed Parquet"},
+		{write(t, "u.csv", []byte("url,a\rhttp://a/,1\rhttp://b/,2\r")), ErrUnreadable, `CR) only: convert them with tr '\r' '\n'`},
+		{write(t, "u.tsv", []byte("http://a/\t1\rhttp://b/\t2")), ErrUnreadable, "CR) only"},
+		{write(t, "u.jsonl.gz", gzipped(t, `{"url":"a"}`+"\r"+`{"url":"b"}`)), ErrUnreadable, "CR) only"},
+		{write(t, "u.txt", []byte("http://a/\rhttp://b/\r")), ErrUnreadable, "CR) only"},
 		{write(t, "u", []byte("h\x00t\x00t\x00p\x00:\x00")), ErrUnreadable, "UTF-16"},
 		{write(t, "u", []byte("\x00h\x00t\x00t\x00p\x00:")), ErrUnreadable, "UTF-16"},
 	} {
@@ -248,6 +257,15 @@ func TestOptionsAreCheckedAndFilesKeepTheirNames(t *testing.T) {
 	got, err = collect(t.Context(), open(t, write(t, "u", []byte("http://a/\rhttp://b/\r\r\nhttp://c/\r\r\n"))))
 	if err != nil || len(got) != 2 || got[0].Broken != strayCR || got[1].Broken != "" {
 		t.Errorf("lines with CR: %+v, %v", got, err)
+	}
+	got, err = collect(t.Context(), open(t, write(t, "u.csv", []byte("http://a/\r"))))
+	if err != nil || len(got) != 1 || got[0].URL != "http://a/" {
+		t.Errorf("one line that ends with CR: %+v, %v", got, err)
+	}
+	padded := slices.Concat(slices.Repeat(gzipped(t, ""), 200), gzipped(t, "a\n"), gzipped(t, "b\n"), make([]byte, 300<<10))
+	got, err = collect(t.Context(), open(t, write(t, "u.gz", padded)))
+	if d := cmp.Diff([]string{"1 a", "2 b"}, urls(got)); err != nil || d != "" {
+		t.Errorf("gzip with zero bytes at its end: %v\n%s", err, d)
 	}
 	pipe, err := Files("-", strings.NewReader("PAR1xxxxxxxxxxxx"))
 	if err == nil {

@@ -31,7 +31,10 @@ var unreadable = []struct{ magic, advice string }{
 	{"\x00h\x00t\x00t\x00p", utf16Advice},
 }
 
-const utf16Advice = "it is UTF-16: convert it with iconv"
+const (
+	utf16Advice = "it is UTF-16: convert it with iconv"
+	crAdvice    = `its lines end with a carriage return (CR) only: convert them with tr '\r' '\n'`
+)
 
 // decompress returns the plain content of a stream, which may be compressed with gzip or zstd, in
 // one or more members. The caller must call stop at the end.
@@ -50,7 +53,7 @@ func decompress(r io.Reader) (plain *bufio.Reader, stop func(), err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w (%w)", ErrUnreadable, err)
 		}
-		plain = bufio.NewReaderSize(members{z}, bufferBytes)
+		plain = bufio.NewReaderSize(members{&gzipMembers{member: z, packed: plain}}, bufferBytes)
 	case isZstd(magic):
 		z, err := zstd.NewReader(plain, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostWindow))
 		if err != nil {
@@ -69,11 +72,58 @@ func decompress(r io.Reader) (plain *bufio.Reader, stop func(), err error) {
 	case packed && bytes.HasPrefix(head, []byte("PAR1")):
 		why = "it is compressed Parquet: decompress it"
 	}
+	if head, _ := plain.Peek(bufferBytes); why == "" && onlyCR(head) {
+		why = crAdvice
+	}
 	if why != "" {
 		stop()
 		return nil, nil, fmt.Errorf("%w (%s)", ErrUnreadable, why)
 	}
 	return plain, stop, err
+}
+
+// onlyCR reports whether lines of a file with these first bytes end with CR alone, as those of old
+// programs for the Macintosh. Such a file would otherwise be one line, or a header without records.
+func onlyCR(head []byte) bool {
+	return bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(bytes.TrimRight(head, " \t\r"), '\r') >= 0
+}
+
+// gzipMembers reads the members of a gzip file one after the other. As gzip(1) does, it ignores zero
+// bytes after the last member, with which archives and tapes fill a block.
+type gzipMembers struct {
+	member *gzip.Reader
+	packed *bufio.Reader
+	err    error // what ended the file
+}
+
+// Read implements io.Reader.
+func (g *gzipMembers) Read(p []byte) (n int, err error) {
+	for n == 0 && g.err == nil {
+		g.member.Multistream(false)
+		if n, err = g.member.Read(p); err == io.EOF {
+			err = g.next()
+		}
+		g.err = err
+	}
+	return n, g.err
+}
+
+// next moves to the next member. It returns io.EOF if only zero bytes follow.
+func (g *gzipMembers) next() error {
+	padded := false
+	for {
+		b, err := g.packed.ReadByte()
+		switch {
+		case err != nil:
+			return err
+		case b == 0:
+			padded = true
+		case padded || b != 0x1f:
+			return gzip.ErrHeader
+		default:
+			return errors.Join(g.packed.UnreadByte(), g.member.Reset(g.packed))
+		}
+	}
 }
 
 // members reads compressed content. Its errors say what is wrong with the end of a file.
