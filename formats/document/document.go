@@ -43,6 +43,7 @@ type Parsed struct {
 	// NoArchive means that the page says noarchive. The store may then keep the page's rows, but no
 	// copy of the page.
 	NoArchive bool
+	Cut       bool // whether the body, the text or a sitemap was too long and was cut
 }
 
 // Parser reads documents. Parsers are safe for concurrent use. A Parser must not keep a Document or

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,7 +24,10 @@ import (
 )
 
 // mapParser is a plainParser that reads sitemaps.
-type mapParser struct{ plainParser }
+type mapParser struct {
+	plainParser
+	most int // number of entries of a file that it reads; 0 for the number that sitemaps.org allows
+}
 
 func (p mapParser) Parse(d *document.Document) (*document.Parsed, error) {
 	parsed, err := p.plainParser.Parse(d)
@@ -39,7 +43,7 @@ func (p mapParser) Parse(d *document.Document) (*document.Parsed, error) {
 		return nil, err
 	}
 	parsed.Page.DocumentKind, parsed.Links = "sitemap", nil
-	_, err = sitemap.Read(bytes.NewReader(d.Body), sitemap.Limits{}, func(e *sitemap.Entry) bool {
+	sum, err := sitemap.Read(bytes.NewReader(d.Body), sitemap.Limits{Entries: p.most}, func(e *sitemap.Entry) bool {
 		kind := schema.KindSitemap
 		if e.Sitemap {
 			kind = schema.KindSitemapIndex
@@ -51,6 +55,7 @@ func (p mapParser) Parse(d *document.Document) (*document.Parsed, error) {
 		}
 		return true
 	})
+	parsed.Cut = sum.Cut
 	return parsed, err
 }
 
@@ -130,6 +135,33 @@ func (l *lab) mustRun(in *Input) *manifest.Result {
 		l.t.Fatal(err)
 	}
 	return r
+}
+
+func TestTheLogCountsTheEntriesBeyondALimit(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		file, host int // bounds of entries
+		want       string
+	}{
+		{"within the limits", 3, 3, ""},
+		{"beyond the limit of the host", 3, 2, "beyond_limits=1"},
+		{"beyond the limit of a file", 2, 3, `beyond_limits="at least 1"`},
+		{"beyond both", 2, 1, `beyond_limits="at least 2"`},
+	} {
+		bubble(t, func(t *testing.T) {
+			l := newSitemapLab(t, map[string]string{"a.com/robots.txt": "Sitemap: /map.xml\n", "a.com/map.xml": urlset("/1", "/2", "/3")}, urls("a.com", 1)...)
+			l.parser, l.cfg.Sitemaps.URLs, l.hooks.tune = mapParser{most: c.file}, int64(c.host), l.web.tune
+			var log bytes.Buffer
+			env := l.env(l.bucket, t.TempDir())
+			env.Log = slog.New(slog.NewTextHandler(&log, nil))
+			if _, err := runWith(t.Context(), env, &Input{Task: l.task, Plan: l.plan}, l.cfg, l.parser, l.hooks); err != nil {
+				t.Fatal(err)
+			}
+			if said := log.String(); !strings.Contains(said, c.want) || strings.Contains(said, "beyond_limits") != (c.want != "") {
+				t.Errorf("%s: logged:\n%s", c.name, said)
+			}
+		})
+	}
 }
 
 func TestSitemapsThatRobotsTxtNamesAreFetched(t *testing.T) {

@@ -99,7 +99,6 @@ type Result struct {
 	document.Parsed
 	html.Notes
 	Kind Kind
-	Cut  bool // whether the body, the text or a sitemap was too long and was cut
 }
 
 // Parser parses documents. It is safe for concurrent use.

@@ -2,7 +2,9 @@ package sitemaps
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/document"
@@ -207,8 +209,12 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 		return
 	}
 	links, entries, foreign, beyond := l.take(t, parsed.Links)
-	if foreign+beyond > 0 {
-		l.Log.Info("entries of a sitemap are left out", "url", t.Key.URL, "of_other_sites", foreign, "beyond_limits", beyond)
+	if foreign+beyond > 0 || parsed.Cut {
+		over := strconv.FormatInt(beyond, 10)
+		if parsed.Cut { // the parser stops at the bounds of sitemaps.org for one file, and does not count the rest
+			over = fmt.Sprint("at least ", beyond+1)
+		}
+		l.Log.Info("entries of a sitemap are left out", "url", t.Key.URL, "of_other_sites", foreign, "beyond_limits", over)
 	}
 	b.Links = links
 	row := described(l.outcome(t, schema.OK, entries, int64(len(x.Body))), s, cp)
