@@ -98,7 +98,9 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	schemes := source.Databases(os.LookupEnv)
 	maps.Copy(schemes, websource.Openers())
-	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{Stdin: o.in, Bucket: o.openArchive, Schemes: schemes})
+	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{
+		Stdin: o.in, Bucket: o.openArchive, Schemes: schemes, Tell: func(host, why string) { o.printWait(stages.Wait{Host: host, Why: why}) },
+	})
 	if err != nil {
 		return err
 	}

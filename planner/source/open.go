@@ -23,6 +23,9 @@ type Options struct {
 	// databases. The key "mysql" stands for all names that begin with mysql:// or, unless a file has
 	// the name, mysql:. Letter case does not matter (RFC 3986, section 3.1).
 	Schemes map[string]Opener
+	// Tell gets a text about each long wait for a database, perhaps from another goroutine. It may be
+	// nil.
+	Tell func(host, why string)
 }
 
 // Opener opens the source that a name with the opener's scheme describes. It gets the whole name as

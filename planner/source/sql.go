@@ -18,11 +18,12 @@ import (
 func Databases(lookup func(string) (string, bool)) map[string]Opener {
 	openers := map[string]Opener{}
 	for _, scheme := range sqldb.Schemes() {
-		openers[scheme] = func(_ context.Context, name string, _ Options) (Source, error) {
+		openers[scheme] = func(_ context.Context, name string, o Options) (Source, error) {
 			a, err := sqldb.Parse(name, lookup)
 			if err != nil {
 				return nil, fmt.Errorf("source: %w", err)
 			}
+			a.Tell = o.Tell
 			return &sqlTable{a}, nil
 		}
 	}

@@ -22,6 +22,9 @@ import (
 type Address struct {
 	// Sleep waits between two tries. Nil means store.Sleep.
 	Sleep func(context.Context, time.Duration) error
+	// Tell gets a text about each page on which the database works for long. Another goroutine than
+	// the caller's may call Tell. It may be nil.
+	Tell func(host, why string)
 
 	name           string // text of the address, without user name and password
 	dialect        dialect

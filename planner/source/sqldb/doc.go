@@ -44,6 +44,8 @@ const (
 	// pageTimeout bounds the wait for the next row of a page. A condition that selects few rows may
 	// keep a server busy for many minutes, but a server that hangs must not hold a plan for ever.
 	pageTimeout = time.Hour
+	// slowPage is the time after which the user is told that the database still works on a page.
+	slowPage = 10 * time.Second
 	// openTimeout bounds the time until the columns and the key of a table are known.
 	openTimeout = time.Minute
 	// lostTries is the number of consecutive tries without a row after which an operation fails.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -109,6 +110,11 @@ func (r *reader) page(ctx context.Context) (n int, err error) {
 	defer cancel(nil)
 	silence := time.AfterFunc(pageTimeout, func() { cancel(errSilent) })
 	defer silence.Stop()
+	if tell, a := r.address.Tell, r.address; tell != nil {
+		why := fmt.Sprintf("the database works on the rows after row %d; the plan waits up to %v for the next row", r.n, pageTimeout)
+		slow := time.AfterFunc(slowPage, func() { tell(net.JoinHostPort(a.host, a.port), why) })
+		defer slow.Stop()
+	}
 	defer func() {
 		if err != nil && context.Cause(ctx) == errSilent {
 			err = errSilent

@@ -16,10 +16,11 @@ import (
 	"github.com/lib/pq"
 )
 
-// hanging is a driver whose server answers with rows and then hangs.
+// hanging is a driver whose server answers with rows and then hangs, unless ends is set.
 type hanging struct {
 	rows int           // number of rows before the server hangs
 	each time.Duration // time between two rows
+	ends bool          // after the rows, the server ends the page instead
 	ctx  context.Context
 }
 
@@ -36,6 +37,9 @@ func (h *hanging) QueryContext(ctx context.Context, _ string, _ []driver.NamedVa
 }
 
 func (h *hanging) Next(into []driver.Value) error {
+	if h.rows == 0 && h.ends {
+		return io.EOF
+	}
 	if h.rows == 0 {
 		<-h.ctx.Done()
 		return h.ctx.Err()
@@ -65,6 +69,31 @@ func TestAServerThatHangsEndsThePlan(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	})
+}
+
+func TestTheUserIsToldOfASlowPageOnce(t *testing.T) {
+	for each, want := range map[time.Duration]int{slowPage / 4: 0, slowPage: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := make(chan string, 9)
+			a := &Address{host: "db.example", port: "3306", options: map[string]string{}, Tell: func(host, why string) { calls <- host + ": " + why }}
+			table := &Table{address: a, db: sql.OpenDB(&hanging{rows: 3, each: each, ends: true}), dialect: mySQL{}, quoted: "t", url: "url", key: []column{{name: "id"}}}
+			defer table.Close()
+			for _, err := range table.Rows(t.Context(), 100) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			close(calls)
+			var told []string
+			for s := range calls {
+				told = append(told, s)
+			}
+			if len(told) != want || want > 0 && told[0] != "db.example:3306: the database works on the rows after row 0; the plan waits up to 1h0m0s for the next row" {
+				t.Errorf("a row each %v: told %q", each, told)
+			}
+		})
+	}
 }
 
 func TestAServerThatIsAwayMayComeBack(t *testing.T) {
