@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A page may get validators only if the store has its links, because a 304 brings no links. The WARC
-// file of the page's content tells which part of links to look for. Crawls that began in format 5
+// A page may get validators only if the store has its links, because a 304 brings no links. The key
+// of the WARC file with the page's content says which part of links would have the page's links. Crawls that began in format 5
 // do not use stored links: they send validators only for pages from which they follow no link.
 func TestAPlanKnowsWhichLinksAreStored(t *testing.T) {
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})

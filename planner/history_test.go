@@ -29,8 +29,8 @@ const knownURLs = 3000
 func knownURL(n int) string { return fmt.Sprintf("http://h%d.d%d.example/%d", n%7, n%40, n) }
 
 // sealHistory stores what two rounds of 2026-10 know. The first has half as many buckets as the
-// second. If the argument based is true, the second round has bases. The argument doubt adds other
-// URLs to the URL filters.
+// second. If the argument based is true, the second round has bases. The function doubt adds URLs
+// that are not in the tables to the URL filters, so that the filters give false positives.
 func sealHistory(t *testing.T, b store.Bucket, based bool, doubt func(w *urlfilter.Writer) error) []*manifest.Sealed {
 	t.Helper()
 	rounds := [][]schema.URLRecord{nil, nil}

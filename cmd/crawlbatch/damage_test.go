@@ -50,8 +50,8 @@ var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|anoth
 var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt|web graph)$|^reparse, `)
 
 // hasTwin reports whether another column of the table has an equal cell. Finished crawls and rounds are the
-// same in all stores. In the store of the killed crawl, a fetch task that has a result ended before the kill.
-// Its result is therefore the same as in the other stores.
+// same in all stores. So are the results of fetch tasks in the store of the killed crawl, because these tasks
+// had ended before the kill.
 func (c *damageCell) hasTwin() bool {
 	key := c.target.keys[0]
 	finished := c.target.crawl == harmedAgain || strings.Contains(key, "/round=0/") && len(c.target.keys) == 1 && c.kind != "sealed.json" && c.kind != "manifest"

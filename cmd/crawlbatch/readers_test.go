@@ -37,7 +37,8 @@ const readersVariable = "CRAWLBATCH_READERS"
 // reader fastparquet-objects reads them correctly.
 var misread = map[string][]string{"fastparquet": {"hard.overflow"}}
 
-// readTable is a table for the readers, stored as a folder of files.
+// readTable is a table for the readers: the programs pyarrow, polars, fastparquet, DuckDB, Spark and
+// Trino, as far as they are installed. A folder of files holds the table.
 type readTable struct {
 	Name    string       `json:"name"`
 	Folder  string       `json:"folder"`

@@ -108,7 +108,7 @@ func (d *digit) valueIn(x uint64) uint64 {
 	return v & (1<<digitBits - 1)
 }
 
-// digitOf returns the digit that the bits of the mask form. The mask has at most digitBits bits.
+// digitOf returns the digit that consists of the bits set in mask, which are at most digitBits.
 func digitOf(mask uint64) *digit {
 	d := &digit{}
 	taken := 0

@@ -36,7 +36,8 @@ const (
 // of the bucket's part of Delta, among others (package urlfilter).
 const Filter = "known"
 
-// maxFollowing is the largest number of rounds that may follow the first round of a chain. It
+// maxFollowing is the largest number of rounds that may follow the first round of a bucket's chain. The
+// chain is the files that hold the state of the bucket's URLs (see the package comment). maxFollowing
 // limits the number of files that a reader has open.
 const maxFollowing = 15
 

@@ -37,8 +37,8 @@ const (
 )
 
 // A report records a problem with the value of a key. The text describes the problem. If the value
-// is a map, below is the name of the wrong entry.
-type report func(below, text string)
+// is a map, entry is the name of the wrong entry.
+type report func(entry, text string)
 
 // rule says which values a key may have.
 type rule[T any] struct {
@@ -132,10 +132,10 @@ func (c *Config) Validate() error {
 		if f.check == nil || first != nil {
 			continue
 		}
-		f.check(func(below, text string) {
+		f.check(func(entry, text string) {
 			path := f.path
-			if below != "" {
-				path += "." + below
+			if entry != "" {
+				path += "." + entry
 			}
 			if first == nil {
 				first = &fieldError{path, text}

@@ -334,7 +334,7 @@ func TestManyFilesAreToldAndAnInterruptEndsThem(t *testing.T) {
 	}
 }
 
-// For every outcome of a request but OK, failure gives a reason.
+// failure returns a reason for every outcome except OK.
 func TestEveryOutcomeHasAReason(t *testing.T) {
 	for _, o := range schema.Outcomes {
 		for _, ofIndex := range []bool{false, true} {

@@ -7,7 +7,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// forest joins classes whose pages are alike.
+// forest joins classes whose pages are alike. A class holds pages with the same fingerprint or, if their
+// texts are short, with the same text. Pages of two classes are alike if their fingerprints are near.
 //
 // The search reports the pairs of each shard's spanning forest. The forest keeps the pairs and marks
 // their classes. When all pairs are known, the marked classes get consecutive

@@ -629,8 +629,8 @@ func TestHostsHaveTheDigestOfARobotsFileOfAnEarlierRound(t *testing.T) {
 	}
 }
 
-// An attempt without a connection sends no byte, but has a row of requests that says why. Dataset
-// hosts counts only requests that were sent. Rows of format 1 have no microseconds.
+// An attempt without a connection sends no byte, but has a row of requests that says why. The
+// dataset hosts counts only requests that were sent. Rows of format 1 have no microseconds.
 func TestAttemptsWithoutAConnectionAreNoRequestsOfHosts(t *testing.T) {
 	took := func(us int64) *int64 { return &us }
 	w := newWorld(t, []string{a, b}, segment{

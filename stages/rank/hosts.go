@@ -42,7 +42,7 @@ type domainRank struct {
 	Harmonic float64
 }
 
-// roundHosts makes the hosts of all buckets.
+// roundHosts computes the rows of the dataset hosts for all buckets.
 type roundHosts struct {
 	env     *stages.Env
 	in      *stages.Input

@@ -231,7 +231,7 @@ func Append(ctx context.Context, b store.Bucket, key, who string, times int) err
 	return nil
 }
 
-// CheckMarks checks that key holds exactly n different marks of Append.
+// CheckMarks checks that the object key holds the marks of n calls of Append, each once.
 func CheckMarks(t *testing.T, b store.Bucket, key string, n int) {
 	t.Helper()
 	body, _, err := b.Get(t.Context(), key, 1<<20)

@@ -86,8 +86,8 @@ func archived(t *testing.T, replies []reply) *judge {
 	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &partitionSpellings{}}
 }
 
-// nameRobots writes into a request the place of the last robots.txt response before it whose file has
-// the request's digest.
+// nameRobots writes the place of a robots.txt response into a request. The response is the last one
+// before the request that has the file with the request's digest.
 func (j *judge) nameRobots(q *requestRow) {
 	for _, all := range j.files.byURL {
 		for _, f := range all {

@@ -84,7 +84,7 @@ type robotsFiles struct {
 	round *audit.Round
 	canon *urlkey.Canonicalizer
 	byURL map[string][]*robotsResponse // responses by URL, in the order of arrival
-	// carried lists, by origin, the responses that this round took over from earlier rounds. lost has
+	// carried holds, by origin, the responses that this round took over from earlier rounds. lost holds
 	// the origins for which such a response is unreadable. The check reports each unreadable response
 	// once, and skips requests to these origins.
 	carried map[string][]*robotsResponse

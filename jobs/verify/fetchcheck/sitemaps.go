@@ -52,9 +52,9 @@ func segmentsOf(p *audit.Partition, dataset string) (keys []string) {
 	return keys
 }
 
-// sitemapsHaveTheirRequests compares a partition's rows of sitemaps with its requests. Each row with an
-// outcome names a request that was sent, with its status. Each request for a sitemap has a row
-// that names its URL.
+// sitemapsHaveTheirRequests compares a partition's rows of sitemaps with its requests. For each row with an
+// outcome, there is a request with the same URL, time and HTTP status. For each request for a sitemap,
+// there is a row that names its URL.
 func sitemapsHaveTheirRequests(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	p, err := r.Partition(ctx, n)
 	if err != nil || p.Fetched == nil || a.Reparse != nil {

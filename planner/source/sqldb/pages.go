@@ -72,7 +72,8 @@ func (r *reader) run(ctx context.Context) error {
 }
 
 // pauseBeforeRetry waits before a failed operation is repeated. If the operation must not be
-// repeated, it returns the final error, which names where, the place at which the operation stopped.
+// repeated, it returns the final error. The error begins with the value of where, the place at which
+// the operation stopped.
 func (t *Table) pauseBeforeRetry(ctx context.Context, failed error, try int, where string) error {
 	switch {
 	case ctx.Err() != nil:

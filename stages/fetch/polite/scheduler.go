@@ -28,7 +28,7 @@ type Options struct {
 	// doubles with each further 429 or 503 in a row. Zero means 30s.
 	LimitedPause time.Duration
 	// Slots limits the grants that the caller holds at a time. All hosts whose last request got no
-	// response may together hold at most an eighth of these grants, or one if that is more. Zero
+	// response may together hold at most an eighth of these grants, but always at least one. Zero
 	// means no limit.
 	Slots int
 }

@@ -121,7 +121,8 @@ func InClasses(classes Class) []*Fault {
 // HasPage reports whether the fault is based on a page of the web.
 func (f *Fault) HasPage() bool { return f.Page != NoPage || f.Outcome == schema.OK }
 
-// Hops returns the number of URLs of the fault after its first.
+// Hops returns the number of redirects of the fault after its first one. Each of them has a URL of its
+// own.
 func (f *Fault) Hops() int {
 	if f.Redirect == nil {
 		return 0

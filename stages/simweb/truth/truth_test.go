@@ -38,8 +38,8 @@ func serve(t testing.TB, w *simweb.Web, log *simweb.Log) (addr string) {
 	return srv.Listener.Addr().String()
 }
 
-// unreadable lists the faults that this test leaves out, because net/http cannot read the response
-// or it takes too long.
+// unreadable returns the names of the faults that this test leaves out, because net/http cannot read
+// their response or takes too long.
 func unreadable() (names []string) {
 	for _, f := range faults.All {
 		switch f.Name {

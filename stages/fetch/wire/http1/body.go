@@ -128,8 +128,9 @@ func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	return most, least, invalid
 }
 
-// readLength reads a body of n bytes. If the fields contradict each other, least is the smallest
-// length. The body may then also end after that length, or with the connection.
+// readLength reads a body of n bytes, the largest length that the fields state. The smallest stated
+// length is least. If it is less than n, the fields contradict each other, and the body may end after
+// least bytes, after n bytes, or when the server closes the connection.
 func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(n, maxAnnounced, m.MaxBody)))
 	if least == n {
