@@ -8,9 +8,11 @@ type Activity struct {
 	InFlight int   // number of requests in flight
 	Ready    int   // number of hosts that are due and wait for a free slot
 	Delayed  int   // number of hosts that wait only for their usual delay
-	Sitemaps int   // number of sitemaps that robots.txt or an index names and that wait for their request
-	Waits    []Wait
-	More     int // number of waits that the list Waits leaves out
+	// Suspended is the number of hosts whose breaker is open. They count in the other numbers too.
+	Suspended int
+	Sitemaps  int // number of sitemaps that robots.txt or an index names and that wait for their request
+	Waits     []Wait
+	More      int // number of waits that the list Waits leaves out
 	// Remaining is a lower bound of the time that the task still takes. Remaining includes the
 	// known waits. Zero means unknown.
 	Remaining time.Duration

@@ -7,6 +7,7 @@ const (
 	CountPages    = "pages"     // number of recorded documents
 	CountRequests = "requests"  // number of written requests
 	CountBytes    = "bytes"     // number of received bytes
+	CountTook     = "took_ms"   // duration of written requests, in milliseconds; added once for each request
 	CountAnswers  = "status."   // number of responses by status; the status code is appended
 	CountTimeouts = "timeouts"  // number of requests that failed with a time-out
 	CountRetries  = "retries."  // number of requests that will be retried; the class of the failure is appended

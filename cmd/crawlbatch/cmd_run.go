@@ -164,12 +164,12 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 	if shown.Live() {
 		try.Log = o.logFrom(slog.LevelWarn) // without messages about progress, which the display shows
 	}
-	try.Progress, try.Watcher = r.metrics.Progress(shown), shown
+	try.Progress, try.Watcher = r.metrics.Progress(shown), r.metrics.Watcher(shown)
 	d = &jobs.Driver{
-		Bucket: b, Observer: shown, Config: cfg, Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.givenFlags(),
+		Bucket: b, Observer: r.metrics.Observer(shown, o.limit(client != nil, cfg), shown.Recorded), Config: cfg, Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.givenFlags(),
 		Runner: try,
 		Executor: &local.Executor{
-			Try: try.Run, FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
+			Try: r.metrics.Attempt(try.Run), FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
 			Attempts: 3, Pause: time.Second, Clock: try.Clock, Log: try.Log, Watcher: shown,
 		},
 	}
@@ -181,6 +181,19 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 		shown.Close()
 		remove()
 	}), nil
+}
+
+// limit returns a function that returns how many tasks of a stage run at a time.
+func (o *runOptions) limit(onCluster bool, cfg *config.Config) func(stages.Stage) int {
+	return func(s stages.Stage) int {
+		switch {
+		case onCluster:
+			return cfg.Kubernetes.Parallelism
+		case s == stages.Fetch:
+			return o.fetchTasks
+		}
+		return runtime.GOMAXPROCS(0)
+	}
 }
 
 // runner returns the runner of a crawl's tasks in this process. The runner receives new politeness

@@ -92,7 +92,7 @@ func runTask(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	defer remove()
-	try.Progress, try.Machine = measured.Progress(stages.NoProgress{}), os.Getenv(k8s.PodName)
+	try.Progress, try.Watcher, try.Machine = measured.Progress(stages.NoProgress{}), measured.Watcher(nil), os.Getenv(k8s.PodName)
 	if err := o.find(ctx, b); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func runTask(ctx context.Context, o taskOptions) error {
 		defer stop()
 		go updates.Follow(following, o.politeness)
 	}
-	if err := try.Run(ctx, o.task); err != nil {
+	if err := measured.Attempt(try.Run)(ctx, o.task); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.out, "%s done\n", o.task)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -226,6 +227,11 @@ func (l *lab) requestRows() map[string]float64 {
 				if row.Purpose == schema.ForPage && row.Attempt > 1 {
 					want["retries"]++
 				}
+				if row.BytesSent > 0 {
+					want["crawler_crawl_duration_seconds_count"]++
+					want["milliseconds"] += float64(row.TotalMS)
+					want["crawler_received_bytes_total"] += float64(row.BytesReceived)
+				}
 			}
 			if err := rows.Close(); err != nil {
 				l.t.Fatal(err)
@@ -250,7 +256,7 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 		}
 	}
 	got := l.scrape()
-	writes := l.counted.Counts().Puts
+	stored := l.counted.Counts()
 	committed, requested := l.committed(), l.requestRows()
 	if d := cmp.Diff(committed, withPrefixes(got, urlSeries...)); d != "" {
 		t.Errorf("URLs: (-results +metrics)\n%s", d)
@@ -267,13 +273,17 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 	if total != float64(l.plan.URLs) || blocked == 0 || got["crawler_robots_blocked_total"] != blocked {
 		t.Errorf("%v outcomes of %d URLs, %v blocked, want %v", total, l.plan.URLs, got["crawler_robots_blocked_total"], blocked)
 	}
-	retried := requested["retries"]
+	retried, ms := requested["retries"], requested["milliseconds"]
 	delete(requested, "retries")
-	if d := cmp.Diff(requested, withPrefixes(got, "crawler_http_", "crawler_fetch_timeout_")); d != "" {
+	delete(requested, "milliseconds")
+	if d := cmp.Diff(requested, withPrefixes(got, "crawler_http_", "crawler_fetch_timeout_", "crawler_crawl_duration_seconds_count", "crawler_received_")); d != "" {
 		t.Errorf("requests: (-tables +metrics)\n%s", d)
 	}
 	if requested["crawler_fetch_timeout_total"] == 0 || len(requested) < 6 {
 		t.Errorf("the web caused no retries or denials: %v", requested)
+	}
+	if sum := math.Round(1000 * got["crawler_crawl_duration_seconds_sum"]); ms == 0 || sum != ms {
+		t.Errorf("the requests took %v ms, want %v", sum, ms)
 	}
 	retries := 0.0
 	for _, n := range withPrefixes(got, "crawler_retries_total") {
@@ -282,8 +292,8 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 	if retries < retried || retried == 0 || got[`crawler_retries_total{reason="server_error"}`] == 0 || got[`crawler_retries_total{reason="timeout"}`] == 0 {
 		t.Errorf("%v retries, %v requests repeated: %v", retries, retried, withPrefixes(got, "crawler_retries_total"))
 	}
-	if got["crawler_s3_write_duration_seconds_count"] != float64(writes) {
-		t.Errorf("%v writes timed, %d made", got["crawler_s3_write_duration_seconds_count"], writes)
+	if got["crawler_s3_write_duration_seconds_count"] != float64(stored.Puts) || got["crawler_store_written_bytes_total"] != float64(stored.BytesOut) {
+		t.Errorf("%v writes timed, %v bytes, want %+v", got["crawler_s3_write_duration_seconds_count"], got["crawler_store_written_bytes_total"], stored)
 	}
 	if n := l.parts(); got["crawler_db_write_duration_seconds_count"] != n {
 		t.Errorf("%v table writes timed, %v parts there", got["crawler_db_write_duration_seconds_count"], n)
@@ -429,14 +439,23 @@ func TestTheQueueIsOfTheTasksThatRun(t *testing.T) {
 		}
 	}))
 	l.runner.Config.Fetch.Slots = 1
-	if err := l.runner.Run(ctx, first); err == nil {
+	l.runner.Watcher = l.metrics.Watcher(nil)
+	if err := l.metrics.Attempt(l.runner.Run)(ctx, first); err == nil {
 		t.Fatal("an attempt continued after it was told to stop")
+	}
+	hosts := 0.0
+	for _, n := range withPrefixes(during, "crawler_hosts{") {
+		hosts += n
+	}
+	// The host whose robots.txt is answered has a request under way.
+	if n := l.plan.Partitions[0].Hosts; hosts != float64(n-1) || during[`crawler_tasks_running{stage="fetch"}`] != 1 {
+		t.Errorf("%v other hosts of %d: %v", hosts, n, withPrefixes(during, "crawler_hosts", "crawler_tasks"))
 	}
 	if n := l.plan.Partitions[0].URLs; during["crawler_urls_queued"] != float64(n) {
 		t.Errorf("%v URLs queued of %d", during["crawler_urls_queued"], n)
 	}
-	if after := l.scrape(); after["crawler_urls_queued"] != 0 || after["crawler_worker_active_fetches"] != 0 {
-		t.Errorf("nothing runs: %v", withPrefixes(after, urlSeries...))
+	if after := l.scrape(); after["crawler_urls_queued"] != 0 || after["crawler_worker_active_fetches"] != 0 || len(withPrefixes(after, "crawler_hosts", "crawler_tasks")) > 0 {
+		t.Errorf("nothing runs: %v", withPrefixes(after, append(urlSeries, "crawler_hosts", "crawler_tasks")...))
 	}
 }
 

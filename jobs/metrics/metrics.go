@@ -1,6 +1,7 @@
 // Package metrics exports what this process does to Prometheus.
 //
-// The package counts the events of running tasks (stages.Progress) and times the writes to the
+// The package counts the events of running tasks (stages.Progress), the hosts for which they wait
+// (stages.Watcher), and the progress of the driver (jobs.Observer), and times the writes to the
 // store. The package exports the series that New registers, and the series of the Go runtime and of
 // the process. A Server serves all series under /metrics until Close. A nil *Metrics measures
 // nothing and costs nothing. No label contains a host, domain or URL, so the number of series is
@@ -18,14 +19,16 @@
 // scrape and its end.
 //
 // No value is exported that can be computed from other series. For example, the error rate of a
-// worker is a quotient of rates of crawler_urls_processed_total by status. The progress of a whole
-// crawl is in the store, not in one process (`crawlbatch status`).
+// worker is a quotient of rates of crawler_urls_processed_total by status. Recording rules of the
+// component monitoring (k8s) compute such values. The progress of a whole round is exported by its
+// driver only.
 //
-// The package imports stages and formats. Only cmd imports the package.
+// The package imports jobs, stages and formats. Only cmd imports the package.
 package metrics
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -45,16 +48,32 @@ type Metrics struct {
 	answers *prometheus.CounterVec // number of responses, by status code
 	legacy  prometheus.Gauge       // the gauge of queued URLs under its old name; registered only by Legacy
 
-	storeWrites prometheus.Histogram
-	tableWrites prometheus.Histogram
+	storeWrites  prometheus.Histogram
+	tableWrites  prometheus.Histogram
+	writtenBytes prometheus.Counter
+
+	ready   atomic.Bool          // whether work has begun
+	running *prometheus.GaugeVec // number of attempts under way, by stage
+	hosts   *hosts
+	round   *round
 }
 
 // adder is a counter or a gauge.
 type adder interface{ Add(float64) }
 
+// seconds is a histogram in seconds. It observes each number that is added to it, in milliseconds.
+type seconds struct{ prometheus.Histogram }
+
+// Add implements adder.
+func (s seconds) Add(ms float64) { s.Observe(ms / 1000) }
+
 // writeBuckets holds the upper bounds of the write histograms, in seconds. They suit both a small
 // object on a local disk and a WARC file of 1 GiB in a slow store.
 var writeBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+
+// requestBuckets holds the upper bounds of the histogram of requests, in seconds. fetch.timeout.total
+// is 30 s by default.
+var requestBuckets = []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60}
 
 // Legacy adds crawler_urls_queued_total, the old name of the gauge crawler_urls_queued, for
 // dashboards that still use it.
@@ -102,8 +121,20 @@ func New(version string, clock stages.Clock) *Metrics {
 	m.series[stages.CountFlights] = []adder{register.NewGauge(prometheus.GaugeOpts{
 		Name: "crawler_worker_active_fetches", Help: "Requests under way in this process.",
 	})}
+	m.series[stages.CountTook] = []adder{seconds{register.NewHistogram(prometheus.HistogramOpts{
+		Name: "crawler_crawl_duration_seconds", Help: "Duration of requests, from the request to the end of the response, successful or not, including robots.txt.", Buckets: requestBuckets,
+	})}}
+	m.series[stages.CountBytes] = []adder{register.NewCounter(prometheus.CounterOpts{Name: "crawler_received_bytes_total", Help: "Bytes received from hosts."})}
 	m.storeWrites = writes("crawler_s3_write_duration_seconds", "Duration of writes to the store (S3 or not), of all sizes, successful or not, including retries.")
 	m.tableWrites = writes("crawler_db_write_duration_seconds", "Duration of those writes to the store that commit a part of a table (Parquet).")
+	m.writtenBytes = register.NewCounter(prometheus.CounterOpts{Name: "crawler_store_written_bytes_total", Help: "Bytes of the objects that were written to the store."})
+	m.running = register.NewGaugeVec(prometheus.GaugeOpts{Name: "crawler_tasks_running", Help: "Attempts at tasks under way in this process, by stage."}, []string{"stage"})
+	for _, stage := range stages.Order {
+		m.running.WithLabelValues(string(stage))
+	}
+	m.hosts = newHosts(clock)
+	m.registry.MustRegister(m.hosts)
+	m.round = newRound(register)
 	return m
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -34,7 +35,9 @@ type Server struct {
 	served   chan struct{}
 }
 
-// Listen serves the metrics under http://addr/metrics until Close. The address is ADDR:PORT, or
+// Listen serves the metrics under http://addr/metrics until Close. /healthz answers 200 as long as
+// the process serves. /readyz answers 200 once work has begun, and 503 before, while the process opens
+// the crawl. Neither says that a crawl makes progress: the counters do. The address is ADDR:PORT, or
 // :PORT for all addresses of the machine; port 0 means any free port. The error says why addr
 // cannot be used.
 func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
@@ -53,6 +56,8 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: faults, ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes, Timeout: scrapeWithin,
 	}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { state(w, true) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { state(w, m.ready.Load()) })
 	s := &Server{
 		listener: listener,
 		served:   make(chan struct{}),
@@ -68,6 +73,17 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 		}
 	}()
 	return s, nil
+}
+
+// state answers a request for the state of the process.
+func state(w http.ResponseWriter, good bool) {
+	text, code := "ok\n", http.StatusOK
+	if !good {
+		text, code = "the crawl is being opened\n", http.StatusServiceUnavailable
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text) // a client that has gone needs no answer
 }
 
 // Addr is the address of the listener.

@@ -13,7 +13,7 @@ import (
 // The keys of runs end with another suffix.
 const tableSuffix = ".parquet"
 
-// Bucket wraps b and times its writes.
+// Bucket wraps b, times its writes and counts their bytes.
 func (m *Metrics) Bucket(b store.Bucket) store.Bucket {
 	if m == nil {
 		return b
@@ -30,22 +30,27 @@ type timedBucket struct {
 // Unwrap returns the timed bucket.
 func (t *timedBucket) Unwrap() store.Bucket { return t.Bucket }
 
-func (t *timedBucket) wrote(key string, began time.Time) {
+// wrote records a write that began at the given time. *err says whether the write of size bytes
+// succeeded.
+func (t *timedBucket) wrote(key string, began time.Time, size int64, err *error) {
 	took := t.m.clock.Now().Sub(began).Seconds()
 	t.m.storeWrites.Observe(took)
 	if strings.HasSuffix(key, tableSuffix) {
 		t.m.tableWrites.Observe(took)
 	}
+	if *err == nil {
+		t.m.writtenBytes.Add(float64(size))
+	}
 }
 
 // Create implements store.Bucket.
-func (t *timedBucket) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
-	defer t.wrote(key, t.m.clock.Now())
+func (t *timedBucket) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (_ store.Version, err error) {
+	defer t.wrote(key, t.m.clock.Now(), size, &err)
 	return t.Bucket.Create(ctx, key, body, size)
 }
 
 // Swap implements store.Bucket.
-func (t *timedBucket) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
-	defer t.wrote(key, t.m.clock.Now())
+func (t *timedBucket) Swap(ctx context.Context, key string, body []byte, old store.Version) (_ store.Version, err error) {
+	defer t.wrote(key, t.m.clock.Now(), int64(len(body)), &err)
 	return t.Bucket.Swap(ctx, key, body, old)
 }

@@ -259,6 +259,14 @@ func (p *Progress) RoundDone(s *manifest.Sealed) {
 	}
 }
 
+// Recorded returns how many URLs of the running fetch stage have an outcome. URLs of tasks in other
+// processes count when a checkpoint lists them.
+func (p *Progress) Recorded() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.recorded()
+}
+
 // recorded returns how many of the stage's URLs have an outcome. A failed attempt may count URLs
 // twice, so recorded returns at most the number of planned URLs. The caller holds p.mu.
 func (p *Progress) recorded() int64 { return min(max(p.urls.Load(), 0), p.start.URLs) }

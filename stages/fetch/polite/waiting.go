@@ -44,6 +44,8 @@ type Standing struct {
 	Delayed  int    // number of hosts with a short wait
 	Waits    []Wait // other waiting hosts, longest Rest first
 	More     int    // number of waiting hosts that are not in Waits
+
+	Suspended int // number of the hosts above whose breaker is open
 	// Rest is a lower bound for the remaining time. It is the longer of two times: the Rest of the
 	// slowest host, and the time that all items take if all slots are busy. It is never longer than
 	// the time until the window closes.
@@ -78,6 +80,9 @@ func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 		}
 		if w.Rest > out.Slowest.Rest {
 			out.Slowest = w
+		}
+		if h.br.open {
+			out.Suspended++
 		}
 		switch {
 		case h.place == ready, h.place == parked, wait == 0 && h.inFlight == 0:

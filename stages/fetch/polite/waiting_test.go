@@ -58,7 +58,7 @@ func TestStandTellsWhyAHostWaitsAndUntilWhen(t *testing.T) {
 		}
 		c.does(t, s, clock)
 		st := s.Stand(3, 30*time.Second)
-		if len(st.Waits) != 1 || st.Delayed+st.Ready+st.InFlight+st.More != 0 {
+		if len(st.Waits) != 1 || st.Delayed+st.Ready+st.InFlight+st.More != 0 || (st.Suspended == 1) != (c.reason == ByBreaker) {
 			t.Errorf("%s: %+v", c.name, st)
 			continue
 		}

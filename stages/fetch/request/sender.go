@@ -238,6 +238,7 @@ func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	}
 	r.Progress.Add(stages.CountRequests, 1)
 	r.Progress.Add(stages.CountBytes, x.BytesIn)
+	r.Progress.Add(stages.CountTook, row.TotalMS)
 	if x.Status != 0 {
 		r.Progress.Add(answerCount(x.Status), 1)
 	}

@@ -32,7 +32,7 @@ const brief = 30 * time.Second
 func Activity(sched *polite.Scheduler, failures *Failures, sitemaps int) stages.Activity {
 	st := sched.Stand(ShownWaits, brief)
 	a := stages.Activity{
-		Left: int64(st.Left), InFlight: st.InFlight, Ready: st.Ready, Delayed: st.Delayed, More: st.More, Sitemaps: sitemaps,
+		Left: int64(st.Left), InFlight: st.InFlight, Ready: st.Ready, Delayed: st.Delayed, Suspended: st.Suspended, More: st.More, Sitemaps: sitemaps,
 		Remaining: st.Rest, Closes: st.Closes, Failures: failures.list(),
 	}
 	for _, w := range st.Waits {

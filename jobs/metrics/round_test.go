@@ -1,0 +1,168 @@
+package metrics_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/metrics"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// calls is an Observer and a Watcher that counts calls.
+type calls struct{ observed, watched, ended int }
+
+func (c *calls) StageStarted(jobs.StageStart) { c.observed++ }
+func (c *calls) TaskDone(stages.Task, error)  { c.observed++ }
+func (c *calls) StageDone(stages.Stage, int)  { c.observed++ }
+func (c *calls) RoundDone(s *manifest.Sealed) { c.observed++ }
+func (c *calls) Watch(stages.Task, func() stages.Activity) func() {
+	c.watched++
+	return func() { c.ended++ }
+}
+
+// driven serves the metrics of a driver.
+type driven struct {
+	lab
+	jobs.Observer
+	next     calls
+	recorded int64
+}
+
+func newDriven(t *testing.T) *driven {
+	t.Helper()
+	d := &driven{lab: lab{t: t, metrics: metrics.New("test", stages.SystemClock{})}}
+	s := listen(t, d.metrics)
+	t.Cleanup(s.Close)
+	d.url = "http://" + s.Addr().String() + "/metrics"
+	d.Observer = d.metrics.Observer(&d.next, func(s stages.Stage) int {
+		if s == stages.Fetch {
+			return 2
+		}
+		return 1
+	}, func() int64 { return d.recorded })
+	return d
+}
+
+// check compares the series of the driver.
+func (d *driven) check(when string, want map[string]float64) {
+	d.t.Helper()
+	if diff := cmp.Diff(want, withPrefixes(d.scrape(), "crawler_round", "crawler_tasks", "crawler_sealed")); diff != "" {
+		d.t.Errorf("%s (-want +got):\n%s", when, diff)
+	}
+}
+
+func TestADriverExportsTheProgressOfItsRound(t *testing.T) {
+	d := newDriven(t)
+	fetch := func(n int) stages.Task { return stages.Task{Stage: stages.Fetch, Crawl: crawl, Partition: n} }
+	d.check("before the first stage", map[string]float64{})
+	d.StageStarted(jobs.StageStart{Stage: stages.Fetch, Tasks: 4, Missing: []stages.Task{fetch(1), fetch(2), fetch(3)}, URLs: 100, Recorded: 30})
+	d.recorded = 42
+	d.check("during fetch", map[string]float64{"crawler_round_planned_urls": 100, "crawler_round_recorded_urls": 42, "crawler_tasks_wanted": 2})
+	d.TaskDone(fetch(1), nil)
+	d.TaskDone(fetch(2), errors.New("it failed"))
+	d.recorded = 90
+	ended := map[string]float64{
+		"crawler_round_planned_urls": 100, "crawler_round_recorded_urls": 90, "crawler_tasks_wanted": 1,
+		`crawler_tasks_ended_total{result="done",stage="fetch"}`: 1, `crawler_tasks_ended_total{result="failed",stage="fetch"}`: 1,
+	}
+	d.check("with one task left", ended)
+	d.StageDone(stages.Fetch, 1)
+	d.recorded = 0 // the display forgets the URLs at the next stage, but the metrics must not
+	delete(ended, "crawler_tasks_wanted")
+	d.check("after fetch", ended)
+	d.StageStarted(jobs.StageStart{Stage: stages.Merge, Tasks: 4, Missing: []stages.Task{{Stage: stages.Merge}, {Stage: stages.Merge}}})
+	ended["crawler_tasks_wanted"] = 1
+	d.check("during merge", ended)
+	if d.next.observed != 5 {
+		t.Errorf("%d events were passed on", d.next.observed)
+	}
+}
+
+func TestADriverExportsTheExactNumbersOfSealedRounds(t *testing.T) {
+	d := newDriven(t)
+	for range 2 {
+		d.RoundDone(&manifest.Sealed{Counts: []manifest.Count{
+			{Name: "fetch.urls", N: 9}, {Name: "merge.outcome.deferred", N: 2}, {Name: "merge.outcome.novel", N: 5}, {Name: "merge.outcome.ok", N: 7},
+			{Name: "publish.duplicates", N: 1}, {Name: "publish.pages", N: 6},
+		}})
+	}
+	d.check("two rounds", map[string]float64{
+		"crawler_sealed_rounds": 2, "crawler_sealed_pages": 12, "crawler_sealed_duplicates": 2,
+		`crawler_sealed_urls{status="deferred"}`: 4, `crawler_sealed_urls{status="ok"}`: 14,
+	})
+	if d.next.observed != 2 {
+		t.Errorf("%d events were passed on", d.next.observed)
+	}
+}
+
+func TestAProcessIsReadyOnceWorkHasBegun(t *testing.T) {
+	d := newDriven(t)
+	status := func() int {
+		t.Helper()
+		resp, err := http.Get(strings.Replace(d.url, "/metrics", "/readyz", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if got := status(); got != http.StatusServiceUnavailable {
+		t.Errorf("before the first stage: status %d", got)
+	}
+	d.StageStarted(jobs.StageStart{Stage: stages.Fetch})
+	if got := status(); got != http.StatusOK {
+		t.Errorf("in the first stage: status %d", got)
+	}
+}
+
+// manual is a clock that the test sets.
+type manual struct {
+	stages.SystemClock
+	now time.Time
+}
+
+func (m *manual) Now() time.Time { return m.now }
+
+func TestHostsAreCountedOverTasksAndRarely(t *testing.T) {
+	clock := &manual{now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}
+	l := lab{t: t, metrics: metrics.New("test", clock)}
+	s := listen(t, l.metrics)
+	defer s.Close()
+	l.url = "http://" + s.Addr().String() + "/metrics"
+	var next calls
+	w := l.metrics.Watcher(&next)
+	looks := 0
+	until := clock.now.Add(time.Minute)
+	look := func() stages.Activity {
+		looks++
+		clock.now = clock.now.Add(200 * time.Millisecond)
+		return stages.Activity{Ready: 1, Delayed: 2, More: 3, Suspended: 4, Waits: []stages.Wait{{Host: "a.test", Until: until}, {Host: "slowest.test"}, {Why: "the store is full", Until: until}}}
+	}
+	first, second := w.Watch(stages.Task{Partition: 1}, look), w.Watch(stages.Task{Partition: 2}, look)
+	hosts := func() map[string]float64 { return withPrefixes(l.scrape(), "crawler_hosts") }
+	both := map[string]float64{`crawler_hosts{state="ready"}`: 2, `crawler_hosts{state="delayed"}`: 4, `crawler_hosts{state="waiting"}`: 8, "crawler_hosts_suspended": 8}
+	if diff := cmp.Diff(both, hosts()); diff != "" {
+		t.Errorf("two tasks:\n%s", diff)
+	}
+	// A look took 200 ms, so the next one is allowed 20 s after it began.
+	clock.now = clock.now.Add(19 * time.Second)
+	if diff := cmp.Diff(both, hosts()); diff != "" || looks != 2 {
+		t.Errorf("%d looks at two tasks:\n%s", looks, diff)
+	}
+	clock.now = clock.now.Add(2 * time.Second)
+	first()
+	if got := hosts(); looks != 3 || got["crawler_hosts_suspended"] != 4 {
+		t.Errorf("%d looks, one task is left: %v", looks, got)
+	}
+	second()
+	if got := hosts(); len(got) > 0 || next.watched != 2 || next.ended != 2 {
+		t.Errorf("no task is left: %v, passed on %+v", got, next)
+	}
+}

@@ -1,0 +1,137 @@
+package metrics
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Attempt wraps a function that makes an attempt at a task. It counts the attempts under way.
+func (m *Metrics) Attempt(run func(context.Context, stages.Task) error) func(context.Context, stages.Task) error {
+	if m == nil {
+		return run
+	}
+	return func(ctx context.Context, t stages.Task) error {
+		m.ready.Store(true)
+		running := m.running.WithLabelValues(string(t.Stage))
+		running.Inc()
+		defer running.Dec()
+		return run(ctx, t)
+	}
+}
+
+// Watcher returns a stages.Watcher that counts the hosts of the watched tasks. It then passes the
+// tasks on to the parameter next, which may be nil.
+func (m *Metrics) Watcher(next stages.Watcher) stages.Watcher {
+	if m == nil {
+		return next
+	}
+	return &watcher{m.hosts, next}
+}
+
+type watcher struct {
+	hosts *hosts
+	next  stages.Watcher
+}
+
+// Watch implements stages.Watcher.
+func (w *watcher) Watch(t stages.Task, look func() stages.Activity) (end func()) {
+	unwatch, unregister := stages.Watched(w.next, t, look), w.hosts.add(look)
+	return func() { unregister(); unwatch() }
+}
+
+// hosts counts the hosts of the watched tasks by state. It is a prometheus.Collector, because the
+// states are only known by looking.
+type hosts struct {
+	clock            stages.Clock
+	states, suspends *prometheus.Desc
+
+	mu      sync.Mutex
+	watched map[int]*watchedTask
+	watches int
+}
+
+// watchedTask is a running task, and its hosts at the last look.
+type watchedTask struct {
+	look func() stages.Activity
+
+	ready, delayed, waiting, suspended int
+	next                               time.Time // earliest time of the next look
+}
+
+// During a look the task walks through all its hosts and sends no requests. A look at a task
+// therefore comes at least lookEvery after the last one, and takes at most 1/lookShare of the time.
+const (
+	lookEvery = 5 * time.Second
+	lookShare = 100
+)
+
+// newHosts returns a collector without tasks.
+func newHosts(clock stages.Clock) *hosts {
+	return &hosts{
+		clock: clock, watched: map[int]*watchedTask{},
+		states: prometheus.NewDesc("crawler_hosts",
+			"Hosts of the fetch tasks in this process that have URLs left and no request under way: ready (due), delayed (by their usual delay) or waiting (longer than 30 s, or after a failure).", []string{"state"}, nil),
+		suspends: prometheus.NewDesc("crawler_hosts_suspended",
+			"Hosts of the fetch tasks in this process that are suspended, because too many of their requests failed (breaker open).", nil, nil),
+	}
+}
+
+// add registers a task. The returned function unregisters it.
+func (h *hosts) add(look func() stages.Activity) (end func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watches++
+	n := h.watches
+	h.watched[n] = &watchedTask{look: look}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.watched, n)
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (h *hosts) Describe(out chan<- *prometheus.Desc) { out <- h.states; out <- h.suspends }
+
+// Collect implements prometheus.Collector.
+func (h *hosts) Collect(out chan<- prometheus.Metric) {
+	var sum watchedTask
+	h.mu.Lock()
+	for _, w := range h.watched {
+		w.update(h.clock)
+		sum.ready += w.ready
+		sum.delayed += w.delayed
+		sum.waiting += w.waiting
+		sum.suspended += w.suspended
+	}
+	h.mu.Unlock()
+	gauge := func(d *prometheus.Desc, n int, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	gauge(h.states, sum.ready, "ready")
+	gauge(h.states, sum.delayed, "delayed")
+	gauge(h.states, sum.waiting, "waiting")
+	gauge(h.suspends, sum.suspended)
+}
+
+// update looks at the task, unless it was looked at lately.
+func (w *watchedTask) update(clock stages.Clock) {
+	began := clock.Now()
+	if began.Before(w.next) {
+		return
+	}
+	a := w.look()
+	w.ready, w.delayed, w.waiting, w.suspended = a.Ready, a.Delayed, a.More, a.Suspended
+	for _, wait := range a.Waits {
+		// Without a host, the whole task waits. Without an end, the wait is a host's usual delay.
+		if wait.Host != "" && !wait.Until.IsZero() {
+			w.waiting++
+		}
+	}
+	w.next = began.Add(max(lookEvery, lookShare*clock.Now().Sub(began)))
+}
