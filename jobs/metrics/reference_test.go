@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"crawlbatch.io/crawlbatch/jobs/metrics"
 	"crawlbatch.io/crawlbatch/stages"
@@ -44,7 +45,9 @@ func TestReadmeDocumentsEverySeries(t *testing.T) {
 func reference(t *testing.T) string {
 	t.Helper()
 	m := metrics.New("test", stages.SystemClock{})
-	m.Progress(stages.NoProgress{}).Add(stages.CountAnswers+"200", 1) // no other series appears with its first event only
+	// These series appear with the first event only.
+	m.Progress(stages.NoProgress{}).Add(stages.CountAnswers+"200", 1)
+	m.Watcher(nil).Watch(stages.Task{}, func() stages.Activity { return stages.Activity{Closes: time.Unix(1, 0)} })
 	s := listen(t, m)
 	defer s.Close()
 	resp, err := http.Get("http://" + s.Addr().String() + "/metrics")

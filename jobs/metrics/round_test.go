@@ -143,11 +143,11 @@ func TestHostsAreCountedOverTasksAndRarely(t *testing.T) {
 	look := func() stages.Activity {
 		looks++
 		clock.now = clock.now.Add(200 * time.Millisecond)
-		return stages.Activity{Ready: 1, Delayed: 2, More: 3, Suspended: 4, Waits: []stages.Wait{{Host: "a.test", Until: until}, {Host: "slowest.test"}, {Why: "the store is full", Until: until}}}
+		return stages.Activity{Closes: until, Ready: 1, Delayed: 2, More: 3, Suspended: 4, Waits: []stages.Wait{{Host: "a.test", Until: until}, {Host: "slowest.test"}, {Why: "the store is full", Until: until}}}
 	}
 	first, second := w.Watch(stages.Task{Partition: 1}, look), w.Watch(stages.Task{Partition: 2}, look)
-	hosts := func() map[string]float64 { return withPrefixes(l.scrape(), "crawler_hosts") }
-	both := map[string]float64{`crawler_hosts{state="ready"}`: 2, `crawler_hosts{state="delayed"}`: 4, `crawler_hosts{state="waiting"}`: 8, "crawler_hosts_suspended": 8}
+	hosts := func() map[string]float64 { return withPrefixes(l.scrape(), "crawler_hosts", "crawler_window") }
+	both := map[string]float64{`crawler_hosts{state="ready"}`: 2, `crawler_hosts{state="delayed"}`: 4, `crawler_hosts{state="waiting"}`: 8, "crawler_hosts_suspended": 8, "crawler_window_closes_timestamp_seconds": float64(until.Unix())}
 	if diff := cmp.Diff(both, hosts()); diff != "" {
 		t.Errorf("two tasks:\n%s", diff)
 	}

@@ -24,7 +24,7 @@ func (m *Metrics) Attempt(run func(context.Context, stages.Task) error) func(con
 	}
 }
 
-// Watcher returns a stages.Watcher that counts the hosts of the watched tasks. It then passes the
+// Watcher returns a stages.Watcher that exports the hosts and the fetch window of the watched tasks. It then passes the
 // tasks on to the parameter next, which may be nil.
 func (m *Metrics) Watcher(next stages.Watcher) stages.Watcher {
 	if m == nil {
@@ -47,8 +47,8 @@ func (w *watcher) Watch(t stages.Task, look func() stages.Activity) (end func())
 // hosts counts the hosts of the watched tasks by state. It is a prometheus.Collector, because the
 // states are only known by looking.
 type hosts struct {
-	clock            stages.Clock
-	states, suspends *prometheus.Desc
+	clock                    stages.Clock
+	states, suspends, closes *prometheus.Desc
 
 	mu      sync.Mutex
 	watched map[int]*watchedTask
@@ -60,6 +60,7 @@ type watchedTask struct {
 	look func() stages.Activity
 
 	ready, delayed, waiting, suspended int
+	closes                             time.Time // end of the fetch window; zero if unknown
 	next                               time.Time // earliest time of the next look
 }
 
@@ -78,6 +79,8 @@ func newHosts(clock stages.Clock) *hosts {
 			"Hosts of the fetch tasks in this process that have URLs left and no request under way: ready (due), delayed (by their usual delay) or waiting (longer than 30 s, or after a failure).", []string{"state"}, nil),
 		suspends: prometheus.NewDesc("crawler_hosts_suspended",
 			"Hosts of the fetch tasks in this process that are suspended, because too many of their requests failed (breaker open).", nil, nil),
+		closes: prometheus.NewDesc("crawler_window_closes_timestamp_seconds",
+			"When the fetch window of the tasks in this process closes, in Unix time; there is no such series while no window is open.", nil, nil),
 	}
 }
 
@@ -96,7 +99,11 @@ func (h *hosts) add(look func() stages.Activity) (end func()) {
 }
 
 // Describe implements prometheus.Collector.
-func (h *hosts) Describe(out chan<- *prometheus.Desc) { out <- h.states; out <- h.suspends }
+func (h *hosts) Describe(out chan<- *prometheus.Desc) {
+	out <- h.states
+	out <- h.suspends
+	out <- h.closes
+}
 
 // Collect implements prometheus.Collector.
 func (h *hosts) Collect(out chan<- prometheus.Metric) {
@@ -108,15 +115,21 @@ func (h *hosts) Collect(out chan<- prometheus.Metric) {
 		sum.delayed += w.delayed
 		sum.waiting += w.waiting
 		sum.suspended += w.suspended
+		if w.closes.After(sum.closes) {
+			sum.closes = w.closes
+		}
 	}
 	h.mu.Unlock()
-	gauge := func(d *prometheus.Desc, n int, labels ...string) {
+	gauge := func(d *prometheus.Desc, n int64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
-	gauge(h.states, sum.ready, "ready")
-	gauge(h.states, sum.delayed, "delayed")
-	gauge(h.states, sum.waiting, "waiting")
-	gauge(h.suspends, sum.suspended)
+	gauge(h.states, int64(sum.ready), "ready")
+	gauge(h.states, int64(sum.delayed), "delayed")
+	gauge(h.states, int64(sum.waiting), "waiting")
+	gauge(h.suspends, int64(sum.suspended))
+	if !sum.closes.IsZero() {
+		gauge(h.closes, sum.closes.Unix())
+	}
 }
 
 // update looks at the task, unless it was looked at lately.
@@ -127,6 +140,7 @@ func (w *watchedTask) update(clock stages.Clock) {
 	}
 	a := w.look()
 	w.ready, w.delayed, w.waiting, w.suspended = a.Ready, a.Delayed, a.More, a.Suspended
+	w.closes = a.Closes
 	for _, wait := range a.Waits {
 		// Without a host, the whole task waits. Without an end, the wait is a host's usual delay.
 		if wait.Host != "" && !wait.Until.IsZero() {
