@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-sql test-readers test-warc test-realsite lint vuln fuzz bench scale clean
+.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-sql test-readers test-warc test-realsite test-monitoring lint vuln fuzz bench scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ test-warc: $(CACHE)/node/.installed ## read every WARC file of a crawl with warc
 test-realsite: ## crawl Debian's HTML documentation, served by nginx (as root on Debian: installs both)
 	testdata/realsite/install
 	PATH="$$PATH:/usr/sbin" CRAWLBATCH_REALSITE=1 $(GO) test -count=1 -v -run RealSite ./cmd/crawlbatch
+
+test-monitoring: ## test rules and alerts with promtool, and dashboards on a Prometheus that scrapes a crawl (says what to install)
+	CRAWLBATCH_PROMETHEUS=1 $(GO) test -count=1 -v -timeout 10m -run 'Monitoring|TheProbes' ./cmd/crawlbatch
 
 CLUSTER ?= ../shared/cluster
 BLOWS   ?= 20

@@ -44,6 +44,10 @@ type kustomization struct {
 		Files    []string `json:"files"`
 		Envs     []string `json:"envs"`
 		Literals []string `json:"literals"`
+		Options  struct {
+			DisableNameSuffixHash bool              `json:"disableNameSuffixHash"`
+			Labels                map[string]string `json:"labels"`
+		} `json:"options"`
 	} `json:"configMapGenerator"`
 }
 
@@ -85,10 +89,14 @@ func objects(t *testing.T, file string) []any {
 			t.Fatalf("%s: %v", file, err)
 		}
 		var o any
-		if kind.Kind == "PodMonitor" {
+		switch kind.Kind {
+		case "PodMonitor":
 			o = &podMonitor{}
 			err = yaml.UnmarshalStrict(doc, o)
-		} else {
+		case "PrometheusRule":
+			o = &prometheusRule{}
+			err = yaml.UnmarshalStrict(doc, o)
+		default:
 			o, _, err = strict.Decode(doc, nil, nil)
 		}
 		if err != nil {
@@ -111,7 +119,9 @@ func readObject[T any](t *testing.T, file string) T {
 }
 
 func TestKustomizationsNameEveryFileAndEachIsWhatItSays(t *testing.T) {
-	named := map[string]bool{}
+	named := map[string]bool{
+		filepath.Join(monitoring, "rules.yaml"): true, // for a Prometheus without the operator
+	}
 	seen := 0
 	walk(t, func(file string) {
 		if filepath.Base(file) != "kustomization.yaml" {
@@ -141,6 +151,9 @@ func TestKustomizationsNameEveryFileAndEachIsWhatItSays(t *testing.T) {
 		}
 		for _, g := range k.ConfigMapGenerator {
 			for _, name := range slices.Concat(g.Files, g.Envs) {
+				if _, file, ok := strings.Cut(name, "="); ok { // key=file
+					name = file
+				}
 				named[filepath.Join(dir, name)] = true
 				if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 					t.Errorf("%s: %v", file, err)
@@ -253,7 +266,20 @@ func TestTheConfigsThatComeAlongAreGoodAndSayThePaceInOnePlace(t *testing.T) {
 
 // The CronJob's pods must meet the restricted Pod Security level, or the cluster refuses them.
 func TestTheCronJobsPodsMayNothing(t *testing.T) {
-	spec := readObject[*batchv1.CronJob](t, "manifests/cronjob.yaml").Spec.JobTemplate.Spec.Template.Spec
+	for _, file := range []string{"manifests/cronjob.yaml", monitoring + "/probe.yaml"} {
+		cron := readObject[*batchv1.CronJob](t, file)
+		if cron.Spec.Suspend == nil || !*cron.Spec.Suspend {
+			t.Errorf("%s starts before an overlay has named the bucket", file)
+		}
+		checkRestricted(t, cron.Spec.JobTemplate.Spec.Template.Spec)
+	}
+	if spec := readObject[*batchv1.CronJob](t, monitoring+"/probe.yaml").Spec.JobTemplate.Spec.Template.Spec; *spec.AutomountServiceAccountToken {
+		t.Error("the probe has a token of the cluster")
+	}
+}
+
+func checkRestricted(t *testing.T, spec corev1.PodSpec) {
+	t.Helper()
 	if s := spec.SecurityContext; s == nil || !*s.RunAsNonRoot || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("pod: %+v", s)
 	}
