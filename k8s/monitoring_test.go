@@ -296,3 +296,22 @@ func TestEveryRuleIsTested(t *testing.T) {
 		}
 	}
 }
+
+// Overlays replace the settings by their position, so the order of the first group is a promise.
+func TestSettingsKeepTheirPositions(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"setting_storage_budget_bytes", "setting_fleet_minimum_ratio", "setting_suspended_hosts", "setting_probe_seconds"}
+	for i, r := range rules(t)[:len(want)] {
+		if r.Record != "crawlbatch:"+want[i] {
+			t.Errorf("rule %d of the first group is %s, want %s", i, r.Record, want[i])
+		}
+	}
+	for i, example := range map[string]string{"0": "storage of a month", "2": "suspended hosts"} {
+		if !regexp.MustCompile(`/spec/groups/0/rules/` + i + `/expr, value: [^#]*# ` + example).Match(readme) {
+			t.Errorf("the README replaces another rule than %s for the %s", i, example)
+		}
+	}
+}
