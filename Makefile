@@ -26,7 +26,8 @@ COLD = github.com/apache/arrow-go/v18/arrow/compute/... k8s.io/... sigs.k8s.io/.
 	github.com/aws/aws-sdk-go-v2/config github.com/aws/aws-sdk-go-v2/credentials/... github.com/goccy/go-json/... \
 	github.com/json-iterator/... github.com/fxamacker/... github.com/apache/arrow-go/v18/arrow/scalar \
 	github.com/apache/arrow-go/v18/arrow/extensions github.com/apache/arrow-go/v18/parquet/internal/gen-go/... \
-	github.com/aws/aws-sdk-go-v2/service/s3/...
+	github.com/aws/aws-sdk-go-v2/service/s3/... github.com/aws/smithy-go/... golang.org/x/net/http2/... \
+	crawlbatch.io/crawlbatch/cmd/... crawlbatch.io/crawlbatch/k8s/... crawlbatch.io/crawlbatch/jobs/config crawlbatch.io/crawlbatch/jobs/show
 COMPILE = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)" \
 	$(foreach p,$(COLD),-gcflags='$(p)=-l')
 

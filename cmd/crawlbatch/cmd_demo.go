@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,8 +25,8 @@ func newDemo(c *common) *cobra.Command {
 		Use:   "demo",
 		Short: "Crawl a synthetic web, offline, in under a minute",
 		Long: `Demo serves the built-in synthetic web on loopback and crawls two rounds of it into
---store as the month 2000-01, with the same code as a real crawl. Run it again to continue an
-interrupted demo.`,
+--store as the month 2000-01, with the same code as a real crawl. It writes a report of the
+crawl beside the store. Run it again to continue an interrupted demo.`,
 		Example: "  crawlbatch demo",
 	})
 	cmd.Flags().IntVar(&o.rounds, "rounds", 2, "rounds to crawl")
@@ -75,5 +76,16 @@ func runDemo(ctx context.Context, o demoOptions) error {
   crawlbatch views --dialect duckdb --month %[2]s%[1]s > views.sql
   duckdb -init views.sql -c "SELECT url, title, inlinks, rank FROM pages ORDER BY inlinks DESC LIMIT 10"
 `, storeFlag(o.store), demo.Crawl)
-	return nil
+	return o.report(ctx)
+}
+
+// report writes the report of the demo beside the store. For a store that is no directory, it prints
+// the command that writes the report.
+func (o *demoOptions) report(ctx context.Context) error {
+	name := "report-" + demo.Crawl + ".html"
+	if strings.Contains(o.store, "://") {
+		_, err := fmt.Fprintf(o.out, "write a report: crawlbatch report --month %s%s\n", demo.Crawl, o.givenFlags())
+		return err
+	}
+	return runReport(ctx, reportOptions{common: o.common, month: demo.Crawl, output: "html", to: filepath.Join(filepath.Dir(filepath.Clean(o.store)), name)})
 }

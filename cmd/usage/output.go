@@ -3,7 +3,10 @@ package usage
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,4 +34,26 @@ func Indent(w io.Writer, compact []byte) error {
 	buf.WriteByte('\n')
 	_, err := buf.WriteTo(w)
 	return err
+}
+
+// WriteFile replaces a file that the user names, or creates it. A reader sees the old content or the
+// new, never a part of the new.
+func WriteFile(name string, body []byte) (err error) {
+	if i, err := os.Stat(name); err == nil && !i.Mode().IsRegular() {
+		return Errorf("%q exists and is no regular file: give another name", name)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return Error(err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(body)
+	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
 }

@@ -1,0 +1,227 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/show"
+	"crawlbatch.io/crawlbatch/jobs/verify"
+)
+
+// verdict says what verify found.
+func (m *maker) verdict() Section {
+	s := Section{ID: "verdict", Title: "Verdict of verify"}
+	v := m.Verdict
+	if v == nil {
+		s.Notes = []string{fmt.Sprintf("This report was made without a verdict, because the store keeps none. To include one, run `crawlbatch verify --month %s%s -o json > verdict.json`, then `crawlbatch report --month %[1]s%[2]s --verdict verdict.json`. If one machine ran all tasks, add --one-clock to verify.", m.Crawl, m.Flags)}
+		return s
+	}
+	t := &Table{
+		ID: "checks", Title: "Checks", Rows: [][]any{}, folded: violations(v) == 0, Source: "the output of `crawlbatch verify -o json` that was given with --verdict",
+		Columns: []Column{{Name: "invariant", Unit: unitText}, {Name: "check", Unit: unitText}, {Name: "checked", Unit: unitCount}, {Name: "of", Unit: unitText}, {Name: "violations", Unit: unitCount, bar: true}},
+	}
+	for _, c := range v.Checked {
+		invariant := "store"
+		if c.Invariant > 0 {
+			invariant = fmt.Sprint(c.Invariant)
+		}
+		t.Rows = append(t.Rows, []any{invariant, shown(c.Check), c.Looked, shown(c.Of), c.Found})
+	}
+	s.Tables, s.Notes = []*Table{t}, []string{m.verdictOf().Text}
+	if len(v.Violations) > 0 {
+		list := &Table{ID: "violations", Title: "Violations", Rows: [][]any{}, Source: t.Source, More: violations(v),
+			Columns: []Column{{Name: "check", Unit: unitText}, {Name: "round", Unit: unitText}, {Name: "object", Unit: unitText}, {Name: "row", Unit: unitText}, {Name: "problem", Unit: unitText}}}
+		for i, f := range v.Violations {
+			if i == mostViolations {
+				break
+			}
+			round := ""
+			if f.Round >= 0 {
+				round = fmt.Sprint(f.Round)
+			}
+			list.Rows = append(list.Rows, []any{shown(f.Check), round, shown(f.Object), shown(f.Row), shown(f.Problem)})
+		}
+		list.More -= int64(len(list.Rows))
+		s.Tables = append(s.Tables, list)
+	}
+	for i, n := range v.Notes {
+		if i == mostViolations {
+			break
+		}
+		s.Notes = append(s.Notes, shown(n))
+	}
+	return s
+}
+
+// violations returns the number of violations of a verdict, those that it does not list too.
+func violations(v *verify.Report) int64 { return max(v.Found(), int64(len(v.Violations))) }
+
+// mostViolations is the number of violations that the report lists.
+const mostViolations = 100
+
+// verdictOf returns the sentence about the verdict.
+func (m *maker) verdictOf() Attention {
+	v := m.Verdict
+	a := Attention{Level: levelGood, Section: "verdict"}
+	switch {
+	case v == nil:
+		a.Level, a.Text = levelNote, "The stored data was not verified for this report."
+	case violations(v) > 0:
+		a.Level, a.Text = levelBad, fmt.Sprintf("verify found %s: the stored data is not as promised.", show.Count(violations(v), "violation"))
+	case v.Sample < 1:
+		a.Level, a.Text = levelNote, fmt.Sprintf("verify found no violation in a sample of %g %% of the data.", v.Sample*100)
+	default:
+		a.Text = "verify found no violation: the stored data is as promised."
+	}
+	if v != nil {
+		for _, s := range m.rounds.sealed {
+			if !slices.Contains(v.Rounds, s.Round) && a.Level != levelBad {
+				a.Level, a.Text = levelWarn, a.Text+fmt.Sprintf(" The verdict does not cover round %d.", s.Round)
+				break
+			}
+		}
+	}
+	return a
+}
+
+// hours returns how long the rounds lasted, and how long they were predicted to last. The second
+// number is 0 if a plan is lost.
+func (m *maker) hours() (lasted, predicted float64) {
+	known := true
+	for _, t := range m.timing {
+		lasted, predicted = lasted+t.hours(), predicted+t.predicted
+		known = known && (t.predicted > 0 || t.urls == 0)
+	}
+	if !known {
+		predicted = 0
+	}
+	return lasted, predicted
+}
+
+func (m *maker) headline() []Figure {
+	f, q := m.fetches, m.requests
+	lasted, _ := m.hours()
+	var rate any
+	if lasted > 0 {
+		rate = float64(f.documents) / (lasted * 3600)
+	}
+	perRound := "SELECT %s FROM (SELECT count(*) FILTER (WHERE " + documentsAre + ") AS n, epoch_ms(max(recorded_at)) - epoch_ms(min(recorded_at)) AS ms\nFROM fetches WHERE crawl = '" + m.Crawl + "' GROUP BY round)"
+	share := func(condition string) string {
+		return "count(*) FILTER (WHERE " + condition + ") / count(*)"
+	}
+	return []Figure{
+		m.of("URLs planned", f.urls, unitCount, "count(*)", "fetches"),
+		m.of("Documents fetched", f.documents, unitCount, "count(*) FILTER (WHERE "+documentsAre+")", "fetches"),
+		m.of("Share fetched", ratio(f.documents, f.urls), unitShare, share(documentsAre), "fetches"),
+		m.of("Share failed", ratio(f.failed, f.urls), unitShare, share(failedAre), "fetches"),
+		{Name: "Time, first to last outcome", Value: lasted, Unit: unitHours, SQL: fmt.Sprintf(perRound, "sum(ms) / 3600000")},
+		{Name: "Documents per second", Value: rate, Unit: unitRate, SQL: fmt.Sprintf(perRound, "sum(n) / nullif(sum(ms) / 1000, 0)")},
+		m.of("Requests sent", q.sent, unitCount, "count(*) FILTER (WHERE bytes_sent > 0)", "requests"),
+		m.of("Bytes received", q.bytes, unitBytes, "coalesce(sum(bytes_received), 0)::BIGINT", "requests"),
+	}
+}
+
+// Limits beyond which a number needs attention.
+const (
+	manyFailed    = 0.10 // share of planned URLs
+	longerThan    = 1.25 // times the predicted time
+	blockingShare = 0.5  // share of 403 and 429 in a network
+	blockingFrom  = 20   // responses of the network
+	holdingShare  = 0.5  // share of the time of a round that one domain needs
+)
+
+// attention lists what an operator should know, the most urgent first.
+func (m *maker) attention(r *Report) []Attention {
+	all := []Attention{m.verdictOf()}
+	add := func(level, section, format string, args ...any) {
+		all = append(all, Attention{Level: level, Section: section, Text: fmt.Sprintf(format, args...)})
+	}
+	f, q, h := m.fetches, m.requests, m.hosts
+	if n := len(m.status.Lost); n > 0 {
+		add(levelBad, "verdict", "%s of the crawl lost or changed: `crawlbatch status --month %s%s` says which, and what to do.", areObjects(n), m.Crawl, m.Flags)
+	}
+	if q.tooSoon > 0 {
+		add(levelBad, "politeness", "%s came before the delay of the host had passed.", show.Count(q.tooSoon, "request"))
+	}
+	if f.faults > 0 {
+		add(levelBad, "outcomes", "%s ended with internal_error, a fault of crawlbatch.", show.Count(f.faults, "URL"))
+	}
+	if n := len(m.failedTasks()); n > 0 {
+		add(levelBad, "progress", "%s failed and has no result: `crawlbatch status --month %s%s` shows why.", show.Count(int64(n), "task"), m.Crawl, m.Flags)
+	}
+	if f.urls > 0 && float64(f.failed) > manyFailed*float64(f.urls) {
+		name, n := f.mostFailed()
+		add(levelWarn, "outcomes", "%.1f %% of the planned URLs failed, most often with %s (%s).", 100*float64(f.failed)/float64(f.urls), name, show.Count(n, "URL"))
+	}
+	if f.deferred > 0 {
+		add(levelWarn, "outcomes", "%s were deferred, because the fetch window closed before their turn.", show.Count(f.deferred, "URL"))
+	}
+	if n := blocking(r.table("networks")); n > 0 {
+		add(levelWarn, "blocked", "%s answered at least half of the requests with 403 or 429.", show.Count(n, "network"))
+	}
+	if lasted, predicted := m.hours(); predicted > 0 && lasted > longerThan*predicted {
+		add(levelWarn, "progress", "The rounds lasted %.1f times as long as predicted.", lasted/predicted)
+	}
+	if domain, share, round := m.holds(r.table("holding")); share > holdingShare {
+		add(levelNote, "hosts", "%s needs at least %.0f %% of the time of round %d.", domain, 100*share, round)
+	}
+	if h.suspendedHosts > 0 {
+		add(levelNote, "hosts", "The breaker suspended hosts %s, because too many of their requests failed.", times(h.breakers))
+	}
+	if r.Unfinished != "" {
+		add(levelNote, "progress", "%s", r.Unfinished)
+	}
+	if !slices.ContainsFunc(all, func(a Attention) bool { return a.Level == levelBad || a.Level == levelWarn }) {
+		add(levelGood, "outcomes", "Nothing else needs attention.")
+	}
+	order := []string{levelBad, levelWarn, levelGood, levelNote}
+	slices.SortStableFunc(all, func(a, b Attention) int { return slices.Index(order, a.Level) - slices.Index(order, b.Level) })
+	return all
+}
+
+func areObjects(n int) string {
+	if n == 1 {
+		return "1 object is"
+	}
+	return fmt.Sprintf("%d objects are", n)
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return show.Thousands(n) + " times"
+}
+
+// mostFailed returns the failure that most URLs have.
+func (f *fetches) mostFailed() (string, int64) {
+	for _, e := range f.outcomes.top.sorted() {
+		if failed(schema.Outcome(e.key)) {
+			return e.key, e.values[0]
+		}
+	}
+	return "", 0
+}
+
+// blocking counts the networks that block most requests.
+func blocking(t *Table) (n int64) {
+	for _, row := range t.Rows {
+		if share, ok := row[3].(float64); ok && share >= blockingShare && row[2].(int64) >= blockingFrom {
+			n++
+		}
+	}
+	return n
+}
+
+// holds returns the domain that needs the largest share of its round's time.
+func (m *maker) holds(t *Table) (domain string, share float64, round int64) {
+	for _, row := range t.Rows {
+		for _, r := range m.timing {
+			if of := row[2].(float64) / 3600 / r.hours(); int64(r.round) == row[1].(int64) && r.hours() > 0 && of > share {
+				domain, share, round = row[0].(string), min(of, 1), row[1].(int64)
+			}
+		}
+	}
+	return domain, share, round
+}

@@ -1,0 +1,220 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/show"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+func (m *maker) outcomes() Section {
+	f := m.fetches
+	return Section{
+		ID: "outcomes", Title: "Outcomes",
+		Figures: []Figure{
+			m.of("URLs that took several attempts", f.retried, unitCount, "count(*) FILTER (WHERE attempts > 1)", "fetches"),
+			m.of("Decoded bytes of documents", f.contentBytes, unitBytes, "coalesce(sum(content_bytes), 0)::BIGINT", "fetches"),
+		},
+		Tables: m.tables(f.outcomes, f.statuses, f.errors, m.requests.failures),
+	}
+}
+
+func (m *maker) politeness() Section {
+	q := m.requests
+	return Section{
+		ID: "politeness", Title: "Politeness",
+		Figures: []Figure{
+			m.of("Gaps compared with the delay", q.gaps, unitCount, "count(gap_ms)", "requests"),
+			m.of("Gaps shorter than the delay", q.tooSoon, unitCount, "count(*) FILTER (WHERE gap_ms < delay_ms - 1)", "requests"),
+		},
+		Tables: m.tables(q.paces, q.soon, m.hosts.delays),
+	}
+}
+
+func (m *maker) busyHosts() Section {
+	h := m.hosts
+	return Section{
+		ID: "hosts", Title: "Domains and hosts",
+		Figures: []Figure{
+			m.of("Suspensions by the breaker", h.breakers, unitCount, "coalesce(sum(breaker_events), 0)::BIGINT", "hosts"),
+			m.of("Suspended hosts, once for each round", h.suspendedHosts, unitCount, "count(*) FILTER (WHERE breaker_events > 0)", "hosts"),
+		},
+		Tables: m.tables(h.holding, h.busiest, h.worst, h.suspended),
+	}
+}
+
+func (m *maker) robots() Section {
+	return Section{ID: "robots", Title: "robots.txt and skipped URLs", Tables: m.tables(m.hosts.robots, m.fetches.rules, m.skips)}
+}
+
+func (m *maker) blocked() Section {
+	return Section{ID: "blocked", Title: "Networks that block", Tables: m.tables(m.requests.networks)}
+}
+
+func (m *maker) content() Section {
+	p := m.pages
+	t := &Table{ID: "sizes", Title: "Sizes of pages", Note: withinText, Columns: percentileColumns("of", "pages", unitCount), Rows: [][]any{}}
+	var sql []string
+	for _, s := range p.spreads {
+		t.Rows = append(t.Rows, s.percentileRow(s.name, 1))
+		sql = append(sql, percentileSQL(s.name, s.column, "")+"\nFROM pages WHERE crawl = '"+m.Crawl+"'")
+	}
+	t.SQL = strings.Join(sql, "\nUNION ALL ")
+	return Section{
+		ID: "content", Title: "Content",
+		Figures: []Figure{
+			m.of("Pages", p.pages, unitCount, "count(*)", "pages"),
+			m.of("Pages that may be indexed", p.indexable, unitCount, "count(*) FILTER (WHERE indexable)", "pages"),
+			m.of("Pages that were fetched before", p.compared, unitCount, "count(changed)", "pages"),
+			m.of("Of these, changed", p.changed, unitCount, "count(*) FILTER (WHERE changed)", "pages"),
+		},
+		Tables: append(m.tables(p.languages, m.fetches.types, p.kinds, p.hints, m.fetches.depths), t),
+	}
+}
+
+func (m *maker) copies() Section {
+	d := m.duplicates
+	return Section{
+		ID: "duplicates", Title: "Duplicates",
+		Figures: []Figure{m.of("Copies of other pages", d.copies, unitCount, "count(*) FILTER (WHERE kind <> 'representative')", "duplicates")},
+		Tables:  m.tables(d.kinds, d.families),
+	}
+}
+
+func (m *maker) graph() Section {
+	return Section{ID: "links", Title: "Links and frontier", Tables: m.tables(m.urls.growth, m.urls.states, m.links, m.pages.linked, m.hosts.ranked)}
+}
+
+// cost returns what the stages cost and what the store holds.
+func (m *maker) cost() Section {
+	t := &Table{
+		ID: "stages", Title: "Stages", Rows: [][]any{},
+		Note: "Times of all attempts add up, those of failed attempts too. The finished rounds are counted. An upload in parts counts as one PUT.",
+		Columns: []Column{
+			{Name: "stage", Unit: unitText}, {Name: "tasks", Unit: unitCount}, {Name: "attempts", Unit: unitCount}, {Name: "time", Unit: unitSeconds, bar: true},
+			{Name: "PUT", Unit: unitCount}, {Name: "GET", Unit: unitCount}, {Name: "LIST", Unit: unitCount}, {Name: "DELETE", Unit: unitCount},
+			{Name: "failed calls", Unit: unitCount}, {Name: "bytes written", Unit: unitBytes}, {Name: "bytes read", Unit: unitBytes},
+		},
+		Source: "crawlbatch status --month " + m.Crawl + m.Flags + " -o json",
+	}
+	for _, stage := range stages.Order {
+		var all manifest.Usage
+		var tasks, attempts int
+		for _, r := range m.status.Rounds {
+			for _, s := range r.Stages {
+				if s.Stage == stage && r.State == "sealed" {
+					all, tasks, attempts = all.Add(s.Usage), tasks+s.Tasks, attempts+s.Attempts
+				}
+			}
+		}
+		t.Rows = append(t.Rows, []any{
+			string(stage), int64(tasks), int64(attempts), float64(all.WallMS) / 1000,
+			all.Puts, all.Gets, all.Lists, all.Deletes, all.Failed, all.BytesWritten, all.BytesRead,
+		})
+	}
+	return Section{
+		ID: "cost", Title: "Cost", Tables: []*Table{t, m.stored(), m.captures.table(m.Crawl)},
+		Notes: []string{"The store holds no prices, so the report gives requests, bytes and time, and no dollars."},
+	}
+}
+
+// stored returns the files that the seals list, by dataset.
+func (m *maker) stored() *Table {
+	type size struct{ files, rows, bytes int64 }
+	sizes := map[string]*size{}
+	var names []string
+	for _, s := range m.rounds.sealed {
+		for _, f := range s.Files {
+			if sizes[f.Dataset] == nil {
+				sizes[f.Dataset] = &size{}
+				names = append(names, f.Dataset)
+			}
+			of := sizes[f.Dataset]
+			of.files, of.rows, of.bytes = of.files+1, of.rows+f.Rows, of.bytes+f.Bytes
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(sizes[b].bytes, sizes[a].bytes), strings.Compare(a, b))
+	})
+	t := &Table{
+		ID: "stored", Title: "Files of the finished rounds", Rows: [][]any{},
+		Columns: []Column{{Name: "dataset", Unit: unitText}, {Name: "files", Unit: unitCount}, {Name: "rows", Unit: unitCount}, {Name: "bytes", Unit: unitBytes, bar: true}},
+		Source:  "the manifests that crawl=" + m.Crawl + "/round=…/sealed.json names",
+		Note:    "These are the tables, the WARC files with their indexes, and the working files that later rounds read.",
+	}
+	for _, name := range names {
+		of := sizes[name]
+		t.Rows = append(t.Rows, []any{name, of.files, of.rows, of.bytes})
+	}
+	return t
+}
+
+// changes are the numbers that months are compared by: a count of seals, and the same in SQL.
+var changes = []struct{ name, count, sql string }{
+	{"planned URLs", "plan.urls", "count(*) FILTER (WHERE crawl = '%s') FROM fetches"},
+	{"documents (ok)", "merge.outcome.ok", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'ok') FROM fetches"},
+	{"documents that did not change (not_modified)", "merge.outcome.not_modified", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'not_modified') FROM fetches"},
+	{"http_4xx", "merge.outcome.http_4xx", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'http_4xx') FROM fetches"},
+	{"http_5xx", "merge.outcome.http_5xx", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'http_5xx') FROM fetches"},
+	{"rate_limited", "merge.outcome.rate_limited", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'rate_limited') FROM fetches"},
+	{"timeout", "merge.outcome.timeout", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'timeout') FROM fetches"},
+	{"robots_denied", "merge.outcome.robots_denied", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'robots_denied') FROM fetches"},
+	{"requests", "merge.requests", "count(*) FILTER (WHERE crawl = '%s') FROM requests"},
+	{"pages", "publish.pages", "count(*) FILTER (WHERE crawl = '%s') FROM pages"},
+	{"copies of other pages", "publish.duplicates", "count(*) FILTER (WHERE crawl = '%s' AND duplicate_of IS NOT NULL) FROM pages"},
+	{"links", "merge.links", "count(*) FILTER (WHERE crawl = '%s') FROM links"},
+	{"skipped URLs", "frontier.skips", "count(*) FILTER (WHERE crawl = '%s') FROM skips"},
+}
+
+// change compares the crawl with the previous one.
+func (m *maker) change() Section {
+	s := Section{ID: "change", Title: "Change since last month"}
+	if m.previous == "" {
+		s.Notes = []string{"The store holds no earlier month with a finished round, so there is nothing to compare with."}
+		return s
+	}
+	t := &Table{
+		ID: "change", Title: m.Crawl + " and " + m.previous, Rows: [][]any{},
+		Note: fmt.Sprintf("The numbers are sums of the counts in sealed.json: %s of %s, %s of %s. The SQL needs the views of all months: `crawlbatch views --dialect duckdb --all-months%s`.",
+			show.Count(int64(len(m.rounds.sealed)), "finished round"), m.Crawl, show.Count(int64(len(m.earlier)), "finished round"), m.previous, m.Flags),
+		Columns: []Column{{Name: "number", Unit: unitText}, {Name: m.Crawl, Unit: unitCount}, {Name: m.previous, Unit: unitCount}, {Name: "change", Unit: unitShare}},
+	}
+	var sql []string
+	for _, c := range changes {
+		now, before := countOf(m.rounds.sealed, c.count), countOf(m.earlier, c.count)
+		t.Rows = append(t.Rows, []any{c.name, now, before, ratio(now-before, before)})
+		column, of, _ := strings.Cut(c.sql, " FROM ")
+		a, b := fmt.Sprintf(column, m.Crawl), fmt.Sprintf(column, m.previous)
+		sql = append(sql, fmt.Sprintf("SELECT '%s' AS number, %s AS \"%s\", %s AS \"%s\", (%[2]s - %[4]s) / nullif(%[4]s, 0) AS change FROM %[6]s", c.name, a, m.Crawl, b, m.previous, of))
+	}
+	t.SQL = strings.Join(sql, "\nUNION ALL ")
+	s.Tables = []*Table{t}
+	return s
+}
+
+// countOf returns the sum of a count over rounds.
+func countOf(sealed []*manifest.Sealed, name string) (n int64) {
+	for _, s := range sealed {
+		for _, c := range s.Counts {
+			if c.Name == name {
+				n += c.N
+			}
+		}
+	}
+	return n
+}
+
+// failedTasks returns the tasks that failed and have no result.
+func (m *maker) failedTasks() (all []jobs.TaskStatus) {
+	for _, r := range m.status.Rounds {
+		for _, s := range r.Stages {
+			all = append(all, s.Failed...)
+		}
+	}
+	return all
+}
