@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-sql test-readers test-warc test-realsite test-monitoring lint vuln fuzz bench scale clean
+.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,10 @@ test-sql: ## plan from real MariaDB and PostgreSQL servers and give outcomes bac
 
 test-readers: ## read every column with pyarrow, polars, fastparquet and DuckDB (SPARK=1 TRINO=1: with those too)
 	SPARK=$(SPARK) TRINO=$(TRINO) testdata/readers/run $(CACHE)/readers $(GO) test -count=1 -timeout 20m -run Readers ./cmd/crawlbatch
+
+test-browser: $(CACHE)/node/.installed ## open the report in Chromium, with axe-core (SCREENSHOTS=dir; says what to install)
+	@command -v chromium >/dev/null || { echo "as root: apt-get install chromium"; exit 1; }
+	CRAWLBATCH_BROWSER=$(CACHE)/node CRAWLBATCH_SCREENSHOTS=$(SCREENSHOTS) $(GO) test -count=1 -v -timeout 10m -run 'Browser' ./cmd/report
 
 test-warc: $(CACHE)/node/.installed ## read every WARC file of a crawl with warcio, check its indexes
 	CRAWLBATCH_WARCIO=$(CACHE)/node/node_modules $(GO) test -count=1 -run 'Warcio' ./formats/warc ./cmd/crawlbatch

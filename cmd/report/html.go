@@ -313,7 +313,11 @@ func (p *page) cell(c *Column, v any, first bool, largest float64) {
 		p.tag(name, append(attributes, "class", "time", "data-v", exact(v))...)
 		p.text(formatted(v, c.Unit))
 	default:
-		p.tag(name, append(attributes, "class", "n", "data-v", exact(v))...)
+		class := "n"
+		if c.bar {
+			class = "n has-bar"
+		}
+		p.tag(name, append(attributes, "class", class, "data-v", exact(v))...)
 		if n := number(v); c.bar && largest > 0 {
 			fmt.Fprintf(p, `<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width="%.1f" height="10"/></svg>`, 100*n/largest)
 		}
