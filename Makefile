@@ -78,7 +78,7 @@ test-damage: $(CACHE)/bin/versitygw ## damage every kind of object in every way,
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_DAMAGE=1 $(GO) test -count=1 -v -timeout 120m -run TestDamage ./cmd/crawlbatch $(if $(UPDATE),-update)
 
 test-duckdb: $(CACHE)/node/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run Common Crawl's queries
-	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./planner/source ./cmd/crawlbatch
+	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./planner/source ./cmd/report ./cmd/crawlbatch
 
 SQL_ROWS ?= 200000
 

@@ -26,7 +26,7 @@ const (
 
 // hostile are texts that a web server may choose, such as names of hosts and lines of robots.txt.
 var hostile = []string{
-	`</script><img src=x onerror=alert(1)>`, `"><svg onload=alert(2)>`, `'; alert(3); //`, "<!--", "]]>", `&lt;b&gt;`, "a\x00b\u202Ecba", "x\xff\xfey",
+	`</script><img src=x onerror=alert(1)>`, `"><svg onload=alert(2)>`, `'; alert(3); //`, "<!--", "]]>", `&lt;b&gt;`, "a\x00b\u202Ecba", "<b>é&amp;",
 }
 
 // fake makes the tables of sealed rounds with random rows.
@@ -47,7 +47,11 @@ func newFake(t testing.TB, hosts int) *fake {
 }
 
 func write[T any](f *fake, s *manifest.Sealed, dataset string, rows []T) {
-	s.Files = append(s.Files, tabletest.Write(f.t, f.bucket, dataset, layout.Table(dataset, crawl, s.Round, 0), rows))
+	key := layout.Table(dataset, crawl, s.Round, 0)
+	if dataset == stages.FileCaptures {
+		key = layout.Captures(crawl, schema.SubsetWARC, s.Round, 0)
+	}
+	s.Files = append(s.Files, tabletest.Write(f.t, f.bucket, dataset, key, rows))
 }
 
 // pick returns a number below n. Small numbers are much more frequent.

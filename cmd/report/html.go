@@ -239,8 +239,8 @@ func (p *page) table(t *Table) {
 	if t.More > 0 {
 		p.note(fmt.Sprintf("%s are not shown.", show.Thousands(t.More)+" more"))
 	}
-	if t.Bound > 0 {
-		p.note(fmt.Sprintf("There are more different keys than the report counts exactly: numbers may be up to %s too low.", show.Thousands(t.Bound)))
+	if t.Approximate {
+		p.note(fmt.Sprintf("There are more different keys than the report counts exactly. The numbers that order the table may be up to %s too low, and the others may leave out rows of keys that were rare at first.", show.Thousands(t.Bound)))
 	}
 	p.query(t.SQL, t.Source, "SQL of "+t.Title)
 	p.raw("</div>\n")

@@ -44,8 +44,8 @@ func Make(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	if len(sealed) == 0 {
-		return nil, fmt.Errorf("crawl %s has nothing to report yet: %w: `crawlbatch status --month %s%s` shows its state, and `crawlbatch run --month %[1]s%[3]s` continues it",
-			o.Crawl, jobs.ErrNotSealed, o.Crawl, o.Flags)
+		return nil, fmt.Errorf("crawl %s has nothing to report yet: %w: `crawlbatch status --month %[1]s%[3]s` shows its state, and `crawlbatch run --month %[1]s%[3]s` continues it",
+			o.Crawl, jobs.ErrNotSealed, o.Flags)
 	}
 	m := &maker{Options: o, plans: map[int]*manifest.Plan{}}
 	if sealed, err = roundstate.WithFiles(ctx, o.Bucket, sealed, roundstate.Selection{}); err != nil {

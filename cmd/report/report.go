@@ -96,17 +96,18 @@ type Column struct {
 
 // Table is a table, and perhaps a chart of it.
 type Table struct {
-	ID      string   `json:"id"`
-	Title   string   `json:"title"`
-	Note    string   `json:"note,omitempty"`
-	Columns []Column `json:"columns"`
-	Rows    [][]any  `json:"rows"`                     // texts, numbers, true, false and null
-	More    int64    `json:"more,omitempty"`           // keys that the table leaves out
-	Bound   int64    `json:"too_low_by_max,omitempty"` // counts may be too low by up to so much
-	SQL     string   `json:"sql,omitempty"`
-	Source  string   `json:"source,omitempty"`
-	Chart   *Chart   `json:"chart,omitempty"`
-	folded  bool     // true: the page shows the rows when the reader asks for them
+	ID          string   `json:"id"`
+	Title       string   `json:"title"`
+	Note        string   `json:"note,omitempty"`
+	Columns     []Column `json:"columns"`
+	Rows        [][]any  `json:"rows"`                     // texts, numbers, true, false and null
+	More        int64    `json:"more,omitempty"`           // keys that the table leaves out
+	Approximate bool     `json:"approximate,omitempty"`    // true: there were more keys than are counted exactly, so numbers may be too low
+	Bound       int64    `json:"too_low_by_max,omitempty"` // how much too low the numbers may be that order the table
+	SQL         string   `json:"sql,omitempty"`
+	Source      string   `json:"source,omitempty"`
+	Chart       *Chart   `json:"chart,omitempty"`
+	folded      bool     // true: the page shows the rows when the reader asks for them
 }
 
 // Chart draws columns of a table over its column time.

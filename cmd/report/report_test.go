@@ -370,6 +370,9 @@ func TestNumbersHaveUnits(t *testing.T) {
 	if got := shown(strings.Repeat("é", 300)); got != strings.Repeat("é", mostText-1)+"…" {
 		t.Errorf("a long text: %q", got)
 	}
+	if got := shown("x\xff\xfey"); got != "x��y" {
+		t.Errorf("a text that is not UTF-8: %q", got)
+	}
 }
 
 func TestUplotIsTheVendoredFile(t *testing.T) {

@@ -39,6 +39,8 @@ type top struct {
 	dropped int64 // largest ranked value, plus missed, of a dropped key
 	before  int64 // dropped at the end of the previous round
 	lost    int64 // number of drops
+	again   bool  // true: a key may have come back after it was dropped
+	earlier int64 // number of drops at the end of the previous round
 }
 
 func newTop(keep, rank int, how ...aggregate) *top {
@@ -60,6 +62,7 @@ func (t *top) add(key string, values ...int64) {
 			e.missed = 0 // a key that was dropped has no larger value than the keys that stayed
 		}
 		t.entries[e.key] = e
+		t.again = t.again || !t.unique && t.lost > 0 || t.unique && t.earlier > 0
 		return
 	}
 	for i, v := range values {
@@ -79,7 +82,7 @@ func (t *top) add(key string, values ...int64) {
 }
 
 // nextRound says that the rows of another round follow.
-func (t *top) nextRound() { t.before = t.dropped }
+func (t *top) nextRound() { t.before, t.earlier = t.dropped, t.lost }
 
 // sorted returns the entries by their upper bounds, the largest first.
 func (t *top) sorted() []*entry {
