@@ -53,6 +53,17 @@ func runReport(ctx context.Context, o reportOptions) error {
 	if err := usage.OneOf("output", o.output, "html", "json"); err != nil {
 		return err
 	}
+	if o.to == "" {
+		o.to = "-"
+		if o.output == "html" {
+			o.to = "report-" + o.month + ".html"
+		}
+	}
+	if o.to != "-" {
+		if err := usage.CheckFile(o.to); err != nil {
+			return err
+		}
+	}
 	verdict, err := o.readVerdict()
 	if err != nil {
 		return err
@@ -76,21 +87,14 @@ func runReport(ctx context.Context, o reportOptions) error {
 	if err != nil {
 		return err
 	}
-	to := o.to
-	if to == "" {
-		to = "-"
-		if o.output == "html" {
-			to = "report-" + o.month + ".html"
-		}
-	}
-	if to == "-" {
+	if o.to == "-" {
 		_, err := page.WriteTo(o.out)
 		return err
 	}
-	if err := usage.WriteFile(to, page.Bytes()); err != nil {
+	if err := usage.WriteFile(o.to, page.Bytes()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.out, "report: %s (%s bytes)\n", to, show.Thousands(int64(page.Len())))
+	_, err = fmt.Fprintf(o.out, "report: %s (%s bytes)\n", o.to, show.Thousands(int64(page.Len())))
 	return err
 }
 

@@ -156,6 +156,11 @@ func TestS3StoreViewsOpenInDuckDB(t *testing.T) {
 	bucket := server.NewBucket(t)
 	address := "s3://" + bucket + "/crawls/demo"
 	crawlbatch(t, "demo", "--store", address)
+	page := filepath.Join(t.TempDir(), "report.html")
+	crawlbatch(t, "report", "--month", demo.Crawl, "--store", address, "--out", page)
+	if html, err := os.ReadFile(page); err != nil || !strings.Contains(string(html), "2 finished rounds in <bdi>"+address) {
+		t.Errorf("the report of %s: %v", address, err)
+	}
 	sql := crawlbatch(t, "views", "--dialect", "duckdb", "--store", address)
 	secret, rest, ok := strings.Cut(sql, "\nCREATE OR REPLACE VIEW ")
 	endpoint := strings.TrimPrefix(server.Endpoint, "http://")

@@ -36,11 +36,23 @@ func Indent(w io.Writer, compact []byte) error {
 	return err
 }
 
+// CheckFile reports whether WriteFile can write a file, for a command that works for long before it
+// writes.
+func CheckFile(name string) error {
+	if i, err := os.Stat(name); err == nil && !i.Mode().IsRegular() {
+		return Errorf("%q exists and is no regular file: give another name", name)
+	}
+	if i, err := os.Stat(filepath.Dir(name)); err != nil || !i.IsDir() {
+		return Errorf("%q: there is no directory %q", name, filepath.Dir(name))
+	}
+	return nil
+}
+
 // WriteFile replaces a file that the user names, or creates it. A reader sees the old content or the
 // new, never a part of the new.
 func WriteFile(name string, body []byte) (err error) {
-	if i, err := os.Stat(name); err == nil && !i.Mode().IsRegular() {
-		return Errorf("%q exists and is no regular file: give another name", name)
+	if err := CheckFile(name); err != nil {
+		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
