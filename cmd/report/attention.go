@@ -110,7 +110,7 @@ func (m *maker) headline() []Figure {
 	share := func(condition string) string {
 		return "count(*) FILTER (WHERE " + condition + ") / count(*)"
 	}
-	return []Figure{
+	figures := []Figure{
 		m.of("URLs planned", f.urls, unitCount, "count(*)", "fetches"),
 		m.of("Documents fetched", f.documents, unitCount, "count(*) FILTER (WHERE "+documentsAre+")", "fetches"),
 		m.of("Share fetched", ratio(f.documents, f.urls), unitShare, share(documentsAre), "fetches"),
@@ -120,6 +120,9 @@ func (m *maker) headline() []Figure {
 		m.of("Requests sent", q.sent, unitCount, "count(*) FILTER (WHERE bytes_sent > 0)", "requests"),
 		m.of("Bytes received", q.bytes, unitBytes, "coalesce(sum(bytes_received), 0)::BIGINT", "requests"),
 	}
+	figures[1].Note = "ok and not_modified"
+	figures[3].Note = "all but documents, redirected, denied by robots.txt, other media types, deferred and stopped"
+	return figures
 }
 
 // Limits beyond which a number needs attention.

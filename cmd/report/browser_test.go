@@ -176,7 +176,7 @@ func TestBrowserShowsThePage(t *testing.T) {
 		b.accessible(theme + " on a phone")
 		b.shoot("phone-" + theme)
 	}
-	b.theme("dark", 1280, "print")
+	b.theme("dark", 760, "print")
 	if ink := js[string](b, "getComputedStyle(document.body).color + ' on ' + getComputedStyle(document.body).backgroundColor"); ink != "rgb(0, 0, 0) on rgb(255, 255, 255)" {
 		t.Errorf("print: %s", ink)
 	}

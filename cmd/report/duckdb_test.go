@@ -43,7 +43,7 @@ func compareWithDuckDB(t *testing.T, views string, r *Report) {
 		}
 	}
 	for _, g := range figures {
-		ask(&Table{ID: g.Name, SQL: g.SQL, Columns: []Column{{Name: g.Name, Unit: g.Unit, Within: g.Within}}, Rows: [][]any{{g.Value}}})
+		ask(&Table{ID: g.Name, SQL: g.SQL, Columns: []Column{{Name: g.Name, Unit: g.Unit}}, Rows: [][]any{{g.Value}}})
 	}
 	if len(tables) < 50 {
 		t.Errorf("only %d queries", len(tables))

@@ -155,7 +155,9 @@ func (f *fake) others(s *manifest.Sealed, n int) {
 func (f *fake) report() *Report {
 	f.t.Helper()
 	m := &maker{Options: Options{Bucket: f.bucket, Crawl: crawl, Store: "s3://bucket/" + hostile[0], Version: "test"}, status: &jobs.Status{}, plans: map[int]*manifest.Plan{}}
-	m.rounds = &rounds{bucket: f.bucket, crawl: crawl, sealed: f.sealed}
+	if err := m.readSealed(f.t.Context(), f.sealed); err != nil {
+		f.t.Fatal(err)
+	}
 	for _, s := range f.sealed {
 		m.plans[s.Round] = &manifest.Plan{Round: s.Round, URLs: s.FilesOf(stages.FileFetches)[0].Rows, EstimatedSeconds: 30 * 3600, Partitions: []manifest.PlanPartition{{EstimatedSeconds: 30 * 3600}}}
 	}

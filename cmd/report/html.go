@@ -153,7 +153,10 @@ func (p *page) figures(all []Figure, class string) {
 		p.tag("p", "class", "value", "title", exact(f.Value))
 		p.text(formatted(f.Value, f.Unit))
 		p.raw("</p>")
-		p.query(f.SQL, "", "SQL of "+f.Name)
+		if f.Note != "" {
+			p.element("p", f.Note, "class", "name")
+		}
+		p.query(f.SQL, f.Source, "SQL of "+f.Name)
 		p.raw("</div>\n")
 	}
 	p.raw("</div>\n")

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/verify"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // Options say what to report.
@@ -35,6 +36,7 @@ type maker struct {
 	previous string
 	earlier  []*manifest.Sealed // sealed rounds of the previous crawl
 	timing   []roundTime
+	sizes    map[string]size // by dataset
 }
 
 // Make makes the report of a crawl. If no round is sealed, the error wraps jobs.ErrNotSealed.
@@ -48,10 +50,9 @@ func Make(ctx context.Context, o Options) (*Report, error) {
 			o.Crawl, jobs.ErrNotSealed, o.Flags)
 	}
 	m := &maker{Options: o, plans: map[int]*manifest.Plan{}}
-	if sealed, err = roundstate.WithFiles(ctx, o.Bucket, sealed, roundstate.Selection{}); err != nil {
+	if err := m.readSealed(ctx, sealed); err != nil {
 		return nil, err
 	}
-	m.rounds = &rounds{bucket: o.Bucket, crawl: o.Crawl, sealed: sealed}
 	if m.status, err = (&jobs.StatusReader{Bucket: o.Bucket, Flags: o.Flags}).Read(ctx, o.Crawl); err != nil {
 		return nil, err
 	}
@@ -66,6 +67,35 @@ func Make(ctx context.Context, o Options) (*Report, error) {
 	}
 	m.timing = m.times()
 	return m.report(), nil
+}
+
+// datasets are the datasets that the report reads.
+var datasets = []string{stages.FileFetches, stages.FileRequests, stages.FileHosts, stages.FilePages, stages.FileDuplicates, stages.FileLinks, stages.FileURLs, stages.FileSkips, stages.FileCaptures}
+
+// size is what a store holds of a dataset.
+type size struct{ files, rows, bytes int64 }
+
+// readSealed reads the lists of files of sealed rounds, one after the other, because a large round
+// lists many. It keeps the files that the report reads, and the sizes of all.
+func (m *maker) readSealed(ctx context.Context, sealed []*manifest.Sealed) error {
+	m.rounds, m.sizes = &rounds{bucket: m.Bucket, crawl: m.Crawl}, map[string]size{}
+	for _, s := range sealed {
+		filled, err := roundstate.WithFiles(ctx, m.Bucket, []*manifest.Sealed{s}, roundstate.Selection{})
+		if err != nil {
+			return err
+		}
+		of := *filled[0]
+		of.Files = nil
+		for _, f := range filled[0].Files {
+			have := m.sizes[f.Dataset]
+			m.sizes[f.Dataset] = size{have.files + 1, have.rows + f.Rows, have.bytes + f.Bytes}
+			if slices.Contains(datasets, f.Dataset) {
+				of.Files = append(of.Files, manifest.File{Dataset: f.Dataset, Key: f.Key})
+			}
+		}
+		m.rounds.sealed = append(m.rounds.sealed, &of)
+	}
+	return nil
 }
 
 // readPlans reads the plans of the sealed rounds, unless they are lost.

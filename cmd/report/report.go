@@ -76,13 +76,12 @@ type Section struct {
 
 // Figure is a number with its name.
 type Figure struct {
-	Name   string  `json:"name"`
-	Value  any     `json:"value"` // number or text; nil if it does not exist
-	Unit   string  `json:"unit"`
-	Note   string  `json:"note,omitempty"`
-	SQL    string  `json:"sql,omitempty"`
-	Source string  `json:"source,omitempty"`    // where the number comes from, if it is not in a table
-	Within float64 `json:"error_max,omitempty"` // largest relative error; 0: exact
+	Name   string `json:"name"`
+	Value  any    `json:"value"` // number or text; nil if it does not exist
+	Unit   string `json:"unit"`
+	Note   string `json:"note,omitempty"`
+	SQL    string `json:"sql,omitempty"`
+	Source string `json:"source,omitempty"` // where the number comes from, if it is not in a table
 }
 
 // Column is a column of a table.

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -125,19 +126,7 @@ func (m *maker) cost() Section {
 
 // stored returns the files that the seals list, by dataset.
 func (m *maker) stored() *Table {
-	type size struct{ files, rows, bytes int64 }
-	sizes := map[string]*size{}
-	var names []string
-	for _, s := range m.rounds.sealed {
-		for _, f := range s.Files {
-			if sizes[f.Dataset] == nil {
-				sizes[f.Dataset] = &size{}
-				names = append(names, f.Dataset)
-			}
-			of := sizes[f.Dataset]
-			of.files, of.rows, of.bytes = of.files+1, of.rows+f.Rows, of.bytes+f.Bytes
-		}
-	}
+	sizes, names := m.sizes, slices.Collect(maps.Keys(m.sizes))
 	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(sizes[b].bytes, sizes[a].bytes), strings.Compare(a, b))
 	})
