@@ -121,7 +121,7 @@ func (m *maker) headline() []Figure {
 		m.of("Bytes received", q.bytes, unitBytes, "coalesce(sum(bytes_received), 0)::BIGINT", "requests"),
 	}
 	figures[1].Note = "ok and not_modified"
-	figures[3].Note = "all but documents, redirected, denied by robots.txt, other media types, deferred and stopped"
+	figures[3].Note = "of servers, networks, the crawler"
 	return figures
 }
 

@@ -80,8 +80,11 @@ func significant(n float64) string {
 		return strconv.FormatFloat(n, 'f', 0, 64)
 	case a >= 10:
 		return strconv.FormatFloat(n, 'f', 1, 64)
-	case a >= 1:
+	case a >= 0.9995:
 		return strconv.FormatFloat(n, 'f', 2, 64)
+	}
+	if a := math.Abs(n); a >= 1e-6 {
+		return strconv.FormatFloat(n, 'f', 2-int(math.Floor(math.Log10(a))), 64)
 	}
 	return strconv.FormatFloat(n, 'g', 3, 64)
 }

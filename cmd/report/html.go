@@ -250,7 +250,7 @@ func (p *page) table(t *Table) {
 }
 
 // filterFrom is the number of rows from which on a table has a filter.
-const filterFrom = 6
+const filterFrom = 8
 
 func (p *page) chart(t *Table) {
 	y := make([]string, len(t.Chart.Y))

@@ -358,10 +358,10 @@ func TestNumbersHaveUnits(t *testing.T) {
 		unit string
 		want string
 	}{
-		{int64(1234567), unitCount, "1,234,567"}, {int64(999), unitBytes, "999 B"}, {int64(1000), unitBytes, "1.00 kB"}, {int64(999_999), unitBytes, "1 MB"},
+		{int64(1234567), unitCount, "1,234,567"}, {int64(999), unitBytes, "999 B"}, {int64(1000), unitBytes, "1.00 kB"}, {int64(999_999), unitBytes, "1.00 MB"},
 		{0.123, unitShare, "12.3 %"}, {0.0001, unitShare, "0.01 %"}, {1.0, unitShare, "100 %"}, {0.0, unitShare, "0 %"}, {-0.5, unitShare, "-50 %"},
 		{12.5, unitMS, "12.5 ms"}, {61_000.0, unitMS, "1 min 1 s"}, {3.5, unitHours, "3 h 30 min"}, {100.0, unitHours, "4 d 4 h"}, {59.96, unitSeconds, "1 min"},
-		{nil, unitCount, "–"}, {"2026-11-25T14:13:27.001Z", unitTime, "2026-11-25 14:13:27"}, {0.5, unitRate, "0.5 / s"}, {1.5e-9, unitScore, "1.5e-09"},
+		{nil, unitCount, "–"}, {"2026-11-25T14:13:27.001Z", unitTime, "2026-11-25 14:13:27"}, {0.5, unitRate, "0.500 / s"}, {0.016, unitScore, "0.0160"}, {1.5e-9, unitScore, "1.5e-09"},
 	} {
 		if got := formatted(c.v, c.unit); got != c.want {
 			t.Errorf("%v %s: %q, want %q", c.v, c.unit, got, c.want)
