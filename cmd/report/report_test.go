@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"testing"
@@ -145,6 +142,15 @@ func TestThePageIsWhole(t *testing.T) {
 	if !strings.Contains(script, "Permission is hereby granted") || !strings.Contains(script, "uPlot (v1.6.32)") {
 		t.Error("the licence or the version of uPlot is missing")
 	}
+	everyNumberHasASource(t, r)
+	var back Report
+	if body, err := json.Marshal(r); err != nil || json.Unmarshal(body, &back) != nil || len(back.Sections) != len(r.Sections) {
+		t.Errorf("JSON: %v", err)
+	}
+}
+
+// everyNumberHasASource checks that figures and tables name their SQL or their source.
+func everyNumberHasASource(t *testing.T, r *Report) {
 	charts := 0
 	for _, s := range r.Sections {
 		for _, g := range s.Figures {
@@ -168,10 +174,6 @@ func TestThePageIsWhole(t *testing.T) {
 	}
 	if charts != 4 {
 		t.Errorf("%d charts", charts)
-	}
-	var back Report
-	if body, err := json.Marshal(r); err != nil || json.Unmarshal(body, &back) != nil || len(back.Sections) != len(r.Sections) {
-		t.Errorf("JSON: %v", err)
 	}
 }
 
@@ -259,96 +261,6 @@ func TestWaitsAddUpToTheGaps(t *testing.T) {
 	want := [len(waitReasons)]int64{waitDelay: 500, waitQueue: 450, waitLimited: 850, waitServer: 200, waitOther: 50}
 	if q.waits != want {
 		t.Errorf("%v, want %v", q.waits, want)
-	}
-}
-
-func TestHistogramsAreExactToAShare(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	var h histogram
-	var all []int64
-	for range 20_000 {
-		v := int64(math.Exp(r.Float64() * 30))
-		h.add(v)
-		all = append(all, v)
-	}
-	h.add(math.MaxInt64)
-	all = append(all, math.MaxInt64)
-	slices.Sort(all)
-	for _, q := range []float64{0.0001, 0.1, 0.5, 0.9, 0.99, 1} {
-		want := all[max(1, int(math.Ceil(q*float64(len(all)))))-1]
-		if got := h.quantile(q); math.Abs(float64(got-want)) > within*float64(want) {
-			t.Errorf("quantile %g: %d, want %d", q, got, want)
-		}
-	}
-}
-
-func TestTopsAreExactToTheirBound(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	top, exact := newTop(100, 0, sum, largest), map[string]int64{}
-	for range 200_000 {
-		k := fmt.Sprint(int(math.Exp(r.Float64() * 9)))
-		exact[k]++
-		top.add(k, 1, exact[k])
-	}
-	if len(top.entries) > 200 || top.dropped == 0 {
-		t.Fatalf("%d keys, dropped %d", len(top.entries), top.dropped)
-	}
-	var keys []string
-	for k := range exact {
-		keys = append(keys, k)
-	}
-	sort.Slice(keys, func(i, j int) bool { return exact[keys[i]] > exact[keys[j]] })
-	for i, k := range keys {
-		e := top.entries[k]
-		if e == nil && exact[k] > top.dropped {
-			t.Errorf("key %s has %d rows and is missing; dropped at most %d", k, exact[k], top.dropped)
-		}
-		if e != nil && (e.values[0] > exact[k] || e.values[0]+e.missed < exact[k]) {
-			t.Errorf("key %s: %d, missed %d, exact %d", k, e.values[0], e.missed, exact[k])
-		}
-		if i < 10 && (e == nil || e.missed > exact[k]/100) {
-			t.Errorf("frequent key %s: %+v, exact %d", k, e, exact[k])
-		}
-	}
-}
-
-func TestTimelinesDoNotDependOnTheOrder(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 8))
-	var times []int64
-	for range 5000 {
-		times = append(times, begin+int64(r.Float64()*9e8))
-	}
-	make := func(times []int64) string {
-		l := newTimeline(100, 1)
-		for i, at := range times {
-			l.at(0, at)[0]++
-			if i%2 == 0 {
-				l.at(1, at)[0]--
-				l.at(1, at)[0]++
-			}
-		}
-		text := fmt.Sprint(l.step)
-		for _, p := range l.sorted() {
-			if p.round == 0 {
-				text += fmt.Sprint(" ", p.at, l.points[p])
-			}
-		}
-		if len(l.points) > 100 {
-			t.Errorf("%d points", len(l.points))
-		}
-		return text
-	}
-	first := make(times)
-	slices.Reverse(times)
-	if second := make(times); first != second {
-		t.Errorf("in reverse order:\n%s\n%s", first, second)
-	}
-	rounds := newTimeline(10, 1)
-	for i := range 50 {
-		rounds.at(i, begin)[0]++
-	}
-	if len(rounds.points) != 50 {
-		t.Errorf("%d points of 50 rounds", len(rounds.points))
 	}
 }
 
@@ -440,6 +352,30 @@ func TestAMillionRowsTakeBoundedMemory(t *testing.T) {
 			return smallRow{Kind: "kind " + strconv.Itoa(i), Reason: schema.SkipReason("reason " + strconv.Itoa(i)), Representative: "http://x/" + strconv.Itoa(i)}
 		})
 	}
+	heap := peakHeap()
+	cpu := cpuTime(t)
+	r := f.report()
+	used := cpuTime(t) - cpu
+	grown := heap()
+	page := pageOf(t, r)
+	t.Logf("%d rows: %.1f s of CPU per million rows, %d MB of heap, page of %d bytes", 4*rows, used.Seconds()/4, grown>>20, len(page))
+	if grown > 200<<20 {
+		t.Errorf("the heap grew by %d MB", grown>>20)
+	}
+	if len(page) > 3_000_000 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+	if g := r.table("networks"); len(g.Rows) != 25 || g.Bound != 0 { // few networks block, and the others are dropped first
+		t.Errorf("networks: %d rows, bound %d", len(g.Rows), g.Bound)
+	}
+	if g := r.table("links"); len(g.Rows) > 2*defaultKeep || g.More == 0 || g.Bound == 0 {
+		t.Errorf("links have %d rows, %d more, bound %d", len(g.Rows), g.More, g.Bound)
+	}
+}
+
+// peakHeap begins to sample the heap. The returned function ends the sampling and returns by how much
+// the heap grew at most, in bytes.
+func peakHeap() func() int64 {
 	runtime.GC()
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -460,23 +396,8 @@ func TestAMillionRowsTakeBoundedMemory(t *testing.T) {
 			}
 		}
 	}()
-	cpu := cpuTime(t)
-	r := f.report()
-	used := cpuTime(t) - cpu
-	close(stop)
-	heap := int64(<-peak) - int64(before.HeapAlloc)
-	page := pageOf(t, r)
-	t.Logf("%d rows: %.1f s of CPU per million rows, %d MB of heap, page of %d bytes", 4*rows, used.Seconds()/4, heap>>20, len(page))
-	if heap > 200<<20 {
-		t.Errorf("the heap grew by %d MB", heap>>20)
-	}
-	if len(page) > 3_000_000 {
-		t.Errorf("the page has %d bytes", len(page))
-	}
-	if g := r.table("networks"); len(g.Rows) != 25 || g.Bound != 0 { // few networks block, and the others are dropped first
-		t.Errorf("networks: %d rows, bound %d", len(g.Rows), g.Bound)
-	}
-	if g := r.table("links"); len(g.Rows) > 2*defaultKeep || g.More == 0 || g.Bound == 0 {
-		t.Errorf("links have %d rows, %d more, bound %d", len(g.Rows), g.More, g.Bound)
+	return func() int64 {
+		close(stop)
+		return int64(<-peak) - int64(before.HeapAlloc)
 	}
 }
