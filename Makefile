@@ -17,7 +17,8 @@ help: ## list the targets
 # The binary is small because no debug data and no gRPC trace pages are linked (those
 # keep every method of every type), and because packages whose speed does not matter are
 # compiled without inlining: Arrow's compute kernels, which nothing here calls, clients of
-# Kubernetes, S3 and databases, logins, command lines, JSON and YAML for people, metrics.
+# Kubernetes, S3 and databases, logins, command lines, JSON and YAML for people, metrics,
+# and our own packages that write for people.
 COLD = github.com/apache/arrow-go/v18/arrow/compute/... k8s.io/... sigs.k8s.io/... google.golang.org/... \
 	github.com/lib/pq/... github.com/go-sql-driver/mysql github.com/spf13/... github.com/jedib0t/... \
 	github.com/goccy/go-yaml/... go.yaml.in/... gopkg.in/... github.com/prometheus/... \
@@ -27,7 +28,8 @@ COLD = github.com/apache/arrow-go/v18/arrow/compute/... k8s.io/... sigs.k8s.io/.
 	github.com/json-iterator/... github.com/fxamacker/... github.com/apache/arrow-go/v18/arrow/scalar \
 	github.com/apache/arrow-go/v18/arrow/extensions github.com/apache/arrow-go/v18/parquet/internal/gen-go/... \
 	github.com/aws/aws-sdk-go-v2/service/s3/... github.com/aws/smithy-go/... golang.org/x/net/http2/... \
-	crawlbatch.io/crawlbatch/cmd/... crawlbatch.io/crawlbatch/k8s/... crawlbatch.io/crawlbatch/jobs/config crawlbatch.io/crawlbatch/jobs/show
+	github.com/aws/aws-sdk-go-v2/aws/... github.com/aws/aws-sdk-go-v2/internal/... golang.org/x/oauth2/... github.com/google/... \
+	$(addprefix crawlbatch.io/crawlbatch/,cmd/... k8s/... formats/catalog jobs/config jobs/feedback jobs/inspect jobs/metrics jobs/owner jobs/show)
 COMPILE = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)" \
 	$(foreach p,$(COLD),-gcflags='$(p)=-l')
 

@@ -98,4 +98,3 @@ func TestTimelinesDoNotDependOnTheOrder(t *testing.T) {
 		t.Errorf("%d points of 50 rounds", len(rounds.points))
 	}
 }
-
