@@ -101,7 +101,7 @@ func (m *maker) hours() (lasted, predicted float64) {
 
 func (m *maker) headline() []Figure {
 	f, q := m.fetches, m.requests
-	lasted, _ := m.hours()
+	lasted, predicted := m.hours()
 	var rate any
 	if lasted > 0 {
 		rate = float64(f.documents) / (lasted * 3600)
@@ -122,6 +122,9 @@ func (m *maker) headline() []Figure {
 	}
 	figures[1].Note = "ok and not_modified"
 	figures[3].Note = "of servers, networks, the crawler"
+	if predicted > 0 {
+		figures[4].Note = "the plans predicted " + duration(predicted*3600)
+	}
 	return figures
 }
 

@@ -36,6 +36,7 @@ type fake struct {
 	bucket store.Bucket
 	hosts  int
 	sealed []*manifest.Sealed
+	before map[string]int64 // counts of the month before
 }
 
 func newFake(t testing.TB, hosts int) *fake {
@@ -43,7 +44,7 @@ func newFake(t testing.TB, hosts int) *fake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fake{Rand: rand.New(rand.NewPCG(1, 2)), t: t, bucket: b, hosts: hosts}
+	return &fake{Rand: rand.New(rand.NewPCG(1, 2)), t: t, bucket: b, hosts: hosts, before: map[string]int64{"plan.urls": 1000, "publish.pages": 900}}
 }
 
 func write[T any](f *fake, s *manifest.Sealed, dataset string, rows []T) {
@@ -100,7 +101,11 @@ func (f *fake) round(n int) {
 	write(f, s, stages.FileFetches, fetches)
 	write(f, s, stages.FileRequests, requests)
 	f.others(s, n)
-	s.Counts = manifest.SortedCounts(map[string]int64{"plan.urls": int64(n), "merge.outcome.ok": outcomes["ok"], "publish.pages": int64(n / 10)})
+	counts := map[string]int64{"plan.urls": int64(n), "merge.requests": int64(n), "publish.pages": int64(n / 10), "merge.links": int64(n / 10), "frontier.skips": int64(n / 10)}
+	for o, n := range outcomes {
+		counts["merge.outcome."+o] = n
+	}
+	s.Counts = manifest.SortedCounts(counts)
 	f.sealed = append(f.sealed, s)
 }
 
@@ -161,7 +166,7 @@ func (f *fake) report() *Report {
 	for _, s := range f.sealed {
 		m.plans[s.Round] = &manifest.Plan{Round: s.Round, URLs: s.FilesOf(stages.FileFetches)[0].Rows, EstimatedSeconds: 30 * 3600, Partitions: []manifest.PlanPartition{{EstimatedSeconds: 30 * 3600}}}
 	}
-	m.previous, m.earlier = "2026-10", []*manifest.Sealed{{Crawl: "2026-10", Counts: manifest.SortedCounts(map[string]int64{"plan.urls": 1000, "publish.pages": 900})}}
+	m.previous, m.earlier = "2026-10", []*manifest.Sealed{{Crawl: "2026-10", Counts: manifest.SortedCounts(f.before)}}
 	var err error
 	if m.collected, err = collect(f.t.Context(), m.rounds); err != nil {
 		f.t.Fatal(err)

@@ -41,6 +41,15 @@
 		});
 	}
 
+	// The keyboard stops at a table only if the table scrolls.
+	const scrolls = new ResizeObserver((entries) => {
+		for (const {target} of entries) {
+			if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+			else target.removeAttribute("tabindex");
+		}
+	});
+	for (const region of all(".scroll")) scrolls.observe(region);
+
 	// Charts draw the rows of their tables.
 	const dark = matchMedia("(prefers-color-scheme: dark)");
 	const print = matchMedia("print");
