@@ -129,7 +129,7 @@
 		const axis = {stroke: colors.text, grid: {stroke: colors.grid, width: 1}, ticks: {stroke: colors.grid, width: 1}, font: "12px system-ui, sans-serif"};
 		figure.replaceChildren();
 		const plot = new uPlot({
-			width: figure.clientWidth || 640, height: 230, tzDate: (ts) => uPlot.tzDate(new Date(ts * 1000), "Etc/UTC"),
+			width: figure.clientWidth || 640, height: 230, padding: [null, 28, null, null], tzDate: (ts) => uPlot.tzDate(new Date(ts * 1000), "Etc/UTC"),
 			cursor: {y: false, drag: {x: false, y: false}},
 			scales: {y: {range: (u, min, max) => [0, max > 0 ? max * 1.08 : 1]}},
 			axes: [{...axis, space: 70, values: (u, splits, i, space, step) => ticks(splits, step)}, {...axis, size: 76, values: (u, splits) => splits.map(format)}],
