@@ -29,7 +29,8 @@ COLD = github.com/apache/arrow-go/v18/arrow/compute/... k8s.io/... sigs.k8s.io/.
 	github.com/apache/arrow-go/v18/arrow/extensions github.com/apache/arrow-go/v18/parquet/internal/gen-go/... \
 	github.com/aws/aws-sdk-go-v2/service/s3/... github.com/aws/smithy-go/... golang.org/x/net/http2/... \
 	github.com/aws/aws-sdk-go-v2/aws/... github.com/aws/aws-sdk-go-v2/internal/... golang.org/x/oauth2/... github.com/google/... \
-	$(addprefix crawlbatch.io/crawlbatch/,cmd/... k8s/... formats/catalog jobs/config jobs/feedback jobs/inspect jobs/metrics jobs/owner jobs/show)
+	$(addprefix crawlbatch.io/crawlbatch/,cmd/... k8s/... formats/catalog jobs jobs/config jobs/cost jobs/feedback jobs/inspect \
+		jobs/ledger jobs/local jobs/lookup jobs/metrics jobs/owner jobs/quarantine jobs/roundstate jobs/show jobs/websource)
 COMPILE = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)" \
 	$(foreach p,$(COLD),-gcflags='$(p)=-l')
 
