@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
-	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
 
 var (
@@ -58,7 +58,7 @@ type Config struct {
 	Memory     int64 // memory for sorting, in bytes, before rows spill to disk
 	Workers    int   // number of goroutines that canonicalize and write
 
-	fewListed   int // arguments of source.NewListed, which tests change
+	fewListed   int // arguments of listed.New, which tests change
 	listedBytes int64
 }
 
@@ -68,7 +68,7 @@ func Default() Config {
 	return Config{
 		PartitionURLs: 500_000, MaxDepth: 15, Budget: 10_000,
 		Delay: 2 * time.Second, AddressDelay: 200 * time.Millisecond, Service: 1500 * time.Millisecond, Slots: 200, PageBytes: 100_000,
-		BucketURLs: 2_000_000, Memory: 384 << 20, Workers: 2, fewListed: source.FewListed, listedBytes: source.ListedBytes,
+		BucketURLs: 2_000_000, Memory: 384 << 20, Workers: 2, fewListed: listed.Few, listedBytes: listed.Bytes,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
 
 // batchEntries is the number of entries that a worker takes at a time.
@@ -32,14 +33,14 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 	if n := len(req.Sources) + len(req.History); n > maxSources {
 		return nil, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, maxSources)
 	}
-	var listed *source.Listed
+	var named *listed.Set
 	if len(req.History) > 0 {
-		listed = source.NewListed(r.fewListed, r.listedBytes)
-		listed.WithPlanned = r.canonical != r.canonical.Plain()
+		named = listed.New(r.fewListed, r.listedBytes)
+		named.WithPlanned = r.canonical != r.canonical.Plain()
 	}
 	workers := make([]*worker, r.Workers)
 	for i := range workers {
-		w := &worker{rules: r, listed: listed}
+		w := &worker{rules: r, listed: named}
 		workers[i] = w
 		// Records get two thirds of the memory, because refusals are fewer.
 		if w.records, err = records.sorter(r.Memory / int64(r.Workers) * 2 / 3); err == nil {
@@ -56,7 +57,7 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 		for _, w := range workers {
 			w.listed = nil
 		}
-		known.Tell(listed)
+		known.Tell(named)
 		of, err := ingestSources(ctx, workers, []source.Source{known}, names, len(req.Sources)+i)
 		if err != nil {
 			return nil, nil, err
@@ -148,8 +149,8 @@ type worker struct {
 	*rules
 	records *table.Sorter[record]
 	refused *refusals
-	listed  *source.Listed // gets the URLs that sources name; nil if no function needs them
-	named   []urlkey.Key   // URLs for listed
+	listed  *listed.Set  // gets the URLs that sources name; nil if no function needs them
+	named   []urlkey.Key // URLs for listed
 }
 
 func (w *worker) run(batches <-chan batch) error {

@@ -20,6 +20,7 @@ import (
 	"iter"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
 
 // MaxURL is the largest number of bytes of an entry that a source keeps. It exceeds the limit of
@@ -98,7 +99,7 @@ type Known interface {
 	Source
 	// Tell makes Entries also yield the history of listed URLs that are not due. These entries have
 	// the mark History. Some of these entries may belong to URLs that no source lists.
-	Tell(about *Listed)
+	Tell(about *listed.Set)
 }
 
 // Source is a list of URLs. Only one goroutine may use a Source.

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/urlstate"
+	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
 
 // FrontierName is the name that a user writes to plan from the frontier.
@@ -42,13 +43,13 @@ type frontier struct {
 	now     int64 // time at which URLs are due, milliseconds UTC
 	scratch string
 	own     bool // the crawl plans only listed URLs and URLs that it finds
-	listed  *Listed
+	about   *listed.Set
 	numbers map[string]int32 // numbers of rounds, as Entry.Planned
 }
 
 func (f *frontier) Name() string { return FrontierName }
 
-func (f *frontier) Tell(about *Listed) { f.listed = about }
+func (f *frontier) Tell(about *listed.Set) { f.about = about }
 
 func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -104,7 +105,7 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 		e.Listing = new(r.Listing)
 	}
 	if !e.Due && !e.Spent && len(e.Spellings) == 0 {
-		if !f.listed.MayHold(r.URL) && !(f.listed != nil && f.listed.WithPlanned && r.LastPlanned != "") {
+		if !f.about.MayHold(r.URL) && !(f.about != nil && f.about.WithPlanned && r.LastPlanned != "") {
 			return true
 		}
 		e.History = true

@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlstate"
+	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
 
 // HistoryName is the name of the source of History in errors.
@@ -32,16 +33,16 @@ func History(b store.Bucket, rounds []*manifest.Sealed) Known {
 type history struct {
 	bucket store.Bucket
 	rounds []*manifest.Sealed
-	listed *Listed
+	about  *listed.Set
 }
 
 func (h *history) Name() string { return HistoryName }
 
-func (h *history) Tell(about *Listed) { h.listed = about }
+func (h *history) Tell(about *listed.Set) { h.about = about }
 
 func (h *history) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		if h.listed.Empty() {
+		if h.about.Empty() {
 			return
 		}
 		for _, part := range urlstate.After(h.rounds).Parts() {
@@ -83,7 +84,7 @@ func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield fun
 		return true, nil
 	}
 	var opts []table.ReaderOption
-	if urls, few := h.listed.inBucket(part.Bucket, part.Buckets); few {
+	if urls, few := h.about.InBucket(part.Bucket, part.Buckets); few {
 		surts, err := h.surtsIn(ctx, part, urls)
 		if err != nil || len(surts) == 0 {
 			return err == nil, err
@@ -95,7 +96,7 @@ func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield fun
 		if err != nil {
 			return false, err
 		}
-		if !h.listed.MayHold(row.URL) {
+		if !h.about.MayHold(row.URL) {
 			continue
 		}
 		if row.WARCFilename != warc { // successive rows often name the same file
@@ -109,7 +110,7 @@ func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield fun
 }
 
 // surtsIn returns the sorted SURTs of listed URLs that a file may hold, according to its URL filter.
-func (h *history) surtsIn(ctx context.Context, part urlstate.Part, urls []listedURL) (surts []string, err error) {
+func (h *history) surtsIn(ctx context.Context, part urlstate.Part, urls []listed.URL) (surts []string, err error) {
 	var filter *urlfilter.Filter
 	if part.Filter != nil && len(urls) > 0 {
 		filter, err = urlfilter.Open(ctx, h.bucket, part.Filter.Key)
@@ -118,8 +119,8 @@ func (h *history) surtsIn(ctx context.Context, part urlstate.Part, urls []listed
 		}
 	}
 	for _, u := range urls {
-		if filter == nil || filter.MayHold(u.url) {
-			surts = append(surts, u.surt)
+		if filter == nil || filter.MayHold(u.URL) {
+			surts = append(surts, u.SURT)
 		}
 	}
 	return slices.Compact(surts), nil

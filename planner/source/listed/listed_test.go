@@ -1,4 +1,4 @@
-package source
+package listed
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 func TestTheListedURLsOfEachBucketAreFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	l := NewListed(1000, 0)
+	l := New(1000, 0)
 	var keys []urlkey.Key
 	for range 500 {
 		k, err := urlkey.KeyOf(fmt.Sprintf("http://h%d.d%d.example/%d", random.IntN(3), random.IntN(90), random.IntN(9)))
@@ -30,9 +30,9 @@ func TestTheListedURLsOfEachBucketAreFound(t *testing.T) {
 				}
 			}
 			slices.Sort(want)
-			urls, ok := l.inBucket(bucket, buckets)
+			urls, ok := l.InBucket(bucket, buckets)
 			for _, u := range urls {
-				got = append(got, u.surt)
+				got = append(got, u.SURT)
 			}
 			if want = slices.Compact(want); !ok || !slices.Equal(got, want) {
 				t.Fatalf("bucket %d of %d: %v, want %v", bucket, buckets, got, want)
