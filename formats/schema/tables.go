@@ -45,10 +45,10 @@ type Fetch struct {
 // order of its sources. The columns are null for a URL that no source listed, and for plans of crawls
 // that began before format 8.
 type Listing struct {
-	ListedFirstSource string `parquet:"listed_first_source,optional,dict" since:"8" doc:"file or other source that listed the URL first, without credentials; null if none did: the URL was found by links, redirects or sitemaps that robots.txt names"`
+	ListedFirstSource string `parquet:"listed_first_source,optional,dict" vol:"1" since:"8" doc:"file or other source that listed the URL first, without credentials; null if none did: the URL was found by links, redirects or sitemaps that robots.txt names"`
 	ListedFirstAt     string `parquet:"listed_first_at,optional" since:"8" doc:"place in listed_first_source: number of the line, row, record or entry, from 1, or the key of a row in a database"`
 	ListedFirstRound  string `parquet:"listed_first_round,optional,dict" since:"8" doc:"crawl and round of the first plan that took the URL from a source, such as 2026-11.0"`
-	ListedLastSource  string `parquet:"listed_last_source,optional,dict" since:"8" doc:"file or other source that listed the URL last"`
+	ListedLastSource  string `parquet:"listed_last_source,optional,dict" vol:"1" since:"8" doc:"file or other source that listed the URL last"`
 	ListedLastAt      string `parquet:"listed_last_at,optional" since:"8" doc:"place in listed_last_source"`
 	ListedLastRound   string `parquet:"listed_last_round,optional,dict" since:"8" doc:"crawl and round of the last plan that took the URL from a source"`
 }
