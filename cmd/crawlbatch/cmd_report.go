@@ -94,7 +94,7 @@ func runReport(ctx context.Context, o reportOptions) error {
 	if err := usage.WriteFile(o.to, page.Bytes()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.out, "report: %s (%s bytes)\n", o.to, show.Thousands(int64(page.Len())))
+	_, err = fmt.Fprintf(show.Folding(o.out), "report: %s (%s bytes)\n", o.to, show.Thousands(int64(page.Len())))
 	return err
 }
 
