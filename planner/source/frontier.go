@@ -101,14 +101,14 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 		Content:   Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
 		Spellings: r.Spellings,
 	}
-	if r.ListedFirstRound != "" {
-		e.Listing = new(r.Listing)
-	}
 	if !e.Due && !e.Spent && len(e.Spellings) == 0 {
 		if !f.about.MayHold(r.URL) && !(f.about != nil && f.about.WithPlanned && r.LastPlanned != "") {
 			return true
 		}
 		e.History = true
+	}
+	if r.ListedFirstRound != "" {
+		e.Listing = new(r.Listing)
 	}
 	return yield(e, nil)
 }
