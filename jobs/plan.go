@@ -198,6 +198,7 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 		Crawl: r.Crawl, Round: round, Sources: slices.Clone(r.Sources), Known: known.Known(), Buckets: known.Buckets(), Now: now,
 		Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
 	}
+	weights := cfg.Plan.Priority
 	if len(earlier) > 0 {
 		checked := stages.Checked(r.Bucket, &stages.Input{Earlier: earlier})
 		for _, sealed := range earlier {
@@ -211,13 +212,13 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 		}
 		switch own := earlier[len(earlier)-round:]; {
 		case !cfg.Plan.History:
-			request.Sources = append(request.Sources, source.Frontier(checked, r.Crawl, earlier, now, scratch))
+			request.Sources = append(request.Sources, source.Frontier(checked, r.Crawl, earlier, now, weights, scratch))
 		case !crawl.Listed:
-			request.History = []source.Known{source.Frontier(checked, r.Crawl, earlier, now, scratch)}
+			request.History = []source.Known{source.Frontier(checked, r.Crawl, earlier, now, weights, scratch)}
 		default:
 			request.History = []source.Known{source.History(checked, earlier[:len(earlier)-round])}
 			if round > 0 {
-				request.History = slices.Insert(request.History, 0, source.OwnFrontier(checked, r.Crawl, own, now, scratch))
+				request.History = slices.Insert(request.History, 0, source.OwnFrontier(checked, r.Crawl, own, now, weights, scratch))
 			}
 		}
 		request.Hosts = source.Hosts(ctx, checked, earlier)

@@ -22,7 +22,7 @@ import (
 type planOptions struct {
 	*common
 	month                        string
-	sources                      []string
+	sources, explain             []string
 	dryRun, replace, once, force bool
 }
 
@@ -54,6 +54,7 @@ the end of the Job's name, or the month for which its CronJob created it.`,
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours, bytes and cost, and write nothing")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace a plan if none of it was fetched yet")
 	cmd.Flags().BoolVar(&o.force, "force", false, "plan also URLs that were fetched within plan.skip_within")
+	cmd.Flags().StringArrayVar(&o.explain, "explain", nil, "plan nothing, and show the state and priority of a URL, with the parts of the priority; repeatable")
 	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")
 	return cmd
 }
@@ -65,6 +66,9 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	if o.once && o.replace {
 		return usage.Errorf("--once and --replace cannot be combined")
+	}
+	if len(o.explain) > 0 {
+		return o.explainer().URLs(ctx, o.month, "", o.explain, o.out)
 	}
 	if len(o.sources) == 0 {
 		return usage.Errorf("--source is missing: give a file of URLs, a directory, - for stdin, or frontier")

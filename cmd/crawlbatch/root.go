@@ -107,7 +107,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 	c.configFlags(root, false)
 	f.BoolVar(&c.oneMachine, "one-machine", false, "accept a --store directory on NFS or FUSE: you declare that this machine alone uses it")
 	root.AddCommand(
-		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFeedback(c), newFetch(c), newHost(c), newReport(c), explain.Command(explain.Configs{New: c.loadConfig, Crawl: c.openCrawl, Archive: c.openArchive}),
+		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFeedback(c), newFetch(c), newHost(c), newReport(c), explain.Command(c.explainer()),
 		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
 	)
 	root.SetOut(c.out) // the command `completion` writes to it
@@ -119,6 +119,10 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		usage.Finish(cmd, exitCodesHelp())
 	}
 	return root
+}
+
+func (c *common) explainer() explain.Configs {
+	return explain.Configs{New: c.loadConfig, Crawl: c.openCrawl, Archive: c.openArchive}
 }
 
 func (c *common) setup() error {

@@ -4,6 +4,8 @@ package explain
 import (
 	"context"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -55,7 +57,8 @@ the URL, each step is printed; --jsonl adds {"steps":[{"rule","from","to"}]}. Th
 and is the reason opt_out if it names the URL.
 
 With --month it also prints what the store knows of the URL: its state and the newest
-round that changed the state, why the URL was skipped, and its partition in the newest plan.
+round that changed the state, its priority as the sum of its parts (plan.priority), why the
+URL was skipped, and its partition in the newest plan.
 With --month, --jsonl adds {"known":{"state","skip","planned"}}, each with its "round", or
 null. The crawl's frozen rules apply.`,
 		Example: "  crawlbatch inspect url 'HTTP://Example.org:80/a/../b?utm_source=x&b=2&a=1#frag'\n" +
@@ -64,30 +67,40 @@ null. The crawl's frozen rules apply.`,
 			if !lines && len(args) == 0 {
 				return usage.Errorf("give at least one URL: see `crawlbatch inspect url --help`")
 			}
+			if !lines {
+				return c.URLs(cmd.Context(), crawl, base, args, cmd.OutOrStdout())
+			}
 			i, err := c.urlInspector(cmd.Context(), crawl)
 			if err != nil {
 				return err
 			}
-			if lines {
-				return inspect.Lines(cmd.InOrStdin(), cmd.OutOrStdout(), func(q inspect.URLQuestion) (any, error) { return i.Answer(cmd.Context(), q) })
-			}
-			for n, u := range args {
-				if n > 0 {
-					fmt.Fprintln(cmd.OutOrStdout())
-				}
-				a, err := i.Answer(cmd.Context(), inspect.URLQuestion{URL: u, Base: base})
-				if err != nil {
-					return err
-				}
-				a.Print(cmd.OutOrStdout(), u)
-			}
-			return nil
+			return inspect.Lines(cmd.InOrStdin(), cmd.OutOrStdout(), func(q inspect.URLQuestion) (any, error) { return i.Answer(cmd.Context(), q) })
 		},
 	}
 	cmd.Flags().StringVar(&base, "base", "", "URL of the page with the link")
 	usage.MonthFlag(cmd, &crawl, "crawl to look the URL up in")
 	jsonlFlag(cmd, &lines)
 	return cmd
+}
+
+// URLs writes what crawlbatch makes of each URL, which may be relative to base. If a crawl is named,
+// URLs also writes what its store knows of the URL.
+func (c Configs) URLs(ctx context.Context, crawl, base string, urls []string, out io.Writer) error {
+	i, err := c.urlInspector(ctx, crawl)
+	if err != nil {
+		return err
+	}
+	for n, u := range urls {
+		if n > 0 {
+			fmt.Fprintln(out)
+		}
+		a, err := i.Answer(ctx, inspect.URLQuestion{URL: u, Base: base})
+		if err != nil {
+			return err
+		}
+		a.Print(out, u)
+	}
+	return nil
 }
 
 // urlInspector returns an inspector of URLs. If a crawl is named, it applies the config of this crawl and
@@ -100,7 +113,7 @@ func (c Configs) urlInspector(ctx context.Context, crawl string) (*inspect.URL, 
 	if crawl == "" {
 		cfg, err = c.New()
 	} else if b, cfg, err = c.Crawl(ctx, crawl); err == nil {
-		known, err = lookup.Open(ctx, b, crawl)
+		known, err = lookup.Open(ctx, b, crawl, time.Now())
 	}
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ package config
 import (
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/priority"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
@@ -133,18 +134,19 @@ type Parse struct {
 
 // Plan limits which URLs are planned.
 type Plan struct {
-	PartitionURLs int       `yaml:"partition_urls"`
-	BucketURLs    int       `yaml:"bucket_urls"`
-	Budgets       Budgets   `yaml:"budgets"`
-	MaxDepth      int       `yaml:"max_depth"`
-	StripParams   []string  `yaml:"strip_params"`
-	Canonical     Canonical `yaml:"canonical"`
-	Rewrite       []Rewrite `yaml:"rewrite,omitempty"`
-	Filter        []Filter  `yaml:"filter,omitempty"`
-	Scope         Scope     `yaml:"scope"`
-	OptOut        string    `yaml:"opt_out,omitempty"`
-	History       bool      `yaml:"history"`
-	SkipWithin    Duration  `yaml:"skip_within"`
+	PartitionURLs int              `yaml:"partition_urls"`
+	BucketURLs    int              `yaml:"bucket_urls"`
+	Budgets       Budgets          `yaml:"budgets"`
+	Priority      priority.Weights `yaml:"priority"`
+	MaxDepth      int              `yaml:"max_depth"`
+	StripParams   []string         `yaml:"strip_params"`
+	Canonical     Canonical        `yaml:"canonical"`
+	Rewrite       []Rewrite        `yaml:"rewrite,omitempty"`
+	Filter        []Filter         `yaml:"filter,omitempty"`
+	Scope         Scope            `yaml:"scope"`
+	OptOut        string           `yaml:"opt_out,omitempty"`
+	History       bool             `yaml:"history"`
+	SkipWithin    Duration         `yaml:"skip_within"`
 }
 
 // Canonical holds the switches of urlkey.Rules.

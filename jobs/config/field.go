@@ -203,6 +203,9 @@ func minMax[T int | Duration | Bytes](least, most T) *rule[T] {
 	}}
 }
 
+// points is the rule for parts of a priority.
+var points = minMax(-1000, 1000)
+
 func oneOf(values ...string) *rule[string] {
 	allowed := strings.Join(values, ", ")
 	return &rule[string]{allowed, func(v string, report report) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -25,7 +26,7 @@ const (
 // reference in jobs/README.md all come from these rows.
 func (c *Config) table() []field {
 	p, f := &c.Politeness, &c.Fetch
-	return append([]field{
+	return slices.Concat([]field{
 		key(&c.UserAgent, "", nil, frozen, "sent with each request; a public crawl needs a contact in it (URL or mail address); robots.txt groups are matched with its product token").
 			option("user-agent", "user agent with a contact, such as \"examplebot/1.0 (+https://example.org/bot)\""),
 
@@ -78,29 +79,7 @@ func (c *Config) table() []field {
 
 		key(&c.Parse.MaxLinks, 10_000, minMax(0, 1_000_000), frozen, "most rows in `links` per page; links to embedded resources are left out first; links beyond the limit are only counted; 0: the default"),
 		key(&c.Parse.MainText, "fast", oneOf("fast", "trafilatura"), frozen, "extractor of the main content; trafilatura takes 20 times as long; for pages that are too large for trafilatura, or without a result, fast is used"),
-
-		key(&c.Plan.PartitionURLs, 500_000, minMax(1, 10_000_000), frozen, "most URLs in a partition; a domain with more has a partition of its own"),
-		key(&c.Plan.BucketURLs, 2_000_000, minMax(1, 1_000_000_000), frozen, "most planned URLs in a reduce bucket, and a fifth of the most known URLs; a task of `rank` or `frontier` works on one bucket"),
-		key(&c.Plan.Budgets.Default, 10_000, minMax(0, 1<<31-1), frozen, "URLs planned per domain and crawl; 0: no limit"),
-		key(&c.Plan.Budgets.PerDay, 0, minMax(0, 1<<31-1), frozen, "URLs planned per day of a round's `fetch.window`; 0: no limit"),
-		key(&c.Plan.Budgets.Total, 0, minMax(0, 1<<40), frozen, "URLs planned per crawl; 0: no limit"),
-		key(&c.Plan.Budgets.Domains, nil, eachValue(minMax(0, 1<<31-1)), frozen, "URLs planned per crawl for single domains; replaces the default"),
-		key(&c.Plan.MaxDepth, 15, minMax(0, 1000), frozen, "most links between a seed and a planned URL"),
-		key(&c.Plan.StripParams, []string{"utm_*", "fbclid", "gclid", "ref"}, paramPatterns, frozen, "parameters removed from canonical URLs"),
-		key(&c.Plan.Canonical.Sessions, false, nil, frozen, "drop session identifiers from URLs: `;jsessionid=` and the parameters PHPSESSID, jsessionid, ASPSESSIONID…, CFID and CFTOKEN, and sid if its value has 16 letters and digits"),
-		key(&c.Plan.Canonical.HTTPS, nil, httpsHosts, frozen, "hosts, with their subdomains, that serve https: their URLs without a port get the scheme https; `[\"*\"]`: all hosts"),
-		key(&c.Plan.Canonical.WWW, false, nil, frozen, "drop `www.` from hosts"),
-		key(&c.Plan.Canonical.IndexFiles, false, nil, frozen, "drop index.html, index.php, default.aspx and the like from the ends of paths"),
-		key(&c.Plan.Canonical.TrailingSlash, false, nil, frozen, "drop slashes from the ends of paths"),
-		key(&c.Plan.Rewrite, nil, rewrites, frozen, "rules that change URLs, in order: `name`, `match` (RE2), `replace` (with $1 for a group) and `last` (true: skip the later rules): see [canonical URLs](../planner/README.md#canonical-urls)"),
-		key(&c.Plan.Filter, nil, filters, frozen, "rules that refuse canonical URLs; the first rule that matches decides: `name`, `match` (RE2) and `accept` (true: no later rule refuses the URL)"),
-		key(&c.Plan.Scope.Include, nil, nil, frozen, "URL patterns, in which `*` matches any characters; with patterns, only matching URLs are planned"),
-		key(&c.Plan.Scope.Exclude, nil, nil, frozen, "URL patterns; matching URLs are not planned: `[\"*/calendar/*\"]`"),
-		key(&c.Plan.OptOut, "", nil, live, "list of hosts, domains and URL patterns that get no requests: a file or `s3://bucket/key`, read again for each round; see [opt-out list](../planner/README.md#opt-out-list)"),
-		key(&c.Plan.History, true, nil, frozen, "a crawl continues the newest earlier month: URLs from lists and links get their history from earlier crawls (validators, digest, place of the content, spellings)").
-			beforeItExisted(false),
-		key(&c.Plan.SkipWithin, 0, minMax(0, 366*day), frozen, "URLs that were fetched within this time before the plan are not planned: `20d`, `12h`; 0: no such limit; `plan --force` plans them"),
-
+	}, c.planTable(), []field{
 		key(&c.Dedup.MaxDistance, 3, minMax(0, 7), frozen, "bits in which the SimHashes of near duplicates may differ; `plan` refuses more than 3 for more than 100 million planned URLs"),
 		key(&c.Dedup.MinWords, 50, minMax(0, 1_000_000), frozen, "texts with fewer words are duplicates only if they are equal"),
 		key(&c.Dedup.Months, 12, minMax(0, 1200), frozen, "pages are compared with earlier rounds of the crawl's month and of this many months before it; 0: with all earlier rounds").
@@ -118,7 +97,44 @@ func (c *Config) table() []field {
 		key(&c.Prices.Puts, 0.005, price, live, "price of 1,000 PUT or LIST requests of S3 Standard; 0: free"),
 		key(&c.Prices.Gets, 0.0004, price, live, "price of 1,000 GET or HEAD requests; 0: free"),
 		key(&c.Prices.Stored, 0.023, price, live, "price of 10⁹ bytes stored for a month, S3 Standard; 0: free"),
-	}, c.kubernetesTable()...)
+	}, c.kubernetesTable())
+}
+
+// planTable returns the keys of the section plan.
+func (c *Config) planTable() []field {
+	return []field{
+		key(&c.Plan.PartitionURLs, 500_000, minMax(1, 10_000_000), frozen, "most URLs in a partition; a domain with more has a partition of its own"),
+		key(&c.Plan.BucketURLs, 2_000_000, minMax(1, 1_000_000_000), frozen, "most planned URLs in a reduce bucket, and a fifth of the most known URLs; a task of `rank` or `frontier` works on one bucket"),
+		key(&c.Plan.Budgets.Default, 10_000, minMax(0, 1<<31-1), frozen, "URLs planned per domain and crawl; 0: no limit"),
+		key(&c.Plan.Budgets.PerDay, 0, minMax(0, 1<<31-1), frozen, "URLs planned per day of a round's `fetch.window`; 0: no limit"),
+		key(&c.Plan.Budgets.Total, 0, minMax(0, 1<<40), frozen, "URLs planned per crawl; 0: no limit"),
+		key(&c.Plan.Budgets.Domains, nil, eachValue(minMax(0, 1<<31-1)), frozen, "URLs planned per crawl for single domains; replaces the default"),
+		key(&c.Plan.Priority.HostRank, 300, points, frozen, "points for a URL of a host with a hundred times the mean rank; half of them for a host of mean or unknown rank"),
+		key(&c.Plan.Priority.Directory, 100, points, frozen, "points that each directory of a path takes away"),
+		key(&c.Plan.Priority.Anchor, 100, points, frozen, "points for a URL to which a link with a text leads"),
+		key(&c.Plan.Priority.Sitemap, 80, points, frozen, "points for a URL whose host's sitemap gives it a priority; they are multiplied by that priority less 0.5"),
+		key(&c.Plan.Priority.Inlinks, 0, points, frozen, "points for a URL to which 1,000 or more pages of the round link; a third of them for ten pages"),
+		key(&c.Plan.Priority.Hop, 0, points, frozen, "points that each link between a listed URL and the URL takes away"),
+		key(&c.Plan.Priority.Query, 0, points, frozen, "points that a query in the URL takes away"),
+		key(&c.Plan.Priority.Overdue, 0, points, frozen, "points for a known URL that has been due for as long as its interval between two fetches"),
+		key(&c.Plan.Priority.Change, 0, points, frozen, "points for a known URL that changes at each fetch"),
+		key(&c.Plan.Priority.News, 0, points, frozen, "points for a URL whose path holds the date of the plan's day, such as /2026/11/25/; a seventh less for each day before"),
+		key(&c.Plan.MaxDepth, 15, minMax(0, 1000), frozen, "most links between a seed and a planned URL"),
+		key(&c.Plan.StripParams, []string{"utm_*", "fbclid", "gclid", "ref"}, paramPatterns, frozen, "parameters removed from canonical URLs"),
+		key(&c.Plan.Canonical.Sessions, false, nil, frozen, "drop session identifiers from URLs: `;jsessionid=` and the parameters PHPSESSID, jsessionid, ASPSESSIONID…, CFID and CFTOKEN, and sid if its value has 16 letters and digits"),
+		key(&c.Plan.Canonical.HTTPS, nil, httpsHosts, frozen, "hosts, with their subdomains, that serve https: their URLs without a port get the scheme https; `[\"*\"]`: all hosts"),
+		key(&c.Plan.Canonical.WWW, false, nil, frozen, "drop `www.` from hosts"),
+		key(&c.Plan.Canonical.IndexFiles, false, nil, frozen, "drop index.html, index.php, default.aspx and the like from the ends of paths"),
+		key(&c.Plan.Canonical.TrailingSlash, false, nil, frozen, "drop slashes from the ends of paths"),
+		key(&c.Plan.Rewrite, nil, rewrites, frozen, "rules that change URLs, in order: `name`, `match` (RE2), `replace` (with $1 for a group) and `last` (true: skip the later rules): see [canonical URLs](../planner/README.md#canonical-urls)"),
+		key(&c.Plan.Filter, nil, filters, frozen, "rules that refuse canonical URLs; the first rule that matches decides: `name`, `match` (RE2) and `accept` (true: no later rule refuses the URL)"),
+		key(&c.Plan.Scope.Include, nil, nil, frozen, "URL patterns, in which `*` matches any characters; with patterns, only matching URLs are planned"),
+		key(&c.Plan.Scope.Exclude, nil, nil, frozen, "URL patterns; matching URLs are not planned: `[\"*/calendar/*\"]`"),
+		key(&c.Plan.OptOut, "", nil, live, "list of hosts, domains and URL patterns that get no requests: a file or `s3://bucket/key`, read again for each round; see [opt-out list](../planner/README.md#opt-out-list)"),
+		key(&c.Plan.History, true, nil, frozen, "a crawl continues the newest earlier month: URLs from lists and links get their history from earlier crawls (validators, digest, place of the content, spellings)").
+			beforeItExisted(false),
+		key(&c.Plan.SkipWithin, 0, minMax(0, 366*day), frozen, "URLs that were fetched within this time before the plan are not planned: `20d`, `12h`; 0: no such limit; `plan --force` plans them"),
+	}
 }
 
 // kubernetesTable returns the keys of the section kubernetes.

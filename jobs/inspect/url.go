@@ -5,8 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/priority"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/lookup"
@@ -132,6 +136,7 @@ func printKnown(w io.Writer, k *lookup.Found) {
 	if s := k.State; s != nil {
 		fmt.Fprintf(w, "state      %s since round %s\noutcome    %s\nfirst seen %s\nnext due   %s\n",
 			s.State, s.Round, dash(string(s.Outcome)), s.FirstSeen, s.NextDue)
+		printPriority(w, &s.Priority)
 	}
 	if s := k.Skip; s != nil {
 		why := string(s.Reason)
@@ -149,6 +154,35 @@ func printKnown(w io.Writer, k *lookup.Found) {
 	case k.State != nil:
 		printListings(w, k.State.Listings)
 	}
+}
+
+// printPriority writes a priority as the sum of its parts.
+func printPriority(w io.Writer, p *lookup.Priority) {
+	fmt.Fprintf(w, "priority   %d%s\n", p.Stored, sumOf(p.Parts))
+	if p.Parts == nil {
+		fmt.Fprintln(w, "           (the parts are unknown, because the round's working files are gone)")
+	}
+	if p.AtPlan == nil {
+		fmt.Fprintln(w, "           no plan takes it now, because it is not due")
+	} else {
+		fmt.Fprintf(w, "           %d%s in a plan that is made now\n", p.Next, sumOf(p.AtPlan))
+	}
+}
+
+// sumOf writes parts as a sum, such as " = 500 base + 150 host_rank − 100 directory".
+func sumOf(parts []priority.Part) string {
+	var text strings.Builder
+	for i, p := range parts {
+		sign := " +"
+		switch {
+		case i == 0:
+			sign = " ="
+		case p.Points < 0:
+			sign = " -"
+		}
+		fmt.Fprintf(&text, "%s %s %s", sign, strconv.FormatFloat(math.Abs(math.Round(p.Points*10)/10), 'f', -1, 64), p.Name)
+	}
+	return text.String()
 }
 
 // printListings writes which sources listed a URL.

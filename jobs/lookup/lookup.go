@@ -3,12 +3,13 @@
 // A lookup reads the documents of a crawl's sealed rounds and of the newest plan, and the rounds'
 // URL filters. Of urls, skips and partitions, it reads only row groups that may contain the URL. It
 // returns the URL's newest state, its newest skip, and the partition of the newest plan that
-// contains the URL.
+// contains the URL. The state comes with the parts of the URL's priority.
 //
 // A lookup searches the rounds from newest to oldest. In each round, the lookup first asks the
 // filter of the URL's bucket. If the filter excludes the URL, the lookup skips the tables of the
 // round. Rounds of an older version have no filters, so a lookup searches the tables of each such
-// round. The package never writes. It imports jobs/roundstate, stages and formats packages.
+// round. The package never writes. It imports
+// jobs/roundstate, stages, planner and formats packages.
 package lookup
 
 import (
@@ -22,6 +23,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/priority"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -49,6 +51,7 @@ type State struct {
 	Outcome   schema.Outcome  `json:"outcome"` // newest outcome of the URL; "" if the URL was never planned
 	FirstSeen string          `json:"first_seen"`
 	NextDue   string          `json:"next_due"` // time of the next fetch in UTC (RFC 3339), or "at once" or "never"
+	Priority  Priority        `json:"priority"`
 	Listings
 }
 
@@ -108,16 +111,24 @@ func nextDue(r *schema.URLRecord) string {
 // Crawl looks up URLs in one crawl. Open reads the crawl's documents, and later lookups do not read
 // them again. Only one goroutine may use a Crawl.
 type Crawl struct {
-	bucket  store.Bucket
-	rounds  []*manifest.Sealed          // sealed rounds, oldest first, without the files that their manifests list
-	files   map[string]*manifest.Sealed // copies of sealed rounds with the files of one bucket, by round and bucket
-	plan    *manifest.Plan              // the newest plan; nil if the crawl has none
-	filters map[string]*urlfilter.Filter
+	bucket     store.Bucket
+	crawl      string
+	now        int64                       // time of the plan whose priorities are computed, milliseconds UTC
+	weights    map[string]priority.Weights // weights of priorities by crawl
+	hostCounts map[string]int64            // number of hosts by round
+	rounds     []*manifest.Sealed          // sealed rounds, oldest first, without the files that their manifests list
+	files      map[string]*manifest.Sealed // copies of sealed rounds with the files of one bucket, by round and bucket
+	plan       *manifest.Plan              // the newest plan; nil if the crawl has none
+	filters    map[string]*urlfilter.Filter
 }
 
-// Open reads the documents of a crawl and of the earlier crawls that this crawl continues.
-func Open(ctx context.Context, b store.Bucket, crawl string) (*Crawl, error) {
-	c := &Crawl{bucket: b, files: map[string]*manifest.Sealed{}, filters: map[string]*urlfilter.Filter{}}
+// Open reads the documents of a crawl and of the earlier crawls that this crawl continues. now is the
+// time of the plan whose priorities the lookups compute.
+func Open(ctx context.Context, b store.Bucket, crawl string, now time.Time) (*Crawl, error) {
+	c := &Crawl{
+		bucket: b, crawl: crawl, now: now.UnixMilli(), weights: map[string]priority.Weights{}, hostCounts: map[string]int64{},
+		files: map[string]*manifest.Sealed{}, filters: map[string]*urlfilter.Filter{},
+	}
 	var err error
 	if c.rounds, err = roundstate.History(ctx, b, crawl); err != nil {
 		return nil, fmt.Errorf("look up in %s: %w", crawl, err)
@@ -184,7 +195,7 @@ func (c *Crawl) withFiles(ctx context.Context, s *manifest.Sealed, bucket int) (
 
 // lookedUp reports whether a lookup reads the files of a dataset.
 func lookedUp(dataset string) bool {
-	return dataset == stages.FileSkips || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
+	return dataset == stages.FileSkips || dataset == stages.FileHosts || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
 }
 
 // inRound looks up a URL in the parts of its bucket.
@@ -211,7 +222,11 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 		return err
 	}
 	if state != nil {
-		found.State = &State{round, state.State, state.Outcome, state.FirstSeen, nextDue(state), listings(&state.Listing)}
+		p, err := c.priority(ctx, s, bucket, state)
+		if err != nil {
+			return err
+		}
+		found.State = &State{round, state.State, state.Outcome, state.FirstSeen, nextDue(state), p, listings(&state.Listing)}
 	}
 	if found.Skip != nil { // a later round has a newer skip of the URL
 		return nil

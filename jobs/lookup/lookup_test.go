@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -127,7 +128,7 @@ func fill(t *testing.T, buckets int, rounds []round, plan ...string) *openLog {
 
 func find(t *testing.T, b store.Bucket, url string) (Found, error) {
 	t.Helper()
-	c, err := Open(t.Context(), b, crawl)
+	c, err := Open(t.Context(), b, crawl, time.UnixMilli(1000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +198,9 @@ func TestNoTableIsOpenedWhereTheFilterSaysNo(t *testing.T) {
 	if _, err := find(t, b, "http://b.test/"); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{layout.Table(stages.FileURLs, crawl, 0, 0), layout.Table(stages.FileSkips, crawl, 0, 0)}
+	want := []string{
+		layout.Table(stages.FileURLs, crawl, 0, 0), layout.Working(crawl, 0, string(stages.Rank), stages.FileInlinks, 0), layout.Table(stages.FileSkips, crawl, 0, 0),
+	}
 	if diff := cmp.Diff(want, b.tables()); diff != "" {
 		t.Errorf("opened (-want +got):\n%s", diff)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -114,7 +115,7 @@ func TestACrawlWithRulesForURLs(t *testing.T) {
 		t.Errorf("skips (-want +got):\n%s", diff)
 	}
 	l.verify(t, true)
-	known, err := lookup.Open(t.Context(), l.bucket, testCrawl)
+	known, err := lookup.Open(t.Context(), l.bucket, testCrawl, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

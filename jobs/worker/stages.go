@@ -139,6 +139,7 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 			return nil, err
 		}
 		c.Follow, c.Scope, c.MaxDepth = frontier.Follow(r.Config.Frontier.Follow), scope, int32(r.Config.Plan.MaxDepth)
+		c.Priority = r.Config.Plan.Priority
 		return frontier.Run(ctx, env, in, c)
 	case stages.Publish:
 		return publish.Run(ctx, env, in)

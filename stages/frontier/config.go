@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/priority"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -40,6 +41,8 @@ type Config struct {
 	// nearly the same text. If SimilarPages is 0, this rule is off.
 	SimilarPages int
 
+	Priority priority.Weights // how much each fact counts for the priority of a URL
+
 	Interval    time.Duration // time from the first fetch of a URL until the second
 	MinInterval time.Duration // least interval, for a URL that changes each time
 	MaxInterval time.Duration // largest interval, for a URL that never changes
@@ -53,7 +56,7 @@ func Default() Config {
 	const day = 24 * time.Hour
 	return Config{
 		Follow: FollowDomain, MaxDepth: 15,
-		MaxLength: 2000, MaxSegments: 20, MaxRepeats: 2, SimilarPages: 50,
+		MaxLength: 2000, MaxSegments: 20, MaxRepeats: 2, SimilarPages: 50, Priority: priority.Default(),
 		Interval: 30 * day, MinInterval: day, MaxInterval: 180 * day, RetryAfter: day,
 		Memory: 64 << 20,
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/priority"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
@@ -393,13 +394,11 @@ func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord 
 	r.Spellings = g.spellings
 	r.Listing = g.listing(r.Listing)
 	r.SURT, r.URL, r.Host, r.Domain, r.Depth = k.SURT, k.URL, k.Host, k.Domain, depth
-	var anchors []string
-	var weight int32
-	r.Inlinks = 0
+	facts := priority.Facts{URL: k.URL, Rank: d.ranks[k.Host], Hosts: d.hosts, Hops: depth}
 	if g.inlink != nil {
-		r.Inlinks, anchors, weight = g.inlink.Inlinks, g.inlink.Anchors, g.inlink.Weight
+		facts.Inlinks, facts.Anchor, facts.Sitemap = g.inlink.Inlinks, len(g.inlink.Anchors) > 0, g.inlink.Weight
 	}
-	r.Priority = priority(k.URL, d.ranks[k.Host], d.hosts, anchors, weight)
+	r.Inlinks, r.Priority = facts.Inlinks, priority.Sum(d.cfg.Priority.Parts(facts))
 	return r
 }
 

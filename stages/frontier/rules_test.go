@@ -33,32 +33,6 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-func TestPriority(t *testing.T) {
-	for _, tc := range []struct {
-		url     string
-		rank    float64
-		anchors []string
-		weight  int32
-		want    int32
-	}{
-		{"http://a.example/", 0.001, nil, 0, 650},                // a host of mean rank among 1,000
-		{"http://a.example/", 0.1, nil, 0, 800},                  // a hundred times the mean
-		{"http://a.example/", 0.00001, nil, 0, 500},              // a hundredth of the mean
-		{"http://a.example/", 0, nil, 0, 650},                    // a host of unknown rank
-		{"http://a.example/", 0.001, []string{"x"}, 0, 750},      // a link has an anchor text
-		{"http://a.example/a/b/c.html", 0.001, nil, 0, 450},      // two levels
-		{"http://a.example/a/b/?x=/y/z", 0.001, nil, 0, 550},     // slashes in a query do not count
-		{"http://a.example/a/b/c/d/e/f/g/h/i", 0.001, nil, 0, 0}, // a priority is not below 0
-		{"http://a.example/", 0.001, nil, 50, 690},               // its sitemap says 1
-		{"http://a.example/", 0.001, nil, -50, 610},              // its sitemap says 0
-		{"http://a.example/", 1000, []string{"x"}, 0, 900},       // a priority does not exceed the sum of its parts
-	} {
-		if got := priority(tc.url, tc.rank, 1000, tc.anchors, tc.weight); got != tc.want {
-			t.Errorf("priority(%q, %v, %v) = %d, want %d", tc.url, tc.rank, tc.anchors, got, tc.want)
-		}
-	}
-}
-
 func TestIntervalsStayInBounds(t *testing.T) {
 	cfg := Default()
 	var r schema.URLRecord

@@ -1,0 +1,170 @@
+// Package priority computes how soon a URL should be fetched, as a number from 0 to 1000, and names
+// the parts of this number.
+//
+// The frontier computes the parts that follow from a round's results (Facts). A plan adds the parts
+// that depend on its time (Timing). Each part is a weight of the config times a share from 0 to 1,
+// or times a count. A user can therefore see why a plan prefers one URL to another. Package priority
+// imports only the standard library.
+package priority
+
+import (
+	"math"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	highest = 1000
+	base    = 500 // points of every URL
+)
+
+// Weights holds the points of each part. A weight of 0 switches its part off.
+type Weights struct {
+	HostRank  int `yaml:"host_rank"` // added for a host with the best rank; half of these points for a host of mean or unknown rank
+	Directory int `yaml:"directory"` // subtracted for each directory of the path
+	Anchor    int `yaml:"anchor"`    // added if a link to the URL has a text
+	Sitemap   int `yaml:"sitemap"`   // factor for (sitemap_priority − 0.5), the priority that the host's own sitemaps state
+	Inlinks   int `yaml:"inlinks"`   // added if 1,000 pages or more link to the URL; a third of these points for ten pages
+	Hop       int `yaml:"hop"`       // subtracted for each link between a listed URL and the URL
+	Query     int `yaml:"query"`     // subtracted if the URL has a query
+
+	Overdue int `yaml:"overdue"` // added if a known URL has been due for as long as its interval between two fetches
+	Change  int `yaml:"change"`  // added for a known URL that changes at each fetch
+	News    int `yaml:"news"`    // added if the path holds the date of the plan's day; a seventh less for each day before
+}
+
+// Default returns the weights of a crawl whose config sets none. The weight of sitemaps is small,
+// because hosts may state any priority. It is also less than the change after which the frontier
+// writes a waiting URL again.
+func Default() Weights { return Weights{HostRank: 300, Directory: 100, Anchor: 100, Sitemap: 80} }
+
+// Part is a part of a priority.
+type Part struct {
+	Name   string  `json:"name"` // base, limit, or the name of the weight in the config
+	Points float64 `json:"points"`
+}
+
+// Sum returns the priority that the parts make: their sum, rounded.
+func Sum(parts []Part) int32 {
+	sum := 0.0
+	for _, p := range parts {
+		sum += p.Points
+	}
+	return int32(math.Round(sum))
+}
+
+// limited leaves out parts without points. It adds the part limit if the sum is not a priority.
+func limited(parts []Part) []Part {
+	kept, sum := parts[:0], 0.0
+	for _, p := range parts {
+		if p.Points != 0 {
+			kept = append(kept, p)
+		}
+		sum += p.Points
+	}
+	if bound := min(max(sum, 0), highest); bound != sum {
+		kept = append(kept, Part{"limit", bound - sum})
+	}
+	return kept
+}
+
+// Facts is what a round knows about a URL.
+type Facts struct {
+	URL     string
+	Rank    float64 // the host's share of the ranks of all hosts; 0 if it is unknown
+	Hosts   int64   // number of hosts with a rank
+	Anchor  bool    // whether a link to the URL has a text
+	Sitemap int32   // 100 × (sitemap_priority − 0.5); 0 if no sitemap states a priority
+	Inlinks int64   // number of pages that link to the URL
+	Hops    int32   // number of links between a listed URL and the URL
+}
+
+// Parts returns the parts of a URL's priority after a round.
+func (w *Weights) Parts(f Facts) []Part {
+	count := func(yes bool) int {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	return limited([]Part{
+		{"base", base},
+		{"host_rank", float64(w.HostRank) * rankShare(f.Rank, f.Hosts)},
+		{"directory", float64(-w.Directory * directories(f.URL))},
+		{"anchor", float64(w.Anchor * count(f.Anchor))},
+		{"sitemap", float64(w.Sitemap) * float64(f.Sitemap) / 100},
+		{"inlinks", float64(w.Inlinks) * min(math.Log10(float64(max(f.Inlinks, 1)))/3, 1)},
+		{"hop", float64(-w.Hop) * float64(f.Hops)},
+		{"query", float64(-w.Query * count(strings.Contains(f.URL, "?")))},
+	})
+}
+
+// rankShare returns the host's part of the weight, from 0 to 1. Ranks follow a power law, so a
+// hundred times the mean counts as the best rank.
+func rankShare(rank float64, hosts int64) float64 {
+	if rank <= 0 || hosts <= 0 {
+		return 0.5
+	}
+	return min(max(0.5+math.Log10(rank*float64(hosts))/4, 0), 1)
+}
+
+// directories returns the number of directories before the last segment of the path.
+func directories(url string) int {
+	_, rest, _ := strings.Cut(url, "://")
+	rest, _, _ = strings.Cut(rest, "?")
+	return max(strings.Count(strings.TrimSuffix(rest, "/"), "/")-1, 0)
+}
+
+// Timing is what a plan knows about a URL that is due.
+type Timing struct {
+	URL      string
+	Now      time.Time     // time of the plan
+	Due      time.Time     // when the URL became due; zero if it was never fetched
+	Interval time.Duration // learned time between two fetches
+	Fetches  int32
+	Changes  int32 // number of fetches that found changed content
+}
+
+// AtPlan returns the parts that a plan adds to the priority that the frontier gave the URL.
+func (w *Weights) AtPlan(priority int32, t Timing) []Part {
+	parts := []Part{{"frontier", float64(priority)}}
+	if t.Fetches > 0 {
+		if w.Overdue != 0 && !t.Due.IsZero() && t.Interval > 0 {
+			late := min(max(float64(t.Now.Sub(t.Due))/float64(t.Interval), 0), 1)
+			parts = append(parts, Part{"overdue", float64(w.Overdue) * late})
+		}
+		// The share is the mean of the posterior if the rate of changes has a uniform prior (rule of succession).
+		parts = append(parts, Part{"change", float64(w.Change) * float64(t.Changes+1) / float64(t.Fetches+2)})
+	}
+	if w.News != 0 {
+		if day, ok := dateIn(t.URL); ok {
+			age := math.Floor(t.Now.Sub(day).Hours() / 24)
+			if age >= -1 && age < newsDays { // a host may be a day ahead of UTC
+				parts = append(parts, Part{"news", float64(w.News) * (1 - max(age, 0)/newsDays)})
+			}
+		}
+	}
+	return limited(parts)
+}
+
+const newsDays = 7
+
+// date matches a date in a path, such as /2026/11/24/ and /2026-11-24-title.
+var date = regexp.MustCompile(`[/_-]((?:19|20)[0-9]{2})[/_-]?([01][0-9])[/_-]?([0-3][0-9])(?:[^0-9]|$)`)
+
+// dateIn returns the date that the path of a URL holds.
+func dateIn(url string) (time.Time, bool) {
+	_, rest, _ := strings.Cut(url, "://")
+	slash := strings.IndexByte(rest, '/')
+	if slash < 0 {
+		return time.Time{}, false
+	}
+	path, _, _ := strings.Cut(rest[slash:], "?")
+	m := date.FindStringSubmatch(path)
+	if m == nil {
+		return time.Time{}, false
+	}
+	day, err := time.Parse("20060102", m[1]+m[2]+m[3])
+	return day, err == nil
+}
