@@ -30,7 +30,7 @@ COLD = github.com/apache/arrow-go/v18/arrow/compute/... k8s.io/... sigs.k8s.io/.
 	github.com/aws/aws-sdk-go-v2/service/s3/... github.com/aws/smithy-go/... golang.org/x/net/http2/... \
 	github.com/aws/aws-sdk-go-v2/aws/... github.com/aws/aws-sdk-go-v2/internal/... golang.org/x/oauth2/... github.com/google/... \
 	crawlbatch.io/crawlbatch/cmd/... crawlbatch.io/crawlbatch/k8s/... crawlbatch.io/crawlbatch/formats/catalog \
-	crawlbatch.io/crawlbatch/jobs crawlbatch.io/crawlbatch/jobs/config crawlbatch.io/crawlbatch/jobs/cost \
+	crawlbatch.io/crawlbatch/jobs crawlbatch.io/crawlbatch/jobs/accounts crawlbatch.io/crawlbatch/jobs/config crawlbatch.io/crawlbatch/jobs/cost \
 	crawlbatch.io/crawlbatch/jobs/feedback crawlbatch.io/crawlbatch/jobs/inspect crawlbatch.io/crawlbatch/jobs/ledger \
 	crawlbatch.io/crawlbatch/jobs/local crawlbatch.io/crawlbatch/jobs/lookup crawlbatch.io/crawlbatch/jobs/metrics \
 	crawlbatch.io/crawlbatch/jobs/owner crawlbatch.io/crawlbatch/jobs/quarantine \

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
@@ -30,7 +31,10 @@ type Driver struct {
 	Version  string
 	Scratch  string                      // an existing local directory for planning
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
+	Costs    *cost.Model                 // predicts and prices what rounds use, for the dataset runs; may be nil
 	Flags    string                      // the flags for this store, except --month, that end the commands in errors; begins with a space
+
+	learned learned
 }
 
 // Run continues the crawl until the given number of rounds is sealed. If rounds is 0, Run continues
@@ -99,7 +103,8 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 			return err
 		}
 	}
-	if err := roundstate.Seal(ctx, d.Bucket, p, d.ledgers()); err != nil {
+	account := func(counts []manifest.Count) error { return d.account(ctx, p, counts) }
+	if err := roundstate.Seal(ctx, d.Bucket, p, d.ledgers(), account); err != nil {
 		return err
 	}
 	_, err = d.observeSealed(ctx, crawl, round)

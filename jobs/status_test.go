@@ -201,8 +201,8 @@ func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
 	warm := counted.Counts().Gets - cold.Gets
 	// The second Read gets three objects: the ledger, plan.json and sealed.json. The second Read
 	// also gets eight objects that the ledger names: crawl.json, the plan, five inputs.json and the
-	// seal. Finally, the second Read gets the head and active.json.
-	if warm != 3+8+2 {
+	// seal. Finally, the second Read gets the manifest that the seal names, the head and active.json.
+	if warm != 3+8+3 {
 		t.Errorf("%d GETs to read the same again, %d at first", warm, cold.Gets)
 	}
 	if d := cmp.Diff(first, second); d != "" {

@@ -34,6 +34,9 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	                                                       all known URLs (package urlstate)
 //	publish   pages                                        published, one part a partition
 //
+// No task makes the datasets stages and runs. Whoever seals a round of format 9 or newer writes one
+// part of each before, from the records of attempts.
+//
 // Every part is written, even if it has no rows, so that each dataset can be opened from
 // the first round on. Working and published rows are sorted by
 // (url_surtkey, url) unless the row type says otherwise.
@@ -61,4 +64,6 @@ const (
 	FileSkips           = "skips"
 	FileURLFilter       = urlstate.Filter
 	FileWebGraph        = "webgraph"
+	FileStages          = "stages"
+	FileRuns            = "runs"
 )

@@ -136,6 +136,8 @@ type Env struct {
 	Progress Progress
 	Watcher  Watcher // nil if nobody displays the task
 	Version  string  // version of crawlbatch, for manifests and WARC files
+	// Held is called with the epoch with which a fetch task takes its partition. It may be nil.
+	Held func(epoch int)
 	// Format is the schema.FormatVersion of the task's frozen inputs. The task writes tables with
 	// the columns and encodings of this version. Zero means the newest version.
 	Format int

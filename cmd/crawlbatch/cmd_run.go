@@ -166,7 +166,7 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 	}
 	try.Progress, try.Watcher = r.metrics.Progress(shown), r.metrics.Watcher(shown)
 	d = &jobs.Driver{
-		Bucket: b, Observer: r.metrics.Observer(shown, o.limit(client != nil, cfg), shown.Recorded), Config: cfg, Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.givenFlags(),
+		Bucket: b, Observer: r.metrics.Observer(shown, o.limit(client != nil, cfg), shown.Recorded), Config: cfg, Costs: costModel(cfg), Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.givenFlags(),
 		Runner: try,
 		Executor: &local.Executor{
 			Try: r.metrics.Attempt(try.Run), FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
@@ -206,7 +206,7 @@ func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config,
 	}
 	clock := stages.SystemClock{}
 	updates = &worker.PolitenessUpdates{Bucket: b, Crawl: crawl, Version: version, Clock: clock, Log: c.log}
-	r = worker.Runner{Bucket: b, Config: cfg, Version: version, Clock: clock, Log: c.log, Reloads: &updates.Tasks, Archive: c.openArchive}
+	r = worker.Runner{Bucket: b, Config: cfg, Version: version, Clock: clock, Log: c.log, Reloads: &updates.Tasks, Archive: c.openArchive, CPU: &worker.CPU{}}
 	if r.Scratch, remove, err = scratch.New(); err != nil {
 		return r, nil, nil, err
 	}

@@ -31,6 +31,8 @@ var nullInTheDemo = map[string]string{
 	"pages.changed":                       "nothing is fetched twice in one month",
 	"links.target_spelling":               "the synthetic web writes its own URLs in their canonical spelling",
 	"urls.false_alarms":                   "nothing is fetched twice in one month",
+	"stages.error_class":                  "no attempt of the demo fails",
+	"stages.error":                        "the same",
 	"skips.line":                          "skips are what pages named; lines of sources that were refused are the plan's refused.parquet",
 }
 

@@ -37,6 +37,7 @@ var placePatterns = []struct {
 	{regexp.MustCompile(`(?:part|spellings)-(\d+)`), func(p *keyParts, s string) { p.part, _ = strconv.Atoi(s) }},
 	{regexp.MustCompile(`-e(\d+)[-.]`), func(p *keyParts, s string) { p.epoch, _ = strconv.Atoi(s) }},
 	{regexp.MustCompile(`-e\d+-(\d+)`), func(p *keyParts, s string) { p.number, _ = strconv.Atoi(s) }},
+	{regexp.MustCompile(`/attempts/part-\d+-b(\d+)\.json$`), func(p *keyParts, s string) { p.number, _ = strconv.Atoi(s) }},
 	{regexp.MustCompile(`/segments/.*-e\d+-\d+-([a-z-]+)\.parquet$`), func(p *keyParts, s string) { p.dataset = s }},
 	{regexp.MustCompile(`/([a-z]+)/part-\d+\.(?:parquet|run|bloom)$`), func(p *keyParts, s string) { p.dataset = s }},
 	{regexp.MustCompile(`(?:settings|tasks)-([0-9a-f]+)\.json$`), func(p *keyParts, s string) { p.digest = s }},
@@ -77,6 +78,7 @@ func kindOf(key string) string {
 		for name, k := range map[string]string{
 			"inputs.json": layout.Inputs(p.crawl, p.round, s), "task list": layout.TaskList(p.crawl, p.round, s, p.digest),
 			"result": layout.Result(p.crawl, p.round, s, p.part), "attempt": layout.Attempt(p.crawl, p.round, s, p.part, p.epoch),
+			"begun attempt":     layout.Begun(p.crawl, p.round, s, p.part, p.number),
 			"work/" + p.dataset: layout.Working(p.crawl, p.round, s, p.dataset, p.part),
 		} {
 			if is(k) || name == "work/"+p.dataset && is(layout.Run(p.crawl, p.round, s, p.dataset, p.part)) {

@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
 // TestARoundThatFormat3MergedEndsInItsOwnShape continues a crawl in a store of format 3 that the script
@@ -61,6 +62,14 @@ func TestARoundThatFormat3MergedEndsInItsOwnShape(t *testing.T) {
 		}
 		if has(stages.FileEdges) == has(stages.FileTargets) || !has(want) {
 			t.Errorf("round %d has edges: %t, targets: %t", round, has(stages.FileEdges), has(stages.FileTargets))
+		}
+	}
+	for round, want := range []bool{false, false, true} {
+		for _, dataset := range publish.Accounts {
+			there, err := manifest.Exists(t.Context(), b, layout.Table(dataset, "2026-11", round, 0))
+			if err != nil || there != want {
+				t.Errorf("round %d has %s: %t, %v", round, dataset, there, err)
+			}
 		}
 	}
 	mustRun(t, "verify", "--month", "2026-11", "--store", dir)

@@ -66,6 +66,9 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 func equalsItsCrawl(t *testing.T, b store.Bucket, month, as string) {
 	t.Helper()
 	for _, d := range catalog.Datasets() {
+		if !hasStable(d) {
+			continue
+		}
 		want, got := stableRowsOf(t, b, d, month), stableRowsOf(t, b, d, as)
 		for i := range got {
 			got[i] = strings.ReplaceAll(got[i], as, month)

@@ -88,6 +88,8 @@ func Datasets() []Dataset {
 		dataset[schema.Host]("hosts", "a host", "host"),
 		dataset[schema.URLRecord]("urls", "a URL whose state changed in the round", "url_surtkey", "url"),
 		dataset[schema.Skip]("skips", "a URL that was found but not planned", "url_surtkey", "url"),
+		dataset[schema.StageAttempt]("stages", "an attempt at a task, with its time and its cost; rounds that were planned before format 9 have none", "stage", "task", "attempt"),
+		dataset[schema.Run]("runs", "a round, with what was predicted and what it took; rounds that were planned before format 9 have none", "plan"),
 	}
 }
 

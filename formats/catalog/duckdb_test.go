@@ -123,6 +123,8 @@ func emptyParts(t *testing.T, f *fixture, crawl string, round int) []manifest.Fi
 		put[schema.Host](t, f, "hosts", key("hosts"), nil),
 		put[schema.URLRecord](t, f, "urls", key("urls"), nil),
 		put[schema.Skip](t, f, "skips", key("skips"), nil),
+		put[schema.StageAttempt](t, f, "stages", key("stages"), nil),
+		put[schema.Run](t, f, "runs", key("runs"), nil),
 	}
 }
 

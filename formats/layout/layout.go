@@ -177,11 +177,24 @@ func Attempt(crawl string, round int, stage string, partition, attempt int) stri
 	return fmt.Sprintf("%s-e%d.json", AttemptsDir(crawl, round, stage)+Part(partition), attempt)
 }
 
+// Begun returns the key of the record that an attempt began. Records of beginnings have their own
+// numbers.
+func Begun(crawl string, round int, stage string, partition, n int) string {
+	return fmt.Sprintf("%s-b%d.json", AttemptsDir(crawl, round, stage)+Part(partition), n)
+}
+
 // ParseAttempt returns the partition and the attempt's number from key, which is in the folder dir.
 func ParseAttempt(dir, key string) (partition, attempt int, ok bool) {
+	return parseAttempt(dir, key, "-e")
+}
+
+// ParseBegun is like ParseAttempt for the record that an attempt began.
+func ParseBegun(dir, key string) (partition, n int, ok bool) { return parseAttempt(dir, key, "-b") }
+
+func parseAttempt(dir, key, mark string) (partition, attempt int, ok bool) {
 	name, ok := strings.CutPrefix(key, dir)
 	name, isJSON := strings.CutSuffix(name, ".json")
-	part, number, dashed := strings.Cut(name, "-e")
+	part, number, dashed := strings.Cut(name, mark)
 	partition, err := ParsePart(part)
 	if !ok || !isJSON || !dashed || err != nil {
 		return 0, 0, false

@@ -38,9 +38,28 @@ type Attempt struct {
 	Error   string `json:"error"`           // message of the error, "" if the task is done
 	Machine string `json:"machine"`         // name of the host or pod
 	Usage   *Usage `json:"usage,omitempty"` // cost of the attempt, nil in records of older versions
+
+	// The fields below exist since format 9. They are empty in records of attempts that somebody else
+	// found dead.
+	Began string `json:"began,omitempty"`      // time when the attempt began, as in the attempt's Begun
+	Epoch int    `json:"epoch,omitempty"`      // epoch with which the attempt held its partition, 0 if it held none
+	CPUMS int64  `json:"cpu_ms,omitempty"`     // share of the process's CPU time during the attempt, milliseconds
+	Peak  int64  `json:"peak_bytes,omitempty"` // largest resident memory of the process so far
+	Rows  *int64 `json:"rows,omitempty"`       // rows of the files in the task's result, nil if this attempt stored no result
 }
 
 func (*Attempt) kind() string { return "attempt" }
+
+// Begun records that an attempt at a task began. The record of the attempt's end has the same machine
+// and time. An attempt without such a record was killed, or still runs.
+type Begun struct {
+	Header
+	Task    string `json:"task"`
+	At      string `json:"at"` // time when the attempt began, RFC 3339, UTC
+	Machine string `json:"machine"`
+}
+
+func (*Begun) kind() string { return "begun" }
 
 // Failure reports whether the attempt counts as a failure of its task.
 func (a *Attempt) Failure() bool {

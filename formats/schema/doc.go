@@ -44,11 +44,13 @@ import (
 //	8: Plans pack partitions by the pace of each host. Before, they looked up only the delay of the
 //	   registered domain, and assumed 1.5 s for each URL. Plans, fetches and urls say
 //	   which sources listed a URL (Listing).
+//	9: Rounds have the datasets stages and runs. Attempts record when they began, their CPU time and
+//	   their memory.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for
 // example, how tables are encoded.
-const FormatVersion = 8
+const FormatVersion = 9
 
 // TellsZero returns the first FormatVersion that distinguishes 0 from null in an optional column.
 // The struct tag zero holds this version. Files of an older format store 0 as null.

@@ -27,10 +27,11 @@ var rowTypes = map[string]func(*testing.T){
 	"URLRecord": keepsEveryColumn[schema.URLRecord], "Skip": keepsEveryColumn[schema.Skip], "PlannedURL": keepsEveryColumn[schema.PlannedURL],
 	"Refused": keepsEveryColumn[schema.Refused], "RobotsFile": keepsEveryColumn[schema.RobotsFile], "Edge": keepsEveryColumn[schema.Edge],
 	"HostEdge": keepsEveryColumn[schema.HostEdge], "Inlink": keepsEveryColumn[schema.Inlink], "Representative": keepsEveryColumn[schema.Representative],
-	"Redirect":    keepsEveryColumn[schema.Redirect],
-	"OptOut":      keepsEveryColumn[schema.OptOut],
-	"Sitemap":     keepsEveryColumn[schema.Sitemap],
-	"TargetLinks": keepsEveryColumn[schema.TargetLinks],
+	"Redirect":     keepsEveryColumn[schema.Redirect],
+	"OptOut":       keepsEveryColumn[schema.OptOut],
+	"Sitemap":      keepsEveryColumn[schema.Sitemap],
+	"TargetLinks":  keepsEveryColumn[schema.TargetLinks],
+	"StageAttempt": keepsEveryColumn[schema.StageAttempt], "Run": keepsEveryColumn[schema.Run],
 }
 
 // TestEveryColumnOfEveryRowTypeIsKept sends full rows and empty rows through every encoding of

@@ -30,6 +30,26 @@ func CreateAttempt(ctx context.Context, b store.Bucket, t stages.Task, a *manife
 	}
 }
 
+// AccountsSince is the first format of a plan whose round records when attempts begin, and has the
+// datasets stages and runs.
+const AccountsSince = 9
+
+// CreateBegun stores the record that an attempt at the task t began, under the task's first free
+// number, and returns its key. It returns "" if the store does not take the record, because an attempt
+// can do without.
+func CreateBegun(ctx context.Context, b store.Bucket, t stages.Task, d *manifest.Begun) string {
+	for n := 1; ; n++ {
+		key := layout.Begun(t.Crawl, t.Round, string(t.Stage), t.Partition, n)
+		_, err := manifest.Create(ctx, b, key, d)
+		switch {
+		case err == nil:
+			return key
+		case !errors.Is(err, store.ErrExists):
+			return ""
+		}
+	}
+}
+
 // RecordLostAttempt records an attempt that could not record its own end, for example because the
 // process was killed. The attempt ran the task t on the machine a.Machine. RecordLostAttempt writes
 // nothing if the task has a record of this machine, or if the machine is unknown and the newest

@@ -88,7 +88,7 @@ func files(t *testing.T, b store.Bucket, want Selection) (keys []string) {
 
 func TestAReaderGetsTheFilesThatItAsksFor(t *testing.T) {
 	b, p := sealable(t)
-	if err := Seal(t.Context(), b, p, ledgertest.Writer()); err != nil {
+	if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); err != nil {
 		t.Fatal(err)
 	}
 	const links, pages, representatives, urls = "tables/links/part-00000.parquet", "tables/pages/part-00000.parquet", "tables/representatives/part-00000.parquet", "tables/urls/part-00000.parquet"
@@ -129,7 +129,7 @@ func (d dying) Create(ctx context.Context, key string, body io.ReaderAt, size in
 
 func TestASealIsFinishedAfterAKillBetweenManifestsAndHead(t *testing.T) {
 	b, p := sealable(t)
-	if err := Seal(t.Context(), dying{b}, p, ledgertest.Writer()); !errors.Is(err, errDied) {
+	if err := Seal(t.Context(), dying{b}, p, ledgertest.Writer(), nil); !errors.Is(err, errDied) {
 		t.Fatal(err)
 	}
 	before := sealObjects(t, b)
@@ -142,7 +142,7 @@ func TestASealIsFinishedAfterAKillBetweenManifestsAndHead(t *testing.T) {
 	if _, err := store.CreateBytes(t.Context(), b, other, []byte("of another version")); err != nil {
 		t.Fatal(err)
 	}
-	if err := Seal(t.Context(), b, p, ledgertest.Writer()); err != nil {
+	if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); err != nil {
 		t.Fatal(err)
 	}
 	after := sealObjects(t, b)
@@ -160,7 +160,7 @@ func TestTheFirstOfTwoSealsCounts(t *testing.T) {
 	b, p := sealable(t)
 	first := &manifest.Sealed{Crawl: p.Crawl, Plan: p.ID, Buckets: 1} // the seal of a version that lists other files
 	create(t, b, layout.Sealed(p.Crawl, 0), first)
-	if err := Seal(t.Context(), b, p, ledgertest.Writer()); err != nil {
+	if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := files(t, b, Selection{}); got != nil {
@@ -170,14 +170,14 @@ func TestTheFirstOfTwoSealsCounts(t *testing.T) {
 
 func TestADamagedManifestThatNoSealNamesIsToldOf(t *testing.T) {
 	b, p := sealable(t)
-	if err := Seal(t.Context(), dying{b}, p, ledgertest.Writer()); !errors.Is(err, errDied) {
+	if err := Seal(t.Context(), dying{b}, p, ledgertest.Writer(), nil); !errors.Is(err, errDied) {
 		t.Fatal(err)
 	}
 	for key, body := range sealObjects(t, b) {
 		if err := replace(t.Context(), b, key, []byte(body[1:])); err != nil {
 			t.Fatal(err)
 		}
-		if err := Seal(t.Context(), b, p, ledgertest.Writer()); !errors.Is(err, manifest.ErrCorrupt) || !strings.Contains(err.Error(), key) {
+		if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); !errors.Is(err, manifest.ErrCorrupt) || !strings.Contains(err.Error(), key) {
 			t.Errorf("sealed: %v", err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestADamagedManifestThatNoSealNamesIsToldOf(t *testing.T) {
 
 func TestALostManifestIsToldOfAndRebuilt(t *testing.T) {
 	b, p := sealable(t)
-	if err := Seal(t.Context(), b, p, ledgertest.Writer()); err != nil {
+	if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); err != nil {
 		t.Fatal(err)
 	}
 	whole := sealObjects(t, b)
@@ -250,7 +250,7 @@ func TestALostManifestIsToldOfAndRebuilt(t *testing.T) {
 
 func TestAManifestIsNotRebuiltFromChangedResults(t *testing.T) {
 	b, p := sealable(t)
-	if err := Seal(t.Context(), b, p, ledgertest.Writer()); err != nil {
+	if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); err != nil {
 		t.Fatal(err)
 	}
 	task := stages.Task{Stage: stages.Publish, Crawl: "2026-11"} // no stage has frozen this result

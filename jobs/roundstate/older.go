@@ -9,7 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// WrittenBy maps the name of each dataset to the stage that writes the dataset's parts.
+// WrittenBy maps the name of each dataset to the stage that writes the dataset's parts. It lacks stages
+// and runs, which no stage writes.
 var WrittenBy = map[string]stages.Stage{
 	"captures": stages.Merge, "fetches": stages.Merge, "requests": stages.Merge, "text": stages.Merge, "links": stages.Merge,
 	"duplicates": stages.Dedup, "hosts": stages.Rank, "urls": stages.Frontier, "skips": stages.Frontier, "pages": stages.Publish,
@@ -25,7 +26,7 @@ func OlderParts(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) 
 		}
 		o := catalog.Older{Crawl: s.Crawl, Round: s.Round}
 		for _, d := range catalog.Datasets() {
-			if formats[WrittenBy[d.Name]] < 2 {
+			if stage, ok := WrittenBy[d.Name]; ok && formats[stage] < 2 {
 				o.Datasets = append(o.Datasets, d.Name)
 			}
 		}

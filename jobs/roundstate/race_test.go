@@ -168,7 +168,7 @@ func TestAResultThatChangedAfterItWasFrozenIsNotSealed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Seal(t.Context(), b, p, ledgertest.Writer()); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "merge@2026-11.0:0") {
+		if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "merge@2026-11.0:0") {
 			t.Errorf("format %d: %v", format, err)
 		}
 	}
@@ -196,7 +196,7 @@ func TestAChangedInputsDocumentIsNamedBeforeTheRoundIsSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lost *ledger.Lost
-	if err := Seal(t.Context(), b, p, ledgertest.Writer()); !errors.As(err, &lost) || lost.Object != key {
+	if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); !errors.As(err, &lost) || lost.Object != key {
 		t.Errorf("the seal's error is %v, want one that names %s", err, key)
 	}
 }
@@ -204,7 +204,7 @@ func TestAChangedInputsDocumentIsNamedBeforeTheRoundIsSealed(t *testing.T) {
 func TestASealKeepsTheBlocksThatLaterRoundsReadAndIsRebuilt(t *testing.T) {
 	b, p := sealable(t)
 	p.Format = 3
-	if err := Seal(t.Context(), b, p, ledgertest.Writer()); err != nil {
+	if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); err != nil {
 		t.Fatal(err)
 	}
 	key := layout.Sealed("2026-11", 0)

@@ -65,7 +65,7 @@ func RebuildSeal(ctx context.Context, b store.Bucket, p *manifest.Plan, l *ledge
 		return nil, checked
 	}
 	lost := map[string][]byte{} // manifests by key
-	s, err := sealOf(ctx, b, p, w, func(f manifest.File, body []byte) error {
+	s, err := sealOf(ctx, b, p, w, nil, func(f manifest.File, body []byte) error {
 		there, _, err := b.Get(ctx, f.Key, manifest.MaxBytes)
 		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTooLarge) || err == nil && !bytes.Equal(there, body) {
 			lost[f.Key], err = body, nil

@@ -19,9 +19,10 @@ import (
 )
 
 // Seal creates the manifests and sealed.json of a round, and appends the seal's entry to the ledger.
-// All tasks of the round must have results.
-func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
-	s, err := sealOf(ctx, b, p, w, func(f manifest.File, body []byte) error { return createManifest(ctx, b, f, body) })
+// All tasks of the round must have results. Before, Seal calls account with the counts of the round.
+// account writes the round's parts of stages and runs, unless they exist; it may be nil.
+func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer, account func(counts []manifest.Count) error) error {
+	s, err := sealOf(ctx, b, p, w, account, func(f manifest.File, body []byte) error { return createManifest(ctx, b, f, body) })
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 // sealOf makes the seal of a round from the round's results. It calls put with each
 // manifest of the seal. To save memory, sealOf reads the results one by one and keeps only the
 // files that the seal lists.
-func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer, put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
+func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer, account func(counts []manifest.Count) error, put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
 	sealing, digests := publish.NewSealing(p), map[stages.Stage][]string{}
 	var mu sync.Mutex
 	for _, stage := range stages.Order {
@@ -55,6 +56,16 @@ func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writ
 	if err := checkFrozen(ctx, b, p, digests); err != nil {
 		return nil, err
 	}
+	if account != nil {
+		if err := account(sealing.Counts()); err != nil {
+			return nil, err
+		}
+	}
+	accounts, err := accountsOf(ctx, b, p)
+	if err != nil {
+		return nil, err
+	}
+	sealing.AddAccounts(accounts)
 	s, err := sealing.Seal(put)
 	if err == nil {
 		s.Version = w.Version

@@ -36,6 +36,7 @@ func strayCases(d *damagedCrawl) map[string][2]string {
 	return map[string][2]string{
 		"a copy of a part":                    {strings.Replace(text, ".parquet", "-copy.parquet", 1), text},
 		"a part of a partition too many":      {layout.Table(stages.FileText, testCrawl, 0, 99), text},
+		"a second part of runs":               {layout.Table(stages.FileRuns, testCrawl, 0, 1), text},
 		"a part of a round too many":          {layout.Table(stages.FileText, testCrawl, 2, 0), text},
 		"a part of a round far away":          {layout.Table(stages.FileText, testCrawl, 7, 0), text},
 		"a part in a folder of no round":      {"tables/text/crawl=2026-11/round=00/part-00000.parquet", text},

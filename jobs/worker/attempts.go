@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,13 +35,24 @@ type meter struct {
 	counter *store.Counter
 	clock   stages.Clock
 	began   time.Time
+	machine string
+	cpu     func() time.Duration // the attempt's share of the process's CPU time so far
+	epoch   atomic.Int64         // epoch with which the attempt held its partition; 0 if it held none
+	rows    *int64               // rows of the files in the result that the attempt stored
+	begun   string               // key of the record that the attempt began; empty if there is none
 }
 
-// withMeter returns a Runner for one attempt. The Runner counts its calls to the store.
-func (r Runner) withMeter() (Runner, *meter) {
-	m := &meter{counter: store.Count(store.WithLimit(r.Bucket, createWithin)), clock: r.Clock, began: r.Clock.Now()}
-	r.Bucket = m.counter
-	return r, m
+// withMeter returns a Runner for one attempt. The Runner counts its calls to the store. The caller
+// calls stop at the end of the attempt.
+func (r Runner) withMeter() (own Runner, m *meter, stop func()) {
+	m = &meter{counter: store.Count(store.WithLimit(r.Bucket, createWithin)), clock: r.Clock, began: r.Clock.Now(), machine: r.Machine}
+	if m.machine == "" {
+		m.machine, _ = os.Hostname()
+	}
+	m.cpu, stop = r.CPU.share()
+	own = r
+	own.Bucket, own.meter = m.counter, m
+	return own, m, stop
 }
 
 func (m *meter) usage() manifest.Usage {
@@ -50,6 +62,27 @@ func (m *meter) usage() manifest.Usage {
 		Puts:   c.Puts, Gets: c.Gets, Lists: c.Lists, Deletes: c.Deletes, Failed: c.Failed,
 		BytesRead: c.BytesIn, BytesWritten: c.BytesOut,
 	}
+}
+
+// stored notes that the attempt stored a result.
+func (m *meter) stored(result *manifest.Result) {
+	var rows int64
+	for _, f := range result.Files {
+		rows += f.Rows
+	}
+	m.rows = &rows
+}
+
+// recordBegun records that an attempt began, so that it is known even if its process is killed. The
+// records of rounds that were planned before format 9 have no beginnings. A failed write does no harm.
+func (r Runner) recordBegun(ctx context.Context, p *manifest.Plan, t stages.Task) {
+	m := r.meter
+	if m == nil || p.Format < roundstate.AccountsSince {
+		return
+	}
+	m.begun = roundstate.CreateBegun(ctx, m.counter.Unwrap(), t, &manifest.Begun{
+		Header: manifest.Header{Version: r.Version}, Task: t.String(), At: m.began.UTC().Format(time.RFC3339Nano), Machine: m.machine,
+	})
 }
 
 // classOf returns the class of an attempt that ended with err.
@@ -88,24 +121,25 @@ func classOf(err error) string {
 }
 
 // recordAttempt creates the next attempts/part-…-eN.json. It creates no record for an attempt that
-// only waited for the previous stage, or that found the task's result in the store.
-func (r Runner) recordAttempt(ctx context.Context, t stages.Task, err error, u manifest.Usage) error {
-	if errors.Is(err, roundstate.ErrNotReady) || err == nil && u.Puts == 0 {
-		return nil
-	}
-	class, within := classOf(err), recordWithin
+// only waited for the previous stage, or that found the task's result in the store. It then removes
+// the record that the attempt began.
+func (r Runner) recordAttempt(ctx context.Context, t stages.Task, err error, m *meter) error {
+	class, within, u := classOf(err), recordWithin, m.usage()
 	if ctx.Err() != nil {
 		within = recordStopping
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
-	machine := r.Machine
-	if machine == "" {
-		machine, _ = os.Hostname()
+	if errors.Is(err, roundstate.ErrNotReady) || err == nil && u.Puts == 0 {
+		if m.begun != "" {
+			return r.Bucket.Delete(ctx, m.begun)
+		}
+		return nil
 	}
 	a := manifest.Attempt{
 		Header: manifest.Header{Version: r.Version}, Task: t.String(), At: r.Clock.Now().UTC().Format(time.RFC3339Nano), // the time makes each record's body unique
-		Class: class, Machine: machine, Usage: &u,
+		Class: class, Machine: m.machine, Usage: &u,
+		Began: m.began.UTC().Format(time.RFC3339Nano), Epoch: int(m.epoch.Load()), CPUMS: m.cpu().Milliseconds(), Peak: peakMemory(), Rows: m.rows,
 	}
 	if err != nil {
 		a.Error = err.Error()

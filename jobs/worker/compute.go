@@ -39,6 +39,7 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 	if t.Partition < 0 || t.Partition >= t.Stage.Tasks(p) {
 		return nil, fmt.Errorf("the plan has no such partition: %s has 0 to %d: %w", t.Stage, t.Stage.Tasks(p)-1, stages.ErrPermanent)
 	}
+	r.recordBegun(ctx, p, t)
 	scratch, err := os.MkdirTemp(r.Scratch, "task-")
 	if err != nil {
 		return nil, fmt.Errorf("scratch directory: %w", err)
@@ -53,6 +54,9 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 	}()
 	env := &stages.Env{
 		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Watcher: r.Watcher, Version: r.Version, Compare: r.compare, Sound: r.sound,
+	}
+	if r.meter != nil {
+		env.Held = func(epoch int) { r.meter.epoch.Store(int64(epoch)) }
 	}
 	result, err := r.stage(ctx, env, l, p, t)
 	if err != nil {

@@ -41,19 +41,24 @@ type Runner struct {
 	// Archive opens the store at an address from which a reparse reads external WARC files. If
 	// Archive is nil, such tasks fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
+	// CPU divides the CPU time of this process among the attempts of all its Runners. If it is nil, an
+	// attempt counts the CPU time of all of them.
+	CPU *CPU
 
+	meter   *meter           // measures the attempt; nil if the task is recomputed
 	compare bool             // true: the task compares its rows with the stored parts (see Reproduce)
 	sound   *manifest.Result // see Reproduce
 }
 
 // Run makes one attempt at a task. Run returns nil if the task has a result, even from another
 // attempt. The error names the task and wraps stages.ErrInterrupted, stages.ErrPermanent,
-// roundstate.ErrNotReady or the cause. Under attempts/, Run records how the attempt ended and what
-// the attempt cost.
+// roundstate.ErrNotReady or the cause. Under attempts/, Run records that the attempt began, how it
+// ended and what it cost.
 func (r Runner) Run(ctx context.Context, t stages.Task) error {
-	own, meter := r.withMeter()
+	own, meter, stop := r.withMeter()
+	defer stop()
 	err := attemptError(ctx, t, own.attempt(ctx, t))
-	if failed := r.recordAttempt(ctx, t, err, meter.usage()); failed != nil {
+	if failed := r.recordAttempt(ctx, t, err, meter); failed != nil {
 		r.Log.Warn("the attempt could not be recorded", "task", t.String(), "error", failed)
 	}
 	return err
@@ -97,6 +102,9 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 	}
 	if err := r.commit(ctx, t, result); err != nil {
 		return err
+	}
+	if r.meter != nil {
+		r.meter.stored(result)
 	}
 	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
 		segments.Sweep(ctx, r.Bucket, r.Log, t, result)

@@ -80,6 +80,9 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser doc
 		return nil, err
 	}
 	defer l.Close()
+	if env.Held != nil {
+		env.Held(l.Position().Epoch)
+	}
 	p, err := partition.Load(ctx, env.Bucket, &in.Plan.Partitions[in.Task.Partition], env.Scratch)
 	if err != nil {
 		return nil, handBack(ctx, env, &cfg, l, before, err)

@@ -63,6 +63,25 @@ func (s *Sealing) name(n string) string {
 	return s.names[n]
 }
 
+// Accounts lists the datasets that say what a round took and cost. No task makes their parts: whoever
+// seals a round writes them before, from the records of attempts.
+var Accounts = []string{stages.FileRuns, stages.FileStages}
+
+// AccountKey returns the key of a round's only part of a dataset of Accounts.
+func AccountKey(p *manifest.Plan, dataset string) string {
+	return layout.Table(dataset, p.Crawl, p.Round, 0)
+}
+
+// AddAccounts adds parts of the datasets Accounts, which no result lists.
+func (s *Sealing) AddAccounts(files []manifest.File) {
+	for _, f := range files {
+		s.files = append(s.files, sealedFile{f, manifest.NoBucket, false})
+	}
+}
+
+// Counts returns the counts that the seal will have.
+func (s *Sealing) Counts() []manifest.Count { return manifest.SortedCounts(s.totals) }
+
 // Listed returns the seal with the list of all its files, in key order, whatever the seal's format.
 // The caller has added the results of all tasks of all stages. The counts are sums over the tasks,
 // with names of the form STAGE.NAME.
@@ -114,7 +133,7 @@ func (s *Sealing) head() (*manifest.Sealed, error) {
 			return nil, fmt.Errorf("seal %s.%d: %s has %d of %d results", p.Crawl, p.Round, from, s.added[from], from.Tasks(p))
 		}
 	}
-	sealed := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID, Counts: manifest.SortedCounts(s.totals)}
+	sealed := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID, Counts: s.Counts()}
 	if p.Format >= 4 {
 		sealed.Buckets = p.Buckets
 	}

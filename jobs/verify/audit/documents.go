@@ -146,6 +146,7 @@ func (a *Audit) checkSealed(r *Round, sealing *publish.Sealing) error {
 	if !whole {
 		return nil
 	}
+	sealing.AddAccounts(r.accounts())
 	want, err := sealing.Listed()
 	if err != nil {
 		return err
@@ -167,6 +168,22 @@ func (a *Audit) checkSealed(r *Round, sealing *publish.Sealing) error {
 		a.Wrong(documents, r.Number, At{Object: key, Row: d.Name}, "the seal %s this count: the results sum to %d, the seal says %d; %s", d.How, d.Want.N, d.Got.N, advice)
 	}
 	return nil
+}
+
+// accounts returns the parts of stages and runs that the seal lists. They depend on times, so nothing
+// tells what they should hold.
+func (r *Round) accounts() (files []manifest.File) {
+	if r.Plan.Format < roundstate.AccountsSince {
+		return nil
+	}
+	for _, dataset := range publish.Accounts {
+		for _, f := range r.Sealed.FilesOf(dataset) {
+			if f.Key == publish.AccountKey(r.Plan, dataset) {
+				files = append(files, f)
+			}
+		}
+	}
+	return files
 }
 
 // resultOf returns the key of the result that lists a part of a reduce task. If no result lists the

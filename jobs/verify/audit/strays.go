@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
 // noStray checks folders that query engines and readers of WARC files read completely.
@@ -227,7 +228,8 @@ func (l *lister) ofTable(r *Round, key string) string {
 	if dataset == stages.FileCaptures && err == nil && len(parts) == 6 {
 		own = key == layout.Captures(r.Crawl, strings.TrimPrefix(parts[3], "subset="), r.Number, n)
 	}
-	if own && r.mayWrite(stage, dataset, n) {
+	sealing := r.Sealed == nil && slices.Contains(publish.Accounts, dataset) && n == 0
+	if own && (sealing || r.mayWrite(stage, dataset, n)) {
 		return ""
 	}
 	return "no result or seal lists it"
@@ -316,6 +318,7 @@ func (r *Round) ofStage(stage stages.Stage, name string) string {
 	case !below || folder == "attempts" || folder == "taken":
 		part := strings.TrimSuffix(path.Base(name), path.Ext(name))
 		part, _, _ = strings.Cut(part, "-e")
+		part, _, _ = strings.Cut(part, "-b")
 		return r.ofPart(stage, "", part)
 	case folder == "work":
 		return r.ofPart(stage, path.Dir(file), strings.TrimSuffix(path.Base(file), path.Ext(file)))
