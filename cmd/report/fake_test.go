@@ -147,6 +147,7 @@ func (f *fake) others(s *manifest.Sealed, n int) {
 		skips = append(skips, schema.Skip{URL: url, Reason: schema.SkipReasons[f.pick(len(schema.SkipReasons))]})
 		captures = append(captures, schema.Capture{CaptureColumns: schema.CaptureColumns{WARCRecordLength: int32(f.pick(20_000))}})
 	}
+	f.accounts(s)
 	write(f, s, stages.FileHosts, hosts)
 	write(f, s, stages.FilePages, pages)
 	write(f, s, stages.FileDuplicates, duplicates)
@@ -154,6 +155,34 @@ func (f *fake) others(s *manifest.Sealed, n int) {
 	write(f, s, stages.FileURLs, urls)
 	write(f, s, stages.FileSkips, skips)
 	write(f, s, stages.FileCaptures, captures)
+}
+
+// accounts adds rows of stages and runs. Some attempts were killed, and round 1 has no prices.
+func (f *fake) accounts(s *manifest.Sealed) {
+	var attempts []schema.StageAttempt
+	for _, stage := range slices.Sorted(slices.Values(stages.Order)) {
+		for task := range 20 {
+			a := schema.StageAttempt{Stage: string(stage), Task: int32(task), Attempt: 1, Outcome: "done"}
+			if f.IntN(8) == 0 {
+				a.Outcome, a.ErrorClass = "killed", manifest.FailureClasses()[f.IntN(9)]
+			} else {
+				n := func() *int64 { return new(int64(f.pick(1_000_000))) }
+				a.WallMS, a.CPUMS, a.PeakMemory, a.Rows, a.BytesWritten, a.BytesRead = n(), n(), n(), n(), n(), n()
+				a.Puts, a.Gets, a.Lists, a.Deletes, a.FailedCalls = n(), n(), n(), n(), n()
+			}
+			if s.Round != 1 && a.WallMS != nil {
+				a.Dollars = new(float64(*a.WallMS) / 1e8)
+			}
+			attempts = append(attempts, a)
+		}
+	}
+	run := schema.Run{TaskHours: f.Float64() * 100, Puts: 5, Gets: 6, BytesWritten: 7}
+	if s.Round != 1 {
+		run.Dollars, run.PredictedDollars, run.StoredDollars, run.PredictedTask, run.PricesDate = new(f.Float64()), new(f.Float64()), new(f.Float64()), new(f.Float64()), "2026-11"
+		run.PredictedPuts, run.PredictedGets, run.PredictedBytes = new(int64(1)), new(int64(2)), new(int64(3))
+	}
+	write(f, s, stages.FileStages, attempts)
+	write(f, s, stages.FileRuns, []schema.Run{run})
 }
 
 // report makes the report of the rounds.

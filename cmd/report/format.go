@@ -59,6 +59,8 @@ func formatted(v any, unit string) string {
 		return duration(n)
 	case unitHours:
 		return duration(n * 3600)
+	case unitDollars:
+		return "$" + significant(n)
 	case unitRate:
 		return significant(n) + " / s"
 	}

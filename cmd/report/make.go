@@ -70,7 +70,7 @@ func Make(ctx context.Context, o Options) (*Report, error) {
 }
 
 // datasets are the datasets that the report reads.
-var datasets = []string{stages.FileFetches, stages.FileRequests, stages.FileHosts, stages.FilePages, stages.FileDuplicates, stages.FileLinks, stages.FileURLs, stages.FileSkips, stages.FileCaptures}
+var datasets = []string{stages.FileFetches, stages.FileRequests, stages.FileHosts, stages.FilePages, stages.FileDuplicates, stages.FileLinks, stages.FileURLs, stages.FileSkips, stages.FileCaptures, stages.FileStages, stages.FileRuns}
 
 // size is what a store holds of a dataset.
 type size struct{ files, rows, bytes int64 }

@@ -34,6 +34,7 @@ const (
 	unitRate    = "per second"
 	unitRatio   = "ratio"
 	unitScore   = "score"
+	unitDollars = "dollars"
 	unitTime    = "time" // text in RFC 3339, UTC
 )
 

@@ -10,7 +10,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/show"
-	"crawlbatch.io/crawlbatch/stages"
 )
 
 func (m *maker) outcomes() Section {
@@ -89,39 +88,6 @@ func (m *maker) copies() Section {
 
 func (m *maker) graph() Section {
 	return Section{ID: "links", Title: "Links and frontier", Tables: m.tables(m.urls.growth, m.urls.states, m.links, m.pages.linked, m.hosts.ranked)}
-}
-
-// cost returns what the stages cost and what the store holds.
-func (m *maker) cost() Section {
-	t := &Table{
-		ID: "stages", Title: "Stages", Rows: [][]any{},
-		Note: "Times of all attempts add up, those of failed attempts too. The finished rounds are counted. An upload in parts counts as one PUT.",
-		Columns: []Column{
-			{Name: "stage", Unit: unitText}, {Name: "tasks", Unit: unitCount}, {Name: "attempts", Unit: unitCount}, {Name: "time", Unit: unitSeconds, bar: true},
-			{Name: "PUT", Unit: unitCount}, {Name: "GET", Unit: unitCount}, {Name: "LIST", Unit: unitCount}, {Name: "DELETE", Unit: unitCount},
-			{Name: "failed calls", Unit: unitCount}, {Name: "bytes written", Unit: unitBytes}, {Name: "bytes read", Unit: unitBytes},
-		},
-		Source: "crawlbatch status --month " + m.Crawl + m.Flags + " -o json",
-	}
-	for _, stage := range stages.Order {
-		var all manifest.Usage
-		var tasks, attempts int
-		for _, r := range m.status.Rounds {
-			for _, s := range r.Stages {
-				if s.Stage == stage && r.State == "sealed" {
-					all, tasks, attempts = all.Add(s.Usage), tasks+s.Tasks, attempts+s.Attempts
-				}
-			}
-		}
-		t.Rows = append(t.Rows, []any{
-			string(stage), int64(tasks), int64(attempts), float64(all.WallMS) / 1000,
-			all.Puts, all.Gets, all.Lists, all.Deletes, all.Failed, all.BytesWritten, all.BytesRead,
-		})
-	}
-	return Section{
-		ID: "cost", Title: "Cost", Tables: []*Table{t, m.stored(), m.captures.table(m.Crawl)},
-		Notes: []string{"The store holds no prices, so the report gives requests, bytes and time, and no dollars."},
-	}
 }
 
 // stored returns the files that the seals list, by dataset.
