@@ -169,6 +169,9 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	d.observeStart(ctx, p, stage, stage.Tasks(p), missing)
 	if len(missing) > 0 {
 		if stage == stages.Fetch {
+			if err := d.awaitContinue(ctx, missing[0]); err != nil {
+				return err
+			}
 			if err := d.prepareFetch(ctx, p); err != nil {
 				return err
 			}
@@ -186,6 +189,18 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	}
 	d.Observer.StageDone(stage, 0)
 	return nil
+}
+
+// awaitContinue waits while the crawl is paused, so that no Jobs are submitted for tasks that would only
+// wait.
+func (d *Driver) awaitContinue(ctx context.Context, t stages.Task) error {
+	l, err := ledger.Load(ctx, d.Bucket, t.Crawl)
+	if err != nil || layout.IsReparse(t.Crawl) {
+		return err
+	}
+	waits := worker.Runner{Bucket: d.Bucket, Clock: d.Clock, Log: d.Log, Flags: d.Flags}
+	_, err = waits.AwaitContinue(ctx, l, t)
+	return err
 }
 
 // neverDone returns a ledger.Lost error if a result of missing tasks is lost. It checks only the

@@ -223,14 +223,9 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 		}
 		request.Hosts = source.Hosts(ctx, checked, earlier)
 	}
-	// makePlan does not plan domains that were stopped while the crawl ran.
-	paced := cfg.Clone()
-	newest, revision, err := roundstate.NewestPoliteness(ctx, r.Bucket, r.Crawl)
-	if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
+	paced, err := r.paced(ctx, cfg)
+	if err != nil {
 		return nil, err
-	}
-	if revision > 0 {
-		paced.Politeness = newest
 	}
 	if r.Force {
 		paced.Plan.SkipWithin = 0
@@ -251,6 +246,25 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	}
 	defer done()
 	return planner.Make(ctx, limits, request)
+}
+
+// paced returns a copy of the config with the crawl's newest politeness and stops, because domains and
+// hosts that were stopped while the crawl ran must not be planned.
+func (r PlanRequest) paced(ctx context.Context, cfg *config.Config) (*config.Config, error) {
+	paced := cfg.Clone()
+	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+	if errors.Is(err, roundstate.ErrNoCrawl) {
+		return paced, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	newest, revision, err := roundstate.NewestPolitenessIn(ctx, r.Bucket, l)
+	if err == nil && revision > 0 {
+		paced.Politeness = newest
+	}
+	paced.Politeness.Stops = l.Stopped()
+	return paced, err
 }
 
 // Planned reports whether a crawl's first round has a plan.

@@ -19,6 +19,8 @@ import (
 type Status struct {
 	Crawl  string        `json:"crawl"`
 	Store  string        `json:"store"`
+	Paused *ledger.Pause `json:"paused,omitempty"` // the pause in force, or nil
+	Stops  []ledger.Stop `json:"stops,omitempty"`  // hosts and domains that people stopped, and did not resume
 	Rounds []RoundStatus `json:"rounds"`
 	// Lost lists the objects that the ledger or the head names but that are gone or were changed.
 	Lost []*ledger.Lost `json:"lost,omitempty"`
@@ -138,6 +140,7 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	if err != nil {
 		return s, s.lose(err)
 	}
+	s.Paused, s.Stops = l.Paused(r.Flags), l.StopsInForce()
 	past, err := r.pastOf(ctx, l)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -31,6 +32,7 @@ type Config struct {
 	Filters       []Filter
 	OptOut        *OptOut           // URLs that must not be requested; nil if there is no list
 	Stopped       map[string]string // reason for each stopped domain or host; their subdomains are stopped too
+	Stops         *manifest.Stops   // hosts and registered domains that people stopped while the crawl ran
 
 	Budget        int            // largest number of URLs per domain and crawl; 0 means no bound
 	DomainBudgets map[string]int // budgets of registered domains that replace Budget; 0 means no bound

@@ -252,11 +252,11 @@ func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 
 // stoppedBy reports whether the host, or a domain above the host, is stopped, and returns the
 // reason.
-func (r *rules) stoppedBy(host string) (why string, ok bool) {
-	if len(r.Stopped) == 0 {
-		return "", false
+func (r *rules) stoppedBy(k urlkey.Key) (why string, ok bool) {
+	if why = r.Stops.Reason(k.Host, k.Domain); why != "" || len(r.Stopped) == 0 {
+		return why, why != ""
 	}
-	name, _, _ := strings.Cut(host, ":")
+	name, _, _ := strings.Cut(k.Host, ":")
 	for name != "" && !ok {
 		why, ok = r.Stopped[name]
 		_, name, _ = strings.Cut(name, ".")
@@ -266,7 +266,7 @@ func (r *rules) stoppedBy(host string) (why string, ok bool) {
 
 // refusalReason returns the reason why a plan refuses the URL, or "". It ignores budgets.
 func (r *rules) refusalReason(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
-	if why, ok := r.stoppedBy(k.Host); ok {
+	if why, ok := r.stoppedBy(k); ok {
 		return schema.SkipStopped, why
 	}
 	if reason, detail := r.scope.Refusal(k.URL); reason != "" {

@@ -136,32 +136,36 @@ func TestEveryLineIsPlannedOrRefused(t *testing.T) {
 	cfg.StripParams = []string{"utm_*"}
 	cfg.Exclude = []string{"*/private/*", "ads.example"}
 	cfg.Stopped = map[string]string{"stopped.example": "ticket 17", "one.b.example": "ticket 18"}
+	cfg.Stops = &manifest.Stops{}
+	cfg.Stops.Stop("www.host.example", "", "ticket 19")
+	cfg.Stops.Stop("", "domain.example", "ticket 20")
 	p := plan(t, cfg, lines(
 		"http://b.example/2", "# a comment", "http://a.example", "mailto:a@b.example", "http://A.example/#top",
 		"http://b.example/1?utm_source=x", "http://b.example/private/x", "http://x.ads.example/", "www.example.com/no-scheme",
 		"http://www.stopped.example/", "http://a.example/"+strings.Repeat("x", 70_000), "nul\x00nul\xff", "http://a..b/",
-		"http://one.b.example:8080/",
+		"http://one.b.example:8080/", "https://www.host.example/x", "http://host.example/", "http://a.domain.example:81/",
 	))
 	m, urls, refused := commitAndRead(t, bucket(t), p)
-	if d := cmp.Diff([]string{"http://a.example/", "http://b.example/1", "http://b.example/2"}, planned(urls)); d != "" {
+	if d := cmp.Diff([]string{"http://a.example/", "http://b.example/1", "http://b.example/2", "http://host.example/"}, planned(urls)); d != "" {
 		t.Error(d)
 	}
 	want := []string{
 		"2 not_url # a comment", "4 bad_scheme mailto:a@b.example", "7 out_of_scope http://b.example/private/x",
 		"8 out_of_scope http://x.ads.example/", "9 not_url www.example.com/no-scheme", "10 stopped http://www.stopped.example/",
 		"11 too_long http://a.example/" + strings.Repeat("x", maxText-len("http://a.example/")), "12 not_url nul\ufffdnul\ufffd", "13 not_url http://a..b/", "14 stopped http://one.b.example:8080/",
+		"15 stopped https://www.host.example/x", "17 stopped http://a.domain.example:81/",
 	}
 	if d := cmp.Diff(want, refusalLines(refused)); d != "" {
 		t.Error(d)
 	}
 	counts := []manifest.Count{
 		{Name: "bad_scheme", N: 1}, {Name: "duplicate", N: 1}, {Name: "not_url", N: 4}, {Name: "out_of_scope", N: 2},
-		{Name: "stopped", N: 2}, {Name: "too_long", N: 1},
+		{Name: "stopped", N: 4}, {Name: "too_long", N: 1},
 	}
 	if d := cmp.Diff(counts, m.Refused); d != "" {
 		t.Error(d)
 	}
-	if m.SourceLines != 14 || m.URLs != 3 || m.Domains != 2 || m.Hosts != 2 || m.Buckets != 1 || len(m.Partitions) != 1 || m.EstimatedBytes != 300_000 {
+	if m.SourceLines != 17 || m.URLs != 4 || m.Domains != 3 || m.Hosts != 3 || m.Buckets != 1 || len(m.Partitions) != 1 || m.EstimatedBytes != 400_000 {
 		t.Errorf("manifest %+v", m)
 	}
 	if got := m.Partitions[0].EstimatedSeconds; got != 4 || m.EstimatedSeconds != 4 {

@@ -206,7 +206,7 @@ func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config,
 	}
 	clock := stages.SystemClock{}
 	updates = &worker.PolitenessUpdates{Bucket: b, Crawl: crawl, Version: version, Clock: clock, Log: c.log}
-	r = worker.Runner{Bucket: b, Config: cfg, Version: version, Clock: clock, Log: c.log, Reloads: &updates.Tasks, Archive: c.openArchive, CPU: &worker.CPU{}}
+	r = worker.Runner{Bucket: b, Config: cfg, Version: version, Clock: clock, Log: c.log, Reloads: &updates.Tasks, Flags: c.givenFlags(), Archive: c.openArchive, CPU: &worker.CPU{}}
 	if r.Scratch, remove, err = scratch.New(); err != nil {
 		return r, nil, nil, err
 	}

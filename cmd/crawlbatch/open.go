@@ -161,6 +161,11 @@ func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) 
 	return b, cfg, err
 }
 
+// openToChange is openToWrite for a command that publishes no politeness.
+func (c *common) openToChange(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
+	return c.openToWrite(ctx, crawl, false)
+}
+
 // openNamed opens the store for a command about one crawl.
 func (c *common) openNamed(ctx context.Context, crawl string) (store.Bucket, error) {
 	if err := usage.CheckCrawl(crawl); err != nil {

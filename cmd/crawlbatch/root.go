@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/control"
 	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/cmd/explain"
 	"crawlbatch.io/crawlbatch/cmd/usage"
@@ -107,9 +108,10 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 	c.configFlags(root, false)
 	f.BoolVar(&c.oneMachine, "one-machine", false, "accept a --store directory on NFS or FUSE: you declare that this machine alone uses it")
 	root.AddCommand(
-		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFeedback(c), newFetch(c), newHost(c), newReport(c), explain.Command(c.explainer()),
+		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFeedback(c), newFetch(c), newReport(c), explain.Command(c.explainer()),
 		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
 	)
+	root.AddCommand(control.Commands(control.Open{Read: c.openCrawl, Write: c.openToChange, Flags: c.givenFlags, Ledgers: ledgers})...)
 	root.SetOut(c.out) // the command `completion` writes to it
 	usage.AddCompletion(root)
 	usage.CompleteFlag(root, "log-format", "text", "json")

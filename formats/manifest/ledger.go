@@ -21,6 +21,10 @@ const (
 	EntryFrozen     = "frozen"     // the inputs of a stage are frozen
 	EntrySealed     = "sealed"     // the round is complete
 	EntryPoliteness = "politeness" // a revision of the politeness is published
+	EntryStop       = "stop"       // a person stopped a host or a registered domain
+	EntryResume     = "resume"     // a person ended such a stop
+	EntryPause      = "pause"      // a person paused the requests of the crawl
+	EntryContinue   = "continue"   // a person ended the pause
 )
 
 // Ledger is ledger.json, which records what a crawl began, decided and sealed. Entries are only
@@ -47,6 +51,10 @@ type Entry struct {
 	Generation int    `json:"generation,omitempty"` // generation of the seal
 	Object     string `json:"object,omitempty"`     // key of the document that the entry records
 	SHA256     string `json:"sha256,omitempty"`     // ContentDigest of the object; "" if unknown
+	Host       string `json:"host,omitempty"`       // host, as in the tables, that was stopped or resumed
+	Domain     string `json:"domain,omitempty"`     // registered domain of which all hosts were stopped or resumed
+	By         string `json:"by,omitempty"`         // person and machine that stopped, resumed, paused or continued
+	Reason     string `json:"reason,omitempty"`     // reason of that person
 	// Adopted marks an entry for an object that existed before the ledger was created or recreated.
 	// The ledger cannot tell which objects were lost before this entry.
 	Adopted bool   `json:"adopted,omitempty"`

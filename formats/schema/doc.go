@@ -45,7 +45,8 @@ import (
 //	   registered domain, and assumed 1.5 s for each URL. Plans, fetches and urls say
 //	   which sources listed a URL (Listing).
 //	9: Rounds have the datasets stages and runs. Attempts record when they began, their CPU time and
-//	   their memory.
+//	   their memory. The ledger records stops of hosts and pauses, which older versions would not
+//	   follow.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for

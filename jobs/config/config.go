@@ -9,6 +9,7 @@ package config
 import (
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/priority"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -41,6 +42,8 @@ type Politeness struct {
 	RobotsTTL       Duration            `yaml:"robots_ttl"`
 	Classes         map[string]Duration `yaml:"classes,omitempty"`
 	Domains         map[string]Domain   `yaml:"domains,omitempty"`
+	// Stops holds the stops of the crawl's ledger. No config file can change them.
+	Stops *manifest.Stops `yaml:"-"`
 }
 
 // Domain overrides politeness for one registered domain.

@@ -99,7 +99,7 @@ func walk(v reflect.Value, prefix string, visit func(path, name string, v reflec
 		return
 	}
 	for i := range v.NumField() {
-		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); name != "" {
+		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); name != "" && name != "-" {
 			visit(prefix+name, name, v.Field(i))
 			walk(v.Field(i), prefix+name+".", visit)
 		}

@@ -101,7 +101,9 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 		var sections map[string]any
 		if yaml.NodeToValue(root, &sections) == nil {
 			if _, ok := sections["politeness"]; ok {
-				c.SetPoliteness(Default().Politeness, "")
+				p := Default().Politeness
+				p.Stops = c.Politeness.Stops
+				c.SetPoliteness(p, "")
 			}
 		}
 		c.references = append(c.references, e.found...)

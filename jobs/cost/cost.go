@@ -124,6 +124,8 @@ const (
 	segmentBytes   = 85_000 // bytes of a segment's files beside those of its pages
 	knownGets      = 25     // calls of a fetch task for each partition of its bucket in earlier rounds
 
+	controlMS = 10_000 // time between two looks of a fetch task at the ledger, as worker.ControlEvery
+
 	// A checkpoint with few URLs waits for several intervals, as in stages/fetch.
 	worthwhile  = 5000.0 / 60 // URLs a second with which a checkpoint does not wait longer
 	stretch     = 10
@@ -147,6 +149,7 @@ func (m *Model) arithmetic(p *manifest.Plan) Usages {
 		Puts:   6*parts + cut*segmentPuts + int64(renewals), Gets: 12 * parts, Lists: 6 * parts,
 		BytesWritten: p.URLs*50_000 + cut*segmentBytes,
 	}
+	fetch.Gets += fetch.WallMS / controlMS
 	if p.Known > 0 {
 		fetch.Gets += knownGets * parts * parts / buckets
 	}

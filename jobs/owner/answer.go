@@ -10,6 +10,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
@@ -95,8 +96,22 @@ type Summary struct {
 	BreakerEvents int64        `json:"breaker_events"`
 	Robots        []RobotsRead `json:"robots"` // at most 50
 	Stored        Stored       `json:"stored"`
+	Stops         []Stop       `json:"stops"` // stops by people, ended ones included, oldest first
 	UserAgent     string       `json:"user_agent"`
 	Reply         string       `json:"reply"` // text to reply with
+}
+
+// Stop is a stop of the target, or of its domain, by a person.
+type Stop = ledger.Stop
+
+// stops returns the stops that concern the target.
+func (q *Question) stops(ctx context.Context) ([]Stop, error) {
+	l, err := ledger.Load(ctx, q.Bucket, q.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	matches := q.Target.matcher()
+	return slices.DeleteFunc(l.Stops(), func(s Stop) bool { return s.Domain != q.Target.Domain && (s.Host == "" || !matches(s.Host)) }), nil
 }
 
 // mostRobots and mostFiles bound the lists of a summary.
@@ -126,6 +141,9 @@ func (q *Question) Answer(ctx context.Context, each func(*Row) error) (*Summary,
 		return nil, q.unknown(ctx, rounds)
 	}
 	t.Purposes, t.Statuses, t.Outcomes = counts(t.purposes), counts(t.statuses), counts(t.outcomes)
+	if t.Stops, err = q.stops(ctx); err != nil {
+		return nil, err
+	}
 	t.Reply = t.reply(q.Config)
 	return &t.Summary, nil
 }
@@ -331,6 +349,11 @@ func (s *Summary) reply(cfg *config.Config) string {
 	}
 	if cfg.UserAgent != "" {
 		fmt.Fprintf(&b, "It says who it is in each request: User-Agent: %s\n", cfg.UserAgent)
+	}
+	for i := range s.Stops {
+		if stop := &s.Stops[i]; stop.Ended == "" {
+			fmt.Fprintf(&b, "On %s we stopped our requests to %s, for this reason: %s\nNo later round of the crawl requests it.\n", ledger.Moment(stop.Since), stop.Name(), stop.Reason)
+		}
 	}
 	last := slices.IndexFunc(s.Robots, func(r RobotsRead) bool { return r.ReadAt != "" })
 	for i, r := range s.Robots {

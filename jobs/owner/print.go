@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -134,9 +135,10 @@ func (q *Question) Text(ctx context.Context, out io.Writer, last int, command st
 		})
 	}
 	fmt.Fprintf(w, "\nA text to reply with:\n\n%s", shownLines(s.Reply))
-	fmt.Fprintf(w, "\nTo stop requests to %s within seconds, put this into the file of --config and send run a SIGHUP:\n\n", s.Domain)
-	fmt.Fprintf(w, "  politeness: {domains: {%q: {stop: \"asked by the owner\"}}}\n\n", s.Domain)
-	fmt.Fprintln(w, "To keep later rounds and crawls away, add the host to the list of plan.opt_out.")
+	if !slices.ContainsFunc(s.Stops, func(stop Stop) bool { return stop.Ended == "" }) {
+		fmt.Fprintf(w, "\nTo stop requests within seconds, and for all later rounds of the crawl:\n\n  %s --stop \"asked by the owner\"\n", command)
+	}
+	fmt.Fprintln(w, "\nTo keep later crawls away, add the host to the list of plan.opt_out.")
 	return w.Flush()
 }
 
@@ -234,6 +236,9 @@ func (s *Summary) print(w io.Writer, t Target) {
 	line("outcomes", "%s", list(s.Outcomes))
 	if s.BreakerEvents > 0 {
 		line("suspended", "%d times, because too many requests failed", s.BreakerEvents)
+	}
+	for i := range s.Stops {
+		line("stop", "%s", shown(s.Stops[i].String()))
 	}
 	for _, r := range s.Robots {
 		text := r.Round + ":"

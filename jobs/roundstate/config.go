@@ -34,6 +34,7 @@ func ConfigInForce(ctx context.Context, b store.Bucket, l *ledger.Ledger, settin
 		current.SetPoliteness(frozen.Politeness, layout.CrawlManifest(l.Crawl))
 	}
 	newest, revision, err := NewestPolitenessIn(ctx, b, l)
+	newest.Stops, current.Politeness.Stops = l.Stopped(), l.Stopped()
 	if errors.Is(err, ledger.ErrLost) {
 		return frozen, current, err
 	}

@@ -21,6 +21,12 @@ const shownTasks = 20
 func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	p := &printer{width: width}
 	p.line("crawl %s in %s", s.Crawl, s.Store)
+	if s.Paused != nil {
+		p.line("%s", s.Paused)
+	}
+	for i := range s.Stops {
+		p.line("stopped: %s", &s.Stops[i])
+	}
 	var failed []jobs.TaskStatus
 	for _, r := range s.Rounds {
 		p.line("")

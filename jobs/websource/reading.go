@@ -150,7 +150,7 @@ func failure(row *schema.Fetch, ofIndex bool) (why string, later bool) {
 	case schema.DNSError, schema.ConnectError, schema.Timeout, schema.RobotsUnreachable, schema.HostSuspended, schema.Deferred:
 		return detail, true
 	case schema.Stopped:
-		return "politeness.domains stops its domain (" + detail + ")", false
+		return "requests to it are stopped (" + detail + ")", false
 	}
 	return detail, false
 }

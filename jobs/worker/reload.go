@@ -24,10 +24,15 @@ func (r *Reloads) Publish(c fetch.Revision) {
 	}
 }
 
-func (r *Reloads) subscribe() (<-chan fetch.Revision, func()) {
+// subscribe returns a channel of new politeness for a task, and a function that ends the subscription.
+// If r is nil, nothing is published.
+func (r *Reloads) subscribe() (chan fetch.Revision, func()) {
+	task := make(chan fetch.Revision, 1)
+	if r == nil {
+		return task, func() {}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	task := make(chan fetch.Revision, 1)
 	if r.tasks == nil {
 		r.tasks = map[chan fetch.Revision]bool{}
 	}
@@ -45,9 +50,15 @@ func (r *Reloads) subscribe() (<-chan fetch.Revision, func()) {
 // offer puts the newest value into the channel in place of a value that the task has not read yet, so
 // that it never waits for the task.
 func offer(task chan fetch.Revision, c fetch.Revision) {
-	select {
-	case <-task:
-	default:
+	for {
+		select {
+		case task <- c:
+			return
+		default:
+		}
+		select {
+		case <-task:
+		default:
+		}
 	}
-	task <- c
 }

@@ -29,53 +29,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages/rank"
 )
 
-// fetch runs a fetch task.
-func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
-	parser, err := NewParser(r.Config)
-	if err != nil {
-		return nil, err
-	}
-	cfg := FetchConfig(r.Config, r.Version)
-	newest, revision, err := roundstate.NewestPolitenessIn(ctx, r.Bucket, l)
-	if err != nil {
-		return nil, err
-	}
-	if revision > 0 {
-		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
-	}
-	if r.GiveUp { // the task sends no requests, but must not commit a result if its fetched records are lost
-		err = l.CheckFetchedOf(ctx, r.Bucket, p)
-	} else {
-		err = roundstate.Claim(ctx, r.Bucket, l, p, r.ledgers())
-	}
-	if err != nil {
-		return nil, err
-	}
-	optOut, err := planner.LoadOptOut(ctx, env.Bucket, p, r.Config.Plan.StripParams, r.Config.Plan.URLRules())
-	if err != nil {
-		return nil, err
-	}
-	env.Bucket = roundstate.Fetching(env.Bucket, l, p, r.ledgers())
-	format, err := roundstate.FormatOf(l, t.Round)
-	if err != nil {
-		return nil, err
-	}
-	before, err := r.roundBefore(ctx, l, p, t)
-	if err != nil {
-		return nil, err
-	}
-	in := &fetch.Input{Task: t, Plan: p, Before: before, Politeness: revision, Reading: robots.ReadingOf(format), Format: format, GiveUp: r.GiveUp}
-	if optOut != nil {
-		in.OptedOut = func(url string) bool { _, ok := optOut.Refuses(url); return ok }
-	}
-	if r.Reloads != nil {
-		reload, stop := r.Reloads.subscribe()
-		defer stop()
-		in.Reload = reload
-	}
-	return fetch.Run(ctx, env, in, cfg, parser)
-}
-
 // roundBefore returns those results of the previous round's fetch tasks that may have host states,
 // robots files and sitemaps that the task needs: for hosts of its partition, and for buckets without
 // URLs whose sitemaps it records for later rounds.
@@ -205,7 +158,7 @@ func Politeness(c *config.Config) polite.Config {
 	}
 	p.SlowFactor = c.Politeness.SlowFactor
 	p.RobotsTTL = c.Politeness.RobotsTTL.Std()
-	p.Classes, p.Domains = nil, nil
+	p.Classes, p.Domains, p.Stops = nil, nil, c.Politeness.Stops
 	for name, d := range c.Politeness.Classes {
 		if p.Classes == nil {
 			p.Classes = maps.Clone(polite.Default().Classes)
@@ -250,6 +203,7 @@ func PlanConfig(c *config.Config) planner.Config {
 	case len(c.Fetch.ConnectTo) > 0:
 		p.AddressDelay = 0 // targets of connect_to have no pace per address
 	}
+	p.Stops = c.Politeness.Stops
 	for name, d := range c.Politeness.Domains {
 		if d.Stop != "" {
 			if p.Stopped == nil {

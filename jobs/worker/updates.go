@@ -39,6 +39,12 @@ func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.
 	if err != nil {
 		return err
 	}
+	l, err := ledger.Load(publishing, u.Bucket, u.Crawl)
+	if err != nil {
+		return err
+	}
+	c = c.Clone()
+	c.Politeness.Stops = l.Stopped()
 	u.Tasks.Publish(fetch.Revision{Number: revision, Config: Politeness(c)})
 	u.Log.Info("politeness was read again", "file", file, "revision", revision)
 	return nil

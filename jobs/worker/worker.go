@@ -37,6 +37,7 @@ type Runner struct {
 	Watcher  stages.Watcher // sees the activity of tasks; may be nil
 	Reloads  *Reloads       // passes new politeness to running tasks; may be nil
 	Machine  string         // name of this machine or pod; empty: the host name
+	Flags    string         // flags of the commands that messages name, with a space before each
 	GiveUp   bool           // true: fetch tasks send no requests, and URLs without an outcome become deferred
 	// Archive opens the store at an address from which a reparse reads external WARC files. If
 	// Archive is nil, such tasks fail.

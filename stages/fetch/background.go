@@ -75,8 +75,8 @@ func (a *attempt) reloads(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
-			if p.Number <= int(a.revision.Load()) && p.Number > 0 {
-				continue // the attempt already uses this revision or a later one
+			if p.Number < int(a.revision.Load()) {
+				continue // the attempt already uses a later revision; the same one may come with other stops
 			}
 			if err := p.Config.Validate(); err != nil {
 				a.env.Log.Error("the new politeness settings are not applied", "error", err)

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
 // Config is the politeness section of a crawl's config. Scheduler.Reload replaces the Config while
@@ -31,6 +34,8 @@ type Config struct {
 	// Domains maps a domain or host to its settings. If several names match a host, the longest
 	// applies.
 	Domains map[string]Domain
+	// Stops holds hosts and registered domains that people stopped while the crawl ran.
+	Stops *manifest.Stops
 }
 
 // Domain holds the politeness settings of one domain.
@@ -127,6 +132,10 @@ func (c *Config) termsOf(host string) terms {
 		name = name[:i]
 	}
 	t := terms{delay: c.Delay}
+	if c.Stops != nil {
+		key, _ := urlkey.KeyOf("http://" + host + "/") // without a key, only a stop of the host applies
+		t.stop = c.Stops.Reason(host, key.Domain)
+	}
 	paced := false
 	for name != "" {
 		if d, ok := c.Domains[name]; ok {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
 func ptr(d time.Duration) *time.Duration { return &d }
@@ -21,6 +23,9 @@ func TestConfigOfHost(t *testing.T) {
 		"wide.org":        {InFlightPerHost: 4},
 		"a.wide.org":      {Delay: ptr(time.Second)},
 	}
+	c.Stops = &manifest.Stops{}
+	c.Stops.Stop("www.stopped.org", "", "ticket 17")
+	c.Stops.Stop("", "stopped.co.uk", "ticket 18")
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +42,10 @@ func TestConfigOfHost(t *testing.T) {
 		{"zero.org", terms{0, 1, ""}},
 		{"b.example.net", terms{time.Second, 1, "asked"}},
 		{"c.example.net", terms{2 * time.Second, 1, "asked"}},
+		{"www.stopped.org", terms{2 * time.Second, 1, "ticket 17"}},
+		{"www.stopped.org:8080", terms{2 * time.Second, 1, ""}},
+		{"stopped.org", terms{2 * time.Second, 1, ""}},
+		{"a.b.stopped.co.uk:81", terms{2 * time.Second, 1, "ticket 18"}},
 		{"[::1]:80", terms{2 * time.Second, 1, ""}},
 		{"192.0.2.1", terms{2 * time.Second, 1, ""}},
 		{"", terms{2 * time.Second, 1, ""}},

@@ -1,0 +1,171 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/owner"
+	"crawlbatch.io/crawlbatch/jobs/scratch"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+)
+
+type hostOptions struct {
+	Open
+	month, output string
+	domain        bool
+	last          int
+	stop          string
+	stops, resume bool // --stop or --resume is given
+}
+
+func newHost(open Open) *cobra.Command {
+	o := hostOptions{Open: open}
+	cmd := &cobra.Command{
+		Use:   "host HOST --month YYYY-MM",
+		Short: "Answer a site owner: what did the crawl do to this host; stop it",
+		Long: `Host lists each request of a crawl to a host, with its time, URL, purpose, status, the rule
+of robots.txt that allowed it, the delay in force and the gap since the request before. It
+also lists the planned URLs that got no request, with the reason, such as the rule that
+denied them. It adds a summary, what is stored, and a text to reply with.
+
+HOST may be spelled in any way, also as a URL; a port other than 80 and 443 makes another
+host. With --domain, it stands for all hosts of its registered domain.
+
+The text shows the last requests; -o csv writes all of them, to send, and -o json adds the
+summary. In an unfinished round, requests since the last checkpoint are missing. If the crawl
+does not know the host, host names similar ones and exits 2.
+
+With --stop "REASON", the crawl sends no more requests to HOST. Running tasks, on any machine,
+follow within 10 seconds. The URLs of the host that have no outcome yet end as stopped, with the
+reason, and later rounds of the crawl do not plan them. --resume ends such a stop: the next
+round plans the URLs again. The store records who stopped and resumed what, when and why.`,
+		Example: `  crawlbatch host example.org --month 2026-11
+  crawlbatch host https://www.example.org/about --month 2026-11 -o csv > requests.csv
+  crawlbatch host example.org --domain --month 2026-11 -o json
+  crawlbatch host example.org --domain --month 2026-11 --stop "asked by the owner, ticket 17"`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.stops = cmd.Flags().Changed("stop")
+			if o.stops || o.resume {
+				return runStop(cmd.Context(), o, cmd.OutOrStdout(), args[0])
+			}
+			return runHost(cmd.Context(), o, cmd.OutOrStdout(), args[0])
+		},
+	}
+	usage.MonthFlag(cmd, &o.month, "crawl that sent the requests")
+	usage.OutputFlag(cmd, &o.output, "text", "csv", "json")
+	cmd.Flags().BoolVar(&o.domain, "domain", false, "all hosts of the registered domain of HOST")
+	cmd.Flags().IntVar(&o.last, "last", 20, "number of requests that the text shows, up to 100000")
+	cmd.Flags().StringVar(&o.stop, "stop", "", "send no more requests to HOST, for this reason")
+	cmd.Flags().BoolVar(&o.resume, "resume", false, "end an earlier --stop of HOST")
+	return cmd
+}
+
+func runHost(ctx context.Context, o hostOptions, out io.Writer, host string) error {
+	if err := usage.OneOf("output", o.output, "text", "csv", "json"); err != nil {
+		return err
+	}
+	if o.last < 0 || o.last > 100_000 {
+		return usage.Errorf("--last %d: it must be 0 to 100000", o.last)
+	}
+	target, err := owner.Parse(host, o.domain)
+	if err != nil {
+		return usage.Error(err)
+	}
+	b, cfg, err := o.Read(ctx, o.month)
+	if err != nil {
+		return err
+	}
+	dir, remove, err := scratch.New()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	q := owner.Question{Bucket: b, Crawl: o.month, Config: cfg, Target: target, Scratch: dir}
+	switch o.output {
+	case "csv":
+		err = q.CSV(ctx, out)
+	case "json":
+		err = q.JSON(ctx, out)
+	default:
+		err = q.Text(ctx, out, o.last, o.command(host))
+	}
+	if errors.Is(err, owner.ErrUnknown) {
+		return usage.Error(err)
+	}
+	return err
+}
+
+// command returns the command line about a host, without the flags of its output.
+func (o *hostOptions) command(host string) string {
+	command := "crawlbatch host " + usage.Quote(host) + " --month " + o.month + o.Flags()
+	if o.domain {
+		command += " --domain"
+	}
+	return command
+}
+
+// runStop stops a host, or ends a stop.
+func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) error {
+	if o.stops && o.resume {
+		return usage.Errorf("--stop and --resume cannot be combined")
+	}
+	target, err := owner.Parse(host, o.domain)
+	if err != nil {
+		return usage.Error(err)
+	}
+	reason, err := reasonOf("stop", o.stop)
+	if err != nil {
+		return err
+	}
+	if o.stops && reason == "" {
+		return usage.Errorf("--stop: give the reason, such as --stop \"asked by the owner, ticket 17\"; the site's rows and the answer to its owner repeat it")
+	}
+	if layout.IsReparse(o.month) {
+		return usage.Errorf("%s is a reparse, which sends no requests", o.month)
+	}
+	b, _, err := o.Write(ctx, o.month)
+	if err != nil {
+		return err
+	}
+	s := ledger.Stop{Host: target.Host, Reason: reason, By: operator()}
+	if o.domain {
+		s.Domain = target.Domain
+	}
+	if o.resume {
+		was, err := o.Ledgers().Resume(ctx, b, o.month, s.Host, s.Domain, s.By)
+		switch {
+		case err != nil:
+			return err
+		case was == nil:
+			return usage.Errorf("%s is not stopped: `crawlbatch status --month %s%s` lists what is", target, o.month, o.Flags())
+		}
+		_, err = fmt.Fprintf(out, "%s is resumed in %s. It was stopped since %s by %s: %s\nThe next round plans its URLs again, and running tasks may request those that they still hold within %s.\n",
+			target, o.month, ledger.Moment(was.Since), was.By, was.Reason, worker.ControlEvery)
+		return err
+	}
+	now, changed, err := o.Ledgers().Stop(ctx, b, o.month, s)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	if !changed {
+		text.WriteString("Nothing to do, the stop is in force already.\n")
+	}
+	fmt.Fprintf(&text, "%s\n", &now)
+	fmt.Fprintf(&text, "Running tasks of %s follow within %s, on every machine. Requests under way end on their own. Later rounds of %[1]s plan no URL there.\n", o.month, worker.ControlEvery)
+	if !o.domain {
+		fmt.Fprintf(&text, "Other hosts of %s are still crawled: --domain stops all.\n", target.Domain)
+	}
+	fmt.Fprintf(&text, "To undo it:                  %s --resume\nA text for the owner:        %[1]s\nTo keep later months away:   add the host to the list of plan.opt_out\n", o.command(host))
+	_, err = io.WriteString(out, text.String())
+	return err
+}

@@ -1,0 +1,160 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+)
+
+// ControlEvery is the time between two looks of a fetch task at the ledger. A stop, a pause and new
+// politeness therefore reach every process within this time. A task-hour costs 360 GETs.
+const ControlEvery = 10 * time.Second
+
+// errPaused ends the requests of a fetch task, because the crawl is paused.
+var errPaused = errors.New("the crawl is paused")
+
+// fetch runs a fetch task. While the crawl is paused, the task holds neither lease nor connection: its
+// outcomes are in a checkpoint, and the fetch window does not advance.
+func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
+	if r.GiveUp { // the task sends no requests
+		return r.fetchOnce(ctx, *env, l, p, t, nil)
+	}
+	for {
+		var err error
+		if l, err = r.AwaitContinue(ctx, l, t); err != nil {
+			return nil, err
+		}
+		reload, unsubscribe := r.Reloads.subscribe()
+		unpaused, pause := context.WithCancelCause(ctx)
+		following, stop := context.WithCancel(unpaused)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			r.follow(following, l, reload, func() { pause(errPaused) })
+		}()
+		result, err := r.fetchOnce(unpaused, *env, l, p, t, reload)
+		stop()
+		<-ended
+		unsubscribe()
+		paused := context.Cause(unpaused) == errPaused && ctx.Err() == nil
+		pause(nil)
+		if !paused || !errors.Is(err, stages.ErrInterrupted) {
+			return result, err
+		}
+		if l, err = ledger.Load(ctx, r.Bucket, t.Crawl); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// fetchOnce makes one attempt to fetch. The attempt follows the revisions of politeness in reload.
+func (r Runner) fetchOnce(ctx context.Context, env stages.Env, l *ledger.Ledger, p *manifest.Plan, t stages.Task, reload <-chan fetch.Revision) (*manifest.Result, error) {
+	parser, err := NewParser(r.Config)
+	if err != nil {
+		return nil, err
+	}
+	cfg := FetchConfig(r.Config, r.Version)
+	newest, err := r.newestPoliteness(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Politeness = newest.Config
+	if r.GiveUp { // a result must not be committed if fetched records are lost
+		err = l.CheckFetchedOf(ctx, r.Bucket, p)
+	} else {
+		err = roundstate.Claim(ctx, r.Bucket, l, p, r.ledgers())
+	}
+	if err != nil {
+		return nil, err
+	}
+	optOut, err := planner.LoadOptOut(ctx, env.Bucket, p, r.Config.Plan.StripParams, r.Config.Plan.URLRules())
+	if err != nil {
+		return nil, err
+	}
+	env.Bucket = roundstate.Fetching(env.Bucket, l, p, r.ledgers())
+	format, err := roundstate.FormatOf(l, t.Round)
+	if err != nil {
+		return nil, err
+	}
+	before, err := r.roundBefore(ctx, l, p, t)
+	if err != nil {
+		return nil, err
+	}
+	in := &fetch.Input{
+		Task: t, Plan: p, Before: before, Politeness: newest.Number, Reload: reload,
+		Reading: robots.ReadingOf(format), Format: format, GiveUp: r.GiveUp,
+	}
+	if optOut != nil {
+		in.OptedOut = func(url string) bool { _, ok := optOut.Refuses(url); return ok }
+	}
+	return fetch.Run(ctx, &env, in, cfg, parser)
+}
+
+// newestPoliteness returns the crawl's newest politeness with the stops of a ledger.
+func (r Runner) newestPoliteness(ctx context.Context, l *ledger.Ledger) (fetch.Revision, error) {
+	newest, revision, err := roundstate.NewestPolitenessIn(ctx, r.Bucket, l)
+	if revision == 0 {
+		newest = r.Config.Politeness
+	}
+	newest.Stops = l.Stopped()
+	return fetch.Revision{Number: revision, Config: Politeness(&config.Config{Politeness: newest})}, err
+}
+
+// follow looks at the ledger every ControlEvery until ctx ends. It passes new politeness and stops to
+// the task, and calls pause as soon as the crawl is paused. If the store does not answer or the ledger
+// is damaged, the task keeps what it knows: it finds these faults itself, when it needs the store.
+func (r Runner) follow(ctx context.Context, l *ledger.Ledger, reload chan fetch.Revision, pause func()) {
+	seen := l.Size()
+	for r.Clock.Sleep(ctx, ControlEvery) == nil {
+		l, err := ledger.Load(ctx, r.Bucket, l.Crawl)
+		if err != nil || l.Size() == seen {
+			continue
+		}
+		if l.Paused("") != nil {
+			pause()
+			return
+		}
+		newest, err := r.newestPoliteness(ctx, l)
+		if err != nil {
+			continue
+		}
+		offer(reload, newest)
+		seen = l.Size()
+	}
+}
+
+// AwaitContinue waits while the crawl is paused. It returns the newest ledger that it read. The log and,
+// if there is one, the watcher of the task say for what it waits.
+func (r Runner) AwaitContinue(ctx context.Context, l *ledger.Ledger, t stages.Task) (*ledger.Ledger, error) {
+	paused := l.Paused(r.Flags)
+	if paused == nil {
+		return l, nil
+	}
+	r.Log.Info(t.Crawl+" is "+paused.String(), "task", t.String())
+	defer stages.Watched(r.Watcher, t, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{{Why: paused.String()}}} })()
+	for {
+		if r.Clock.Sleep(ctx, ControlEvery) != nil {
+			return nil, stages.ErrInterrupted
+		}
+		later, err := ledger.Load(ctx, r.Bucket, l.Crawl)
+		switch {
+		case errors.Is(err, store.ErrUnavailable):
+			continue
+		case err != nil:
+			return nil, err
+		case later.Paused("") == nil:
+			r.Log.Info(t.Crawl+" continues", "task", t.String())
+			return later, nil
+		}
+	}
+}
