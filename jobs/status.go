@@ -54,6 +54,7 @@ type RoundStatus struct {
 	Round      int              `json:"round"`
 	State      string           `json:"state"` // state of the round: planned, running or sealed
 	Plan       string           `json:"plan"`
+	StartedAt  string           `json:"started_at,omitempty"` // time when the round began, RFC 3339, UTC; empty if it has not
 	URLs       int64            `json:"urls"`
 	Partitions int              `json:"partitions"`
 	Hours      float64          `json:"predicted_hours"`     // predicted time of the longest partition
@@ -93,6 +94,7 @@ type FetchStatus struct {
 	Partition int   `json:"partition"`
 	Planned   int64 `json:"planned_urls"`
 	Recorded  int64 `json:"recorded_urls"`
+	Bytes     int64 `json:"bytes"` // number of bytes that were received for the recorded URLs
 	Epoch     int   `json:"epoch"` // number of attempts that have held the task's lease
 	Released  bool  `json:"released"`
 	Complete  bool  `json:"complete"` // true: all URLs are done and only the result is missing
@@ -113,18 +115,23 @@ type TaskStatus struct {
 	Rerun     string `json:"rerun"` // command that runs the task again
 }
 
-// StatusReader reads statuses of crawls. Results and attempts never change. A StatusReader
-// therefore keeps them, and a later Read reads only new results and attempts. Only one goroutine
-// may use a StatusReader.
+// StatusReader reads statuses of crawls. Results, attempts and sealed rounds never change. A StatusReader
+// therefore keeps them, and a later Read reads only what may be new. Only one goroutine may use a
+// StatusReader.
 type StatusReader struct {
 	Bucket store.Bucket
 	Flags  string      // all flags for this store except --month, with a leading space; for the printed commands
 	Costs  *cost.Model // predicts the usage of each round; nil: the status has no predictions
 
+	// Clock is the clock by which a later Read leaves out checkpoints and losses that it has looked for a
+	// moment ago. nil: each Read looks for all of them.
+	Clock stages.Clock
+
 	listed   bool       // true: the store's crawls were compared with the head
 	before   *cost.Past // what the rounds of the continued crawl used
 	results  map[stages.Task][]manifest.Count
 	attempts map[string]*manifest.Attempt // attempts that were read, by key
+	known    known
 }
 
 // Read reads the status of a crawl.
@@ -132,6 +139,7 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	if r.results == nil {
 		r.results, r.attempts = map[stages.Task][]manifest.Count{}, map[string]*manifest.Attempt{}
 	}
+	r.known.taken = nil
 	s := &Status{Crawl: crawl, Store: r.Bucket.String()}
 	l, err := ledger.Load(ctx, r.Bucket, crawl)
 	if errors.Is(err, roundstate.ErrNoCrawl) {
@@ -164,6 +172,18 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 
 // losses adds to s all lost objects in the ledger or the head, without repetition.
 func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) error {
+	if r.lookedForLosses(l) {
+		return nil
+	}
+	if err := r.lookForLosses(ctx, s, l); err != nil {
+		return err
+	}
+	r.keepLosses(s, l)
+	return nil
+}
+
+// lookForLosses does the work of losses.
+func (r *StatusReader) lookForLosses(ctx context.Context, s *Status, l *ledger.Ledger) error {
 	for lost, err := range l.Losses(ctx, r.Bucket) {
 		if err != nil {
 			return err
@@ -191,6 +211,9 @@ func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) 
 // round reads the status of a round. It predicts what the round needs from past, which holds what the
 // rounds before used, and adds a sealed round to past.
 func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, round int, past *cost.Past) (*RoundStatus, error) {
+	if rs := r.sealedBefore(l, round, past); rs != nil {
+		return rs, nil
+	}
 	crawl := l.Crawl
 	p, started, err := roundstate.PlanIn(ctx, r.Bucket, l, round)
 	if err != nil {
@@ -199,7 +222,7 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 	rs := &RoundStatus{Round: round, State: "planned", Plan: p.ID, URLs: p.URLs, Partitions: len(p.Partitions), Hours: p.EstimatedSeconds / 3600, PodHours: p.PodHours()}
 	switch {
 	case started:
-		rs.State = "running"
+		rs.State, rs.StartedAt = "running", l.Started(round).At
 	case round == 0 && !p.KeepsSpellings() && !layout.IsReparse(crawl):
 		rs.Advice = "an older crawlbatch made its plan, without spellings of URLs, so robots.txt would be checked for their canonical form only: plan it again with `crawlbatch plan --month " + crawl + " --replace --source FILE`"
 	}
@@ -213,27 +236,42 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 	if sealed != nil {
 		rs.State, rs.Counts = "sealed", sealed.Counts
 	}
-	for _, stage := range stages.Order {
-		if !started {
-			rs.Stages = append(rs.Stages, StageStatus{Stage: stage, Tasks: stage.Tasks(p)})
-			continue
-		}
-		st, missing, err := r.stage(ctx, p, stage)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range missing {
-			_, err := roundstate.NeverDone(ctx, r.Bucket, l, t)
-			if err := s.lose(err); err != nil {
-				return nil, err
-			}
-		}
-		rs.Stages = append(rs.Stages, *st)
+	missing, err := r.readStages(ctx, s, l, p, rs)
+	if err != nil {
+		return nil, err
 	}
 	if r.Costs != nil && !layout.IsReparse(crawl) {
 		r.predict(rs, p, past)
 	}
+	if missing == 0 {
+		r.keepSealed(l, p, rs)
+	}
 	return rs, nil
+}
+
+// readStages reads the stages of a round. It returns how many of their tasks have no result.
+func (r *StatusReader) readStages(ctx context.Context, s *Status, l *ledger.Ledger, p *manifest.Plan, rs *RoundStatus) (missing int, err error) {
+	for _, stage := range stages.Order {
+		if rs.State == "planned" || missing > 0 && r.known.idle[stageKey{p.Crawl, p.Round, stage}] {
+			missing += stage.Tasks(p)
+			rs.Stages = append(rs.Stages, StageStatus{Stage: stage, Tasks: stage.Tasks(p)})
+			continue
+		}
+		st, tasks, err := r.stage(ctx, p, stage)
+		if err != nil {
+			return missing, err
+		}
+		for _, t := range tasks {
+			_, err := roundstate.NeverDone(ctx, r.Bucket, l, t)
+			if err := s.lose(err); err != nil {
+				return missing, err
+			}
+		}
+		missing += len(tasks)
+		r.keepIdle(p, st)
+		rs.Stages = append(rs.Stages, *st)
+	}
+	return missing, nil
 }
 
 // stage reads the results and attempts of a stage's tasks. For the stage fetch, it also
@@ -287,6 +325,7 @@ func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages
 			}
 		}
 	}
+	r.keepDone(p, stage, len(missing), attempts)
 	return st, missing, nil
 }
 

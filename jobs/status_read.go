@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,18 +38,28 @@ func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage 
 	tasks := roundstate.Tasks(p, stage)
 	found := make([][]manifest.Count, len(tasks))
 	var ask []stages.Task
-	there, err := present(ctx, r.Bucket, p, stage)
-	if err != nil {
-		return nil, err
+	var there map[int]bool
+	if !r.allDone(p, stage) {
+		var err error
+		if there, err = present(ctx, r.Bucket, p, stage); err != nil {
+			return nil, err
+		}
 	}
 	for n, t := range tasks {
-		if counts, ok := r.results[t]; ok {
+		counts, ok := r.results[t]
+		if ok {
 			found[n] = counts
-		} else if there == nil || there[n] {
+			continue
+		}
+		may, err := r.mayHaveResult(ctx, p, t)
+		if err != nil {
+			return nil, err
+		}
+		if may && (there == nil || there[n]) {
 			ask = append(ask, t)
 		}
 	}
-	err = roundstate.EachResult(ctx, r.Bucket, p, ask, func(i int, result *manifest.Result, _ string) {
+	err := roundstate.EachResult(ctx, r.Bucket, p, ask, func(i int, result *manifest.Result, _ string) {
 		if result != nil {
 			found[ask[i].Partition] = append([]manifest.Count{}, result.Counts...) // an empty result must not be nil
 		}
@@ -85,6 +96,9 @@ func present(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages
 
 // readAttempts returns the ended attempts at each task of a stage, by partition.
 func (r *StatusReader) readAttempts(ctx context.Context, p *manifest.Plan, stage stages.Stage) (map[int][]*manifest.Attempt, error) {
+	if all := r.known.done[stageKey{p.Crawl, p.Round, stage}]; all != nil {
+		return all, nil
+	}
 	keys, err := attemptKeys(ctx, r.Bucket, p, stage)
 	if err != nil {
 		return nil, err
@@ -137,9 +151,13 @@ func attemptKeys(ctx context.Context, b store.Bucket, p *manifest.Plan, stage st
 
 // readCheckpoints returns the status of the fetch tasks that have a checkpoint.
 func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]FetchStatus, error) {
-	read := make([]*FetchStatus, len(tasks))
-	err := eachNumber(ctx, len(tasks), func(ctx context.Context, i int) error {
-		n := tasks[i].Partition
+	ask, err := r.askedAgain(ctx, p, tasks)
+	if err != nil {
+		return nil, err
+	}
+	read, leases := make([]*FetchStatus, len(ask)), make([]time.Duration, len(ask))
+	err = eachNumber(ctx, len(ask), func(ctx context.Context, i int) error {
+		n := ask[i].Partition
 		key := layout.Checkpoint(p.Crawl, p.Round, n)
 		var c manifest.Checkpoint
 		_, _, err := manifest.Load(ctx, r.Bucket, key, &c)
@@ -153,10 +171,11 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 		if err != nil {
 			return fmt.Errorf("%q: %w", key, err)
 		}
+		leases[i] = time.Duration(c.LeaseMS) * time.Millisecond
 		read[i] = &FetchStatus{
 			Partition: n, Planned: p.Partitions[n].URLs, Recorded: int64(recorded.GetCardinality()),
 			Epoch: c.Epoch, Released: c.Released, Complete: c.Complete, ElapsedMS: c.ElapsedMS,
-			Activity: c.Activity, Outcomes: outcomes(c.Counts),
+			Activity: c.Activity, Outcomes: outcomes(c.Counts), Bytes: countOf(c.Counts, stages.CountBytes),
 		}
 		if a := c.Activity; a != nil && len(a.Waits) > 0 {
 			read[i].GiveUp = fmt.Sprintf("crawlbatch retry --month %s --give-up --partition %d%s", p.Crawl, n, r.Flags)
@@ -166,13 +185,26 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 	if err != nil {
 		return nil, err
 	}
+	for i, f := range read {
+		r.keepCheckpoint(ask[i], f, leases[i])
+	}
 	var all []FetchStatus
-	for _, f := range read {
-		if f != nil {
+	for _, t := range tasks {
+		if f := r.known.checkpoints[t].status; f != nil {
 			all = append(all, *f)
 		}
 	}
 	return all, nil
+}
+
+// countOf returns a count of a checkpoint.
+func countOf(counts []manifest.Count, name string) (n int64) {
+	for _, c := range counts {
+		if c.Name == name {
+			n += c.N
+		}
+	}
+	return n
 }
 
 // outcomes selects the counts of outcomes from the counts of a checkpoint.

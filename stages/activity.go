@@ -20,6 +20,10 @@ type Activity struct {
 	// unknown.
 	Closes   time.Time
 	Failures []Failure // at most one of each class, the newest first
+	// Bytes is the number of bytes that the attempt received. Elapsed is the time of all attempts at the
+	// task. Zero means unknown.
+	Bytes   int64
+	Elapsed time.Duration
 }
 
 // Wait is one thing that a task waits for.

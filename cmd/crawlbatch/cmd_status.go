@@ -68,6 +68,9 @@ func runStatus(ctx context.Context, o statusOptions) error {
 	if cfg != nil {
 		reader.Costs = costModel(cfg)
 	}
+	if o.watch {
+		reader.Clock = stages.SystemClock{}
+	}
 	read := func(ctx context.Context) (*jobs.Status, error) {
 		s, err := reader.Read(ctx, o.month)
 		if err != nil {

@@ -247,9 +247,12 @@ func Checkpoint(crawl string, round, partition int) string {
 	return FetchDir(crawl, round, partition) + "checkpoint.json"
 }
 
+// TakenDir returns the folder of the objects of Taken, with a final slash.
+func TakenDir(crawl string, round int) string { return StageDir(crawl, round, "fetch") + "taken/" }
+
 // Taken returns the key of an object whose existence shows that a partition has had a checkpoint.
 func Taken(crawl string, round, partition int) string {
-	return StageDir(crawl, round, "fetch") + "taken/" + Part(partition) + ".json"
+	return TakenDir(crawl, round) + Part(partition) + ".json"
 }
 
 // Segment returns the key of a segment: one dataset's rows that a task recorded between two

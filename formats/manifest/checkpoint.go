@@ -139,6 +139,13 @@ type Activity struct {
 	RemainingMS int64     `json:"remaining_ms,omitempty"` // predicted remaining time, in milliseconds
 	Closes      int64     `json:"closes_ms,omitempty"`    // time when the window closes, milliseconds since 1970, UTC
 	Failures    []Failure `json:"failures,omitempty"`     // failures by class, the newest class first
+
+	// Checkpoints of formats before 9 lack these fields. Outcomes that no checkpoint lists yet count here,
+	// so a display need not wait for the next checkpoint.
+	Left      int64  `json:"left_urls,omitempty"`  // number of planned URLs without an outcome; 0 also means unknown
+	Bytes     int64  `json:"bytes,omitempty"`      // number of bytes that the attempt received
+	ElapsedMS int64  `json:"elapsed_ms,omitempty"` // time of all attempts at the task until At, in milliseconds
+	Machine   string `json:"machine,omitempty"`    // name of the host or pod
 }
 
 // Wait describes why, and until when, the holder waits.

@@ -299,6 +299,7 @@ func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointe
 // activity describes what the attempt is doing.
 func (a *attempt) activity() stages.Activity {
 	out := status.Activity(a.fetcher.sched, &a.fetcher.failures, a.fetcher.sitemaps.Left())
+	out.Bytes, out.Elapsed = a.fetcher.requests.Received(), a.elapsed+a.env.Clock.Now().Sub(a.began)
 	if w := a.paused.Load(); w != nil {
 		out.Waits = slices.Insert(out.Waits, 0, *w)
 	}

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -63,8 +64,12 @@ type Sender struct {
 	PaceConnectTo bool                     // whether the delay per address applies to connect_to targets
 	Epoch         int                      // epoch of the attempt, for rows
 
-	noTunnel sync.Once // ensures that only the first refusal of CONNECT for plain http is logged
+	received atomic.Int64 // see Received
+	noTunnel sync.Once    // ensures that only the first refusal of CONNECT for plain http is logged
 }
+
+// Received returns the number of bytes that all requests so far received.
+func (r *Sender) Received() int64 { return r.received.Load() }
 
 // Sent is a request that was made or tried. The caller releases Exchange.
 type Sent struct {
@@ -238,6 +243,7 @@ func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	}
 	r.Progress.Add(stages.CountRequests, 1)
 	r.Progress.Add(stages.CountBytes, x.BytesIn)
+	r.received.Add(x.BytesIn)
 	r.Progress.Add(stages.CountTook, row.TotalMS)
 	if x.Status != 0 {
 		r.Progress.Add(answerCount(x.Status), 1)

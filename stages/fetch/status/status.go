@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -184,7 +185,9 @@ const shownFailures = 5
 func Stored(now stages.Activity, at time.Time) *manifest.Activity {
 	out := &manifest.Activity{
 		At: at.UnixMilli(), InFlight: now.InFlight, Ready: now.Ready, Delayed: now.Delayed, Sitemaps: now.Sitemaps, More: now.More, RemainingMS: now.Remaining.Milliseconds(), Closes: unixMilli(now.Closes),
+		Left: now.Left, Bytes: now.Bytes, ElapsedMS: now.Elapsed.Milliseconds(),
 	}
+	out.Machine, _ = os.Hostname() // without a name, the display names no machine
 	for _, w := range now.Waits {
 		out.Waits = append(out.Waits, manifest.Wait{Host: w.Host, Why: w.Why, Until: unixMilli(w.Until), URLs: w.URLs})
 	}
