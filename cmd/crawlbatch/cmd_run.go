@@ -148,7 +148,7 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 			return nil, nil, err
 		}
 	}
-	b, cfg := r.metrics.Bucket(r.b), r.cfg
+	b, cfg := store.Count(r.metrics.Bucket(r.b)), r.cfg
 	if _, err := store.Probe(ctx, b); err != nil {
 		return nil, nil, err
 	}
@@ -160,7 +160,7 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 		remove()
 		return nil, nil, err
 	}
-	shown := o.show(ctx, b, client != nil)
+	shown := o.show(ctx, b, cfg, client != nil)
 	if shown.Live() {
 		try.Log = o.logFrom(slog.LevelWarn) // without messages about progress, which the display shows
 	}

@@ -88,13 +88,14 @@ func runStatus(ctx context.Context, o statusOptions) error {
 	if width, _, ok := show.Size(o.out); ok && o.watch && o.output == "table" && width > 0 {
 		return show.WatchStatus(ctx, o.out, clock, o.every, read)
 	}
+	var meter show.Meter
 	for first := true; ; first = false {
 		s, err := read(ctx)
 		if err != nil {
 			return err
 		}
 		if o.output == "json" {
-			err = usage.WriteJSON(o.out, s)
+			err = show.StatusJSON(o.out, s, &meter, clock.Now(), o.watch)
 		} else {
 			if !first {
 				fmt.Fprintf(o.out, "\n%s\n", clock.Now().Format(time.TimeOnly))

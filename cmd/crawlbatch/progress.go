@@ -9,19 +9,20 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
 // show starts the display of the crawl's progress. elsewhere is true if tasks run in a cluster. If the
 // display is redrawn in place, the log is written above it.
-func (o *runOptions) show(ctx context.Context, b store.Bucket, elsewhere bool) *show.Progress {
+func (o *runOptions) show(ctx context.Context, b *store.Counter, cfg *config.Config, elsewhere bool) *show.Progress {
 	opt := show.Options{
 		Out: show.Folding(o.out), Err: o.err, Clock: stages.SystemClock{}, Log: o.log, Structured: o.logFormat == "json", FetchTasks: o.fetchTasks,
-		Advice: o.advice,
+		Advice: o.advice, Costs: &show.Costs{Model: costModel(cfg), Bucket: b.Unwrap(), Used: b.Counts},
 	}
 	if elsewhere {
-		opt.FetchTasks = 0
+		opt.FetchTasks, opt.Costs.Used = 0, nil
 		opt.Peek = func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error) {
 			return jobs.Fetching(ctx, b, p, tasks)
 		}

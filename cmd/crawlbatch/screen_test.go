@@ -90,6 +90,9 @@ func (s *screen) control(seq string) {
 	switch {
 	case strings.HasPrefix(seq, "\x1b[") && seq[len(seq)-1] == 'A':
 		s.row, s.full = max(s.row-n, s.top), false
+	case seq == "\x1b[K":
+		row := &s.rows[s.row]
+		row.text = row.text[:min(s.col, len(row.text))]
 	case seq == "\x1b[J":
 		s.rows = s.rows[:s.row+1]
 		last := &s.rows[s.row]

@@ -117,7 +117,7 @@ func TestRunOnATerminalIsInterruptedResumedAndResized(t *testing.T) {
 					t.Errorf("no %q in\n%s", want, s.text())
 				}
 			}
-			if strings.Contains(s.text(), "a second") {
+			if strings.Contains(s.text(), "URLs/s") {
 				t.Errorf("the display was left on the screen:\n%s", s.text())
 			}
 		})
@@ -205,14 +205,14 @@ func TestOtherLongCommandsOnATerminal(t *testing.T) {
 		// The command `status --watch` runs until the user interrupts it, and follows the
 		// terminal's width.
 		s := onTerminal(t, w.dir, width, nil, w.args("status", "--watch", "--every", "200ms")...)
-		s.waitFor("round 0: sealed")
+		s.waitFor("round 0 of 2026-11: sealed")
 		s.resize(41)
 		time.Sleep(300 * time.Millisecond)
 		s.resize(width)
 		time.Sleep(300 * time.Millisecond)
 		s.interrupt()
 		s.waitForEnd(exitDone)
-		if n := strings.Count(s.text(), "round 0: sealed"); n != 1 {
+		if n := strings.Count(s.text(), "round 0 of 2026-11: sealed"); n != 1 {
 			t.Errorf("the status is on the screen %d times:\n%s", n, s.text())
 		}
 	}

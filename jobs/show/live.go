@@ -11,15 +11,16 @@ import (
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
 // These constants are intervals of the display.
 const (
-	frameEvery = 500 * time.Millisecond // time between two frames on a terminal
-	lookEvery  = time.Second            // time between two checks whether to write a line
-	frameLeast = 50 * time.Millisecond  // time between two frames while lines are queued
+	frameEvery = time.Second           // time between two frames on a terminal
+	lookEvery  = time.Second           // time between two checks whether to write a line
+	frameLeast = 50 * time.Millisecond // time between two frames while lines are queued
 
 	soon       = 10 * time.Second // pause until the next line if the reasons for waiting have changed, or if a stage younger than slowAge has recorded URLs
 	slowAge    = 2 * time.Minute  // age of a stage from which lines about recorded URLs come after atLeast instead of soon
@@ -88,10 +89,18 @@ func (p *Progress) frame(block []string) {
 // picture is the displayed state of the running stage.
 type picture struct {
 	name       string
+	plan       *manifest.Plan
+	stage      stages.Stage
 	fetch      bool
 	done, of   int64
-	rate       float64
+	base       int64   // URLs that were done before this run
+	rate       float64 // URLs per second in the last minute
+	bytes      float64 // bytes per second in the last minute
+	received   int64   // bytes since the stage began
 	took, left time.Duration
+	predicted  time.Duration // time of the stage by the plan
+	stages     []StageCount
+	workers    []Worker
 	activity   stages.Activity
 	slowest    stages.Task     // the task that will end last
 	holds      stages.Activity // activity of the slowest task
@@ -110,7 +119,7 @@ func (p *Progress) look() (*picture, bool) {
 	p.mu.Unlock()
 	// Asking a task takes a moment, so look asks the tasks without holding p.mu.
 	slices.SortFunc(tasks, func(a, b *watchedTask) int { return cmp.Compare(a.task.Partition, b.task.Partition) })
-	running := map[int]stages.Activity{}
+	running, machines, when := map[int]stages.Activity{}, map[int]string{}, map[int]time.Time{}
 	var all []stages.Activity
 	for _, w := range tasks {
 		a := w.recentActivity(p.Clock)
@@ -121,7 +130,7 @@ func (p *Progress) look() (*picture, bool) {
 	defer p.mu.Unlock()
 	now := p.Clock.Now()
 	pic := &picture{
-		name: p.name, fetch: p.start.Stage == stages.Fetch, done: int64(p.done), of: int64(p.start.Tasks), took: now.Sub(p.began), stopping: p.stopping,
+		name: p.name, plan: p.start.Plan, stage: p.start.Stage, base: p.base, stages: p.stageCounts(), fetch: p.start.Stage == stages.Fetch, done: int64(p.done), of: int64(p.start.Tasks), took: now.Sub(p.began), stopping: p.stopping,
 	}
 	if !pic.fetch {
 		if n := pic.done - int64(p.start.Tasks-len(p.start.Missing)); n > 0 {
@@ -138,13 +147,26 @@ func (p *Progress) look() (*picture, bool) {
 			a.Remaining = max(a.Remaining-now.Sub(at), 0)
 			running[f.Partition] = a
 			all = append(all, a)
-			pic.asOf = at
+			if at.After(pic.asOf) {
+				pic.asOf = at
+			}
+			machines[f.Partition], when[f.Partition] = f.Activity.Machine, at
 		}
 	}
 	pic.done, pic.of = p.recorded(), p.start.URLs
-	pic.rate = p.rate.take(now, pic.done)
+	pic.received = p.bytes.Load()
+	pic.rate, pic.bytes = p.rate.take(now, pic.done), p.byteRate.take(now, pic.received)
+	pic.predicted = time.Duration(p.start.Plan.EstimatedSeconds * float64(time.Second))
+	if p.FetchTasks > 0 {
+		pic.predicted = time.Duration(p.start.Plan.SecondsAt(p.FetchTasks) * float64(time.Second))
+	}
 	pic.activity = merge(all)
 	for _, n := range slices.Sorted(maps.Keys(running)) {
+		w := Worker{Partition: n, Machine: machines[n], LeftMS: running[n].Remaining.Milliseconds(), activity: running[n], asOf: when[n]}
+		if of := p.start.Plan.Partitions[n].URLs; running[n].Left > 0 {
+			w.Done, w.Of = max(of-running[n].Left, 0), of
+		}
+		pic.workers = append(pic.workers, w)
 		if a := running[n]; pic.slowest.Stage == "" || a.Remaining > pic.holds.Remaining {
 			pic.holds, pic.slowest = a, stages.Task{Stage: stages.Fetch, Crawl: p.start.Plan.Crawl, Round: p.start.Plan.Round, Partition: n}
 		}
@@ -192,59 +214,41 @@ func (pic *picture) speed() []string {
 	return out
 }
 
-// shownLive is the number of waits that the block lists if the terminal has room.
-const shownLive = 4
-
-// live returns the lines of the block. On a terminal with few rows, live lists fewer waits, so that
-// at least the longest wait and the advice are visible.
+// live returns the lines of the block.
 func (p *Progress) live() []string {
 	pic, ok := p.look()
 	if !ok {
 		return nil
 	}
-	for n := shownLive; ; n-- {
-		lines := p.blockOf(pic, n)
-		if rows, most := p.block.rows(lines); n == 1 || len(rows) <= most {
-			return lines
-		}
-	}
+	return p.screen(pic).fitted(p.block, p.Clock.Now())
 }
 
-// blockOf returns the lines of the block, with at most shown waits.
-func (p *Progress) blockOf(pic *picture, shown int) []string {
+// screen makes the screen of a picture.
+func (p *Progress) screen(pic *picture) *Screen {
 	now := p.Clock.Now()
-	width, _ := p.block.Size()
-	head := append([]string{pic.counts()}, pic.speed()...)
-	out := []string{pic.name + ": " + bar(pic, width) + strings.Join(append(head, span(pic.took)), ", ")}
-	a := pic.activity
-	facts := append([]string{states(a), closing(a, now)}, waitLines(a, shown, now)...)
-	if !pic.asOf.IsZero() {
-		facts = append(facts, "as of "+clockTime(pic.asOf, now))
+	s := &Screen{
+		Crawl: pic.plan.Crawl, Round: pic.plan.Round, State: "running", Stage: pic.stage, Unit: "task", Done: pic.done, Of: pic.of, Stages: pic.stages,
+		ElapsedMS: pic.took.Milliseconds(), LeftMS: pic.left.Milliseconds(), Cost: p.spent(pic), activity: pic.activity, asOf: pic.asOf, Workers: pic.workers,
 	}
-	facts = append(facts, Failures(a.Failures, now))
+	if len(pic.workers) > 0 || len(pic.activity.Waits) > 0 {
+		s.Activity = stored(pic.activity, now)
+	}
+	if pic.fetch {
+		s.Unit, s.PredictedMS = "URL", pic.predicted.Milliseconds()
+		if pic.took >= 2*time.Second { // a rate of less than two seconds says little
+			s.Now = &Rate{pic.rate, pic.bytes}
+			s.Average = &Rate{float64(pic.done-pic.base) / pic.took.Seconds(), float64(pic.received) / pic.took.Seconds()}
+		}
+	}
 	host := pic.longestWait(now)
 	switch {
 	case pic.stopping:
-		facts = append(facts, "stopping: running requests end, finished work is kept; Ctrl-C again ends at once")
+		s.State = "stopping"
+		s.notes = append(s.notes, "stopping: running requests end, finished work is kept; Ctrl-C again ends at once")
 	case p.Advice != nil && host != "":
-		facts = append(facts, p.Advice(pic.slowest, host))
+		s.notes = append(s.notes, p.Advice(pic.slowest, host))
 	}
-	for _, fact := range facts {
-		if fact != "" {
-			out = append(out, "  "+fact)
-		}
-	}
-	return out
-}
-
-// bar returns a progress bar, or "" if the terminal is too narrow for one.
-func bar(pic *picture, width int) string {
-	const size = 20
-	if width < 100 || pic.of == 0 {
-		return ""
-	}
-	full := int(min(pic.done*size/pic.of, size))
-	return "[" + strings.Repeat("=", full) + strings.Repeat("-", size-full) + "] "
+	return s
 }
 
 // speak writes a line about the stage when one is due.
@@ -264,7 +268,7 @@ func (p *Progress) speak() {
 	if since < pauseAfter(said, pic.done, reasons, now.Sub(began)) {
 		return
 	}
-	p.say(pic.line(now, since >= atLeast))
+	p.tell(pic.line(now, since >= atLeast), p.screen(pic))
 	host := pic.longestWait(now)
 	advise := host != "" && !said.advised && p.Advice != nil
 	if advise {
@@ -376,6 +380,9 @@ func (p *Progress) peek(ctx context.Context) {
 		if p.start.Plan == plan && p.start.Stage == stages.Fetch {
 			p.take(found)
 		}
+		if p.Costs != nil {
+			p.account.ask()
+		}
 		p.mu.Unlock()
 	}
 }
@@ -390,7 +397,7 @@ func (p *Progress) take(found []jobs.FetchStatus) {
 		}
 	}
 	for _, f := range p.seen {
-		n += f.Recorded
+		n += done(f)
 	}
 	p.urls.Store(n)
 }

@@ -28,7 +28,8 @@ type Options struct {
 	Advice func(t stages.Task, host string) string
 	// Peek reads the checkpoints of tasks in other processes. It is nil if the tasks run in this
 	// process.
-	Peek func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error)
+	Peek  func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error)
+	Costs *Costs // nil: no costs are shown
 }
 
 // Progress shows the progress of rounds. It implements jobs.Observer, stages.Progress and
@@ -37,6 +38,7 @@ type Progress struct {
 	Options
 	block *Block // nil if only lines are shown
 	urls  atomic.Int64
+	bytes atomic.Int64 // bytes that the tasks of this process received since the stage began
 
 	mu       sync.Mutex
 	start    jobs.StageStart
@@ -50,6 +52,8 @@ type Progress struct {
 	finished map[int]bool // partitions whose tasks have ended in this run
 	scale    scale
 	rate     rate
+	byteRate rate
+	account  account
 	seen     []jobs.FetchStatus // states of tasks in other processes, from their checkpoints
 
 	stopping bool
@@ -108,6 +112,13 @@ func New(ctx context.Context, o Options) *Progress {
 	if o.Peek != nil {
 		go p.peek(showing)
 	}
+	if p.block == nil && !o.Structured {
+		p.Costs = nil // the lines do not name costs
+	}
+	if p.Costs != nil {
+		p.account.due = make(chan struct{}, 1)
+		go p.keepAccount(showing)
+	}
 	return p
 }
 
@@ -140,10 +151,15 @@ func (p *Progress) add(text string) {
 }
 
 // say shows a line that stays above the block. The caller must not hold p.mu.
-func (p *Progress) say(line string) {
+func (p *Progress) say(line string) { p.tell(line, nil) }
+
+// tell is like say. If lines are entries of a log, the entry has the facts of the screen too.
+func (p *Progress) tell(line string, s *Screen) {
 	switch {
 	case p.block != nil:
 		_, _ = p.Write([]byte(line))
+	case p.Structured && s != nil:
+		p.Log.Info(line, "live", s)
 	case p.Structured:
 		p.Log.Info(line)
 	default:
@@ -169,7 +185,9 @@ func (p *Progress) StageStarted(s jobs.StageStart) {
 	p.began = p.Clock.Now()
 	p.done, p.base = s.Tasks-len(s.Missing), s.Recorded
 	p.urls.Store(s.Recorded)
-	p.finished, p.scale, p.rate, p.said = map[int]bool{}, scale{}, rate{}, linesState{}
+	p.finished, p.scale, p.rate, p.byteRate, p.said = map[int]bool{}, scale{}, rate{}, rate{}, linesState{}
+	p.bytes.Store(0)
+	p.account.begin(p)
 	if p.seen = nil; p.Peek != nil {
 		p.seen = s.Fetching
 	}
@@ -199,8 +217,11 @@ func (p *Progress) Watch(t stages.Task, look func() stages.Activity) (end func()
 
 // Add implements stages.Progress.
 func (p *Progress) Add(name string, n int64) {
-	if name == stages.CountURLs {
+	switch name {
+	case stages.CountURLs:
 		p.urls.Add(n)
+	case stages.CountBytes:
+		p.bytes.Add(n)
 	}
 }
 

@@ -238,7 +238,7 @@ func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 		return stages.Activity{}, time.Time{}, false
 	}
 	a := stages.Activity{
-		Left: f.Planned - f.Recorded, InFlight: c.InFlight, Ready: c.Ready, Delayed: c.Delayed, Sitemaps: c.Sitemaps, More: c.More,
+		Left: f.Planned - done(f), Bytes: c.Bytes, Elapsed: milliseconds(c.ElapsedMS), InFlight: c.InFlight, Ready: c.Ready, Delayed: c.Delayed, Sitemaps: c.Sitemaps, More: c.More,
 		Remaining: time.Duration(c.RemainingMS) * time.Millisecond, Closes: moment(c.Closes),
 	}
 	for _, w := range c.Waits {
@@ -261,10 +261,11 @@ func moment(ms int64) time.Time {
 // StatusWidth is the width of a status that is not shown on a terminal, in cells.
 const StatusWidth = 80
 
-// WatchStatus reads a status at each interval, and redraws it in place on a terminal. It returns
+// WatchStatus reads a status at each interval, and redraws its screen in place on a terminal. It returns
 // when ctx ends or the status cannot be read.
 func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every time.Duration, read func(context.Context) (*jobs.Status, error)) error {
 	block := newBlock(w)
+	var meter Meter
 	for {
 		s, err := read(ctx)
 		if ctx.Err() != nil {
@@ -275,12 +276,8 @@ func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every tim
 		}
 		// Draw once a second, because the size of the terminal may change.
 		for until := clock.Now().Add(every); clock.Now().Before(until); {
-			var text strings.Builder
-			width, _ := block.Size()
-			if err := Status(&text, s, clock.Now(), width-1); err != nil {
-				return err
-			}
-			if err := block.Draw(nil, strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")); err != nil {
+			screen := meter.Screen(s, clock.Now())
+			if err := block.Draw(nil, append(screen.fitted(block, clock.Now()), lossLines(s)...)); err != nil {
 				return err
 			}
 			if clock.Sleep(ctx, min(every, time.Second)) != nil {
@@ -288,4 +285,12 @@ func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every tim
 			}
 		}
 	}
+}
+
+// lossLines names the lost objects.
+func lossLines(s *jobs.Status) (out []string) {
+	for _, lost := range s.Lost {
+		out = append(out, "  "+lost.Error())
+	}
+	return out
 }

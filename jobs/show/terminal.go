@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -38,18 +40,38 @@ func Width(w io.Writer, otherwise int) int {
 type Block struct {
 	W     io.Writer
 	Size  func() (width, height int)
-	drawn []string // rows of the block on the terminal; the cursor is below them
+	Away  func() bool // reports whether another process has the terminal, as after Ctrl-Z and `bg`; nil: never
+	drawn []string    // rows of the block on the terminal; the cursor is below them
 }
 
 // newBlock returns a block at the end of the terminal w.
 func newBlock(w io.Writer) *Block {
-	return &Block{W: w, Size: func() (int, int) {
+	return &Block{W: w, Away: away(file(w)), Size: func() (int, int) {
 		width, height, ok := Size(w)
 		if !ok {
 			return StatusWidth, 24 // the terminal was closed
 		}
 		return width, height
 	}}
+}
+
+// away returns a function that reports whether another process group has the terminal f. It also reports
+// true once after this process was stopped and continued: what the shell wrote meanwhile must stay.
+func away(f *os.File) func() bool {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	return func() bool {
+		select {
+		case <-continued:
+			return true
+		default:
+		}
+		if f == nil {
+			return false
+		}
+		group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+		return err == nil && group != unix.Getpgrp()
+	}
 }
 
 // maxBlock limits the width of a block's rows, in cells. A terminal reports a new width a moment too
@@ -90,6 +112,12 @@ func (b *Block) Draw(stay, block []string) error {
 	width, _ := b.Size()
 	rows, most := b.rows(block)
 	rows = fit(rows, most)
+	if b.Away != nil && b.Away() {
+		b.drawn, rows = nil, nil // the old block stays above what others wrote
+	}
+	if len(stay) == 0 && len(rows) > 0 && len(rows) == len(b.drawn) && b.height(width) == len(rows) {
+		return b.redraw(rows)
+	}
 	var out bytes.Buffer
 	if up := b.height(width); up > 0 {
 		fmt.Fprintf(&out, "\r\x1b[%dA\x1b[J", up)
@@ -107,6 +135,32 @@ func (b *Block) Draw(stay, block []string) error {
 	if b.drawn = rows; out.Len() == 0 {
 		return nil
 	}
+	_, err := b.W.Write(out.Bytes())
+	return err
+}
+
+// redraw writes those rows that differ from the drawn ones, in one write.
+func (b *Block) redraw(rows []string) error {
+	var out bytes.Buffer
+	at := len(rows) // the row of the cursor
+	for i, row := range rows {
+		if row == b.drawn[i] {
+			continue
+		}
+		out.WriteByte('\r')
+		switch {
+		case i < at: // only at first: from then on, the cursor is above the rest
+			fmt.Fprintf(&out, "\x1b[%dA", at-i)
+		case i > at:
+			out.WriteString(strings.Repeat("\n", i-at))
+		}
+		out.WriteString(row + "\x1b[K\n")
+		at = i + 1
+	}
+	if b.drawn = rows; out.Len() == 0 {
+		return nil
+	}
+	out.WriteString(strings.Repeat("\n", len(rows)-at))
 	_, err := b.W.Write(out.Bytes())
 	return err
 }

@@ -44,7 +44,7 @@ func span(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return "1s"
-	case d < time.Hour:
+	case d.Round(time.Second) < time.Hour:
 		return d.Round(time.Second).String()
 	}
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")

@@ -1,0 +1,224 @@
+package show
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/cost"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/status"
+)
+
+// Meter makes screens from the statuses of a crawl. Between two statuses it measures how fast the
+// running tasks go. The zero value is ready for use.
+type Meter struct {
+	last map[int]report
+	now  map[int]Rate
+}
+
+// report is what a fetch task reported about itself.
+type report struct {
+	at          int64 // milliseconds since 1970
+	epoch       int
+	urls, bytes int64
+}
+
+// silence is the age of a report from which its task may have died. Tasks report every minute, and others
+// may take their partitions over after three minutes.
+const silence = 4 * time.Minute
+
+// Screen returns the screen of a status: of its first round that is not sealed, or of its last round.
+func (m *Meter) Screen(s *jobs.Status, now time.Time) *Screen {
+	if len(s.Rounds) == 0 {
+		return &Screen{Crawl: s.Crawl, State: "planned"}
+	}
+	r := &s.Rounds[len(s.Rounds)-1]
+	for i := range s.Rounds {
+		if s.Rounds[i].State != "sealed" {
+			r = &s.Rounds[i]
+			break
+		}
+	}
+	out := &Screen{Crawl: s.Crawl, Round: r.Round, State: r.State}
+	var will, used cost.Dollars
+	for _, st := range r.Stages {
+		out.Stages = append(out.Stages, StageCount{st.Stage, st.Done, st.Tasks})
+		out.Failed = append(out.Failed, st.Failed...)
+		if st.Predicted != nil {
+			will, used = will.Add(st.Predicted.Dollars), used.Add(st.Dollars)
+		}
+	}
+	if r.Prices != "" {
+		out.Cost = &Spent{used.Once(), will.Once()}
+	}
+	if began, err := time.Parse(time.RFC3339, r.StartedAt); err == nil && r.State == "running" {
+		out.ElapsedMS = max(now.Sub(began), 0).Milliseconds()
+	}
+	switch r.State {
+	case "running":
+		m.stage(out, r, now)
+	case "planned":
+		out.notes = append(out.notes, "nothing of it is fetched yet: `run` begins it")
+	}
+	return out
+}
+
+// stage fills in the first stage that is not done.
+func (m *Meter) stage(out *Screen, r *jobs.RoundStatus, now time.Time) {
+	for i := range r.Stages {
+		st := &r.Stages[i]
+		if st.Done == st.Tasks {
+			continue
+		}
+		out.Stage, out.Unit, out.Done, out.Of = st.Stage, "task", int64(st.Done), int64(st.Tasks)
+		if st.Stage == stages.Fetch {
+			m.fetch(out, r, st, now)
+		}
+		return
+	}
+}
+
+// fetch fills in the fetch stage.
+func (m *Meter) fetch(out *Screen, r *jobs.RoundStatus, st *jobs.StageStatus, now time.Time) {
+	out.Unit, out.Done, out.Of = "URL", st.Recorded, r.URLs
+	rates := m.take(st.Fetching)
+	var all []stages.Activity
+	var average, fast Rate
+	silent, begun := 0, int64(0)
+	for _, f := range st.Fetching {
+		begun += f.Planned
+		out.Done += done(f) - f.Recorded
+		a, at, ok := activityOf(f)
+		if f.Released || f.Complete {
+			continue
+		}
+		if !ok {
+			silent++
+			continue
+		}
+		a.Remaining = max(a.Remaining-now.Sub(at), 0)
+		all = append(all, a)
+		out.Workers = append(out.Workers, Worker{Partition: f.Partition, Machine: f.Activity.Machine, Done: done(f), Of: f.Planned, LeftMS: a.Remaining.Milliseconds(), activity: a, asOf: at})
+		if at.After(out.asOf) {
+			out.asOf = at
+		}
+		if n, ok := rates[f.Partition]; ok && now.Sub(at) < silence {
+			out.Now = &fast
+			fast.URLs, fast.Bytes = fast.URLs+n.URLs, fast.Bytes+n.Bytes
+		}
+		if n, ok := averageOf(f); ok {
+			out.Average = &average
+			average.URLs, average.Bytes = average.URLs+n.URLs, average.Bytes+n.Bytes
+		}
+	}
+	out.activity = merge(all)
+	out.Activity = stored(out.activity, out.asOf)
+	out.notes = append(out.notes, newsOf(len(all), silent, out.asOf, now)...)
+	if len(all) > 0 {
+		finished := st.Recorded - recordedOf(st.Fetching) // URLs of the finished tasks
+		out.predict(r, max(r.URLs-finished-begun, 0))
+	}
+}
+
+// newsOf says what the absence of reports means. reporting and silent are the numbers of held partitions
+// with and without a report, and newest is the time of the newest report.
+func newsOf(reporting, silent int, newest, now time.Time) []string {
+	switch {
+	case reporting+silent == 0:
+		return []string{"no process fetches now: `run` continues the crawl"}
+	case silent > 0:
+		return []string{Count(int64(silent), "partition") + " without news: a process reports a minute after it takes a partition; if it died, `run` continues"}
+	case now.Sub(newest) > silence:
+		return []string{"no news for " + span(now.Sub(newest)) + ": the processes may have died or been stopped; `run` continues the crawl"}
+	}
+	return nil
+}
+
+// predict fills in the remaining time, and the time that the plan predicts for as many tasks at a time as
+// run now. The partitions that nobody has taken come after the running ones. They have unbegun URLs.
+func (s *Screen) predict(r *jobs.RoundStatus, unbegun int64) {
+	lanes := float64(len(s.Workers))
+	var longest, sum int64
+	for _, w := range s.Workers {
+		longest, sum = max(longest, w.LeftMS), sum+w.LeftMS
+	}
+	const hour = 3_600_000 // milliseconds
+	rest := r.PodHours * hour * float64(unbegun) / float64(max(r.URLs, 1))
+	s.LeftMS = max(longest, int64((float64(sum)+rest)/lanes))
+	s.PredictedMS = int64(max(r.Hours, r.PodHours/lanes) * hour)
+}
+
+// done returns how many URLs of a task have an outcome, whether or not a checkpoint lists them yet.
+func done(f jobs.FetchStatus) int64 {
+	if f.Activity != nil && f.Activity.Left > 0 && !f.Complete {
+		return max(f.Recorded, f.Planned-f.Activity.Left)
+	}
+	return f.Recorded
+}
+
+func recordedOf(all []jobs.FetchStatus) (n int64) {
+	for _, f := range all {
+		n += f.Recorded
+	}
+	return n
+}
+
+// averageOf returns how fast a task has been since it began.
+func averageOf(f jobs.FetchStatus) (Rate, bool) {
+	a := f.Activity
+	switch {
+	case a.ElapsedMS <= 0:
+		return Rate{}, false
+	case f.Epoch == 1: // the bytes of earlier attempts are not known
+		return Rate{perMS(done(f), a.ElapsedMS), perMS(a.Bytes, a.ElapsedMS)}, true
+	}
+	return Rate{perMS(done(f), a.ElapsedMS), perMS(f.Bytes, max(f.ElapsedMS, 1))}, true
+}
+
+func perMS(n, ms int64) float64 { return float64(n) * 1000 / float64(ms) }
+
+// take compares the newest reports of tasks with those before. It returns the rates of the tasks that
+// have made two reports.
+func (m *Meter) take(all []jobs.FetchStatus) map[int]Rate {
+	if m.last == nil {
+		m.last, m.now = map[int]report{}, map[int]Rate{}
+	}
+	for _, f := range all {
+		if f.Activity == nil {
+			continue
+		}
+		n, before := report{f.Activity.At, f.Epoch, done(f), f.Activity.Bytes}, m.last[f.Partition]
+		if n.at == before.at {
+			continue
+		}
+		m.last[f.Partition] = n
+		delete(m.now, f.Partition)
+		if ms := n.at - before.at; before.at > 0 && ms > 0 && n.epoch == before.epoch {
+			m.now[f.Partition] = Rate{max(perMS(n.urls-before.urls, ms), 0), max(perMS(n.bytes-before.bytes, ms), 0)}
+		}
+	}
+	return m.now
+}
+
+// StatusJSON writes a status and its screen as one JSON document. If compact is true, the document is one
+// line.
+func StatusJSON(w io.Writer, s *jobs.Status, m *Meter, now time.Time, compact bool) error {
+	enc := json.NewEncoder(w)
+	if !compact {
+		enc.SetIndent("", " ")
+	}
+	return enc.Encode(struct {
+		*jobs.Status
+		Live *Screen `json:"live"`
+	}{s, m.Screen(s, now)})
+}
+
+// stored converts an activity to its JSON form.
+func stored(a stages.Activity, at time.Time) *manifest.Activity {
+	out := status.Stored(a, at)
+	out.Machine = "" // the tasks may run on several machines
+	return out
+}

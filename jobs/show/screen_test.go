@@ -1,0 +1,226 @@
+package show
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// runningStatus is the status of a crawl whose two processes report. minutes is the age of the crawl.
+func runningStatus(began time.Time, minutes int64) *jobs.Status {
+	at := began.Add(time.Duration(minutes) * time.Minute)
+	task := func(n int, wait *manifest.Wait) jobs.FetchStatus {
+		a := &manifest.Activity{
+			At: at.UnixMilli(), Delayed: 3, RemainingMS: 600_000, Left: 1000 - 60*minutes, Bytes: 600_000 * minutes, ElapsedMS: 60_000 * minutes, Machine: fmt.Sprintf("pod-%d", n),
+			Failures: []manifest.Failure{{Class: "timeout", N: 3, Host: "slow.test", Text: "no answer in 15s", At: at.UnixMilli()}},
+		}
+		if wait != nil {
+			a.Waits = []manifest.Wait{*wait}
+		}
+		return jobs.FetchStatus{Partition: n, Planned: 1000, Epoch: 1, Activity: a}
+	}
+	fetch := jobs.StageStatus{Stage: stages.Fetch, Tasks: 4, Done: 1, Recorded: 1000, Running: 2, Fetching: []jobs.FetchStatus{
+		task(1, nil),
+		task(2, &manifest.Wait{Host: strings.Repeat("long.", 30) + "test", Why: "a page answered 429 with Retry-After, asked again", Until: at.Add(time.Minute).UnixMilli(), URLs: 12}),
+	}}
+	merge := jobs.StageStatus{Stage: stages.Merge, Tasks: 4, Failed: []jobs.TaskStatus{{Task: "merge@2026-11.0:3", Attempts: 2, Class: "disk_full", Error: "no room", Rerun: "crawlbatch retry"}}}
+	return &jobs.Status{Crawl: "2026-11", Rounds: []jobs.RoundStatus{{
+		State: "running", StartedAt: began.Format(time.RFC3339), URLs: 4000, Partitions: 4, Hours: 0.25, PodHours: 1, Stages: []jobs.StageStatus{fetch, merge},
+	}}}
+}
+
+func TestTheScreenOfAStatusSaysWhyItIsSlow(t *testing.T) {
+	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
+	var m Meter
+	m.Screen(runningStatus(began, 5), began.Add(5*time.Minute))
+	now := began.Add(6 * time.Minute)
+	s := m.Screen(runningStatus(began, 6), now)
+	// Each task records 60 URLs and 600,000 bytes a minute. The partition that nobody has taken is
+	// predicted to take 15 minutes: two lanes need (10 + 10 + 15) / 2 minutes.
+	if s.Done != 1000+2*360 || s.Now == nil || s.Now.URLs != 2 || s.Now.Bytes != 20_000 || s.Average.URLs != 2 || s.LeftMS != 17*60_000+30_000 || s.PredictedMS != 30*60_000 {
+		t.Errorf("%+v, %+v, %+v", s, s.Now, s.Average)
+	}
+	got := strings.Join(s.lines(mostDetail, 99, now), "\n")
+	for _, want := range []string{
+		"fetch@2026-11.0: [========------------] 1,720 of 4,000 URLs (43%)\n",
+		"  6m0s so far, about 18 min left, until 14:23, predicted 30m0s in all\n",
+		"    2.0 URLs/s   20 kB/s now,   2.0 URLs/s   20 kB/s on average\n",
+		"  tasks: fetch 1/4, merge 0/4\n",
+		"  6 hosts between two requests\n",
+		"…: a page answered 429 with Retry-After, asked again at 14:07:00, in 1m0s (12 URLs)\n",
+		"  failures: timeout 6; last at 14:06:00, slow.test: no answer in 15s\n",
+		"  partition 1 on pod-1: 360 of 1,000 URLs, about 10 min left, 3 hosts between two requests",
+		"  merge@2026-11.0:3 failed 2 times (disk_full): no room\n",
+		"  rerun: `crawlbatch retry`\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
+func TestTheScreenSaysWhatTheAbsenceOfNewsMeans(t *testing.T) {
+	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
+	for want, change := range map[string]func(*jobs.RoundStatus){
+		"1 partition without news": func(r *jobs.RoundStatus) { r.Stages[0].Fetching[0].Activity = nil },
+		"no process fetches now":   func(r *jobs.RoundStatus) { r.Stages[0].Fetching = nil },
+		"`run` begins it":          func(r *jobs.RoundStatus) { r.State = "planned" },
+		"of 4 tasks": func(r *jobs.RoundStatus) { // the reduce stages make no reports
+			r.Stages[0].Done, r.Stages[0].Fetching = 4, nil
+		},
+		"round 0 of 2026-11: sealed": func(r *jobs.RoundStatus) { r.State = "sealed" },
+	} {
+		s := runningStatus(began, 5)
+		change(&s.Rounds[0])
+		var m Meter
+		if got := strings.Join(m.Screen(s, began.Add(5*time.Minute)).lines(mostDetail, 99, began), "\n"); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	var m Meter
+	if got := strings.Join(m.Screen(runningStatus(began, 5), began.Add(25*time.Minute)).lines(0, 99, began), "\n"); !strings.Contains(got, "no news for 20m0s: the processes may have died") {
+		t.Errorf("a crawl that died: %s", got)
+	}
+}
+
+// A checkpoint of format 8 does not say how many URLs are left. Then only the listed outcomes count.
+func TestAScreenOfOlderCheckpoints(t *testing.T) {
+	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
+	s := runningStatus(began, 5)
+	for i := range s.Rounds[0].Stages[0].Fetching {
+		f := &s.Rounds[0].Stages[0].Fetching[i]
+		f.Recorded, f.Activity.Left, f.Activity.Bytes, f.Activity.ElapsedMS, f.Activity.Machine = 100, 0, 0, 0, ""
+	}
+	s.Rounds[0].Stages[0].Recorded = 1200
+	var m Meter
+	got := m.Screen(s, began.Add(5*time.Minute))
+	if got.Done != 1200 || got.Average != nil || got.Now != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTheScreenFitsEveryTerminal(t *testing.T) {
+	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
+	for _, size := range [][2]int{{200, 60}, {120, 30}, {80, 24}, {60, 15}, {40, 10}, {40, 6}, {20, 5}, {8, 3}} {
+		var out bytes.Buffer
+		b := &Block{W: &out, Size: func() (int, int) { return size[0], size[1] }}
+		var m Meter
+		if err := b.Draw(nil, m.Screen(runningStatus(began, 5), began).fitted(b, began)); err != nil {
+			t.Fatal(err)
+		}
+		rows := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		for _, row := range rows {
+			if cells(row) >= size[0] {
+				t.Errorf("%v: %d cells: %q", size, cells(row), row)
+			}
+		}
+		if len(rows) >= size[1] {
+			t.Errorf("%v: %d rows", size, len(rows))
+		}
+		if text := out.String(); size[0] >= 40 && size[1] >= 10 && (!strings.Contains(text, "1,600 of 4,000 URLs") || !strings.Contains(text, "left")) {
+			t.Errorf("%v:\n%s", size, text)
+		}
+	}
+}
+
+// Only the rows that changed are written, in one write. An unchanged block writes nothing.
+func TestAFrameWritesOnlyTheRowsThatChanged(t *testing.T) {
+	var writes writeLog
+	away := false
+	b := &Block{W: &writes, Size: func() (int, int) { return 80, 24 }, Away: func() bool { return away }}
+	for _, step := range []struct {
+		rows []string
+		away bool
+		want string
+	}{
+		{[]string{"one", "two", "three"}, false, "one\ntwo\nthree\n"},
+		{[]string{"one", "two", "three"}, false, ""},
+		{[]string{"one", "2", "three"}, false, "\r\x1b[2A2\x1b[K\n\n"},
+		{[]string{"1", "2", "3"}, false, "\r\x1b[3A1\x1b[K\n\r\n3\x1b[K\n"},
+		{[]string{"1", "2"}, false, "\r\x1b[3A\x1b[J1\n2\n"},
+		{[]string{"1", "zwei"}, true, ""},           // after Ctrl-Z, the shell has the terminal
+		{[]string{"1", "zwei"}, false, "1\nzwei\n"}, // after `fg`, the block is drawn below what the shell wrote
+	} {
+		writes, away = nil, step.away
+		if err := b.Draw(nil, step.rows); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(writes, "|"); got != step.want {
+			t.Errorf("%q wrote %q, want %q", step.rows, got, step.want)
+		}
+	}
+}
+
+type writeLog []string
+
+func (w *writeLog) Write(p []byte) (int, error) {
+	*w = append(*w, string(p))
+	return len(p), nil
+}
+
+func TestAStatusAsJSONHasTheFactsOfTheScreen(t *testing.T) {
+	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	var m Meter
+	for minutes := range int64(2) {
+		if err := StatusJSON(&out, runningStatus(began, 1+minutes), &m, began.Add(time.Minute), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	var doc struct {
+		Crawl string
+		Live  struct {
+			Done     int64
+			Now      Rate
+			Activity manifest.Activity
+			Workers  []Worker
+		}
+	}
+	if err := json.Unmarshal([]byte(lines[1]), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc.Crawl != "2026-11" || doc.Live.Done != 1240 || doc.Live.Now.URLs != 2 || len(doc.Live.Activity.Waits) != 1 || doc.Live.Workers[1].Machine != "pod-2" {
+		t.Errorf("%+v", doc)
+	}
+}
+
+// movedClock is a clock whose Sleep moves the time, and that ends after some time.
+type movedClock struct {
+	now time.Time
+	end time.Time
+}
+
+func (c *movedClock) Now() time.Time { return c.now }
+func (c *movedClock) Sleep(_ context.Context, d time.Duration) error {
+	if c.now = c.now.Add(d); c.now.After(c.end) {
+		return context.Canceled
+	}
+	return nil
+}
+
+// `status --watch` reads at each interval, and draws once a second, because waits come to their end.
+func TestWatchStatusReadsAtItsIntervalOnly(t *testing.T) {
+	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
+	clock := &movedClock{began.Add(5 * time.Minute), began.Add(5*time.Minute + 19*time.Second)}
+	reads := 0
+	var writes writeLog
+	err := WatchStatus(t.Context(), &writes, clock, 5*time.Second, func(context.Context) (*jobs.Status, error) {
+		reads++
+		return runningStatus(began, 5), nil
+	})
+	if err != nil || reads != 4 || len(writes) != 20 {
+		t.Errorf("%v, %d reads, %d frames", err, reads, len(writes))
+	}
+}
