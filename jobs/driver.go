@@ -98,7 +98,7 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 	if err != nil {
 		return err
 	}
-	for _, stage := range stages.Order {
+	for _, stage := range stages.Of(p) {
 		if err := d.stage(ctx, p, stage); err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func (r *StatusReader) usages(ctx context.Context, l *ledger.Ledger, round int) 
 		return nil, nil, err
 	}
 	used := cost.Usages{}
-	for _, stage := range stages.Order {
+	for _, stage := range stages.Of(p) {
 		attempts, err := r.readAttempts(ctx, p, stage)
 		if err != nil {
 			return nil, nil, err

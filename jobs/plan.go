@@ -333,7 +333,7 @@ func checkDistance(distance int, urls int64) error {
 	if distance <= nearDistance || urls <= mostFarURLs {
 		return nil
 	}
-	return fmt.Errorf("%w: dedup.max_distance is %d, and %d URLs are planned: comparing their texts would take about %v of CPU in one task, and %v at a distance of %d; "+
+	return fmt.Errorf("%w: dedup.max_distance is %d, and %d URLs are planned: comparing their texts would take about %v of CPU, and %v at a distance of %d; "+
 		"set dedup.max_distance to %d, or plan at most %d URLs with plan.budgets.total", config.ErrInvalid,
 		distance, urls, simhash.EstimatedCost(urls, distance).Round(time.Minute), simhash.EstimatedCost(urls, nearDistance).Round(time.Minute), nearDistance, nearDistance, mostFarURLs)
 }

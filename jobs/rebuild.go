@@ -65,7 +65,7 @@ func (d *Driver) rebuildRound(ctx context.Context, l *ledger.Ledger, p *manifest
 	documents := func(stage stages.Stage, keys ...string) {
 		report(stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: -1}, keys)
 	}
-	for _, stage := range stages.Order {
+	for _, stage := range stages.Of(p) {
 		if r.Stage != "" && stage != r.Stage {
 			continue
 		}

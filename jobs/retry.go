@@ -37,7 +37,7 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 	if p == nil {
 		return 0, d.checkPartitions(ctx, crawl, r.Stage, r.Partitions)
 	}
-	order := stages.Order
+	order := stages.Of(p)
 	if r.Stage != "" {
 		order = []stages.Stage{r.Stage}
 	}

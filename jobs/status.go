@@ -251,7 +251,7 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 
 // readStages reads the stages of a round. It returns how many of their tasks have no result.
 func (r *StatusReader) readStages(ctx context.Context, s *Status, l *ledger.Ledger, p *manifest.Plan, rs *RoundStatus) (missing int, err error) {
-	for _, stage := range stages.Order {
+	for _, stage := range stages.Of(p) {
 		if rs.State == "planned" || missing > 0 && r.known.idle[stageKey{p.Crawl, p.Round, stage}] {
 			missing += stage.Tasks(p)
 			rs.Stages = append(rs.Stages, StageStatus{Stage: stage, Tasks: stage.Tasks(p)})

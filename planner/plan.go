@@ -110,7 +110,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	countRefused(entries, picked.refused)
 	own := len(req.Sources)
 	entries = append(entries[:own:own], slices.DeleteFunc(entries[own:], func(c SourceCount) bool { return c.Name == source.HistoryName })...)
-	p := &Plan{counts: entries, manifest: manifest.Plan{Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts)}}
+	p := &Plan{counts: entries, manifest: manifest.Plan{Header: manifest.Header{Format: schema.FormatVersion}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts)}}
 	for i, c := range entries {
 		p.manifest.Sources = append(p.manifest.Sources, c.Name)
 		if i < own && c.Name != source.FrontierName {

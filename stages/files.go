@@ -20,6 +20,9 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	                                                       place of targets, and no redirects;
 //	                                                       pages are rows of schema.WorkingPage, with the counts of
 //	                                                       their 50 most frequent terms, which publish drops
+//	digest    classes exact                                working, one a shard of the digests; rows of
+//	                                                       schema.ClassMember, inputs of similar and dedup
+//	similar   pairs                                        working, one a shard of the keys of fingerprints
 //	dedup     duplicates                                   published, one part a bucket (of the member's domain)
 //	          representatives                              working, one a bucket, read by later rounds
 //	rank      inlinks                                      working, one a bucket (of the target's domain)
@@ -56,6 +59,9 @@ const (
 	FileRedirects       = "redirects"
 	FileHostEdges       = "hostedges"
 	FileHosts           = "hosts"
+	FileClasses         = "classes"
+	FileExact           = "exact"
+	FilePairs           = "pairs"
 	FileDuplicates      = "duplicates"
 	FileRepresentatives = "representatives"
 	FileInlinks         = "inlinks"

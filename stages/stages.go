@@ -32,18 +32,31 @@ const (
 	Plan     Stage = "plan"
 	Fetch    Stage = "fetch"
 	Merge    Stage = "merge"
+	Digest   Stage = "digest"
+	Similar  Stage = "similar"
 	Dedup    Stage = "dedup"
 	Rank     Stage = "rank"
 	Frontier Stage = "frontier"
 	Publish  Stage = "publish"
 )
 
-// Order lists the stages that have tasks, in the order in which they run.
-var Order = []Stage{Fetch, Merge, Dedup, Rank, Frontier, Publish}
+// Order lists the stages that have tasks, in the order in which they run. A round may have no tasks of
+// some of them (Of).
+var Order = []Stage{Fetch, Merge, Digest, Similar, Dedup, Rank, Frontier, Publish}
+
+// Of lists the stages of a round, in the order in which they run.
+func Of(p *manifest.Plan) []Stage {
+	return slices.DeleteFunc(slices.Clone(Order), func(s Stage) bool { return s.Tasks(p) == 0 })
+}
+
+// mostShards bounds the number of shards of dedup, because each shard reads all texts of the round.
+const mostShards = 64
 
 // Tasks returns the number of tasks of a stage. Fetch, merge and publish have one task per
-// partition. Rank and frontier have one task per reduce bucket. Dedup has one task, because dedup
-// compares all pages.
+// partition. Rank and frontier have one task per reduce bucket. Dedup has one task. If a round has
+// several buckets, digest and similar have one task per shard, and do the most expensive part of
+// dedup's work. The results of dedup do not depend on the number of shards. Rounds of one bucket,
+// and rounds that were planned before format 9, have no such tasks.
 func (s Stage) Tasks(p *manifest.Plan) int {
 	switch s {
 	case Fetch, Merge, Publish:
@@ -52,6 +65,10 @@ func (s Stage) Tasks(p *manifest.Plan) int {
 		return p.Buckets
 	case Dedup:
 		return 1
+	case Digest, Similar:
+		if p.Format >= 9 && p.Buckets > 1 {
+			return min(p.Buckets, mostShards)
+		}
 	}
 	return 0
 }

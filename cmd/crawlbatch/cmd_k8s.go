@@ -39,7 +39,7 @@ no result. It neither contacts a cluster nor writes to the store.`,
 }
 
 func runRender(ctx context.Context, o renderOptions) error {
-	order := stages.Order
+	var order []stages.Stage
 	if o.stage != "" {
 		if err := usage.OneOf("stage", o.stage, stageNames()...); err != nil {
 			return err
@@ -56,6 +56,9 @@ func runRender(ctx context.Context, o renderOptions) error {
 	p, _, err := roundstate.FindPlan(ctx, b, o.month, o.round)
 	if err != nil {
 		return err
+	}
+	if order == nil {
+		order = stages.Of(p)
 	}
 	key, _, err := k8s.Settings(o.month, cfg, version)
 	if err != nil {

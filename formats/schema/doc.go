@@ -46,8 +46,11 @@ import (
 //	   which sources listed a URL (Listing).
 //	9: Rounds have the datasets stages and runs. Attempts record when they began, their CPU time and
 //	   their memory. The ledger records stops of hosts and pauses, which older versions would not
-//	   follow. A checkpoint's activity says how many URLs have no outcome yet, how many bytes arrived, on which
-//	   machine, and how long the task has run.
+//	   follow. A checkpoint's activity says how many URLs have no outcome yet, how many bytes arrived,
+//	   on which machine, and how long the task has run.
+//	   If a round has several buckets, the stages digest and similar divide the work of dedup. Via
+//	   follows the least spanning forest of the near pairs. Before, it followed the order of the
+//	   search.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for

@@ -244,6 +244,25 @@ func CompareRedirects(a, b *Redirect) int {
 	return cmp.Or(cmp.Compare(a.Depth, b.Depth), strings.Compare(a.Source, b.Source))
 }
 
+// ClassMember is a row of the working files of a digest task: a page of the round, or a sealed
+// representative, with its class. In the file classes, pages with long texts have the fingerprint as
+// their class. The rows are sorted by fingerprint as an unsigned number, and the last page of a
+// fingerprint comes first. In the file exact, the pages have short texts that are equal to another
+// text. Their class is a number within the file. The rows are sorted by class, then by page.
+type ClassMember struct {
+	Class       int64 `parquet:"class,delta" doc:"number of the class; 0 in the file classes"`
+	Fingerprint int64 `parquet:"simhash" doc:"64-bit SimHash of the class"`
+	Page        int64 `parquet:"page" doc:"number of the page: the index of its file among the files that dedup reads, times 2^32, plus its row among the rows with text"`
+}
+
+// ClassPair is a row of the working file pairs of a similar task: two classes whose fingerprints are
+// near. The rows are sorted by both columns. The number of a class is the place of its fingerprint
+// among the fingerprints of all files classes.
+type ClassPair struct {
+	Low  int64 `parquet:"low,delta" doc:"number of the class with the lower fingerprint"`
+	High int64 `parquet:"high" doc:"number of the class with the higher fingerprint"`
+}
+
 // Representative is a row of a dedup task's working file, sorted by SURT key, then URL. A
 // representative is a page whose text duplicates no page of this round or of an earlier round.
 // Later rounds read the file too.

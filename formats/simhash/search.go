@@ -1,6 +1,7 @@
 package simhash
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -31,10 +32,14 @@ const memoryItems = 12 << 20
 // Each shard holds a range of the keys. The order in which pairs are reported depends only on the
 // fingerprints, and not on the memory.
 //
+// Several Searches with the same fingerprints can divide the work (Part). Each of them then looks only
+// at its part of the keys.
+//
 // Only one goroutine may use a Search. The caller must close the Search.
 type Search struct {
 	dir    string
 	k      int
+	part   Part
 	memory int // number of items that are sorted in memory
 
 	added  list // fingerprints in the order of Add
@@ -49,11 +54,11 @@ type Search struct {
 
 // NewSearch returns a Search for pairs whose distance is at most k. The Search puts scratch files
 // into the directory dir.
-func NewSearch(dir string, k int) (*Search, error) {
+func NewSearch(dir string, k int, part Part) (*Search, error) {
 	if k < 0 || k > MaxDistance {
 		return nil, fmt.Errorf("simhash: distance %d is not between 0 and %d", k, MaxDistance)
 	}
-	return &Search{dir: dir, k: k, memory: memoryItems, spools: map[*spool]bool{}}, nil
+	return &Search{dir: dir, k: k, part: part, memory: memoryItems, spools: map[*spool]bool{}}, nil
 }
 
 // Add adds a fingerprint with a number below 1<<63. Fingerprints must come in ascending order,
@@ -68,7 +73,7 @@ func (s *Search) Add(fingerprint, number uint64, old bool) error {
 	if old {
 		i.label |= 1
 	}
-	if s.added.spool == nil && n < s.memory {
+	if s.added.spool == nil && n < s.memory && !s.part.divided() {
 		s.added.items = append(s.added.items, i)
 		return nil
 	}
@@ -86,7 +91,8 @@ func (s *Search) Add(fingerprint, number uint64, old bool) error {
 }
 
 // Forest calls report with the numbers of both fingerprints of each pair of a spanning forest. The
-// number of the lower fingerprint comes first. An error of report ends the search.
+// number of the lower fingerprint comes first. Forest may also report further pairs. An error of
+// report ends the search.
 func (s *Search) Forest(ctx context.Context, report func(a, b uint64) error) error {
 	n := s.added.len()
 	if s.k == 0 || n < 2 {
@@ -97,6 +103,9 @@ func (s *Search) Forest(ctx context.Context, report func(a, b uint64) error) err
 	l := s.added
 	s.added = list{}
 	blocks, _ := cheapestBlocks(n, 64, s.k)
+	if s.part.divided() {
+		return s.searchPart(ctx, l, blocks)
+	}
 	_, err := s.split(ctx, l, ^uint64(0), blocks, nil)
 	return err
 }
@@ -164,8 +173,14 @@ func (l *level) choices() []uint64 {
 // into n blocks and reorders the group.
 func (s *Search) split(ctx context.Context, group list, free uint64, n int, above []*level) (list, error) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
+	return s.arrange(ctx, group, l.choices(), s.visitor(ctx, l, free, above))
+}
+
+// visitor searches the runs of items that agree in a choice of the blocks of l. The items differ only in
+// the free bits.
+func (s *Search) visitor(ctx context.Context, l *level, free uint64, above []*level) visitor {
 	levels := append(slices.Clip(above), l)
-	return s.arrange(ctx, group, l.choices(), visitor{
+	return visitor{
 		sorted: func(part []item, mask uint64) error {
 			l.chosen = mask
 			for begin := 0; begin < len(part); {
@@ -183,7 +198,7 @@ func (s *Search) split(ctx context.Context, group list, free uint64, n int, abov
 			l.chosen = mask
 			return s.search(ctx, run, free&^mask, levels)
 		},
-	})
+	}
 }
 
 // endOfRun returns the end of the run that begins at an index of a sorted list. The members of a run
@@ -274,10 +289,15 @@ func (s *Search) cutPays(ctx context.Context, run list, free uint64, n int) (lis
 	return run, true, nil
 }
 
-// compare compares the members of a run with each other.
+// compare compares the members of a run with each other. With Part.ByNumber, it compares them in the
+// order of their fingerprints. It then reports the run's forest of least pairs, as Kruskal's algorithm
+// does: a pair that it omits is greater than the pairs that connect the same two members.
 func (s *Search) compare(ctx context.Context, run []item, levels []*level) error {
 	if !s.every && !slices.ContainsFunc(run, func(i item) bool { return !i.old() }) {
 		return nil
+	}
+	if s.part.ByNumber {
+		slices.SortFunc(run, func(a, b item) int { return cmp.Compare(a.fingerprint, b.fingerprint) })
 	}
 	joined := 0 // number of reported pairs, which join the members
 	for i, a := range run {
@@ -363,8 +383,8 @@ func cut(free uint64, n int) []uint64 {
 }
 
 // These costs, in nanoseconds of one core, decide the number of blocks. The costs must never
-// change: another number of blocks would change the order of the pairs, and thus the column via of
-// published tables.
+// change: without Part.ByNumber, another number of blocks would change the order of the pairs, and
+// thus the column via of tables that rounds of an older format publish.
 const (
 	sortCost    = 4.0 // cost of a pass of the sort, per fingerprint
 	groupCost   = 4.0 // cost of finding groups, per fingerprint

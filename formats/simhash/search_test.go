@@ -75,8 +75,14 @@ func forestOf(n int, pairs []pair) []pair {
 // is 0, the search uses its default.
 func find(t testing.TB, fps []uint64, k, memory int, every bool, old func(i int) bool) []pair {
 	t.Helper()
+	return findPart(t, fps, k, memory, every, old, simhash.Part{})
+}
+
+// findPart returns the pairs that a part of a search reports.
+func findPart(t testing.TB, fps []uint64, k, memory int, every bool, old func(i int) bool, part simhash.Part) []pair {
+	t.Helper()
 	dir := t.TempDir()
-	s, err := simhash.NewSearch(dir, k)
+	s, err := simhash.NewSearch(dir, k, part)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +321,7 @@ func TestPlantedPairsAreFoundExactly(t *testing.T) {
 }
 
 func TestASearchStopsWhenToldTo(t *testing.T) {
-	s, err := simhash.NewSearch(t.TempDir(), 3)
+	s, err := simhash.NewSearch(t.TempDir(), 3, simhash.Part{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,12 +344,12 @@ func TestASearchStopsWhenToldTo(t *testing.T) {
 
 func TestASearchRefusesWhatItCannotSearch(t *testing.T) {
 	for _, k := range []int{-1, 8} {
-		if _, err := simhash.NewSearch(t.TempDir(), k); err == nil {
+		if _, err := simhash.NewSearch(t.TempDir(), k, simhash.Part{}); err == nil {
 			t.Errorf("distance %d: no error", k)
 		}
 	}
 	for name, fps := range map[string][]uint64{"not sorted": {2, 1}, "repeated": {1, 1}} {
-		s, err := simhash.NewSearch(t.TempDir(), 3)
+		s, err := simhash.NewSearch(t.TempDir(), 3, simhash.Part{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,8 +360,16 @@ func TestASearchRefusesWhatItCannotSearch(t *testing.T) {
 }
 
 // BenchmarkPairs measures a search. In the population "planted", 1 % of the fingerprints are in
-// near pairs. CRAWLBATCH_PAIRS sets another number of fingerprints.
+// near pairs. CRAWLBATCH_PAIRS sets another number of fingerprints. CRAWLBATCH_PAIRS_PART=0/8 measures
+// the first of 8 parts.
 func BenchmarkPairs(b *testing.B) {
+	var part simhash.Part
+	if asked := os.Getenv("CRAWLBATCH_PAIRS_PART"); asked != "" {
+		if _, err := fmt.Sscanf(asked, "%d/%d", &part.Index, &part.Of); err != nil {
+			b.Fatal(err)
+		}
+		part.ByNumber = true
+	}
 	populations := maps.Clone(populations)
 	populations["planted"] = func(r *rand.Rand, n int) []uint64 {
 		fps := make([]uint64, n)
@@ -385,7 +399,7 @@ func BenchmarkPairs(b *testing.B) {
 					b.ReportAllocs()
 					pairs := 0
 					for b.Loop() {
-						s, err := simhash.NewSearch(b.TempDir(), k)
+						s, err := simhash.NewSearch(b.TempDir(), k, part)
 						if err != nil {
 							b.Fatal(err)
 						}

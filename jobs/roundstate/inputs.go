@@ -17,7 +17,9 @@ import (
 // feeds maps each stage to the stages whose results the stage reads.
 var feeds = map[stages.Stage][]stages.Stage{
 	stages.Merge:    {stages.Fetch},
-	stages.Dedup:    {stages.Merge},
+	stages.Digest:   {stages.Merge},
+	stages.Similar:  {stages.Digest},
+	stages.Dedup:    {stages.Merge, stages.Digest, stages.Similar},
 	stages.Rank:     {stages.Merge},
 	stages.Frontier: {stages.Merge, stages.Rank},
 	stages.Publish:  {stages.Merge, stages.Dedup, stages.Rank},
@@ -231,6 +233,9 @@ func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (int64, err
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
 	for _, stage := range stages.Order[1:] { // the fetch stage comes first and freezes nothing
+		if stage == stages.Digest || stage == stages.Similar {
+			continue // they write no dataset, and not every round has them
+		}
 		var in manifest.Inputs
 		_, _, err := manifest.Load(ctx, b, layout.Inputs(s.Crawl, s.Round, string(stage)), &in)
 		if errors.Is(err, store.ErrNotFound) {

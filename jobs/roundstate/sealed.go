@@ -38,7 +38,7 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer, account func(counts []manifest.Count) error, put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
 	sealing, digests := publish.NewSealing(p), map[stages.Stage][]string{}
 	var mu sync.Mutex
-	for _, stage := range stages.Order {
+	for _, stage := range stages.Of(p) {
 		tasks := Tasks(p, stage)
 		of := make([]string, len(tasks))
 		err := EachResult(ctx, b, p, tasks, func(i int, r *manifest.Result, digest string) {
@@ -81,7 +81,7 @@ func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests 
 	if err != nil {
 		return err
 	}
-	for _, stage := range stages.Order {
+	for _, stage := range stages.Of(p) {
 		if len(feeds[stage]) == 0 {
 			continue
 		}

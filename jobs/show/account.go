@@ -107,7 +107,7 @@ func (p *Progress) stageCounts() []StageCount {
 	}
 	var out []StageCount
 	before := true
-	for _, stage := range stages.Order {
+	for _, stage := range stages.Of(plan) {
 		n := StageCount{Stage: stage, Tasks: stage.Tasks(plan)}
 		switch {
 		case stage == current:

@@ -124,7 +124,7 @@ func (ch *choice) collect(ctx context.Context, b store.Bucket, members *table.So
 		if err != nil {
 			return err
 		}
-		if m == nil || m.Page >= s.end {
+		if m == nil || m.Page >= s.end() {
 			continue // no page of the source is a member
 		}
 		for r, err := range s.rows(ctx, b) {
@@ -150,9 +150,9 @@ func (ch *choice) collect(ctx context.Context, b store.Bucket, members *table.So
 }
 
 func (ch *choice) add(m *member, source int32, r *row) error {
-	d, err := digestOf(r)
+	d, err := digestOf(r.TextDigest)
 	if err != nil {
-		return err
+		return fmt.Errorf("page %q: %w", r.URL, err)
 	}
 	return ch.candidates.Add(&candidate{member: *m, digest: d, Source: source, Elsewhere: namesAnother(r), SURT: r.SURT, URL: r.URL})
 }

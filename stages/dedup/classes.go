@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -25,12 +26,12 @@ type digest struct{ A, B, C uint64 }
 // digestText is the length of a digest in base 32, in characters.
 const digestText = 32
 
-// digestOf decodes the digest of a page.
-func digestOf(r *row) (d digest, err error) {
+// digestOf decodes the digest of a text.
+func digestOf(s string) (d digest, err error) {
 	var sum [sha1.Size + 4]byte
-	n, err := base32.StdEncoding.Decode(sum[:], []byte(r.TextDigest[:min(len(r.TextDigest), digestText)]))
-	if err != nil || n != sha1.Size || len(r.TextDigest) != digestText {
-		return d, fmt.Errorf("page %q: text digest %q is not a SHA-1 in base 32: %w", r.URL, r.TextDigest, stages.ErrPermanent)
+	n, err := base32.StdEncoding.Decode(sum[:], []byte(s[:min(len(s), digestText)]))
+	if err != nil || n != sha1.Size || len(s) != digestText {
+		return d, fmt.Errorf("text digest %q is not a SHA-1 in base 32: %w", s, stages.ErrPermanent)
 	}
 	return digest{binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:]), binary.BigEndian.Uint64(sum[16:])}, nil
 }
@@ -66,56 +67,30 @@ func compareLong(a, b *longText) int {
 	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(b.Page, a.Page))
 }
 
-// member is a page whose class has several pages or is near another class.
-type member struct {
-	Page        uint64
-	Cluster     uint64
-	Class       uint64 // number of the class in the trees; 0 if the cluster has only one class
-	Fingerprint uint64 // fingerprint of the class, or of the digest for short pages
-	Long        bool
+// grouping groups the pages of all sources by text.
+type grouping struct {
+	texts *table.Sorter[text]
+	long  *table.Sorter[longText]
+
+	pages  int64 // number of pages with text, sealed representatives included
+	sealed int64 // number of sealed representatives
 }
 
-func byPage(a, b *member) int { return cmp.Compare(a.Page, b.Page) }
-
-// classes sorts pages into classes and finds the clusters.
-type classes struct {
-	texts   *table.Sorter[text]
-	long    *table.Sorter[longText]
-	search  *simhash.Search
-	members *table.Sorter[member]
-	forest  *forest
-
-	pages  uint64 // number of pages with text, sealed representatives included
-	sealed uint64 // pages below this number are sealed representatives
-}
-
-// newClasses prepares the sorters and the search. It need not clean up after an error, because it
-// does not open scratch files yet.
-func newClasses(scratch string, cfg Config) (c *classes, err error) {
-	c = &classes{}
-	if c.texts, err = table.NewSorter(scratch, compareTexts, sortMemory); err != nil {
+// newGrouping prepares the sorters. It need not clean up after an error, because it does not open
+// scratch files yet.
+func newGrouping(scratch string) (g *grouping, err error) {
+	g = &grouping{}
+	if g.texts, err = table.NewSorter(scratch, compareTexts, sortMemory); err != nil {
 		return nil, err
 	}
-	if c.long, err = table.NewSorter(scratch, compareLong, sortMemory); err != nil {
-		return nil, err
-	}
-	if c.members, err = table.NewSorter(scratch, byPage, sortMemory); err != nil {
-		return nil, err
-	}
-	if c.search, err = simhash.NewSearch(scratch, cfg.MaxDistance); err != nil {
-		return nil, err
-	}
-	c.forest, err = newForest(scratch)
-	return c, err
+	g.long, err = table.NewSorter(scratch, compareLong, sortMemory)
+	return g, err
 }
 
 // close removes the scratch files. Later calls do nothing.
-func (c *classes) close() {
-	closeSorter(&c.texts)
-	closeSorter(&c.long)
-	closeSorter(&c.members)
-	_ = c.search.Close()
-	c.forest.close()
+func (g *grouping) close() {
+	closeSorter(&g.texts)
+	closeSorter(&g.long)
 }
 
 // closeSorter closes a sorter, if there is one, and frees its memory. Errors do not matter: the
@@ -127,64 +102,47 @@ func closeSorter[T any](s **table.Sorter[T]) {
 	}
 }
 
-// load reads the pages of all sources. Pages of sealed rounds come first.
-func (c *classes) load(ctx context.Context, b store.Bucket, sources []source, cfg Config) error {
+// load reads the texts of all sources, and keeps those whose digest is in the shard.
+func (g *grouping) load(ctx context.Context, b store.Bucket, sources []source, minWords int, own shard) error {
 	for i := range sources {
 		s := &sources[i]
-		s.first = c.pages
-		for r, err := range s.rows(ctx, b) {
+		page := s.first
+		for r, err := range table.Concat[textRow](ctx, b, []string{s.key}) {
 			if err != nil {
+				return fmt.Errorf("read pages: %w", err)
+			}
+			if r.TextDigest == "" {
+				continue
+			}
+			t := text{Fingerprint: uint64(r.SimHash), Page: page, Long: int(r.WordCount) >= minWords}
+			if t.digest, err = digestOf(r.TextDigest); err != nil {
+				return fmt.Errorf("row %d with text of %q: %w", page-s.first, s.key, err)
+			}
+			if page++; page == s.end() {
+				return fmt.Errorf("%q has more than 2^32 rows: %w", s.key, stages.ErrPermanent)
+			}
+			if !own.has(t.digest) {
+				continue
+			}
+			if err := g.texts.Add(&t); err != nil {
 				return err
 			}
-			t := text{Fingerprint: uint64(r.SimHash), Page: c.pages, Long: int(r.WordCount) >= cfg.MinWords}
-			if t.digest, err = digestOf(&r); err != nil {
-				return err
+			if g.pages++; s.sealed {
+				g.sealed++
 			}
-			if err := c.texts.Add(&t); err != nil {
-				return err
-			}
-			c.pages++
-		}
-		s.end = c.pages
-		if s.sealed {
-			c.sealed = c.pages
 		}
 	}
 	return nil
 }
 
-// findMembers finds the members of all clusters. It returns the trees of the clusters that have
-// several classes.
-func (c *classes) findMembers(ctx context.Context) (trees, error) {
-	if err := c.splitByLength(ctx); err != nil {
-		return nil, err
-	}
-	closeSorter(&c.texts)
-	count, err := c.addFingerprints(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c.forest.begin(count)
-	if err := c.search.Forest(ctx, c.forest.add); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(c.search.Close(), c.forest.join(ctx)); err != nil {
-		return nil, err
-	}
-	if err := c.addLongMembers(ctx); err != nil {
-		return nil, err
-	}
-	closeSorter(&c.long)
-	return c.forest.plant(ctx)
-}
-
-// splitByLength divides the pages by the length of their texts. All pages with the same digest get
-// the fingerprint and the length of the first such page. Short pages with the same digest form a
-// class.
-func (c *classes) splitByLength(ctx context.Context) error {
+// split divides the pages by the length of their texts. All pages with the same digest get the
+// fingerprint and the length of the first such page. Short pages with the same digest form a class.
+// Split calls exact with the pages of each such class, in order. The numbers of these classes begin
+// with 1.
+func (g *grouping) split(ctx context.Context, exact func(class uint64, t *text) error) error {
 	var first text
 	class, size := uint64(0), 0 // number of the current class, and number of its pages so far
-	for t, err := range c.texts.Sorted(ctx) {
+	for t, err := range g.texts.Sorted(ctx) {
 		if err != nil {
 			return err
 		}
@@ -195,77 +153,39 @@ func (c *classes) splitByLength(ctx context.Context) error {
 		size++
 		switch {
 		case first.Long:
-			err = c.long.Add(&longText{first.Fingerprint, t.Page})
+			err = g.long.Add(&longText{first.Fingerprint, t.Page})
 		case size > 1:
 			if size == 2 {
-				err = c.addShort(class, &first, first.Page)
+				err = exact(class, &first)
 			}
-			err = errors.Join(err, c.addShort(class, &first, t.Page))
+			t.Fingerprint = first.Fingerprint
+			err = errors.Join(err, exact(class, &t))
 		}
 		if err != nil {
 			return err
 		}
 	}
+	closeSorter(&g.texts)
 	return nil
 }
 
-func (c *classes) addShort(class uint64, first *text, page uint64) error {
-	return c.members.Add(&member{Page: page, Cluster: class<<2 | shortClass, Fingerprint: first.Fingerprint})
-}
-
-// addFingerprints gives the fingerprints of the long pages to the search, and returns their number.
-// A fingerprint that only sealed representatives have is old: the search reports no pair of two old
+// addFingerprints gives the fingerprints of sorted long pages to a search, and returns their number. A
+// fingerprint that only sealed representatives have is old: the search reports no pair of two old
 // fingerprints.
-func (c *classes) addFingerprints(ctx context.Context) (count uint64, err error) {
+func addFingerprints(long iter.Seq2[longText, error], search *simhash.Search) (count uint64, err error) {
 	var last uint64
-	for t, err := range c.long.Sorted(ctx) {
+	for t, err := range long {
 		if err != nil {
 			return 0, err
 		}
 		if count > 0 && t.Fingerprint == last {
 			continue
 		}
-		if err := c.search.Add(t.Fingerprint, count, t.Page < c.sealed); err != nil {
+		if err := search.Add(t.Fingerprint, count, t.Page < thisRound); err != nil {
 			return 0, err
 		}
 		last = t.Fingerprint
 		count++
 	}
 	return count, nil
-}
-
-// addLongMembers adds the members of the classes of long pages. addLongMembers skips a page that is
-// alone in its class if no other class is near.
-func (c *classes) addLongMembers(ctx context.Context) error {
-	var first longText
-	class, size := uint64(0), 0
-	for t, err := range c.long.Sorted(ctx) {
-		if err != nil {
-			return err
-		}
-		if size > 0 && t.Fingerprint != first.Fingerprint {
-			class, size = class+1, 0
-		}
-		if size == 0 {
-			first = t
-		}
-		size++
-		alike := c.forest.alike(class)
-		if !alike && size == 1 {
-			continue
-		}
-		m := member{Fingerprint: t.Fingerprint, Long: true}
-		m.Cluster, m.Class = c.forest.place(class)
-		if !alike && size == 2 {
-			m.Page = first.Page
-			if err := c.members.Add(&m); err != nil {
-				return err
-			}
-		}
-		m.Page = t.Page
-		if err := c.members.Add(&m); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -25,18 +25,30 @@ type Config struct {
 	Months int
 }
 
-// Run finds the round's clusters and writes them as duplicates and representatives.
+// Run runs a task of digest, similar or dedup. The task of dedup finds the round's clusters and writes
+// them as duplicates and representatives.
 func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
 	if cfg.MaxDistance < 0 || cfg.MaxDistance > simhash.MaxDistance {
 		return nil, fmt.Errorf("distance %d is not between 0 and %d: %w", cfg.MaxDistance, simhash.MaxDistance, stages.ErrPermanent)
 	}
+	switch in.Task.Stage {
+	case stages.Digest:
+		return runDigest(ctx, env, in, cfg)
+	case stages.Similar:
+		return runSimilar(ctx, env, in, cfg)
+	}
+	return runDedup(ctx, env, in, cfg)
+}
+
+// runDedup runs the task of the stage dedup.
+func runDedup(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
 	sources := sourcesOf(in, cfg.Months)
 	ch, err := newChoice(env.Scratch, sources, cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer ch.close()
-	pages, sealed, err := ch.decide(ctx, env)
+	pages, sealed, err := ch.decide(ctx, env, in)
 	if err != nil {
 		return nil, err
 	}
@@ -58,27 +70,29 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	return &manifest.Result{
 		Counts: []manifest.Count{
 			{Name: "clusters", N: ch.clusters}, {Name: "exact", N: ch.exact}, {Name: "near", N: ch.near},
-			{Name: "pages", N: int64(pages - sealed)}, {Name: "representatives", N: ch.representatives}, {Name: "sealed", N: int64(sealed)},
+			{Name: "pages", N: pages - sealed}, {Name: "representatives", N: ch.representatives}, {Name: "sealed", N: sealed},
 		},
 		Files: files,
 	}, nil
 }
 
-// decide reads the sources and gives a verdict on each page of this round that is in a cluster. It
-// returns the number of pages with text, and how many of them are sealed representatives.
-func (ch *choice) decide(ctx context.Context, env *stages.Env) (pages, sealed uint64, err error) {
-	c, err := newClasses(env.Scratch, ch.cfg)
+// decide gives a verdict on each page of this round that is in a cluster. It returns the number of pages
+// with text, and how many of them are sealed representatives.
+func (ch *choice) decide(ctx context.Context, env *stages.Env, in *stages.Input) (pages, sealed int64, err error) {
+	c, err := newClusters(env)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer c.close()
-	if err := c.load(ctx, env.Bucket, ch.sources, ch.cfg); err != nil {
+	if stages.Digest.Tasks(in.Plan) > 0 {
+		ch.trees, err = c.gather(ctx, env, in)
+	} else {
+		ch.trees, err = c.find(ctx, env, ch.sources, ch.cfg)
+	}
+	if err != nil {
 		return 0, 0, err
 	}
-	env.Progress.Add(stages.CountRows, int64(c.pages))
-	if ch.trees, err = c.findMembers(ctx); err != nil {
-		return 0, 0, err
-	}
+	env.Progress.Add(stages.CountRows, c.pages)
 	if err := ch.collect(ctx, env.Bucket, c.members); err != nil {
 		return 0, 0, err
 	}
@@ -102,6 +116,9 @@ func sourcesOf(in *stages.Input, months int) []source {
 				age: len(in.Earlier), bucket: in.Plan.Partitions[partition].Bucket,
 			})
 		}
+	}
+	for i := range sources {
+		sources[i].number(i)
 	}
 	return sources
 }

@@ -1,9 +1,13 @@
 package dedup
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"iter"
 	"math/bits"
 
+	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
@@ -12,11 +16,12 @@ import (
 //
 // The search reports the pairs of each shard's spanning forest. The forest keeps the pairs and marks
 // their classes. When all pairs are known, the marked classes get consecutive
-// numbers, and only these classes are in the trees. The pairs are joined in the order of the
-// search, so the result does not depend on the shards.
+// numbers, and only these classes are in the trees. The least pairs are joined first, so the trees
+// are those of the least spanning forest, whatever the order of the search and its parts. Before
+// format 9, the pairs were joined in the order of the search.
 type forest struct {
 	scratch string
-	pairs   *table.Sorter[pair] // classes, in the order of the search
+	pairs   *table.Sorter[pair] // classes, in the order in which they are joined
 	edges   *table.Sorter[pair] // numbers of marked classes
 
 	marks  []uint64 // one bit for each class; set if the class is near another class
@@ -27,14 +32,21 @@ type forest struct {
 // pair holds two alike classes.
 type pair struct{ A, B uint64 }
 
+// comparePairs compares pairs by the lower class, then by the higher class.
+func comparePairs(a, b *pair) int { return cmp.Or(cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B)) }
+
 // inOrder makes a sorter yield pairs in the order in which they were added.
 func inOrder(_, _ *pair) int { return 0 }
 
 // markWords is the number of elements of forest.marks for each element of forest.before.
 const markWords = 8
 
-func newForest(scratch string) (*forest, error) {
-	pairs, err := table.NewSorter(scratch, inOrder, sortMemory)
+func newForest(scratch string, byNumber bool) (*forest, error) {
+	order := inOrder
+	if byNumber {
+		order = comparePairs
+	}
+	pairs, err := table.NewSorter(scratch, order, sortMemory)
 	return &forest{scratch: scratch, pairs: pairs}, err
 }
 
@@ -48,6 +60,16 @@ func (f *forest) close() {
 // begin prepares the forest for count classes.
 func (f *forest) begin(count uint64) { f.marks = make([]uint64, (count+63)/64) }
 
+// search adds the pairs that a search finds among the fingerprints of sorted long pages.
+func (f *forest) search(ctx context.Context, s *simhash.Search, long iter.Seq2[longText, error]) error {
+	count, err := addFingerprints(long, s)
+	if err != nil {
+		return err
+	}
+	f.begin(count)
+	return errors.Join(s.Forest(ctx, f.add), s.Close())
+}
+
 // add adds a pair of alike classes.
 func (f *forest) add(a, b uint64) error {
 	f.marks[a/64] |= 1 << (a % 64)
@@ -55,8 +77,9 @@ func (f *forest) add(a, b uint64) error {
 	return f.pairs.Add(&pair{a, b})
 }
 
-// join joins the classes of all pairs. A pair that connects two trees becomes an edge.
-func (f *forest) join(ctx context.Context) (err error) {
+// join joins the classes of all pairs. It calls connect with each pair that connects two trees, and with
+// the numbers of the pair's classes among the marked classes.
+func (f *forest) join(ctx context.Context, connect func(classes, numbers pair) error) (err error) {
 	marked := uint64(0)
 	for i, word := range f.marks {
 		if i%markWords == 0 {
@@ -65,18 +88,15 @@ func (f *forest) join(ctx context.Context) (err error) {
 		marked += uint64(bits.OnesCount64(word))
 	}
 	f.trees = newTrees(marked)
-	if f.edges, err = table.NewSorter(f.scratch, inOrder, sortMemory); err != nil {
-		return err
-	}
 	for p, err := range f.pairs.Sorted(ctx) {
 		if err != nil {
 			return err
 		}
-		edge := pair{f.number(p.A), f.number(p.B)}
-		if !f.trees.join(edge.A, edge.B) {
+		numbers := pair{f.number(p.A), f.number(p.B)}
+		if !f.trees.join(numbers.A, numbers.B) {
 			continue
 		}
-		if err := f.edges.Add(&edge); err != nil {
+		if err := connect(p, numbers); err != nil {
 			return err
 		}
 	}
@@ -84,16 +104,28 @@ func (f *forest) join(ctx context.Context) (err error) {
 	return nil
 }
 
+// addEdge keeps a pair that connects two trees for plant.
+func (f *forest) addEdge(_, numbers pair) (err error) {
+	if f.edges == nil {
+		if f.edges, err = table.NewSorter(f.scratch, inOrder, sortMemory); err != nil {
+			return err
+		}
+	}
+	return f.edges.Add(&numbers)
+}
+
 // plant turns the edges into parents and returns the trees. The clusters are then no longer known.
 func (f *forest) plant(ctx context.Context) (trees, error) {
 	f.marks, f.before = nil, nil
-	for e, err := range f.edges.Sorted(ctx) {
-		if err != nil {
-			return nil, err
+	if f.edges != nil {
+		for e, err := range f.edges.Sorted(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			f.trees.link(e.A, e.B)
 		}
-		f.trees.link(e.A, e.B)
+		closeSorter(&f.edges)
 	}
-	closeSorter(&f.edges)
 	f.trees.plant()
 	return f.trees, nil
 }

@@ -14,8 +14,17 @@ import (
 // same columns.
 type row = schema.Representative
 
-// source is a file of pages. The pages with text have numbers from first up to but not including end,
-// in the order of the file.
+// textRow holds the columns of a page that decide about its class.
+type textRow struct {
+	WordCount  int32  `parquet:"word_count"`
+	TextDigest string `parquet:"text_digest"`
+	SimHash    int64  `parquet:"simhash"`
+}
+
+// thisRound is the least number of a page of this round. Sealed representatives have lower numbers.
+const thisRound = 1 << 62
+
+// source is a file of pages. Its pages with text are numbered from first, in the order of the file.
 type source struct {
 	key    string
 	sealed bool
@@ -24,8 +33,17 @@ type source struct {
 	age    int // number of the round among all rounds; 0 is the oldest
 	bucket int // bucket of the pages; unused for sealed rounds
 	first  uint64
-	end    uint64
 }
+
+// number gives the source's pages numbers between those of the sources before and after it.
+func (s *source) number(index int) {
+	if s.first = uint64(index) << 32; !s.sealed {
+		s.first += thisRound
+	}
+}
+
+// end is greater than the numbers of the source's pages.
+func (s *source) end() uint64 { return s.first + 1<<32 }
 
 // rows yields the pages of the source that have text, in order.
 func (s *source) rows(ctx context.Context, b store.Bucket) iter.Seq2[row, error] {

@@ -128,7 +128,7 @@ func (s *Sealing) Seal(put func(f manifest.File, body []byte) error) (*manifest.
 // head returns the seal without its files.
 func (s *Sealing) head() (*manifest.Sealed, error) {
 	p := s.plan
-	for _, from := range stages.Order {
+	for _, from := range stages.Of(p) {
 		if s.added[from] != from.Tasks(p) {
 			return nil, fmt.Errorf("seal %s.%d: %s has %d of %d results", p.Crawl, p.Round, from, s.added[from], from.Tasks(p))
 		}

@@ -131,7 +131,7 @@ func (a *Audit) checkSealed(r *Round, sealing *publish.Sealing) error {
 		return nil
 	}
 	whole := true
-	for _, stage := range stages.Order {
+	for _, stage := range stages.Of(r.Plan) {
 		for n := range r.Tasks(stage) {
 			if r.Has(stage, n) {
 				continue

@@ -266,7 +266,7 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	}
 	some := false
 	sealing := publish.NewSealing(r.Plan)
-	for _, stage := range slices.Backward(stages.Order) {
+	for _, stage := range slices.Backward(stages.Of(r.Plan)) {
 		err := a.loadResults(ctx, r, stage, func(n int, result *manifest.Result) error {
 			some = true
 			if r.Sealed != nil {
@@ -287,7 +287,7 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 			return nil, err
 		}
 	}
-	for _, stage := range stages.Order {
+	for _, stage := range stages.Of(r.Plan) {
 		if err := a.checkInputs(ctx, r, stage); err != nil {
 			return nil, err
 		}

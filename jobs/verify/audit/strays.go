@@ -306,6 +306,9 @@ func (l *lister) ofRound(r *Round, rest string) string {
 	if !stage.Valid() {
 		return "no stage has this name"
 	}
+	if r.Tasks(stage) == 0 {
+		return "the round has no such stage"
+	}
 	return r.ofStage(stage, name)
 }
 

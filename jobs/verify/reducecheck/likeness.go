@@ -120,7 +120,7 @@ func (l *likeness) connect(ctx context.Context, k int) (err error) {
 	if err := l.texts.Close(); err != nil {
 		return err
 	}
-	search, err := simhash.NewSearch(l.scratch, k)
+	search, err := simhash.NewSearch(l.scratch, k, simhash.Part{})
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 		return err
 	}
 	var tasks []stages.Task
-	for _, stage := range stages.Order {
+	for _, stage := range stages.Of(r.Plan) {
 		for n := range r.Tasks(stage) {
 			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && r.Has(stage, n) && !unreadable.mayBeReadBy(t) {
 				tasks = append(tasks, t)
@@ -102,7 +102,7 @@ func unreadableInputs(ctx context.Context, a *audit.Audit, r *audit.Round) (u un
 		files = append(files, p.File)
 	}
 	u = unreadableFiles{all: a.Broken(audit.Keys(files)...), results: map[stages.Stage][]bool{}, foreign: make([]bool, r.Tasks(stages.Fetch))}
-	for _, stage := range stages.Order {
+	for _, stage := range stages.Of(r.Plan) {
 		u.results[stage] = make([]bool, r.Tasks(stage))
 		for n := range r.Tasks(stage) {
 			result, err := r.Result(ctx, stage, n)

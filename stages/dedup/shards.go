@@ -1,0 +1,134 @@
+package dedup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"math/bits"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/simhash"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// shard is one of the equal ranges into which the tasks of digest divide all digests. The zero value has
+// all digests.
+type shard struct{ index, of int }
+
+func (s shard) has(d digest) bool {
+	if s.of <= 1 {
+		return true
+	}
+	in, _ := bits.Mul64(d.A, uint64(s.of))
+	return in == uint64(s.index)
+}
+
+// These counts of a digest task say how many pages with text its shard has, and how many of these are
+// sealed representatives.
+const (
+	countPages  = "pages"
+	countSealed = "sealed"
+)
+
+// runDigest runs a task of the stage digest. It writes the classes of a shard: the long pages by
+// fingerprint, and the short pages whose texts are equal to others.
+func runDigest(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
+	t := in.Task
+	g, err := newGrouping(env.Scratch)
+	if err != nil {
+		return nil, err
+	}
+	defer g.close()
+	if err := g.load(ctx, env.Bucket, sourcesOf(in, cfg.Months), cfg.MinWords, shard{t.Partition, t.Stage.Tasks(in.Plan)}); err != nil {
+		return nil, err
+	}
+	env.Progress.Add(stages.CountRows, g.pages)
+	key := func(dataset string) string {
+		return layout.Working(t.Crawl, t.Round, string(t.Stage), dataset, t.Partition)
+	}
+	exact, err := stages.Write(ctx, env, stages.FileExact, key(stages.FileExact), []string{"class", "page"}, func(w *table.Writer[schema.ClassMember]) error {
+		return g.split(ctx, func(class uint64, t *text) error {
+			return w.Append(&schema.ClassMember{Class: int64(class), Fingerprint: int64(t.Fingerprint), Page: int64(t.Page)})
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	classes, err := stages.Write(ctx, env, stages.FileClasses, key(stages.FileClasses), nil, func(w *table.Writer[schema.ClassMember]) error {
+		for l, err := range g.long.Sorted(ctx) {
+			if err != nil {
+				return err
+			}
+			if err := w.Append(&schema.ClassMember{Fingerprint: int64(l.Fingerprint), Page: int64(l.Page)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &manifest.Result{
+		Counts: []manifest.Count{{Name: countPages, N: g.pages}, {Name: countSealed, N: g.sealed}},
+		Files:  []manifest.File{classes, exact},
+	}, nil
+}
+
+// runSimilar runs a task of the stage similar. It writes the forest of the near pairs that its part of
+// the search finds.
+func runSimilar(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
+	t := in.Task
+	search, err := simhash.NewSearch(env.Scratch, cfg.MaxDistance, simhash.Part{ByNumber: true, Index: t.Partition, Of: t.Stage.Tasks(in.Plan)})
+	if err != nil {
+		return nil, err
+	}
+	defer search.Close() //nolint:errcheck // the scratch directory is removed later
+	f, err := newForest(env.Scratch, true)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	if err := f.search(ctx, search, longTexts(ctx, env, in)); err != nil {
+		return nil, err
+	}
+	key := layout.Working(t.Crawl, t.Round, string(t.Stage), stages.FilePairs, t.Partition)
+	pairs, err := stages.Write(ctx, env, stages.FilePairs, key, []string{"low", "high"}, func(w *table.Writer[schema.ClassPair]) error {
+		return f.join(ctx, func(classes, _ pair) error {
+			return w.Append(&schema.ClassPair{Low: int64(classes.A), High: int64(classes.B)})
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	env.Progress.Add(stages.CountRows, pairs.Rows)
+	return &manifest.Result{Counts: []manifest.Count{{Name: "pairs", N: pairs.Rows}}, Files: []manifest.File{pairs}}, nil
+}
+
+// longTexts yields the long pages of all results of digest, sorted by fingerprint.
+func longTexts(ctx context.Context, env *stages.Env, in *stages.Input) iter.Seq2[longText, error] {
+	rows := table.MergeFiles(ctx, env.Bucket, env.Scratch, stages.Keys(in.Results[stages.Digest], stages.FileClasses), compareClassMembers)
+	return func(yield func(longText, error) bool) {
+		for m, err := range rows {
+			if err != nil {
+				yield(longText{}, fmt.Errorf("read classes: %w", err))
+				return
+			}
+			if !yield(longText{uint64(m.Fingerprint), uint64(m.Page)}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// compareClassMembers compares rows of the file classes as compareLong does.
+func compareClassMembers(a, b *schema.ClassMember) int {
+	return compareLong(&longText{uint64(a.Fingerprint), uint64(a.Page)}, &longText{uint64(b.Fingerprint), uint64(b.Page)})
+}
+
+func compareClassPairs(a, b *schema.ClassPair) int {
+	return cmp.Or(cmp.Compare(a.Low, b.Low), cmp.Compare(a.High, b.High))
+}
