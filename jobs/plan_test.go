@@ -16,9 +16,9 @@ func TestALargePlanNeedsASmallDistance(t *testing.T) {
 	}{
 		{3, 2_000_000_000, ""},
 		{7, 100_000_000, ""},
-		{4, 100_000_001, "dedup.max_distance is 4, and 100000001 URLs are planned: comparing their texts would take about 4m0s of CPU in one task, and 1m0s at a distance of 3; " +
+		{4, 100_000_001, "dedup.max_distance is 4, and 100000001 URLs are planned: comparing their texts would take about 4m0s of CPU, and 1m0s at a distance of 3; " +
 			"set dedup.max_distance to 3, or plan at most 100000000 URLs with plan.budgets.total"},
-		{6, 1_000_000_000, "dedup.max_distance is 6, and 1000000000 URLs are planned: comparing their texts would take about 6h31m0s of CPU in one task, and 19m0s at a distance of 3; "},
+		{6, 1_000_000_000, "dedup.max_distance is 6, and 1000000000 URLs are planned: comparing their texts would take about 6h31m0s of CPU, and 19m0s at a distance of 3; "},
 	} {
 		err := checkDistance(tt.distance, tt.urls)
 		if tt.want == "" {

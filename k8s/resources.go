@@ -40,6 +40,7 @@ const (
 	dedupScratch   = 512       // bytes in dedup's sorted files for each URL of the round
 	earlierMemory  = 2         // bytes in dedup for each known URL, which may be a representative of an earlier round
 	earlierScratch = 160       // bytes in dedup's sorted files for each known URL
+	itemScratch    = 16        // bytes in each task of similar for each fingerprint
 
 	fetchCPU       = 0.010 // core seconds for each URL, twice the measured time
 	leastCPU       = 250   // smallest CPU of a fetch task, in millicores
@@ -126,10 +127,8 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		milli = int64(rate * fetchCPU * 1000)
 		n.memory = baseMemory + int64(cfg.Fetch.Slots)*slotMemory + int64(cfg.Fetch.MaxBody)*parseFactor + held
 		n.scratch = leastScratch + cutsKept*int64(cfg.Fetch.Checkpoint.Bytes) + spelled*spelledScratch
-	case stages.Dedup:
-		milli = inProportion(dedupCPU, p.URLs)
-		n.memory = 2*baseMemory + min((p.URLs+p.Known)*hashMemory, dedupMemory) + p.URLs*likeMemory + p.Known*earlierMemory
-		n.scratch = leastScratch + p.URLs*dedupScratch + p.Known*earlierScratch
+	case stages.Digest, stages.Similar, stages.Cluster, stages.Dedup:
+		milli, n = dedupNeeds(p, b.Stage)
 	case stages.Rank, stages.Frontier:
 		n.memory = 2*baseMemory + p.URLs/buckets*edgeRowMemory
 		n.scratch = leastScratch + p.EstimatedBytes/buckets
@@ -145,6 +144,28 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	}
 	n.cpu = *resource.NewMilliQuantity(min(max((milli+49)/50*50, leastCPU), mostCPU), resource.DecimalSI)
 	return n
+}
+
+// dedupNeeds estimates the CPU in millicores, the memory and the scratch space of a task of dedup, or of
+// a stage that does a part of dedup's work.
+func dedupNeeds(p *manifest.Plan, stage stages.Stage) (milli int64, n needs) {
+	tasks := int64(max(stage.Tasks(p), 1))
+	urls, known := (p.URLs+tasks-1)/tasks, (p.Known+tasks-1)/tasks // of a task
+	milli = inProportion(dedupCPU, urls)
+	n.memory = 2 * baseMemory
+	n.scratch = leastScratch + urls*dedupScratch + known*earlierScratch
+	switch {
+	case stage == stages.Dedup && tasks > 1: // the task only writes
+		return milli, n
+	case stage == stages.Similar: // each task has all fingerprints on disk, but searches only its part
+		urls, known = p.URLs, p.Known
+		n.scratch += (urls + known) * itemScratch
+	}
+	n.memory += min((urls+known)*hashMemory, dedupMemory)
+	if stage != stages.Digest {
+		n.memory += urls*likeMemory + known*earlierMemory
+	}
+	return milli, n
 }
 
 // graphsMemory estimates the memory of the graphs of hosts and domains, in bytes.

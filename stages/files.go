@@ -21,8 +21,9 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	                                                       pages are rows of schema.WorkingPage, with the counts of
 //	                                                       their 50 most frequent terms, which publish drops
 //	digest    classes exact                                working, one a shard of the digests; rows of
-//	                                                       schema.ClassMember, inputs of similar and dedup
+//	                                                       schema.ClassMember, inputs of similar and cluster
 //	similar   pairs                                        working, one a shard of the keys of fingerprints
+//	cluster   verdicts                                     run with a section for each bucket that has rows
 //	dedup     duplicates                                   published, one part a bucket (of the member's domain)
 //	          representatives                              working, one a bucket, read by later rounds
 //	rank      inlinks                                      working, one a bucket (of the target's domain)
@@ -62,6 +63,7 @@ const (
 	FileClasses         = "classes"
 	FileExact           = "exact"
 	FilePairs           = "pairs"
+	FileVerdicts        = "verdicts"
 	FileDuplicates      = "duplicates"
 	FileRepresentatives = "representatives"
 	FileInlinks         = "inlinks"

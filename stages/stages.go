@@ -34,6 +34,7 @@ const (
 	Merge    Stage = "merge"
 	Digest   Stage = "digest"
 	Similar  Stage = "similar"
+	Cluster  Stage = "cluster"
 	Dedup    Stage = "dedup"
 	Rank     Stage = "rank"
 	Frontier Stage = "frontier"
@@ -42,7 +43,7 @@ const (
 
 // Order lists the stages that have tasks, in the order in which they run. A round may have no tasks of
 // some of them (Of).
-var Order = []Stage{Fetch, Merge, Digest, Similar, Dedup, Rank, Frontier, Publish}
+var Order = []Stage{Fetch, Merge, Digest, Similar, Cluster, Dedup, Rank, Frontier, Publish}
 
 // Of lists the stages of a round, in the order in which they run.
 func Of(p *manifest.Plan) []Stage {
@@ -53,22 +54,25 @@ func Of(p *manifest.Plan) []Stage {
 const mostShards = 64
 
 // Tasks returns the number of tasks of a stage. Fetch, merge and publish have one task per
-// partition. Rank and frontier have one task per reduce bucket. Dedup has one task. If a round has
-// several buckets, digest and similar have one task per shard, and do the most expensive part of
-// dedup's work. The results of dedup do not depend on the number of shards. Rounds of one bucket,
-// and rounds that were planned before format 9, have no such tasks.
+// partition. Rank and frontier have one task per reduce bucket. If a round has one bucket, dedup has
+// one task. If a round has several buckets, digest and similar have one task per shard, cluster has
+// one task, and dedup has one task per bucket. The tables do not depend on this division. Rounds
+// that were planned before format 9 always have one task of dedup.
 func (s Stage) Tasks(p *manifest.Plan) int {
 	switch s {
 	case Fetch, Merge, Publish:
 		return len(p.Partitions)
 	case Rank, Frontier:
 		return p.Buckets
-	case Dedup:
+	}
+	divided := p.Format >= 9 && p.Buckets > 1
+	switch {
+	case s == Dedup && divided:
+		return p.Buckets
+	case s == Dedup, s == Cluster && divided:
 		return 1
-	case Digest, Similar:
-		if p.Format >= 9 && p.Buckets > 1 {
-			return min(p.Buckets, mostShards)
-		}
+	case (s == Digest || s == Similar) && divided:
+		return min(p.Buckets, mostShards)
 	}
 	return 0
 }
@@ -93,7 +97,7 @@ func (s Stage) Audit() (id string, ok bool) {
 	return id, ok && cut
 }
 
-// Task is the work of one stage on one partition (on one bucket for rank and frontier).
+// Task is the work of one stage on one partition (on one bucket for dedup, rank and frontier).
 type Task struct {
 	Stage     Stage
 	Crawl     string

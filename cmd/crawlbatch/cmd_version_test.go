@@ -24,7 +24,7 @@ func TestVersionSaysHowTheBinaryWasBuilt(t *testing.T) {
 	if code != 0 || code2 != 0 || !strings.HasPrefix(long, short) || short != "crawlbatch "+version+"\n" || version == "" {
 		t.Errorf("--version (exit %d): %sversion (exit %d): %s", code, short, code2, long)
 	}
-	if !strings.Contains(long, "\nformat of stored data: 8\n") || !strings.Contains(long, "\nbuilt with: go1.") {
+	if !strings.Contains(long, "\nformat of stored data: 9\n") || !strings.Contains(long, "\nbuilt with: go1.") {
 		t.Errorf("version: %s", long)
 	}
 }
@@ -32,8 +32,8 @@ func TestVersionSaysHowTheBinaryWasBuilt(t *testing.T) {
 func TestShellsCompleteStagesDialectsAndFlags(t *testing.T) {
 	for line, want := range map[string][]string{
 		"task f":                      {"fetch", "frontier"},
-		"retry --stage ":              {"fetch", "merge", "dedup", "rank", "frontier", "publish"},
-		"k8s render --stage ":         {"fetch", "merge", "dedup", "rank", "frontier", "publish"},
+		"retry --stage ":              {"fetch", "merge", "digest", "similar", "cluster", "dedup", "rank", "frontier", "publish"},
+		"k8s render --stage ":         {"fetch", "merge", "digest", "similar", "cluster", "dedup", "rank", "frontier", "publish"},
 		"views --dialect ":            {"duckdb", "athena", "trino", "spark", "markdown"},
 		"run --executor ":             {"local", "kubernetes"},
 		"verify --output ":            {"table", "json"},

@@ -76,7 +76,7 @@ func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 		}
 	}
 	for _, round := range []string{"0", "1"} {
-		for _, stage := range []string{"fetch", "merge", "dedup", "rank", "frontier", "publish"} {
+		for _, stage := range []string{"fetch", "merge", "digest", "similar", "cluster", "dedup", "rank", "frontier", "publish"} {
 			if stagesSeen[round+" "+stage] != 1 {
 				t.Errorf("%d Jobs of round %s, stage %s; want one", stagesSeen[round+" "+stage], round, stage)
 			}

@@ -118,7 +118,7 @@ func (d *documentRound) load(p *manifest.Plan) {
 		want  roundstate.Selection
 	}{
 		{stages.Frontier, roundstate.Selection{Dataset: func(s string) bool { return s == stages.FileURLs }, Bucket: p.Buckets / 2, Buckets: p.Buckets}},
-		{stages.Dedup, roundstate.Selection{Dataset: func(s string) bool { return s == stages.FileRepresentatives }}},
+		{stages.Cluster, roundstate.Selection{Dataset: func(s string) bool { return s == stages.FileRepresentatives }}},
 		{"plan", roundstate.Selection{Dataset: func(s string) bool { return s == stages.FileURLs || s == stages.FileHosts }}},
 		{"all", roundstate.Selection{}},
 	} {
@@ -243,11 +243,16 @@ func createGenerated(ctx context.Context, b store.Bucket, p *manifest.Plan, task
 		for _, dataset := range []string{stages.FilePages, stages.FileTargets, stages.FileRedirects, stages.FileHostEdges, stages.FileHosts} {
 			working(dataset, n, documentPartition)
 		}
+	case stages.Digest:
+		working(stages.FileClasses, n, documentPartition)
+		working(stages.FileExact, n, documentPartition/10)
+	case stages.Similar:
+		working(stages.FilePairs, n, documentPartition/10)
+	case stages.Cluster:
+		add(stages.FileVerdicts, layout.Run(crawl, 0, string(stages.Cluster), stages.FileVerdicts, n), documentPartition, documentPartition*50)
 	case stages.Dedup:
-		for bucket := range p.Buckets {
-			published(stages.FileDuplicates, bucket, documentBucket/10)
-			working(stages.FileRepresentatives, bucket, documentBucket)
-		}
+		published(stages.FileDuplicates, n, documentBucket/10)
+		working(stages.FileRepresentatives, n, documentBucket)
 	case stages.Rank:
 		working(stages.FileInlinks, n, documentBucket)
 		for bucket := 0; n == 0 && bucket < p.Buckets; bucket++ {

@@ -378,7 +378,7 @@ func scaleTable(t *testing.T, state, kind string) string {
 		fmt.Fprintf(&out, "\n%s, %d URLs; × is the growth a URL (of the peak: at all) since the size above\n", filepath.Base(dir), urls)
 		fmt.Fprintf(&out, "%-10s %5s %9s %8s %5s %6s %5s %8s %5s %8s %5s %8s %5s %9s %5s\n",
 			"stage", "tasks", "CPU s", "ms/URL", "×", "peak", "×", "objects", "×", "GET", "×", "PUT …", "×", "MiB", "×")
-		for _, stage := range []string{"plan", "fetch", "merge", "dedup", "rank", "frontier", "publish", "seal", "next plan", "verify"} {
+		for _, stage := range []string{"plan", "fetch", "merge", "digest", "similar", "cluster", "dedup", "rank", "frontier", "publish", "seal", "next plan", "verify"} {
 			c, ok := by[stage]
 			if !ok {
 				continue

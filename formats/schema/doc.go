@@ -48,9 +48,9 @@ import (
 //	   their memory. The ledger records stops of hosts and pauses, which older versions would not
 //	   follow. A checkpoint's activity says how many URLs have no outcome yet, how many bytes arrived,
 //	   on which machine, and how long the task has run.
-//	   If a round has several buckets, the stages digest and similar divide the work of dedup. Via
-//	   follows the least spanning forest of the near pairs. Before, it followed the order of the
-//	   search.
+//	   If a round has several buckets, the stages digest, similar and cluster do most of the work of
+//	   dedup, which has a task for each bucket. Via follows the least spanning forest of the near
+//	   pairs. Before, it followed the order of the search.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for

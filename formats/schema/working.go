@@ -263,6 +263,15 @@ type ClassPair struct {
 	High int64 `parquet:"high" doc:"number of the class with the higher fingerprint"`
 }
 
+// Verdict is a row of the run verdicts of the task of cluster: what dedup writes about a page of this
+// round that is in a cluster. The rows are sorted by bucket, SURT key and URL.
+type Verdict struct {
+	Bucket     int32 `parquet:"bucket,delta" doc:"reduce bucket of the page"`
+	Represents bool  `parquet:"represents" doc:"the page is the representative, and will be sealed"`
+	Row        bool  `parquet:"row" doc:"the page has a row of duplicates"`
+	Duplicate
+}
+
 // Representative is a row of a dedup task's working file, sorted by SURT key, then URL. A
 // representative is a page whose text duplicates no page of this round or of an earlier round.
 // Later rounds read the file too.

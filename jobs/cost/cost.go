@@ -158,7 +158,7 @@ func (m *Model) arithmetic(p *manifest.Plan) Usages {
 	reduce := func(tasks int64, ms float64, puts, gets, urlBytes, taskBytes int64) manifest.Usage {
 		return manifest.Usage{WallMS: int64(urls*ms) + tasks*reduceStartMS, Puts: puts, Gets: gets, BytesWritten: p.URLs*urlBytes + tasks*taskBytes}
 	}
-	return Usages{
+	all := Usages{
 		stages.Fetch:    fetch,
 		stages.Merge:    reduce(parts, 0.94, 14*parts, 8*parts+segmentGets*cut, 8000, 115_000),
 		stages.Dedup:    reduce(1, 0.006, 1+2*buckets, 8+7*parts+million(285), 100, 5000*buckets),
@@ -166,6 +166,14 @@ func (m *Model) arithmetic(p *manifest.Plan) Usages {
 		stages.Frontier: reduce(buckets, 0.15, 4*buckets, 15+10*parts+3*parts*buckets+buckets*buckets+million(321), 250, 15_000),
 		stages.Publish:  reduce(parts, 0.05, 2*parts, 20*parts+million(260), 500, 28_000),
 	}
+	if shards := int64(stages.Digest.Tasks(p)); shards > 0 {
+		// Each task of digest reads three columns of all pages, and each task of similar reads all classes.
+		all[stages.Digest] = reduce(shards, 0.0015+0.0002*float64(shards), 3*shards, shards*(8+3*parts)+million(100), 17, 5000)
+		all[stages.Similar] = reduce(shards, 0.002+0.0003*float64(shards), 2*shards, shards*(8+3*shards), 1, 3000)
+		all[stages.Cluster] = reduce(1, 0.003, 2, 8+4*parts+6*shards+million(200), 30, 3000)
+		all[stages.Dedup] = reduce(buckets, 0.002, 3*buckets, 12*buckets+4*parts+million(200), 100, 5000)
+	}
+	return all
 }
 
 // segments predicts the number of checkpoints of a fetch task.

@@ -19,7 +19,8 @@ var feeds = map[stages.Stage][]stages.Stage{
 	stages.Merge:    {stages.Fetch},
 	stages.Digest:   {stages.Merge},
 	stages.Similar:  {stages.Digest},
-	stages.Dedup:    {stages.Merge, stages.Digest, stages.Similar},
+	stages.Cluster:  {stages.Merge, stages.Digest, stages.Similar},
+	stages.Dedup:    {stages.Merge, stages.Cluster},
 	stages.Rank:     {stages.Merge},
 	stages.Frontier: {stages.Merge, stages.Rank},
 	stages.Publish:  {stages.Merge, stages.Dedup, stages.Rank},
@@ -31,14 +32,21 @@ func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]
 // readsResult reports whether the task t reads the result of partition n of the stage from. A merge
 // task reads the results of its own partition. A publish task reads the merge result of its own
 // partition, the rank result of its own bucket, and the rank result of bucket 0, whose task writes
-// the hosts of all buckets since format 4. All other tasks read every result of the stage. For
-// example, frontier counts the hosts of all buckets of rank.
+// the hosts of all buckets since format 4. If dedup has a task for each bucket, it reads the merge
+// results of its bucket, and publish reads the dedup result of its own bucket. All other tasks read
+// every result of the stage. For example, frontier counts the hosts of all buckets of rank.
 func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
 	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:
 		return n == t.Partition
 	case t.Stage == stages.Publish && from == stages.Rank:
 		return n == 0 || n == p.Partitions[t.Partition].Bucket
+	case stages.Dedup.Tasks(p) == 1:
+		return true
+	case t.Stage == stages.Dedup && from == stages.Merge:
+		return p.Partitions[n].Bucket == t.Partition
+	case t.Stage == stages.Publish && from == stages.Dedup:
+		return n == p.Partitions[t.Partition].Bucket
 	}
 	return true
 }
@@ -233,7 +241,7 @@ func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (int64, err
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
 	for _, stage := range stages.Order[1:] { // the fetch stage comes first and freezes nothing
-		if stage == stages.Digest || stage == stages.Similar {
+		if stage == stages.Digest || stage == stages.Similar || stage == stages.Cluster {
 			continue // they write no dataset, and not every round has them
 		}
 		var in manifest.Inputs

@@ -111,7 +111,10 @@ func laterFiles(t stages.Task, p *manifest.Plan, links bool) Selection {
 		if links && t.Partition < len(p.Partitions) {
 			return Selection{Dataset: func(d string) bool { return d == stages.FileLinks }, Bucket: p.Partitions[t.Partition].Bucket, Buckets: p.Buckets}
 		}
-	case stages.Digest, stages.Dedup:
+	case stages.Digest, stages.Cluster, stages.Dedup:
+		if t.Stage == stages.Dedup && stages.Cluster.Tasks(p) > 0 {
+			break
+		}
 		return Selection{Dataset: func(d string) bool { return d == stages.FileRepresentatives }}
 	case stages.Frontier:
 		return Selection{Dataset: HasStates, Bucket: t.Partition, Buckets: p.Buckets}

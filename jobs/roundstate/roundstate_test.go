@@ -38,7 +38,7 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 	}}
 	create(t, b, layout.PlanManifest("2026-11", 1, "p"), p)
 	ledgertest.Make(t, b, "2026-11")
-	for _, s := range []stages.Stage{stages.Fetch, stages.Merge, stages.Dedup, stages.Rank} {
+	for _, s := range []stages.Stage{stages.Fetch, stages.Merge, stages.Digest, stages.Similar, stages.Cluster, stages.Dedup, stages.Rank} {
 		for n := range s.Tasks(p) {
 			of := stages.Task{Stage: s, Crawl: "2026-11", Round: 1, Partition: n}
 			create(t, b, ResultKey(of), &manifest.Result{Task: of.String(), Stage: string(of.Stage), Partition: of.Partition, Plan: "p"})
@@ -51,13 +51,19 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 		want  []bool // whether Gather loads a task's result, by task
 	}{
 		{stages.Merge, 1, stages.Fetch, []bool{false, true, false}},
-		{stages.Dedup, 0, stages.Merge, []bool{true, true, true}},
+		{stages.Digest, 1, stages.Merge, []bool{true, true, true}}, // equal texts may be in any partition
+		{stages.Similar, 1, stages.Digest, []bool{true, true}},
+		{stages.Cluster, 0, stages.Merge, []bool{true, true, true}},
+		{stages.Cluster, 0, stages.Digest, []bool{true, true}},
+		{stages.Cluster, 0, stages.Similar, []bool{true, true}},
+		{stages.Dedup, 0, stages.Merge, []bool{true, true, false}},
+		{stages.Dedup, 1, stages.Cluster, []bool{true}},
 		{stages.Rank, 1, stages.Merge, []bool{true, true, true}},
 		{stages.Frontier, 1, stages.Merge, []bool{true, true, true}}, // redirects may lead to any partition
 		{stages.Frontier, 1, stages.Rank, []bool{true, true}},        // priorities depend on the hosts of all buckets
 		{stages.Publish, 2, stages.Merge, []bool{false, false, true}},
 		{stages.Publish, 2, stages.Rank, []bool{true, true}}, // the task of bucket 0 writes the hosts of bucket 1
-		{stages.Publish, 2, stages.Dedup, []bool{true}},
+		{stages.Publish, 2, stages.Dedup, []bool{false, true}},
 	} {
 		frozen, err := Freeze(t.Context(), b, p, c.stage, ledgertest.Writer())
 		if err != nil {

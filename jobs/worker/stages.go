@@ -76,7 +76,7 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 	switch in.Task.Stage {
 	case stages.Merge:
 		return merge.Run(ctx, env, in, merge.Config{Followed: followed})
-	case stages.Digest, stages.Similar, stages.Dedup:
+	case stages.Digest, stages.Similar, stages.Cluster, stages.Dedup:
 		return dedup.Run(ctx, env, in, dedup.Config{MaxDistance: r.Config.Dedup.MaxDistance, MinWords: r.Config.Dedup.MinWords, Months: r.Config.Dedup.Months})
 	case stages.Rank:
 		return rank.Run(ctx, env, in, rank.Config{Followed: followed})

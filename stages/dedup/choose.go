@@ -35,16 +35,11 @@ type choice struct {
 	viaPages   *table.Sorter[viaPage]
 	order      int64 // number of rows added to viaPages
 
-	clusters, exact, near, representatives int64 // for the result's counts
+	clusters int64 // for the result's counts
 }
 
 // verdict says what dedup writes about a clustered page of this round.
-type verdict struct {
-	Bucket     int32
-	Represents bool // the page is the representative, and will be sealed
-	Row        bool // the page has a row of duplicates
-	schema.Duplicate
-}
+type verdict = schema.Verdict
 
 // compareVerdicts compares verdicts in the order in which the pages are written.
 func compareVerdicts(a, b *verdict) int {
@@ -270,12 +265,6 @@ func (c *cluster) judge(pages *table.Cursor[candidate]) error {
 		// A page needs no row if the cluster has only the page and its own earlier version.
 		v.Row = v.Kind != schema.DupRepresentative || c.size > 1 || !c.sources[c.representative.Source].sealed
 		if v.Row {
-			switch v.Kind {
-			case schema.DupExact:
-				c.exact++
-			case schema.DupNear:
-				c.near++
-			}
 			if !counted {
 				c.clusters++
 				counted = true

@@ -3,11 +3,8 @@ package dedup
 import (
 	"context"
 	"fmt"
-	"iter"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
@@ -36,44 +33,56 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 		return runDigest(ctx, env, in, cfg)
 	case stages.Similar:
 		return runSimilar(ctx, env, in, cfg)
+	case stages.Cluster:
+		return runCluster(ctx, env, in, cfg)
+	}
+	if stages.Cluster.Tasks(in.Plan) > 0 {
+		return runBucket(ctx, env, in)
 	}
 	return runDedup(ctx, env, in, cfg)
 }
 
-// runDedup runs the task of the stage dedup.
+// These are counts of the results of dedup. If dedup has several tasks, the task of bucket 0 has
+// those that cluster counted.
+const (
+	countClusters        = "clusters"
+	countExact           = "exact"
+	countNear            = "near"
+	countPages           = "pages"
+	countRepresentatives = "representatives"
+	countSealed          = "sealed" // number of sealed representatives that were read
+)
+
+// runDedup does the work of the whole stage.
 func runDedup(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
-	sources := sourcesOf(in, cfg.Months)
-	ch, err := newChoice(env.Scratch, sources, cfg)
+	ch, counts, err := decide(ctx, env, in, cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer ch.close()
-	pages, sealed, err := ch.decide(ctx, env, in)
-	if err != nil {
-		return nil, err
-	}
 	verdicts := table.Pull(ch.verdicts.Sorted(ctx))
 	defer verdicts.Close()
-	var files []manifest.File
+	w := &writer{env: env, task: in.Task, sources: ch.sources}
 	for bucket := range in.Plan.Buckets {
-		f, err := ch.writeBucket(ctx, env, in.Task, bucket, verdicts)
-		if err != nil {
+		if err := w.write(ctx, bucket, verdicts); err != nil {
 			return nil, err
 		}
-		files = append(files, f...)
 	}
-	if v, err := verdicts.Peek(); err != nil {
-		return nil, err
-	} else if v != nil {
-		return nil, fmt.Errorf("the pages of a partition of bucket %d are not sorted by SURT and URL, %q is out of order: %w", v.Bucket, v.URL, stages.ErrPermanent)
+	return w.result(verdicts, counts)
+}
+
+// decide gives a verdict on each page of this round that is in a cluster, and counts clusters and pages.
+// The caller closes the choice.
+func decide(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (ch *choice, counts []manifest.Count, err error) {
+	if ch, err = newChoice(env.Scratch, sourcesOf(in, cfg.Months), cfg); err != nil {
+		return nil, nil, err
 	}
-	return &manifest.Result{
-		Counts: []manifest.Count{
-			{Name: "clusters", N: ch.clusters}, {Name: "exact", N: ch.exact}, {Name: "near", N: ch.near},
-			{Name: "pages", N: pages - sealed}, {Name: "representatives", N: ch.representatives}, {Name: "sealed", N: sealed},
-		},
-		Files: files,
-	}, nil
+	pages, sealed, err := ch.decide(ctx, env, in)
+	if err != nil {
+		ch.close()
+		return nil, nil, err
+	}
+	return ch, []manifest.Count{{Name: countClusters, N: ch.clusters}, {Name: countPages, N: pages - sealed}, {Name: countSealed, N: sealed}}, nil
 }
 
 // decide gives a verdict on each page of this round that is in a cluster. It returns the number of pages
@@ -84,7 +93,7 @@ func (ch *choice) decide(ctx context.Context, env *stages.Env, in *stages.Input)
 		return 0, 0, err
 	}
 	defer c.close()
-	if stages.Digest.Tasks(in.Plan) > 0 {
+	if in.Task.Stage == stages.Cluster {
 		ch.trees, err = c.gather(ctx, env, in)
 	} else {
 		ch.trees, err = c.find(ctx, env, ch.sources, ch.cfg)
@@ -110,6 +119,9 @@ func sourcesOf(in *stages.Input, months int) []source {
 		}
 	}
 	for partition, merged := range in.Results[stages.Merge] {
+		if merged == nil {
+			continue // a task of a bucket reads only the bucket's partitions
+		}
 		for _, f := range merged.FilesOf(stages.FilePages) {
 			sources = append(sources, source{
 				key: f.Key, crawl: in.Task.Crawl, round: in.Task.Round,
@@ -121,70 +133,4 @@ func sourcesOf(in *stages.Input, months int) []source {
 		sources[i].number(i)
 	}
 	return sources
-}
-
-// writeBucket writes the bucket's parts of duplicates and representatives. The first part has a row
-// for each clustered page of the bucket. The second part has the bucket's new representatives: pages
-// that are in no cluster, and the representatives of clusters that have no sealed representative.
-func (ch *choice) writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, verdicts *table.Cursor[verdict]) ([]manifest.File, error) {
-	duplicatesKey := layout.Table(stages.FileDuplicates, t.Crawl, t.Round, bucket)
-	duplicates, err := stages.NewWriter[schema.Duplicate](ctx, env, stages.FileDuplicates, duplicatesKey, stages.ByURL)
-	if err != nil {
-		return nil, err
-	}
-	defer duplicates.Abort()
-	representativesKey := layout.Working(t.Crawl, t.Round, string(stages.Dedup), stages.FileRepresentatives, bucket)
-	representatives, err := stages.NewWriter[schema.Representative](ctx, env, stages.FileRepresentatives, representativesKey, stages.ByURL)
-	if err != nil {
-		return nil, err
-	}
-	defer representatives.Abort()
-	for page, err := range bucketPages(ctx, env, bucket, ch.sources) {
-		if err != nil {
-			return nil, err
-		}
-		v, err := verdicts.Peek()
-		if err != nil {
-			return nil, err
-		}
-		clustered := v != nil && v.URL == page.URL // a URL has one page
-		if !clustered || v.Represents {
-			ch.representatives++
-			if err := representatives.Append(&page); err != nil {
-				return nil, err
-			}
-		}
-		if !clustered {
-			continue
-		}
-		if v.Row {
-			if err := duplicates.Append(&v.Duplicate); err != nil {
-				return nil, err
-			}
-		}
-		if _, err := verdicts.Next(); err != nil {
-			return nil, err
-		}
-	}
-	df, err := table.Finish(ctx, duplicates, env.Bucket, stages.FileDuplicates, duplicatesKey)
-	if err != nil {
-		return nil, err
-	}
-	rf, err := table.Finish(ctx, representatives, env.Bucket, stages.FileRepresentatives, representativesKey)
-	if err != nil {
-		return nil, err
-	}
-	return []manifest.File{df, rf}, nil
-}
-
-// bucketPages yields the bucket's pages by SURT and URL.
-func bucketPages(ctx context.Context, env *stages.Env, bucket int, sources []source) iter.Seq2[row, error] {
-	var keys []string
-	for i := range sources {
-		if s := &sources[i]; !s.sealed && s.bucket == bucket {
-			keys = append(keys, s.key)
-		}
-	}
-	compare := func(a, b *row) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }
-	return withText(table.MergeFiles(ctx, env.Bucket, env.Scratch, keys, compare))
 }

@@ -139,15 +139,25 @@ func (w world) run(t testing.TB, cfg Config) ([][]schema.Duplicate, []schema.Rep
 	if w.sharded {
 		in.Plan.Format = schema.FormatVersion
 	}
-	for _, stage := range []stages.Stage{stages.Digest, stages.Similar} {
-		if got, want := stage.Tasks(in.Plan), w.buckets; w.sharded && want > 1 && got != want || !w.sharded && got != 0 {
-			t.Fatalf("%s has %d tasks, want %d", stage, got, want)
-		}
+	tasks := 0
+	for _, stage := range []stages.Stage{stages.Digest, stages.Similar, stages.Cluster, stages.Dedup} {
 		for n := range stage.Tasks(in.Plan) {
+			tasks++
 			in.Results[stage] = append(in.Results[stage], task(stage, n))
 		}
 	}
-	r := task(stages.Dedup, 0)
+	if want := 3*w.buckets + 1; w.sharded && w.buckets > 1 && tasks != want || !w.sharded && tasks != 1 {
+		t.Fatalf("%d tasks, want %d", tasks, want)
+	}
+	r := &manifest.Result{}
+	totals := map[string]int64{}
+	for _, of := range in.Results[stages.Dedup] {
+		r.Files = append(r.Files, of.Files...)
+		for _, c := range of.Counts {
+			totals[c.Name] += c.N
+		}
+	}
+	r.Counts = manifest.SortedCounts(totals)
 	var rows [][]schema.Duplicate
 	for bucket, f := range r.FilesOf(stages.FileDuplicates) {
 		if want := layout.Table("duplicates", "2026-11", len(w.sealed), bucket); f.Key != want {

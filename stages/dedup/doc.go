@@ -1,12 +1,26 @@
 // Package dedup groups the pages of a round whose texts are equal or nearly equal, and
 // picks a representative of each group.
 //
-// The task reads merge's working pages of all partitions, and the representatives of the sealed
-// rounds of the last Config.Months months. The task writes the dataset duplicates, with a row for
-// each page of a cluster. The task also writes the working file representatives, with the pages to
+// Dedup reads merge's working pages of all partitions, and the representatives of the sealed
+// rounds of the last Config.Months months. It writes the dataset duplicates, with a row for
+// each page of a cluster. It also writes the working file representatives, with the pages to
 // which later rounds compare their own pages. The dataset and the working file have one part per
 // reduce bucket. A page has no row if its cluster has no other page, or only an earlier version of
 // the page.
+//
+// # Tasks
+//
+// In a round of one bucket, a single task of the stage dedup does all this. In other rounds, four stages
+// share the work:
+//
+//   - digest has shards. A shard has a range of the text digests. Its task groups the pages of the shard
+//     by text, and writes their fingerprints.
+//   - similar has as many shards. The task of each shard reads all fingerprints, searches a part of the
+//     keys of the search, and writes a spanning forest of the near pairs that it finds.
+//   - cluster has one task. It joins the forests, and decides about each page in a cluster.
+//   - dedup has a task for each bucket, which writes the bucket's parts.
+//
+// Both ways give the same bytes. Rounds that were planned before format 9 have a single task.
 //
 // # What a cluster is
 //
@@ -36,7 +50,10 @@
 // Distance is the number of bits in which the fingerprints of the page and its representative
 // differ. Along a chain of alike pages, Distance may exceed MaxDistance. Via is a page that is
 // alike to the row's page and comes next on the way to the representative. Via is the
-// representative if the row's page is alike to the representative. Kind is exact if the texts of
+// representative if the row's page is alike to the representative. If it is not, the way follows the
+// least spanning forest of the pairs of near fingerprints, in which pairs are compared by the lower
+// fingerprint, then by the higher one. (Tasks of formats before 9 take the pairs in the order of the
+// search.) Kind is exact if the texts of
 // the page and the representative are equal, else near.
 //
 // # Memory
@@ -45,10 +62,10 @@
 // sorted in scratch files: by digest, by fingerprint, by number, then by cluster. The sort by
 // fingerprint forms classes. All pages of a class are alike to the same other pages. The sort by
 // number finds the URLs of the members of clusters. The search reports a spanning forest for each
-// shard of its keys. One union-find joins the forests, and its trees lead from each class to the
+// group of equal keys. One union-find joins the forests, and its trees lead from each class to the
 // class of the representative.
 //
-// Sorting takes about 600 MiB of memory at most. Every 8 distinct fingerprints take 9 bits more, and
+// These figures are for a single task, and bounds for each task of the four stages. Sorting takes about 600 MiB of memory at most. Every 8 distinct fingerprints take 9 bits more, and
 // each fingerprint that is near another takes 8 bytes (16 if there are more than 2^32 of these). The
 // size of a cluster does not matter, because its pages are only in sorted files. The number of
 // pages is not limited. ClusterSize is at most 2^31-1, which stands for larger clusters, too.

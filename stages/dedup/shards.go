@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -26,13 +27,6 @@ func (s shard) has(d digest) bool {
 	in, _ := bits.Mul64(d.A, uint64(s.of))
 	return in == uint64(s.index)
 }
-
-// These counts of a digest task say how many pages with text its shard has, and how many of these are
-// sealed representatives.
-const (
-	countPages  = "pages"
-	countSealed = "sealed"
-)
 
 // runDigest runs a task of the stage digest. It writes the classes of a shard: the long pages by
 // fingerprint, and the short pages whose texts are equal to others.
@@ -106,6 +100,46 @@ func runSimilar(ctx context.Context, env *stages.Env, in *stages.Input, cfg Conf
 	}
 	env.Progress.Add(stages.CountRows, pairs.Rows)
 	return &manifest.Result{Counts: []manifest.Count{{Name: "pairs", N: pairs.Rows}}, Files: []manifest.File{pairs}}, nil
+}
+
+// runCluster runs the task of the stage cluster. It joins the classes, decides about each page in a
+// cluster, and writes the verdicts by bucket.
+func runCluster(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
+	ch, counts, err := decide(ctx, env, in, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer ch.close()
+	key := layout.Run(in.Task.Crawl, in.Task.Round, string(stages.Cluster), stages.FileVerdicts, 0)
+	verdicts, err := stages.WriteRun(ctx, env, stages.FileVerdicts, key, []string{"bucket", "url_surtkey", "url"}, ch.verdicts.Sorted(ctx),
+		func(v *verdict) int32 { return v.Bucket })
+	if err != nil {
+		return nil, err
+	}
+	return &manifest.Result{Counts: counts, Files: []manifest.File{verdicts}}, nil
+}
+
+// runBucket runs a task of the stage dedup that writes the parts of its bucket.
+func runBucket(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
+	bucket := in.Task.Partition
+	sections, _, err := stages.Sections(in.Results[stages.Cluster], stages.FileVerdicts, bucket)
+	if err != nil {
+		return nil, err
+	}
+	verdicts := table.Pull(table.MergeSections(ctx, env.Bucket, env.Scratch, sections, compareVerdicts))
+	defer verdicts.Close()
+	w := &writer{env: env, task: in.Task, sources: sourcesOf(in, 0)}
+	if err := w.write(ctx, bucket, verdicts); err != nil {
+		return nil, err
+	}
+	for _, f := range w.files {
+		env.Progress.Add(stages.CountRows, f.Rows)
+	}
+	var counts []manifest.Count
+	if bucket == 0 {
+		counts = slices.Clone(in.Results[stages.Cluster][0].Counts)
+	}
+	return w.result(verdicts, counts)
 }
 
 // longTexts yields the long pages of all results of digest, sorted by fingerprint.

@@ -241,11 +241,11 @@ func (r *Round) unfinished(stage stages.Stage, n int) bool {
 }
 
 // mayWrite reports whether a task that has no readable result may have written part n of a dataset.
-// The task of dedup writes the parts of all buckets. Since format 4, rank's task of bucket 0 writes
+// A single task of dedup writes the parts of all buckets. Since format 4, rank's task of bucket 0 writes
 // the hosts of all buckets.
 func (r *Round) mayWrite(stage stages.Stage, dataset string, n int) bool {
 	switch {
-	case stage == stages.Dedup:
+	case stage == stages.Dedup && r.Tasks(stage) == 1:
 		return n < r.Plan.Buckets && r.unfinished(stage, 0)
 	case stage == stages.Rank && dataset == stages.FileHosts && r.unfinished(stage, 0):
 		return n < r.Plan.Buckets
