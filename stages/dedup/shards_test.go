@@ -14,16 +14,13 @@ import (
 func shardedWorlds(t *testing.T, check func(name string, w world, cfg Config)) {
 	t.Helper()
 	defer func(memory int64) { sortMemory = memory }(sortMemory)
-	for seed := range uint64(14) {
+	for seed := range uint64(5) {
 		for _, buckets := range []int{1, 2, 5} {
 			w := randomWorld(seed, 5, buckets)
-			if sortMemory = 48 << 20; seed >= 12 {
-				w = crowdedWorld(seed)
-				w.buckets, sortMemory = buckets, 64<<10
-			}
-			cfg := Config{MaxDistance: int(seed) % 5, MinWords: 50}
-			if seed >= 12 {
-				cfg.MaxDistance = 3
+			cfg := Config{MaxDistance: int(seed), MinWords: 50}
+			if sortMemory = 48 << 20; seed == 0 {
+				w = crowdedWorld(uint64(buckets))
+				w.buckets, sortMemory, cfg.MaxDistance = buckets, 64<<10, 3
 			}
 			check(fmt.Sprintf("seed %d, %d buckets", seed, buckets), w, cfg)
 		}
