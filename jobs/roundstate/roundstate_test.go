@@ -8,6 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
@@ -30,26 +31,16 @@ func create(t *testing.T, b store.Bucket, key string, d manifest.Document) {
 	}
 }
 
+// reads says which results of a stage a task reads, by the numbers of their tasks.
+type reads struct {
+	stage stages.Stage
+	task  int
+	from  stages.Stage
+	want  []bool
+}
+
 func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
-	b := emptyStore(t)
-	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
-	p := &manifest.Plan{ID: "p", Crawl: "2026-11", Round: 1, Buckets: 2, Partitions: []manifest.PlanPartition{
-		{Partition: 0, Bucket: 0}, {Partition: 1, Bucket: 0}, {Partition: 2, Bucket: 1},
-	}}
-	create(t, b, layout.PlanManifest("2026-11", 1, "p"), p)
-	ledgertest.Make(t, b, "2026-11")
-	for _, s := range []stages.Stage{stages.Fetch, stages.Merge, stages.Digest, stages.Similar, stages.Cluster, stages.Dedup, stages.Rank} {
-		for n := range s.Tasks(p) {
-			of := stages.Task{Stage: s, Crawl: "2026-11", Round: 1, Partition: n}
-			create(t, b, ResultKey(of), &manifest.Result{Task: of.String(), Stage: string(of.Stage), Partition: of.Partition, Plan: "p"})
-		}
-	}
-	for _, c := range []struct {
-		stage stages.Stage
-		task  int
-		from  stages.Stage
-		want  []bool // whether Gather loads a task's result, by task
-	}{
+	testReads(t, schema.FormatVersion, []reads{
 		{stages.Merge, 1, stages.Fetch, []bool{false, true, false}},
 		{stages.Digest, 1, stages.Merge, []bool{true, true, true}}, // equal texts may be in any partition
 		{stages.Similar, 1, stages.Digest, []bool{true, true}},
@@ -64,7 +55,41 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 		{stages.Publish, 2, stages.Merge, []bool{false, false, true}},
 		{stages.Publish, 2, stages.Rank, []bool{true, true}}, // the task of bucket 0 writes the hosts of bucket 1
 		{stages.Publish, 2, stages.Dedup, []bool{false, true}},
-	} {
+	})
+}
+
+func TestDedupOfARoundOfFormat8HasOneTask(t *testing.T) {
+	testReads(t, 8, []reads{
+		{stages.Dedup, 0, stages.Merge, []bool{true, true, true}},
+		{stages.Dedup, 0, stages.Cluster, nil},
+		{stages.Publish, 2, stages.Dedup, []bool{true}},
+	})
+}
+
+// testReads makes a round of two buckets, which was planned in the given format, and checks the results
+// that Gather loads.
+func testReads(t *testing.T, format int, all []reads) {
+	t.Helper()
+	b := emptyStore(t)
+	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
+	p := &manifest.Plan{ID: "p", Crawl: "2026-11", Round: 1, Buckets: 2, Partitions: []manifest.PlanPartition{
+		{Partition: 0, Bucket: 0}, {Partition: 1, Bucket: 0}, {Partition: 2, Bucket: 1},
+	}}
+	body, err := manifest.EncodeAs(p, format)
+	if err == nil {
+		_, err = store.CreateBytes(t.Context(), b, layout.PlanManifest("2026-11", 1, "p"), body)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledgertest.Make(t, b, "2026-11")
+	for _, s := range []stages.Stage{stages.Fetch, stages.Merge, stages.Digest, stages.Similar, stages.Cluster, stages.Dedup, stages.Rank} {
+		for n := range s.Tasks(p) {
+			of := stages.Task{Stage: s, Crawl: "2026-11", Round: 1, Partition: n}
+			create(t, b, ResultKey(of), &manifest.Result{Task: of.String(), Stage: string(of.Stage), Partition: of.Partition, Plan: "p"})
+		}
+	}
+	for _, c := range all {
 		frozen, err := Freeze(t.Context(), b, p, c.stage, ledgertest.Writer())
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +103,7 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 			got = append(got, result != nil)
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s:%d reads of %s %v, want %v", c.stage, c.task, c.from, got, c.want)
+			t.Errorf("format %d: %s:%d reads of %s %v, want %v", format, c.stage, c.task, c.from, got, c.want)
 		}
 	}
 }
