@@ -47,7 +47,7 @@ var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|anoth
 
 // lesser matches kinds of objects that need fewer tests, because the commands treat each of them like some
 // kind that it does not match. The suite damages objects of these kinds in only two ways (lesserDamages).
-var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt|web graph)$|^reparse, `)
+var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|runs|skips|stages|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt|begun attempt)|(merge|dedup|rank): work/.*|merge: (begun )?attempt|fetch: begun attempt|web graph)$|^reparse, `)
 
 // hasTwin reports whether another column of the table has an equal cell. Finished crawls and rounds are the
 // same in all stores. So are the results of fetch tasks in the store of the killed crawl, because these tasks
