@@ -5,9 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
@@ -223,4 +228,51 @@ func TestWatchStatusReadsAtItsIntervalOnly(t *testing.T) {
 	if err != nil || reads != 4 || len(writes) != 20 {
 		t.Errorf("%v, %d reads, %d frames", err, reads, len(writes))
 	}
+}
+
+// After Ctrl-Z and `fg`, the block is not drawn over what the shell wrote.
+func TestAProcessThatIsContinuedDrawsBelow(t *testing.T) {
+	was := away(nil)
+	if was() {
+		t.Fatal("it was not stopped")
+	}
+	if err := unix.Kill(unix.Getpid(), unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); !was(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("it does not notice that it was continued")
+		}
+	}
+	if was() {
+		t.Error("it notices that twice")
+	}
+}
+
+// With --log-format json, each line about the stage has the facts of the screen.
+func TestALineOfAJSONLogHasTheFactsOfTheScreen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out syncBuffer
+		p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, Log: slog.New(slog.NewJSONHandler(&out, nil)), Structured: true, FetchTasks: 1})
+		defer p.Close()
+		begin(p, planOf(100))
+		defer p.Watch(fetchTask(0), func() stages.Activity {
+			return stages.Activity{Left: 40, Remaining: time.Minute, Waits: []stages.Wait{{Host: "h.test", Why: "answered 429, asked again", Until: time.Now().Add(time.Minute), URLs: 3}}}
+		})()
+		p.Add(stages.CountURLs, 60)
+		p.Add(stages.CountBytes, 120_000)
+		out.take()
+		time.Sleep(61 * time.Second)
+		var line struct{ Live Screen }
+		for dec := json.NewDecoder(strings.NewReader(out.take())); dec.More(); {
+			if err := dec.Decode(&line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := line.Live
+		if s.Done != 60 || s.Of != 100 || s.Average == nil || s.Average.URLs < 0.9 || s.Average.URLs > 1.1 || s.Average.Bytes < 1900 || s.LeftMS != 60_000 || s.PredictedMS != 60_000 ||
+			len(s.Activity.Waits) != 1 || len(s.Workers) != 1 || s.Workers[0].Done != 60 {
+			t.Errorf("%+v", s)
+		}
+	})
 }

@@ -28,6 +28,8 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 		p.line("stopped: %s", &s.Stops[i])
 	}
 	var failed []jobs.TaskStatus
+	var meter Meter
+	screen := meter.Screen(s, now)
 	for _, r := range s.Rounds {
 		p.line("")
 		p.line("round %d: %s, %s in %s, plan %s", r.Round, r.State, Count(r.URLs, "URL"), Count(int64(r.Partitions), "partition"), r.Plan)
@@ -36,6 +38,9 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 		}
 		p.table(r.Stages)
 		p.predicted(r)
+		if r.Round == screen.Round {
+			p.now(screen, now)
+		}
 		for _, st := range r.Stages {
 			p.printFetching(st, r.URLs, now)
 			failed = append(failed, st.Failed...)
@@ -52,6 +57,26 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	}
 	_, err := io.WriteString(w, p.out.String())
 	return err
+}
+
+// shownReasons is how many reasons to wait are shown above the list of the partitions.
+const shownReasons = 2
+
+// now writes how far the running stage is, how long it takes, and what it waits for.
+func (p *printer) now(s *Screen, now time.Time) {
+	if s.Stage == "" {
+		return
+	}
+	facts := []string{s.times(now), s.rates()}
+	if len(s.Workers) > 1 { // the only partition shows its own waits
+		facts = append(facts, waitLines(s.activity, shownReasons, now)...)
+	}
+	p.line("%s", s.head(withRate, 0))
+	for _, fact := range append(facts, s.notes...) {
+		if fact != "" {
+			p.line("  %s", strings.TrimSpace(fact))
+		}
+	}
 }
 
 type printer struct {
