@@ -54,6 +54,7 @@ func (c *Codec[T]) Decode(data string, row *T) error {
 // the offset.
 type rowLayout struct {
 	fields []rowField
+	row    reflect.Type
 	size   int // size of the struct itself, in bytes
 }
 
@@ -79,7 +80,7 @@ func layoutOf(t reflect.Type) (*rowLayout, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("row type %v is not a struct", t)
 	}
-	l := &rowLayout{size: int(t.Size())}
+	l := &rowLayout{row: t, size: int(t.Size())}
 	return l, l.add(t, 0, false)
 }
 

@@ -3,9 +3,9 @@ package table
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -368,23 +368,60 @@ func (c *columnCursor) text(values *typed, i int) string {
 }
 
 // startGroup begins to read a row group.
-func (r *Reader[T]) startGroup(g parquet.RowGroup) error {
+func (r *reader) startGroup(g parquet.RowGroup) error {
 	if r.leaves == nil && !r.boxed {
-		layout, err := columnsOf(reflect.TypeFor[T]())
-		if err != nil {
-			return fmt.Errorf("row type: %w", err)
-		}
-		leaves, ok := leavesOf(layout, columnNames(reflect.TypeFor[T]()), r.file)
-		r.layout, r.leaves, r.boxed = layout, leaves, !ok
+		leaves, ok := leavesOf(r.layout, columnNames(r.layout.row), r.file)
+		r.leaves, r.boxed = leaves, !ok
 	}
 	if r.boxed {
-		r.cur = parquet.NewGenericRowGroupReader[T](g)
-	} else {
-		var lent *[]parquet.Page
-		if r.lends {
-			lent = &r.lent
-		}
-		r.columns = newColumnReader(r.layout, r.leaves, g, lent)
+		var err error
+		r.cur, err = newBoxedReader(r.layout.row, g)
+		return err
 	}
+	var lent *[]parquet.Page
+	if r.lends {
+		lent = &r.lent
+	}
+	r.columns = newColumnReader(r.layout, r.leaves, g, lent)
 	return nil
+}
+
+func schemaOf(t reflect.Type, opts ...parquet.SchemaOption) *parquet.Schema {
+	return parquet.SchemaOf(reflect.New(t).Interface(), opts...)
+}
+
+// boxedReader reads the rows of a row group with the library's own conversion of columns.
+type boxedReader struct {
+	schema *parquet.Schema
+	rows   parquet.Rows
+	buf    []parquet.Row
+}
+
+func newBoxedReader(t reflect.Type, g parquet.RowGroup) (*boxedReader, error) {
+	s := schemaOf(t)
+	if !parquet.EqualNodes(s, g.Schema()) {
+		conversion, err := parquet.Convert(s, g.Schema())
+		if err != nil {
+			return nil, err
+		}
+		g = parquet.ConvertRowGroup(g, conversion)
+	}
+	return &boxedReader{schema: s, rows: g.Rows()}, nil
+}
+
+// read stores rows in batch, a slice of zero rows.
+func (b *boxedReader) read(batch reflect.Value) (n int, err error) {
+	b.buf = slices.Grow(b.buf[:0], batch.Len())[:batch.Len()]
+	for n < batch.Len() {
+		m, err := b.rows.ReadRows(b.buf[:batch.Len()-n])
+		for i := range m {
+			if err := b.schema.Reconstruct(batch.Index(n+i).Addr().Interface(), b.buf[i]); err != nil {
+				return n + i, err
+			}
+		}
+		if n += m; m == 0 || err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }

@@ -57,6 +57,10 @@ func WriteFile[T any](path string, rows iter.Seq2[T, error], opts ...WriterOptio
 // Finish closes w and commits its file as the object with the given key. If w is a comparer (see
 // NewComparer), Finish returns the description of the stored object.
 func Finish[T any](ctx context.Context, w *Writer[T], b store.Bucket, dataset, key string) (manifest.File, error) {
+	return finish(ctx, w.writer, b, dataset, key)
+}
+
+func finish(ctx context.Context, w *writer, b store.Bucket, dataset, key string) (manifest.File, error) {
 	l, err := w.Close()
 	if err != nil {
 		return manifest.File{}, fmt.Errorf("write %q: %w", key, err)

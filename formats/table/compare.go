@@ -25,39 +25,43 @@ import (
 // boundaries of pages. If known is not nil, it describes the object, so Close does not read the
 // object again.
 func NewComparer[T any](ctx context.Context, b store.Bucket, key string, known *manifest.File, opts ...WriterOption) (*Writer[T], error) {
-	o := optionsOf(opts)
-	layout, err := columnsOf(reflect.TypeFor[T]())
+	w, err := newComparer(ctx, b, key, known, reflect.TypeFor[T](), newEncoder[T], optionsOf(opts))
 	if err != nil {
 		return nil, err
 	}
-	want, err := specimen[T](opts)
+	return &Writer[T]{w}, nil
+}
+
+func newComparer(ctx context.Context, b store.Bucket, key string, known *manifest.File, t reflect.Type, encoder encoderFunc, o writerOptions) (*writer, error) {
+	layout, err := columnsOf(t)
 	if err != nil {
 		return nil, err
 	}
-	r, err := Open[T](ctx, b, key)
+	want, err := specimen(layout, encoder, o)
+	if err != nil {
+		return nil, err
+	}
+	r, err := openTable(ctx, b, key, t, nil)
 	if err != nil {
 		return nil, err
 	}
 	r.lends = true // the comparer keeps no rows
-	s := &storedObject[T]{Reader: r, known: known, batch: make([]T, writeRows), fields: layout.fieldsInFormat(reflect.TypeFor[T](), o.format), ends: map[int64]bool{}}
+	s := &storedObject{reader: r, known: known, batch: newRows(t, writeRows), fields: layout.fieldsInFormat(o.format), ends: map[int64]bool{}}
 	if err := s.framed(want); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	w := &Writer[T]{stored: s, layout: layout, opt: o, pending: make([]T, 0, writeRows)}
+	w := &writer{stored: s, layout: layout, opt: o, pending: newRows(t, writeRows)}
 	if !o.portable() {
-		w.zeroless = zerolessOf(reflect.TypeFor[T](), o.format)
+		w.zeroless = zerolessOf(t, o.format)
 	}
 	return w, nil
 }
 
 // specimen returns the footer of a file with one empty row.
-func specimen[T any](opts []WriterOption) (*format.FileMetaData, error) {
+func specimen(layout *rowLayout, encoder encoderFunc, o writerOptions) (*format.FileMetaData, error) {
 	var file bytes.Buffer
-	w, err := NewWriterTo[T](&file, opts...)
-	if err != nil {
-		return nil, err
-	}
-	if err := w.Append(new(T)); err != nil {
+	w := newWriter(&file, layout, encoder, o)
+	if err := w.appended(w.slot()); err != nil {
 		return nil, err
 	}
 	if _, err := w.Close(); err != nil {
@@ -71,16 +75,16 @@ func specimen[T any](opts []WriterOption) (*format.FileMetaData, error) {
 }
 
 // storedObject is the existing object that a comparer reads.
-type storedObject[T any] struct {
-	*Reader[T]
+type storedObject struct {
+	*reader
 	known  *manifest.File // the object's description, or nil
-	batch  []T
+	batch  unsafe.Pointer // address of the rows read from the object, with room for writeRows
 	fields []rowField
 	ends   map[int64]bool // numbers of rows after which a row group ends
 }
 
 // framed compares the object's footer with want, the footer of a file with the same options.
-func (s *storedObject[T]) framed(want *format.FileMetaData) error {
+func (s *storedObject) framed(want *format.FileMetaData) error {
 	m := s.file.Metadata()
 	same := m.Version == want.Version && m.CreatedBy == want.CreatedBy && reflect.DeepEqual(m.Schema, want.Schema) &&
 		reflect.DeepEqual(m.KeyValueMetadata, want.KeyValueMetadata) && reflect.DeepEqual(m.ColumnOrders, want.ColumnOrders)
@@ -99,16 +103,17 @@ func (s *storedObject[T]) framed(want *format.FileMetaData) error {
 	return nil
 }
 
-// compareRows compares rows with the next rows of the object.
-func (s *storedObject[T]) compareRows(rows []T) error {
-	n, err := s.Read(s.batch[:len(rows)])
+// compareRows compares rows, of which the first is at rows, with the next n rows of the object.
+func (s *storedObject) compareRows(rows unsafe.Pointer, n int) error {
+	m, err := s.readRows(s.batch, n)
 	if err != nil && err != io.EOF {
 		return err
 	}
-	same := n == len(rows)
+	same := m == n
 	for i := 0; same && i < n; i++ {
+		at := i * s.layout.size
 		for f := range s.fields {
-			same = same && s.fields[f].equal(unsafe.Pointer(&s.batch[i]), unsafe.Pointer(&rows[i]))
+			same = same && s.fields[f].equal(unsafe.Add(s.batch, at), unsafe.Add(rows, at))
 		}
 	}
 	if !same {
@@ -118,7 +123,7 @@ func (s *storedObject[T]) compareRows(rows []T) error {
 }
 
 // finish checks that the object has no more rows, and returns the object's description.
-func (s *storedObject[T]) finish(rows int64) (l Local, err error) {
+func (s *storedObject) finish(rows int64) (l Local, err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if rows != s.Rows() {
 		return Local{}, fmt.Errorf("%q has %d rows, not %d: %w", s.key, s.Rows(), rows, ErrDiffers)
@@ -134,9 +139,9 @@ func (s *storedObject[T]) finish(rows int64) (l Local, err error) {
 }
 
 // fieldsInFormat returns the fields whose columns exist in a format.
-func (l *rowLayout) fieldsInFormat(t reflect.Type, format int) (fields []rowField) {
+func (l *rowLayout) fieldsInFormat(format int) (fields []rowField) {
 	newer := map[string]bool{}
-	for _, f := range reflect.VisibleFields(t) {
+	for _, f := range reflect.VisibleFields(l.row) {
 		newer[f.Name] = schema.Since(f) > format
 	}
 	for _, f := range l.fields {

@@ -15,7 +15,6 @@
 //   - Sorter sorts more rows than fit in memory, Merge merges sorted streams, Cursor takes
 //     rows one at a time.
 //   - Codec, RowWriter and RowReader store rows in scratch files.
-//   - Scan decodes a whole file with a second library, to check it.
 //
 // Package table imports packages schema, store, manifest and window.
 package table

@@ -33,10 +33,10 @@ func Format(version int) WriterOption {
 	}
 }
 
-// fields returns schema options that replace the tags of fields of the struct T.
-func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
+// fields returns schema options that replace the tags of fields of the struct type t.
+func fields(t reflect.Type, o *writerOptions) (opts []parquet.SchemaOption) {
 	portable := o.portable()
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+	for _, f := range reflect.VisibleFields(t) {
 		switch {
 		case schema.Since(f) > o.format:
 			opts = append(opts, parquet.StructTag(`parquet:"-"`, f.Name))

@@ -14,6 +14,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/scan"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
 
@@ -127,12 +128,12 @@ func TestMergeEndsWithTheErrorOfAStreamOrOfTheContext(t *testing.T) {
 func TestScanCountsTheRowsOfAllRowGroups(t *testing.T) {
 	s := newStore(t)
 	write(t, s, "c.parquet", captures(9000), table.RowGroups(2500, 0))
-	if rows, err := table.Scan(t.Context(), s, "c.parquet"); rows != 9000 || err != nil {
+	if rows, err := scan.Table(t.Context(), s, "c.parquet"); rows != 9000 || err != nil {
 		t.Errorf("%d rows, %v; want 9000", rows, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := table.Scan(ctx, s, "c.parquet"); !errors.Is(err, context.Canceled) {
+	if _, err := scan.Table(ctx, s, "c.parquet"); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that has ended: %v", err)
 	}
 }

@@ -79,49 +79,69 @@ func rangeOption(column string, meets func(least, most parquet.Value) bool) Read
 // that T lacks. Columns that the file lacks are null. A Reader holds one row group of up to 4 MiB,
 // or 1 MiB per column, and a decoded page per column. Only one goroutine may use a Reader. The
 // caller must close the Reader.
-type Reader[T any] struct {
-	key    string
-	obj    store.Object
-	win    *window.Window
-	file   *parquet.File
-	wanted map[string]bool // top-level names of the columns of T
-	groups []int           // row groups to read
-	next   int             // index into groups
-
-	layout  *rowLayout
-	leaves  []*parquet.Column
-	columns *columnReader             // reader of the columns of the current row group
-	lends   bool                      // true: the texts of rows stay valid only until the next Read
-	lent    []parquet.Page            // pages with texts of the last Read
-	boxed   bool                      // only the library can convert the file's columns
-	cur     *parquet.GenericReader[T] // reader of the current row group, if boxed
-}
+type Reader[T any] struct{ *reader }
 
 // Open opens the object with the given key. ctx must not end before Close, because the end of ctx may
 // also end the reads of the object.
 func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...ReaderOption) (*Reader[T], error) {
+	r, err := openTable(ctx, b, key, reflect.TypeFor[T](), opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader[T]{r}, nil
+}
+
+// Read implements Stream. The rows share no memory with the Reader, unless the Reader lends texts.
+func (r *Reader[T]) Read(batch []T) (int, error) {
+	return r.readRows(unsafe.Pointer(unsafe.SliceData(batch)), len(batch))
+}
+
+// All yields the remaining rows. An error ends the sequence.
+func (r *Reader[T]) All(ctx context.Context) iter.Seq2[T, error] { return All(ctx, r) }
+
+// reader is a Reader of rows of any type.
+type reader struct {
+	key    string
+	obj    store.Object
+	win    *window.Window
+	file   *parquet.File
+	layout *rowLayout
+	wanted map[string]bool // top-level names of the columns of the row type
+	groups []int           // row groups to read
+	next   int             // index into groups
+
+	leaves  []*parquet.Column
+	columns *columnReader  // reader of the columns of the current row group
+	lends   bool           // true: the texts of rows stay valid only until the next readRows
+	lent    []parquet.Page // pages with texts of the last readRows
+	boxed   bool           // only the library can convert the file's columns
+	cur     *boxedReader   // reader of the current row group, if boxed
+}
+
+func openTable(ctx context.Context, b store.Bucket, key string, t reflect.Type, opts []ReaderOption) (*reader, error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {
 		return nil, err // the error already names the key
 	}
-	return readerOf[T](obj, key, window.WholeBytes, opts)
+	return readerOf(obj, key, t, window.WholeBytes, opts)
 }
 
 // readerOf returns a reader of an open object. If the object's size is at most whole, one request
 // reads it. If readerOf fails, it closes the object.
-func readerOf[T any](obj store.Object, key string, whole int64, opts []ReaderOption) (*Reader[T], error) {
-	r, err := newReader[T](obj, key, whole, opts)
+func readerOf(obj store.Object, key string, t reflect.Type, whole int64, opts []ReaderOption) (*reader, error) {
+	r, err := newReader(obj, key, t, whole, opts)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %q: %w", key, err), obj.Close())
 	}
 	return r, nil
 }
 
-func newReader[T any](obj store.Object, key string, whole int64, opts []ReaderOption) (r *Reader[T], err error) {
-	if _, err := columnsOf(reflect.TypeFor[T]()); err != nil {
+func newReader(obj store.Object, key string, t reflect.Type, whole int64, opts []ReaderOption) (r *reader, err error) {
+	layout, err := columnsOf(t)
+	if err != nil {
 		return nil, err
 	}
-	r = &Reader[T]{key: key, obj: obj}
+	r = &reader{key: key, obj: obj, layout: layout}
 	if r.win, err = window.Open(obj, whole); err != nil {
 		return nil, err
 	}
@@ -134,7 +154,7 @@ func newReader[T any](obj store.Object, key string, whole int64, opts []ReaderOp
 		return nil, err
 	}
 	r.wanted = map[string]bool{}
-	for _, path := range parquet.SchemaOf(new(T)).Columns() {
+	for _, path := range schemaOf(t).Columns() {
 		r.wanted[path[0]] = true
 	}
 	var o readerOptions
@@ -154,7 +174,7 @@ func newReader[T any](obj store.Object, key string, whole int64, opts []ReaderOp
 }
 
 // extents returns the extents of the wanted columns of a row group.
-func (r *Reader[T]) extents(group int) []window.Extent {
+func (r *reader) extents(group int) []window.Extent {
 	var out []window.Extent
 	columns := r.file.Metadata().RowGroups[group].Columns
 	for i := range columns {
@@ -166,32 +186,33 @@ func (r *Reader[T]) extents(group int) []window.Extent {
 }
 
 // Noted returns the value that Writer.Note stored under a key, or false if there is no value.
-func (r *Reader[T]) Noted(key string) (string, bool) { return r.file.Lookup(key) }
+func (r *reader) Noted(key string) (string, bool) { return r.file.Lookup(key) }
 
 // Rows returns the number of rows in the object, including rows that options leave out.
-func (r *Reader[T]) Rows() int64 { return r.file.NumRows() }
+func (r *reader) Rows() int64 { return r.file.NumRows() }
 
-// Read implements Stream. The rows share no memory with the Reader, unless the Reader lends texts.
-func (r *Reader[T]) Read(batch []T) (int, error) {
+// readRows implements rowSource.
+func (r *reader) readRows(first unsafe.Pointer, n int) (int, error) {
 	for _, p := range r.lent {
 		parquet.Release(p)
 	}
 	r.lent = r.lent[:0]
-	n := 0
-	for n < len(batch) {
-		m, err := r.read(batch[n:])
-		n += m
+	done := 0
+	for done < n {
+		m, err := r.read(unsafe.Add(first, done*r.layout.size), n-done)
+		done += m
 		if err == io.EOF {
-			return n, io.EOF
+			return done, io.EOF
 		}
 		if err != nil {
-			return n, fmt.Errorf("read %q: %w", r.key, err)
+			return done, fmt.Errorf("read %q: %w", r.key, err)
 		}
 	}
-	return n, nil
+	return done, nil
 }
 
-func (r *Reader[T]) read(batch []T) (n int, err error) {
+// read stores up to most rows from the address first on.
+func (r *reader) read(first unsafe.Pointer, most int) (n int, err error) {
 	defer r.win.Damage(&err)
 	for r.cur == nil && r.columns == nil {
 		if r.next == len(r.groups) {
@@ -206,30 +227,28 @@ func (r *Reader[T]) read(batch []T) (n int, err error) {
 			return 0, err
 		}
 	}
-	clear(batch)
+	batch := reflect.SliceAt(r.layout.row, first, most)
+	batch.Clear()
 	if r.columns != nil {
-		if n, err = r.columns.read(unsafe.Pointer(&batch[0]), len(batch)); err == io.EOF {
+		if n, err = r.columns.read(first, most); err == io.EOF {
 			err = r.columns.close()
 			r.columns = nil
 		}
 		return n, err
 	}
-	n, err = r.cur.Read(batch)
+	n, err = r.cur.read(batch)
 	if err == io.EOF || (n == 0 && err == nil) {
-		err = r.cur.Close()
+		err = r.cur.rows.Close()
 		r.cur = nil
 	}
 	return n, err
 }
 
-// All yields the remaining rows. An error ends the sequence.
-func (r *Reader[T]) All(ctx context.Context) iter.Seq2[T, error] { return All(ctx, r) }
-
 // Close closes the object.
-func (r *Reader[T]) Close() error {
+func (r *reader) Close() error {
 	var err error
 	if r.cur != nil {
-		err = r.cur.Close()
+		err = r.cur.rows.Close()
 		r.cur = nil
 	}
 	if r.columns != nil {

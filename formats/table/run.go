@@ -9,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"unsafe"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -23,7 +24,7 @@ const runGroupBytes = window.GroupBytes * 3 / 4
 // with rows gets a section of its own (see manifest.Section). A run without rows has an empty
 // section of bucket 0. A run is a working file (see Fast).
 func WriteRun[T any](path string, rows iter.Seq2[T, error], bucketOf func(*T) int32, opts ...WriterOption) (_ Local, err error) {
-	w, err := newRunWriter[T](path, opts)
+	w, err := newRunWriter(path, reflect.TypeFor[T](), newEncoder[T], opts)
 	if err != nil {
 		return Local{}, err
 	}
@@ -41,7 +42,9 @@ func WriteRun[T any](path string, rows iter.Seq2[T, error], bucketOf func(*T) in
 				return Local{}, err
 			}
 		}
-		if err := w.section.Append(&row); err != nil {
+		slot := w.section.slot()
+		*(*T)(slot) = row
+		if err := w.section.appended(slot); err != nil {
 			return Local{}, err
 		}
 	}
@@ -60,23 +63,24 @@ func WriteRun[T any](path string, rows iter.Seq2[T, error], bucketOf func(*T) in
 }
 
 // runWriter writes the sections of a run.
-type runWriter[T any] struct {
+type runWriter struct {
 	opt     writerOptions
 	layout  *rowLayout
+	encoder encoderFunc
 	file    *os.File
 	out     *summingWriter
 	buf     *bufio.Writer
-	section *Writer[T] // writer of the current section
-	bucket  int32      // bucket of the current section
-	rows    int64      // number of rows in ended sections
+	section *writer // writer of the current section
+	bucket  int32   // bucket of the current section
+	rows    int64   // number of rows in ended sections
 }
 
-func newRunWriter[T any](path string, opts []WriterOption) (*runWriter[T], error) {
-	layout, err := columnsOf(reflect.TypeFor[T]())
+func newRunWriter(path string, t reflect.Type, encoder encoderFunc, opts []WriterOption) (*runWriter, error) {
+	layout, err := columnsOf(t)
 	if err != nil {
 		return nil, err
 	}
-	w := &runWriter[T]{opt: optionsOf(append(slices.Clip(opts), Fast())), layout: layout}
+	w := &runWriter{opt: optionsOf(append(slices.Clip(opts), Fast())), layout: layout, encoder: encoder}
 	w.opt.rowGroupBytes = runGroupBytes
 	if w.file, err = os.Create(path); err != nil {
 		return nil, fmt.Errorf("create scratch file: %w", err)
@@ -87,7 +91,7 @@ func newRunWriter[T any](path string, opts []WriterOption) (*runWriter[T], error
 }
 
 // begin begins the section of a bucket.
-func (w *runWriter[T]) begin(bucket int32) error {
+func (w *runWriter) begin(bucket int32) error {
 	if w.section != nil {
 		if bucket < w.bucket {
 			return fmt.Errorf("write run: a row of bucket %d comes after bucket %d", bucket, w.bucket)
@@ -96,12 +100,12 @@ func (w *runWriter[T]) begin(bucket int32) error {
 			return err
 		}
 	}
-	w.section, w.bucket = newWriter[T](w.out, w.buf, w.layout, w.opt), bucket
+	w.section, w.bucket = newSection(w.out, w.buf, w.layout, w.encoder, w.opt), bucket
 	return nil
 }
 
 // end completes the current section.
-func (w *runWriter[T]) end() error {
+func (w *runWriter) end() error {
 	if err := w.section.complete(); err != nil {
 		return err
 	}
@@ -112,14 +116,24 @@ func (w *runWriter[T]) end() error {
 
 // OpenSection opens a section of a run like Open. One request reads a section of up to 4 MiB.
 func OpenSection[T any](ctx context.Context, b store.Bucket, s manifest.Section) (*Reader[T], error) {
+	r, err := openSection(ctx, b, s, reflect.TypeFor[T]())
+	if err != nil {
+		return nil, err
+	}
+	return &Reader[T]{r}, nil
+}
+
+func openSection(ctx context.Context, b store.Bucket, s manifest.Section, t reflect.Type) (*reader, error) {
 	obj, err := manifest.OpenSection(ctx, b, s)
 	if err != nil {
 		return nil, err
 	}
-	return readerOf[T](obj, s.Key, window.GroupBytes, nil)
+	return readerOf(obj, s.Key, t, window.GroupBytes, nil)
 }
 
 // MergeSections is like MergeFiles for sections of runs.
 func MergeSections[T any](ctx context.Context, b store.Bucket, scratch string, sections []manifest.Section, compare func(a, b *T) int) iter.Seq2[T, error] {
-	return mergeInPasses(ctx, scratch, sections, compare, func(s manifest.Section) (*Reader[T], error) { return OpenSection[T](ctx, b, s) })
+	t := reflect.TypeFor[T]()
+	m := merging{t, scratch, untyped(compare), func(i int) (*reader, error) { return openSection(ctx, b, sections[i], t) }}
+	return rowsOf[T](func(yield func(row unsafe.Pointer) bool) error { return m.inPasses(ctx, len(sections), yield) })
 }

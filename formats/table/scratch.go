@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
+	"unsafe"
 )
 
 // maxScratchRow is the size of the longest valid encoded row, in bytes. A longer row is damaged.
@@ -13,20 +15,29 @@ const maxScratchRow = 1 << 30
 
 // RowWriter writes encoded rows to a scratch file, each row after its length. Only one goroutine
 // may use a RowWriter.
-type RowWriter[T any] struct {
-	codec *Codec[T]
-	out   io.Writer
-	buf   []byte
-}
+type RowWriter[T any] struct{ rowWriter }
 
 // Writer returns a RowWriter that calls out.Write once for each row.
 func (c *Codec[T]) Writer(out io.Writer) *RowWriter[T] {
-	return &RowWriter[T]{codec: c, out: out, buf: make([]byte, binary.MaxVarintLen64, 256)}
+	return &RowWriter[T]{c.layout.writer(out)}
 }
 
 // Write writes a row and returns the number of written bytes.
-func (w *RowWriter[T]) Write(row *T) (int, error) {
-	w.buf = w.codec.Append(w.buf[:binary.MaxVarintLen64], row)
+func (w *RowWriter[T]) Write(row *T) (int, error) { return w.write(unsafe.Pointer(row)) }
+
+// rowWriter is a RowWriter of rows of any type.
+type rowWriter struct {
+	layout *rowLayout
+	out    io.Writer
+	buf    []byte
+}
+
+func (l *rowLayout) writer(out io.Writer) rowWriter {
+	return rowWriter{layout: l, out: out, buf: make([]byte, binary.MaxVarintLen64, 256)}
+}
+
+func (w *rowWriter) write(row unsafe.Pointer) (int, error) {
+	w.buf = w.layout.encode(w.buf[:binary.MaxVarintLen64], row)
 	var head [binary.MaxVarintLen64]byte
 	n := binary.PutUvarint(head[:], uint64(len(w.buf)-len(head)))
 	record := w.buf[len(head)-n:]
@@ -38,19 +49,40 @@ func (w *RowWriter[T]) Write(row *T) (int, error) {
 }
 
 // RowReader is a Stream of the rows that a RowWriter wrote. Only one goroutine may use a RowReader.
-type RowReader[T any] struct {
-	codec *Codec[T]
-	in    *bufio.Reader
-	buf   []byte
-}
+type RowReader[T any] struct{ rowReader }
 
 // Reader returns a RowReader that reads encoded rows from a buffered reader.
 func (c *Codec[T]) Reader(in *bufio.Reader) *RowReader[T] {
-	return &RowReader[T]{codec: c, in: in}
+	return &RowReader[T]{rowReader{layout: c.layout, in: in}}
 }
 
 // Next stores the next row in *row. It returns io.EOF at the end.
 func (r *RowReader[T]) Next(row *T) error {
+	var zero T
+	*row = zero
+	return r.next(unsafe.Pointer(row))
+}
+
+// Read implements Stream.
+func (r *RowReader[T]) Read(batch []T) (int, error) {
+	for i := range batch {
+		if err := r.Next(&batch[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(batch), nil
+}
+
+// rowReader is a RowReader of rows of any type.
+type rowReader struct {
+	layout *rowLayout
+	in     *bufio.Reader
+	buf    []byte
+	row    reflect.Value // the row of nextRow
+}
+
+// next decodes the next row. The row must be zero before the call.
+func (r *rowReader) next(row unsafe.Pointer) error {
 	n, err := binary.ReadUvarint(r.in)
 	if err == io.EOF {
 		return io.EOF
@@ -63,7 +95,7 @@ func (r *RowReader[T]) Next(row *T) error {
 		_, err = io.ReadFull(r.in, r.buf)
 	}
 	if err == nil {
-		err = r.codec.Decode(string(r.buf), row) // all texts of the row share this one string
+		err = r.layout.decode(string(r.buf), row) // all texts of the row share this one string
 	}
 	if err != nil {
 		return fmt.Errorf("read scratch file: %w", err)
@@ -71,12 +103,13 @@ func (r *RowReader[T]) Next(row *T) error {
 	return nil
 }
 
-// Read implements Stream.
-func (r *RowReader[T]) Read(batch []T) (int, error) {
-	for i := range batch {
-		if err := r.Next(&batch[i]); err != nil {
-			return i, err
-		}
+// nextRow implements rowStream.
+func (r *rowReader) nextRow() (unsafe.Pointer, error) {
+	if r.row.IsValid() {
+		r.row.SetZero()
+	} else {
+		r.row = reflect.New(r.layout.row).Elem()
 	}
-	return len(batch), nil
+	p := r.row.Addr().UnsafePointer()
+	return p, r.next(p)
 }

@@ -2,12 +2,14 @@ package table
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
+	"reflect"
 	"slices"
 	"unsafe"
 
@@ -24,59 +26,23 @@ const (
 // Sorter sorts any number of rows in bounded memory. It spills sorted runs to local scratch files
 // and merges the runs. Equal rows keep the order in which they were added. Only one goroutine may
 // use a Sorter. The caller must close the Sorter.
-type Sorter[T any] struct {
-	dir     string
-	compare func(a, b *T) int
-	memory  int64
-	codec   *Codec[T]
-	rows    chunks[T]
-	n       int   // number of rows in memory
-	held    int64 // estimated memory of the rows, in bytes
-	total   int64
-	runs    []*os.File
-	order   []int32 // indexes of the rows in sorted order, after Sort
-}
+type Sorter[T any] struct{ sorter }
 
 // NewSorter returns a sorter that spills rows to the directory dir when its rows take about memory
 // bytes. If memory is zero, DefaultSortMemory applies.
 func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sorter[T], error) {
-	codec, err := NewCodec[T]()
+	s, err := newSorter(dir, reflect.TypeFor[T](), untyped(compare), memory)
 	if err != nil {
 		return nil, err
 	}
-	if memory <= 0 {
-		memory = DefaultSortMemory
-	}
-	return &Sorter[T]{dir: dir, compare: compare, memory: memory, codec: codec}, nil
+	return &Sorter[T]{*s}, nil
 }
 
 // Add adds a copy of a row to the sorter.
 func (s *Sorter[T]) Add(row *T) error {
-	chunk := s.n / chunkRows
-	if chunk == len(s.rows) {
-		s.rows = append(s.rows, make([]T, 0, chunkRows))
-	}
-	s.rows[chunk] = append(s.rows[chunk], *row)
-	s.n++
-	s.total++
-	// Sorting takes 8 bytes more for each row.
-	s.held += int64(s.codec.layout.size + 8 + s.codec.layout.textBytes(unsafe.Pointer(row)))
-	if s.held < s.memory {
-		return nil
-	}
-	return s.spill()
-}
-
-// Len returns the number of added rows.
-func (s *Sorter[T]) Len() int64 { return s.total }
-
-// Sort sorts the rows in memory. After Sort or Sorted, the caller must not call Add. Sorted calls
-// Sort if nobody has called it yet. Several goroutines can sort in parallel if each calls Sort on a
-// sorter of its own.
-func (s *Sorter[T]) Sort() {
-	if s.order == nil {
-		s.order = s.sorted()
-	}
+	slot := s.slot()
+	*(*T)(slot) = *row
+	return s.added(slot)
 }
 
 // Sorted yields all rows in order. An error ends the sequence. The caller may call Sorted again.
@@ -85,31 +51,84 @@ func (s *Sorter[T]) Sorted(ctx context.Context) iter.Seq2[T, error] { return Mer
 // MergeSorted yields the rows of several sorters as one sorted sequence. All sorters must have the
 // same compare function. Equal rows keep the order of their sorters. An error ends the sequence.
 func MergeSorted[T any](ctx context.Context, sorters ...*Sorter[T]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var streams []Stream[T]
+	return rowsOf[T](func(yield func(row unsafe.Pointer) bool) error {
+		var streams []rowStream
 		for _, s := range sorters {
-			runs, err := s.openRuns()
-			if err != nil {
-				var zero T
-				yield(zero, err)
-				return
+			var err error
+			if streams, err = s.addStreams(streams); err != nil {
+				return err
 			}
-			s.Sort()
-			streams = append(append(streams, runs...), &memoryRun[T]{rows: s.rows, order: s.order})
 		}
-		Merge(ctx, sorters[0].compare, streams...)(yield)
+		return eachRow(ctx, newMerger(sorters[0].compare, streams), yield)
+	})
+}
+
+// sorter is a Sorter of rows of any type.
+type sorter struct {
+	dir     string
+	compare func(a, b unsafe.Pointer) int
+	memory  int64
+	layout  *rowLayout
+	rows    chunks
+	n       int   // number of rows in memory
+	held    int64 // estimated memory of the rows, in bytes
+	total   int64
+	runs    []*os.File
+	order   []int32 // indexes of the rows in sorted order, after Sort
+}
+
+func newSorter(dir string, t reflect.Type, compare func(a, b unsafe.Pointer) int, memory int64) (*sorter, error) {
+	layout, err := layoutOf(t)
+	if err != nil {
+		return nil, err
+	}
+	if memory <= 0 {
+		memory = DefaultSortMemory
+	}
+	return &sorter{dir: dir, compare: compare, memory: memory, layout: layout, rows: chunks{size: uintptr(layout.size)}}, nil
+}
+
+// slot returns the place for the next row.
+func (s *sorter) slot() unsafe.Pointer {
+	if s.n/chunkRows == len(s.rows.first) {
+		s.rows.first = append(s.rows.first, newRows(s.layout.row, chunkRows))
+	}
+	return s.rows.at(int32(s.n))
+}
+
+// added counts the row that the caller has stored in the slot.
+func (s *sorter) added(row unsafe.Pointer) error {
+	s.n++
+	s.total++
+	// Sorting takes 8 bytes more for each row.
+	s.held += int64(s.layout.size + 8 + s.layout.textBytes(row))
+	if s.held < s.memory {
+		return nil
+	}
+	return s.spill()
+}
+
+// Len returns the number of added rows.
+func (s *sorter) Len() int64 { return s.total }
+
+// Sort sorts the rows in memory. After Sort or Sorted, the caller must not call Add. Sorted calls
+// Sort if nobody has called it yet. Several goroutines can sort in parallel if each calls Sort on a
+// sorter of its own.
+func (s *sorter) Sort() {
+	if s.order == nil {
+		s.order = s.sorted()
 	}
 }
 
 // Close removes the spilled runs.
-func (s *Sorter[T]) Close() error {
-	s.rows = nil
+func (s *sorter) Close() error {
+	s.rows.first = nil
 	return s.removeRuns()
 }
 
 // sorted returns the order of the rows in memory, as a list of their indexes. Sorting indexes is
 // faster than moving the wide rows.
-func (s *Sorter[T]) sorted() []int32 {
+func (s *sorter) sorted() []int32 {
 	compare := func(a, b int32) int {
 		if c := s.compare(s.rows.at(a), s.rows.at(b)); c != 0 {
 			return c
@@ -125,26 +144,25 @@ func (s *Sorter[T]) sorted() []int32 {
 }
 
 // spill writes the rows in memory to a scratch file as a run.
-func (s *Sorter[T]) spill() error {
-	if err := s.addRun(All(context.Background(), &memoryRun[T]{rows: s.rows, order: s.sorted()})); err != nil {
+func (s *sorter) spill() error {
+	if err := s.addRun(context.Background(), &memoryRun{rows: s.rows, order: s.sorted()}); err != nil {
 		return err
 	}
-	for i, chunk := range s.rows {
-		clear(chunk)
-		s.rows[i] = chunk[:0]
+	for _, first := range s.rows.first {
+		reflect.SliceAt(s.layout.row, first, chunkRows).Clear()
 	}
 	s.n, s.held = 0, 0
 	return nil
 }
 
 // addRun writes rows, which are in order, to a new run.
-func (s *Sorter[T]) addRun(rows iter.Seq2[T, error]) error {
+func (s *sorter) addRun(ctx context.Context, rows rowStream) error {
 	if len(s.runs) == maxRuns {
 		if err := s.compact(); err != nil {
 			return err
 		}
 	}
-	f, err := s.write(rows)
+	f, err := s.write(ctx, rows)
 	if err == nil {
 		s.runs = append(s.runs, f)
 	}
@@ -152,12 +170,12 @@ func (s *Sorter[T]) addRun(rows iter.Seq2[T, error]) error {
 }
 
 // compact merges all runs into one.
-func (s *Sorter[T]) compact() error {
-	streams, err := s.openRuns()
+func (s *sorter) compact() error {
+	streams, err := s.addRuns(nil)
 	if err != nil {
 		return err
 	}
-	merged, err := s.write(Merge(context.Background(), s.compare, streams...))
+	merged, err := s.write(context.Background(), newMerger(s.compare, streams))
 	if err != nil {
 		return err
 	}
@@ -167,7 +185,7 @@ func (s *Sorter[T]) compact() error {
 }
 
 // write writes rows to a new run. A run has the format of RowWriter, compressed with S2.
-func (s *Sorter[T]) write(rows iter.Seq2[T, error]) (_ *os.File, err error) {
+func (s *sorter) write(ctx context.Context, rows rowStream) (_ *os.File, err error) {
 	f, err := os.CreateTemp(s.dir, "run-*.s2")
 	if err != nil {
 		return nil, fmt.Errorf("create scratch file: %w", err)
@@ -178,14 +196,14 @@ func (s *Sorter[T]) write(rows iter.Seq2[T, error]) (_ *os.File, err error) {
 		}
 	}()
 	z := s2.NewWriter(f, s2.WriterConcurrency(1), s2.WriterBlockSize(256<<10))
-	w := s.codec.Writer(z)
-	for row, err := range rows {
-		if err == nil {
-			_, err = w.Write(&row)
-		}
-		if err != nil {
-			return nil, err
-		}
+	w := s.layout.writer(z)
+	var failed error
+	err = eachRow(ctx, rows, func(row unsafe.Pointer) bool {
+		_, failed = w.write(row)
+		return failed == nil
+	})
+	if err := cmp.Or(err, failed); err != nil {
+		return nil, err
 	}
 	if err := z.Close(); err != nil {
 		return nil, fmt.Errorf("write scratch file: %w", err)
@@ -193,18 +211,17 @@ func (s *Sorter[T]) write(rows iter.Seq2[T, error]) (_ *os.File, err error) {
 	return f, nil
 }
 
-func (s *Sorter[T]) open(f *os.File) (Stream[T], error) {
+func (s *sorter) open(f *os.File) (rowStream, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("open scratch file: %w", err)
 	}
 	z := s2.NewReader(io.NewSectionReader(f, 0, info.Size()), s2.ReaderMaxBlockSize(256<<10))
-	return s.codec.Reader(bufio.NewReaderSize(z, 32<<10)), nil
+	return &rowReader{layout: s.layout, in: bufio.NewReaderSize(z, 32<<10)}, nil
 }
 
-// openRuns opens all runs as streams.
-func (s *Sorter[T]) openRuns() ([]Stream[T], error) {
-	streams := make([]Stream[T], 0, len(s.runs)+1)
+// addRuns opens all runs and appends them to streams.
+func (s *sorter) addRuns(streams []rowStream) ([]rowStream, error) {
 	for _, f := range s.runs {
 		r, err := s.open(f)
 		if err != nil {
@@ -215,8 +232,18 @@ func (s *Sorter[T]) openRuns() ([]Stream[T], error) {
 	return streams, nil
 }
 
+// addStreams appends all runs, and the rows in memory, to streams.
+func (s *sorter) addStreams(streams []rowStream) ([]rowStream, error) {
+	streams, err := s.addRuns(streams)
+	if err != nil {
+		return nil, err
+	}
+	s.Sort()
+	return append(streams, &memoryRun{rows: s.rows, order: s.order}), nil
+}
+
 // removeRuns closes and removes all runs.
-func (s *Sorter[T]) removeRuns() error {
+func (s *sorter) removeRuns() error {
 	var err error
 	for _, f := range s.runs {
 		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
@@ -225,29 +252,31 @@ func (s *Sorter[T]) removeRuns() error {
 	return err
 }
 
-// chunks holds rows in slices of fixed size, so that growing neither copies rows nor leaves
+// chunks holds rows in arrays of fixed size, so that growing neither copies rows nor leaves
 // garbage.
-type chunks[T any] [][]T
+type chunks struct {
+	first []unsafe.Pointer // address of the first row of each array
+	size  uintptr          // size of a row, in bytes
+}
 
 const chunkRows = 256
 
-func (c chunks[T]) at(i int32) *T { return &c[i/chunkRows][i%chunkRows] }
+func (c *chunks) at(i int32) unsafe.Pointer {
+	return unsafe.Add(c.first[i/chunkRows], uintptr(i%chunkRows)*c.size)
+}
 
 // memoryRun is a sorted run in memory.
-type memoryRun[T any] struct {
-	rows  chunks[T]
+type memoryRun struct {
+	rows  chunks
 	order []int32
 }
 
-// Read implements Stream.
-func (m *memoryRun[T]) Read(batch []T) (int, error) {
-	n := min(len(batch), len(m.order))
-	for i := range n {
-		batch[i] = *m.rows.at(m.order[i])
+// nextRow implements rowStream.
+func (m *memoryRun) nextRow() (unsafe.Pointer, error) {
+	if len(m.order) == 0 {
+		return nil, io.EOF
 	}
-	m.order = m.order[n:]
-	if n < len(batch) {
-		return n, io.EOF
-	}
-	return n, nil
+	row := m.rows.at(m.order[0])
+	m.order = m.order[1:]
+	return row, nil
 }

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"iter"
+	"reflect"
 	"slices"
 	"sync/atomic"
+	"unsafe"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,63 +24,38 @@ type Stream[T any] interface {
 // All yields the rows of a stream. An error ends the sequence. If ctx ends, the last pair holds the
 // error of ctx.
 func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var zero T
-		batch := make([]T, readRows)
-		for {
-			if err := ctx.Err(); err != nil {
-				yield(zero, err)
-				return
-			}
-			n, err := s.Read(batch)
-			for i := range n {
-				if !yield(batch[i], nil) {
-					return
-				}
-			}
-			if err != nil {
-				if err != io.EOF {
-					yield(zero, err)
-				}
-				return
-			}
-		}
-	}
+	return rowsOf[T](func(yield func(row unsafe.Pointer) bool) error {
+		return eachRow(ctx, newBatches(reflect.TypeFor[T](), readRows, sourceOf[T]{s}), yield)
+	})
 }
 
 // Concat yields the rows of several objects one after another. Only one object is open at a time.
 // An error ends the sequence.
 func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...ReaderOption) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for _, key := range keys {
-			if !streamObject(ctx, b, key, opts, yield) {
-				return
-			}
-		}
-	}
+	return rowsOf[T](func(yield func(row unsafe.Pointer) bool) error {
+		return concat(ctx, b, keys, reflect.TypeFor[T](), opts, yield)
+	})
 }
 
-// streamObject yields the rows of a single object. It also reports whether the caller may continue
-// with the next object.
-func streamObject[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOption, yield func(T, error) bool) (more bool) {
-	var zero T
-	r, err := Open[T](ctx, b, key, opts...)
-	if err != nil {
-		yield(zero, err)
-		return false
-	}
-	defer func() {
-		if err := r.Close(); err != nil && more {
-			yield(zero, err)
-			more = false
+func concat(ctx context.Context, b store.Bucket, keys []string, t reflect.Type, opts []ReaderOption, yield func(row unsafe.Pointer) bool) error {
+	for _, key := range keys {
+		r, err := openTable(ctx, b, key, t, opts)
+		if err != nil {
+			return err
 		}
-	}()
-	for row, err := range r.All(ctx) {
-		if !yield(row, err) || err != nil {
-			return false
+		stopped := false
+		err = eachRow(ctx, newBatches(t, readRows, r), func(row unsafe.Pointer) bool {
+			stopped = !yield(row)
+			return !stopped
+		})
+		if cerr := r.Close(); err == nil {
+			err = cerr
+		}
+		if stopped || err != nil {
+			return err
 		}
 	}
-	return true
+	return nil
 }
 
 // maxOpen is the number of objects that MergeFiles merges at a time, which bounds open objects and
@@ -91,81 +67,71 @@ const maxOpen = 64
 // writes all rows to runs in the directory scratch before it yields the first row. If scratch is
 // empty, MergeFiles opens all objects at the same time.
 func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
-	return mergeInPasses(ctx, scratch, keys, compare, func(key string) (*Reader[T], error) { return Open[T](ctx, b, key, opts...) })
+	t := reflect.TypeFor[T]()
+	m := merging{t, scratch, untyped(compare), func(i int) (*reader, error) { return openTable(ctx, b, keys[i], t, opts) }}
+	return rowsOf[T](func(yield func(row unsafe.Pointer) bool) error { return m.inPasses(ctx, len(keys), yield) })
 }
 
-// mergeInPasses merges inputs as MergeFiles does.
-func mergeInPasses[I, T any](ctx context.Context, scratch string, inputs []I, compare func(a, b *T) int, open func(I) (*Reader[T], error)) iter.Seq2[T, error] {
-	if len(inputs) <= maxOpen || scratch == "" {
-		return mergeOpen(ctx, inputs, compare, open)
-	}
-	return func(yield func(T, error) bool) {
-		fail := func(err error) {
-			var zero T
-			yield(zero, err)
-		}
-		s, err := NewSorter(scratch, compare, 0) // holds only runs, and no rows in memory
-		if err != nil {
-			fail(err)
-			return
-		}
-		defer s.Close() //nolint:errcheck // the runs hold only temporary data
-		for some := range slices.Chunk(inputs, maxOpen) {
-			if err := s.addRun(mergeOpen(ctx, some, compare, open)); err != nil {
-				fail(err)
-				return
-			}
-		}
-		s.Sorted(ctx)(yield)
-	}
+// merging merges objects as MergeFiles does.
+type merging struct {
+	t       reflect.Type
+	scratch string
+	compare func(a, b unsafe.Pointer) int
+	open    func(i int) (*reader, error) // opens object i
 }
 
-// mergeOpen is like mergeInPasses, with all inputs open at the same time.
-func mergeOpen[I, T any](ctx context.Context, inputs []I, compare func(a, b *T) int, open func(I) (*Reader[T], error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		stopped := false
-		merge := func() (err error) {
-			readers, err := openAll(inputs, open)
-			defer func() {
-				for _, r := range readers {
-					err = errors.Join(err, r.Close())
-				}
-			}()
-			if err != nil {
-				return err
-			}
-			streams := make([]Stream[T], len(readers))
-			for i, r := range readers {
-				streams[i] = r
-			}
-			for row, err := range Merge(ctx, compare, streams...) {
-				if err != nil {
-					return err
-				}
-				if stopped = !yield(row, nil); stopped {
-					break
-				}
-			}
-			return nil
-		}
-		if err := merge(); err != nil && !stopped {
-			var zero T
-			yield(zero, err)
+// inPasses calls yield with the rows of n objects.
+func (m *merging) inPasses(ctx context.Context, n int, yield func(row unsafe.Pointer) bool) error {
+	if n <= maxOpen || m.scratch == "" {
+		return m.merge(0, n, func(rows rowStream) error { return eachRow(ctx, rows, yield) })
+	}
+	s, err := newSorter(m.scratch, m.t, m.compare, 0) // holds only runs, and no rows in memory
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // the runs hold only temporary data
+	for i := 0; i < n; i += maxOpen {
+		if err := m.merge(i, min(n, i+maxOpen), func(rows rowStream) error { return s.addRun(ctx, rows) }); err != nil {
+			return err
 		}
 	}
+	runs, err := s.addRuns(nil)
+	if err != nil {
+		return err
+	}
+	return eachRow(ctx, newMerger(m.compare, runs), yield)
+}
+
+// merge passes the rows of the objects from begin to end (exclusive), in order, to use.
+func (m *merging) merge(begin, end int, use func(rowStream) error) (err error) {
+	readers, err := openAll(begin, end, m.open)
+	defer func() {
+		for _, r := range readers {
+			err = errors.Join(err, r.Close())
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	streams := make([]rowStream, len(readers))
+	for i, r := range readers {
+		streams[i] = newBatches(m.t, mergeRows, r)
+	}
+	return use(newMerger(m.compare, streams))
 }
 
 // openers is the number of inputs that openAll opens at a time. On S3, opening takes two requests.
 const openers = 8
 
-// openAll opens all inputs, and stops after an error. It returns the readers that were opened, and
-// the error of the first input that could not be opened.
-func openAll[I, T any](inputs []I, open func(I) (*Reader[T], error)) ([]*Reader[T], error) {
-	readers, failed, panics := make([]*Reader[T], len(inputs)), make([]error, len(inputs)), make([]any, len(inputs))
+// openAll opens the inputs from begin to end (exclusive), and stops after an error. It returns the
+// readers that were opened, and the error of the first input that could not be opened.
+func openAll(begin, end int, open func(i int) (*reader, error)) ([]*reader, error) {
+	n := end - begin
+	readers, failed, panics := make([]*reader, n), make([]error, n), make([]any, n)
 	var stop atomic.Bool
 	var g errgroup.Group
 	g.SetLimit(openers)
-	for i, input := range inputs {
+	for i := range n {
 		if stop.Load() {
 			break
 		}
@@ -176,7 +142,7 @@ func openAll[I, T any](inputs []I, open func(I) (*Reader[T], error)) ([]*Reader[
 					stop.Store(true)
 				}
 			}()
-			readers[i], failed[i] = open(input)
+			readers[i], failed[i] = open(begin + i)
 			opened = failed[i] == nil
 			return nil
 		})
@@ -187,7 +153,7 @@ func openAll[I, T any](inputs []I, open func(I) (*Reader[T], error)) ([]*Reader[
 			panic(p) // the caller recovers only panics of its own goroutine
 		}
 	}
-	return slices.DeleteFunc(readers, func(r *Reader[T]) bool { return r == nil }), cmp.Or(failed...)
+	return slices.DeleteFunc(readers, func(r *reader) bool { return r == nil }), cmp.Or(failed...)
 }
 
 // convertRows is the number of rows that Convert reads at a time.

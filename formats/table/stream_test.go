@@ -9,12 +9,9 @@ import (
 )
 
 func TestOpeningStopsAfterAnError(t *testing.T) {
-	inputs, lost := make([]int, 1000), errors.New("lost")
-	for i := range inputs {
-		inputs[i] = i
-	}
+	lost := errors.New("lost")
 	var opened atomic.Int32
-	_, err := openAll(inputs, func(i int) (*Reader[struct{}], error) {
+	_, err := openAll(0, 1000, func(i int) (*reader, error) {
 		opened.Add(1)
 		if i >= 3 {
 			return nil, fmt.Errorf("input %d: %w", i, lost)
@@ -32,5 +29,5 @@ func TestAPanicOfOpenReachesTheCaller(t *testing.T) {
 			t.Errorf("recovered %v", p)
 		}
 	}()
-	_, _ = openAll([]int{1}, func(int) (*Reader[struct{}], error) { panic("hostile") })
+	_, _ = openAll(0, 1, func(int) (*reader, error) { panic("hostile") })
 }

@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/scan"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
 
@@ -294,7 +295,7 @@ func readDamaged(t testing.TB, b store.Bucket) (rows, columns error) {
 		_, err = tabletest.Collect(r.All(t.Context()))
 		r.Close()
 	}
-	_, columns = table.Scan(t.Context(), b, "tables/x.parquet")
+	_, columns = scan.Table(t.Context(), b, "tables/x.parquet")
 	return err, columns
 }
 

@@ -95,35 +95,73 @@ func (l *Local) File(dataset, key string) manifest.File {
 
 // Writer writes rows of T as one Parquet file. Only one goroutine may use a Writer. The caller ends
 // a Writer with Close or Abort. Only Commit puts the file into the store.
-type Writer[T any] struct {
-	pq     *parquet.GenericWriter[T]
+type Writer[T any] struct{ *writer }
+
+// writer is a Writer of rows of any type.
+type writer struct {
+	encoder
 	out    *summingWriter
 	buf    *bufio.Writer
 	file   *os.File // file to write, nil for NewWriterTo
 	layout *rowLayout
-	stored *storedObject[T] // set if the writer compares (NewComparer); pq, out and buf are then unset
+	stored *storedObject // set if the writer compares (NewComparer); encoder, out and buf are then unset
 
 	nullable nullable // fields with nulls, for which rows are written in parts; nil in files that keep the wrong zeros of format 1
 	zeroless zeroless // fields that the format stores without null; nil in the newest format
 	opt      writerOptions
-	pending  []T // rows not yet passed to the encoder
-	text     int // size of the text in pending, in bytes
+	pending  unsafe.Pointer // address of the rows not yet passed to the encoder, with room for writeRows
+	n        int            // number of pending rows
+	text     int            // size of the text in pending rows, in bytes
 	group    int64
 	rows     int64
 	base     int64 // size of the file at the start of the row group, in bytes
 	err      error
 }
 
+// encoder is a parquet.GenericWriter of rows of any type.
+type encoder struct {
+	encodedFile
+	encode func(first unsafe.Pointer, n int) error // encodes n rows
+}
+
+// encodedFile has the methods of a parquet.GenericWriter that do not depend on the type of rows.
+type encodedFile interface {
+	SetKeyValueMetadata(key, value string)
+	Size() int64
+	Flush() error
+	Close() error
+}
+
+type encoderFunc func(dst io.Writer, opts []parquet.WriterOption) encoder
+
+// newEncoder is the encoderFunc for rows of T.
+func newEncoder[T any](dst io.Writer, opts []parquet.WriterOption) encoder {
+	pq := parquet.NewGenericWriter[T](dst, opts...)
+	return encoder{pq, func(first unsafe.Pointer, n int) error {
+		_, err := pq.Write(unsafe.Slice((*T)(first), n))
+		return err
+	}}
+}
+
 // NewWriter creates the scratch file path and returns a writer to it.
 func NewWriter[T any](path string, opts ...WriterOption) (*Writer[T], error) {
+	w, err := createFile(path, reflect.TypeFor[T](), newEncoder[T], optionsOf(opts))
+	if err != nil {
+		return nil, err
+	}
+	return &Writer[T]{w}, nil
+}
+
+func createFile(path string, t reflect.Type, encoder encoderFunc, o writerOptions) (*writer, error) {
+	layout, err := columnsOf(t)
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("create scratch file: %w", err)
 	}
-	w, err := NewWriterTo[T](f, opts...)
-	if err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(path))
-	}
+	w := newWriter(f, layout, encoder, o)
 	w.file = f
 	return w, nil
 }
@@ -134,55 +172,8 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	if err != nil {
 		return nil, err
 	}
-	out := &summingWriter{dst, manifest.NewSum()}
-	return newWriter[T](out, bufio.NewWriterSize(out, writeBuffer), layout, optionsOf(opts)), nil
+	return &Writer[T]{newWriter(dst, layout, newEncoder[T], optionsOf(opts))}, nil
 }
-
-// newWriter returns a Writer that writes to out through buf.
-func newWriter[T any](out *summingWriter, buf *bufio.Writer, layout *rowLayout, o writerOptions) *Writer[T] {
-	pqOptions := []parquet.WriterOption{
-		// CreatedBy is the same for every build, so that the same rows give the same bytes.
-		parquet.CreatedBy("crawlbatch", "1", "1"),
-		parquet.Compression(o.codec),
-		parquet.PageBufferSize(defaultPageBytes),
-		parquet.WriteBufferSize(0),
-		parquet.DictionaryMaxBytes(o.dictionaryBytes()),
-		parquet.SortingWriterConfig(parquet.SortingColumns(o.sorted...)),
-	}
-	columns := fields[T](&o)
-	for _, c := range columns {
-		pqOptions = append(pqOptions, c.(parquet.WriterOption))
-	}
-	pqOptions = append(pqOptions, o.pages()...)
-	pq := parquet.NewGenericWriter[T](buf, append(pqOptions, withoutBounds[T](columns)...)...)
-	w := &Writer[T]{pq: pq, out: out, buf: buf, layout: layout, opt: o, pending: make([]T, 0, writeRows)}
-	if o.portable() {
-		w.nullable = nullableOf(reflect.TypeFor[T]())
-	} else {
-		w.zeroless = zerolessOf(reflect.TypeFor[T](), o.format)
-	}
-	return w
-}
-
-// bulky lists the columns that hold whole documents. The footer omits the lowest and highest values
-// of these columns. Such values are whole documents and do not help queries.
-var bulky = []string{"main", "full"}
-
-// withoutBounds omits the lowest and highest values from page headers. No program reads them there,
-// and page headers would hold even long values uncompressed. For bulky columns, withoutBounds also
-// omits the values from the footer.
-func withoutBounds[T any](columns []parquet.SchemaOption) (opts []parquet.WriterOption) {
-	for _, path := range parquet.SchemaOf(new(T), columns...).Columns() {
-		opts = append(opts, parquet.SkipPageStatistics(path...))
-		if slices.Contains(bulky, path[0]) {
-			opts = append(opts, parquet.SkipPageBounds(path...))
-		}
-	}
-	return opts
-}
-
-// Note adds a key and a value to the file's footer. The caller must call Note before Close.
-func (w *Writer[T]) Note(key, value string) { w.pq.SetKeyValueMetadata(key, value) }
 
 // Write appends rows and keeps no reference to the slice. After an error of Write, the caller can
 // only call Abort.
@@ -200,17 +191,78 @@ func (w *Writer[T]) Append(row *T) error {
 	if w.err != nil {
 		return w.err
 	}
-	w.pending = append(w.pending, *row)
-	w.text += w.layout.textBytes(unsafe.Pointer(row))
+	slot := w.slot()
+	*(*T)(slot) = *row
+	return w.appended(slot)
+}
+
+func newWriter(dst io.Writer, layout *rowLayout, encoder encoderFunc, o writerOptions) *writer {
+	out := &summingWriter{dst, manifest.NewSum()}
+	return newSection(out, bufio.NewWriterSize(out, writeBuffer), layout, encoder, o)
+}
+
+// newSection returns a writer that writes to out through buf.
+func newSection(out *summingWriter, buf *bufio.Writer, layout *rowLayout, encoder encoderFunc, o writerOptions) *writer {
+	pqOptions := []parquet.WriterOption{
+		// CreatedBy is the same for every build, so that the same rows give the same bytes.
+		parquet.CreatedBy("crawlbatch", "1", "1"),
+		parquet.Compression(o.codec),
+		parquet.PageBufferSize(defaultPageBytes),
+		parquet.WriteBufferSize(0),
+		parquet.DictionaryMaxBytes(o.dictionaryBytes()),
+		parquet.SortingWriterConfig(parquet.SortingColumns(o.sorted...)),
+	}
+	columns := fields(layout.row, &o)
+	for _, c := range columns {
+		pqOptions = append(pqOptions, c.(parquet.WriterOption))
+	}
+	pqOptions = append(pqOptions, o.pages()...)
+	w := &writer{out: out, buf: buf, layout: layout, opt: o, pending: newRows(layout.row, writeRows)}
+	w.encoder = encoder(buf, append(pqOptions, withoutBounds(schemaOf(layout.row, columns...))...))
+	if o.portable() {
+		w.nullable = nullableOf(layout.row)
+	} else {
+		w.zeroless = zerolessOf(layout.row, o.format)
+	}
+	return w
+}
+
+// bulky lists the columns that hold whole documents. The footer omits the lowest and highest values
+// of these columns. Such values are whole documents and do not help queries.
+var bulky = []string{"main", "full"}
+
+// withoutBounds omits the lowest and highest values from page headers. No program reads them there,
+// and page headers would hold even long values uncompressed. For bulky columns, withoutBounds also
+// omits the values from the footer.
+func withoutBounds(s *parquet.Schema) (opts []parquet.WriterOption) {
+	for _, path := range s.Columns() {
+		opts = append(opts, parquet.SkipPageStatistics(path...))
+		if slices.Contains(bulky, path[0]) {
+			opts = append(opts, parquet.SkipPageBounds(path...))
+		}
+	}
+	return opts
+}
+
+// Note adds a key and a value to the file's footer. The caller must call Note before Close.
+func (w *writer) Note(key, value string) { w.encoder.SetKeyValueMetadata(key, value) }
+
+// slot returns the place for the next row.
+func (w *writer) slot() unsafe.Pointer { return unsafe.Add(w.pending, w.n*w.layout.size) }
+
+// appended counts the row that the caller has stored in the slot.
+func (w *writer) appended(row unsafe.Pointer) error {
+	w.n++
+	w.text += w.layout.textBytes(row)
 	w.group++
 	w.rows++
-	if len(w.pending) >= writeRows || w.text >= writeBytes {
+	if w.n >= writeRows || w.text >= writeBytes {
 		w.encode()
 	}
 	if w.stored != nil {
 		return w.err // the stored object decides where row groups end
 	}
-	if w.err == nil && (w.group >= w.opt.rowGroupRows || (len(w.pending) == 0 && w.pq.Size()-w.base >= w.opt.rowGroupBytes)) {
+	if w.err == nil && (w.group >= w.opt.rowGroupRows || (w.n == 0 && w.Size()-w.base >= w.opt.rowGroupBytes)) {
 		return w.EndRowGroup()
 	}
 	return w.err
@@ -218,7 +270,7 @@ func (w *Writer[T]) Append(row *T) error {
 
 // EndRowGroup ends the row group, so that a reader can read later rows without the earlier rows. An
 // empty row group stays open.
-func (w *Writer[T]) EndRowGroup() error {
+func (w *writer) EndRowGroup() error {
 	w.encode()
 	if w.err != nil || w.group == 0 {
 		return w.err
@@ -230,44 +282,44 @@ func (w *Writer[T]) EndRowGroup() error {
 		w.group = 0
 		return w.err
 	}
-	if err := w.pq.Flush(); err != nil {
+	if err := w.Flush(); err != nil {
 		w.err = fmt.Errorf("write row group: %w", err)
 		return w.err
 	}
-	w.group, w.base = 0, w.pq.Size()
+	w.group, w.base = 0, w.Size()
 	return nil
 }
 
-func (w *Writer[T]) encode() {
-	if w.err != nil || len(w.pending) == 0 {
+func (w *writer) encode() {
+	if w.err != nil || w.n == 0 {
 		return
 	}
-	w.zeroless.normalize(reflect.ValueOf(w.pending))
-	if err := w.writeParts(w.pending); err != nil {
+	rows := reflect.SliceAt(w.layout.row, w.pending, w.n)
+	w.zeroless.normalize(rows)
+	if err := w.writeParts(rows); err != nil {
 		w.err = fmt.Errorf("write rows: %w", err)
 	}
-	clear(w.pending)
-	w.pending, w.text = w.pending[:0], 0
+	rows.Clear()
+	w.n, w.text = 0, 0
 }
 
 // writeParts passes rows to parquet-go in parts, so that parquet-go writes nulls correctly (see
 // nullable).
-func (w *Writer[T]) writeParts(rows []T) error {
+func (w *writer) writeParts(rows reflect.Value) error {
 	if w.stored != nil {
-		return w.stored.compareRows(rows)
+		return w.stored.compareRows(rows.UnsafePointer(), rows.Len())
 	}
-	if cut := w.nullable.misread(reflect.ValueOf(rows)); cut > 0 {
-		if err := w.writeParts(rows[:cut]); err != nil {
+	if cut := w.nullable.misread(rows); cut > 0 {
+		if err := w.writeParts(rows.Slice(0, cut)); err != nil {
 			return err
 		}
-		return w.writeParts(rows[cut:])
+		return w.writeParts(rows.Slice(cut, rows.Len()))
 	}
-	_, err := w.pq.Write(rows)
-	return err
+	return w.encoder.encode(rows.UnsafePointer(), rows.Len())
 }
 
 // Close completes the file. A file without rows is valid and has all columns.
-func (w *Writer[T]) Close() (Local, error) {
+func (w *writer) Close() (Local, error) {
 	if w.stored != nil {
 		w.encode()
 		if w.err == nil {
@@ -293,12 +345,12 @@ func (w *Writer[T]) Close() (Local, error) {
 }
 
 // complete writes all rows and the footer.
-func (w *Writer[T]) complete() error {
+func (w *writer) complete() error {
 	w.encode()
 	if w.err != nil {
 		return w.err
 	}
-	if err := errors.Join(w.pq.Close(), w.buf.Flush()); err != nil {
+	if err := errors.Join(w.encoder.Close(), w.buf.Flush()); err != nil {
 		w.err = fmt.Errorf("write footer: %w", err)
 	}
 	return w.err
@@ -307,7 +359,7 @@ func (w *Writer[T]) complete() error {
 var errClosed = errors.New("table writer is closed")
 
 // Abort removes the file. Abort after Close does nothing, so callers can defer Abort.
-func (w *Writer[T]) Abort() {
+func (w *writer) Abort() {
 	if w.stored != nil && w.err != errClosed {
 		_ = w.stored.Close() // the file was only read
 	}

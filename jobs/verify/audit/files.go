@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/scan"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -306,7 +307,7 @@ func (a *Audit) readTable(ctx context.Context, r *Round, f *listedFile, whole bo
 	if _, err := catalog.Find(f.Dataset); err != nil || !whole || !strings.HasPrefix(f.Key, "tables/") {
 		return nil
 	}
-	read, err := table.Scan(ctx, a.Bucket, f.Key)
+	read, err := scan.Table(ctx, a.Bucket, f.Key)
 	if err != nil {
 		return a.Fault(err, tablesRead, r.Number, f.Key)
 	}

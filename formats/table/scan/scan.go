@@ -1,4 +1,8 @@
-package table
+// Package scan decodes whole Parquet files, to check them. It uses Arrow's reader, which shares no
+// code with package table.
+//
+// Package scan imports formats/store and formats/table/window.
+package scan
 
 import (
 	"cmp"
@@ -15,12 +19,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/window"
 )
 
-// scanLevels is the largest number of values, nulls and empty lists that Scan decodes at a time.
-const scanLevels = 1024
+// levels is the largest number of values, nulls and empty lists that Table decodes at a time.
+const levels = 1024
 
-// Scan decodes every column of an object and returns the number of its rows. Scan uses Arrow's
-// reader, which shares no code with Reader.
-func Scan(ctx context.Context, b store.Bucket, key string) (rows int64, err error) {
+// Table decodes every column of an object and returns the number of its rows.
+func Table(ctx context.Context, b store.Bucket, key string) (rows int64, err error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {
 		return 0, err // the error already names the key
@@ -106,10 +109,10 @@ func scanColumn(c file.ColumnChunkReader) (rows int64, err error) {
 	return 0, fmt.Errorf("no column has the type %v", c.Type())
 }
 
-func scanValues[V any](read func(batch int64, values []V, definitions, repetitions []int16) (levels int64, n int, err error)) (rows int64, err error) {
-	values, definitions, repetitions := make([]V, scanLevels), make([]int16, scanLevels), make([]int16, scanLevels)
+func scanValues[V any](read func(batch int64, values []V, definitions, repetitions []int16) (n int64, read int, err error)) (rows int64, err error) {
+	values, definitions, repetitions := make([]V, levels), make([]int16, levels), make([]int16, levels)
 	for {
-		n, _, err := read(scanLevels, values, definitions, repetitions)
+		n, _, err := read(levels, values, definitions, repetitions)
 		if err != nil || n == 0 {
 			return rows, err
 		}
