@@ -85,8 +85,8 @@ model: ## search the models of the protocol for an order of events that breaks a
 test-damage: $(CACHE)/bin/versitygw ## damage every kind of object in every way, on both stores (UPDATE=1 rewrites the table)
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_DAMAGE=1 $(GO) test -count=1 -v -timeout 120m -run TestDamage ./cmd/crawlbatch $(if $(UPDATE),-update)
 
-test-duckdb: $(CACHE)/node/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run Common Crawl's queries
-	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./planner/source ./cmd/report ./cmd/crawlbatch
+test-duckdb: $(CACHE)/node/.installed $(CACHE)/duckdb/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run the cookbook and Common Crawl's queries
+	PATH="$(CACHE)/duckdb/bin:$$PATH" CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./planner/source ./cmd/report ./cmd/crawlbatch
 
 SQL_ROWS ?= 200000
 
@@ -163,6 +163,11 @@ clean: ## remove what was built; keep the crawl's data
 $(CACHE)/bin/versitygw:
 	@mkdir -p $(CACHE)/bin
 	GOBIN=$(CACHE)/bin GOFLAGS= $(GO) install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+$(CACHE)/duckdb/.installed: testdata/duckdb/requirements.txt
+	python3 -m venv $(CACHE)/duckdb
+	$(CACHE)/duckdb/bin/pip install --quiet --disable-pip-version-check -r testdata/duckdb/requirements.txt
+	touch $@
 
 $(CACHE)/node/.installed: testdata/node/package.json testdata/node/package-lock.json
 	@mkdir -p $(CACHE)/node

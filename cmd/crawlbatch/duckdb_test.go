@@ -30,6 +30,8 @@ func TestDuckDBOpensAWholeCrawl(t *testing.T) {
 	t.Run("row counts are those of sealed.json", func(t *testing.T) { compareRowCounts(t, views, d.sealed) })
 	t.Run("captures has the columns of cc-index", func(t *testing.T) { describeCaptures(t, views) })
 	t.Run("queries for cc-index run on captures", func(t *testing.T) { askCCIndex(t, views, capturesBySubset(t, d)) })
+	t.Run("query runs SQL", func(t *testing.T) { askQuery(t, d.dir) })
+	t.Run("the cookbook has answers", func(t *testing.T) { askCookbook(t, d, views) })
 	t.Run("the commands that the demo prints work", func(t *testing.T) { followDemo(t, d.told) })
 }
 

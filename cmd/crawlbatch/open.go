@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/cmd/sql"
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -218,6 +219,21 @@ func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) (*
 		fmt.Fprintf(c.err, "crawlbatch: an older crawlbatch made %s, so earlier losses cannot be detected; the next plan, run, retry, task or reparse creates the store's ledgers\n", crawl)
 	}
 	return l, err
+}
+
+// sqlStore opens the store for commands that query datasets.
+func (c *common) sqlStore() *sql.Store {
+	return &sql.Store{
+		Address: func() string { return c.store },
+		Open: func(ctx context.Context) (store.Bucket, error) {
+			b, _, err := c.openNew(ctx)
+			return b, addAccessAdvice(err)
+		},
+		Older: func(ctx context.Context, b store.Bucket, crawl string) error {
+			_, err := c.noteOlder(ctx, b, crawl)
+			return err
+		},
+	}
 }
 
 // ledgers returns a writer of ledgers that records this program's version.

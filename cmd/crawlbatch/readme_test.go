@@ -160,7 +160,7 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 	for name, text := range map[string]string{
 		// bin is the folder where `make build` puts the binary
 		"bin/crawlbatch": "#!/bin/sh\ncase \" $* \" in\n*\" --config \"* | *\" simweb \"*) exec " + real + " \"$@\" ;;\nesac\nexec " + real + " \"$@\" --config \"" + dir + "/quick.yaml\"\n",
-		"bin/duckdb":     "#!/bin/sh\n[ \"$1\" = -init ] && [ -s \"$2\" ] && [ \"$3\" = -c ] && [ -n \"$4\" ]\n",
+		"bin/duckdb":     "#!/bin/sh\n[ \"$1 $2 $3 $4\" = '-no-init -batch -bail -f' ] && [ -s \"$5\" ]\n",
 		"quick.yaml": "politeness: {delay: 5ms}\nplan: {partition_urls: 12}\nfetch:\n  connect_to: [\"::" + address + "\"]\n" +
 			"  timeout: {first_byte: 2s, total: 4s}\n" +
 			"  pauses: {timeout: 20ms, server_error: 20ms, rate_limited: 20ms, dns: 20ms, breaker: 50ms}\n",

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/control"
 	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/cmd/explain"
+	"crawlbatch.io/crawlbatch/cmd/sql"
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/show"
@@ -108,7 +109,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 	c.configFlags(root, false)
 	f.BoolVar(&c.oneMachine, "one-machine", false, "accept a --store directory on NFS or FUSE: you declare that this machine alone uses it")
 	root.AddCommand(
-		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFeedback(c), newFetch(c), newReport(c), explain.Command(c.explainer()),
+		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), sql.Views(c.sqlStore()), sql.Query(c.sqlStore()), newFeedback(c), newFetch(c), newReport(c), explain.Command(c.explainer()),
 		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
 	)
 	root.AddCommand(control.Commands(control.Open{Read: c.openCrawl, Write: c.openToChange, Flags: c.givenFlags, Ledgers: ledgers})...)

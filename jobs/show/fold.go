@@ -95,8 +95,8 @@ func (f *folding) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// file returns the file that w writes to, or nil if w is not a file.
-func file(w io.Writer) *os.File {
+// File returns the file that w writes to, or nil if w is not a file.
+func File(w io.Writer) *os.File {
 	switch w := w.(type) {
 	case *folding:
 		return w.file

@@ -341,7 +341,7 @@ func (pic *picture) reasons() string {
 
 // sameTerminal reports whether the writers a and b write to the same terminal.
 func sameTerminal(a, b io.Writer) bool {
-	f, g := file(a), file(b)
+	f, g := File(a), File(b)
 	if _, _, shows := Size(a); !shows {
 		return false
 	}

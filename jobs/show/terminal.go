@@ -16,7 +16,7 @@ import (
 // Size returns the width and height of the terminal behind w. ok is false if w is not a terminal, or
 // if the terminal can probably only show lines: TERM is dumb or unset, or the size is unknown.
 func Size(w io.Writer) (width, height int, ok bool) {
-	f := file(w)
+	f := File(w)
 	if f == nil || !term.IsTerminal(int(f.Fd())) {
 		return 0, 0, false
 	}

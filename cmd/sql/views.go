@@ -1,10 +1,10 @@
-package main
+package sql
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,9 +18,9 @@ import (
 )
 
 type viewsOptions struct {
-	*common
-	month      string
-	allMonths  bool
+	store      *Store
+	crawls     crawls
+	out, err   io.Writer
 	dialect    string
 	database   string
 	location   string
@@ -32,9 +32,10 @@ type viewsOptions struct {
 // dialects are the values of --dialect.
 var dialects = []string{"duckdb", "athena", "trino", "spark", "markdown"}
 
-func newViews(c *common) *cobra.Command {
-	o := viewsOptions{common: c}
-	cmd := usage.WithOptions(&o, runViews, &cobra.Command{
+// Views returns the command views.
+func Views(s *Store) *cobra.Command {
+	o := viewsOptions{store: s}
+	cmd := &cobra.Command{
 		Use:   "views --dialect duckdb|athena|trino|spark",
 		Short: "Print SQL that opens the datasets",
 		Long: `Views prints SQL that opens every dataset over the parts of finished rounds: views for
@@ -48,12 +49,16 @@ the store, reparses included.`,
   duckdb -init views.sql -c "SELECT outcome, count(*) FROM fetches GROUP BY ALL"
   crawlbatch views --dialect trino --database hive.crawl --store s3://bucket/prefix > views.sql
   crawlbatch views --dialect athena --split ddl --store s3://bucket/prefix`,
-	})
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.out, o.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return o.run(cmd.Context())
+		},
+	}
 	f := cmd.Flags()
 	f.StringVar(&o.dialect, "dialect", "duckdb", usage.OrList(dialects))
 	usage.CompleteFlag(cmd, "dialect", dialects...)
-	usage.MonthFlag(cmd, &o.month, "crawl to open, the newest if it is not given")
-	f.BoolVar(&o.allMonths, "all-months", false, "every crawl of the store, reparses included")
+	o.crawls.flags(cmd)
 	f.StringVar(&o.database, "database", "crawlbatch", "database in Athena; in Trino the schema, or catalog.schema")
 	f.StringVar(&o.location, "location", "", "URL of the store as Trino or Spark reaches it; unset: s3:// (Spark: s3a://), local:// or file://")
 	f.BoolVar(&o.projection, "partition-projection", false, "let Athena compute the partitions; it then reads unfinished rounds, too")
@@ -69,8 +74,8 @@ func (o *viewsOptions) check() error {
 	}
 	sql := o.dialect == "athena" || o.dialect == "trino" || o.dialect == "spark"
 	switch {
-	case o.dialect == "athena" && !strings.HasPrefix(o.store, "s3://"):
-		return usage.Errorf("--dialect athena needs a store in S3, and --store is %q: give s3://bucket/prefix", o.store)
+	case o.dialect == "athena" && !strings.HasPrefix(o.store.Address(), "s3://"):
+		return usage.Errorf("--dialect athena needs a store in S3, and --store is %q: give s3://bucket/prefix", o.store.Address())
 	case o.projection && o.dialect != "athena":
 		return usage.Errorf("--partition-projection is only for --dialect athena")
 	case o.split != "" && !sql:
@@ -86,13 +91,7 @@ func (o *viewsOptions) check() error {
 			return usage.Errorf("--database: %w", err)
 		}
 	}
-	switch {
-	case o.month != "" && o.allMonths:
-		return usage.Errorf("--month and --all-months cannot be combined")
-	case o.month != "":
-		return usage.CheckCrawl(o.month)
-	}
-	return nil
+	return o.crawls.check()
 }
 
 // asUsageError turns catalog.ErrUnsafe into a usage error. ErrUnsafe means that the store's address cannot
@@ -104,34 +103,19 @@ func asUsageError(s *catalog.Script, err error) (*catalog.Script, error) {
 	return s, err
 }
 
-func runViews(ctx context.Context, o viewsOptions) error {
+func (o *viewsOptions) run(ctx context.Context) error {
 	if err := o.check(); err != nil {
 		return err
 	}
 	if o.dialect == "markdown" {
 		return catalog.Markdown(o.out)
 	}
-	b, _, err := o.openNew(ctx)
-	if err != nil {
-		return addAccessAdvice(err)
-	}
-	sealed, note, err := roundstate.ToOpen(ctx, b, o.month, o.allMonths, os.LookupEnv)
+	b, sealed, note, err := o.store.sealed(ctx, o.crawls, o.err)
 	if err != nil {
 		return err
 	}
-	for _, s := range sealed {
-		if s.Round == 0 {
-			if _, err := o.noteOlder(ctx, b, s.Crawl); err != nil {
-				return err
-			}
-		}
-	}
-	if note != "" {
-		fmt.Fprintf(o.err, "crawlbatch: %s\n", note)
-	}
 	if o.dialect == "duckdb" {
-		s3 := catalog.S3{Endpoint: os.Getenv("AWS_ENDPOINT_URL_S3"), Region: os.Getenv("AWS_REGION")}
-		return catalog.DuckDB(o.out, o.store, s3, note, sealed)
+		return o.store.duckDB(o.out, note, sealed)
 	}
 	script, err := asUsageError(o.script(ctx, b, sealed))
 	if err != nil {
@@ -154,12 +138,12 @@ func runViews(ctx context.Context, o viewsOptions) error {
 
 func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) (*catalog.Script, error) {
 	if o.dialect == "athena" {
-		return catalog.Athena(o.store, catalog.AthenaOptions{Database: o.database, Projection: o.projection}, sealed)
+		return catalog.Athena(o.store.Address(), catalog.AthenaOptions{Database: o.database, Projection: o.projection}, sealed)
 	}
 	location := o.location
 	if location == "" {
 		var err error
-		if location, err = catalog.Location(o.store, o.dialect == "spark"); err != nil {
+		if location, err = catalog.Location(o.store.Address(), o.dialect == "spark"); err != nil {
 			return nil, usage.Error(err)
 		}
 	}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/catalog/duckdbtest"
+)
+
+// TestQueryWithoutDuckDBSaysHowToGetIt checks the mistakes that need no duckdb.
+func TestQueryWithoutDuckDBSaysHowToGetIt(t *testing.T) {
+	store := sealedStore(t, 3, map[string]int{"2026-11": 1})
+	t.Setenv("PATH", t.TempDir())
+	for want, args := range map[string][]string{
+		"pip install duckdb-cli":          {"SELECT 1"},
+		"--duckdb":                        {"SELECT 1", "--duckdb", "/nowhere/duckdb"},
+		"is neither SQL nor a question":   {"brokn-links"},
+		"is about one url":                {"why-not-crawled"},
+		"takes no argument":               {"broken-links", "x"},
+		"quote the SQL as one word":       {"SELECT", "1"},
+		"either SQL or --file":            {"SELECT 1", "--file", "x.sql"},
+		"no such file":                    {"--file", "/nowhere/x.sql"},
+		"needs a terminal":                {},
+		"--output \"xml\"":                {"SELECT 1", "-o", "xml"},
+		"cannot be combined":              {"SELECT 1", "--month", "2026-11", "--all-months"},
+		"--list takes no SQL":             {"--list", "SELECT 1"},
+		"give a host such as example.org": {"requests-of-a-host", "//"},
+	} {
+		if _, said, code := runCommandLine(t, append([]string{"query", "--store", store}, args...)...); code != exitUsage || !strings.Contains(said, want) {
+			t.Errorf("%q: exit %d, %swant %q", args, code, said, want)
+		}
+	}
+	if list, said, code := runCommandLine(t, "query", "--list"); code != 0 || strings.Count(list, "\n") < 30 {
+		t.Errorf("--list: exit %d, %s%s", code, said, list)
+	}
+}
+
+// queryDuckDB runs `crawlbatch query` with the real duckdb on PATH.
+func queryDuckDB(t *testing.T, in string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errw bytes.Buffer
+	code = execute(context.Background(), append([]string{"query"}, args...), strings.NewReader(in), &out, &errw)
+	return out.String(), errw.String(), code
+}
+
+// askQuery runs SQL in the program duckdb in each way in which it can be given.
+func askQuery(t *testing.T, store string) {
+	duckdbtest.Need(t)
+	if _, err := exec.LookPath("duckdb"); err != nil {
+		t.Fatalf("%v: `make test-duckdb` installs it", err)
+	}
+	file := filepath.Join(t.TempDir(), "x.sql")
+	if err := os.WriteFile(file, []byte("SELECT count(*) > 0 AS some FROM pages -- end"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data := "SELECT sum(a) AS some FROM read_csv('/dev/stdin')"
+	for _, tc := range []struct {
+		in, want string
+		code     int
+		args     []string
+	}{
+		{"", "some\ntrue\n", 0, []string{"SELECT count(*) > 0 AS some FROM pages", "-o", "csv"}},
+		{"", `[{"some":true}]`, 0, []string{"--file", file, "-o", "json"}},
+		{"SELECT 1 AS a; SELECT count(*) > 0 AS b FROM pages", "a\n1\nb\ntrue\n", 0, []string{"-", "-o", "csv"}},
+		{"a\n7\n8\n", "some\n15\n", 0, []string{data, "-o", "csv"}},
+		{"", "", exitUsage, []string{"SELECT nope FROM pages; SELECT 1"}},
+		{"", "", exitUsage, []string{"SELECT (1"}},
+	} {
+		out, said, code := queryDuckDB(t, tc.in, append(tc.args, "--store", store)...)
+		if strings.TrimSpace(out) != strings.TrimSpace(tc.want) || code != tc.code {
+			t.Errorf("%q: exit %d, %q, %s", tc.args, code, out, said)
+		}
+		if code == exitUsage && !strings.Contains(said, "Error: ") {
+			t.Errorf("%q: the message of duckdb is missing: %s", tc.args, said)
+		}
+	}
+	if table, said, code := queryDuckDB(t, "", "SELECT range FROM range(100)", "--store", store); code != 0 || strings.Count(table, "\n") < 100 {
+		t.Errorf("a table in a pipe lacks rows: exit %d, %s%s", code, table, said)
+	}
+}

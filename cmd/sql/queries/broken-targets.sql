@@ -1,0 +1,8 @@
+-- Which missing pages do most pages link to?
+SELECT f.url, f.http_status, count(DISTINCT l.source) AS pages
+FROM fetches f
+JOIN links l ON l.target = f.url AND l.crawl = f.crawl
+WHERE f.outcome = 'http_4xx'
+GROUP BY f.url, f.http_status
+ORDER BY pages DESC, f.url
+LIMIT 100;

@@ -1,0 +1,6 @@
+-- What failed, and how often?
+SELECT outcome, error, count(*) AS urls, count(DISTINCT host) AS hosts, min(url) AS example
+FROM fetches
+WHERE outcome NOT IN ('ok', 'not_modified', 'redirected')
+GROUP BY outcome, error
+ORDER BY urls DESC, outcome, error;

@@ -1,0 +1,5 @@
+-- Where do redirects lead, hop by hop?
+SELECT crawl, round, url, fetch_status, fetch_redirect
+FROM captures
+WHERE fetch_redirect IS NOT NULL
+ORDER BY crawl, round, url, fetch_redirect;

@@ -1,0 +1,6 @@
+-- Which rules of robots.txt deny most URLs?
+SELECT host, robots_rule, count(DISTINCT url) AS urls, min(url) AS example
+FROM fetches
+WHERE outcome = 'robots_denied'
+GROUP BY host, robots_rule
+ORDER BY urls DESC, host, robots_rule;

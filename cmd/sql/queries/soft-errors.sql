@@ -1,0 +1,5 @@
+-- Which pages answered 200 but look like an error, a parked domain or a login?
+SELECT page_hint, url, title, word_count
+FROM pages
+WHERE page_hint IS NOT NULL
+ORDER BY page_hint, url;

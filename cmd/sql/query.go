@@ -1,0 +1,172 @@
+package sql
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/jobs/show"
+)
+
+type queryOptions struct {
+	store    *Store
+	crawls   crawls
+	file     string
+	program  string
+	output   string
+	list     bool
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Query returns the command query.
+func Query(s *Store) *cobra.Command {
+	o := queryOptions{store: s}
+	cmd := &cobra.Command{
+		Use:   "query [SQL | NAME [ARGUMENT] | -]",
+		Short: "Run SQL over the datasets in DuckDB, or answer a common question by its name",
+		Long: `Query loads the views of ` + "`crawlbatch views`" + ` into the program duckdb and runs SQL there.
+Without SQL, it opens duckdb's shell on a terminal. - reads the SQL from stdin, --file from a file.
+
+--list prints the questions of the cookbook. Their names may be given in place of SQL. Some
+questions are about a URL, a host or a domain, which follows the name in any spelling.
+
+csv and json write rows as they come. table shows as much as fits on a terminal, and all rows
+in a pipe. query needs duckdb on PATH, or --duckdb FILE. It hands over S3 credentials by the
+environment only. An error in the SQL exits 2.`,
+		Example: `  crawlbatch query "SELECT outcome, count(*) FROM fetches GROUP BY ALL ORDER BY 2 DESC"
+  crawlbatch query --list
+  crawlbatch query broken-links -o csv > broken.csv
+  crawlbatch query why-not-crawled https://example.org/about
+  crawlbatch query --all-months - < questions.sql
+  crawlbatch query`,
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: completeQuestion,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.in, o.out, o.err = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return o.run(cmd.Context(), args)
+		},
+	}
+	o.crawls.flags(cmd)
+	usage.OutputFlag(cmd, &o.output, "table", "csv", "json")
+	f := cmd.Flags()
+	f.StringVar(&o.file, "file", "", "file with the SQL")
+	f.StringVar(&o.program, "duckdb", "", "duckdb's program; unset: duckdb on PATH")
+	f.BoolVar(&o.list, "list", false, "print the questions of the cookbook with their names")
+	_ = cmd.MarkFlagFilename("file", "sql") // these calls fail only for an unknown flag
+	_ = cmd.MarkFlagFilename("duckdb")
+	return cmd
+}
+
+func (o *queryOptions) run(ctx context.Context, args []string) error {
+	if err := usage.OneOf("output", o.output, "table", "csv", "json"); err != nil {
+		return err
+	}
+	if err := o.crawls.check(); err != nil {
+		return err
+	}
+	if o.list {
+		if len(args) > 0 || o.file != "" {
+			return usage.Errorf("--list takes no SQL")
+		}
+		return list(o.out)
+	}
+	script, err := o.script(args)
+	if err != nil {
+		return err
+	}
+	if script != nil {
+		defer script.Close()
+	}
+	program, err := find(o.program)
+	if err != nil {
+		return err
+	}
+	_, sealed, note, err := o.store.sealed(ctx, o.crawls, o.err)
+	if err != nil {
+		return err
+	}
+	views := func(w io.Writer) error { return o.store.duckDB(w, note, sealed) }
+	d := duckDB{program: program, in: o.in, out: o.out, err: o.err}
+	if f := show.File(o.err); f != nil {
+		d.err = f // not folded: duckdb marks the place of an error below its line
+	}
+	if script == nil {
+		return d.shell(ctx, views)
+	}
+	d.mode = o.mode()
+	if len(args) == 1 && args[0] == "-" || o.file == "-" {
+		d.in = nil // stdin holds the SQL, so duckdb gets an empty one
+	}
+	return d.run(ctx, views, script)
+}
+
+// mode returns duckdb's command for --output.
+func (o *queryOptions) mode() string {
+	switch {
+	case o.output != "table":
+		return ".mode " + o.output
+	case isTerminal(o.out):
+		return ".mode duckbox" // fits the terminal
+	}
+	return ".mode duckbox\n.maxrows -1"
+}
+
+// script returns the SQL to run, or nil for duckdb's shell.
+func (o *queryOptions) script(args []string) (io.ReadCloser, error) {
+	switch {
+	case o.file != "" && len(args) > 0:
+		return nil, usage.Errorf("give either SQL or --file")
+	case o.file != "":
+		return usage.Open(o.file, o.in)
+	case len(args) == 0 && isTerminal(o.in):
+		return nil, nil
+	case len(args) == 0:
+		return nil, usage.Errorf("give SQL, the name of a question (`crawlbatch query --list`), or - for SQL from stdin; without them, query needs a terminal for duckdb's shell")
+	}
+	text := args[0]
+	if names.MatchString(text) {
+		q, err := question(text, args[1:])
+		if err != nil {
+			return nil, err
+		}
+		return io.NopCloser(strings.NewReader(q)), nil
+	}
+	if len(args) > 1 {
+		return nil, usage.Errorf("%q follows SQL: quote the SQL as one word", args[1])
+	}
+	if text == "-" {
+		return usage.Open(text, o.in)
+	}
+	return io.NopCloser(strings.NewReader(text)), nil
+}
+
+// isTerminal reports whether a stream of the command is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// list prints the name and the question of each file of the cookbook.
+func list(w io.Writer) error {
+	all, err := Questions()
+	if err != nil {
+		return err
+	}
+	width := 0
+	for _, q := range all {
+		width = max(width, len(q.usage()))
+	}
+	for _, q := range all {
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, q.usage(), q.Asks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
