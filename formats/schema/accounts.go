@@ -2,8 +2,8 @@ package schema
 
 // StageAttempt is a row of the dataset stages: an attempt at a task.
 type StageAttempt struct {
-	Stage        string   `parquet:"stage,dict" vol:"1" doc:"stage of the task: fetch, merge, dedup, rank, frontier or publish"`
-	Task         int32    `parquet:"task" vol:"1" doc:"number of the task within its stage: the number of a partition or of a bucket, 0 for dedup"`
+	Stage        string   `parquet:"stage,dict" vol:"1" doc:"stage of the task: fetch, merge, digest, similar, cluster, dedup, rank, frontier or publish"`
+	Task         int32    `parquet:"task" vol:"1" doc:"number of the task within its stage: the number of a partition, a bucket or a shard"`
 	Attempt      int32    `parquet:"attempt" vol:"1" doc:"number of the attempt at the task, from 1, in the order in which attempts began"`
 	Epoch        *int32   `parquet:"epoch,optional" vol:"1" doc:"epoch with which the attempt held its partition, as in requests; null for other stages than fetch, and if the attempt never held it"`
 	BeganAt      int64    `parquet:"began_at,optional,timestamp(millisecond)" vol:"1" doc:"when the attempt began, by the clock of its machine; null if unknown"`
