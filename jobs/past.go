@@ -94,7 +94,7 @@ func (r *StatusReader) usages(ctx context.Context, l *ledger.Ledger, round int) 
 // ignoreMissing returns nil for the error of a lost or damaged document. A prediction does without it,
 // and Read reports it.
 func ignoreMissing(err error) error {
-	for _, missing := range []error{ledger.ErrLost, manifest.ErrCorrupt, manifest.ErrNewer, store.ErrNotFound, roundstate.ErrNoPlan, roundstate.ErrNoCrawl} {
+	for _, missing := range []error{ledger.ErrLost, manifest.ErrCorrupt, manifest.ErrNewer, ledger.ErrPruned, store.ErrNotFound, roundstate.ErrNoPlan, roundstate.ErrNoCrawl} {
 		if errors.Is(err, missing) {
 			return nil
 		}

@@ -194,6 +194,9 @@ func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.
 // temporary files in the directory scratch.
 func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	known := urlstate.After(earlier)
+	if known.Cut() {
+		return nil, fmt.Errorf("round %d of %s would need the states of URLs in months before it, and some of these months were pruned: plan a newer month: %w", round, r.Crawl, ledger.ErrPruned)
+	}
 	request := planner.Request{
 		Crawl: r.Crawl, Round: round, Sources: slices.Clone(r.Sources), Known: known.Known(), Buckets: known.Buckets(), Now: now,
 		Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
@@ -232,6 +235,13 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	}
 	if request.HasLinks, err = r.hasLinks(ctx, crawl, paced, earlier); err != nil {
 		return nil, err
+	}
+	pruned, err := ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	if len(pruned) > 0 {
+		request.Pruned = pruned.Has
 	}
 	limits := worker.PlanConfig(paced)
 	limits.BeforeFormat8 = crawl.Format < 8

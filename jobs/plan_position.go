@@ -171,7 +171,7 @@ func (r PlanRequest) storedLinks(ctx context.Context, cfg *config.Config, earlie
 func (r PlanRequest) sameLinks(ctx context.Context, crawl string, cfg *config.Config) (bool, error) {
 	unset := func(string) (string, bool) { return "", true } // for ${VAR}: links do not depend on secrets
 	_, before, err := roundstate.OpenCrawl(ctx, r.Bucket, crawl, unset)
-	if errors.Is(err, config.ErrInvalid) || errors.Is(err, ledger.ErrLost) {
+	if errors.Is(err, config.ErrInvalid) || errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrPruned) {
 		return false, nil
 	}
 	if err != nil {
@@ -206,6 +206,9 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (before string
 			continue
 		}
 		s, err := roundstate.SealedRound(ctx, b, before, 0)
+		if errors.Is(err, ledger.ErrPruned) {
+			continue
+		}
 		if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
 			return "", nil, err
 		}

@@ -105,6 +105,13 @@ func sourceOf(ctx context.Context, b store.Bucket, crawl string) (*manifest.Craw
 	if err != nil {
 		return nil, err
 	}
+	l, err := ledger.Load(ctx, b, crawl)
+	if err == nil {
+		err = l.CheckRaw()
+	}
+	if err != nil {
+		return nil, err
+	}
 	sealed, err := roundstate.SealedRound(ctx, b, crawl, 0)
 	if err == nil && sealed == nil {
 		err = fmt.Errorf("crawl %s cannot be reparsed yet: %w", crawl, ErrNotSealed)
@@ -226,6 +233,11 @@ func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 			return err
 		}
 		return roundstate.Claim(ctx, d.Bucket, l, p, d.ledgers())
+	}
+	// The ledger of a reparse names its plan now. A later `prune` therefore sees that the reparse
+	// needs its source, and an earlier one holds active.json.
+	if err := roundstate.CheckNoPruning(ctx, d.Bucket, p.Crawl); err != nil {
+		return err
 	}
 	_, err = roundstate.FreezeSource(ctx, d.Bucket, of, p, d.ledgers())
 	return err

@@ -23,6 +23,7 @@ type chooser struct {
 	left    *chosenWriter // list of the URLs that have spellings and are not planned
 
 	hasLinks func(warc string, depth int) bool // as Request.HasLinks
+	pruned   func(warc string) bool            // as Request.Pruned
 
 	since int64 // time in milliseconds UTC; URLs that were fetched at this time or later are refused; 0: no URL is refused for this reason
 
@@ -163,6 +164,9 @@ func (c *chooser) endURL() error {
 	if c.since > 0 && u.FetchedAt >= c.since {
 		at := time.UnixMilli(u.FetchedAt).UTC().Format(time.RFC3339)
 		return c.refuseRecord(c.left, u, schema.SkipRecent, fmt.Sprintf("fetched at %s, plan.skip_within is %v", at, c.SkipWithin))
+	}
+	if c.pruned != nil && u.WARCFilename != "" && c.pruned(u.WARCFilename) {
+		u.ETag, u.LastModified, u.WARCFilename, u.WARCRecordOff, u.WARCRecordLen = "", "", "", 0, 0
 	}
 	if c.hasLinks != nil && (u.ETag != "" || u.LastModified != "") && !c.hasLinks(u.WARCFilename, int(u.Depth)) {
 		u.ETag, u.LastModified = "", ""

@@ -40,10 +40,13 @@ type Request struct {
 	// content, and the page's depth. If the result is false, the page is planned without
 	// validators. HasLinks is nil if nobody needs the links of unchanged pages.
 	HasLinks func(warc string, depth int) bool
-	Now      time.Time // time of the plan, for Config.SkipWithin
-	Scratch  string    // empty local directory with room for twice the sources' size; the caller removes the directory
-	Version  string    // version of crawlbatch, for plan.json
-	DryRun   bool      // predict without making a plan: the result has no ID and no files, and cannot be committed
+	// Pruned reports whether a WARC file was deleted by age. A page whose content is in such a file
+	// is planned as if its content were not stored. Pruned is nil if no WARC file was deleted.
+	Pruned  func(warc string) bool
+	Now     time.Time // time of the plan, for Config.SkipWithin
+	Scratch string    // empty local directory with room for twice the sources' size; the caller removes the directory
+	Version string    // version of crawlbatch, for plan.json
+	DryRun  bool      // predict without making a plan: the result has no ID and no files, and cannot be committed
 }
 
 // sourceAt returns the source with a number. The sources come first, then the history from earlier
@@ -160,8 +163,8 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 	c := &chooser{
 		rules: r, refused: more,
 		files:    func(s seq) string { return excerpt(req.sourceAt(s.source()).Name()) },
-		hasLinks: req.HasLinks,
-		names:    names,
+		hasLinks: req.HasLinks, pruned: req.Pruned,
+		names: names,
 	}
 	if r.SkipWithin > 0 {
 		c.since = req.Now.Add(-r.SkipWithin).UnixMilli()

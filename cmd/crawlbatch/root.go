@@ -7,17 +7,21 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/cmd/control"
 	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/cmd/explain"
+	"crawlbatch.io/crawlbatch/cmd/prune"
 	"crawlbatch.io/crawlbatch/cmd/sql"
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/k8s"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // common holds the flags of the root command, the standard streams and the log. Every command
@@ -50,8 +54,12 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	root.SetErr(errw)
 	ctx, stop := signalContext(ctx)
 	defer stop()
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
+		return exitDone
+	}
+	if readsOnly := []string{"status", "verify", "views", "report", "host", "url", "retry"}; errors.Is(err, ledger.ErrPruned) && slices.Contains(readsOnly, cmd.Name()) {
+		fmt.Fprintln(show.Folding(out), show.OneLine(err)) // a month that was pruned on purpose is no failure
 		return exitDone
 	}
 	fmt.Fprintf(show.Folding(errw), "crawlbatch: %s\n", usage.Advise(show.OneLine(err), storeFlag(c.store)))
@@ -112,6 +120,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), sql.Views(c.sqlStore()), sql.Query(c.sqlStore()), newFeedback(c), newFetch(c), newReport(c), explain.Command(c.explainer()),
 		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
 	)
+	root.AddCommand(prune.Command(prune.Env{Open: c.openNew, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
 	root.AddCommand(control.Commands(control.Open{Read: c.openCrawl, Write: c.openToChange, Flags: c.givenFlags, Ledgers: ledgers})...)
 	root.SetOut(c.out) // the command `completion` writes to it
 	usage.AddCompletion(root)

@@ -7,7 +7,7 @@ import (
 
 // adviceForm matches a command of this program in a message. Its groups are the command up to the month,
 // and the rest of the command.
-var adviceForm = regexp.MustCompile("(`crawlbatch [a-z]+ --month [^ `]+)([^`]*)`")
+var adviceForm = regexp.MustCompile("(`crawlbatch (?:[a-z]+ --month [^ `]+|prune --apply))([^`]*)`")
 
 // Advise adds flags to each command that a text advises, unless the command already has them. This is
 // necessary because the lower packages that write such texts do not know the flags of the command line.

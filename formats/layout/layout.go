@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,6 +77,35 @@ func Crawls() string { return "crawls.json" }
 
 // Politeness returns the key of the newest revision of the crawl's politeness section.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
+
+// PruneDir returns the prefix of the keys of a crawl's lists of objects that stay after pruning.
+func PruneDir(crawl string) string { return CrawlDir(crawl) + "prune-" }
+
+// Prune returns the key of a list of objects that stay. The key contains digest, the digest of the
+// list.
+func Prune(crawl, digest string) string { return fmt.Sprintf("%s%.16s.json", PruneDir(crawl), digest) }
+
+// Folders returns the folders that hold all objects of a crawl, with a final slash. datasets are the
+// names of the published datasets.
+func Folders(crawl string, datasets []string) []string {
+	all := []string{CrawlDir(crawl)}
+	for _, d := range datasets {
+		all = append(all, "tables/"+d+"/"+CrawlDir(crawl))
+	}
+	slices.Sort(all)
+	return append(all, "warc/"+CrawlDir(crawl), "webgraph/"+CrawlDir(crawl))
+}
+
+var crawlOf = regexp.MustCompile(`^(?:warc/|webgraph/|tables/[^/]+/)?crawl=([^/]+)/`)
+
+// CrawlOf returns the crawl to which an object belongs, or "" if the object belongs to no crawl.
+func CrawlOf(key string) string {
+	m := crawlOf.FindStringSubmatch(key)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
 
 // Settings returns the key of the config that tasks on other machines read. The key contains digest,
 // the digest of the config's text.

@@ -25,6 +25,8 @@ const (
 	EntryResume     = "resume"     // a person ended such a stop
 	EntryPause      = "pause"      // a person paused the requests of the crawl
 	EntryContinue   = "continue"   // a person ended the pause
+	EntryPruning    = "pruning"    // from now on, objects of the crawl may be deleted by age; their absence is no loss
+	EntryPruned     = "pruned"     // the deletions of the newest entry `pruning` are complete
 )
 
 // Ledger is ledger.json, which records what a crawl began, decided and sealed. Entries are only
@@ -57,8 +59,9 @@ type Entry struct {
 	Reason     string `json:"reason,omitempty"`     // reason of that person
 	// Adopted marks an entry for an object that existed before the ledger was created or recreated.
 	// The ledger cannot tell which objects were lost before this entry.
-	Adopted bool   `json:"adopted,omitempty"`
-	Digest  string `json:"digest"`
+	Adopted bool     `json:"adopted,omitempty"`
+	Prune   *Pruning `json:"prune,omitempty"` // what an entry `pruning` is about
+	Digest  string   `json:"digest"`
 }
 
 // InRound reports whether the entry concerns the given round.

@@ -365,6 +365,8 @@ type Sealed struct {
 	// Files to the files that its caller needs.
 	Files     []File     `json:"files,omitempty"`
 	Manifests []FileList `json:"manifests,omitempty"`
+	// Pruned marks a seal without files that stands for a round of a pruned crawl. No document has it.
+	Pruned bool `json:"-"`
 }
 
 func (*Sealed) kind() string { return "sealed" }
@@ -399,6 +401,9 @@ type Active struct {
 	Round int    `json:"round"`
 	Nonce string `json:"nonce"` // random text that makes every body unique
 	Done  bool   `json:"done"`
+	// Prune means that `prune` deletes objects in this store. Until Done, no round is fetched and
+	// no crawl is parsed again. Crawl is the first crawl that loses objects.
+	Prune bool `json:"prune,omitempty"`
 	// Proof is a digest of the document, like Checkpoint.Proof. active.json has a proof since
 	// format 3.
 	Proof string `json:"proof,omitempty"`

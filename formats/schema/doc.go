@@ -51,6 +51,8 @@ import (
 //	   If a round has several buckets, the stages digest, similar and cluster do most of the work of
 //	   dedup, which has a task for each bucket. Via follows the least spanning forest of the near
 //	   pairs. Before, it followed the order of the search.
+//	   A crawl may lose objects by age. Its ledger then says which (manifest.Pruning), and active.json
+//	   names a deletion under way.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for

@@ -54,6 +54,7 @@ type History struct {
 
 // states holds the files of one round.
 type states struct {
+	pruned                bool // true: the files were deleted by age
 	buckets               int
 	delta, bases, filters []part
 }
@@ -69,7 +70,7 @@ type part struct {
 func After(rounds []*manifest.Sealed) History {
 	var h History
 	for n, s := range rounds {
-		of := states{buckets: s.ReduceBuckets(), delta: partsOf(s, Delta), filters: partsOf(s, Filter)}
+		of := states{pruned: s.Pruned, buckets: s.ReduceBuckets(), delta: partsOf(s, Delta), filters: partsOf(s, Filter)}
 		of.bases = slices.DeleteFunc(partsOf(s, Base), func(p part) bool {
 			covers, err := strconv.Atoi(strings.TrimPrefix(path.Base(path.Dir(p.file.Key)), Base+"-"))
 			return err != nil || covers != n
@@ -127,6 +128,7 @@ func Overlapping(s *manifest.Sealed, bucket, buckets int) []manifest.File {
 // Chain holds the files with the states of a bucket's URLs.
 type Chain struct {
 	rounds [][]manifest.File // files of each round, oldest round first; the first round may have bases
+	cut    bool              // the oldest files of the chain were deleted by age
 	mixed  bool              // a file of a round with fewer buckets also holds URLs of other buckets
 }
 
@@ -134,6 +136,9 @@ type Chain struct {
 func (h History) Chain(bucket, buckets int) Chain {
 	var c Chain
 	for _, s := range slices.Backward(h.rounds) {
+		if c.cut = s.pruned; c.cut {
+			break
+		}
 		parts, begins := s.inChain(bucket, buckets)
 		if len(parts) > 0 {
 			c.rounds = append(c.rounds, filesOf(parts))
@@ -145,6 +150,20 @@ func (h History) Chain(bucket, buckets int) Chain {
 	}
 	slices.Reverse(c.rounds)
 	return c
+}
+
+// Cut reports whether the chain lacks its oldest files, because they were deleted by age. Its other
+// files then do not hold the states of all known URLs.
+func (c Chain) Cut() bool { return c.cut }
+
+// Cut reports whether the chain of any bucket is cut.
+func (h History) Cut() bool {
+	for bucket := range h.Buckets() {
+		if h.Chain(bucket, h.Buckets()).Cut() {
+			return true
+		}
+	}
+	return false
 }
 
 // Keys lists the keys of the files, those of the oldest round first. If a URL has rows in several

@@ -25,6 +25,7 @@ type Config struct {
 	Dedup      Dedup      `yaml:"dedup"`
 	Frontier   Frontier   `yaml:"frontier"`
 	Store      Store      `yaml:"store"`
+	Retention  Retention  `yaml:"retention"`
 	Prices     Prices     `yaml:"prices"`
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 
@@ -225,6 +226,14 @@ type Frontier struct {
 type Store struct {
 	SSEKMSKey    string `yaml:"sse_kms_key"`
 	StorageClass string `yaml:"storage_class"`
+}
+
+// Retention says how long objects are kept. Raw and Metadata are months after a crawl's month.
+type Retention struct {
+	Raw       int      `yaml:"raw"`
+	Metadata  int      `yaml:"metadata"`
+	ColdAfter Duration `yaml:"cold_after"`
+	ColdClass string   `yaml:"cold_class"`
 }
 
 // Prices holds the prices, in dollars, with which `plan` and `status` estimate what a round costs.

@@ -91,6 +91,16 @@ func (c *Config) leaseRule() *rule[Duration] {
 	}}
 }
 
+// metadataRule requires that metadata is kept at least as long as raw captures, because it says what
+// the captures are.
+func (c *Config) metadataRule() *rule[int] {
+	return &rule[int]{"at least `retention.raw`, at most 1200, or 0", func(months int, report report) {
+		if raw := c.Retention.Raw; months < 0 || months > 1200 || months > 0 && (raw == 0 || months < raw) {
+			report("", fmt.Sprintf("must be 0 or retention.raw = %d to 1200, because nobody can read captures without their metadata", raw))
+		}
+	}}
+}
+
 var paramPatterns = eachEntry("pattern", "a name, * for any characters", func(s string) bool {
 	_, err := path.Match(s, "")
 	return err == nil && s != ""

@@ -155,6 +155,15 @@ func noCrawl(ctx context.Context, b store.Bucket, crawl string) error {
 	if err != nil {
 		return err
 	}
+	if known {
+		l, err := Load(ctx, b, crawl)
+		if err == nil {
+			err = l.CheckGone()
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if !known {
 		head, _, err := LoadHead(ctx, b, crawl)
 		if err != nil {
@@ -171,6 +180,9 @@ func noCrawl(ctx context.Context, b store.Bucket, crawl string) error {
 // ReadCrawl reads crawl.json of the ledger's crawl. If crawl.json is not the document that the
 // ledger names, the error is ErrReplacing or a Lost error.
 func (l *Ledger) ReadCrawl(ctx context.Context, b store.Bucket) (*manifest.Crawl, error) {
+	if err := l.CheckGone(); err != nil {
+		return nil, err
+	}
 	for again := false; ; again = true {
 		m, digest, err := LoadCrawl(ctx, b, l.Crawl)
 		if err == nil {

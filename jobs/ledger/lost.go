@@ -90,6 +90,9 @@ func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 	case manifest.EntryFetching:
 		lost.Was = fmt.Sprintf("what round %d fetched", *e.Round)
 		lost.Remedy = "restore it from a copy: fetched data cannot be recreated, and a new fetch would request the URLs a second time"
+	case manifest.EntryPruning:
+		lost.Was = "the list of the WARC files of crawl " + l.Crawl + " that stayed when it was pruned"
+		lost.Remedy = "restore it from a copy, or make it again with `crawlbatch prune --apply`"
 	default:
 		lost.Was = "named by entry " + fmt.Sprint(e.N)
 	}
@@ -151,6 +154,10 @@ func (l *Ledger) requiredEntries() []*manifest.Entry {
 		if e != nil && e.Object != "" {
 			all = append(all, e)
 		}
+	}
+	add(l.Pruning())
+	if l.Gone() {
+		return all
 	}
 	add(l.Of(manifest.EntryCrawl))
 	add(l.Of(manifest.EntryPoliteness))
@@ -235,6 +242,8 @@ func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry, s 
 	switch e.What {
 	case manifest.EntryCrawl:
 		return l.Check(ctx, b, e, &manifest.Crawl{})
+	case manifest.EntryPruning:
+		return l.Check(ctx, b, e, &manifest.Prune{})
 	case manifest.EntryPlan:
 		return l.Check(ctx, b, e, &manifest.Plan{})
 	case manifest.EntryFrozen:
@@ -327,7 +336,7 @@ func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lo
 			} else if err == nil {
 				_, err = l.ReadCrawl(ctx, b)
 			}
-			if errors.Is(err, ErrReplacing) {
+			if errors.Is(err, ErrReplacing) || errors.Is(err, ErrPruned) {
 				err = nil
 			}
 			if !tell(err) {

@@ -65,6 +65,11 @@ func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manif
 		}
 		all = append(all, entries...)
 	}
+	removed, err := prunings(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, removed...)
 	for i := range all {
 		all[i].Adopted = true
 	}

@@ -41,6 +41,8 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 			return err
 		}
 		switch own := a.Crawl == p.Crawl && a.Round == p.Round; {
+		case Pruning(a):
+			return busyPruning(b)
 		case !a.Done && own:
 			return nil
 		case !a.Done:
@@ -58,6 +60,25 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 			return err
 		}
 	}
+}
+
+// Pruning reports whether active.json says that `prune` deletes objects now, or was interrupted.
+func Pruning(a *manifest.Active) bool { return a.Prune && !a.Done }
+
+func busyPruning(b store.Bucket) error {
+	return fmt.Errorf("%s: `crawlbatch prune --apply` deletes old objects, or was interrupted: wait until it is done, or run it again: %w", b, ErrBusy)
+}
+
+// CheckNoPruning returns ErrBusy while `prune` deletes objects of the store.
+func CheckNoPruning(ctx context.Context, b store.Bucket, crawl string) error {
+	a, _, err := ledger.LoadActive(ctx, b, crawl)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err == nil && Pruning(a) {
+		err = busyPruning(b)
+	}
+	return err
 }
 
 // nothingToFetch reports whether the round that active.json names has nothing left to fetch. A

@@ -2,6 +2,7 @@ package roundstate
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -9,7 +10,8 @@ import (
 )
 
 // Crawls lists the crawls of a store by name. A crawl is a month or a reparse of a month. Crawls
-// also lists crawls that the head names but whose crawl.json is lost.
+// also lists crawls that the head names but whose crawl.json is lost, but no crawls that
+// were pruned as a whole.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 	crawls, err := ledger.Crawls(ctx, b)
 	if err != nil {
@@ -24,9 +26,14 @@ func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 		return crawls, err
 	}
 	for _, c := range head.Crawls {
-		if !slices.Contains(crawls, c.Crawl) {
-			crawls = append(crawls, c.Crawl)
+		if slices.Contains(crawls, c.Crawl) {
+			continue
 		}
+		l, err := ledger.Load(ctx, b, c.Crawl)
+		if errors.Is(err, ledger.ErrPruned) || err == nil && l.Gone() {
+			continue
+		}
+		crawls = append(crawls, c.Crawl) // callers report what is lost
 	}
 	slices.Sort(crawls)
 	return crawls, nil

@@ -25,6 +25,9 @@ func FindPlan(ctx context.Context, b store.Bucket, crawl string, round int) (p *
 
 // PlanIn is like FindPlan, with a ledger that the caller has read.
 func PlanIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (p *manifest.Plan, started bool, err error) {
+	if err := l.CheckGone(); err != nil {
+		return nil, false, err
+	}
 	choice, started := l.Plan(round)
 	if choice == nil {
 		return nil, false, noPlan(ctx, b, l, round)

@@ -182,7 +182,7 @@ func Continued(ctx context.Context, b store.Bucket, m *manifest.Crawl) ([]*manif
 		if err != nil {
 			return nil, err
 		}
-		sealed, err := sealedBefore(ctx, b, l, c.Rounds)
+		sealed, err := continuedBefore(ctx, b, l, c.Rounds)
 		if err != nil {
 			return nil, err
 		}
@@ -194,6 +194,15 @@ func Continued(ctx context.Context, b store.Bucket, m *manifest.Crawl) ([]*manif
 	return chain, nil
 }
 
+// continuedBefore returns the sealed rounds of a continued crawl whose number is below the limit
+// before. For a crawl that was pruned as a whole, it returns placeholders without files.
+func continuedBefore(ctx context.Context, b store.Bucket, l *ledger.Ledger, before int) ([]*manifest.Sealed, error) {
+	if l.Gone() {
+		return l.Placeholders(before), nil
+	}
+	return sealedBefore(ctx, b, l, before)
+}
+
 // Continuing lists the crawls that a new crawl continues, oldest first, with the number of their
 // rounds that are sealed now. The newest of these crawls is before, or "" if the new crawl continues
 // none.
@@ -203,7 +212,11 @@ func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]ma
 		return nil, err
 	}
 	for i, c := range crawls {
-		sealed, err := Sealed(ctx, b, c.Crawl)
+		l, err := ledger.Load(ctx, b, c.Crawl)
+		if err != nil {
+			return nil, err
+		}
+		sealed, err := continuedBefore(ctx, b, l, math.MaxInt)
 		if err != nil {
 			return nil, err
 		}
@@ -222,6 +235,10 @@ func following(ctx context.Context, b store.Bucket, crawl, before string) (crawl
 		l, err := ledger.Load(ctx, b, before)
 		if err != nil {
 			return nil, err
+		}
+		if l.Gone() {
+			before = l.Pruning().Prune.Continues
+			continue
 		}
 		m, err := l.ReadCrawl(ctx, b)
 		if err != nil {
@@ -271,6 +288,9 @@ func SealedRound(ctx context.Context, b store.Bucket, crawl string, round int) (
 
 // SealIn is like SealedRound, with a ledger that the caller has read.
 func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*manifest.Sealed, error) {
+	if err := l.CheckGone(); err != nil {
+		return nil, err
+	}
 	var s manifest.Sealed
 	key := layout.Sealed(l.Crawl, round)
 	var err error
@@ -312,6 +332,9 @@ func AllSealed(ctx context.Context, b store.Bucket) ([]*manifest.Sealed, error) 
 	var all []*manifest.Sealed
 	for _, crawl := range crawls {
 		s, err := Sealed(ctx, b, crawl)
+		if errors.Is(err, ledger.ErrPruned) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -328,6 +351,9 @@ func NewestSealed(ctx context.Context, b store.Bucket, crawls []string) (string,
 	byAge := slices.SortedFunc(slices.Values(crawls), newerFirst)
 	for _, crawl := range byAge {
 		sealed, err := Sealed(ctx, b, crawl)
+		if errors.Is(err, ledger.ErrPruned) {
+			continue
+		}
 		if err != nil || len(sealed) > 0 {
 			return crawl, sealed, err
 		}

@@ -153,6 +153,14 @@ func shortCount(n int64) string { return shortNumber(n, 1000, "k", "M") }
 
 func shortBytes(n int64) string { return shortNumber(n, 1000, "kB", "MB", "GB", "TB") }
 
+// Bytes writes a number of bytes with its unit, such as 999 bytes or 1.5 MB.
+func Bytes(n int64) string {
+	if n < 1000 {
+		return fmt.Sprint(n) + " bytes"
+	}
+	return shortNumber(n, 1000, " kB", " MB", " GB", " TB")
+}
+
 // shortNumber writes a number in at most six cells, such as 999, 12.3k or 1.5 MB.
 func shortNumber(n, unit int64, names ...string) string {
 	if n < 10*unit && len(names[0]) == 1 || n < unit {

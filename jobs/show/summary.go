@@ -22,10 +22,7 @@ func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, re
 	fmt.Fprintf(&text, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
 		Count(p.URLs, "URL"), Count(p.Hosts, "host"), Count(p.Domains, "domain"), Count(int64(len(p.Partitions)), "partition"))
 	longest := time.Duration(p.EstimatedSeconds * float64(time.Second))
-	bytes := shortNumber(p.EstimatedBytes, 1000, " kB", " MB", " GB", " TB")
-	if p.EstimatedBytes < 1000 {
-		bytes += " bytes"
-	}
+	bytes := Bytes(p.EstimatedBytes)
 	fmt.Fprintf(&text, "predicted: %.2f hours if all partitions run at once, %.2f pod-hours, %s\n", longest.Hours(), p.PodHours(), bytes)
 	if len(p.Partitions) > tasks {
 		at := time.Duration(p.SecondsAt(tasks) * float64(time.Second))

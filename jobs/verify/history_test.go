@@ -46,8 +46,14 @@ type monthsLab struct {
 
 func newMonthsLab(t *testing.T, b store.Bucket) *monthsLab {
 	t.Helper()
+	return newMonthsLabOf(t, b, 8, 25)
+}
+
+// newMonthsLabOf is like newMonthsLab, with a web of another size.
+func newMonthsLabOf(t *testing.T, b store.Bucket, hosts, pages int) *monthsLab {
+	t.Helper()
 	w := simweb.Default()
-	w.Hosts, w.PagesPerHost, w.FaultShare, w.CrawlDelay, w.RetryAfter = 8, 25, 0, 0, 0
+	w.Hosts, w.PagesPerHost, w.FaultShare, w.CrawlDelay, w.RetryAfter = hosts, pages, 0, 0, 0
 	web, err := simweb.New(w)
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 	}
 	again, made, release, err := r.Recompute(ctx, t)
 	if err != nil {
-		return nil, fmt.Errorf("rebuild %s: %w", t, err)
+		return nil, fmt.Errorf("rebuild %s: %w", t, r.prunedInputs(ctx, t, err))
 	}
 	defer release()
 	if err := sameFiles(committed, again); err != nil {
@@ -93,7 +93,7 @@ func (r Runner) rebuildResult(ctx context.Context, t stages.Task, damaged bool) 
 	}
 	again, made, release, err := r.Recompute(ctx, t)
 	if err != nil {
-		return nil, fmt.Errorf("rebuild %s: %w", t, err)
+		return nil, fmt.Errorf("rebuild %s: %w", t, r.prunedInputs(ctx, t, err))
 	}
 	defer release()
 	body, err := encodedAs(again, want)
@@ -165,16 +165,32 @@ func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// lostFiles returns the files of a result that are lost or damaged in the store. It compares the
+// prunedInputs adds to the error of a task that could not be recomputed that its inputs were pruned.
+func (r Runner) prunedInputs(ctx context.Context, t stages.Task, err error) error {
+	l, failed := ledger.Load(ctx, r.Bucket, t.Crawl)
+	if failed != nil || l.CheckRaw() == nil {
+		return err
+	}
+	return fmt.Errorf("restore it from a copy, because it cannot be computed again: %w (%v)", l.CheckRaw(), err)
+}
+
+// lostFiles returns the files of a result that are lost or damaged in the store, except pruned files. It compares the
 // digest of each file that can be recreated, but only the size of a fetched file. It opens every file
 // instead of listing them, because a listing may omit a file.
 func (r Runner) lostFiles(ctx context.Context, t stages.Task, committed *manifest.Result) ([]manifest.File, error) {
+	pruned, err := ledger.ReadAllPruned(ctx, r.Bucket, t.Crawl)
+	if err != nil {
+		return nil, err
+	}
 	var missing []manifest.File
 	fetched := map[string]bool{}
 	for _, f := range fetchedBy(t, committed.Files) {
 		fetched[f.Key] = true
 	}
 	for _, f := range committed.Files {
+		if pruned.Has(f.Key) {
+			continue
+		}
 		whole, err := r.isWhole(ctx, f, !fetched[f.Key])
 		if err != nil {
 			return nil, err

@@ -106,17 +106,19 @@ const maxViolations = 20
 // concurrently.
 type Audit struct {
 	Options
-	InFlight  int               // largest number of simultaneous requests to one host that the crawl allows; 0 if unknown
-	RobotsTTL time.Duration     // time for which a robots.txt stays valid; 0 if unknown
-	Reparse   *manifest.Reparse // the source that the crawl parses again; nil for a crawl that fetches
-	External  store.Bucket      // store of the external WARC files that the crawl parses; nil without such files
-	Ledger    *ledger.Ledger    // ledger of the crawl; nil if the ledger is lost or damaged
-	Sound     bool              // true: this process has compared the digest of every file that the documents of the crawl list
-	last      int               // number of the round after the crawl's last round
-	results   *resultCache
-	files     *table.Sorter[listedFile] // files that the documents of the audited rounds list
-	opened    []*os.File                // scratch files with checkpoints
-	lost      map[string]bool           // keys of objects that were reported as lost or changed; only Load uses the map
+	InFlight   int               // largest number of simultaneous requests to one host that the crawl allows; 0 if unknown
+	RobotsTTL  time.Duration     // time for which a robots.txt stays valid; 0 if unknown
+	Reparse    *manifest.Reparse // the source that the crawl parses again; nil for a crawl that fetches
+	External   store.Bucket      // store of the external WARC files that the crawl parses; nil without such files
+	TakesLinks bool              // true: pages that answered 304 have the links of earlier rounds
+	Ledger     *ledger.Ledger    // ledger of the crawl; nil if the ledger is lost or damaged
+	Sound      bool              // true: this process has compared the digest of every file that the documents of the crawl list
+	last       int               // number of the round after the crawl's last round
+	results    *resultCache
+	files      *table.Sorter[listedFile] // files that the documents of the audited rounds list
+	opened     []*os.File                // scratch files with checkpoints
+	pruned     ledger.AllPruned          // what was deleted by age, by crawl
+	lost       map[string]bool           // keys of objects that were reported as lost or changed; only Load uses the map
 
 	mu      sync.Mutex
 	found   map[checkRound][]Violation // the first maxViolations violations of each check and round, in order
@@ -269,15 +271,18 @@ func (a *Audit) freezeBroken() {
 	a.frozen = true
 }
 
-// AnyBroken reports whether any object is unreadable and was reported.
+// AnyBroken reports whether any object is unreadable and was reported, or was deleted by age.
 func (a *Audit) AnyBroken() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.broken) > 0
+	return len(a.broken)+len(a.pruned) > 0
 }
 
-// Broken reports whether any of the objects is unreadable and was reported.
+// Broken reports whether any of the objects is unreadable and was reported, or was deleted by age.
 func (a *Audit) Broken(keys ...string) bool {
+	if slices.ContainsFunc(keys, a.pruned.Has) {
+		return true
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.ContainsFunc(keys, func(key string) bool {

@@ -69,6 +69,9 @@ func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 	}
 	for n, task := range in.Tasks {
 		source := layout.Result(a.Reparse.Of, r.Number, string(stages.Fetch), n)
+		if a.Broken(source) {
+			continue
+		}
 		digest, ok, err := a.readDocument(ctx, r.Number, source, &manifest.Result{}, true)
 		if err != nil {
 			return err

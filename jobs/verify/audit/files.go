@@ -200,6 +200,10 @@ func (a *Audit) checkFiles(ctx context.Context, rounds []*Round) error {
 
 // checkFile looks for one file. If whole is true, it also reads the complete file.
 func (a *Audit) checkFile(ctx context.Context, r *Round, f *listedFile, whole bool) error {
+	if a.pruned.Has(f.Key) {
+		a.notePruned(f.Key)
+		return nil
+	}
 	if err := a.CheckPresent(ctx, r, f.File, f.Advice); err != nil || a.Broken(f.Key) {
 		return err
 	}

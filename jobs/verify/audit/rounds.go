@@ -106,6 +106,7 @@ func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 	if ok && crawl.Crawl != a.Crawl {
 		a.misplaced(-1, key, "it belongs to crawl %q: restore the document of %s", crawl.Crawl, a.Crawl)
 	}
+	a.TakesLinks = ok && crawl.TakesLinks()
 	if ok && layout.IsReparse(a.Crawl) {
 		if err := a.loadReparse(ctx, &crawl); err != nil {
 			return nil, err
@@ -115,6 +116,9 @@ func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 		return nil, err
 	}
 	if err := a.checkLosses(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.loadPruned(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.loadPoliteness(ctx); err != nil {

@@ -146,12 +146,11 @@ func newLister(ctx context.Context, a *Audit, rounds []*Round) (*lister, error) 
 
 // prefixes returns the folders of the crawl, in the order of keys.
 func (l *lister) prefixes() []string {
-	all := []string{layout.CrawlDir(l.Crawl)}
+	var datasets []string
 	for _, d := range catalog.Datasets() {
-		all = append(all, "tables/"+d.Name+"/"+layout.CrawlDir(l.Crawl))
+		datasets = append(datasets, d.Name)
 	}
-	slices.Sort(all)
-	return append(all, "warc/"+layout.CrawlDir(l.Crawl), "webgraph/"+layout.CrawlDir(l.Crawl))
+	return layout.Folders(l.Crawl, datasets)
 }
 
 var roundFolder = regexp.MustCompile(`/round=([^/]*)/`)
@@ -200,7 +199,7 @@ func (l *lister) judge(o store.Info) Stray {
 func (l *lister) ofCrawl(key string) string {
 	name := strings.TrimPrefix(key, layout.CrawlDir(l.Crawl))
 	known := []string{"crawl.json", "politeness.json", "ledger.json"}
-	if slices.Contains(known, name) {
+	if slices.Contains(known, name) || strings.HasPrefix(key, layout.PruneDir(l.Crawl)) && l.pruned[l.Crawl] != nil {
 		return ""
 	}
 	return "no crawl has an object of this name"

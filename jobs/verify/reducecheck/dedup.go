@@ -62,6 +62,9 @@ func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Roun
 	}
 	d := &dedupCheck{a: a, r: r, published: r.Complete(stages.Publish), maxDistance: a.Config.Dedup.MaxDistance, minWords: a.Config.Dedup.MinWords,
 		earlier: stages.Since(r.Earlier, r.Crawl, a.Config.Dedup.Months)}
+	if a.AnyPruned(d.earlier, r.Number, clustersMatch) {
+		return nil
+	}
 	return a.Skip(d.run(ctx), clustersMatch, r)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
@@ -229,7 +230,22 @@ func (t *targetsAt) targetsIn(bucket int) iter.Seq2[fact, error] {
 // checkBucketURLs merges the rows of all tables about a bucket's URLs, and judges each URL.
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
 	var in []iter.Seq2[fact, error]
+	pruned := slices.ContainsFunc(r.Earlier, func(s *manifest.Sealed) bool { return s.Pruned })
+	if pruned {
+		chain := urlstate.After(r.Earlier).Chain(bucket, r.Plan.Buckets)
+		if chain.Cut() {
+			a.NotePruned(r.Number, targetsKept)
+			return nil
+		}
+		// The older parts are gone, so the check must trust the bases.
+		in = append(in, convertObjects(ctx, a, chain.Keys(), func(_ string, u *urlRow) fact {
+			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{spellings: u.Spellings}}
+		})...)
+	}
 	for _, sealed := range r.Earlier {
+		if pruned && sealed.Crawl != r.Crawl {
+			continue
+		}
 		keys := audit.Keys(urlstate.Overlapping(sealed, bucket, r.Plan.Buckets)) // the parts and not the bases, so that the check notices a wrong base
 		in = append(in, convertObjects(ctx, a, keys, func(_ string, u *urlRow) fact {
 			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/jobs/worker"
@@ -37,7 +38,7 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 	var tasks []stages.Task
 	for _, stage := range stages.Of(r.Plan) {
 		for n := range r.Tasks(stage) {
-			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && r.Has(stage, n) && !unreadable.mayBeReadBy(t) {
+			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && r.Has(stage, n) && !unreadable.mayBeReadBy(t) && !readsPruned(a, r, t) {
 				tasks = append(tasks, t)
 			}
 		}
@@ -56,6 +57,23 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 		}
 	}
 	return g.Wait()
+}
+
+// readsPruned reports whether a task read files of months that were pruned since then.
+func readsPruned(a *audit.Audit, r *audit.Round, t stages.Task) bool {
+	switch t.Stage {
+	case stages.Merge:
+		return a.TakesLinks && a.AnyPruned(r.Earlier, r.Number, resultsReproduced)
+	case stages.Dedup:
+		return a.AnyPruned(stages.Since(r.Earlier, r.Crawl, a.Config.Dedup.Months), r.Number, resultsReproduced)
+	case stages.Frontier:
+		cut := urlstate.After(r.Earlier).Chain(t.Partition, r.Plan.Buckets).Cut()
+		if cut {
+			a.NotePruned(r.Number, resultsReproduced)
+		}
+		return cut
+	}
+	return false
 }
 
 // computable reports whether this program can compute the results of a stage from stored data.

@@ -1,0 +1,164 @@
+package prune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+)
+
+// deleting is the number of objects that are deleted at the same time.
+const deleting = 16
+
+// Apply deletes what Find finds, and returns it. The error is roundstate.ErrBusy if a round is
+// unfinished.
+func Apply(ctx context.Context, r Request) (f *Found, err error) {
+	if f, err = Find(ctx, r); err != nil {
+		return nil, err
+	}
+	held, err := r.interrupted(ctx)
+	if err != nil || !f.Pending() && !held {
+		return f, err
+	}
+	if len(f.Busy) > 0 {
+		return f, busy(r.Bucket, f.Busy)
+	}
+	release, err := r.hold(ctx, f)
+	if err != nil {
+		return f, err
+	}
+	// A reparse may have begun, or a round may have been planned, before active.json was claimed.
+	if f, err = Find(ctx, r); err == nil && len(f.Busy) > 0 {
+		err = busy(r.Bucket, f.Busy)
+		return f, errors.Join(err, release(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range inOrder(f.Crawls) {
+		if !c.pending() {
+			continue
+		}
+		if err := r.prune(ctx, c); err != nil {
+			return f, fmt.Errorf("%w; nothing is damaged: continue with `crawlbatch prune --apply`", err)
+		}
+	}
+	return f, release(ctx)
+}
+
+func busy(b store.Bucket, why []string) error {
+	return fmt.Errorf("%s: nothing is deleted while rounds are unfinished: %s: %w", b, strings.Join(why, "; "), roundstate.ErrBusy)
+}
+
+// inOrder orders crawls such that a reparse comes before the month that it parses again.
+func inOrder(crawls []*Crawl) []*Crawl {
+	crawls = slices.Clone(crawls)
+	slices.SortStableFunc(crawls, func(a, b *Crawl) int {
+		monthA, _ := layout.MonthOf(a.Name)
+		monthB, _ := layout.MonthOf(b.Name)
+		if monthA != monthB {
+			return strings.Compare(monthA, monthB)
+		}
+		return len(b.Name) - len(a.Name)
+	})
+	return crawls
+}
+
+// interrupted reports whether an earlier Apply died while it held active.json.
+func (r *Request) interrupted(ctx context.Context) (bool, error) {
+	a, _, err := ledger.LoadActive(ctx, r.Bucket, "YYYY-MM")
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && roundstate.Pruning(a), err
+}
+
+// hold claims active.json. It also takes over the claim of an earlier Apply that died. Several calls
+// of Apply at the same time do no harm, because they delete the same objects.
+func (r *Request) hold(ctx context.Context, f *Found) (release func(context.Context) error, err error) {
+	a, v, err := ledger.LoadActive(ctx, r.Bucket, "YYYY-MM")
+	if errors.Is(err, store.ErrNotFound) {
+		a, v, err = &manifest.Active{Done: true}, "", nil
+	}
+	if err == nil && !a.Done && !a.Prune {
+		var l *ledger.Ledger
+		if l, err = ledger.OfActive(ctx, r.Bucket, a, a.Crawl); err == nil && l.Newest(manifest.EntrySealed, a.Round) == nil {
+			err = busy(r.Bucket, []string{fmt.Sprintf("round %d of %s is being fetched", a.Round, a.Crawl)})
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	held := &manifest.Active{Header: manifest.Header{Version: r.Version}, Crawl: f.Crawls[0].Name, Prune: true, Nonce: "prune-" + r.now()}
+	mine, err := manifest.Swap(ctx, r.Bucket, layout.Active(), held, v)
+	if errors.Is(err, store.ErrConflict) {
+		return nil, fmt.Errorf("%s: another command claimed active.json at the same time: run this command again: %w", r.Bucket, roundstate.ErrBusy)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		held.Done, held.Nonce = true, held.Nonce+"-done"
+		_, err := manifest.Swap(ctx, r.Bucket, layout.Active(), held, mine)
+		if errors.Is(err, store.ErrConflict) {
+			return nil // another Apply has taken the claim over, and releases it
+		}
+		return err
+	}, nil
+}
+
+func (r *Request) now() string { return r.Clock.Now().UTC().Format(time.RFC3339Nano) }
+
+// prune deletes the objects of a crawl that its list covers.
+func (r *Request) prune(ctx context.Context, c *Crawl) error {
+	w := ledger.Writer{Version: r.Version, Clock: r.Clock}
+	l, err := w.BeginPruning(ctx, r.Bucket, &c.list)
+	if err != nil {
+		return fmt.Errorf("prune %s: %w", c.Name, err)
+	}
+	if c.Policy == manifest.PruneMetadata {
+		// Without crawl.json, no listing of crawls shows the crawl any more.
+		if err := r.Bucket.Delete(ctx, layout.CrawlManifest(c.Name)); err != nil {
+			return err
+		}
+	}
+	group, deletes := errgroup.WithContext(ctx)
+	group.SetLimit(deleting)
+	err = r.each(deletes, c, func(o store.Info) error {
+		group.Go(func() error { return r.Bucket.Delete(deletes, o.Key) })
+		return deletes.Err()
+	})
+	if failed := group.Wait(); failed != nil {
+		err = failed
+	}
+	if err == nil {
+		err = r.removeLists(ctx, l)
+	}
+	if err != nil {
+		return fmt.Errorf("prune %s: %w", c.Name, err)
+	}
+	return w.EndPruning(ctx, r.Bucket, c.Name)
+}
+
+// removeLists deletes the lists that the ledger's newest entry does not name.
+func (r *Request) removeLists(ctx context.Context, l *ledger.Ledger) error {
+	for o, err := range r.Bucket.List(ctx, layout.PruneDir(l.Crawl)) {
+		if err == nil && o.Key != l.Pruning().Object {
+			err = r.Bucket.Delete(ctx, o.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,355 @@
+// Package prune deletes what is older than its retention.
+//
+// It takes a store, the retention in months and a clock. Find returns, by crawl, what may be deleted
+// and what stays, and why. Apply deletes it. Raw captures are WARC files with their indexes,
+// segments, and working files that no later round reads. Metadata is everything else of a crawl,
+// except its ledger.
+//
+// These objects stay whatever their age:
+//   - WARC files with a payload to which a round refers whose own raw captures stay. Such a round has
+//     a revisit of the payload, or planned the URL without getting new content.
+//   - metadata of crawls with files in the newest month's chain of states (package urlstate), which
+//     the next month reads
+//   - all objects of a crawl that has an unfinished round, or a lost or damaged document
+//
+// Apply is safe at every instant. It claims active.json, so no round is fetched and no crawl is
+// parsed again meanwhile. For each crawl, it stores the list of the WARC files that stay, appends the
+// entry `pruning` to the ledger, deletes, and appends the entry `pruned`. Readers follow the ledger,
+// so a deleted object is never a loss. After a crash, the next Apply continues. A repeated Apply
+// changes nothing. The package imports jobs/ledger, jobs/roundstate, stages and formats.
+package prune
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Request says what to prune.
+type Request struct {
+	Bucket store.Bucket
+	// Raw and Metadata are the retentions in whole months after the month of a crawl. 0 means that
+	// nothing is deleted.
+	Raw, Metadata int
+	Clock         stages.Clock
+	Version       string
+}
+
+// Size counts objects and their bytes.
+type Size struct {
+	Objects int64 `json:"objects"`
+	Bytes   int64 `json:"bytes"`
+}
+
+func (s *Size) add(bytes int64) { s.Objects, s.Bytes = s.Objects+1, s.Bytes+bytes }
+
+// Add returns the sum of s and t.
+func (s Size) Add(t Size) Size { return Size{s.Objects + t.Objects, s.Bytes + t.Bytes} }
+
+// Kind is a kind of objects of a crawl.
+type Kind struct {
+	Name string `json:"kind"`
+	Size
+}
+
+// Crawl says what of a crawl may be deleted, and what stays.
+type Crawl struct {
+	Name   string `json:"crawl"`
+	Policy string `json:"policy,omitempty"` // manifest.PruneRaw or PruneMetadata; empty: everything stays
+	Why    string `json:"why"`              // why objects stay, or by which key they are deleted
+	Delete []Kind `json:"delete"`           // ordered by name
+	Kept   Size   `json:"kept"`             // WARC files that stay although they are old, because later rounds refer to their payloads
+	// Unfinished means that an earlier Apply was interrupted in this crawl.
+	Unfinished bool `json:"unfinished,omitempty"`
+
+	months int
+	ledger *ledger.Ledger
+	list   manifest.Prune
+	pruned *ledger.Pruned // what the new list covers
+}
+
+// Total returns the sum of what may be deleted.
+func (c *Crawl) Total() (sum Size) {
+	for _, k := range c.Delete {
+		sum = sum.Add(k.Size)
+	}
+	return sum
+}
+
+// pending reports whether Apply has anything to do.
+func (c *Crawl) pending() bool { return c.Policy != "" && (c.Unfinished || len(c.Delete) > 0) }
+
+// Found is the result of Find.
+type Found struct {
+	Crawls []*Crawl `json:"crawls"` // by name
+	// Busy says which rounds are unfinished. Apply then deletes nothing.
+	Busy []string `json:"busy,omitempty"`
+}
+
+// Pending reports whether Apply has anything to do.
+func (f *Found) Pending() bool { return slices.ContainsFunc(f.Crawls, (*Crawl).pending) }
+
+// Find looks for objects that are older than their retention. It writes nothing.
+func Find(ctx context.Context, r Request) (*Found, error) {
+	f, err := r.judge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.keepHistory(ctx, f); err != nil {
+		return nil, err
+	}
+	refers, err := r.references(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range f.Crawls {
+		if c.Policy == "" {
+			continue
+		}
+		if err := r.measure(ctx, c, refers); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// judge finds for each crawl the policy that its age allows.
+func (r *Request) judge(ctx context.Context) (*Found, error) {
+	names, err := r.names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := &Found{Crawls: []*Crawl{}}
+	for _, name := range names {
+		l, err := ledger.Load(ctx, r.Bucket, name)
+		if isFault(err) {
+			f.Crawls = append(f.Crawls, &Crawl{Name: name, Why: "its ledger cannot be read: " + err.Error()})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c := &Crawl{Name: name, ledger: l, Unfinished: l.PruneUnfinished()}
+		if _, err := l.ReadPruned(ctx, r.Bucket); isFault(err) {
+			c.Unfinished = true // the list of the WARC files that stay is lost, and Apply makes it again
+		} else if err != nil {
+			return nil, err
+		}
+		f.Crawls = append(f.Crawls, c)
+		unfinished := 0
+		if !l.Gone() {
+			if unfinished, err = r.unfinished(ctx, l); err != nil {
+				return nil, err
+			}
+		}
+		if !l.Gone() && unfinished < l.Rounds() {
+			f.Busy = append(f.Busy, fmt.Sprintf("round %d of %s is not finished: finish it with `crawlbatch run --month %s`", unfinished, name, name))
+			c.Why = fmt.Sprintf("round %d is not finished", unfinished)
+			continue
+		}
+		if err := r.decide(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// names lists the crawls of the store, those included that were pruned as a whole.
+func (r *Request) names(ctx context.Context) ([]string, error) {
+	head, _, err := ledger.LoadHead(ctx, r.Bucket, "YYYY-MM")
+	if err != nil {
+		return nil, err
+	}
+	names, err := roundstate.Crawls(ctx, r.Bucket)
+	if head != nil {
+		for _, c := range head.Crawls {
+			names = append(names, c.Crawl)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// unfinished returns the number of the first round that has a plan and no seal.
+func (r *Request) unfinished(ctx context.Context, l *ledger.Ledger) (int, error) {
+	for round := range l.Rounds() {
+		if l.Newest(manifest.EntrySealed, round) != nil {
+			continue
+		}
+		// The process that sealed the round may have died before it appended the entry.
+		sealed, err := manifest.Exists(ctx, r.Bucket, layout.Sealed(l.Crawl, round))
+		if err != nil || !sealed {
+			return round, err
+		}
+	}
+	return l.Rounds(), nil
+}
+
+// decide fills the policy of a crawl whose rounds are all finished.
+func (r *Request) decide(ctx context.Context, c *Crawl) error {
+	age, err := r.age(c.Name)
+	if err != nil {
+		return err
+	}
+	old := c.ledger.Pruning()
+	switch {
+	case !c.ledger.Stored:
+		c.Why = "an older crawlbatch made it: it gets a ledger with the next plan or run in this store"
+	case c.ledger.Rounds() == 0:
+		c.Why = "it has no finished round"
+	case r.Metadata > 0 && age > r.Metadata, c.ledger.Gone():
+		c.Policy, c.months = manifest.PruneMetadata, r.Metadata
+	case r.Raw > 0 && age > r.Raw, old != nil:
+		c.Policy, c.months = manifest.PruneRaw, r.Raw
+	default:
+		c.Why = fmt.Sprintf("it is %d months old", age)
+	}
+	if old != nil && old.Prune.Policy == c.Policy {
+		c.months = old.Prune.Months
+	}
+	if c.Policy == "" {
+		return nil
+	}
+	c.Why = fmt.Sprintf("retention.%s: %d months", c.Policy, c.months)
+	err = r.describe(ctx, c)
+	if isFault(err) {
+		c.Policy, c.Why = "", "it cannot be read: "+err.Error()
+		err = nil
+	}
+	return err
+}
+
+// age returns the age of a crawl in months.
+func (r *Request) age(crawl string) (int, error) {
+	month, _ := layout.MonthOf(crawl)
+	t, err := layout.ParseMonth(month)
+	if err != nil {
+		return 0, err
+	}
+	now := r.Clock.Now().UTC()
+	return 12*(now.Year()-t.Year()) + int(now.Month()) - int(t.Month()), nil
+}
+
+// describe fills the list of a crawl without the WARC files that stay.
+func (r *Request) describe(ctx context.Context, c *Crawl) error {
+	about := manifest.Pruning{Policy: c.Policy, Months: c.months, Rounds: c.ledger.Rounds()}
+	if c.ledger.Gone() {
+		about = *c.ledger.Pruning().Prune
+	} else {
+		sealed, err := roundstate.Sealed(ctx, r.Bucket, c.Name)
+		if err != nil {
+			return err
+		}
+		m, err := c.ledger.ReadCrawl(ctx, r.Bucket)
+		if err != nil {
+			return err
+		}
+		about.Rounds = len(sealed)
+		if c.Policy == manifest.PruneMetadata {
+			about.Continues = m.Continues
+			for _, s := range sealed {
+				about.Buckets = append(about.Buckets, max(1, s.ReduceBuckets()))
+			}
+		}
+	}
+	c.list = manifest.Prune{Crawl: c.Name, Prune: about, Kept: []string{}}
+	return nil
+}
+
+// isFault reports whether an error means that a document is lost or damaged.
+func isFault(err error) bool {
+	return errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, roundstate.ErrNoCrawl)
+}
+
+// datasets lists the names of the published datasets.
+func datasets() (names []string) {
+	for _, d := range catalog.Datasets() {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// folders lists the folders with the objects that a policy may delete.
+func (c *Crawl) folders() []string {
+	if c.Policy == manifest.PruneMetadata {
+		return layout.Folders(c.Name, datasets())
+	}
+	return layout.Folders(c.Name, nil)[:2] // tables and web graphs are metadata
+}
+
+// measure lists the objects of a crawl, and completes the list of the WARC files that stay. refers
+// holds the WARC files to which later rounds refer.
+func (r *Request) measure(ctx context.Context, c *Crawl, refers map[string]bool) error {
+	for o, err := range r.Bucket.List(ctx, "warc/"+layout.CrawlDir(c.Name)) {
+		if err != nil {
+			return fmt.Errorf("list the WARC files of %s: %w", c.Name, err)
+		}
+		if refers[o.Key] {
+			c.list.Kept = append(c.list.Kept, o.Key)
+			c.Kept.add(o.Size)
+		}
+	}
+	c.pruned = ledger.NewPruned(c.Name, &manifest.Entry{Prune: &c.list.Prune}, c.list.Kept)
+	sizes := map[string]*Size{}
+	err := r.each(ctx, c, func(o store.Info) error {
+		kind := kindOf(o.Key)
+		if sizes[kind] == nil {
+			sizes[kind] = &Size{}
+		}
+		sizes[kind].add(o.Size)
+		return nil
+	})
+	c.Delete = []Kind{}
+	for name, size := range sizes {
+		c.Delete = append(c.Delete, Kind{name, *size})
+	}
+	slices.SortFunc(c.Delete, func(a, b Kind) int { return cmp.Compare(a.Name, b.Name) })
+	return err
+}
+
+// each calls do with each object of a crawl that its list covers.
+func (r *Request) each(ctx context.Context, c *Crawl, do func(store.Info) error) error {
+	for _, folder := range c.folders() {
+		for o, err := range r.Bucket.List(ctx, folder) {
+			if err == nil && c.pruned.Has(o.Key) {
+				err = do(o)
+			}
+			if err != nil {
+				return fmt.Errorf("prune %s: %w", folder, err)
+			}
+		}
+	}
+	return nil
+}
+
+// kindOf names the kind of an object.
+func kindOf(key string) string {
+	switch {
+	case strings.HasSuffix(key, ".warc.gz"):
+		return "WARC files"
+	case strings.HasSuffix(key, ".cdxj"):
+		return "WARC indexes"
+	case strings.HasPrefix(key, "tables/"):
+		return "tables"
+	case strings.HasPrefix(key, "webgraph/"):
+		return "web graphs"
+	case strings.Contains(key, "/segments/"):
+		return "segments"
+	case strings.Contains(key, "/work/"):
+		return "working files"
+	case strings.Contains(key, "/plan-"):
+		return "plans"
+	}
+	return "documents"
+}

@@ -1,0 +1,208 @@
+package prune
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
+	"crawlbatch.io/crawlbatch/jobs/quarantine"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+type fixed struct {
+	stages.SystemClock
+	now time.Time
+}
+
+func (f fixed) Now() time.Time { return f.now }
+
+// put stores a document.
+func put(t *testing.T, b store.Bucket, key string, d manifest.Document) {
+	t.Helper()
+	if _, err := manifest.Create(t.Context(), b, key, d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// crawled makes a store with a crawl for each month. Its round has a plan, a WARC file and, if sealed is
+// true, a seal.
+func crawled(t *testing.T, sealed bool, months ...string) store.Bucket {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, month := range months {
+		put(t, b, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
+		put(t, b, layout.PlanManifest(month, 0, "p"), &manifest.Plan{ID: "p", Crawl: month, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
+		put(t, b, layout.Inputs(month, 0, "merge"), &manifest.Inputs{Stage: "merge", Plan: "p"})
+		if sealed {
+			put(t, b, layout.Sealed(month, 0), &manifest.Sealed{Crawl: month, Plan: "p", Buckets: 1})
+		}
+		for _, key := range []string{layout.WARC(month, 0, "p", 0, 1, 0), layout.CDXJ(layout.WARC(month, 0, "p", 0, 1, 0)), layout.Working(month, 0, "frontier", "known", 0), layout.Working(month, 0, "rank", "inlinks", 0)} {
+			if _, err := store.CreateBytes(t.Context(), b, key, []byte("0123456789")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ledgertest.Make(t, b, month)
+	}
+	return b
+}
+
+func request(b store.Bucket, now string) Request {
+	at, err := time.Parse("2006-01-02", now)
+	if err != nil {
+		panic(err)
+	}
+	return Request{Bucket: b, Raw: 12, Metadata: 18, Clock: fixed{now: at}, Version: "test"}
+}
+
+func TestAMonthIsKeptForItsRetentionAfterItsEnd(t *testing.T) {
+	b := crawled(t, true, "2025-10", "2026-11")
+	for now, want := range map[string]string{
+		"2026-10-31": "", "2026-11-01": manifest.PruneRaw, "2027-04-30": manifest.PruneRaw, "2027-05-01": manifest.PruneMetadata,
+	} {
+		f, err := Find(t.Context(), request(b, now))
+		if err != nil || f.Crawls[0].Policy != want || f.Crawls[1].Policy != "" {
+			t.Errorf("at %s: %+v, %v", now, f.Crawls[0], err)
+		}
+	}
+	r := request(b, "2030-01-01")
+	r.Raw, r.Metadata = 0, 0
+	if f, err := Find(t.Context(), r); err != nil || f.Pending() {
+		t.Errorf("without retention: %+v, %v", f, err)
+	}
+	if f, err := Find(t.Context(), request(b, "2030-01-01")); err != nil || f.Crawls[1].Policy != manifest.PruneRaw || !strings.Contains(f.Crawls[1].Why, "the month after 2026-11") {
+		t.Errorf("the newest month: %+v, %v", f.Crawls[1], err)
+	}
+}
+
+func TestKindsAndSizesAreCounted(t *testing.T) {
+	f, err := Find(t.Context(), request(crawled(t, true, "2025-10", "2026-11"), "2026-11-01"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Kind{{"WARC files", Size{1, 10}}, {"WARC indexes", Size{1, 10}}, {"working files", Size{1, 10}}}
+	got := f.Crawls[0].Delete
+	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] || f.Crawls[0].Total() != (Size{3, 30}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestNothingIsDeletedWhileARoundIsUnfinished(t *testing.T) {
+	b := crawled(t, false, "2025-01", "2026-11")
+	f, err := Find(t.Context(), request(b, "2026-11-01"))
+	if err != nil || len(f.Busy) != 2 || !strings.Contains(f.Busy[0], "finish it with `crawlbatch run --month 2025-01`") || f.Pending() {
+		t.Errorf("%+v, %v", f, err)
+	}
+	r := request(b, "2026-11-01")
+	release, err := r.hold(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Apply(t.Context(), r); !errors.Is(err, roundstate.ErrBusy) {
+		t.Errorf("after an interrupted prune: %v", err)
+	}
+	if err := release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPruneHoldsTheStore(t *testing.T) {
+	b := crawled(t, true, "2025-10", "2026-11")
+	r := request(b, "2026-11-01")
+	f, err := Find(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.hold(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Load(t.Context(), b, "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := &manifest.Plan{ID: "p", Crawl: "2025-10", Round: 0, Partitions: []manifest.PlanPartition{{}}}
+	own, err := ledger.Load(t.Context(), b, "2025-10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := map[string]error{
+		"a fetch stage":                   roundstate.Claim(t.Context(), b, l, &manifest.Plan{ID: "q", Crawl: "2026-11", Round: 1}, ledgertest.Writer()),
+		"a fetch stage of the held round": roundstate.Claim(t.Context(), b, own, plan, ledgertest.Writer()),
+		"a reparse":                       roundstate.CheckNoPruning(t.Context(), b, "2026-11"),
+	}
+	for what, err := range claims {
+		if !errors.Is(err, roundstate.ErrBusy) || !strings.Contains(err.Error(), "crawlbatch prune --apply") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := quarantine.Hold(t.Context(), b, "2026-11", 0, "test", time.Now()); !errors.Is(err, quarantine.ErrBusy) {
+		t.Errorf("quarantine: %v", err)
+	}
+	// The next prune takes the claim over, finishes and releases it.
+	if _, err := Apply(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := roundstate.CheckNoPruning(t.Context(), b, "2026-11"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALostListIsMadeAgain(t *testing.T) {
+	b := crawled(t, true, "2025-10", "2026-11")
+	r := request(b, "2026-11-01")
+	if _, err := Apply(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Load(t.Context(), b, "2025-10")
+	if err != nil || l.Pruning() == nil || l.PruneUnfinished() || l.Gone() {
+		t.Fatalf("%+v, %v", l.Entries(), err)
+	}
+	if err := b.Delete(t.Context(), l.Pruning().Object); err != nil {
+		t.Fatal(err)
+	}
+	lost := 0
+	for x, err := range l.Losses(t.Context(), b) {
+		if lost++; err != nil || x.Object != l.Pruning().Object || !strings.Contains(x.Error(), "crawlbatch prune --apply") {
+			t.Errorf("%v, %v", x, err)
+		}
+	}
+	if lost != 1 {
+		t.Errorf("%d losses", lost)
+	}
+	if _, err := Apply(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = ledger.Load(t.Context(), b, "2025-10"); err != nil {
+		t.Fatal(err)
+	}
+	for x, err := range l.Losses(t.Context(), b) {
+		t.Errorf("%v, %v", x, err)
+	}
+}
+
+func TestARebuiltLedgerKnowsWhatWasPruned(t *testing.T) {
+	b := crawled(t, true, "2025-10", "2026-11")
+	if _, err := Apply(t.Context(), request(b, "2026-11-01")); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Delete(t.Context(), layout.Ledger("2025-10")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ledgertest.Writer().Rebuild(t.Context(), b, "2025-10", []string{"2025-10", "2026-11"}, quarantine.Copy); err != nil {
+		t.Fatal(err)
+	}
+	all, err := ledger.ReadAllPruned(t.Context(), b, "2026-11")
+	if warc := layout.WARC("2025-10", 0, "p", 0, 1, 0); err != nil || !all.Has(warc) || !all.Has(layout.CDXJ(warc)) || all.Has(layout.Sealed("2025-10", 0)) || all.Has(layout.WARC("2026-11", 0, "p", 0, 1, 0)) {
+		t.Errorf("%v, %v", all, err)
+	}
+}

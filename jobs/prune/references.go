@@ -1,0 +1,131 @@
+package prune
+
+import (
+	"context"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// keepHistory keeps the metadata of crawls from which the next month reads the states of URLs. The
+// next month continues the newest month.
+func (r *Request) keepHistory(ctx context.Context, f *Found) error {
+	byName := map[string]*Crawl{}
+	newest := ""
+	for _, c := range f.Crawls {
+		byName[c.Name] = c
+		if !layout.IsReparse(c.Name) && c.ledger != nil && !c.ledger.Gone() && c.ledger.Newest(manifest.EntrySealed, 0) != nil {
+			newest = c.Name
+		}
+	}
+	if newest == "" {
+		return nil
+	}
+	rounds, err := roundstate.History(ctx, r.Bucket, newest)
+	if err == nil {
+		rounds, err = roundstate.WithFiles(ctx, r.Bucket, rounds, roundstate.Selection{Dataset: roundstate.HasStates})
+	}
+	if err != nil {
+		return err
+	}
+	history := urlstate.After(rounds)
+	for bucket := range history.Buckets() {
+		for _, key := range history.Chain(bucket, history.Buckets()).Keys() {
+			c := byName[layout.CrawlOf(key)]
+			if c != nil && c.Policy == manifest.PruneMetadata && !c.ledger.Gone() {
+				if err := r.keepMetadata(ctx, c, newest); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	// The newest month stays even if it has no URLs.
+	if c := byName[newest]; c.Policy == manifest.PruneMetadata {
+		return r.keepMetadata(ctx, c, newest)
+	}
+	return nil
+}
+
+// keepMetadata keeps the metadata of a crawl, and deletes only its raw captures.
+func (r *Request) keepMetadata(ctx context.Context, c *Crawl, newest string) error {
+	c.Policy, c.months = "", r.Raw
+	if r.Raw > 0 {
+		c.Policy = manifest.PruneRaw
+	}
+	if old := c.ledger.Pruning(); old != nil {
+		c.Policy, c.months = manifest.PruneRaw, old.Prune.Months
+	}
+	c.Why = "the month after " + newest + " reads its states of URLs, so its metadata stays"
+	if c.Policy == "" {
+		return nil
+	}
+	return r.describe(ctx, c)
+}
+
+// referringCapture holds the column of captures that locates the payload of a revisit.
+type referringCapture struct {
+	File string `parquet:"payload_warc_filename,optional"`
+}
+
+// referringURL holds the columns of urls that locate the last content of a URL.
+type referringURL struct {
+	LastPlanned string `parquet:"last_planned,optional"`
+	File        string `parquet:"warc_filename,optional"`
+}
+
+// references returns the WARC files of crawls that lose their raw captures, as far as crawls that keep
+// theirs refer to them. If a table of such a crawl cannot be read, nobody knows to what it refers,
+// and references returns an error.
+func (r *Request) references(ctx context.Context, f *Found) (map[string]bool, error) {
+	loses, refers := map[string]bool{}, map[string]bool{}
+	for _, c := range f.Crawls {
+		loses[c.Name] = c.Policy != ""
+	}
+	add := func(file string) {
+		if file != "" && !refers[file] && loses[layout.CrawlOf(file)] {
+			refers[strings.Clone(file)] = true
+		}
+	}
+	for _, c := range f.Crawls {
+		if loses[c.Name] || c.ledger == nil || c.ledger.Rounds() == 0 {
+			continue
+		}
+		sealed, err := roundstate.Sealed(ctx, r.Bucket, c.Name)
+		if err == nil {
+			sealed, err = roundstate.WithFiles(ctx, r.Bucket, sealed, roundstate.Selection{Dataset: func(d string) bool { return d == stages.FileCaptures || d == stages.FileURLs }})
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range sealed {
+			for row, err := range table.Concat[referringCapture](ctx, r.Bucket, keys(s, stages.FileCaptures)) {
+				if err != nil {
+					return nil, err
+				}
+				add(row.File)
+			}
+			for row, err := range table.Concat[referringURL](ctx, r.Bucket, keys(s, stages.FileURLs)) {
+				if err != nil {
+					return nil, err
+				}
+				planned, _, _ := strings.Cut(row.LastPlanned, ".")
+				if !loses[planned] {
+					add(row.File)
+				}
+			}
+		}
+	}
+	return refers, nil
+}
+
+func keys(s *manifest.Sealed, dataset string) (keys []string) {
+	for _, f := range s.FilesOf(dataset) {
+		keys = append(keys, f.Key)
+	}
+	return keys
+}

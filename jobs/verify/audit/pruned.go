@@ -1,0 +1,49 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+)
+
+// loadPruned reads what was deleted by age, in all crawls, because files of this crawl refer to those
+// of others. All checks skip such files as if they were unreadable.
+func (a *Audit) loadPruned(ctx context.Context) error {
+	all, err := ledger.ReadAllPruned(ctx, a.Bucket, a.Crawl)
+	if err != nil {
+		return err
+	}
+	a.pruned = all
+	for _, crawl := range []string{a.Crawl, a.FetchedIn()} {
+		if p := all[crawl]; p != nil && p.Unfinished {
+			a.Note("%s: the deletions are not finished: run `crawlbatch prune --apply`", crawl)
+			break
+		}
+	}
+	return nil
+}
+
+// AnyPruned reports whether one of the sealed rounds belongs to a crawl that was pruned as a whole. If
+// so, it adds a note that a check was left out.
+func (a *Audit) AnyPruned(rounds []*manifest.Sealed, round int, c Check) bool {
+	i := slices.IndexFunc(rounds, func(s *manifest.Sealed) bool { return s.Pruned })
+	if i >= 0 {
+		a.NotePruned(round, c)
+	}
+	return i >= 0
+}
+
+// NotePruned adds a note that a check was left out because earlier months were pruned.
+func (a *Audit) NotePruned(round int, c Check) {
+	a.CountNote(fmt.Sprintf("round %d, %s: not checked ({n} times), because earlier months with the data that it needs were pruned", round, c.Name), "")
+}
+
+// notePruned notes a file that was deleted by age.
+func (a *Audit) notePruned(key string) {
+	crawl := layout.CrawlOf(key)
+	a.CountNote(fmt.Sprintf("%s: %s: {n} files, such as {example}, are not looked for, and checks that need them are left out", crawl, a.pruned[crawl]), key)
+}

@@ -1,0 +1,430 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/faultstore"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/jobstest"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/prune"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// ahead is a clock that is the given number of days ahead.
+type ahead struct {
+	stages.SystemClock
+	days int
+}
+
+func (a ahead) Now() time.Time { return time.Now().AddDate(0, 0, a.days) }
+
+// fixed is a clock that stands still.
+type fixed struct {
+	stages.SystemClock
+	now time.Time
+}
+
+func (f fixed) Now() time.Time { return f.now }
+
+// monthAfter returns the name of a month.
+func monthAfter(first time.Time, n int) string { return first.AddDate(0, n, 0).Format("2006-01") }
+
+var firstOfYear = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// year crawls months of a small web. The first month has all hosts, the later months have half of
+// them, and their pages are unchanged.
+func year(t *testing.T, b store.Bucket, months, hosts, pages int) *monthsLab {
+	t.Helper()
+	m := newMonthsLabOf(t, b, hosts, pages)
+	m.cfg.Frontier.Follow = "none"
+	m.cfg.Plan.PartitionURLs = 1
+	seeds := slices.Sorted(m.web.Seeds())
+	for n := range months {
+		m.crawlOnce(monthAfter(firstOfYear, n), ahead{days: 400 * n}, seeds)
+		seeds = seeds[:max(2, len(seeds)/2)]
+	}
+	return m
+}
+
+// crawlOnce plans a month and crawls one round of it, without an audit.
+func (m *monthsLab) crawlOnce(month string, clock stages.Clock, urls []string) {
+	m.t.Helper()
+	if _, err := m.plan(month, clock, urls, nil); err != nil {
+		m.t.Fatal(err)
+	}
+	m.runOnce(month, clock)
+}
+
+func (m *monthsLab) runOnce(month string, clock stages.Clock) {
+	m.t.Helper()
+	if err := m.driver(month, clock).Run(m.t.Context(), month, 1); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *monthsLab) driver(month string, clock stages.Clock) *jobs.Driver {
+	m.t.Helper()
+	cfg := m.frozen(month)
+	log, scratch := slog.New(slog.DiscardHandler), m.t.TempDir()
+	try := worker.Runner{Bucket: m.b, Config: cfg, Version: "test", Scratch: scratch, Clock: stages.SystemClock{}, Log: log, Progress: stages.NoProgress{}}
+	return &jobs.Driver{
+		Bucket: m.b, Observer: jobstest.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: "test", Scratch: scratch, Lookup: os.LookupEnv, Runner: try,
+		Executor: &local.Executor{Try: try.Run, FetchTasks: 4, Tasks: 2, Attempts: 1, Clock: stages.SystemClock{}, Log: log},
+	}
+}
+
+func (m *monthsLab) frozen(month string) *config.Config {
+	m.t.Helper()
+	_, cfg, err := roundstate.OpenCrawl(m.t.Context(), m.b, month, os.LookupEnv)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return cfg
+}
+
+// request returns a request to prune at a month after the first month.
+func (m *monthsLab) request(now int) prune.Request {
+	return prune.Request{Bucket: m.b, Raw: 12, Metadata: 18, Clock: fixed{now: firstOfYear.AddDate(0, now, 10)}, Version: "test"}
+}
+
+func (m *monthsLab) apply(now int) *prune.Found {
+	m.t.Helper()
+	f, err := prune.Apply(m.t.Context(), m.request(now))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return f
+}
+
+// keys lists the keys below a prefix.
+func (m *monthsLab) keys(prefix string) (keys []string) {
+	m.t.Helper()
+	for o, err := range m.b.List(m.t.Context(), prefix) {
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		keys = append(keys, o.Key)
+	}
+	return keys
+}
+
+// notes audits a month, which must have no violation, and returns the notes of the audit.
+func (m *monthsLab) notes(month string) string {
+	m.t.Helper()
+	r, err := Run(m.t.Context(), Options{Bucket: m.b, Crawl: month, Round: -1, Config: m.frozen(month), Scratch: m.t.TempDir(), Sample: 1, OneClock: true})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, v := range r.Violations {
+		m.t.Errorf("verify %s: %+v", month, v)
+	}
+	return strings.Join(r.Notes, "\n")
+}
+
+// resolves checks that each revisit of a month names a record that exists and has the payload.
+func (m *monthsLab) resolves(month string) {
+	m.t.Helper()
+	revisits := 0
+	for _, c := range rowsOfMonth[schema.Capture](m, month, stages.FileCaptures) {
+		if c.Revisit == "" {
+			continue
+		}
+		revisits++
+		o, err := m.b.Open(m.t.Context(), c.PayloadFilename)
+		if err != nil {
+			m.t.Fatalf("%s: the payload of %s: %v", month, c.URL, err)
+		}
+		e, err := warc.NewReader(nil, warc.ReaderOptions{Check: true}).ReadAt(o, warc.Extent{Offset: int64(c.PayloadRecordOff), Length: int64(c.PayloadRecordLen)})
+		if err != nil || e.Header.Get("WARC-Type") != "response" {
+			m.t.Errorf("%s: the payload of %s: %v", month, c.URL, err)
+		}
+		_ = o.Close()
+	}
+	if revisits == 0 {
+		m.t.Errorf("%s has no revisit", month)
+	}
+}
+
+func TestRawCapturesOfAYearArePruned(t *testing.T) { testRawCaptures(t, directory(t)) }
+
+func TestS3RawCapturesOfAYearArePruned(t *testing.T) {
+	server := versitygw.Start(t)
+	for _, pair := range server.Env(server.Endpoint) {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+	b, err := s3store.Open(t.Context(), "s3://"+server.NewBucket(t)+"/crawls", s3store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testRawCaptures(t, b)
+}
+
+func testRawCaptures(t *testing.T, b store.Bucket) {
+	m := year(t, b, 3, 4, 5)
+	first, second, third := monthAfter(firstOfYear, 0), monthAfter(firstOfYear, 1), monthAfter(firstOfYear, 2)
+	before := m.keys("warc/" + layout.CrawlDir(first))
+	tables := m.keys("tables/")
+
+	f, err := prune.Find(t.Context(), m.request(13))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(before, m.keys("warc/"+layout.CrawlDir(first))); d != "" {
+		t.Errorf("a dry run changed the store:\n%s", d)
+	}
+	c := f.Crawls[0]
+	if c.Name != first || c.Policy != manifest.PruneRaw || c.Kept.Objects == 0 || c.Total().Objects == 0 {
+		t.Fatalf("found %+v", c)
+	}
+	for _, other := range f.Crawls[1:] {
+		if other.Policy != "" {
+			t.Errorf("found %+v", other)
+		}
+	}
+	m.apply(13)
+	after := m.keys("warc/" + layout.CrawlDir(first))
+	if len(after) != 2*int(c.Kept.Objects) || len(after) >= len(before) {
+		t.Errorf("%d of %d WARC files and indexes stay, %d files were to stay", len(after), len(before), c.Kept.Objects)
+	}
+	for _, key := range m.keys(layout.CrawlDir(first)) {
+		if strings.Contains(key, "/segments/") || strings.Contains(key, "/work/targets/") {
+			t.Errorf("%s was not deleted", key)
+		}
+	}
+	if d := cmp.Diff(tables, m.keys("tables/")); d != "" {
+		t.Errorf("tables changed:\n%s", d)
+	}
+	m.resolves(second)
+	if notes := m.notes(first); !strings.Contains(notes, "the raw captures were pruned on 2026-02-11 (retention.raw: 12 months)") || strings.Contains(notes, "not finished") {
+		t.Errorf("notes: %s", notes)
+	}
+	m.notes(second)
+	m.notes(third)
+
+	all := m.keys("")
+	m.apply(13)
+	if d := cmp.Diff(all, m.keys("")); d != "" {
+		t.Errorf("a second prune changed the store:\n%s", d)
+	}
+
+	// A reparse of the month is refused. Nothing has to be rebuilt.
+	_, err = jobs.Reparse(t.Context(), jobs.ReparseRequest{Bucket: m.b, As: first + "r1", Of: first, Config: m.frozen(first), Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv})
+	if !errors.Is(err, ledger.ErrPruned) || !strings.Contains(err.Error(), "2026-02-11") {
+		t.Errorf("reparse: %v", err)
+	}
+	err = m.driver(first, stages.SystemClock{}).Rebuild(t.Context(), first, jobs.RebuildRequest{Round: jobs.AllRounds}, func(task stages.Task, keys []string) { t.Errorf("rebuilt %s: %v", task, keys) })
+	if err != nil {
+		t.Errorf("rebuild: %v", err)
+	}
+	// A reparse of a month that refers to kept payloads works.
+	if _, err = jobs.Reparse(t.Context(), jobs.ReparseRequest{Bucket: m.b, As: second + "r1", Of: second, Config: m.frozen(second), Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv}); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := prune.Apply(t.Context(), m.request(14)); !errors.Is(err, roundstate.ErrBusy) || len(f.Busy) != 1 {
+		t.Errorf("prune during a reparse: %+v, %v", f, err)
+	}
+	m.runOnce(second+"r1", stages.SystemClock{})
+	m.notes(second + "r1")
+
+	// The next month plans with history, and does not refer to a pruned payload.
+	next := monthAfter(firstOfYear, 3)
+	m.crawlOnce(next, ahead{days: 1600}, slices.Sorted(m.web.Seeds()))
+	m.notes(next)
+	m.resolves(next)
+	counts := m.summary(next)
+	if counts["first seen in "+first] == 0 || counts["ok"] == 0 {
+		t.Errorf("%s: %v", next, counts)
+	}
+
+	// What is not pruned is still lost.
+	kept := m.keys("warc/" + layout.CrawlDir(first))
+	if err := m.b.Delete(t.Context(), kept[len(kept)-1]); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(t.Context(), Options{Bucket: m.b, Crawl: first, Round: -1, Config: m.frozen(first), Scratch: t.TempDir(), Sample: 1})
+	if err != nil || r.Found() != 1 || r.Violations[0].Object != kept[len(kept)-1] {
+		t.Errorf("without %s: %v, %+v", kept[len(kept)-1], err, r.Violations)
+	}
+}
+
+func TestWholeMonthsArePruned(t *testing.T) {
+	m := year(t, directory(t), 4, 3, 4)
+	names := make([]string, 6)
+	for n := range names {
+		names[n] = monthAfter(firstOfYear, n)
+	}
+	f := m.apply(20)
+	var gone []string
+	for _, c := range f.Crawls {
+		if c.Policy == manifest.PruneMetadata {
+			gone = append(gone, c.Name)
+		}
+	}
+	t.Logf("pruned as a whole: %v of %v", gone, names)
+	if len(gone) == 0 {
+		t.Fatalf("found %+v", f.Crawls)
+	}
+	for _, month := range gone {
+		left := slices.DeleteFunc(m.keys(layout.CrawlDir(month)), func(key string) bool {
+			return key == layout.Ledger(month) || strings.HasPrefix(key, layout.PruneDir(month))
+		})
+		for _, key := range append(left, m.keys("tables/")...) {
+			if layout.CrawlOf(key) == month {
+				t.Errorf("%s is left", key)
+			}
+		}
+		if _, _, err := roundstate.OpenCrawl(t.Context(), m.b, month, os.LookupEnv); !errors.Is(err, ledger.ErrPruned) {
+			t.Errorf("open %s: %v", month, err)
+		}
+		if _, err := m.plan(month, stages.SystemClock{}, []string{"http://a.example/"}, nil); !errors.Is(err, ledger.ErrPruned) {
+			t.Errorf("plan %s: %v", month, err)
+		}
+	}
+	sealed, err := roundstate.AllSealed(t.Context(), m.b)
+	if err != nil || len(sealed) != 4-len(gone) {
+		t.Errorf("%d sealed rounds, %v", len(sealed), err)
+	}
+	for _, month := range names[len(gone):4] {
+		m.notes(month)
+	}
+	seeds := slices.Sorted(m.web.Seeds())
+	m.crawlOnce(names[4], ahead{days: 2000}, seeds)
+	m.notes(names[4])
+	if counts := m.summary(names[4]); counts["first seen in "+names[0]] == 0 {
+		t.Errorf("%s: %v", names[4], counts)
+	}
+	for lost, err := range ledger.HeadLosses(t.Context(), m.b, names[4]) {
+		t.Errorf("%v, %v", lost, err)
+	}
+}
+
+// killed makes the n-th call fail, and all calls after it. If late is true, the n-th call takes effect.
+func killed(b store.Bucket, n int, late bool) *faultstore.Store {
+	var mu sync.Mutex
+	calls := 0
+	return faultstore.New(b, faultstore.Faults{Choose: func(op faultstore.Op, _ string) faultstore.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if op != faultstore.Create && op != faultstore.Swap && op != faultstore.Delete {
+			if calls >= n {
+				return faultstore.Before
+			}
+			return faultstore.None
+		}
+		if calls++; calls == n && late {
+			return faultstore.After
+		} else if calls >= n {
+			return faultstore.Before
+		}
+		return faultstore.None
+	}})
+}
+
+func TestAPruneThatIsKilledAtAnyWriteGoesOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	dir := t.TempDir()
+	origin := filepath.Join(dir, "origin")
+	open := func(dir string) store.Bucket {
+		b, err := dirstore.Open(dir, dirstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	m := year(t, open(origin), 3, 2, 2)
+	fresh := func(name string) store.Bucket {
+		to := filepath.Join(dir, name)
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(to, os.DirFS(origin)); err != nil {
+			t.Fatal(err)
+		}
+		return open(to)
+	}
+	const now = 20
+	m.b = fresh("whole")
+	m.apply(now)
+	want := m.keys("")
+	months := []string{monthAfter(firstOfYear, 0), monthAfter(firstOfYear, 1), monthAfter(firstOfYear, 2)}
+	kills, audits := 0, 0
+	for n := 1; ; n++ {
+		b := fresh("killed")
+		r := m.request(now)
+		faulty := killed(b, n, n%2 == 0)
+		r.Bucket = faulty
+		_, err := prune.Apply(t.Context(), r)
+		if err == nil && faulty.Injected() == 0 {
+			break
+		}
+		kills++
+		m.b = b
+		if n < 6 || n%16 == 0 { // an audit takes longer than a prune
+			for _, month := range months {
+				l, err := ledger.Load(t.Context(), b, month)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if l.Gone() {
+					continue
+				}
+				audits++
+				if notes := m.notes(month); l.PruneUnfinished() != strings.Contains(notes, "the deletions are not finished: run `crawlbatch prune --apply`") {
+					t.Errorf("killed at write %d, %s: unfinished is %t, notes: %s", n, month, l.PruneUnfinished(), notes)
+				}
+			}
+			if _, err := m.plan(monthAfter(firstOfYear, 4), ahead{days: 2000}, slices.Sorted(m.web.Seeds()), func(r *jobs.PlanRequest) { r.DryRun = true }); err != nil {
+				t.Errorf("killed at write %d: plan: %v", n, err)
+			}
+		}
+		m.apply(now)
+		if d := cmp.Diff(withoutDigests(want), withoutDigests(m.keys(""))); d != "" {
+			t.Errorf("killed at write %d: the store differs from that of an undisturbed prune:\n%s", n, d)
+		}
+		if a, _, err := ledger.LoadActive(t.Context(), b, months[0]); err != nil || !a.Done {
+			t.Errorf("killed at write %d: active.json %+v, %v", n, a, err)
+		}
+	}
+	t.Logf("%d kills, %d audits", kills, audits)
+	if kills < 20 || audits == 0 {
+		t.Errorf("%d kills, %d audits", kills, audits)
+	}
+}
+
+// withoutDigests removes the digests from the keys of lists, because they depend on the time.
+func withoutDigests(keys []string) (out []string) {
+	for _, key := range keys {
+		if at := strings.Index(key, "/prune-"); at >= 0 {
+			key = fmt.Sprint(key[:at], "/prune-")
+		}
+		out = append(out, key)
+	}
+	return out
+}
