@@ -46,7 +46,7 @@ type Block struct {
 
 // newBlock returns a block at the end of the terminal w.
 func newBlock(w io.Writer) *Block {
-	return &Block{W: w, Away: away(file(w)), Size: func() (int, int) {
+	return &Block{W: w, Away: away(File(w)), Size: func() (int, int) {
 		width, height, ok := Size(w)
 		if !ok {
 			return StatusWidth, 24 // the terminal was closed
