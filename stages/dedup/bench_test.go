@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"syscall"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -53,6 +54,48 @@ func putMany(b *testing.B, bucket store.Bucket, n int) (parts []*manifest.Result
 		parts = append(parts, &manifest.Result{Files: []manifest.File{f}})
 	}
 	return parts
+}
+
+// BenchmarkShards measures the CPU of the four stages that divide a round of 8 buckets, for each page of
+// the round. CRAWLBATCH_BENCH_PAGES sets another number of pages.
+func BenchmarkShards(b *testing.B) {
+	n, buckets := 1_000_000, 8
+	if asked := os.Getenv("CRAWLBATCH_BENCH_PAGES"); asked != "" {
+		if _, err := fmt.Sscan(asked, &n); err != nil {
+			b.Fatal(err)
+		}
+	}
+	bucket, err := dirstore.Open(b.TempDir(), dirstore.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	in := &stages.Input{
+		Task: stages.Task{Crawl: "2026-11"}, Plan: &manifest.Plan{Header: manifest.Header{Format: schema.FormatVersion}, Buckets: buckets},
+		Results: map[stages.Stage][]*manifest.Result{stages.Merge: putMany(b, bucket, n)},
+	}
+	for i := range in.Results[stages.Merge] {
+		in.Plan.Partitions = append(in.Plan.Partitions, manifest.PlanPartition{Partition: i, Bucket: i % buckets})
+	}
+	for _, stage := range []stages.Stage{stages.Digest, stages.Similar, stages.Cluster, stages.Dedup} {
+		b.Run(string(stage), func(b *testing.B) {
+			var before, after syscall.Rusage
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+			for b.Loop() {
+				in.Results[stage] = nil
+				for in.Task.Stage, in.Task.Partition = stage, 0; in.Task.Partition < stage.Tasks(in.Plan); in.Task.Partition++ {
+					env := &stages.Env{Bucket: bucket, Scratch: b.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
+					r, err := Run(b.Context(), env, in, defaults)
+					if err != nil {
+						b.Fatal(err)
+					}
+					in.Results[stage] = append(in.Results[stage], r)
+				}
+			}
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+			used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+			b.ReportMetric(float64(used)/float64(b.N)/float64(n), "cpu-ns/page")
+		})
+	}
 }
 
 // BenchmarkDedup measures whole tasks. CRAWLBATCH_BENCH_PAGES sets another number of pages.
