@@ -133,6 +133,17 @@ func (c *chooser) merge(r *record) {
 	}
 }
 
+// forget drops what must not be used of a URL's last content: all of it if its WARC file was pruned, and
+// the validators if the links of the content are needed but not stored.
+func (c *chooser) forget(u *record) {
+	if c.pruned != nil && u.WARCFilename != "" && c.pruned(u.WARCFilename) {
+		u.ETag, u.LastModified, u.WARCFilename, u.WARCRecordOff, u.WARCRecordLen = "", "", "", 0, 0
+	}
+	if c.hasLinks != nil && (u.ETag != "" || u.LastModified != "") && !c.hasLinks(u.WARCFilename, int(u.Depth)) {
+		u.ETag, u.LastModified = "", ""
+	}
+}
+
 // endURL passes the current URL to its domain after the URL's last entry.
 func (c *chooser) endURL() error {
 	u := c.url
@@ -165,12 +176,7 @@ func (c *chooser) endURL() error {
 		at := time.UnixMilli(u.FetchedAt).UTC().Format(time.RFC3339)
 		return c.refuseRecord(c.left, u, schema.SkipRecent, fmt.Sprintf("fetched at %s, plan.skip_within is %v", at, c.SkipWithin))
 	}
-	if c.pruned != nil && u.WARCFilename != "" && c.pruned(u.WARCFilename) {
-		u.ETag, u.LastModified, u.WARCFilename, u.WARCRecordOff, u.WARCRecordLen = "", "", "", 0, 0
-	}
-	if c.hasLinks != nil && (u.ETag != "" || u.LastModified != "") && !c.hasLinks(u.WARCFilename, int(u.Depth)) {
-		u.ETag, u.LastModified = "", ""
-	}
+	c.forget(u)
 	switch {
 	case d.limit == 0:
 		if !u.Spent {

@@ -91,18 +91,13 @@ func (c *Config) table() []field {
 		key(&c.Store.SSEKMSKey, "", nil, live, "KMS key that encrypts the objects in S3"),
 		key(&c.Store.StorageClass, "", nil, live, "storage class of the objects in S3"),
 
-		key(&c.Retention.Raw, 12, minMax(0, 1200), live, "months after a crawl's month for which `prune` keeps raw captures: WARC files with their indexes, segments, and working files that no later round reads; 0: for ever"),
-		key(&c.Retention.Metadata, 18, c.metadataRule(), live, "months after a crawl's month for which `prune` keeps tables, plans and all other documents; then only the crawl's ledger is left; 0: for ever"),
-		key(&c.Retention.ColdAfter, 90*day, minMax(day, 3660*day), live, "age at which the rule of `prune --lifecycle` moves WARC files in S3 to the class below, in whole days"),
-		key(&c.Retention.ColdClass, "GLACIER_IR", oneOf("GLACIER_IR", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING"), live, "storage class of old WARC files; objects in these classes can be read at once, as `reparse` and `verify` must"),
-
 		key(&c.Prices.Date, "2025", priceDate, live, "date of the prices below, which `plan` and `status` name; the defaults are list prices of Amazon, region us-east-1, in dollars"),
 		key(&c.Prices.CPU, 0.037, price, live, "price of a core for an hour, on demand: with the next key, it makes the price of m6i.xlarge (4 cores, 16 GiB: $0.192) and of c6i.xlarge (4 cores, 8 GiB: $0.17); 0: free"),
 		key(&c.Prices.Memory, 0.00275, price, live, "price of 1 GiB of memory for an hour; 0: free"),
 		key(&c.Prices.Puts, 0.005, price, live, "price of 1,000 PUT or LIST requests of S3 Standard; 0: free"),
 		key(&c.Prices.Gets, 0.0004, price, live, "price of 1,000 GET or HEAD requests; 0: free"),
 		key(&c.Prices.Stored, 0.023, price, live, "price of 10⁹ bytes stored for a month, S3 Standard; 0: free"),
-	}, c.kubernetesTable())
+	}, c.retentionTable(), c.kubernetesTable())
 }
 
 // planTable returns the keys of the section plan.

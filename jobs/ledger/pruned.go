@@ -15,7 +15,7 @@ import (
 
 // ErrPruned means that objects of a crawl were deleted by age. This is no loss, because the ledger
 // says so.
-var ErrPruned = errors.New("its retention has ended")
+var ErrPruned = errors.New("deleted on purpose, which is no loss")
 
 // Pruning returns the newest entry `pruning`, or nil if the crawl has all its objects. Such an entry
 // covers at least the raw captures.
@@ -46,7 +46,7 @@ func (l *Ledger) CheckRaw() error {
 	if err := l.CheckGone(); err != nil || l.Pruning() == nil {
 		return err
 	}
-	return fmt.Errorf("%s of crawl %s: %w", pruned(l.Pruning()), l.Crawl, ErrPruned)
+	return fmt.Errorf("crawl %s: %s: %w", l.Crawl, pruned(l.Pruning()), ErrPruned)
 }
 
 // pruned says in words what an entry `pruning` is about.

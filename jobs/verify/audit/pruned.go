@@ -39,7 +39,7 @@ func (a *Audit) AnyPruned(rounds []*manifest.Sealed, round int, c Check) bool {
 
 // NotePruned adds a note that a check was left out because earlier months were pruned.
 func (a *Audit) NotePruned(round int, c Check) {
-	a.CountNote(fmt.Sprintf("round %d, %s: not checked ({n} times), because earlier months with the data that it needs were pruned", round, c.Name), "")
+	a.CountNote(fmt.Sprintf("round %d, %s: left out for {n} buckets or tasks, because earlier months with the data that it needs were pruned", round, c.Name), "")
 }
 
 // notePruned notes a file that was deleted by age.
