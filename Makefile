@@ -35,7 +35,7 @@ COLD = github.com/apache/arrow-go/v18/arrow/compute/... k8s.io/... sigs.k8s.io/.
 	crawlbatch.io/crawlbatch/jobs/local crawlbatch.io/crawlbatch/jobs/lookup crawlbatch.io/crawlbatch/jobs/metrics \
 	crawlbatch.io/crawlbatch/jobs/owner crawlbatch.io/crawlbatch/jobs/quarantine \
 	crawlbatch.io/crawlbatch/jobs/roundstate crawlbatch.io/crawlbatch/jobs/show \
-	crawlbatch.io/crawlbatch/jobs/websource
+	crawlbatch.io/crawlbatch/jobs/trace crawlbatch.io/crawlbatch/jobs/websource
 COMPILE = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)" \
 	$(foreach p,$(COLD),-gcflags='$(p)=-l')
 

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
@@ -156,9 +157,12 @@ type Env struct {
 	Log      *slog.Logger // logger that adds the task's name to each line
 	Progress Progress
 	Watcher  Watcher // nil if nobody displays the task
-	Version  string  // version of crawlbatch, for manifests and WARC files
 	// Held is called with the epoch with which a fetch task takes its partition. It may be nil.
 	Held func(epoch int)
+	// Trace sees each URL that a fetch task finishes, with its requests. It must not keep the rows. It is
+	// nil if nobody traces.
+	Trace   func(*schema.Fetch, []schema.Request)
+	Version string // version of crawlbatch, for manifests and WARC files
 	// Format is the schema.FormatVersion of the task's frozen inputs. The task writes tables with
 	// the columns and encodings of this version. Zero means the newest version.
 	Format int

@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/metrics"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
+	"crawlbatch.io/crawlbatch/jobs/trace"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
@@ -210,6 +211,11 @@ func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config,
 	if r.Scratch, remove, err = scratch.New(); err != nil {
 		return r, nil, nil, err
 	}
+	if r.Tracer, err = trace.New(os.LookupEnv, version, clock, c.log); err != nil {
+		remove()
+		return r, nil, nil, usage.Error(err)
+	}
 	c.reloadOnHangup(ctx, cfg, updates)
-	return r, updates, remove, nil
+	unscratch := remove // because the return assigns to remove
+	return r, updates, func() { r.Tracer.Close(); unscratch() }, nil
 }

@@ -53,7 +53,7 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 		}
 	}()
 	env := &stages.Env{
-		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Watcher: r.Watcher, Version: r.Version, Compare: r.compare, Sound: r.sound,
+		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Watcher: r.Watcher, Trace: r.span.URL(), Version: r.Version, Compare: r.compare, Sound: r.sound,
 	}
 	if r.meter != nil {
 		env.Held = func(epoch int) { r.meter.epoch.Store(int64(epoch)) }

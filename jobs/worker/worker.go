@@ -21,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/trace"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
@@ -37,6 +38,7 @@ type Runner struct {
 	Watcher  stages.Watcher // sees the activity of tasks; may be nil
 	Reloads  *Reloads       // passes new politeness to running tasks; may be nil
 	Machine  string         // name of this machine or pod; empty: the host name
+	Tracer   *trace.Tracer  // traces attempts and a sample of URLs; may be nil
 	Flags    string         // flags of the commands that messages name, with a space before each
 	GiveUp   bool           // true: fetch tasks send no requests, and URLs without an outcome become deferred
 	// Archive opens the store at an address from which a reparse reads external WARC files. If
@@ -49,6 +51,7 @@ type Runner struct {
 	meter   *meter           // measures the attempt; nil if the task is recomputed
 	compare bool             // true: the task compares its rows with the stored parts (see Reproduce)
 	sound   *manifest.Result // see Reproduce
+	span    *trace.Task      // of the attempt; may be nil
 }
 
 // Run makes one attempt at a task. Run returns nil if the task has a result, even from another
@@ -58,7 +61,9 @@ type Runner struct {
 func (r Runner) Run(ctx context.Context, t stages.Task) error {
 	own, meter, stop := r.withMeter()
 	defer stop()
+	own.span = r.Tracer.Begin(t)
 	err := attemptError(ctx, t, own.attempt(ctx, t))
+	own.span.End(classOf(err), err != nil && !errors.Is(err, stages.ErrInterrupted) && !errors.Is(err, stages.ErrTaken))
 	if failed := r.recordAttempt(ctx, t, err, meter); failed != nil {
 		r.Log.Warn("the attempt could not be recorded", "task", t.String(), "error", failed)
 	}

@@ -41,6 +41,7 @@ type fetcher struct {
 	clock    stages.Clock
 	log      *slog.Logger
 	progress stages.Progress
+	trace    func(*schema.Fetch, []schema.Request)
 	archiver *segments.Archiver
 	client   *wire.Client
 	requests request.Sender
@@ -110,7 +111,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	})
 	token := robots.ProductToken(cfg.UserAgent)
 	f := &fetcher{
-		options: o, cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, archiver: segments.NewArchiver(o.sink),
+		options: o, cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, trace: env.Trace, archiver: segments.NewArchiver(o.sink),
 		client: client, requests: request.Sender{
 			Client: client, Clock: env.Clock, Log: env.Log, Progress: env.Progress, MayWrite: o.gate.mayWrite,
 			RobotsTimeout: cfg.RobotsTimeout, PaceConnectTo: cfg.PaceConnectTo, Epoch: o.epoch,

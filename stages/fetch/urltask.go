@@ -158,6 +158,9 @@ func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failur
 	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
 	u.fetch.RecordedAt = f.clock.Now().UnixMilli()
 	f.failures.NoteOutcome(&u.fetch, u.key.Host, f.clock.Now())
+	if f.trace != nil {
+		f.trace(&u.fetch, u.requests)
+	}
 	b := &segments.Record{Row: u.row, Fetch: &u.fetch, Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
