@@ -52,10 +52,11 @@ type Metrics struct {
 	tableWrites  prometheus.Histogram
 	writtenBytes prometheus.Counter
 
-	ready   atomic.Bool          // whether work has begun
-	running *prometheus.GaugeVec // number of attempts under way, by stage
-	hosts   *hosts
-	round   *round
+	ready     atomic.Bool          // whether work has begun
+	storeAway atomic.Bool          // whether the last call to the store got no answer
+	running   *prometheus.GaugeVec // number of attempts under way, by stage
+	hosts     *hosts
+	round     *round
 }
 
 // adder is a counter or a gauge.

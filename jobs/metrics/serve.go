@@ -37,7 +37,7 @@ type Server struct {
 
 // Listen serves the metrics under http://addr/metrics until Close. /healthz answers 200 as long as
 // the process serves. /readyz answers 200 once work has begun, and 503 before, while the process opens
-// the crawl. Neither says that a crawl makes progress: the counters do. The address is ADDR:PORT, or
+// the crawl, and while the store does not answer. Neither says that a crawl makes progress: the counters do. The address is ADDR:PORT, or
 // :PORT for all addresses of the machine; port 0 means any free port. The error says why addr
 // cannot be used.
 func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
@@ -57,7 +57,7 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 		ErrorLog: faults, ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes, Timeout: scrapeWithin,
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { state(w, true) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { state(w, m.ready.Load()) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { state(w, m.ready.Load() && !m.storeAway.Load()) })
 	s := &Server{
 		listener: listener,
 		served:   make(chan struct{}),

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"time"
@@ -30,6 +31,20 @@ type timedBucket struct {
 // Unwrap returns the timed bucket.
 func (t *timedBucket) Unwrap() store.Bucket { return t.Bucket }
 
+// answered notes whether the store answered a call, for /readyz. A call whose context ended tells nothing.
+func (t *timedBucket) answered(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		t.m.storeAway.Store(errors.Is(err, store.ErrUnavailable))
+	}
+}
+
+// Get implements store.Bucket. Fetch tasks read the ledger every few seconds, so a store that does not
+// answer is noticed soon.
+func (t *timedBucket) Get(ctx context.Context, key string, limit int64) (body []byte, v store.Version, err error) {
+	defer func() { t.answered(ctx, err) }()
+	return t.Bucket.Get(ctx, key, limit)
+}
+
 // wrote records a write that began at the given time. *err says whether the write of size bytes
 // succeeded.
 func (t *timedBucket) wrote(key string, began time.Time, size int64, err *error) {
@@ -46,11 +61,13 @@ func (t *timedBucket) wrote(key string, began time.Time, size int64, err *error)
 // Create implements store.Bucket.
 func (t *timedBucket) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (_ store.Version, err error) {
 	defer t.wrote(key, t.m.clock.Now(), size, &err)
+	defer func() { t.answered(ctx, err) }()
 	return t.Bucket.Create(ctx, key, body, size)
 }
 
 // Swap implements store.Bucket.
 func (t *timedBucket) Swap(ctx context.Context, key string, body []byte, old store.Version) (_ store.Version, err error) {
 	defer t.wrote(key, t.m.clock.Now(), int64(len(body)), &err)
+	defer func() { t.answered(ctx, err) }()
 	return t.Bucket.Swap(ctx, key, body, old)
 }
