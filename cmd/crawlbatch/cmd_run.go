@@ -49,10 +49,10 @@ func newRun(c *common) *cobra.Command {
 the tables, round after round. It continues from wherever the crawl stands in the store:
 after an interruption or a failure, run the same command again.
 
-It shows the progress, the remaining time, and the hosts for which it waits, with the
-reason and the end of each wait. On a terminal it redraws this display in place. Elsewhere,
-with TERM=dumb and with --log-format json, it prints lines: once a minute, and when a
-reason changes.`,
+It shows the progress, the rate, the remaining time, the cost, and the hosts for which it
+waits, with the reason and the end of each wait. On a terminal it redraws this display in
+place. Elsewhere, with TERM=dumb and with --log-format json, it prints lines: once a minute,
+and when a reason changes.`,
 		Example: "  crawlbatch run --month 2026-11 --rounds 2",
 	})
 	usage.MonthFlag(cmd, &o.month, "crawl to run")

@@ -32,9 +32,13 @@ func newStatus(c *common) *cobra.Command {
 at the last checkpoint. It also shows the hosts for which the tasks waited when they last renewed
 their leases, with the reason and the end of each wait. For each failed task it prints the
 last error and the command that reruns it. Below the stages, it compares what the round was
-predicted to use with what it used, in dollars of the config key prices too. A fetch task is shown as running while an attempt
-holds its partition; the store cannot tell whether that attempt is still alive. If the store
-has lost objects, status names them and exits 78.
+predicted to use with what it used, in dollars of the config key prices too, and says how fast
+the running stage is and when it will end. A fetch task is shown as running while an attempt
+holds its partition; if no attempt reports, status says for how long. If the store has lost
+objects, status names them and exits 78.
+
+On a terminal, --watch redraws the screen that run shows. Elsewhere it prints the status again,
+with -o json as one line.
 
 The executor and cluster flags only go into the commands that it prints.`,
 		Example: "  crawlbatch status --month 2026-11 --watch",
