@@ -217,7 +217,11 @@ func (s *Screen) addWorkers(add func(int, ...string), level, width int, now time
 		if w.Of > 0 {
 			text += fmt.Sprintf(": %s of %s", Thousands(w.Done), Count(w.Of, "URL"))
 		}
-		for _, t := range []string{remainingTime(milliseconds(w.LeftMS)), states(w.activity)} {
+		does := states(w.activity)
+		if does == "" && len(w.activity.Waits) > 0 && w.activity.Waits[0].Host != "" {
+			does = "waits for " + w.activity.Waits[0].Host
+		}
+		for _, t := range []string{remainingTime(milliseconds(w.LeftMS)), does} {
 			if t != "" {
 				text += ", " + t
 			}

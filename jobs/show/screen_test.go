@@ -72,6 +72,16 @@ func TestTheScreenOfAStatusSaysWhyItIsSlow(t *testing.T) {
 	}
 }
 
+// A partition whose hosts all wait names the first.
+func TestAWorkerThatOnlyWaitsNamesTheHost(t *testing.T) {
+	s := runningStatus(time.Now(), 5)
+	s.Rounds[0].Stages[0].Fetching[1].Activity.Delayed = 0
+	var m Meter
+	if got := strings.Join(m.Screen(s, time.Now()).lines(mostDetail, 120, time.Now()), "\n"); !strings.Contains(got, "partition 2 on pod-2: 300 of 1,000 URLs, about 15 min left, waits for long.long.") {
+		t.Error(got)
+	}
+}
+
 func TestTheScreenSaysWhatTheAbsenceOfNewsMeans(t *testing.T) {
 	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
 	for want, change := range map[string]func(*jobs.RoundStatus){
