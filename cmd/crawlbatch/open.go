@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -219,6 +220,16 @@ func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) (*
 		fmt.Fprintf(c.err, "crawlbatch: an older crawlbatch made %s, so earlier losses cannot be detected; the next plan, run, retry, task or reparse creates the store's ledgers\n", crawl)
 	}
 	return l, err
+}
+
+// openToComplete opens the store for the completion of flags in a shell, without any message.
+func (c *common) openToComplete(ctx context.Context) (store.Bucket, error) {
+	c.err = io.Discard
+	if err := c.setup(); err != nil {
+		return nil, err
+	}
+	b, _, err := c.openNew(ctx)
+	return b, err
 }
 
 // sqlStore opens the store for commands that query datasets.

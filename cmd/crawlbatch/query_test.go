@@ -83,3 +83,25 @@ func askQuery(t *testing.T, store string) {
 		t.Errorf("a table in a pipe lacks rows: exit %d, %s%s", code, table, said)
 	}
 }
+
+func TestCompletionKnowsWhatTheStoreHolds(t *testing.T) {
+	store := sealedStore(t, 3, map[string]int{"2026-10": 1, "2026-11": 2})
+	for args, want := range map[string]string{
+		"status --month=":                     "2026-11\n2026-10\n",
+		"task fetch --month 2026-11 --round=": "1\n0\n",
+		"task fetch --round=":                 "",
+		"query brok":                          "broken-links\t",
+	} {
+		out, _, code := runCommandLine(t, append([]string{"__complete", "--store", store}, strings.Fields(args)...)...)
+		if got, _, _ := strings.Cut(out, ":"); code != 0 || want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: exit %d, %q, want %q", args, code, out, want)
+		}
+	}
+	missing := filepath.Join(t.TempDir(), "none")
+	if out, _, code := runCommandLine(t, "__complete", "--store", missing, "status", "--month="); code != 0 || strings.HasPrefix(out, "2") {
+		t.Errorf("without a store: exit %d, %q", code, out)
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("completion made a store")
+	}
+}

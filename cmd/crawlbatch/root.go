@@ -127,6 +127,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 	usage.CompleteFlag(root, "log-format", "text", "json")
 	_ = root.MarkPersistentFlagDirname("store") // these calls fail only for an unknown flag
 	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml")
+	usage.CompleteFromStore(root, c.openToComplete)
 	for _, cmd := range root.Commands() {
 		usage.Finish(cmd, exitCodesHelp())
 	}

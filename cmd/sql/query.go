@@ -110,8 +110,10 @@ func (o *queryOptions) run(ctx context.Context, args []string) error {
 // mode returns duckdb's command for --output.
 func (o *queryOptions) mode() string {
 	switch {
-	case o.output != "table":
-		return ".mode " + o.output
+	case o.output == "csv":
+		return ".mode csv\n.separator \",\" \"\\n\"" // by default, duckdb ends rows with a carriage return, too
+	case o.output == "json":
+		return ".mode json"
 	case isTerminal(o.out):
 		return ".mode duckbox" // fits the terminal
 	}

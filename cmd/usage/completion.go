@@ -10,8 +10,8 @@ func AddCompletion(root *cobra.Command) {
 		return // cobra has no completion command
 	}
 	completion.Short = "Print a script that completes commands and flags in bash, zsh or fish"
-	completion.Long = `Completion prints a script with which a shell completes commands, flags, stages and
-dialects.`
+	completion.Long = `Completion prints a script with which a shell completes commands, flags and their values:
+stages, dialects and, from the store, months, rounds and partitions.`
 	completion.Args = KnownCommand
 	completion.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	completion.Example = `  source <(crawlbatch completion bash)

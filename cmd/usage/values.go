@@ -1,0 +1,113 @@
+package usage
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+)
+
+// patience is how long a shell waits for the values that the store knows.
+const patience = 2 * time.Second
+
+// CompleteFromStore lets shells complete --month, --round and --partition of all commands below root with
+// the values in the store. Without an answer of the store within two seconds, there are no values.
+func CompleteFromStore(root *cobra.Command, open func(context.Context) (store.Bucket, error)) {
+	for _, cmd := range root.Commands() {
+		CompleteFromStore(cmd, open)
+	}
+	for flag, values := range map[string]func(context.Context, store.Bucket, *cobra.Command) []string{
+		"month": months, "round": rounds, "partition": partitions,
+	} {
+		if root.LocalFlags().Lookup(flag) == nil {
+			continue
+		}
+		// RegisterFlagCompletionFunc fails only for an unknown flag.
+		_ = root.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return ask(cmd, open, values), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		})
+	}
+}
+
+// ask returns values from the store, or nil if the store does not answer in time. A directory on a file
+// system that hangs does not obey a context, so ask does not wait for the answer.
+func ask(cmd *cobra.Command, open func(context.Context) (store.Bucket, error), values func(context.Context, store.Bucket, *cobra.Command) []string) []string {
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	answer := make(chan []string, 1)
+	go func() {
+		b, err := open(ctx)
+		if err != nil {
+			answer <- nil
+			return
+		}
+		answer <- values(ctx, b, cmd)
+	}()
+	select {
+	case found := <-answer:
+		return found
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// months returns the crawls of the store, the newest first.
+func months(ctx context.Context, b store.Bucket, _ *cobra.Command) []string {
+	crawls, err := roundstate.Crawls(ctx, b)
+	if err != nil {
+		return nil
+	}
+	crawls = slices.Sorted(slices.Values(crawls))
+	slices.Reverse(crawls)
+	return crawls
+}
+
+// rounds returns the rounds of the crawl that --month names, the newest first.
+func rounds(ctx context.Context, b store.Bucket, cmd *cobra.Command) (found []string) {
+	for round := newestRound(ctx, b, cmd); round >= 0; round-- {
+		found = append(found, strconv.Itoa(round))
+	}
+	return found
+}
+
+// newestRound returns the first round of the crawl that is not finished, or -1 if it is unknown.
+func newestRound(ctx context.Context, b store.Bucket, cmd *cobra.Command) int {
+	f := cmd.Flags().Lookup("month")
+	if f == nil || f.Value.String() == "" {
+		return -1
+	}
+	sealed, err := roundstate.Sealed(ctx, b, f.Value.String())
+	if err != nil {
+		return -1
+	}
+	if p, _, err := roundstate.FindPlan(ctx, b, f.Value.String(), len(sealed)); err != nil || p == nil {
+		return len(sealed) - 1
+	}
+	return len(sealed)
+}
+
+// partitions returns the partitions of the round that --round names, or of the newest round.
+func partitions(ctx context.Context, b store.Bucket, cmd *cobra.Command) (found []string) {
+	round := newestRound(ctx, b, cmd)
+	if f := cmd.Flags().Lookup("round"); f != nil && f.Changed {
+		if n, err := strconv.Atoi(f.Value.String()); err == nil && n >= 0 {
+			round = n
+		}
+	}
+	if round < 0 {
+		return nil
+	}
+	p, _, err := roundstate.FindPlan(ctx, b, cmd.Flags().Lookup("month").Value.String(), round)
+	if err != nil || p == nil {
+		return nil
+	}
+	for i := range p.Partitions {
+		found = append(found, strconv.Itoa(i))
+	}
+	return found
+}
