@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale clean
+.PHONY: help build image release demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,20 @@ IMAGE ?= crawlbatch:$(VERSION)
 image: ## build the container image bin/crawlbatch-image.tar, no Docker needed (ARCH=arm64 IMAGE=name:tag)
 	@GOOS=linux GOARCH=$(ARCH) $(COMPILE) -o $(BIN)/linux-$(ARCH)/crawlbatch ./cmd/crawlbatch
 	@$(GO) run ./k8s/image -binary $(BIN)/linux-$(ARCH)/crawlbatch -arch $(ARCH) -tag $(IMAGE) -o $(BIN)/crawlbatch-image.tar
+
+RELEASE := $(BIN)/release
+
+release: $(CACHE)/bin/cyclonedx-gomod ## static binaries, images, man pages, completions, SBOM and checksums in bin/release
+	@rm -rf $(RELEASE) && mkdir -p $(RELEASE)/man $(RELEASE)/completions
+	@for arch in amd64 arm64; do \
+		$(MAKE) --no-print-directory image ARCH=$$arch IMAGE=$(IMAGE) && mv $(BIN)/crawlbatch-image.tar $(RELEASE)/crawlbatch-image-linux-$$arch.tar && \
+		cp $(BIN)/linux-$$arch/crawlbatch $(RELEASE)/crawlbatch-linux-$$arch && \
+		$(CACHE)/bin/cyclonedx-gomod bin -json -std -noserial -notimestamp -version $(VERSION) -output $(RELEASE)/crawlbatch-linux-$$arch.cdx.json $(RELEASE)/crawlbatch-linux-$$arch 2>$(CACHE)/sbom.log || { cat $(CACHE)/sbom.log; exit 1; }; \
+	done
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(GO) test -count=1 ./cmd/crawlbatch -run EachCommandHasAManPage -man $(RELEASE)/man >/dev/null
+	@for shell in bash zsh fish; do $(BIN)/linux-$(shell $(GO) env GOHOSTARCH)/crawlbatch completion $$shell >$(RELEASE)/completions/crawlbatch.$$shell || exit 1; done
+	@cd $(RELEASE) && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS
+	@ls $(RELEASE)
 
 demo: build ## crawl two rounds of the built-in synthetic web into ./crawl-data
 	@$(BIN)/crawlbatch demo
@@ -163,6 +177,10 @@ clean: ## remove what was built; keep the crawl's data
 $(CACHE)/bin/versitygw:
 	@mkdir -p $(CACHE)/bin
 	GOBIN=$(CACHE)/bin GOFLAGS= $(GO) install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+$(CACHE)/bin/cyclonedx-gomod:
+	@mkdir -p $(CACHE)/bin
+	GOBIN=$(CACHE)/bin GOFLAGS= $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
 $(CACHE)/duckdb/.installed: testdata/duckdb/requirements.txt
 	python3 -m venv $(CACHE)/duckdb

@@ -81,7 +81,7 @@ func TestAnInterruptionReachesDuckDB(t *testing.T) {
 		_, _ = io.Copy(io.Discard, out)
 	}()
 	interrupted := filepath.Join(t.TempDir(), "interrupted")
-	d := duckDB{program: standIn(t, "trap 'touch "+interrupted+"; exit 1' INT; echo ready; while :; do read line </dev/zero; done"), out: in}
+	d := duckDB{program: standIn(t, "trap 'touch "+interrupted+"; exit 1' INT; echo ready; while :; do sleep 0.01; done"), out: in}
 	if err := d.run(ctx, s3Views, strings.NewReader("")); !errors.Is(err, stages.ErrInterrupted) {
 		t.Error(err)
 	}
