@@ -207,8 +207,8 @@ func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
 	warm := counted.Counts().Gets - cold.Gets
 	// The second Read gets the ledger, because the round is sealed and complete. It also gets eight
 	// objects that the ledger names: crawl.json, the plan, five inputs.json and the seal. Finally, the
-	// second Read gets the head and active.json.
-	if warm != 1+8+2 || counted.Counts().Lists != cold.Lists {
+	// second Read gets the head, active.json and the manifest that the seal names.
+	if warm != 1+8+3 || counted.Counts().Lists != cold.Lists {
 		t.Errorf("%d GETs to read the same again, %d at first", warm, cold.Gets)
 	}
 	if d := cmp.Diff(first, second); d != "" {

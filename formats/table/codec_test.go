@@ -27,10 +27,11 @@ var rowTypes = map[string]func(*testing.T){
 	"URLRecord": keepsEveryColumn[schema.URLRecord], "Skip": keepsEveryColumn[schema.Skip], "PlannedURL": keepsEveryColumn[schema.PlannedURL],
 	"Refused": keepsEveryColumn[schema.Refused], "RobotsFile": keepsEveryColumn[schema.RobotsFile], "Edge": keepsEveryColumn[schema.Edge],
 	"HostEdge": keepsEveryColumn[schema.HostEdge], "Inlink": keepsEveryColumn[schema.Inlink], "Representative": keepsEveryColumn[schema.Representative],
-	"Redirect":     keepsEveryColumn[schema.Redirect],
-	"OptOut":       keepsEveryColumn[schema.OptOut],
-	"Sitemap":      keepsEveryColumn[schema.Sitemap],
-	"TargetLinks":  keepsEveryColumn[schema.TargetLinks],
+	"Redirect":    keepsEveryColumn[schema.Redirect],
+	"OptOut":      keepsEveryColumn[schema.OptOut],
+	"Sitemap":     keepsEveryColumn[schema.Sitemap],
+	"TargetLinks": keepsEveryColumn[schema.TargetLinks],
+	"ClassMember": keepsEveryColumn[schema.ClassMember], "ClassPair": keepsEveryColumn[schema.ClassPair], "Verdict": keepsEveryColumn[schema.Verdict],
 	"StageAttempt": keepsEveryColumn[schema.StageAttempt], "Run": keepsEveryColumn[schema.Run],
 }
 

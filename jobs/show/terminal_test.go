@@ -52,7 +52,7 @@ func TestTheLiveBlockKeepsTheLongestWaitAndTheAdvice(t *testing.T) {
 		now.Waits = append(now.Waits, stages.Wait{Host: fmt.Sprintf("h%d.test", i), Why: "robots.txt answered 503, asked again", Until: time.Now().Add(time.Hour), URLs: 4})
 	}
 	defer p.Watch(fetchTask(0), func() stages.Activity { return now })()
-	for height, waits := range map[int]int{40: 5, 19: 1} {
+	for height, waits := range map[int]int{40: 5, 17: 1} {
 		p.block = &Block{Size: func() (int, int) { return 40, height }}
 		shown := strings.Join(drawnText(t, 40, height, p.live()), "\n")
 		if !strings.Contains(shown, "for h0.test: robots.txt") || strings.Count(shown, "asked again") != waits || !strings.HasSuffix(shown, "for h0.test") || strings.Contains(shown, "left out") {
