@@ -102,8 +102,8 @@ func askCookbook(t *testing.T, d *demoStore, views string) {
 	answers := duckdbtest.Ask(t, files...)
 	for name, file := range names {
 		a := answers[file]
-		// Nothing changes in the synthetic web, so no page is listed.
-		if wantRows := name != "what-changed"; a == nil || len(a.Columns) < 2 || len(a.Rows) > 0 != wantRows {
+		// Nothing changes in the synthetic web, and no task of the demo fails.
+		if wantRows := name != "what-changed" && name != "retried-tasks"; a == nil || len(a.Columns) < 2 || len(a.Rows) > 0 != wantRows {
 			t.Errorf("%s: %+v, want rows: %t", name, a, wantRows)
 		}
 	}

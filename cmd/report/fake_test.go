@@ -158,7 +158,10 @@ func (f *fake) others(s *manifest.Sealed, n int) {
 }
 
 // accounts adds rows of stages and runs. Some attempts were killed, and round 1 has no prices.
+// The rows of the other datasets do not depend on them.
 func (f *fake) accounts(s *manifest.Sealed) {
+	defer func(r *rand.Rand) { f.Rand = r }(f.Rand)
+	f.Rand = rand.New(rand.NewPCG(3, uint64(s.Round)))
 	var attempts []schema.StageAttempt
 	for _, stage := range slices.Sorted(slices.Values(stages.Order)) {
 		for task := range 20 {
