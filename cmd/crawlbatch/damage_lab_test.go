@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -127,7 +126,7 @@ type spoken struct {
 func commanded(ctx context.Context, args ...string) spoken {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	var out bytes.Buffer
+	var out outputBuffer // tasks write to it at the same time
 	code := execute(ctx, args, nil, &out, &out)
 	return spoken{code, out.String()}
 }
