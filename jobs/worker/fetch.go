@@ -34,26 +34,32 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 		if l, err = r.AwaitContinue(ctx, l, t); err != nil {
 			return nil, err
 		}
-		reload, unsubscribe := r.Reloads.subscribe()
+		look, unsubscribe := r.Reloads.subscribe()
+		reload := make(chan fetch.Revision, 1)
 		unpaused, pause := context.WithCancelCause(ctx)
 		following, stop := context.WithCancel(unpaused)
+		var newest *ledger.Ledger // the ledger with the pause
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			r.follow(following, l, reload, func() { pause(errPaused) })
+			r.follow(following, l, look, reload, func(l *ledger.Ledger) {
+				newest = l
+				pause(errPaused)
+			})
 		}()
 		result, err := r.fetchOnce(unpaused, *env, l, p, t, reload)
 		stop()
 		<-ended
 		unsubscribe()
-		paused := context.Cause(unpaused) == errPaused && ctx.Err() == nil
 		pause(nil)
-		if !paused || !errors.Is(err, stages.ErrInterrupted) {
+		// A pause may also end what an attempt does before it holds the lease, such as a read of the store.
+		if newest == nil || ctx.Err() != nil || err == nil || errors.Is(err, stages.ErrPermanent) {
 			return result, err
 		}
-		if l, err = ledger.Load(ctx, r.Bucket, t.Crawl); err != nil {
-			return nil, err
+		if !errors.Is(err, stages.ErrInterrupted) && !errors.Is(err, context.Canceled) {
+			r.Log.Warn("the attempt failed while the crawl was being paused; it is repeated after the pause", "task", t.String(), "error", err)
 		}
+		l = newest
 	}
 }
 
@@ -110,18 +116,19 @@ func (r Runner) newestPoliteness(ctx context.Context, l *ledger.Ledger) (fetch.R
 	return fetch.Revision{Number: revision, Config: Politeness(&config.Config{Politeness: newest})}, err
 }
 
-// follow looks at the ledger every ControlEvery until ctx ends. It passes new politeness and stops to
-// the task, and calls pause as soon as the crawl is paused. If the store does not answer or the ledger
-// is damaged, the task keeps what it knows: it finds these faults itself, when it needs the store.
-func (r Runner) follow(ctx context.Context, l *ledger.Ledger, reload chan fetch.Revision, pause func()) {
-	seen := l.Size()
-	for r.Clock.Sleep(ctx, ControlEvery) == nil {
-		l, err := ledger.Load(ctx, r.Bucket, l.Crawl)
-		if err != nil || l.Size() == seen {
+// follow looks at the ledger every ControlEvery, and for each value from look, until ctx ends. It passes
+// new politeness and stops to the task, and calls pause as soon as the crawl is paused. If the store does
+// not answer or the ledger is damaged, the task keeps what it knows: it finds these faults itself, when it
+// needs the store.
+func (r Runner) follow(ctx context.Context, l *ledger.Ledger, look <-chan struct{}, reload chan fetch.Revision, pause func(*ledger.Ledger)) {
+	seen := l
+	for r.sleepOr(ctx, look) == nil {
+		l, err := ledger.Load(ctx, r.Bucket, seen.Crawl)
+		if err != nil || l.Same(seen) {
 			continue
 		}
 		if l.Paused("") != nil {
-			pause()
+			pause(l)
 			return
 		}
 		newest, err := r.newestPoliteness(ctx, l)
@@ -129,8 +136,26 @@ func (r Runner) follow(ctx context.Context, l *ledger.Ledger, reload chan fetch.
 			continue
 		}
 		offer(reload, newest)
-		seen = l.Size()
+		seen = l
 	}
+}
+
+// sleepOr waits for ControlEvery, or until look has a value. The error is that of ctx.
+func (r Runner) sleepOr(ctx context.Context, look <-chan struct{}) error {
+	sleeping, wake := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-look:
+			wake()
+		case <-sleeping.Done():
+		}
+	}()
+	_ = r.Clock.Sleep(sleeping, ControlEvery)
+	wake()
+	<-ended // so that a value that comes later is not consumed before the look
+	return ctx.Err()
 }
 
 // AwaitContinue waits while the crawl is paused. It returns the newest ledger that it read. The log and,

@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -48,10 +50,10 @@ func TestARunningFetchTaskFollowsTheLedgerWithinSeconds(t *testing.T) {
 	r, l := controlled(t, &bytes.Buffer{})
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		reload, paused, ended := make(chan fetch.Revision, 1), make(chan bool, 1), make(chan bool)
+		look, reload, paused, ended := make(chan struct{}, 1), make(chan fetch.Revision, 1), make(chan bool, 1), make(chan bool)
 		go func() {
 			defer close(ended)
-			r.follow(ctx, l, reload, func() { paused <- true })
+			r.follow(ctx, l, look, reload, func(l *ledger.Ledger) { paused <- l.Paused("") != nil })
 		}()
 		next := func() fetch.Revision {
 			began := time.Now()
@@ -81,16 +83,102 @@ func TestARunningFetchTaskFollowsTheLedgerWithinSeconds(t *testing.T) {
 			t.Errorf("nothing changed, but the task got %+v", got)
 		default:
 		}
+		if _, err := ledgertest.Writer().Resume(ctx, r.Bucket, "2026-11", "www.example.org", "", "ana@one"); err != nil {
+			t.Fatal(err)
+		}
+		told := time.Now()
+		look <- struct{}{}
+		if got := <-reload; time.Since(told) > 0 || got.Config.Stops != nil {
+			t.Errorf("told to look, after %s: %+v", time.Since(told), got)
+		}
 		if _, _, err := ledgertest.Writer().Pause(ctx, r.Bucket, "2026-11", "ana@one", ""); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if <-paused; time.Since(began) > ControlEvery {
+		if !<-paused || time.Since(began) > ControlEvery {
 			t.Errorf("the pause came after %s", time.Since(began))
 		}
 		<-ended
 		stop()
 	})
+}
+
+// hanging is a store that does not return politeness.json before the caller gives up. The second call
+// fails with again.
+type hanging struct {
+	store.Bucket
+	gets  int
+	again error
+}
+
+func (b *hanging) Get(ctx context.Context, key string, most int64) ([]byte, store.Version, error) {
+	if key != layout.Politeness("2026-11") {
+		return b.Bucket.Get(ctx, key, most)
+	}
+	if b.gets++; b.gets > 1 {
+		return nil, "", b.again
+	}
+	<-ctx.Done()
+	return nil, "", ctx.Err()
+}
+
+func TestAPauseBeforeTheLeaseIsNoFailure(t *testing.T) {
+	var log bytes.Buffer
+	r, l := controlled(t, &log)
+	slow := &hanging{Bucket: r.Bucket, again: errors.New("the second attempt")}
+	r.Bucket = slow
+	synctest.Test(t, func(t *testing.T) {
+		errs := make(chan error)
+		go func() {
+			_, err := r.fetch(t.Context(), &stages.Env{Bucket: r.Bucket}, l, &manifest.Plan{}, stages.Task{Stage: stages.Fetch, Crawl: "2026-11"})
+			errs <- err
+		}()
+		if _, _, err := ledgertest.Writer().Pause(t.Context(), slow.Bucket, "2026-11", "ana@one", ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		select {
+		case err := <-errs:
+			t.Fatalf("the task failed because the crawl was paused: %v", err)
+		default:
+		}
+		if _, _, err := ledgertest.Writer().Continue(t.Context(), slow.Bucket, "2026-11", "ana@one"); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-errs; !errors.Is(err, slow.again) {
+			t.Errorf("after the pause: %v", err)
+		}
+	})
+	if slow.gets != 2 || strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("%d attempts: %s", slow.gets, log.String())
+	}
+}
+
+// The politeness that SIGHUP publishes must not bring back the stops of that time.
+func TestALaterAttemptKeepsTheStopsThatCameAfterNewPoliteness(t *testing.T) {
+	r, _ := controlled(t, &bytes.Buffer{})
+	u := &PolitenessUpdates{Bucket: r.Bucket, Crawl: "2026-11", Clock: r.Clock, Log: r.Log}
+	if err := u.Publish(t.Context(), "x.yaml", r.Config); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ledgertest.Writer().Stop(t.Context(), r.Bucket, "2026-11", ledger.Stop{Host: "a.example", Reason: "ticket 17"}); err != nil {
+		t.Fatal(err)
+	}
+	look, unsubscribe := u.Tasks.subscribe()
+	defer unsubscribe()
+	if len(look) > 0 {
+		t.Error("a task that starts now is given what was published before")
+	}
+	l, err := ledger.Load(t.Context(), r.Bucket, "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.newestPoliteness(t.Context(), l); err != nil || got.Number != 1 || got.Config.Stops.Reason("a.example", "a.example") == "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if u.Tasks.Publish(); len(look) != 1 {
+		t.Error("a running task is not told")
+	}
 }
 
 func TestATaskWaitsWhileTheCrawlIsPaused(t *testing.T) {
@@ -124,7 +212,7 @@ func TestATaskWaitsWhileTheCrawlIsPaused(t *testing.T) {
 		}
 		go func() {
 			later, err := r.AwaitContinue(t.Context(), l, task)
-			if err == nil && later.Size() != l.Size()+1 {
+			if err == nil && len(later.Entries()) != len(l.Entries())+1 {
 				t.Errorf("an old ledger came back")
 			}
 			errs <- err

@@ -6,40 +6,39 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch"
 )
 
-// Reloads passes new politeness to fetch tasks that run or start later. The zero value of Reloads
+// Reloads tells the running fetch tasks of this process to look at the ledger at once. It carries no
+// politeness: only the store knows the newest politeness together with the newest stops. The zero value
 // is ready to use.
 type Reloads struct {
-	mu     sync.Mutex
-	latest *fetch.Revision
-	tasks  map[chan fetch.Revision]bool
+	mu    sync.Mutex
+	tasks map[chan struct{}]bool
 }
 
-// Publish replaces the politeness of all running and later tasks.
-func (r *Reloads) Publish(c fetch.Revision) {
+// Publish tells all running tasks that the store has new politeness.
+func (r *Reloads) Publish() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.latest = &c
 	for task := range r.tasks {
-		offer(task, c)
+		select {
+		case task <- struct{}{}:
+		default: // the task has not looked since the last value
+		}
 	}
 }
 
-// subscribe returns a channel of new politeness for a task, and a function that ends the subscription.
-// If r is nil, nothing is published.
-func (r *Reloads) subscribe() (chan fetch.Revision, func()) {
-	task := make(chan fetch.Revision, 1)
+// subscribe returns a channel that tells a task to look, and a function that ends the subscription. If r
+// is nil, nothing is published.
+func (r *Reloads) subscribe() (<-chan struct{}, func()) {
+	task := make(chan struct{}, 1)
 	if r == nil {
 		return task, func() {}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.tasks == nil {
-		r.tasks = map[chan fetch.Revision]bool{}
+		r.tasks = map[chan struct{}]bool{}
 	}
 	r.tasks[task] = true
-	if r.latest != nil {
-		offer(task, *r.latest)
-	}
 	return task, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()

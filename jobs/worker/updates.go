@@ -15,7 +15,6 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/fetch"
 )
 
 // PolitenessUpdates publishes new politeness while a crawl runs.
@@ -25,11 +24,10 @@ type PolitenessUpdates struct {
 	Version string // the version of this program, for the store
 	Clock   stages.Clock
 	Log     *slog.Logger
-	Tasks   Reloads // the fetch tasks of this process get new politeness from Tasks
+	Tasks   Reloads // tells the fetch tasks of this process to look at the store
 }
 
-// Publish makes the politeness of c the crawl's newest revision and passes the politeness to the
-// running tasks. file names the source of c.
+// Publish makes the politeness of c the crawl's newest revision and tells the running tasks to read it. file names the source of c.
 func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.Config) error {
 	// Publish changes the store before it tells the running tasks. Otherwise, an attempt that takes a
 	// task over in between would read the old politeness, and could be less polite than its predecessor.
@@ -39,13 +37,7 @@ func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.
 	if err != nil {
 		return err
 	}
-	l, err := ledger.Load(publishing, u.Bucket, u.Crawl)
-	if err != nil {
-		return err
-	}
-	c = c.Clone()
-	c.Politeness.Stops = l.Stopped()
-	u.Tasks.Publish(fetch.Revision{Number: revision, Config: Politeness(c)})
+	u.Tasks.Publish()
 	u.Log.Info("politeness was read again", "file", file, "revision", revision)
 	return nil
 }
