@@ -113,8 +113,8 @@ type records struct {
 // readers is the largest number of records that are read at the same time.
 const readers = 32
 
-// read reads the records of the attempts at each task of a stage. It skips a damaged record: the
-// round is complete without it.
+// read reads the records of the attempts at each task of a stage. It skips a record that is damaged
+// or that a newer version wrote: the round is complete without it.
 func (r *Round) read(ctx context.Context, stage stages.Stage) ([]records, error) {
 	type record struct {
 		key   string
@@ -146,7 +146,7 @@ func (r *Round) read(ctx context.Context, stage stages.Stage) ([]records, error)
 				d = a.begun
 			}
 			_, _, err := manifest.Load(ctx, r.Bucket, a.key, d)
-			if errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, store.ErrNotFound) {
+			if errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrNewer) || errors.Is(err, store.ErrNotFound) {
 				r.Log.Warn("the record of an attempt cannot be read; the dataset stages lacks it", "key", a.key, "error", err)
 				a.begun, a.ended, err = nil, nil, nil
 			}

@@ -184,6 +184,7 @@ func TestADamagedRecordCostsOnlyItsRow(t *testing.T) {
 	for key, body := range map[string]string{
 		layout.Attempt(crawl, 0, "rank", 0, 1):             `{"format_version": 9, "kind": "attempt", "surprise": 1}`,
 		layout.Begun(crawl, 0, "rank", 0, 2):               "",
+		layout.Attempt(crawl, 0, "rank", 0, 2):             `{"format_version": 99, "kind": "attempt"}`,
 		layout.Attempt(crawl, 0, "rank", 7, 1):             "a task that the plan lacks",
 		layout.AttemptsDir(crawl, 0, "rank") + "notes.txt": "hello",
 	} {
@@ -201,7 +202,7 @@ func TestADamagedRecordCostsOnlyItsRow(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if run.Hours != nil || strings.Count(l.log.String(), "cannot be read") != 2 {
+	if run.Hours != nil || strings.Count(l.log.String(), "cannot be read") != 3 {
 		t.Errorf("hours %v; log:\n%s", run.Hours, l.log)
 	}
 }
