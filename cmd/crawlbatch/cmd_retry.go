@@ -188,6 +188,9 @@ func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 	made, err := ledgers().Rebuild(ctx, b, o.month, crawls, quarantine.Copy)
 	for _, key := range made {
 		fmt.Fprintf(show.Folding(o.out), "rebuilt %s from the remaining objects: losses of other objects cannot be detected\n", key)
+		if key == layout.Ledger(o.month) {
+			fmt.Fprintf(show.Folding(o.out), "It has no stops of hosts and no pause: give them again before you go on, with `crawlbatch host HOST --stop REASON --month %s%s` and `crawlbatch pause --month %[1]s%[2]s`\n", o.month, o.givenFlags())
+		}
 	}
 	return len(made), err
 }
