@@ -11,6 +11,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/owner"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
@@ -45,8 +46,9 @@ does not know the host, host names similar ones and exits 2.
 
 With --stop "REASON", the crawl sends no more requests to HOST. Running tasks, on any machine,
 follow within 10 seconds. The URLs of the host that have no outcome yet end as stopped, with the
-reason, and later rounds of the crawl do not plan them. --resume ends such a stop: the next
-round plans the URLs again. The store records who stopped and resumed what, when and why.`,
+reason, and later rounds of the crawl do not plan them. A host that the crawl does not know is
+stopped, too, with a note. --resume ends such a stop: the next round plans the URLs again. The
+store records who stopped and resumed what, when and why.`,
 		Example: `  crawlbatch host example.org --month 2026-11
   crawlbatch host https://www.example.org/about --month 2026-11 -o csv > requests.csv
   crawlbatch host example.org --domain --month 2026-11 -o json
@@ -132,7 +134,7 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	if layout.IsReparse(o.month) {
 		return usage.Errorf("%s is a reparse, which sends no requests", o.month)
 	}
-	b, _, err := o.Write(ctx, o.month)
+	b, cfg, err := o.Write(ctx, o.month)
 	if err != nil {
 		return err
 	}
@@ -148,9 +150,7 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 		case was == nil:
 			return usage.Errorf("%s is not stopped: `crawlbatch status --month %s%s` lists what is", target, o.month, o.Flags())
 		}
-		_, err = fmt.Fprintf(out, "%s is resumed in %s. It was stopped since %s by %s: %s\nThe next round plans its URLs again, and running tasks may request those that they still hold within %s.\n",
-			target, o.month, ledger.Moment(was.Since), was.By, was.Reason, worker.ControlEvery)
-		return err
+		return o.resumed(ctx, b, out, target, was)
 	}
 	now, changed, err := o.Ledgers().Stop(ctx, b, o.month, s)
 	if err != nil {
@@ -165,7 +165,45 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	if !o.domain {
 		fmt.Fprintf(&text, "Other hosts of %s are still crawled: --domain stops all.\n", target.Domain)
 	}
+	q := owner.Question{Bucket: b, Crawl: o.month, Config: cfg, Target: target}
+	if err := q.Known(ctx); errors.Is(err, owner.ErrUnknown) { // the stop holds, but the name may be mistyped
+		fmt.Fprintf(&text, "Check the name. %v\n", err)
+	}
 	fmt.Fprintf(&text, "To undo it:                  %s --resume\nA text for the owner:        %[1]s\nTo keep later months away:   add the host to the list of plan.opt_out\n", o.command(host))
 	_, err = io.WriteString(out, text.String())
 	return err
+}
+
+// resumed writes what follows from the end of a stop. A stop of the host's domain may remain.
+func (o *hostOptions) resumed(ctx context.Context, b store.Bucket, out io.Writer, target owner.Target, was *ledger.Stop) error {
+	l, err := ledger.Load(ctx, b, o.month)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s is resumed in %s. It was stopped since %s by %s: %s\n", target, o.month, ledger.Moment(was.Since), was.By, was.Reason)
+	stays := false
+	for _, s := range l.StopsInForce() {
+		switch {
+		case s.Domain == target.Domain && s.Host == "":
+			stays = true
+			fmt.Fprintf(&text, "It still gets no requests, because another stop is in force:\n%s\nTo end that stop:  crawlbatch host %s --month %s%s --domain --resume\n", &s, s.Domain, o.month, o.Flags())
+		case o.domain && s.Host != "" && domainOf(s.Host) == target.Domain:
+			fmt.Fprintf(&text, "A host stays stopped: %s\n", &s)
+		}
+	}
+	if !stays {
+		fmt.Fprintf(&text, "The next round plans its URLs again, and running tasks may request those that they still hold within %s.\n", worker.ControlEvery)
+	}
+	_, err = io.WriteString(out, text.String())
+	return err
+}
+
+// domainOf returns the registered domain of a host of the ledger.
+func domainOf(host string) string {
+	t, err := owner.Parse(host, false)
+	if err != nil {
+		return ""
+	}
+	return t.Domain
 }

@@ -212,6 +212,24 @@ func (q *Question) planned(ctx context.Context, r *round) (n int64, err error) {
 	return n, nil
 }
 
+// Known returns nil if a round planned or requested a URL of the target. Otherwise its error wraps
+// ErrUnknown and names known hosts of the domain.
+func (q *Question) Known(ctx context.Context) error {
+	rounds, err := q.rounds(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range rounds {
+		for _, err := range q.hosts(ctx, r) {
+			return lost(err) // the first row is enough
+		}
+		if n, err := q.planned(ctx, r); err != nil || n > 0 {
+			return lost(err)
+		}
+	}
+	return q.unknown(ctx, rounds)
+}
+
 // unknown returns the error about an unknown target. The error names known hosts of its domain.
 func (q *Question) unknown(ctx context.Context, rounds []*round) error {
 	near := nearest{host: q.Target.Host}
