@@ -89,6 +89,20 @@ func (t *Tracer) run() {
 	defer close(t.ended)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	go func() { // Close also bounds a request under way
+		select {
+		case <-t.stop:
+		case <-ctx.Done():
+			return
+		}
+		timer := time.NewTimer(closing)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	for stopped := false; ; {
 		batch := t.gather(stopped)
 		if len(batch) > 0 {
@@ -98,10 +112,6 @@ func (t *Tracer) run() {
 		case <-t.stop:
 			if stopped && len(batch) == 0 {
 				return
-			}
-			if !stopped {
-				timer := time.AfterFunc(closing, cancel)
-				defer timer.Stop()
 			}
 			stopped = true
 		default:

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
@@ -207,6 +209,38 @@ func TestSpansThatNobodyTakesAreCountedAndSaidOnce(t *testing.T) {
 			if n := strings.Count(log.String(), "the collector does not take spans"); (n == 1) != (s.dropped > 0) {
 				t.Errorf("log: %s", log.String())
 			}
+		})
+	}
+}
+
+// silent is a collector that takes requests and never answers.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func TestACollectorThatNeverAnswersHoldsTheEndUpForSeconds(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"the last batch": 0, "a batch under way": batchEvery + time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tracer, err := New(func(name string) (string, bool) {
+					v, ok := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.example:4318", "OTEL_TRACES_SAMPLER": "always_on"}[name]
+					return v, ok
+				}, "v1", stages.SystemClock{}, slog.New(slog.DiscardHandler))
+				if err != nil {
+					t.Fatal(err)
+				}
+				tracer.client.Transport = silent{}
+				fetched(tracer)
+				time.Sleep(wait)
+				began := time.Now()
+				tracer.Close()
+				if took := time.Since(began); took > closing || tracer.Dropped() != 4 {
+					t.Errorf("closed after %s, %d dropped", took, tracer.Dropped())
+				}
+			})
 		})
 	}
 }
