@@ -57,11 +57,16 @@ func (m *Meter) Screen(s *jobs.Status, now time.Time) *Screen {
 	if began, err := time.Parse(time.RFC3339, r.StartedAt); err == nil && r.State == "running" {
 		out.ElapsedMS = max(now.Sub(began), 0).Milliseconds()
 	}
+	if s.Paused != nil && r.State != "sealed" {
+		out.notes = append(out.notes, s.Paused.String())
+	}
 	switch r.State {
 	case "running":
 		m.stage(out, r, now)
 	case "planned":
-		out.notes = append(out.notes, "nothing of it is fetched yet: `run` begins it")
+		if s.Paused == nil {
+			out.notes = append(out.notes, "nothing of it is fetched yet: `run` begins it")
+		}
 	}
 	return out
 }
@@ -115,9 +120,11 @@ func (m *Meter) fetch(out *Screen, r *jobs.RoundStatus, st *jobs.StageStatus, no
 		}
 	}
 	out.activity = merge(all)
-	out.Activity = stored(out.activity, out.asOf)
-	out.notes = append(out.notes, newsOf(len(all), silent, out.asOf, now)...)
+	if len(all)+silent > 0 || len(out.notes) == 0 { // the processes of a paused crawl hold no partitions
+		out.notes = append(out.notes, newsOf(len(all), silent, out.asOf, now)...)
+	}
 	if len(all) > 0 {
+		out.Activity = stored(out.activity, out.asOf)
 		finished := st.Recorded - recordedOf(st.Fetching) // URLs of the finished tasks
 		out.predict(r, max(r.URLs-finished-begun, 0))
 	}

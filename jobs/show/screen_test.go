@@ -16,6 +16,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -103,6 +104,31 @@ func TestTheScreenSaysWhatTheAbsenceOfNewsMeans(t *testing.T) {
 	var m Meter
 	if got := strings.Join(m.Screen(runningStatus(began, 5), began.Add(25*time.Minute)).lines(0, 99, began), "\n"); !strings.Contains(got, "no news for 20m0s: the processes may have died") {
 		t.Errorf("a crawl that died: %s", got)
+	}
+}
+
+// The processes of a paused crawl hold no partitions. They may wait, so the screen does not call for another.
+func TestTheScreenAndTheStatusOfAPausedCrawl(t *testing.T) {
+	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
+	for _, state := range []string{"running", "planned"} {
+		s := runningStatus(began, 5)
+		s.Rounds[0].State = state
+		s.Paused = &ledger.Pause{By: "a@b", Since: "2026-11-22T14:00:00Z", Continue: "crawlbatch continue --month 2026-11"}
+		for i := range s.Rounds[0].Stages[0].Fetching {
+			s.Rounds[0].Stages[0].Fetching[i].Released = true
+		}
+		var m Meter
+		screen := m.Screen(s, began.Add(5*time.Minute))
+		if got := strings.Join(screen.lines(0, 99, began), "\n"); !strings.Contains(got, "paused since 2026-11-22T14:00:00Z by a@b: continue with") || strings.Contains(got, "`run`") {
+			t.Errorf("%s: %s", state, got)
+		}
+		if screen.Activity != nil {
+			t.Errorf("%s: an activity of nobody: %+v", state, screen.Activity)
+		}
+		var out bytes.Buffer
+		if err := Status(&out, s, began.Add(5*time.Minute), 99); err != nil || strings.Count(out.String(), "paused since") != 1 || strings.Contains(out.String(), "`run`") {
+			t.Errorf("%s: %v, %s", state, err, out.String())
+		}
 	}
 }
 

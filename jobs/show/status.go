@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,9 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	var failed []jobs.TaskStatus
 	var meter Meter
 	screen := meter.Screen(s, now)
+	if s.Paused != nil { // the second line says so
+		screen.notes = slices.DeleteFunc(screen.notes, func(n string) bool { return n == s.Paused.String() })
+	}
 	for _, r := range s.Rounds {
 		p.line("")
 		p.line("round %d: %s, %s in %s, plan %s", r.Round, r.State, Count(r.URLs, "URL"), Count(int64(r.Partitions), "partition"), r.Plan)
@@ -42,7 +46,7 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 			p.now(screen, now)
 		}
 		for _, st := range r.Stages {
-			p.printFetching(st, r.URLs, now)
+			p.printFetching(st, r.URLs, s.Paused != nil, now)
 			failed = append(failed, st.Failed...)
 		}
 	}
@@ -185,7 +189,7 @@ func taskTime(d time.Duration) string {
 }
 
 // printFetching writes the state of unfinished fetch tasks from their checkpoints.
-func (p *printer) printFetching(st jobs.StageStatus, urls int64, now time.Time) {
+func (p *printer) printFetching(st jobs.StageStatus, urls int64, paused bool, now time.Time) {
 	if len(st.Fetching) == 0 {
 		return
 	}
@@ -199,6 +203,8 @@ func (p *printer) printFetching(st jobs.StageStatus, urls int64, now time.Time) 
 		switch {
 		case f.Complete:
 			state = "complete, result missing"
+		case f.Released && paused:
+			state = "released during the pause"
 		case f.Released:
 			state = "released, `run` continues it"
 		}
