@@ -89,6 +89,8 @@ func run(ctx context.Context, o options) error {
 	switch {
 	case !found.Pending():
 		p.line("nothing to prune")
+	case !o.apply && len(found.Busy) > 0:
+		p.line("nothing was deleted")
 	case !o.apply:
 		p.line("nothing was deleted: delete with `crawlbatch prune --apply%s`", o.env.Flags())
 	}
