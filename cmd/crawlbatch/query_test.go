@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/creack/pty"
 
 	"crawlbatch.io/crawlbatch/formats/catalog/duckdbtest"
 )
@@ -19,7 +22,9 @@ func TestQueryWithoutDuckDBSaysHowToGetIt(t *testing.T) {
 	for want, args := range map[string][]string{
 		"pip install duckdb-cli":          {"SELECT 1"},
 		"--duckdb":                        {"SELECT 1", "--duckdb", "/nowhere/duckdb"},
-		"is neither SQL nor a question":   {"brokn-links"},
+		"did you mean broken-links?":      {"brokn-links"},
+		"`crawlbatch query --list`":       {"nothing-like-it-at-all"},
+		"--list prints text only":         {"--list", "-o", "json"},
 		"is about one url":                {"why-not-crawled"},
 		"takes no argument":               {"broken-links", "x"},
 		"quote the SQL as one word":       {"SELECT", "1"},
@@ -81,6 +86,24 @@ func askQuery(t *testing.T, store string) {
 	}
 	if table, said, code := queryDuckDB(t, "", "SELECT range FROM range(100)", "--store", store); code != 0 || strings.Count(table, "\n") < 100 {
 		t.Errorf("a table in a pipe lacks rows: exit %d, %s%s", code, table, said)
+	}
+	terminal, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan int, 1)
+	go func() {
+		shown, _ := io.ReadAll(terminal) // ends with an error when the other side closes
+		lines <- bytes.Count(shown, []byte("\n"))
+	}()
+	code := execute(context.Background(), []string{"query", "SELECT range FROM range(100)", "--store", store}, strings.NewReader(""), tty, io.Discard)
+	tty.Close()
+	if n := <-lines; code != 0 || n < 15 || n > 23 {
+		t.Errorf("a table on a terminal of 24 rows: exit %d, %d lines", code, n)
 	}
 }
 

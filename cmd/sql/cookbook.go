@@ -11,6 +11,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/owner"
 )
 
@@ -91,9 +92,13 @@ func question(name string, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	near, distance := "", min(4, len(name)/2+1)
 	for _, q := range all {
 		switch {
 		case q.Name != name:
+			if d := config.EditDistance(name, q.Name); d < distance {
+				near, distance = q.Name, d
+			}
 			continue
 		case q.Of == "" && len(args) > 0:
 			return "", usage.Errorf("%q follows %s, which takes no argument", args[0], name)
@@ -101,6 +106,9 @@ func question(name string, args []string) (string, error) {
 			return "", usage.Errorf("%s is about one %s: give it as `crawlbatch query %s`", name, q.Of, q.usage())
 		}
 		return q.Fill(append(args, "")[0])
+	}
+	if near != "" {
+		return "", usage.Errorf("%q is neither SQL nor a question of the cookbook: did you mean %s?", name, near)
 	}
 	return "", usage.Errorf("%q is neither SQL nor a question of the cookbook: `crawlbatch query --list` prints the questions", name)
 }

@@ -56,12 +56,13 @@ func (d duckDB) run(ctx context.Context, views func(io.Writer) error, script io.
 	}
 	defer remove()
 	file, err := writeScript(dir, func(w io.Writer) error {
-		// CREATE SECRET prints a row, which does not belong to the output.
-		fmt.Fprintf(w, ".output /dev/null\nSET temp_directory = '%s';\n", strings.ReplaceAll(dir, "'", "''"))
+		// CREATE SECRET prints a row, which does not belong to the output. After the command .output, duckdb would
+		// not limit the rows of a table on a terminal.
+		fmt.Fprintf(w, ".mode trash\nSET temp_directory = '%s';\n", strings.ReplaceAll(dir, "'", "''"))
 		if err := views(w); err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "\n.output\n%s\n", d.mode)
+		fmt.Fprintf(w, "\n%s\n", d.mode)
 		if _, err := io.Copy(w, script); err != nil {
 			return usage.Error(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -75,6 +76,9 @@ func (o *queryOptions) run(ctx context.Context, args []string) error {
 		if len(args) > 0 || o.file != "" {
 			return usage.Errorf("--list takes no SQL")
 		}
+		if o.output != "table" {
+			return usage.Errorf("--list prints text only: leave out -o %s", o.output)
+		}
 		return list(o.out)
 	}
 	script, err := o.script(args)
@@ -115,9 +119,19 @@ func (o *queryOptions) mode() string {
 	case o.output == "json":
 		return ".mode json"
 	case isTerminal(o.out):
-		return ".mode duckbox" // fits the terminal
+		return ".mode duckbox\n.maxrows " + strconv.Itoa(rowsOf(o.out))
 	}
 	return ".mode duckbox\n.maxrows -1"
+}
+
+// rowsOf returns how many rows of a table fit on a terminal, at least 5.
+func rowsOf(terminal any) int {
+	const frame = 13 // the table's borders, header, gap and footer, and the note and the prompt around it
+	_, height, err := term.GetSize(int(terminal.(*os.File).Fd()))
+	if err != nil {
+		height = 24
+	}
+	return max(5, height-frame)
 }
 
 // script returns the SQL to run, or nil for duckdb's shell.

@@ -38,11 +38,11 @@ func TestCredentialsReachDuckDBByTheEnvironmentOnly(t *testing.T) {
 	if err := d.run(t.Context(), s3Views, strings.NewReader("SELECT 42")); err != nil {
 		t.Fatal(err)
 	}
-	head, sql, _ := strings.Cut(out.String(), ".output /dev/null\n")
+	head, sql, _ := strings.Cut(out.String(), ".mode trash\n")
 	if !strings.Contains(head, "secret: topsecret\nmode: 600\nmode: 700\n") || strings.Count(out.String(), "topsecret") != 1 {
 		t.Errorf("duckdb saw:\n%s", out.String())
 	}
-	if secret, after := strings.Index(sql, "CREATE OR REPLACE SECRET"), strings.Index(sql, "\n.output\n.mode csv\nSELECT 42\n;\n"); secret < 0 || after < secret || !strings.HasPrefix(sql, "SET temp_directory = '") {
+	if secret, after := strings.Index(sql, "CREATE OR REPLACE SECRET"), strings.Index(sql, "\n.mode csv\nSELECT 42\n;\n"); secret < 0 || after < secret || !strings.HasPrefix(sql, "SET temp_directory = '") {
 		t.Errorf("the SQL is:\n%s", sql)
 	}
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
