@@ -12,6 +12,8 @@
 //     the next month reads
 //   - all objects of a crawl that has an unfinished round, or a lost or damaged document
 //
+// Find returns an error if the ledger of any crawl cannot be read, because nobody knows what the crawl needs.
+//
 // Apply is safe at every instant. It claims active.json, so no round is fetched and no crawl is
 // parsed again meanwhile. For each crawl, it stores the list of the WARC files that stay, appends the
 // entry `pruning` to the ledger, deletes, and appends the entry `pruned`. Readers follow the ledger,
@@ -133,12 +135,8 @@ func (r *Request) judge(ctx context.Context) (*Found, error) {
 	f := &Found{Crawls: []*Crawl{}}
 	for _, name := range names {
 		l, err := ledger.Load(ctx, r.Bucket, name)
-		if isFault(err) {
-			f.Crawls = append(f.Crawls, &Crawl{Name: name, Why: "its ledger cannot be read: " + err.Error()})
-			continue
-		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("nobody knows which objects of other crawls %s needs: %w", name, err)
 		}
 		c := &Crawl{Name: name, ledger: l, Unfinished: l.PruneUnfinished()}
 		if _, err := l.ReadPruned(ctx, r.Bucket); isFault(err) {

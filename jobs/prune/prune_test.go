@@ -206,3 +206,18 @@ func TestARebuiltLedgerKnowsWhatWasPruned(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
+
+func TestNothingIsDeletedWithoutTheLedgerOfACrawl(t *testing.T) {
+	b := crawled(t, true, "2025-01", "2025-02", "2026-11")
+	if err := b.Delete(t.Context(), layout.Ledger("2026-11")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Apply(t.Context(), request(b, "2026-11-01")); !errors.Is(err, ledger.ErrLost) || !strings.Contains(err.Error(), "needs") {
+		t.Errorf("%v", err)
+	}
+	for _, month := range []string{"2025-01", "2025-02"} {
+		if ok, err := manifest.Exists(t.Context(), b, layout.WARC(month, 0, "p", 0, 1, 0)); err != nil || !ok {
+			t.Errorf("%s: the WARC file exists: %t, %v", month, ok, err)
+		}
+	}
+}

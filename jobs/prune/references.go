@@ -19,7 +19,7 @@ func (r *Request) keepHistory(ctx context.Context, f *Found) error {
 	newest := ""
 	for _, c := range f.Crawls {
 		byName[c.Name] = c
-		if !layout.IsReparse(c.Name) && c.ledger != nil && !c.ledger.Gone() && c.ledger.Newest(manifest.EntrySealed, 0) != nil {
+		if !layout.IsReparse(c.Name) && !c.ledger.Gone() && c.ledger.Newest(manifest.EntrySealed, 0) != nil {
 			newest = c.Name
 		}
 	}
@@ -92,7 +92,7 @@ func (r *Request) references(ctx context.Context, f *Found) (map[string]bool, er
 		}
 	}
 	for _, c := range f.Crawls {
-		if loses[c.Name] || c.ledger == nil || c.ledger.Rounds() == 0 {
+		if loses[c.Name] || c.ledger.Rounds() == 0 {
 			continue
 		}
 		sealed, err := roundstate.Sealed(ctx, r.Bucket, c.Name)
