@@ -20,40 +20,48 @@ import (
 // deleting is the number of objects that are deleted at the same time.
 const deleting = 16
 
+// overtakenEvery is the number of deletions after which Apply looks again whether it still holds active.json.
+const overtakenEvery = 256
+
 // Apply deletes what Find finds, and returns it. The error is roundstate.ErrBusy if a round is
-// unfinished.
+// unfinished. If nothing can be deleted, Apply also releases the claim of an earlier Apply that died,
+// because the unfinished round, or a repair of the store, waits for it.
 func Apply(ctx context.Context, r Request) (f *Found, err error) {
-	if f, err = Find(ctx, r); err != nil {
+	held, err := r.interrupted(ctx)
+	if err != nil {
 		return nil, err
 	}
-	held, err := r.interrupted(ctx)
-	if err != nil || !f.Pending() && !held {
+	f, err = Find(ctx, r)
+	if err == nil && len(f.Busy) > 0 && (held || f.Pending()) {
+		err = busy(r.Bucket, f.Busy)
+	}
+	if err != nil || !f.Pending() {
+		if held {
+			err = errors.Join(err, r.letGo(ctx))
+		}
 		return f, err
 	}
-	if len(f.Busy) > 0 {
-		return f, busy(r.Bucket, f.Busy)
-	}
-	release, err := r.hold(ctx, f)
+	h, err := r.hold(ctx, f)
 	if err != nil {
 		return f, err
 	}
 	// A reparse may have begun, or a round may have been planned, before active.json was claimed.
-	if f, err = Find(ctx, r); err == nil && len(f.Busy) > 0 {
+	f, err = Find(ctx, r)
+	if err == nil && len(f.Busy) > 0 {
 		err = busy(r.Bucket, f.Busy)
-		return f, errors.Join(err, release(ctx))
 	}
 	if err != nil {
-		return nil, err
+		return f, errors.Join(err, h.release(ctx))
 	}
 	for _, c := range inOrder(f.Crawls) {
 		if !c.pending() {
 			continue
 		}
-		if err := r.prune(ctx, c); err != nil {
+		if err := r.prune(ctx, c, h); err != nil {
 			return f, fmt.Errorf("%w; nothing is damaged: continue with `crawlbatch prune --apply`", err)
 		}
 	}
-	return f, release(ctx)
+	return f, h.release(ctx)
 }
 
 func busy(b store.Bucket, why []string) error {
@@ -83,9 +91,45 @@ func (r *Request) interrupted(ctx context.Context) (bool, error) {
 	return err == nil && roundstate.Pruning(a), err
 }
 
-// hold claims active.json. It also takes over the claim of an earlier Apply that died. Several calls
-// of Apply at the same time do no harm, because they delete the same objects.
-func (r *Request) hold(ctx context.Context, f *Found) (release func(context.Context) error, err error) {
+// letGo releases the claim of an earlier Apply that died.
+func (r *Request) letGo(ctx context.Context) error {
+	a, v, err := ledger.LoadActive(ctx, r.Bucket, "YYYY-MM")
+	if err != nil || !roundstate.Pruning(a) {
+		return err
+	}
+	return (&claim{r.Bucket, a, v}).release(ctx)
+}
+
+// claim is the claim of active.json.
+type claim struct {
+	bucket store.Bucket
+	active *manifest.Active
+	mine   store.Version
+}
+
+// release ends the claim, unless another Apply has taken it over.
+func (c *claim) release(ctx context.Context) error {
+	c.active.Done, c.active.Nonce = true, c.active.Nonce+"-done"
+	_, err := manifest.Swap(ctx, c.bucket, layout.Active(), c.active, c.mine)
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// check returns roundstate.ErrBusy if another Apply has taken the claim over. That Apply may have another
+// retention, and a round may have been planned after it.
+func (c *claim) check(ctx context.Context) error {
+	_, v, err := ledger.LoadActive(ctx, c.bucket, "YYYY-MM")
+	if err == nil && v != c.mine {
+		err = fmt.Errorf("%s: another `crawlbatch prune --apply` has taken over: %w", c.bucket, roundstate.ErrBusy)
+	}
+	return err
+}
+
+// hold claims active.json. It also takes over the claim of an earlier Apply that died. If that Apply
+// is alive, it stops.
+func (r *Request) hold(ctx context.Context, f *Found) (*claim, error) {
 	a, v, err := ledger.LoadActive(ctx, r.Bucket, "YYYY-MM")
 	if errors.Is(err, store.ErrNotFound) {
 		a, v, err = &manifest.Active{Done: true}, "", nil
@@ -104,23 +148,16 @@ func (r *Request) hold(ctx context.Context, f *Found) (release func(context.Cont
 	if errors.Is(err, store.ErrConflict) {
 		return nil, fmt.Errorf("%s: another command claimed active.json at the same time: run this command again: %w", r.Bucket, roundstate.ErrBusy)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) error {
-		held.Done, held.Nonce = true, held.Nonce+"-done"
-		_, err := manifest.Swap(ctx, r.Bucket, layout.Active(), held, mine)
-		if errors.Is(err, store.ErrConflict) {
-			return nil // another Apply has taken the claim over, and releases it
-		}
-		return err
-	}, nil
+	return &claim{r.Bucket, held, mine}, err
 }
 
 func (r *Request) now() string { return r.Clock.Now().UTC().Format(time.RFC3339Nano) }
 
 // prune deletes the objects of a crawl that its list covers.
-func (r *Request) prune(ctx context.Context, c *Crawl) error {
+func (r *Request) prune(ctx context.Context, c *Crawl, h *claim) error {
+	if err := h.check(ctx); err != nil {
+		return err
+	}
 	w := ledger.Writer{Version: r.Version, Clock: r.Clock}
 	l, err := w.BeginPruning(ctx, r.Bucket, &c.list)
 	if err != nil {
@@ -134,7 +171,13 @@ func (r *Request) prune(ctx context.Context, c *Crawl) error {
 	}
 	group, deletes := errgroup.WithContext(ctx)
 	group.SetLimit(deleting)
+	found := 0
 	err = r.each(deletes, c, func(o store.Info) error {
+		if found++; found%overtakenEvery == 0 {
+			if err := h.check(deletes); err != nil {
+				return err
+			}
+		}
 		group.Go(func() error { return r.Bucket.Delete(deletes, o.Key) })
 		return deletes.Err()
 	})

@@ -152,6 +152,14 @@ func (r *Request) judge(ctx context.Context) (*Found, error) {
 			}
 		}
 		if !l.Gone() && unfinished < l.Rounds() {
+			lacks, err := r.lacksSource(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			if lacks != "" {
+				c.Why = fmt.Sprintf("round %d can never be finished: %s", unfinished, lacks)
+				continue
+			}
 			f.Busy = append(f.Busy, fmt.Sprintf("round %d of %s is not finished: finish it with `crawlbatch run --month %s`", unfinished, name, name))
 			c.Why = fmt.Sprintf("round %d is not finished", unfinished)
 			continue
@@ -192,6 +200,29 @@ func (r *Request) unfinished(ctx context.Context, l *ledger.Ledger) (int, error)
 		}
 	}
 	return l.Rounds(), nil
+}
+
+// lacksSource says why a reparse cannot go on because the raw captures that it parses were pruned. It
+// returns "" for other crawls.
+func (r *Request) lacksSource(ctx context.Context, crawl string) (string, error) {
+	if !layout.IsReparse(crawl) {
+		return "", nil
+	}
+	of, err := roundstate.ReparseOf(ctx, r.Bucket, crawl)
+	if isFault(err) || err == nil && (of == nil || of.Of == "") {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	source, err := ledger.Load(ctx, r.Bucket, of.Of)
+	if err != nil {
+		return "", err
+	}
+	if err := source.CheckRaw(); err != nil {
+		return err.Error(), nil
+	}
+	return "", nil
 }
 
 // decide fills the policy of a crawl whose rounds are all finished.

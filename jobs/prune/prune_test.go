@@ -104,15 +104,14 @@ func TestNothingIsDeletedWhileARoundIsUnfinished(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	r := request(b, "2026-11-01")
-	release, err := r.hold(t.Context(), f)
-	if err != nil {
+	if _, err := r.hold(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Apply(t.Context(), r); !errors.Is(err, roundstate.ErrBusy) {
 		t.Errorf("after an interrupted prune: %v", err)
 	}
-	if err := release(t.Context()); err != nil {
-		t.Fatal(err)
+	if err := roundstate.CheckNoPruning(t.Context(), b, "2026-11"); err != nil {
+		t.Errorf("the unfinished round cannot be finished: %v", err)
 	}
 }
 
@@ -219,5 +218,51 @@ func TestNothingIsDeletedWithoutTheLedgerOfACrawl(t *testing.T) {
 		if ok, err := manifest.Exists(t.Context(), b, layout.WARC(month, 0, "p", 0, 1, 0)); err != nil || !ok {
 			t.Errorf("%s: the WARC file exists: %t, %v", month, ok, err)
 		}
+	}
+}
+
+func TestAnInterruptedPruneThatCannotGoOnLetsTheStoreGo(t *testing.T) {
+	b := crawled(t, true, "2025-10", "2026-11")
+	r := request(b, "2026-11-01")
+	f, err := Find(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.hold(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Delete(t.Context(), layout.Sealed("2026-11", 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Apply(t.Context(), r); !errors.Is(err, ledger.ErrLost) {
+		t.Errorf("%v", err)
+	}
+	if err := roundstate.CheckNoPruning(t.Context(), b, "2026-11"); err != nil {
+		t.Errorf("nobody can repair the store: %v", err)
+	}
+}
+
+func TestAPruneStopsWhenAnotherTakesOver(t *testing.T) {
+	b := crawled(t, true, "2025-10", "2026-11")
+	r := request(b, "2026-11-01")
+	f, err := Find(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := r.hold(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := request(b, "2026-11-02")
+	later.Raw = 0
+	later.Metadata = 0
+	if f, err := Apply(t.Context(), later); err != nil || f.Pending() { // keeps everything, and releases active.json
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if err := r.prune(t.Context(), f.Crawls[0], first); !errors.Is(err, roundstate.ErrBusy) {
+		t.Errorf("%v", err)
+	}
+	if ok, err := manifest.Exists(t.Context(), b, layout.WARC("2025-10", 0, "p", 0, 1, 0)); err != nil || !ok {
+		t.Errorf("the WARC file exists: %t, %v", ok, err)
 	}
 }
