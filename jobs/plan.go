@@ -52,7 +52,8 @@ type PlanRequest struct {
 	Log       *slog.Logger                                                    // for the requests of sources; nil discards messages
 	Tell      func(stages.Wait)                                               // called for each wait of a source for a host; may be nil
 
-	driver bool // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
+	driver bool             // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
+	pruned ledger.AllPruned // what was deleted by age before the plan was begun
 }
 
 // Counts holds the number of entries of each source of a plan.
@@ -89,6 +90,12 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		return nil, false, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
+	if r.pruned, err = ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl); err == nil && !r.DryRun {
+		err = r.checkPruned(ctx)
+	}
+	if err != nil {
+		return nil, false, err
+	}
 	made, now, err := r.makeOnce(ctx, cfg, crawl, round, earlier, scratch)
 	if err != nil {
 		return nil, false, err
@@ -236,12 +243,8 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	if request.HasLinks, err = r.hasLinks(ctx, crawl, paced, earlier); err != nil {
 		return nil, err
 	}
-	pruned, err := ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl)
-	if err != nil {
-		return nil, err
-	}
-	if len(pruned) > 0 {
-		request.Pruned = pruned.Has
+	if len(r.pruned) > 0 {
+		request.Pruned = r.pruned.Has
 	}
 	limits := worker.PlanConfig(paced)
 	limits.BeforeFormat8 = crawl.Format < 8

@@ -47,6 +47,9 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 		return err
 	}
 	err = roundstate.Choose(ctx, r.Bucket, p, now.UTC().Format(time.RFC3339Nano), w, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		if err := r.checkPruned(ctx); err != nil {
+			return nil, err
+		}
 		_, err := r.compare(ctx, l, p)
 		first = p.Round == 0 && l.Started(0) == nil
 		if named := l.Of(manifest.EntryCrawl); err == nil && first && (named == nil || named.SHA256 != digest) {
@@ -61,6 +64,26 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 		err = r.replaceCrawl(ctx, body, digest)
 	}
 	return err
+}
+
+// checkPruned returns roundstate.ErrBusy while `prune` deletes objects, or if it began to delete any since
+// the plan was begun. Such a plan may make requests on the condition that pages have not changed, although
+// their contents are gone.
+func (r PlanRequest) checkPruned(ctx context.Context) error {
+	// Errors for a lost active.json are up to the fetch stage.
+	if err := roundstate.CheckNoPruning(ctx, r.Bucket, r.Crawl); errors.Is(err, roundstate.ErrBusy) {
+		return err
+	}
+	now, err := ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl)
+	if err != nil {
+		return err
+	}
+	for crawl, p := range now {
+		if old := r.pruned[crawl]; old == nil || old.Entry.N != p.Entry.N {
+			return fmt.Errorf("%s was pruned while %s was planned: run this command again: %w", crawl, r.Crawl, roundstate.ErrBusy)
+		}
+	}
+	return nil
 }
 
 // foundCrawl creates crawl.json if the crawl has none. It returns the stored document and its

@@ -85,6 +85,10 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 		}
 		return r.create(ctx, crawl)
 	}
+	// A plan that no driver can follow would keep `prune` from going on.
+	if err := roundstate.CheckNoPruning(ctx, r.Bucket, r.As); errors.Is(err, roundstate.ErrBusy) {
+		return nil, err
+	}
 	if r.Of == "" {
 		return r.planExternal(ctx, create)
 	}
@@ -207,6 +211,16 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 	sealed, err := roundstate.SealedRound(ctx, d.Bucket, of.Of, round)
 	if err != nil || sealed == nil {
 		return false, err
+	}
+	if err := roundstate.CheckNoPruning(ctx, d.Bucket, crawl); err != nil {
+		return false, err
+	}
+	source, err := ledger.Load(ctx, d.Bucket, of.Of)
+	if err == nil {
+		err = source.CheckRaw()
+	}
+	if err != nil {
+		return false, fmt.Errorf("round %d of %s cannot be parsed: %w", round, crawl, err)
 	}
 	_, err = copyPlan(ctx, d.Bucket, of.Of, crawl, round, d.ledgers())
 	return err == nil, err

@@ -1,8 +1,10 @@
 package verify
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -31,6 +33,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/prune"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -452,4 +455,77 @@ func withoutDigests(keys []string) (out []string) {
 		out = append(out, key)
 	}
 	return out
+}
+
+// during is a source of URLs. While it is read, something happens once.
+type during struct {
+	source.Source
+	once *sync.Once
+	act  func()
+}
+
+func (d during) Entries(ctx context.Context) iter.Seq2[source.Entry, error] {
+	d.once.Do(d.act)
+	return d.Source.Entries(ctx)
+}
+
+func (m *monthsLab) reparse(of, as string) error {
+	_, err := jobs.Reparse(m.t.Context(), jobs.ReparseRequest{Bucket: m.b, As: as, Of: of, Config: m.frozen(of), Clock: stages.SystemClock{}, Version: "test", Scratch: m.t.TempDir(), Lookup: os.LookupEnv})
+	return err
+}
+
+func TestAPlanDoesNotUseWhatIsPrunedMeanwhile(t *testing.T) {
+	m := year(t, directory(t), 2, 3, 4)
+	next, clock, seeds := monthAfter(firstOfYear, 2), ahead{days: 1600}, slices.Sorted(m.web.Seeds())
+	_, err := m.plan(next, clock, seeds, func(r *jobs.PlanRequest) {
+		r.Sources[0] = during{r.Sources[0], &sync.Once{}, func() { m.apply(13) }}
+	})
+	if !errors.Is(err, roundstate.ErrBusy) || !strings.Contains(err.Error(), "was pruned while "+next+" was planned") {
+		t.Fatalf("plan: %v", err)
+	}
+	m.crawlOnce(next, clock, seeds)
+	m.notes(next)
+	m.resolves(next)
+}
+
+func TestNothingIsPlannedDuringAnInterruptedPrune(t *testing.T) {
+	m := year(t, directory(t), 2, 3, 4)
+	second, next, seeds := monthAfter(firstOfYear, 1), monthAfter(firstOfYear, 2), slices.Sorted(m.web.Seeds())
+	r := m.request(13)
+	r.Bucket = killed(m.b, 5, false)
+	if _, err := prune.Apply(t.Context(), r); err == nil {
+		t.Fatal("the prune was not interrupted")
+	}
+	if _, err := m.plan(next, ahead{days: 1600}, seeds, nil); !errors.Is(err, roundstate.ErrBusy) {
+		t.Errorf("plan: %v", err)
+	}
+	if err := m.reparse(second, second+"r1"); !errors.Is(err, roundstate.ErrBusy) {
+		t.Errorf("reparse: %v", err)
+	}
+	m.apply(13) // no round is unfinished, so the prune goes on
+	m.crawlOnce(next, ahead{days: 1600}, seeds)
+	m.notes(next)
+}
+
+func TestAReparseGetsNoRoundWhoseCapturesWerePruned(t *testing.T) {
+	m := year(t, directory(t), 2, 3, 4)
+	first, seeds := monthAfter(firstOfYear, 0), slices.Sorted(m.web.Seeds())
+	as := first + "r1"
+	if err := m.reparse(first, as); err != nil {
+		t.Fatal(err)
+	}
+	m.runOnce(as, stages.SystemClock{})
+	if _, err := m.plan(first, ahead{days: 1600}, seeds, nil); err != nil { // a second round of the source
+		t.Fatal(err)
+	}
+	if err := m.driver(first, ahead{days: 1600}).Run(t.Context(), first, 2); err != nil {
+		t.Fatal(err)
+	}
+	m.apply(13)
+	if err := m.driver(as, stages.SystemClock{}).Run(t.Context(), as, 2); !errors.Is(err, ledger.ErrPruned) {
+		t.Errorf("run: %v", err)
+	}
+	if f, err := prune.Find(t.Context(), m.request(13)); err != nil || len(f.Busy) > 0 {
+		t.Errorf("a later prune: %+v, %v", f, err)
+	}
 }
