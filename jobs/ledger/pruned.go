@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -78,7 +79,8 @@ type Pruned struct {
 	kept  map[string]bool // WARC files that stay
 }
 
-// Has reports whether an object was pruned.
+// Has reports whether an object was pruned. A crawl that was not pruned as a whole may get another
+// round later. Objects of such a round were not pruned.
 func (p *Pruned) Has(key string) bool {
 	if layout.CrawlOf(key) != p.crawl {
 		return false
@@ -87,6 +89,8 @@ func (p *Pruned) Has(key string) bool {
 		key = index + ".warc.gz"
 	}
 	switch {
+	case p.Entry.Prune.Policy == manifest.PruneRaw && roundOf(key) >= p.Entry.Prune.Rounds:
+		return false
 	case strings.HasPrefix(key, "warc/"):
 		return !p.kept[key]
 	case p.Entry.Prune.Policy == manifest.PruneMetadata:
@@ -97,6 +101,20 @@ func (p *Pruned) Has(key string) bool {
 
 // String says why and when the objects were pruned.
 func (p *Pruned) String() string { return pruned(p.Entry) }
+
+// roundOf returns the round in the key of a WARC file, an index, or an object of a crawl's folder, or -1.
+func roundOf(key string) int {
+	parts := strings.Split(strings.TrimPrefix(key, "warc/"), "/") // crawl=…/round=…/…
+	if len(parts) < 3 {
+		return -1
+	}
+	digits, ok := strings.CutPrefix(parts[1], "round=")
+	round, err := strconv.Atoi(digits)
+	if !ok || err != nil {
+		return -1
+	}
+	return round
+}
 
 // isRaw reports whether an object of a crawl's folder is a segment, or a working file that no later
 // round reads.

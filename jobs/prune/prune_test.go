@@ -266,3 +266,22 @@ func TestAPruneStopsWhenAnotherTakesOver(t *testing.T) {
 		t.Errorf("the WARC file exists: %t, %v", ok, err)
 	}
 }
+
+func TestARoundAfterAPruneWasNotPruned(t *testing.T) {
+	b := crawled(t, true, "2025-10", "2026-11")
+	if _, err := Apply(t.Context(), request(b, "2026-11-01")); err != nil {
+		t.Fatal(err)
+	}
+	all, err := ledger.ReadAllPruned(t.Context(), b, "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round, want := range []bool{true, false} {
+		warc := layout.WARC("2025-10", round, "p", 0, 1, 0)
+		for _, key := range []string{warc, layout.CDXJ(warc), layout.Segment("2025-10", round, "p", 0, 1, 0, "pages"), layout.Working("2025-10", round, "rank", "inlinks", 0)} {
+			if all.Has(key) != want {
+				t.Errorf("%s was pruned: %t", key, !want)
+			}
+		}
+	}
+}
