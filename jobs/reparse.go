@@ -9,6 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -91,6 +92,9 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	}
 	if r.Of == "" {
 		return r.planExternal(ctx, create)
+	}
+	if err := checkStates(ctx, r.Bucket, r.Of, 0); err != nil {
+		return nil, err
 	}
 	if err := create(); err != nil {
 		return nil, err
@@ -183,11 +187,36 @@ func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, w l
 	if err != nil {
 		return nil, err
 	}
+	if err := checkStates(ctx, b, of, round); err != nil {
+		return nil, err
+	}
 	p, err := planner.Copy(ctx, stages.Checked(b, &stages.Input{Plan: from}), from, as, w.Version)
 	if err != nil {
 		return nil, err
 	}
 	return p, choosePlan(ctx, b, p, w)
+}
+
+// checkStates returns an error that wraps ledger.ErrPruned if states of URLs before a round were pruned.
+// A reparse of the round would take known URLs for new ones.
+func checkStates(ctx context.Context, b store.Bucket, crawl string, round int) error {
+	m, _, err := ledger.LoadCrawl(ctx, b, crawl)
+	if err != nil {
+		return err
+	}
+	earlier, err := roundstate.Continued(ctx, b, m)
+	if err != nil {
+		return err
+	}
+	own, err := roundstate.Sealed(ctx, b, crawl)
+	if err != nil {
+		return err
+	}
+	earlier, err = roundstate.WithFiles(ctx, b, append(earlier, own[:min(round, len(own))]...), roundstate.Selection{Dataset: roundstate.HasStates})
+	if err == nil && urlstate.After(earlier).Cut() {
+		err = fmt.Errorf("a reparse of round %d of %s would need the states of URLs in months before it, and some of these months were pruned: %w", round, crawl, ledger.ErrPruned)
+	}
+	return err
 }
 
 // choosePlan appends p to the ledger as the plan that the round of a reparse follows, unless the

@@ -529,3 +529,19 @@ func TestAReparseGetsNoRoundWhoseCapturesWerePruned(t *testing.T) {
 		t.Errorf("a later prune: %+v, %v", f, err)
 	}
 }
+
+func TestAReparseNeedsTheStatesBeforeIt(t *testing.T) {
+	m := year(t, directory(t), 4, 3, 4)
+	last := monthAfter(firstOfYear, 3)
+	r := m.request(20)
+	r.Raw, r.Metadata = 17, 17
+	if _, err := prune.Apply(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.reparse(last, last+"r1"); !errors.Is(err, ledger.ErrPruned) || !strings.Contains(err.Error(), "states of URLs") {
+		t.Errorf("reparse: %v", err)
+	}
+	if keys := m.keys(layout.CrawlDir(last + "r1")); len(keys) > 0 {
+		t.Errorf("the refused reparse left %v", keys)
+	}
+}
