@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,6 +126,32 @@ func (c *common) openNew(ctx context.Context) (store.Bucket, *config.Config, err
 		return nil, nil, err
 	}
 	b, err := c.openStore(ctx, cfg)
+	return b, cfg, err
+}
+
+// openRetention opens the store, and the config with the retention that the newest month froze, changed by
+// --config. A prune without the config file that a crawl was planned with thus keeps what the file keeps.
+func (c *common) openRetention(ctx context.Context) (store.Bucket, *config.Config, error) {
+	b, cfg, err := c.openNew(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	crawls, err := roundstate.Crawls(ctx, b)
+	if err != nil {
+		return nil, nil, err
+	}
+	crawls = slices.DeleteFunc(crawls, layout.IsReparse)
+	if len(crawls) == 0 {
+		return b, cfg, nil
+	}
+	unset := func(string) (string, bool) { return "", true } // for ${VAR}: the retention depends on no secrets
+	_, frozen, err := roundstate.OpenCrawl(ctx, b, crawls[len(crawls)-1], unset)
+	if err != nil {
+		return nil, nil, err
+	}
+	base := config.Default()
+	base.Retention = frozen.Retention
+	cfg, err = c.configOver(base)
 	return b, cfg, err
 }
 

@@ -120,7 +120,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), sql.Views(c.sqlStore()), sql.Query(c.sqlStore()), newFeedback(c), newFetch(c), newReport(c), explain.Command(c.explainer()),
 		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
 	)
-	root.AddCommand(prune.Command(prune.Env{Open: c.openNew, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
+	root.AddCommand(prune.Command(prune.Env{Open: c.openRetention, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
 	root.AddCommand(control.Commands(control.Open{Read: c.openCrawl, Write: c.openToChange, Flags: c.givenFlags, Ledgers: ledgers})...)
 	root.SetOut(c.out) // the command `completion` writes to it
 	usage.AddCompletion(root)

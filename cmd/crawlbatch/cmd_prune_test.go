@@ -1,0 +1,36 @@
+package main
+
+import (
+	"io"
+	"path/filepath"
+	"testing"
+)
+
+func TestPruneKeepsWhatTheNewestMonthFroze(t *testing.T) {
+	dir := t.TempDir()
+	store, file, urls := filepath.Join(dir, "store"), filepath.Join(dir, "c.yaml"), filepath.Join(dir, "urls.txt")
+	write(t, file, "retention: {raw: 0, metadata: 0}\n")
+	write(t, urls, "http://a.test/\n")
+	retention := func(file string) [2]int {
+		t.Helper()
+		c := &common{store: store, config: file, out: io.Discard, err: io.Discard}
+		_, cfg, err := c.openRetention(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [2]int{cfg.Retention.Raw, cfg.Retention.Metadata}
+	}
+	if got := retention(""); got != [2]int{12, 18} {
+		t.Errorf("in an empty store: %v", got)
+	}
+	if _, said, code := runCommandLine(t, "plan", "--month", "2025-11", "--source", urls, "--store", store, "--config", file, "--connect-to", "::127.0.0.1:1"); code != exitDone {
+		t.Fatal(said)
+	}
+	if got := retention(""); got != [2]int{0, 0} {
+		t.Errorf("without --config: %v", got)
+	}
+	write(t, file, "retention: {raw: 15, metadata: 20}\n")
+	if got := retention(file); got != [2]int{15, 20} {
+		t.Errorf("with --config: %v", got)
+	}
+}
