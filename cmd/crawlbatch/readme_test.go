@@ -135,7 +135,9 @@ var unpasted = map[string]string{
 	`crawlbatch plan --month 2026-11 --source "mysql`:     "it needs a database: make test-sql",
 	"crawlbatch plan --month 2026-11 --source 'sites.csv": "it needs files of three kinds and Common Crawl's bucket: sources.txtar has such commands",
 	"crawlbatch plan --month 2026-11 --source sitemap:":   "it needs a site with https: TestPlanReadsASitemapFromTheWeb plans from one",
-	"curl -sO": "it needs the web and Common Crawl's bucket",
+	"crawlbatch host example.org --month 2026-11 --stop":  "the synthetic web has no example.org: control.txtar stops and resumes hosts",
+	"crawlbatch prune --lifecycle":                        "it needs a bucket: the tests of s3store and of prune set such rules",
+	"curl -sO":                                            "it needs the web and Common Crawl's bucket",
 }
 
 // The test pastes the commands of the README and of other documents into a shell on a terminal, block

@@ -242,7 +242,7 @@ func (r *Request) decide(ctx context.Context, c *Crawl) error {
 	case r.Raw > 0 && age > r.Raw, old != nil:
 		c.Policy, c.months = manifest.PruneRaw, r.Raw
 	default:
-		c.Why = fmt.Sprintf("it is %d months old", age)
+		c.Why = fmt.Sprintf("it is %d months old", max(age, 0))
 	}
 	if old != nil && old.Prune.Policy == c.Policy {
 		c.months = old.Prune.Months
