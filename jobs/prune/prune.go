@@ -26,6 +26,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -364,6 +365,7 @@ func (r *Request) each(ctx context.Context, c *Crawl, do func(store.Info) error)
 
 // kindOf names the kind of an object.
 func kindOf(key string) string {
+	folders := strings.Split(path.Dir(key), "/")
 	switch {
 	case strings.HasSuffix(key, ".warc.gz"):
 		return "WARC files"
@@ -373,9 +375,9 @@ func kindOf(key string) string {
 		return "tables"
 	case strings.HasPrefix(key, "webgraph/"):
 		return "web graphs"
-	case strings.Contains(key, "/segments/"):
+	case slices.Contains(folders, "segments"):
 		return "segments"
-	case strings.Contains(key, "/work/"):
+	case slices.Contains(folders, "work"):
 		return "working files"
 	case strings.Contains(key, "/plan-"):
 		return "plans"
