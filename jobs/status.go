@@ -20,6 +20,7 @@ type Status struct {
 	Crawl  string        `json:"crawl"`
 	Store  string        `json:"store"`
 	Paused *ledger.Pause `json:"paused,omitempty"` // the pause in force, or nil
+	Pruned string        `json:"pruned,omitempty"` // what was deleted by age, when and why
 	Stops  []ledger.Stop `json:"stops,omitempty"`  // hosts and domains that people stopped, and did not resume
 	Rounds []RoundStatus `json:"rounds"`
 	// Lost lists the objects that the ledger or the head names but that are gone or were changed.
@@ -149,6 +150,9 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 		return s, s.lose(err)
 	}
 	s.Paused, s.Stops = l.Paused(r.Flags), l.StopsInForce()
+	if err := l.CheckRaw(); err != nil {
+		s.Pruned = err.Error()
+	}
 	past, err := r.pastOf(ctx, l)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -105,12 +106,24 @@ func (open Open) turn(ctx context.Context, out io.Writer, month string, do func(
 		_, err = fmt.Fprintf(out, "%s continues: waiting fetch tasks go on within %s. If none is left, start `crawlbatch run --month %[1]s%[3]s` again.\n", month, worker.ControlEvery, open.Flags())
 	case paused == nil:
 		_, err = fmt.Fprintf(out, "%s is not paused.\n", month)
-	case changed:
+	case changed && underWay(l):
 		_, err = fmt.Fprintf(out, "%s is %s\nFetch tasks begin no request after %s, save their outcomes and wait.\n", month, paused, worker.ControlEvery)
+	case changed:
+		_, err = fmt.Fprintf(out, "%s is %s\nAll its rounds are finished, so nothing runs now. A later round will send no requests until then.\n", month, paused)
 	default:
 		_, err = fmt.Fprintf(out, "Nothing to do: %s is %s\n", month, paused)
 	}
 	return err
+}
+
+// underWay reports whether a round of the crawl is not sealed.
+func underWay(l *ledger.Ledger) bool {
+	for round := range l.Rounds() {
+		if l.Newest(manifest.EntrySealed, round) == nil {
+			return true
+		}
+	}
+	return l.Rounds() == 0
 }
 
 // mostReason is the largest length of a reason, in bytes, because each row of the host repeats it.

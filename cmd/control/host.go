@@ -115,10 +115,21 @@ func (o *hostOptions) command(host string) string {
 	return command
 }
 
+// stopDocument is what --stop and --resume write with -o json.
+type stopDocument struct {
+	Stopped *ledger.Stop `json:"stopped,omitempty"`      // the stop in force
+	Changed bool         `json:"changed"`                // false: this stop was in force already
+	Unknown bool         `json:"unknown_host,omitempty"` // true: no round planned or requested a URL of the host
+	Resumed *ledger.Stop `json:"resumed,omitempty"`      // the stop that was ended
+}
+
 // runStop stops a host, or ends a stop.
 func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) error {
 	if o.stops && o.resume {
 		return usage.Errorf("--stop and --resume cannot be combined")
+	}
+	if err := usage.OneOf("output", o.output, "text", "json"); err != nil { // requests alone are written as CSV
+		return err
 	}
 	target, err := owner.Parse(host, o.domain)
 	if err != nil {
@@ -150,11 +161,22 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 		case was == nil:
 			return usage.Errorf("%s is not stopped: `crawlbatch status --month %s%s` lists what is", target, o.month, o.Flags())
 		}
+		if o.output == "json" {
+			return usage.WriteJSON(out, stopDocument{Resumed: was, Changed: true})
+		}
 		return o.resumed(ctx, b, out, target, was)
 	}
 	now, changed, err := o.Ledgers().Stop(ctx, b, o.month, s)
 	if err != nil {
 		return err
+	}
+	q := owner.Question{Bucket: b, Crawl: o.month, Config: cfg, Target: target}
+	unknown := q.Known(ctx)
+	if !errors.Is(unknown, owner.ErrUnknown) { // another error hides nothing: the stop holds
+		unknown = nil
+	}
+	if o.output == "json" {
+		return usage.WriteJSON(out, stopDocument{Stopped: &now, Changed: changed, Unknown: unknown != nil})
 	}
 	var text strings.Builder
 	if !changed {
@@ -165,9 +187,8 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	if !o.domain {
 		fmt.Fprintf(&text, "Other hosts of %s are still crawled: --domain stops all.\n", target.Domain)
 	}
-	q := owner.Question{Bucket: b, Crawl: o.month, Config: cfg, Target: target}
-	if err := q.Known(ctx); errors.Is(err, owner.ErrUnknown) { // the stop holds, but the name may be mistyped
-		fmt.Fprintf(&text, "Check the name. %v\n", err)
+	if unknown != nil { // the name may be mistyped
+		fmt.Fprintf(&text, "Check the name. %v\n", unknown)
 	}
 	fmt.Fprintf(&text, "To undo it:                  %s --resume\nA text for the owner:        %[1]s\nTo keep later months away:   add the host to the list of plan.opt_out\n", o.command(host))
 	_, err = io.WriteString(out, text.String())

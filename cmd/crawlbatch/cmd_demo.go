@@ -73,8 +73,8 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	fmt.Fprintf(o.err, "crawled in %s\n", time.Since(began).Round(100*time.Millisecond))
 	fmt.Fprintf(show.Folding(o.out), "\ntables: %[1]s/tables, raw responses: %[1]s/warc\n", strings.TrimSuffix(o.store, "/"))
 	fmt.Fprintf(o.out, `query them with DuckDB:
-  crawlbatch views --dialect duckdb --month %[2]s%[1]s > views.sql
-  duckdb -init views.sql -c "SELECT url, title, inlinks, rank FROM pages ORDER BY inlinks DESC LIMIT 10"
+  crawlbatch query --month %[2]s%[1]s "SELECT url, title, inlinks, rank FROM pages ORDER BY inlinks DESC LIMIT 10"
+  crawlbatch query --list
 `, storeFlag(o.store), demo.Crawl)
 	return o.report(ctx)
 }

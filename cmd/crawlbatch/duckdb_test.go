@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -114,34 +115,34 @@ func capturesBySubset(t *testing.T, d *demoStore) map[string][]schema.Capture {
 	return rows
 }
 
-// followDemo runs the commands that the demo prints. There is no duckdb command, so followDemo hands the SQL
-// to the DuckDB of the tests.
+// followDemo runs the commands that the demo prints.
 func followDemo(t *testing.T, told string) {
-	_, after, ok := strings.Cut(told, "  crawlbatch views ")
-	command, after, ok2 := strings.Cut(after, " > views.sql\n  duckdb -init views.sql -c ")
-	query, _, ok3 := strings.Cut(after, "\n")
+	_, after, ok := strings.Cut(told, "query them with DuckDB:\n")
+	first, after, ok2 := strings.Cut(after, "\n")
+	second, _, ok3 := strings.Cut(after, "\n")
 	if !ok || !ok2 || !ok3 {
 		t.Fatalf("the demo prints no commands:\n%s", told)
 	}
-	words := func(s string) []string {
-		out, err := exec.Command("sh", "-c", `printf '%s\n' `+s).Output()
+	run := func(line string, more ...string) string {
+		words, err := exec.Command("sh", "-c", `printf '%s\n' `+strings.TrimPrefix(line, "  crawlbatch ")).Output()
 		if err != nil {
-			t.Fatalf("sh: %s: %v", s, err)
+			t.Fatalf("sh: %s: %v", line, err)
 		}
-		return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+		return crawlbatch(t, append(strings.Split(strings.TrimSuffix(string(words), "\n"), "\n"), more...)...)
 	}
-	views := duckdbtest.SQLFile(t, crawlbatch(t, append([]string{"views"}, words(command)...)...))
-	question := duckdbtest.SQLFile(t, strings.Join(words(query), " "))
-	answer := duckdbtest.Ask(t, views, question)[question]
-	if answer == nil || len(answer.Rows) != 10 {
-		t.Fatalf("%s: %v, want 10 rows", query, answer)
+	var rows []map[string]any
+	if answer := run(first, "-o", "json"); json.Unmarshal([]byte(answer), &rows) != nil || len(rows) != 10 {
+		t.Fatalf("%s: %s, want 10 rows", first, answer)
 	}
-	for _, r := range answer.Rows {
-		for _, c := range answer.Columns {
-			if r[c[0]] == nil {
-				t.Errorf("%s: no %s in %v", query, c[0], r)
+	for _, r := range rows {
+		for _, column := range []string{"url", "title", "inlinks", "rank"} {
+			if r[column] == nil {
+				t.Errorf("%s: no %s in %v", first, column, r)
 			}
 		}
+	}
+	if list := run(second); !strings.Contains(list, "broken-links") {
+		t.Errorf("%s: %s", second, list)
 	}
 }
 

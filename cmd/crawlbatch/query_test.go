@@ -31,6 +31,7 @@ func TestQueryWithoutDuckDBSaysHowToGetIt(t *testing.T) {
 		"either SQL or --file":            {"SELECT 1", "--file", "x.sql"},
 		"no such file":                    {"--file", "/nowhere/x.sql"},
 		"needs a terminal":                {},
+		"the SQL is empty":                {" "},
 		"--output \"xml\"":                {"SELECT 1", "-o", "xml"},
 		"cannot be combined":              {"SELECT 1", "--month", "2026-11", "--all-months"},
 		"--list takes no SQL":             {"--list", "SELECT 1"},
@@ -74,6 +75,8 @@ func askQuery(t *testing.T, store string) {
 		{"SELECT 1 AS a; SELECT count(*) > 0 AS b FROM pages", "a\n1\nb\ntrue\n", 0, []string{"-", "-o", "csv"}},
 		{"a\n7\n8\n", "some\n15\n", 0, []string{data, "-o", "csv"}},
 		{"", "", exitUsage, []string{"SELECT nope FROM pages; SELECT 1"}},
+		{"", "a,b\n,2\n", 0, []string{"SELECT NULL AS a, 2 AS b", "-o", "csv"}},
+		{"", "fact,crawl,round,answer,detail,source\nstate,,,unknown,no source and no link named it,\n", 0, []string{"why-not-crawled", "http://never.test/", "-o", "csv"}},
 		{"", "", exitUsage, []string{"SELECT (1"}},
 	} {
 		out, said, code := queryDuckDB(t, tc.in, append(tc.args, "--store", store)...)

@@ -158,7 +158,7 @@ func (s *session) checkScreen() {
 
 // isCommandRow reports whether a row has a command that a user copies.
 func isCommandRow(row string) bool {
-	for _, lead := range []string{"next: ", "rerun: ", "crawlbatch views ", "duckdb "} {
+	for _, lead := range []string{"next: ", "rerun: ", "crawlbatch query "} {
 		if strings.HasPrefix(strings.TrimSpace(row), lead) {
 			return true
 		}

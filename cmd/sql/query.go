@@ -115,7 +115,8 @@ func (o *queryOptions) run(ctx context.Context, args []string) error {
 func (o *queryOptions) mode() string {
 	switch {
 	case o.output == "csv":
-		return ".mode csv\n.separator \",\" \"\\n\"" // by default, duckdb ends rows with a carriage return, too
+		// By default, duckdb ends rows with a carriage return, too, and writes NULL as the text NULL.
+		return ".mode csv\n.separator \",\" \"\\n\"\n.nullvalue \"\""
 	case o.output == "json":
 		return ".mode json"
 	case isTerminal(o.out):
@@ -159,6 +160,9 @@ func (o *queryOptions) script(args []string) (io.ReadCloser, error) {
 	}
 	if text == "-" {
 		return usage.Open(text, o.in)
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil, usage.Errorf("the SQL is empty: give SQL, or the name of a question (`crawlbatch query --list`)")
 	}
 	return io.NopCloser(strings.NewReader(text)), nil
 }

@@ -25,6 +25,9 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	if s.Paused != nil {
 		p.line("%s", s.Paused)
 	}
+	if s.Pruned != "" {
+		p.line("%s", s.Pruned)
+	}
 	for i := range s.Stops {
 		p.line("stopped: %s", &s.Stops[i])
 	}

@@ -211,6 +211,12 @@ func testRawCaptures(t *testing.T, b store.Bucket) {
 		}
 	}
 	m.apply(13)
+	for month, want := range map[string]string{first: "the raw captures were pruned on 2026-02-11 (retention.raw: 12 months)", second: ""} {
+		s, err := (&jobs.StatusReader{Bucket: b}).Read(t.Context(), month)
+		if err != nil || !strings.Contains(s.Pruned, want) || want == "" && s.Pruned != "" || s.Err() != nil {
+			t.Errorf("status of %s: %v, %+v, want %q", month, err, s, want)
+		}
+	}
 	after := m.keys("warc/" + layout.CrawlDir(first))
 	if len(after) != 2*int(c.Kept.Objects) || len(after) >= len(before) {
 		t.Errorf("%d of %d WARC files and indexes stay, %d files were to stay", len(after), len(before), c.Kept.Objects)

@@ -141,6 +141,7 @@ func (l *Lease) take(ctx context.Context, before Predecessor) error {
 		d.Counter = 0
 		d.Holder = l.Attempt
 		d.Released = false
+		d.Activity = nil // its waits are those of the predecessor
 		if !robbed || d.Stalled == 0 {
 			d.Stalled++
 		}

@@ -64,7 +64,7 @@ func TestOnlyADeathCountsAsOne(t *testing.T) {
 	key := layout.Checkpoint("2026-11", 0, 0)
 	for _, died := range []bool{true, false} {
 		d, root := directory(t)
-		before := manifest.Checkpoint{Plan: "p", Epoch: 3, Holder: "old", Stalled: 2, Trying: &manifest.Trying{Row: 7}}
+		before := manifest.Checkpoint{Plan: "p", Epoch: 3, Holder: "old", Stalled: 2, Trying: &manifest.Trying{Row: 7}, Activity: &manifest.Activity{Waits: []manifest.Wait{{Host: "h.test"}}}}
 		if _, err := manifest.Swap(t.Context(), d, key, &before, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -88,8 +88,8 @@ func TestOnlyADeathCountsAsOne(t *testing.T) {
 		if died {
 			stalled, suspects = 3, 1
 		}
-		if now := l.Checkpoint(); now.Stalled != stalled || len(now.Suspects) != suspects || now.Trying != nil {
-			t.Errorf("died=%t: %d without progress, suspects %v, trying %v", died, now.Stalled, now.Suspects, now.Trying)
+		if now := l.Checkpoint(); now.Stalled != stalled || len(now.Suspects) != suspects || now.Trying != nil || now.Activity != nil {
+			t.Errorf("died=%t: %d without progress, suspects %v, trying %v, activity %v", died, now.Stalled, now.Suspects, now.Trying, now.Activity)
 		}
 	}
 }
