@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -36,6 +37,10 @@ func TestTranscripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TMPDIR", os.TempDir())
+			// Retention counts from today.
+			for name, back := range map[string]int{"THIS_MONTH": 0, "A_YEAR_AGO": 14, "LONG_AGO": 21} {
+				e.Setenv(name, time.Now().UTC().AddDate(0, 0, -30*back).Format("2006-01"))
+			}
 			// $PORT is a free port on loopback, for servers that a script starts.
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
