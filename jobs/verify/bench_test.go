@@ -39,7 +39,7 @@ func BenchmarkVerify(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(400 << 20)) // the command sets the same limit
-	defer debug.SetGCPercent(debug.SetGCPercent(200))           // and the same growth between two collections
+	defer debug.SetGCPercent(debug.SetGCPercent(400))           // and the same growth between two collections
 	for b.Loop() {
 		ctx, stop := context.WithCancel(b.Context())
 		heap := peakHeap(ctx)

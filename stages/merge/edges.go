@@ -30,11 +30,11 @@ type edgeBuilder struct {
 type foreignTarget struct{ host, url string }
 
 func newEdges(m *merger) (*edgeBuilder, error) {
-	e, err := table.NewSorter(m.env.Scratch, schema.CompareEdges, sortMemory)
+	e, err := table.NewSorter(m.env.Scratch, schema.CompareEdges, m.sortMemory)
 	if err != nil {
 		return nil, err
 	}
-	h, err := table.NewSorter(m.env.Scratch, compareHostEdges, sortMemory/4)
+	h, err := table.NewSorter(m.env.Scratch, compareHostEdges, m.sortMemory/4)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}

@@ -40,7 +40,7 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 	for _, head := range m.hops {
 		heads[head] = true
 	}
-	redirects, err := table.NewSorter(m.env.Scratch, schema.CompareRedirects, sortMemory/4)
+	redirects, err := table.NewSorter(m.env.Scratch, schema.CompareRedirects, m.sortMemory/4)
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (b *linkBuffer) end(set *linkSet, s *table.Sorter[linkSet]) error {
 // readLinks reads the links into a sorter of sets. Links were recorded document by document. The
 // redirects that led to a document come before the document's links.
 func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) {
-	s, err := table.NewSorter(m.env.Scratch, compareSets, sortMemory)
+	s, err := table.NewSorter(m.env.Scratch, compareSets, m.sortMemory)
 	if err != nil {
 		return nil, err
 	}

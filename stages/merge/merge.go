@@ -19,10 +19,22 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// sortMemory is the memory that a sorter uses before the sorter writes to disk, in bytes. At most
-// four sorters work at the same time, and one of them uses only a quarter of sortMemory. The sums
-// of targets take targetMemory in addition.
-const sortMemory = 48 << 20
+// A sorter uses this many bytes of memory before it writes to disk. At most four sorters work at the same
+// time, and one of them uses only a quarter. The sums of targets take targetMemory in addition. With more
+// memory, merge takes a fifth less CPU for 5,000 documents of 20 kB.
+const (
+	leastSortMemory = 48 << 20
+	mostSortMemory  = 128 << 20
+)
+
+// sortMemory returns the memory of a sorter: an eighth of what the process may use, within bounds. An audit
+// recomputes many tasks at the same time, so it gets the least. The memory does not change the result.
+func sortMemory(env *stages.Env) int64 {
+	if env.Compare {
+		return leastSortMemory
+	}
+	return min(max(debug.SetMemoryLimit(-1)/8, leastSortMemory), mostSortMemory) // a negative limit only reads
+}
 
 // Config holds the settings of merge. The results of merge depend only on its Config and inputs.
 type Config struct {
@@ -43,7 +55,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 		return nil, fmt.Errorf("the fetch task of partition %d has no result: %w", t.Partition, stages.ErrPermanent)
 	}
 	m := &merger{
-		env: env, task: t, plan: in.Plan, fetched: fetched, followed: map[schema.LinkKind]bool{},
+		env: env, sortMemory: sortMemory(env), task: t, plan: in.Plan, fetched: fetched, followed: map[schema.LinkKind]bool{},
 		takes: in.TakesLinks, earlier: in.Earlier,
 		counts: map[string]int64{}, hosts: newHosts(), ported: map[string]bool{}, twice: map[string]int{}, hops: map[string]string{}, depths: map[string]int32{},
 	}
@@ -117,13 +129,14 @@ func runAll(ctx context.Context, steps ...step) error {
 
 // merger is one run of the stage.
 type merger struct {
-	env      *stages.Env
-	task     stages.Task
-	plan     *manifest.Plan
-	fetched  *manifest.Result
-	followed map[schema.LinkKind]bool
-	takes    bool               // whether pages that answered 304 get their links from earlier rounds
-	earlier  []*manifest.Sealed // earlier rounds with their parts of links, if takes is true
+	env        *stages.Env
+	sortMemory int64 // memory of a sorter, in bytes
+	task       stages.Task
+	plan       *manifest.Plan
+	fetched    *manifest.Result
+	followed   map[schema.LinkKind]bool
+	takes      bool               // whether pages that answered 304 get their links from earlier rounds
+	earlier    []*manifest.Sealed // earlier rounds with their parts of links, if takes is true
 
 	mu     sync.Mutex // guards files and counts
 	files  []manifest.File
@@ -199,7 +212,7 @@ func (m *merger) result() *manifest.Result {
 
 // sorted reads segments into a sorter. The caller closes the sorter.
 func sorted[T any](ctx context.Context, m *merger, keys []string, compare func(a, b *T) int) (*table.Sorter[T], error) {
-	s, err := table.NewSorter(m.env.Scratch, compare, sortMemory)
+	s, err := table.NewSorter(m.env.Scratch, compare, m.sortMemory)
 	if err != nil {
 		return nil, err
 	}

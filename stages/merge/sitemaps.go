@@ -29,7 +29,7 @@ func (m *merger) mergeSitemaps(ctx context.Context) error {
 	if !m.env.Has(6) {
 		return nil // rounds of older formats fetch no such sitemaps
 	}
-	rows, err := table.NewSorter(m.env.Scratch, compareSitemaps, sortMemory/4)
+	rows, err := table.NewSorter(m.env.Scratch, compareSitemaps, m.sortMemory/4)
 	if err != nil {
 		return err
 	}

@@ -116,11 +116,11 @@ type targetSum struct {
 }
 
 func newTargets(m *merger) (*targetBuilder, error) {
-	sums, err := table.NewSorter(m.env.Scratch, func(a, b *targetSum) int { return schema.CompareTargets(&a.TargetLinks, &b.TargetLinks) }, sortMemory)
+	sums, err := table.NewSorter(m.env.Scratch, func(a, b *targetSum) int { return schema.CompareTargets(&a.TargetLinks, &b.TargetLinks) }, m.sortMemory)
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := table.NewSorter(m.env.Scratch, compareHostEdges, sortMemory/4)
+	pairs, err := table.NewSorter(m.env.Scratch, compareHostEdges, m.sortMemory/4)
 	if err != nil {
 		return nil, errors.Join(err, sums.Close())
 	}

@@ -68,7 +68,7 @@ func (m *merger) unchangedPages(ctx context.Context) (*table.Sorter[unchanged], 
 			has[f.Key] = true
 		}
 	}
-	s, err := table.NewSorter(m.env.Scratch, compareUnchanged, sortMemory/4)
+	s, err := table.NewSorter(m.env.Scratch, compareUnchanged, m.sortMemory/4)
 	if err != nil {
 		return nil, err
 	}

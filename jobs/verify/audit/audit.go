@@ -113,6 +113,7 @@ type Audit struct {
 	TakesLinks bool              // true: pages that answered 304 have the links of earlier rounds
 	Ledger     *ledger.Ledger    // ledger of the crawl; nil if the ledger is lost or damaged
 	Sound      bool              // true: this process has compared the digest of every file that the documents of the crawl list
+	defers     bool              // true: the parts of reduce tasks are decoded after the checks, unless a check has compared all their rows
 	last       int               // number of the round after the crawl's last round
 	results    *resultCache
 	files      *table.Sorter[listedFile] // files that the documents of the audited rounds list
@@ -129,6 +130,7 @@ type Audit struct {
 	further map[uint64]struct{}              // hashes of the places beyond maxPlaces; for these, the violation that came first counts
 	counted map[string]*manifest.CountedNote // by text
 	notes   []string
+	decoded map[madeBy]struct{} // tasks whose parts a check has compared row by row
 }
 
 type (
@@ -146,7 +148,7 @@ func New(o Options) *Audit {
 	}
 	return &Audit{
 		Options: o, found: map[checkRound][]Violation{}, checked: map[string]*Checked{}, broken: map[uint64]struct{}{}, lost: map[string]bool{},
-		places: map[checkPlace]Violation{}, further: map[uint64]struct{}{}, counted: map[string]*manifest.CountedNote{}, results: &resultCache{bucket: o.Bucket},
+		places: map[checkPlace]Violation{}, further: map[uint64]struct{}{}, counted: map[string]*manifest.CountedNote{}, results: &resultCache{bucket: o.Bucket}, decoded: map[madeBy]struct{}{},
 	}
 }
 

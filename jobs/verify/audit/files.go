@@ -97,7 +97,7 @@ func (a *Audit) listPlan(r *Round) error {
 }
 
 func (a *Audit) listResult(r *Round, stage stages.Stage, n int, result *manifest.Result) error {
-	from := fromResult + int32(slices.Index(stages.Order, stage))
+	from := fromStage(stage)
 	for _, f := range result.Files {
 		advice := stages.RemedyFor(stage, r.Crawl, f)
 		if stage != stages.Fetch {
@@ -196,6 +196,47 @@ func (a *Audit) checkFiles(ctx context.Context, rounds []*Round) error {
 		return err // the cause; the loop over the list ended only because of it
 	}
 	return failed
+}
+
+// madeBy names a task by its round, its stage (as listedFile.From) and its number.
+type madeBy struct{ round, from, task int32 }
+
+func fromStage(stage stages.Stage) int32 {
+	return fromResult + int32(slices.Index(stages.Order, stage))
+}
+
+// Decoded records that a check has read all rows of the parts of a task. Decoding them again would prove
+// nothing more.
+func (a *Audit) Decoded(t stages.Task) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.decoded[madeBy{int32(t.Round), fromStage(t.Stage), int32(t.Partition)}] = struct{}{}
+}
+
+// deferred reports whether a file is decoded after the checks, if at all.
+func (a *Audit) deferred(f *listedFile) bool {
+	return a.defers && f.From > fromStage(stages.Fetch) && f.From < fromCheckpoint
+}
+
+// decodeRest decodes the deferred parts that no check has read.
+func (a *Audit) decodeRest(ctx context.Context, rounds []*Round) error {
+	if !a.defers {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(a.Parallel)
+	var failed error
+	for f, err := range a.listed(ctx) {
+		if err != nil {
+			failed = err
+			break
+		}
+		_, done := a.decoded[madeBy{f.Round, f.From, f.Task}]
+		if !done && a.deferred(f) && isPart(f) && !a.Broken(f.Key) && !a.pruned.Has(f.Key) {
+			g.Go(func() error { return a.decode(ctx, f) })
+		}
+	}
+	return cmp.Or(g.Wait(), failed)
 }
 
 // checkFile looks for one file. If whole is true, it also reads the complete file.
@@ -308,15 +349,26 @@ func (a *Audit) readTable(ctx context.Context, r *Round, f *listedFile, whole bo
 	if rows != f.Rows {
 		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "it has %d rows, but %d were recorded; %s", rows, f.Rows, f.Advice)
 	}
-	if _, err := catalog.Find(f.Dataset); err != nil || !whole || !strings.HasPrefix(f.Key, "tables/") {
+	if !whole || !isPart(f) || a.deferred(f) {
 		return nil
 	}
+	return a.decode(ctx, f)
+}
+
+// isPart reports whether a file is a published part of a dataset.
+func isPart(f *listedFile) bool {
+	_, err := catalog.Find(f.Dataset)
+	return err == nil && strings.HasPrefix(f.Key, "tables/") && strings.HasSuffix(f.Key, ".parquet")
+}
+
+// decode decodes every column of a part.
+func (a *Audit) decode(ctx context.Context, f *listedFile) error {
 	read, err := scan.Table(ctx, a.Bucket, f.Key)
 	if err != nil {
-		return a.Fault(err, tablesRead, r.Number, f.Key)
+		return a.Fault(err, tablesRead, int(f.Round), f.Key)
 	}
-	if read != rows {
-		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "%d of its %d rows can be read; %s", read, rows, f.Advice)
+	if read != f.Rows {
+		a.Wrong(tablesRead, int(f.Round), At{Object: f.Key}, "%d of its %d rows can be read; %s", read, f.Rows, f.Advice)
 	}
 	return nil
 }

@@ -67,13 +67,14 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 		}
 		return nil
 	}
+	a.defers = elsewhere == nil && a.Sample >= 1 && a.Round < 0 && a.Reparse == nil
 	damaged := a.Report().Found() > 0 // whether a document is damaged: nothing else was read until now
 	// The search for unreadable files comes first, so that each unreadable file is reported only
 	// once.
 	if err := do(Files); err != nil {
 		return nil, err
 	}
-	a.Sound = elsewhere == nil && a.Sample >= 1 && a.Round < 0 && a.Reparse == nil && a.Report().Found() == 0
+	a.Sound = a.defers && a.Report().Found() == 0
 	if damaged {
 		a.Note("strays were not searched for, because damaged documents do not show which objects belong to them; repair the documents first")
 	} else if err := a.checkStrays(ctx, rounds); err != nil {
@@ -81,6 +82,9 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 	}
 	if err := do(Checks); err != nil {
 		return nil, fmt.Errorf("verify %s: %w", a.Crawl, err)
+	}
+	if err := a.decodeRest(ctx, rounds); err != nil {
+		return nil, err
 	}
 	report := a.Report()
 	report.addRounds(rounds)

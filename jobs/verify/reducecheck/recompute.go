@@ -158,6 +158,7 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 	if result, err := again.Reproduce(ctx, t, sound); err == nil {
 		withoutFilter(t, result, committed)
 		if found, err := differences(result, committed, roundstate.ResultKey(t)); err == nil && len(found) == 0 {
+			a.Decoded(t)
 			a.Count(resultsReproduced, 1)
 			return nil
 		}
