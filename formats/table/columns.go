@@ -271,8 +271,7 @@ func (c *columnCursor) readRows(p unsafe.Pointer, n int, step uintptr) error {
 	return nil
 }
 
-// alike moves on by at most n definition levels, as long as all of them have a value or all have none. It
-// returns their number and whether they have values.
+// alike moves on by 1 to n definition levels that all have a value, or that all have none.
 func (c *columnCursor) alike(n int) (number int, defined bool) {
 	if c.most == 0 {
 		c.levels += n
