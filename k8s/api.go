@@ -140,7 +140,7 @@ func (r *run) ask(ctx context.Context, call func() error) error {
 		if away := r.Clock.Now().Sub(began); away >= wait {
 			return explain(fmt.Errorf("for %s: %w", away.Round(time.Second), err), r.Config)
 		}
-		r.trouble.say("cluster", text+firstLine(err.Error()))
+		r.trouble.say("cluster", "", text+firstLine(err.Error()))
 		if err := r.Clock.Sleep(ctx, pollEvery); err != nil {
 			return err
 		}

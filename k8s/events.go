@@ -57,7 +57,7 @@ func (r *run) createEvent(ctx context.Context, w *watchedJob, kind, reason, text
 		ReportingController: "crawlbatch.io/driver", ReportingInstance: host,
 	}
 	if _, err := r.Client.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{FieldManager: "crawlbatch"}); err != nil && ctx.Err() == nil {
-		r.trouble.say("event", "Events cannot be written; the crawl continues without them: "+firstLine(err.Error()))
+		r.trouble.say("event", "", "Events cannot be written; the crawl continues without them: "+firstLine(err.Error()))
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 	lookEvery   = 6 * time.Second  // time between reads of pods and events, in which problems show
 	startWithin = 12 * time.Second // time after which the run ends if pods cannot start
 	repeatEvery = 5 * time.Minute  // time before the same problem is logged again
+
+	problemsAKind = 20 // largest number of pods or Jobs with the same kind of problem that are logged in repeatEvery
 )
 
 // Executor runs tasks as Jobs. It implements jobs.Executor. When ctx ends, the Jobs keep running, and the
@@ -242,7 +244,7 @@ func (r *run) waitDeleted(ctx context.Context, name string) error {
 		if err != nil {
 			return explain(err, r.Config)
 		}
-		r.trouble.say("gone "+name, fmt.Sprintf("Job %s is being deleted, waiting for its pods to end: `kubectl get pods -n %s -l %s=%[1]s` shows them", name, r.Config.Kubernetes.Namespace, batchv1.JobNameLabel))
+		r.trouble.say("gone", name, fmt.Sprintf("Job %s is being deleted, waiting for its pods to end: `kubectl get pods -n %s -l %s=%[1]s` shows them", name, r.Config.Kubernetes.Namespace, batchv1.JobNameLabel))
 		if err := r.Clock.Sleep(ctx, pollEvery); err != nil {
 			return err
 		}
@@ -341,7 +343,7 @@ func (r *run) watch(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case lasting(err) && r.trouble.lastedFor(apiRefused) < startWithin: // wait for a while, because permissions and tokens may change during a run
-			r.trouble.say(apiRefused, explain(err, r.Config).Error())
+			r.trouble.say(apiRefused, "", explain(err, r.Config).Error())
 		default:
 			return explain(err, r.Config)
 		}

@@ -116,11 +116,11 @@ func (r *run) reportSlow(pod *corev1.Pod, ending bool, lasted time.Duration) {
 	k := &r.Config.Kubernetes
 	switch {
 	case ending && lasted >= k.Grace.Std()+endingFor:
-		r.trouble.say("ending "+string(pod.UID), fmt.Sprintf(
+		r.trouble.say("ending", string(pod.UID), fmt.Sprintf(
 			"pod %s does not end, and until it ends its task cannot start elsewhere: node %s may be lost: see `kubectl get node %[2]s`; when the machine is off for certain, `kubectl delete pod %[1]s -n %[3]s --force --grace-period=0`",
 			pod.Name, pod.Spec.NodeName, pod.Namespace))
 	case !ending && lasted >= startingFor && r.podProblem(pod) == nil:
-		r.trouble.say("starting "+string(pod.UID), fmt.Sprintf("pod %s has not started on node %s for %s: see `kubectl describe pod %[1]s -n %[4]s`", pod.Name, pod.Spec.NodeName, lasted.Round(time.Second), pod.Namespace))
+		r.trouble.say("starting", string(pod.UID), fmt.Sprintf("pod %s has not started on node %s for %s: see `kubectl describe pod %[1]s -n %[4]s`", pod.Name, pod.Spec.NodeName, lasted.Round(time.Second), pod.Namespace))
 	}
 }
 

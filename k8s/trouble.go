@@ -16,25 +16,49 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// problemLog logs a problem when it begins, and again at intervals while it lasts.
+// problemLog logs a problem when it begins, and again at intervals while it lasts. It bounds the lines of each
+// kind of problem by time, because a lost zone or a slow registry delays thousands of pods at once.
 type problemLog struct {
 	clock stages.Clock
 	log   *slog.Logger
-	said  map[string]time.Time
+	kinds map[string]*problemKind
 	first map[string]time.Time
 }
 
-func newTroubles(clock stages.Clock, log *slog.Logger) *problemLog {
-	return &problemLog{clock: clock, log: log, said: map[string]time.Time{}, first: map[string]time.Time{}}
+// problemKind holds the problems of one kind that were logged or left out in the current interval.
+type problemKind struct {
+	since   time.Time
+	said    map[string]bool // pods, Jobs and other objects that have the problem
+	omitted int             // number of those objects without a line
 }
 
-func (t *problemLog) say(what, text string) {
+func newTroubles(clock stages.Clock, log *slog.Logger) *problemLog {
+	return &problemLog{clock: clock, log: log, kinds: map[string]*problemKind{}, first: map[string]time.Time{}}
+}
+
+// say logs a problem of an object. For each kind, time is divided into intervals of repeatEvery. In an interval,
+// say logs an object once, even if its text changes, and at most problemsAKind objects. The first line of the
+// next interval has the number of the objects that were left out.
+func (t *problemLog) say(kind, object, text string) {
 	now := t.clock.Now()
-	if last, ok := t.said[what]; ok && now.Sub(last) < repeatEvery {
+	k := t.kinds[kind]
+	var args []any
+	if k == nil || now.Sub(k.since) >= repeatEvery {
+		if k != nil && k.omitted > 0 {
+			args = []any{"more", k.omitted}
+		}
+		k = &problemKind{since: now, said: map[string]bool{}}
+		t.kinds[kind] = k
+	}
+	if k.said[object] {
 		return
 	}
-	t.said[what] = now
-	t.log.Warn(text)
+	k.said[object] = true
+	if len(k.said) > problemsAKind {
+		k.omitted++
+		return
+	}
+	t.log.Warn(text, args...)
 }
 
 // lastedFor returns the time since a problem began.
@@ -51,6 +75,7 @@ func (t *problemLog) markSolved(what string) { delete(t.first, what) }
 
 // problem is a reason why pods do not start.
 type problem struct {
+	kind  string // name of the kind in a problemLog; the text changes while the problem lasts
 	text  string
 	stuck bool // the problem remains until somebody acts
 }
@@ -81,7 +106,7 @@ func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 		case p == nil:
 			r.trouble.markSolved(w.name)
 		case !p.stuck || w.started:
-			r.trouble.say(w.name+p.text, p.text)
+			r.trouble.say(p.kind, w.name, p.text)
 		case r.trouble.lastedFor(w.name) >= startWithin:
 			r.warn(ctx, w, eventCannotStart, p.text)
 			if err := r.remove(ctx, w.name); err != nil {
@@ -99,7 +124,7 @@ func (r *run) logBlind(ctx context.Context, what string, err error) bool {
 		return false
 	}
 	if ctx.Err() == nil {
-		r.trouble.say("blind "+what, fmt.Sprintf("%s cannot be read; the crawl continues, but problems that keep pods from starting are not reported: %v", what, explain(err, r.Config)))
+		r.trouble.say("blind", what, fmt.Sprintf("%s cannot be read; the crawl continues, but problems that keep pods from starting are not reported: %v", what, explain(err, r.Config)))
 	}
 	return true
 }
@@ -109,7 +134,7 @@ func (r *run) podProblem(pod *corev1.Pod) *problem {
 	k := &r.Config.Kubernetes
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &problem{text: fmt.Sprintf("pod %s fits no node: %s: add nodes, lower kubernetes.resources.%s, or change kubernetes.node_selector and tolerations; it starts when one fits",
+			return &problem{kind: "unschedulable", text: fmt.Sprintf("pod %s fits no node: %s: add nodes, lower kubernetes.resources.%s, or change kubernetes.node_selector and tolerations; it starts when one fits",
 				pod.Name, firstLine(c.Message), resourceKey(r.stage))}
 		}
 	}
@@ -120,9 +145,9 @@ func (r *run) podProblem(pod *corev1.Pod) *problem {
 		message := firstLine(s.State.Waiting.Message)
 		switch reason := s.State.Waiting.Reason; reason {
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
-			return &problem{stuck: true, text: fmt.Sprintf("the image %q cannot be pulled (%s: %s): push it, or correct kubernetes.image, image_pull_policy and image_pull_secrets, and run this again", s.Image, reason, message)}
+			return &problem{kind: "image", stuck: true, text: fmt.Sprintf("the image %q cannot be pulled (%s: %s): push it, or correct kubernetes.image, image_pull_policy and image_pull_secrets, and run this again", s.Image, reason, message)}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return &problem{stuck: true, text: fmt.Sprintf("pod %s cannot start (%s: %s): fix it (kubernetes.env_from_secrets names %s) and run this again", pod.Name, reason, message, strings.Join(k.EnvFromSecrets, ", "))}
+			return &problem{kind: "container", stuck: true, text: fmt.Sprintf("pod %s cannot start (%s: %s): fix it (kubernetes.env_from_secrets names %s) and run this again", pod.Name, reason, message, strings.Join(k.EnvFromSecrets, ", "))}
 		}
 	}
 	return nil
@@ -165,17 +190,17 @@ func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watchedJob)
 	text := firstLine(newest.Message)
 	switch {
 	case strings.Contains(text, "exceeded quota"):
-		return &problem{text: "the namespace's quota is reached (" + text + "): raise its ResourceQuota, or lower kubernetes.resources; pods start when there is room"}, nil
+		return &problem{kind: "quota", text: "the namespace's quota is reached (" + text + "): raise its ResourceQuota, or lower kubernetes.resources; pods start when there is room"}, nil
 	case strings.Contains(text, "is being terminated"):
-		return &problem{stuck: true, text: "the namespace is being deleted (" + text + "): make it again with `kubectl apply -k k8s/manifests`, and run this again"}, nil
+		return &problem{kind: "no pods", stuck: true, text: "the namespace is being deleted (" + text + "): make it again with `kubectl apply -k k8s/manifests`, and run this again"}, nil
 	case strings.Contains(text, "violates PodSecurity"):
-		return &problem{stuck: true, text: "the namespace's Pod Security level forbids its pods (" + text + "): mend the kubernetes section of the config, and run this again"}, nil
+		return &problem{kind: "no pods", stuck: true, text: "the namespace's Pod Security level forbids its pods (" + text + "): mend the kubernetes section of the config, and run this again"}, nil
 	case strings.Contains(text, "serviceaccount"):
-		return &problem{stuck: true, text: "its service account is missing (" + text + "): `kubectl apply -k k8s/manifests`, or mend kubernetes.service_account, and run this again"}, nil
+		return &problem{kind: "no pods", stuck: true, text: "its service account is missing (" + text + "): `kubectl apply -k k8s/manifests`, or mend kubernetes.service_account, and run this again"}, nil
 	case strings.Contains(text, "PriorityClass"):
-		return &problem{stuck: true, text: "its priority class is missing (" + text + "): make it, or mend kubernetes.priority_class, and run this again"}, nil
+		return &problem{kind: "no pods", stuck: true, text: "its priority class is missing (" + text + "): make it, or mend kubernetes.priority_class, and run this again"}, nil
 	}
-	return &problem{stuck: true, text: "its pods cannot be created (" + text + ")"}, nil
+	return &problem{kind: "no pods", stuck: true, text: "its pods cannot be created (" + text + ")"}, nil
 }
 
 func eventTime(e *corev1.Event) time.Time {
