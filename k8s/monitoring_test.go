@@ -2,7 +2,6 @@ package k8s
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -84,81 +83,6 @@ func TestThePrometheusRuleHoldsTheRules(t *testing.T) {
 	}
 	if err := os.WriteFile(file, want, 0o644); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// dashboards returns the parsed dashboards of the component.
-func dashboards(t *testing.T) map[string]dashboard {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(monitoring, "dashboards", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no dashboards: %v", err)
-	}
-	all := map[string]dashboard{}
-	for _, file := range files {
-		body, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var d dashboard
-		if err := json.Unmarshal(body, &d); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		all[file] = d
-	}
-	return all
-}
-
-type dashboard struct {
-	UID    string  `json:"uid"`
-	Title  string  `json:"title"`
-	Panels []panel `json:"panels"`
-}
-
-type panel struct {
-	ID      int    `json:"id"`
-	Type    string `json:"type"`
-	Title   string `json:"title"`
-	GridPos struct{ X, Y, W, H int }
-	Targets []struct {
-		RefID  string `json:"refId"`
-		Expr   string `json:"expr"`
-		Legend string `json:"legendFormat"`
-	} `json:"targets"`
-}
-
-func TestDashboardsHaveThePromisedPanelsWithoutOverlap(t *testing.T) {
-	titles, uids := "", map[string]bool{}
-	for file, d := range dashboards(t) {
-		if uids[d.UID] || d.UID == "" || d.Title == "" {
-			t.Errorf("%s has the uid %q and the title %q", file, d.UID, d.Title)
-		}
-		uids[d.UID] = true
-		ids, cells := map[int]bool{}, map[[2]int]string{}
-		for _, p := range d.Panels {
-			titles += p.Title + "\n"
-			if ids[p.ID] || p.Title == "" || (p.Type == "row") != (len(p.Targets) == 0) {
-				t.Errorf("%s: panel %d, a %s, %q: %d queries", file, p.ID, p.Type, p.Title, len(p.Targets))
-			}
-			ids[p.ID] = true
-			for x := range p.GridPos.W {
-				for y := range p.GridPos.H {
-					at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
-					if other := cells[at]; other != "" || at[0] >= 24 {
-						t.Fatalf("%s: %q lies on %q, or beyond the edge", file, p.Title, other)
-					}
-					cells[at] = p.Title
-				}
-			}
-		}
-	}
-	for _, want := range []string{
-		"Burn-down", "Throughput by outcome", "HTTP status codes", "Domain health: hosts by state", "Tasks that run, by stage", "Queue of the running tasks",
-		"Deferred URLs", "Writes to the store", "Failed URLs by outcome", "Error budget that is left", "Burn rate of the error budget", "Storage of a month",
-	} {
-		if !strings.Contains(titles, want+"\n") {
-			t.Errorf("no panel %q", want)
-		}
 	}
 }
 
