@@ -254,12 +254,10 @@ func (c *columnCursor) readRows(p unsafe.Pointer, n int, step uintptr) error {
 				return err
 			}
 		}
-		m = 1
-		if c.field.shape != pointer {
+		if m = 1; c.most == 0 && c.field.shape != pointer {
 			m = min(n-i, c.count-c.levels)
 		}
-		var defined bool
-		if m, defined = c.alike(m); !defined {
+		if c.levels += m; c.most > 0 && c.definitions[c.levels-1] != c.most {
 			continue
 		}
 		if c.field.shape == pointer {
@@ -271,49 +269,38 @@ func (c *columnCursor) readRows(p unsafe.Pointer, n int, step uintptr) error {
 	return nil
 }
 
-// alike moves on by 1 to n definition levels that all have a value, or that all have none.
-func (c *columnCursor) alike(n int) (number int, defined bool) {
-	if c.most == 0 {
-		c.levels += n
-		return n, true
-	}
-	levels := c.definitions[c.levels : c.levels+n]
-	defined = levels[0] == c.most
-	if number = slices.IndexFunc(levels, func(level byte) bool { return (level == c.most) != defined }); number < 0 {
-		number = n
-	}
-	c.levels += number
-	return number, defined
+// defined moves on to the next definition level and reports whether this level has a value.
+func (c *columnCursor) defined() bool {
+	c.levels++
+	return c.most == 0 || c.definitions[c.levels-1] == c.most
 }
 
 // setList reads a list. A row's list may continue in the next page. Like the library, setList reads
 // an empty list as nil.
 func (c *columnCursor) setList(p unsafe.Pointer) error {
 	c.words, c.numbers = c.words[:0], c.numbers[:0]
-	for begun := false; ; begun = true {
+	for n := 0; ; n++ {
 		if c.page == nil || c.levels == c.count {
 			err := c.nextPage()
-			if err == errShort && begun {
+			if err == errShort && n > 0 {
 				break
 			}
 			if err != nil {
 				return err
 			}
 		}
-		end := c.levels
-		if !begun {
-			end++
-		}
-		for end < c.count && c.repetitions[end] != 0 {
-			end++
-		}
-		for c.levels < end {
-			if n, defined := c.alike(end - c.levels); defined {
-				c.extendList(n)
-			}
-		}
-		if end < c.count {
+		if n > 0 && c.repetitions[c.levels] == 0 {
 			break
+		}
+		if !c.defined() {
+			continue
+		}
+		if c.field.kind == reflect.String {
+			c.words = append(c.words, "")
+			c.assign(unsafe.Pointer(&c.words[len(c.words)-1]), 1, 0)
+		} else {
+			c.numbers = append(c.numbers, 0)
+			c.assign(unsafe.Pointer(&c.numbers[len(c.numbers)-1]), 1, 0)
 		}
 	}
 	if c.field.kind == reflect.String {
@@ -324,83 +311,32 @@ func (c *columnCursor) setList(p unsafe.Pointer) error {
 	return nil
 }
 
-// extendList adds the next n values to the current list.
-func (c *columnCursor) extendList(n int) {
-	if c.field.kind == reflect.String {
-		c.words = slices.Grow(c.words, n)[:len(c.words)+n]
-		c.assign(unsafe.Pointer(&c.words[len(c.words)-n]), n, unsafe.Sizeof(""))
-		return
-	}
-	c.numbers = slices.Grow(c.numbers, n)[:len(c.numbers)+n]
-	c.assign(unsafe.Pointer(&c.numbers[len(c.numbers)-n]), n, unsafe.Sizeof(int32(0)))
-}
-
 // assign copies the next n values to fields that are step bytes apart, from the field at p on.
 func (c *columnCursor) assign(p unsafe.Pointer, n int, step uintptr) {
-	to, values, first := rowsAt{p, n, step}, &c.values, c.value
+	values, first := &c.values, c.value
 	c.value += n
-	var indexes []int32
 	if c.indexes != nil {
-		values, indexes = &c.entries, c.indexes[first:c.value]
+		values = &c.entries
 	}
-	switch c.field.kind {
-	case reflect.String:
-		c.assignTexts(to, first)
-	case reflect.Int16:
-		assignNumbers[int16](to, values.int32s, first, indexes)
-	case reflect.Int32:
-		assignNumbers[int32](to, values.int32s, first, indexes)
-	case reflect.Int64, reflect.Int:
-		assignNumbers[int64](to, values.int64s, first, indexes)
-	case reflect.Float64:
-		assignNumbers[float64](to, values.doubles, first, indexes)
-	case reflect.Bool:
-		for row := range n {
-			i := first + row
-			if indexes != nil {
-				i = int(indexes[row])
-			}
-			*(*bool)(to.at(row)) = values.bits[i/8]>>(i%8)&1 == 1
+	for row := range n {
+		to, i := unsafe.Add(p, uintptr(row)*step), first+row
+		if c.indexes != nil {
+			i = int(c.indexes[i])
 		}
-	}
-}
-
-// rowsAt are the places of a field in successive rows.
-type rowsAt struct {
-	first unsafe.Pointer
-	n     int
-	step  uintptr
-}
-
-func (r rowsAt) at(row int) unsafe.Pointer { return unsafe.Add(r.first, uintptr(row)*r.step) }
-
-// assignNumbers sets numbers to the values from first on or, if there are indexes, to the values with these
-// indexes.
-func assignNumbers[T, V int16 | int32 | int64 | float64](to rowsAt, values []V, first int, indexes []int32) {
-	if indexes != nil {
-		for row, i := range indexes {
-			*(*T)(to.at(row)) = T(values[i])
+		switch c.field.kind {
+		case reflect.String:
+			*(*string)(to) = c.text(values, i)
+		case reflect.Int16:
+			*(*int16)(to) = int16(values.int32s[i])
+		case reflect.Int32:
+			*(*int32)(to) = values.int32s[i]
+		case reflect.Int64, reflect.Int:
+			*(*int64)(to) = values.int64s[i]
+		case reflect.Float64:
+			*(*float64)(to) = values.doubles[i]
+		case reflect.Bool:
+			*(*bool)(to) = values.bits[i/8]>>(i%8)&1 == 1
 		}
-		return
-	}
-	for row, v := range values[first : first+to.n] {
-		*(*T)(to.at(row)) = T(v)
-	}
-}
-
-// assignTexts sets texts to the values from first on.
-func (c *columnCursor) assignTexts(to rowsAt, first int) {
-	if c.indexes == nil {
-		for row := range to.n {
-			*(*string)(to.at(row)) = c.text(first + row)
-		}
-		return
-	}
-	for row, i := range c.indexes[first : first+to.n] {
-		if c.texts[i] == "" { // not yet used, or empty
-			c.texts[i] = string(c.entries.bytes[c.entries.offsets[i]:c.entries.offsets[i+1]])
-		}
-		*(*string)(to.at(row)) = c.texts[i]
 	}
 }
 
@@ -410,17 +346,23 @@ const copyBytes = 512
 
 // text returns a copy of a text. Rows share the texts of a dictionary. Other short texts are copied
 // together, because an allocation for each text would cost more than the copy.
-func (c *columnCursor) text(i int) string {
-	begin, end := c.values.offsets[i], c.values.offsets[i+1]
+func (c *columnCursor) text(values *typed, i int) string {
+	begin, end := values.offsets[i], values.offsets[i+1]
+	if c.indexes != nil {
+		if c.texts[i] == "" && begin < end {
+			c.texts[i] = string(values.bytes[begin:end])
+		}
+		return c.texts[i]
+	}
 	if c.lent != nil {
-		return unsafe.String(unsafe.SliceData(c.values.bytes[begin:end]), end-begin)
+		return unsafe.String(unsafe.SliceData(values.bytes[begin:end]), end-begin)
 	}
 	if end > c.copied+uint32(len(c.copy)) {
 		to := i + 1
-		for to+1 < len(c.values.offsets) && c.values.offsets[to+1] <= begin+copyBytes {
+		for to+1 < len(values.offsets) && values.offsets[to+1] <= begin+copyBytes {
 			to++
 		}
-		c.copied, c.copy = begin, string(c.values.bytes[begin:c.values.offsets[to]])
+		c.copied, c.copy = begin, string(values.bytes[begin:values.offsets[to]])
 	}
 	return c.copy[begin-c.copied : end-c.copied]
 }

@@ -155,6 +155,13 @@ func TestDamageToTheStoreIsFoundByItsCheck(t *testing.T) {
 			d.settle(part(stages.FileText))
 			return one(tablesRead, part(stages.FileText))
 		},
+		"a part that cannot be decoded, though its digest is right": func(d *damagedCrawl) map[string]string {
+			body := bytes.Clone(d.body(part(stages.FileText)))
+			clear(body[len(body)/3:][:100])
+			d.replace(part(stages.FileText), body)
+			d.settle(part(stages.FileText))
+			return one(tablesRead, part(stages.FileText))
+		},
 		"a part with fewer rows": func(d *damagedCrawl) map[string]string {
 			rewrite(d, part(stages.FileText), func(rows []schema.Text) []schema.Text { return rows[1:] })
 			d.settle(part(stages.FileText))

@@ -61,6 +61,9 @@ func scan(ctx context.Context, obj store.Object) (rows int64, err error) {
 		}
 		rows += n
 	}
+	if rows != pf.NumRows() {
+		return 0, fmt.Errorf("the row groups have %d rows, but the footer counts %d", rows, pf.NumRows())
+	}
 	return rows, nil
 }
 

@@ -83,7 +83,7 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 	if err := do(Checks); err != nil {
 		return nil, fmt.Errorf("verify %s: %w", a.Crawl, err)
 	}
-	if err := a.decodeRest(ctx, rounds); err != nil {
+	if err := a.decodeRest(ctx); err != nil {
 		return nil, err
 	}
 	report := a.Report()
