@@ -127,8 +127,15 @@ test-monitoring: ## test rules and alerts with promtool, and dashboards on a Pro
 
 CLUSTER ?= ../shared/cluster
 BLOWS   ?= 20
+# The Prometheus operator's module holds its CustomResourceDefinitions. It is no module of this project.
+OPERATOR = github.com/prometheus-operator/prometheus-operator@v0.88.0
 
-test-k8s: build image $(CACHE)/bin/versitygw ## crawl on a real Kubernetes, undisturbed and disturbed (CLUSTER=dir of its commands, BLOWS=20)
+$(CACHE)/crds/.installed:
+	mkdir -p $(@D) && cd $(@D) && dir=$$(GOFLAGS=-mod=mod $(GO) mod download -json $(OPERATOR) | sed -n 's/^\t"Dir": "\(.*\)",$$/\1/p') && \
+		cp "$$dir"/example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml "$$dir"/example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml . && touch .installed || \
+		echo "$(OPERATOR) cannot be downloaded: the scenario of the component monitoring will fail"
+
+test-k8s: build image $(CACHE)/bin/versitygw $(CACHE)/crds/.installed ## crawl on a real Kubernetes, undisturbed and disturbed (CLUSTER=dir of its commands, BLOWS=20)
 	$(CLUSTER)/up
 	# A bridge without an address of its own takes a new one whenever a pod comes or
 	# goes, and all connections of the other pods stall for seconds.
@@ -136,7 +143,7 @@ test-k8s: build image $(CACHE)/bin/versitygw ## crawl on a real Kubernetes, undi
 	$(CLUSTER)/load $(BIN)/crawlbatch-image.tar
 	$(GO) test -c -o $(BIN)/k8s.test ./cmd/crawlbatch
 	cd cmd/crawlbatch && CRAWLBATCH_CLUSTER=10.85.0.1 CRAWLBATCH_IMAGE=$(IMAGE) CRAWLBATCH_BINARY=$(BIN)/crawlbatch \
-		CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_BLOWS=$(BLOWS) CRAWLBATCH_CHAOS_SEED=$(SEED) \
+		CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_BLOWS=$(BLOWS) CRAWLBATCH_CHAOS_SEED=$(SEED) CRAWLBATCH_CRDS=$(CACHE)/crds \
 		$(abspath $(CLUSTER))/exec $(BIN)/k8s.test -test.v -test.timeout 40m -test.parallel 3 -test.run 'TestKubernetes$(if $(SCENARIO),/$(SCENARIO))'
 
 lint: ## gofmt, go vet, staticcheck

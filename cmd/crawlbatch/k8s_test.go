@@ -36,6 +36,7 @@ func TestKubernetes(t *testing.T) {
 			{"politeness changes on the way", politenessChanges},
 			{"what keeps pods from starting", cannotStart},
 			{"the manifests", validManifests},
+			{"the component monitoring", monitoringComponent},
 			{"a second month", secondMonth},
 		} {
 			t.Run(s.name, func(t *testing.T) {
