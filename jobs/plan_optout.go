@@ -9,13 +9,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
-	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
 // OptOut reads the list that plan.opt_out names, or returns nil if the key is empty.
 // If the list is in a bucket, archive opens the bucket.
-func OptOut(ctx context.Context, cfg *config.Config, archive func(ctx context.Context, address string) (store.Bucket, error)) (*planner.OptOut, error) {
+func OptOut(ctx context.Context, cfg *config.Config, archive func(ctx context.Context, address string) (store.Bucket, error)) (*scope.OptOut, error) {
 	if cfg.Plan.OptOut == "" {
 		return nil, nil
 	}
@@ -29,12 +29,12 @@ func OptOut(ctx context.Context, cfg *config.Config, archive func(ctx context.Co
 	if err != nil {
 		return nil, fmt.Errorf("plan.opt_out: %w", err)
 	}
-	return planner.ReadOptOut(ctx, list, cfg.Plan.StripParams, cfg.Plan.URLRules())
+	return scope.ReadOptOut(ctx, list, cfg.Plan.StripParams, cfg.Plan.URLRules())
 }
 
 // optOut reads the opt-out list of a round. If an earlier round had a list and this round has none,
 // optOut returns an error, because the user may just have forgotten --config.
-func (r PlanRequest) optOut(ctx context.Context, cfg *config.Config, round int) (*planner.OptOut, error) {
+func (r PlanRequest) optOut(ctx context.Context, cfg *config.Config, round int) (*scope.OptOut, error) {
 	if cfg.Plan.OptOut != "" || round == 0 {
 		return OptOut(ctx, cfg, r.Archive)
 	}

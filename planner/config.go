@@ -9,12 +9,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
 
 var (
 	// ErrConfig means that a value of Config is not allowed.
-	ErrConfig = errors.New("invalid plan configuration")
+	ErrConfig = scope.ErrConfig
 	// ErrNothing means that no URL can be planned: the plan refuses every line of the sources, or
 	// no URL of the frontier is due.
 	ErrNothing = errors.New("nothing to plan")
@@ -27,10 +28,10 @@ type Config struct {
 	MaxDepth      int      // largest accepted number of links from a listed URL
 	StripParams   []string // patterns of query parameters to strip, as urlkey.New takes them
 	Rules         urlkey.Rules
-	Include       []string // patterns of URLs in scope, as NewScope takes them
+	Include       []string // patterns of URLs in scope, as scope.New takes them
 	Exclude       []string
-	Filters       []Filter
-	OptOut        *OptOut           // URLs that must not be requested; nil if there is no list
+	Filters       []scope.Filter
+	OptOut        *scope.OptOut     // URLs that must not be requested; nil if there is no list
 	Stopped       map[string]string // reason for each stopped domain or host; their subdomains are stopped too
 	Stops         *manifest.Stops   // hosts and registered domains that people stopped while the crawl ran
 
@@ -74,6 +75,11 @@ func Default() Config {
 	}
 }
 
+// Scope returns the scope with the filters and the opt-out list. Errors wrap ErrConfig.
+func (c *Config) Scope() (*scope.Scope, error) {
+	return scope.New(c.Include, c.Exclude, c.Filters, c.OptOut)
+}
+
 // check returns an error for the first value that is not allowed.
 func (c *Config) check() error {
 	for _, v := range []struct {
@@ -97,7 +103,7 @@ func (c *Config) check() error {
 type rules struct {
 	Config
 	canonical *urlkey.Canonicalizer
-	scope     *Scope
+	scope     *scope.Scope
 	measured  time.Duration // mean time to fetch a URL: Service, or what earlier rounds observed
 }
 
@@ -109,11 +115,11 @@ func (c *Config) rules() (*rules, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: strip_params or rules: %w", ErrConfig, err)
 	}
-	scope, err := c.Scope()
+	inScope, err := c.Scope()
 	if err != nil {
 		return nil, err
 	}
-	return &rules{Config: *c, canonical: canonical, scope: scope, measured: c.Service}, nil
+	return &rules{Config: *c, canonical: canonical, scope: inScope, measured: c.Service}, nil
 }
 
 // format returns the format of the plan's files.

@@ -349,7 +349,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	}
 	m.RefusedFile, locals[len(partitions)] = file(fileRefused, l), []table.Local{l}
 	if r.OptOut != nil {
-		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), optOutRows(r.OptOut), r.format()); err != nil {
+		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(), r.format()); err != nil {
 			return err
 		}
 		m.OptOutFile, locals[len(partitions)] = file(fileOptOut, l), append(locals[len(partitions)], l)

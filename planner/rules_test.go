@@ -7,13 +7,14 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
 func TestFilters(t *testing.T) {
 	cfg := Default()
 	cfg.Exclude = []string{"*/secret/*"}
-	cfg.Filters = []Filter{
+	cfg.Filters = []scope.Filter{
 		{Name: "day", Match: `/calendar/today$`, Accept: true},
 		{Name: "calendar", Match: `/calendar/`},
 		{Match: `\.(?i:zip|exe)$`},
@@ -35,7 +36,7 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%s: %q %q, want %q", url, reason, detail, want)
 		}
 	}
-	cfg.Filters = []Filter{{Match: "("}}
+	cfg.Filters = []scope.Filter{{Match: "("}}
 	if _, err := cfg.Scope(); !errors.Is(err, ErrConfig) || !errors.Is(err, urlkey.ErrRule) {
 		t.Error(err)
 	}

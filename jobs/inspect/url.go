@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/lookup"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/scope"
 )
 
 // URLQuestion asks about a URL, which may be relative to Base.
@@ -55,7 +56,7 @@ type URL struct {
 
 // NewURL returns a URL that answers by the rules of cfg and the opt-out list, which may be nil. If
 // crawl is not nil, the answers also contain what the crawl's store knows.
-func NewURL(cfg *config.Config, optOut *planner.OptOut, crawl *lookup.Crawl) (*URL, error) {
+func NewURL(cfg *config.Config, optOut *scope.OptOut, crawl *lookup.Crawl) (*URL, error) {
 	c, err := cfg.Plan.Canonicalizer()
 	plan := worker.PlanConfig(cfg)
 	plan.OptOut = optOut

@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
-	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
@@ -83,7 +83,7 @@ func (r Runner) fetchOnce(ctx context.Context, env stages.Env, l *ledger.Ledger,
 	if err != nil {
 		return nil, err
 	}
-	optOut, err := planner.LoadOptOut(ctx, env.Bucket, p, r.Config.Plan.StripParams, r.Config.Plan.URLRules())
+	optOut, err := scope.LoadOptOut(ctx, env.Bucket, p, r.Config.Plan.StripParams, r.Config.Plan.URLRules())
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/dedup"
 	"crawlbatch.io/crawlbatch/stages/fetch"
@@ -84,7 +85,7 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 		c := frontier.Default()
 		limits := PlanConfig(r.Config)
 		var err error
-		if limits.OptOut, err = planner.LoadOptOut(ctx, env.Bucket, in.Plan, limits.StripParams, limits.Rules); err != nil {
+		if limits.OptOut, err = scope.LoadOptOut(ctx, env.Bucket, in.Plan, limits.StripParams, limits.Rules); err != nil {
 			return nil, err
 		}
 		scope, err := limits.Scope()
@@ -186,7 +187,7 @@ func PlanConfig(c *config.Config) planner.Config {
 	p.PartitionURLs, p.MaxDepth, p.StripParams = c.Plan.PartitionURLs, c.Plan.MaxDepth, c.Plan.StripParams
 	p.Rules, p.Include, p.Exclude = c.Plan.URLRules(), c.Plan.Scope.Include, c.Plan.Scope.Exclude
 	for _, f := range c.Plan.Filter {
-		p.Filters = append(p.Filters, planner.Filter(f))
+		p.Filters = append(p.Filters, scope.Filter(f))
 	}
 	p.Budget, p.DomainBudgets = c.Plan.Budgets.Default, c.Plan.Budgets.Domains
 	if c.Plan.Budgets.PerDay > 0 {

@@ -1,4 +1,4 @@
-package planner
+package scope
 
 import "testing"
 
@@ -16,7 +16,7 @@ func TestScope(t *testing.T) {
 		{"https://*", "http://example.org/", false}, {"https://*", "https://example.org/", true},
 		{"*/a*b/*c", "http://example.org/aXb/c", true}, {"*/a*b/*c", "http://example.org/aXb", false}, {"a*a", "http://a", false},
 	} {
-		s, err := NewScope([]string{tc.pattern}, nil)
+		s, err := New([]string{tc.pattern}, nil, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +24,7 @@ func TestScope(t *testing.T) {
 			t.Errorf("include %q, URL %q: %v, %q", tc.pattern, tc.url, got, why)
 		}
 	}
-	s, err := NewScope([]string{"example.org"}, []string{"*secret*"})
+	s, err := New([]string{"example.org"}, []string{"*secret*"}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

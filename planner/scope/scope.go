@@ -1,7 +1,8 @@
-package planner
+package scope
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,6 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
+
+// ErrConfig means that a value of the plan's config, or an entry of the opt-out list, is not allowed.
+var ErrConfig = errors.New("invalid plan configuration")
 
 // Scope says which URLs may be planned. It compares URLs with patterns. A Scope is immutable.
 //
@@ -49,10 +53,10 @@ func newPattern(text string) pattern {
 	return pattern{text: text, whole: whole, name: !whole && !strings.ContainsAny(text, "/*"), parts: strings.Split(text, "*")}
 }
 
-// NewScope checks the patterns. If there are no include patterns, every URL is included. Exclude
-// patterns override include patterns.
-func NewScope(include, exclude []string) (*Scope, error) {
-	s := &Scope{}
+// New checks the patterns and the filters. If there are no include patterns, every URL is included.
+// Exclude patterns override include patterns. A nil optOut refuses no URL. Errors wrap ErrConfig.
+func New(include, exclude []string, filters []Filter, optOut *OptOut) (*Scope, error) {
+	s := &Scope{optOut: optOut}
 	for _, list := range []struct {
 		name string
 		in   []string
@@ -65,18 +69,7 @@ func NewScope(include, exclude []string) (*Scope, error) {
 			*list.out = append(*list.out, newPattern(text))
 		}
 	}
-	return s, nil
-}
-
-// Scope returns the scope of a Config, which also applies the filters and the opt-out list. Errors
-// wrap ErrConfig.
-func (c *Config) Scope() (*Scope, error) {
-	s, err := NewScope(c.Include, c.Exclude)
-	if err != nil {
-		return nil, err
-	}
-	s.optOut = c.OptOut
-	for i, f := range c.Filters {
+	for i, f := range filters {
 		f.Name = cmp.Or(f.Name, fmt.Sprintf("filter %d", i+1))
 		e, err := urlkey.Expression(f.Match)
 		if err != nil {

@@ -1,4 +1,4 @@
-package planner
+package scope
 
 import (
 	"context"
@@ -235,8 +235,8 @@ func (o *OptOut) addWild(text string, forms ...string) error {
 	return nil
 }
 
-// optOutRows yields the entries for the plan.
-func optOutRows(o *OptOut) iter.Seq2[schema.OptOut, error] {
+// Rows yields the entries for the plan.
+func (o *OptOut) Rows() iter.Seq2[schema.OptOut, error] {
 	return func(yield func(schema.OptOut, error) bool) {
 		for _, e := range o.entries {
 			if !yield(schema.OptOut{Entry: e}, nil) {

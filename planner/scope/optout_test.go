@@ -1,0 +1,115 @@
+package scope
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/source"
+)
+
+// readOptOut reads a list from a file.
+func readOptOut(t *testing.T, text string, rules urlkey.Rules, stripParams ...string) (*OptOut, error) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "opt-out.txt")
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	from, err := source.Files(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ReadOptOut(t.Context(), from, stripParams, rules)
+}
+
+func TestOptOut(t *testing.T) {
+	all := urlkey.Rules{Sessions: true, WWW: true, HTTPS: []string{"*"}, TrailingSlash: true, IndexFiles: true,
+		Rewrite: []urlkey.Rewrite{{Match: "^http://m\\.", Replace: "http://"}}}
+	for _, tc := range []struct {
+		entry, url string
+		want       bool
+	}{
+		{"example.org", "https://example.org/a", true}, {"example.org", "http://www.example.org:8080/", true},
+		{"example.org", "http://badexample.org/", false}, {"example.org", "http://example.org.evil.example/", false},
+		{" EXAMPLE.Org. \r", "http://example.org/", true}, {"Bücher.example", "http://xn--bcher-kva.example/x", true},
+		{"http://example.org", "https://example.org/a", true}, {"https://example.org/", "http://www.example.org/a", true}, {"example.org/", "http://example.org/a", true},
+		{"example.org:8080", "http://www.example.org:8080/a", true}, {"example.org:8080", "http://example.org/a", false},
+		{"[::1]", "http://[::1]/", true}, {"[::1]", "http://[::1]:81/", true}, {"127.0.0.1", "http://127.0.0.1:99/", true}, {"0x7f.1", "http://127.0.0.1/", true},
+		{"*.example.org", "http://a.example.org/x", true}, {"*.example.org", "http://example.org/x", false},
+		{"*.PDF", "http://a.test/x.pdf", true}, {"*/private/*", "http://a.test/Private/x", true}, {"http://*.example.org", "http://a.example.org/x", true},
+		{"example.org/private/*", "http://example.org/private/x", true}, {"example.org/private/*", "http://example.org/public", false},
+		{"EXAMPLE.org/%7Ejoe/*", "http://example.org/~joe/x", true}, {"example.org/é*", "http://example.org/%C3%A9t%C3%A9", true},
+		{"https://example.org/x", "http://example.org/x", false}, {"https://example.org/x", "https://example.org/x", true},
+		{"# example.org", "http://example.org/", false},
+		{"*.example.org/%7Ejoe/*", "http://a.example.org/~joe/x", true}, {"*/é*", "http://a.test/%C3%A9t%C3%A9", true}, {"*/#x", "http://a.test/", false},
+		{"example.org:443/x/*", "http://example.org:443/x/1", true}, {"example.org:443/x/*", "https://example.org/x/1", true}, {"example.org:443/x/*", "http://example.org/x/1", false},
+		{"example.org:80/x/*", "https://example.org:80/x/1", true}, {"http://example.org:443/x/*", "http://example.org:443/x/1", true},
+	} {
+		o, err := readOptOut(t, "other.example\n\n"+tc.entry+"\n", urlkey.Rules{})
+		if err != nil {
+			t.Errorf("%q: %v", tc.entry, err)
+			continue
+		}
+		if entry, ok := o.Refuses(tc.url); ok != tc.want || ok && entry != strings.TrimSpace(tc.entry) {
+			t.Errorf("%q, URL %q: %q, %v", tc.entry, tc.url, entry, ok)
+		}
+	}
+	for _, tc := range []struct {
+		entry, url string
+		want       bool
+	}{
+		{"www.example.org", "https://example.org/", true}, {"www.example.org", "http://www.example.org/", true},
+		{"http://example.org/x/*", "https://example.org/x/y", true}, {"example.org/x/index.html", "https://example.org/x", true},
+		{"m.example.org", "https://example.org/", false}, {"m.example.org", "https://m.example.org/", true},
+		{"example.org/private/*", "https://example.org/private", true}, {"example.org/private/*", "https://example.org/privately", false},
+		{"*/private/*", "https://example.org/private", true}, {"example.org/*/*", "https://example.org/x", false}, {"example.org/*/", "https://example.org/x", false},
+		{"example.org/*;jsessionid=*", "https://example.org/x", false}, {"example.org/*/index.html", "https://example.org/x", false},
+		{"*/*;jsessionid=*", "https://example.org/x", false}, {"example.org/x;jsessionid=1", "https://example.org/x", true},
+		{"example.org/x?utm_source=a", "https://example.org/x", true}, {"example.org/x?utm_source=*", "https://example.org/x", false},
+		{"example.org/x?b=1&utm_source=a&a=*", "https://example.org/x?a=2&b=1", true},
+	} {
+		o, err := readOptOut(t, tc.entry, all, "utm_*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := o.Refuses(tc.url); ok != tc.want {
+			t.Errorf("with rules, %q, URL %q: %v", tc.entry, tc.url, ok)
+		}
+	}
+	var none *OptOut
+	if _, ok := none.Refuses("http://a.test/"); ok {
+		t.Error("no list refuses a URL")
+	}
+	if o, err := readOptOut(t, "", urlkey.Rules{}); err != nil || o == nil {
+		t.Errorf("an empty list: %v", err)
+	}
+	if o, err := readOptOut(t, "# nobody\n\n", urlkey.Rules{}); err != nil || o == nil || len(o.entries) > 0 {
+		t.Errorf("a list of comments: %v", err)
+	}
+}
+
+func TestMalformedOptOutLists(t *testing.T) {
+	for name, text := range map[string]string{
+		"two words": "a.test\nb test", "no host": "a.test\nhttp://", "a user": "a.test\nme@b.test", "a query": "a.test\nb.test?x", "not UTF-8": "a.test\n\xff",
+		"a bad port": "a.test\nb.test:99999", "long": "a.test\n" + strings.Repeat("a", maxOptOutEntry+1), "a scheme": "a.test\nftp://b.test/x",
+		"a control character": "a.test\nb\x01.test", "an empty path": "a.test\n/private/*",
+	} {
+		if _, err := readOptOut(t, text, urlkey.Rules{}); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "line 2") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var wild strings.Builder
+	for i := range maxWild + 1 {
+		fmt.Fprintf(&wild, "*/private%d/*\n", i)
+	}
+	if _, err := readOptOut(t, wild.String(), urlkey.Rules{}); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "line 201") {
+		t.Errorf("many patterns: %v", err)
+	}
+	if _, err := readOptOut(t, "\x1f\x8bdamaged", urlkey.Rules{}); !errors.Is(err, source.ErrUnreadable) {
+		t.Errorf("damaged: %v", err)
+	}
+}
