@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/budget"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -28,7 +29,7 @@ func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) 
 	c := worker.PlanConfig(r.Config)
 	// A reparse sends no requests, so hosts need no pauses. Budgets do not apply to documents that
 	// were already captured.
-	c.Budget, c.DomainBudgets, c.RoundURLs, c.CrawlURLs, c.Stopped = 0, nil, 0, 0, nil
+	c.Budget, c.DomainBudgets, c.RoundURLs, c.CrawlURLs, c.Limits, c.Stopped = 0, nil, 0, 0, budget.Limits{}, nil
 	c.Delay, c.DomainDelays, c.Pace, c.AddressDelay, c.Window, c.Slots = 0, nil, nil, 0, 0, 1
 	c.Rules, c.Filters = urlkey.Rules{}, nil // the documents keep the URLs under which they were stored
 	c.Service = parseTime

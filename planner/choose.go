@@ -10,6 +10,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/budget"
 )
 
 // chooser reads the records in order and merges the records of each URL. It writes the URLs that
@@ -28,8 +29,9 @@ type chooser struct {
 	since int64 // time in milliseconds UTC; URLs that were fetched at this time or later are refused; 0: no URL is refused for this reason
 
 	duplicates int64
-	spent      int64       // number of URLs that earlier rounds of the crawl planned
-	priorities [1001]int64 // numbers of chosen new URLs by priority
+	spent      int64         // number of URLs that earlier rounds of the crawl planned
+	round      *budget.Round // counts the chosen new URLs
+	offers     *offers       // nil without budgets by host
 
 	url     *record // current URL, merged from its entries so far; nil before the first URL
 	listed  int64   // number of the current URL's entries that come from the user, not from the frontier
@@ -45,6 +47,8 @@ type domain struct {
 	spent int64
 	due   []*record  // due URLs that an earlier round of the crawl planned; such URLs use no budget
 	best  worstFirst // heap of the best new URLs, with the worst of them on top
+
+	byHost *budget.Domain // replaces limit, due and best if the config has budgets by host; otherwise nil
 }
 
 // worstFirst is a heap of records. The worst record is on top, because the chooser drops that
@@ -81,7 +85,7 @@ func (c *chooser) choose(ctx context.Context, records *sorters[record]) error {
 			return err
 		}
 		if c.url == nil || r.Hash != c.url.Hash {
-			if err := c.endGroup(); err != nil {
+			if err := c.endGroup(ctx); err != nil {
 				return err
 			}
 			c.out.begin(r.Hash)
@@ -92,7 +96,7 @@ func (c *chooser) choose(ctx context.Context, records *sorters[record]) error {
 	if err := c.endURL(); err != nil {
 		return err
 	}
-	return c.endGroup()
+	return c.endGroup(ctx)
 }
 
 // count counts an entry of the current URL, and notes where sources list the URL.
@@ -157,6 +161,9 @@ func (c *chooser) endURL() error {
 	if u.Spent {
 		d.spent++
 		c.spent++
+		if d.byHost != nil {
+			d.byHost.Spend(u.Host, u.URL)
+		}
 	}
 	// No round plans the other form any more, so that form stays due. The URL is planned once
 	// because of the other form.
@@ -178,9 +185,14 @@ func (c *chooser) endURL() error {
 	}
 	c.forget(u)
 	switch {
+	case d.byHost != nil && u.Spent:
+		return c.out.add(u)
+	case d.byHost != nil:
+		d.byHost.Offer(u.Host, u.Priority)
+		return c.offers.add(u)
 	case d.limit == 0:
 		if !u.Spent {
-			c.priorities[u.Priority]++
+			c.round.Add(u.Priority, false)
 		}
 		return c.out.add(u)
 	case u.Spent:
@@ -232,12 +244,20 @@ func (c *chooser) domainOf(name string) *domain {
 		}
 	}
 	d := &domain{name: name, limit: c.budget(name)}
+	if c.offers != nil {
+		d.byHost = c.budgets.NewDomain(name, d.limit)
+	}
 	c.domains = append(c.domains, d)
 	return d
 }
 
 // endGroup writes the URLs of the current group that fit the budgets.
-func (c *chooser) endGroup() error {
+func (c *chooser) endGroup(ctx context.Context) error {
+	if c.offers != nil && len(c.domains) > 0 {
+		if err := c.decideOffers(ctx); err != nil {
+			return err
+		}
+	}
 	for _, d := range c.domains {
 		for int64(len(d.best)) > max(d.limit-d.spent, 0) {
 			if err := c.overBudget(d, heap.Pop(&d.best).(*record)); err != nil {
@@ -245,7 +265,7 @@ func (c *chooser) endGroup() error {
 			}
 		}
 		for _, u := range d.best {
-			c.priorities[u.Priority]++
+			c.round.Add(u.Priority, false)
 		}
 		for _, u := range slices.Concat(d.due, d.best) {
 			if err := c.out.add(u); err != nil {
@@ -260,10 +280,7 @@ func (c *chooser) endGroup() error {
 // roundLimit returns the number of new URLs that the round may have, and the budget that sets this
 // number. A limit of -1 allows all chosen URLs.
 func (c *chooser) roundLimit() (limit int64, detail string) {
-	chosen := int64(0)
-	for _, n := range c.priorities {
-		chosen += n
-	}
+	chosen := c.round.Total()
 	limit = -1
 	if c.CrawlURLs > 0 && chosen > max(c.CrawlURLs-c.spent, 0) {
 		limit, detail = max(c.CrawlURLs-c.spent, 0), fmt.Sprintf("%d URLs a crawl", c.CrawlURLs)
@@ -279,19 +296,15 @@ func (c *chooser) roundLimit() (limit int64, detail string) {
 // that come first in the list. The method refuses the remaining URLs and passes each to
 // writeUnplanned.
 func (c *chooser) writeLimited(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
-	threshold := len(c.priorities) - 1
-	for threshold >= 0 && c.priorities[threshold] <= limit {
-		limit -= c.priorities[threshold]
-		threshold--
-	}
+	c.round.Cut(limit)
 	return from.read(ctx, from.allIndices(), func(u *record) error {
-		switch p := int(u.Priority); {
-		case u.Spent || p > threshold:
-		case p == threshold && limit > 0:
-			limit--
-		default:
-			return c.refuseRecord(left, u, schema.SkipBudget, detail)
+		if u.Spent || c.round.Take(u.Priority, u.NewHost) {
+			return out.put(u)
 		}
-		return out.put(u)
+		text := detail
+		if c.offers != nil {
+			text += "; " + c.round.Numbers(u.Priority, u.NewHost)
+		}
+		return c.refuseRecord(left, u, schema.SkipBudget, text)
 	})
 }

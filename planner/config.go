@@ -9,6 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/budget"
 	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
@@ -39,6 +40,7 @@ type Config struct {
 	DomainBudgets map[string]int // budgets of registered domains that replace Budget; 0 means no bound
 	RoundURLs     int64          // largest number of URLs per round; 0 means no bound
 	CrawlURLs     int64          // largest number of URLs per crawl, with the URLs of earlier rounds; 0 means no bound
+	Limits        budget.Limits  // budgets by host
 
 	Delay        time.Duration            // least gap between two requests to a host
 	DomainDelays map[string]time.Duration // configured delays by domain or host; only for BeforeFormat8
@@ -104,6 +106,7 @@ type rules struct {
 	Config
 	canonical *urlkey.Canonicalizer
 	scope     *scope.Scope
+	budgets   *budget.Rules
 	measured  time.Duration // mean time to fetch a URL: Service, or what earlier rounds observed
 }
 
@@ -119,7 +122,11 @@ func (c *Config) rules() (*rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rules{Config: *c, canonical: canonical, scope: inScope, measured: c.Service}, nil
+	budgets, err := budget.NewRules(c.Limits)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return &rules{Config: *c, canonical: canonical, scope: inScope, budgets: budgets, measured: c.Service}, nil
 }
 
 // format returns the format of the plan's files.

@@ -7,7 +7,7 @@
 // An entry of a source takes the following steps:
 //
 //	source ─► canonical form, scope, depth, stops ─► sorted by domain and URL, on disk
-//	       ─► one record per URL, with all its spellings ─► budgets of the domain and the round ─► a bucket by the
+//	       ─► one record per URL, with all its spellings ─► budgets (package budget) ─► a bucket by the
 //	       domain's hash ─► a partition of that bucket, slow domains together ─► Parquet
 //
 // After the sources, the planner reads the rows of earlier rounds about the listed URLs, and URLs
@@ -29,8 +29,9 @@
 //   - all URLs of a domain are in one partition, and all domains of a partition in one
 //     bucket;
 //   - Config.Memory and one domain's budget bound the memory for any number of URLs, except for
-//     about 60 bytes for each domain;
+//     about 60 bytes for each domain. With Config.Limits, the memory does not grow with a domain's
+//     budget, but by about 100 bytes for each host of the domain that is decided about;
 //   - Commit writes plan.json last, after all files that it names.
 //
-// Package planner imports formats packages and package source.
+// Package planner imports formats packages and the packages budget, scope and source.
 package planner

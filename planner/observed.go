@@ -24,6 +24,7 @@ type observation struct {
 	Answered  bool    // whether the host answered a request, so that LatencyMS is known
 	LatencyMS float64 // mean time until a response begins
 	PerURL    float64 // requests for each planned URL, without robots.txt
+	Limited   bool    // whether the host limited the rate of requests, or its breaker opened
 }
 
 // priorURLs is the number of URLs with one request each that an observation adds to the URLs of a
@@ -32,7 +33,7 @@ const priorURLs = 5
 
 // newObservation returns the observation of a host.
 func newObservation(h *source.Host, place int64) observation {
-	o := observation{Hash: urlkey.Hash(h.Domain), Host: h.Host, Place: place, Address: h.Address, PerURL: 1}
+	o := observation{Hash: urlkey.Hash(h.Domain), Host: h.Host, Place: place, Address: h.Address, PerURL: 1, Limited: h.FailedRate > 0 || h.BreakerEvents > 0}
 	if h.DelayMS != nil {
 		o.DelayMS = *h.DelayMS
 	}
@@ -112,14 +113,9 @@ func (w *chosenWriter) observe() (address uint64, err error) {
 	if w.observed == nil {
 		return 0, nil
 	}
-	host, most := "", int64(0)
-	for {
-		o, err := w.observed.Peek()
-		if o == nil || o.Hash > w.cur.hash {
-			return address, err
-		}
-		if h := w.hosts[o.Host]; o.Hash == w.cur.hash && o.Host != host && h != nil {
-			host = strings.Clone(o.Host)
+	most := int64(0)
+	err = newest(w.observed, w.cur.hash, func(o *observation) {
+		if h := w.hosts[o.Host]; h != nil {
 			h.delay, h.perURL = time.Duration(o.DelayMS)*time.Millisecond, o.PerURL
 			if o.Answered {
 				h.latency, h.answered = time.Duration(o.LatencyMS*float64(time.Millisecond)), true
@@ -128,8 +124,24 @@ func (w *chosenWriter) observe() (address uint64, err error) {
 				most, address = h.n, urlkey.Hash(o.Address)
 			}
 		}
-		if _, err := w.observed.Next(); err != nil {
-			return 0, err
+	})
+	return address, err
+}
+
+// newest visits the newest observation of each host of a group, and leaves the cursor behind the group.
+func newest(observed *table.Cursor[observation], hash uint64, visit func(*observation)) error {
+	host := ""
+	for {
+		o, err := observed.Peek()
+		if o == nil || o.Hash > hash {
+			return err
+		}
+		if o.Hash == hash && o.Host != host {
+			host = strings.Clone(o.Host)
+			visit(o)
+		}
+		if _, err := observed.Next(); err != nil {
+			return err
 		}
 	}
 }

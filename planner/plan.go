@@ -154,8 +154,8 @@ func (p *picked) close() (err error) {
 
 // pick chooses the URLs that the budgets allow and counts the refused URLs. The caller closes the
 // result, even after an error.
-func pick(ctx context.Context, r *rules, req Request, records *sorters[record], hosts *sorters[observation], refused *sorters[refusal], names *fileNames) (*picked, error) {
-	p := &picked{names: names}
+func pick(ctx context.Context, r *rules, req Request, records *sorters[record], hosts *sorters[observation], refused *sorters[refusal], names *fileNames) (p *picked, err error) {
+	p = &picked{names: names}
 	more, err := newRefusals(refused, r.Memory/6)
 	if err != nil {
 		return p, err
@@ -164,7 +164,11 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 		rules: r, refused: more,
 		files:    func(s seq) string { return excerpt(req.sourceAt(s.source()).Name()) },
 		hasLinks: req.HasLinks, pruned: req.Pruned,
-		names: names,
+		names: names, round: r.budgets.NewRound(),
+	}
+	if r.Limits.Any() {
+		c.offers = &offers{scratch: req.Scratch, memory: r.Memory / 6, observed: observed(ctx, hosts)}
+		defer func() { err = errors.Join(err, c.offers.close()) }()
 	}
 	if r.SkipWithin > 0 {
 		c.since = req.Now.Add(-r.SkipWithin).UnixMilli()

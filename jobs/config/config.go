@@ -195,12 +195,26 @@ func (p *Plan) Canonicalizer() (*urlkey.Canonicalizer, error) {
 	return urlkey.NewWithRules(p.StripParams, p.URLRules())
 }
 
-// Budgets limits how many URLs are planned; 0 means no limit.
+// Budgets limits how many URLs are planned; 0 means no limit. A frozen config omits the keys that format
+// 9 did not have at first, if they are unset. Older versions read it then; otherwise they refuse it.
 type Budgets struct {
 	Default int            `yaml:"default"`
 	PerDay  int            `yaml:"per_day"`
 	Total   int            `yaml:"total"`
 	Domains map[string]int `yaml:"domains,omitempty"`
+
+	Host           int             `yaml:"host,omitempty"`
+	HostsPerDomain int             `yaml:"hosts_per_domain,omitempty"`
+	Patterns       []BudgetPattern `yaml:"patterns,omitempty"`
+	Exploration    float64         `yaml:"exploration,omitempty"`
+	RateLimited    float64         `yaml:"rate_limited,omitempty"`
+}
+
+// BudgetPattern bounds the URLs of each host that match an expression.
+type BudgetPattern struct {
+	Name  string `yaml:"name,omitempty"`
+	Match string `yaml:"match"`
+	URLs  int    `yaml:"urls"`
 }
 
 // Scope holds URL patterns, in which * matches any characters.

@@ -45,6 +45,10 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"a privileged port", "kubernetes:\n  metrics_port: 80\n", `crawlbatch.yaml:2: kubernetes.metrics_port is 80: it must be 1024 to 65535, or 0 for none`},
 		{"lease too short", "fetch:\n  checkpoint: {lease: 10s}\n", `crawlbatch.yaml:2: fetch.checkpoint.lease must be at least 2 × timeout.total + every = 2m, so that every request ends before the lease does`},
 		{"slow factor", "politeness:\n  slow_factor: -1\n", `crawlbatch.yaml:2: politeness.slow_factor is -1: it must be 0 to 10, where 0 treats slow hosts like other hosts`},
+		{"a share above all", "plan:\n  budgets: {exploration: 1.5}\n", `crawlbatch.yaml:2: plan.budgets.exploration is 1.5: it must be 0 to 1`},
+		{"a share that is no number", "plan:\n  budgets: {rate_limited: .nan}\n", `crawlbatch.yaml:2: plan.budgets.rate_limited is NaN: it must be 0 to 1`},
+		{"a budget of a pattern below nothing", "plan:\n  budgets:\n    patterns: [{match: /x, urls: -1}]\n", `crawlbatch.yaml:3: plan.budgets.patterns holds a pattern "/x" whose number of urls is -1: it must be 0 to 2147483647`},
+		{"a pattern of a budget that is none", "plan:\n  budgets:\n    patterns: [{match: (, urls: 1}]\n", "crawlbatch.yaml:3: plan.budgets.patterns holds a pattern that cannot be used: \"(\": bad rule for URLs: missing closing ): \"(\": write it in RE2's syntax"},
 		{"a price below nothing", "prices: {puts_1000: -0.005}\n", `crawlbatch.yaml:1: prices.puts_1000 is -0.005: it must be 0 to 1000 dollars, where 0 is free`},
 		{"a price that is no number", "prices:\n  cpu_hour: .nan\n", `crawlbatch.yaml:2: prices.cpu_hour is NaN: it must be 0 to 1000 dollars, where 0 is free`},
 		{"a date of prices that is none", "prices: {date: 11/2026}\n", `crawlbatch.yaml:1: prices.date is "11/2026": write YYYY, YYYY-MM or YYYY-MM-DD, such as 2026-11`},
@@ -240,6 +244,31 @@ plan:
 		case err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n")):
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// An older version refuses keys that it does not know. It reads the crawls that do not use them.
+func TestBudgetsByHostAreFrozenOnlyIfTheyAreSet(t *testing.T) {
+	keys := []string{"host:", "hosts_per_domain:", "patterns:", "exploration:", "rate_limited:"}
+	_, none, _ := strings.Cut(mustYAML(t, Default()), "  budgets:")
+	none, _, _ = strings.Cut(none, "  priority:")
+	for _, key := range keys {
+		if strings.Contains(none, " "+key) {
+			t.Errorf("a crawl without budgets by host freezes %s\n%s", key, none)
+		}
+	}
+	c := read(t, "plan: {budgets: {host: 5, hosts_per_domain: 3, exploration: 0.1, rate_limited: 0.5, patterns: [{match: '/x', urls: 0}, {name: y, match: y, urls: 7}]}}")
+	again := read(t, mustYAML(t, c))
+	if d := cmp.Diff(c, again, cmpopts.IgnoreUnexported(Config{})); d != "" {
+		t.Error(d)
+	}
+	for _, key := range keys {
+		if !strings.Contains(mustYAML(t, c), " "+key) {
+			t.Errorf("%s is not frozen", key)
+		}
+	}
+	if err := c.Adopt(Default()); err == nil || !strings.Contains(err.Error(), "plan.budgets.host differs") {
+		t.Error(err)
 	}
 }
 

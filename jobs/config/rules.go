@@ -143,6 +143,26 @@ var filters = &rule[[]Filter]{rewrites.allowed, func(list []Filter, report repor
 	}
 }}
 
+var share = &rule[float64]{"0 to 1", func(f float64, report report) {
+	if !(f >= 0 && f <= 1) { // NaN is refused too
+		report("", fmt.Sprintf("is %v: it must be 0 to 1", f))
+	}
+}}
+
+var budgetPatterns = &rule[[]BudgetPattern]{rewrites.allowed, func(list []BudgetPattern, report report) {
+	if len(list) > urlkey.MaxRules {
+		report("", fmt.Sprintf("holds %d patterns: it must be %s", len(list), rewrites.allowed))
+	}
+	for _, p := range list {
+		if _, err := urlkey.Expression(p.Match); err != nil {
+			report("", "holds a pattern that cannot be used: "+err.Error())
+		}
+		minMax(0, 1<<31-1).check(p.URLs, func(_, text string) {
+			report("", fmt.Sprintf("holds a pattern %q whose number of urls %s", p.Match, text))
+		})
+	}
+}}
+
 var linkKinds = &rule[[]string]{"each " + strings.Join(kindNames(schema.LinkKinds), ", "), func(kinds []string, report report) {
 	for i, kind := range kinds {
 		if !slices.Contains(schema.LinkKinds, schema.LinkKind(kind)) {

@@ -164,7 +164,11 @@ func (c *Crawl) Find(ctx context.Context, k urlkey.Key) (Found, error) {
 		if err != nil {
 			return Found{}, fmt.Errorf("look up %s in plan %s: %w", k.URL, c.plan.ID, err)
 		}
-		found.Planned = partition
+		if found.Planned = partition; partition == nil {
+			if err := c.refused(ctx, k, &found); err != nil {
+				return Found{}, fmt.Errorf("look up %s in plan %s: %w", k.URL, c.plan.ID, err)
+			}
+		}
 	}
 	return found, nil
 }
@@ -281,6 +285,26 @@ func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
 		}
 	}
 	return nil, nil
+}
+
+// refused looks up a URL among the refusals of the newest plan. A sealed round has them in the dataset skips.
+func (c *Crawl) refused(ctx context.Context, k urlkey.Key, found *Found) error {
+	sealed := func(s *manifest.Sealed) bool { return s.Crawl == c.plan.Crawl && s.Round == c.plan.Round }
+	if c.plan.RefusedFile == nil || c.plan.RefusedFile.Rows == 0 || slices.ContainsFunc(c.rounds, sealed) {
+		return nil
+	}
+	row, err := firstRow(ctx, c.bucket, c.plan.RefusedFile.Key, func(r *refusedRow) bool { return r.URL == k.URL }, table.StringRange("url_surtkey", k.SURT, k.SURT))
+	if err == nil && row != nil {
+		found.Skip = &Skip{roundName(c.plan.Crawl, c.plan.Round), row.Reason, row.Detail}
+	}
+	return err
+}
+
+// refusedRow holds the columns of refused.parquet that a lookup needs.
+type refusedRow struct {
+	URL    string            `parquet:"url"`
+	Reason schema.SkipReason `parquet:"reason"`
+	Detail string            `parquet:"detail,optional"`
 }
 
 // plannedRow holds the columns of a partition that a lookup needs.

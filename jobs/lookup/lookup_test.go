@@ -120,6 +120,11 @@ func fill(t *testing.T, buckets int, rounds []round, plan ...string) *openLog {
 					[]schema.PlannedURL{{URL: url, SURT: k.SURT, Host: k.Host, Domain: k.Domain}}),
 			})
 		}
+		file := tabletest.Write(t, b, "refused", layout.PlanRefused(crawl, len(rounds), p.ID), []schema.Refused{
+			{URL: "http://c.test/late", SURT: key(t, "http://c.test/late").SURT, Reason: schema.SkipBudget, Detail: "5 URLs of c.test a crawl"},
+			{URL: "not a URL", Reason: schema.SkipNotURL},
+		})
+		p.RefusedFile = &file
 		create(layout.PlanManifest(crawl, len(rounds), p.ID), p)
 	}
 	ledgertest.Make(t, b, crawl)
@@ -172,7 +177,7 @@ func TestTheNewestRoundThatChangedAURLAnswers(t *testing.T) {
 			"http://a.test/new":      {"2026-11.1 gone", "", -1},
 			"http://b.test/":         {"2026-11.0 found", "2026-11.0 budget", 1},
 			"http://c.test/deep":     {"", "2026-11.0 depth", -1},
-			"http://c.test/late":     {"2026-11.1 found", "", -1},
+			"http://c.test/late":     {"2026-11.1 found", "2026-11.2 budget", -1}, // the newest plan refuses it
 			"http://d.test/":         {"", "", 0},
 			"http://a.test/nowhere":  {"", "", -1},
 			"https://a.test/":        {"", "", -1}, // this URL has the same SURT as a known URL

@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/budget"
 	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/dedup"
@@ -194,6 +195,13 @@ func PlanConfig(c *config.Config) planner.Config {
 		p.RoundURLs = max(1, int64(float64(c.Plan.Budgets.PerDay)*c.Fetch.Window.Std().Hours()/24))
 	}
 	p.CrawlURLs = int64(c.Plan.Budgets.Total)
+	p.Limits = budget.Limits{
+		Host: int64(c.Plan.Budgets.Host), HostsPerDomain: int64(c.Plan.Budgets.HostsPerDomain),
+		Exploration: c.Plan.Budgets.Exploration, RateLimited: c.Plan.Budgets.RateLimited,
+	}
+	for _, b := range c.Plan.Budgets.Patterns {
+		p.Limits.Patterns = append(p.Limits.Patterns, budget.Pattern{Name: b.Name, Match: b.Match, URLs: int64(b.URLs)})
+	}
 	p.SkipWithin = c.Plan.SkipWithin.Std()
 	pace := Politeness(c)
 	p.Pace = pace.PaceOf

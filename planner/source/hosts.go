@@ -20,6 +20,9 @@ type Host struct {
 	Planned   int64    `parquet:"planned"`             // number of planned URLs
 	Requests  int64    `parquet:"requests"`            // number of requests, with robots.txt, retries and redirects
 	LatencyMS *float64 `parquet:"latency_ms,optional"` // mean time to the first byte of a response, in milliseconds
+
+	FailedRate    int64 `parquet:"failed_rate_limited"` // number of URLs that the host refused for too many requests
+	BreakerEvents int32 `parquet:"breaker_events"`      // number of times that the host's breaker opened
 }
 
 // Hosts yields the hosts to which sealed rounds sent requests, in the order of rounds. It skips
