@@ -32,6 +32,7 @@ type chooser struct {
 	spent      int64         // number of URLs that earlier rounds of the crawl planned
 	round      *budget.Round // counts the chosen new URLs
 	offers     *offers       // nil without budgets by host
+	addresses  *budget.Addresses
 
 	url     *record // current URL, merged from its entries so far; nil before the first URL
 	listed  int64   // number of the current URL's entries that come from the user, not from the frontier
@@ -188,7 +189,7 @@ func (c *chooser) endURL() error {
 	case d.byHost != nil && u.Spent:
 		return c.out.add(u)
 	case d.byHost != nil:
-		d.byHost.Offer(u.Host, u.Priority)
+		d.byHost.Offer(u.Host, u.URL, u.Priority)
 		return c.offers.add(u)
 	case d.limit == 0:
 		if !u.Spent {
@@ -243,9 +244,10 @@ func (c *chooser) domainOf(name string) *domain {
 			return d
 		}
 	}
-	d := &domain{name: name, limit: c.budget(name)}
+	limit, own := c.budget(name)
+	d := &domain{name: name, limit: limit}
 	if c.offers != nil {
-		d.byHost = c.budgets.NewDomain(name, d.limit)
+		d.byHost = c.budgets.NewDomain(name, limit, own)
 	}
 	c.domains = append(c.domains, d)
 	return d
@@ -284,9 +286,18 @@ func (c *chooser) roundLimit() (limit int64, detail string) {
 	limit = -1
 	if c.CrawlURLs > 0 && chosen > max(c.CrawlURLs-c.spent, 0) {
 		limit, detail = max(c.CrawlURLs-c.spent, 0), fmt.Sprintf("%d URLs a crawl", c.CrawlURLs)
+		if c.offers != nil {
+			detail = "plan.budgets.total: " + detail
+			if c.spent > 0 {
+				detail += fmt.Sprintf(", of which earlier rounds planned %d", c.spent)
+			}
+		}
 	}
 	if c.RoundURLs > 0 && chosen > c.RoundURLs && (limit < 0 || c.RoundURLs < limit) {
 		limit, detail = c.RoundURLs, fmt.Sprintf("%d URLs a round", c.RoundURLs)
+		if c.offers != nil {
+			detail = "plan.budgets.per_day: " + detail
+		}
 	}
 	return limit, detail
 }

@@ -137,13 +137,13 @@ func (r *rules) format() table.WriterOption {
 	return table.Format(schema.FormatVersion)
 }
 
-// budget returns the number of URLs that a crawl may plan from a domain. A budget of 0 means no
-// bound.
-func (r *rules) budget(domain string) int64 {
+// budget returns the number of URLs that a crawl may plan from a domain, and whether the domain has a
+// budget of its own. A budget of 0 means no bound.
+func (r *rules) budget(domain string) (urls int64, own bool) {
 	if n, ok := r.DomainBudgets[domain]; ok {
-		return int64(n)
+		return int64(n), true
 	}
-	return int64(r.Budget)
+	return int64(r.Budget), false
 }
 
 // slowHost predicts the time for the URLs of one host. A host's first request is for robots.txt, so

@@ -30,7 +30,8 @@
 //     bucket;
 //   - Config.Memory and one domain's budget bound the memory for any number of URLs, except for
 //     about 60 bytes for each domain. With Config.Limits, the memory does not grow with a domain's
-//     budget, but by about 100 bytes for each host of the domain that is decided about;
+//     budget, but by about 100 bytes for each host of the domain that is decided about and for each
+//     known address;
 //   - Commit writes plan.json last, after all files that it names.
 //
 // Package planner imports formats packages and the packages budget, scope and source.

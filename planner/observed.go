@@ -25,6 +25,8 @@ type observation struct {
 	LatencyMS float64 // mean time until a response begins
 	PerURL    float64 // requests for each planned URL, without robots.txt
 	Limited   bool    // whether the host limited the rate of requests, or its breaker opened
+	Requested bool    // as source.Host.Requested; if false, only Rank is known
+	Rank      float64 // as source.Host.Rank
 }
 
 // priorURLs is the number of URLs with one request each that an observation adds to the URLs of a
@@ -33,7 +35,10 @@ const priorURLs = 5
 
 // newObservation returns the observation of a host.
 func newObservation(h *source.Host, place int64) observation {
-	o := observation{Hash: urlkey.Hash(h.Domain), Host: h.Host, Place: place, Address: h.Address, PerURL: 1, Limited: h.FailedRate > 0 || h.BreakerEvents > 0}
+	o := observation{
+		Hash: urlkey.Hash(h.Domain), Host: h.Host, Place: place, Address: h.Address, PerURL: 1,
+		Limited: h.FailedRate > 0 || h.BreakerEvents > 0, Requested: h.Requested(), Rank: max(h.Rank, 0),
+	}
 	if h.DelayMS != nil {
 		o.DelayMS = *h.DelayMS
 	}
@@ -75,8 +80,9 @@ func compareObservations(a, b *observation) int {
 	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.Host, b.Host), cmp.Compare(b.Place, a.Place))
 }
 
-// sortObservations sorts the observations of earlier rounds, and returns their means.
-func sortObservations(hosts iter.Seq2[source.Host, error], s *sorters[observation], memory int64) (m means, err error) {
+// sortObservations sorts the observations of earlier rounds, and returns their means. It leaves out hosts
+// that no round requested, unless ranked is set.
+func sortObservations(hosts iter.Seq2[source.Host, error], s *sorters[observation], memory int64, ranked bool) (m means, err error) {
 	if hosts == nil {
 		return m, nil
 	}
@@ -88,6 +94,9 @@ func sortObservations(hosts iter.Seq2[source.Host, error], s *sorters[observatio
 	for h, err := range hosts {
 		if err != nil {
 			return m, err
+		}
+		if !ranked && !h.Requested() {
+			continue
 		}
 		o := newObservation(&h, n)
 		m.add(&h)
@@ -128,16 +137,26 @@ func (w *chosenWriter) observe() (address uint64, err error) {
 	return address, err
 }
 
-// newest visits the newest observation of each host of a group, and leaves the cursor behind the group.
+// newest visits the newest observation of each host of a group that a round requested, and leaves the
+// cursor behind the group.
 func newest(observed *table.Cursor[observation], hash uint64, visit func(*observation)) error {
 	host := ""
+	return ofGroup(observed, hash, func(o *observation) {
+		if o.Requested && o.Host != host {
+			host = strings.Clone(o.Host)
+			visit(o)
+		}
+	})
+}
+
+// ofGroup visits the observations of a group in their order, and leaves the cursor behind the group.
+func ofGroup(observed *table.Cursor[observation], hash uint64, visit func(*observation)) error {
 	for {
 		o, err := observed.Peek()
 		if o == nil || o.Hash > hash {
 			return err
 		}
-		if o.Hash == hash && o.Host != host {
-			host = strings.Clone(o.Host)
+		if o.Hash == hash {
 			visit(o)
 		}
 		if _, err := observed.Next(); err != nil {

@@ -177,18 +177,18 @@ func TestHostsOfSealedRounds(t *testing.T) {
 		}
 		return f
 	}
-	a := row{Host: "a.example", Domain: "a.example", Address: "192.0.2.1", DelayMS: &delay}
-	linked := row{Host: "linked.example", Domain: "linked.example"} // a host to which no request was sent
+	a := row{Host: "a.example", Domain: "a.example", Address: "192.0.2.1", DelayMS: &delay, Rank: 0.75}
+	linked := row{Host: "linked.example", Domain: "linked.example", Rank: 0.25} // a host to which no request was sent
 	gone := manifest.File{Key: "gone.parquet", Dataset: "hosts"}
 	rounds := []*manifest.Sealed{{Files: []manifest.File{put("a.parquet", a, linked), gone}}, {Files: []manifest.File{put("b.parquet", a)}}}
-	n := 0
+	var got []string
 	for h, err := range source.Hosts(context.Background(), b, rounds) {
-		if err != nil || h.Host != "a.example" || h.Address != "192.0.2.1" || *h.DelayMS != 2000 {
+		if err != nil || h.Requested() != (h.Host == "a.example") || h.Requested() && (h.Address != "192.0.2.1" || *h.DelayMS != 2000) {
 			t.Errorf("%+v, %v", h, err)
 		}
-		n++
+		got = append(got, fmt.Sprint(h.Host, " ", h.Rank))
 	}
-	if n != 2 {
-		t.Errorf("%d hosts, want 2", n)
+	if fmt.Sprint(got) != "[a.example 1.5 linked.example 0.5 a.example 0.75]" {
+		t.Errorf("hosts with their ranks: %v", got)
 	}
 }

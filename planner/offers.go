@@ -20,41 +20,47 @@ const fewOffers = 4096
 type offers struct {
 	scratch  string
 	memory   int64
-	few      []*record
-	many     *table.Sorter[record]      // holds all offers if there are more than fewOffers; otherwise nil
+	few      []*offer
+	many     *table.Sorter[offer]       // holds all offers if there are more than fewOffers; otherwise nil
 	observed *table.Cursor[observation] // observations of hosts in earlier rounds; nil if there are none
 }
 
-// compareOffers compares offers by priority, highest first, then by hash.
-func compareOffers(a, b *record) int {
+// offer is a new URL. Offers of equal priority are in the order of the URLs' hashes.
+type offer struct {
+	record
+	Tie uint64 // hash of the URL
+}
+
+func compareOffers(a, b *offer) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Tie, b.Tie), strings.Compare(a.URL, b.URL))
 }
 
 func (o *offers) add(u *record) (err error) {
-	u.Tie = urlkey.Hash(u.URL)
+	one := &offer{*u, urlkey.Hash(u.URL)}
 	if o.many == nil {
-		if o.few = append(o.few, u); len(o.few) <= fewOffers {
+		if o.few = append(o.few, one); len(o.few) <= fewOffers {
 			return nil
 		}
 		if o.many, err = table.NewSorter(o.scratch, compareOffers, o.memory); err != nil {
 			return err
 		}
-		for _, u := range o.few {
-			if err := o.many.Add(u); err != nil {
+		for _, one := range o.few {
+			if err := o.many.Add(one); err != nil {
 				return err
 			}
 		}
+		clear(o.few)
 		o.few = o.few[:0]
 		return nil
 	}
-	return o.many.Add(u)
+	return o.many.Add(one)
 }
 
 // each calls visit with every offer, the best first, and forgets the offers.
 func (o *offers) each(ctx context.Context, visit func(*record) error) error {
 	slices.SortFunc(o.few, compareOffers)
-	for _, u := range o.few {
-		if err := visit(u); err != nil {
+	for _, one := range o.few {
+		if err := visit(&one.record); err != nil {
 			return err
 		}
 	}
@@ -63,9 +69,9 @@ func (o *offers) each(ctx context.Context, visit func(*record) error) error {
 	if o.many == nil {
 		return nil
 	}
-	for u, err := range o.many.Sorted(ctx) {
+	for one, err := range o.many.Sorted(ctx) {
 		if err == nil {
-			err = visit(&u)
+			err = visit(&one.record)
 		}
 		if err != nil {
 			return err
@@ -88,19 +94,13 @@ func (o *offers) close() (err error) {
 
 // decideOffers writes the offers of the current group that fit the budgets.
 func (c *chooser) decideOffers(ctx context.Context) error {
-	if c.offers.observed != nil {
-		if err := newest(c.offers.observed, c.out.cur.hash, func(o *observation) {
-			for _, d := range c.domains {
-				d.byHost.Observe(o.Host, o.Limited)
-			}
-		}); err != nil {
-			return err
-		}
+	if err := c.observeOffers(); err != nil {
+		return err
 	}
 	for _, d := range c.domains {
 		d.byHost.EndCount()
 	}
-	return c.offers.each(ctx, func(u *record) error {
+	err := c.offers.each(ctx, func(u *record) error {
 		d := c.domainOf(u.Domain)
 		if detail := d.byHost.Take(u.Host, u.URL, u.Priority); detail != "" {
 			return c.refuseRecord(c.left, u, schema.SkipBudget, detail)
@@ -109,4 +109,38 @@ func (c *chooser) decideOffers(ctx context.Context) error {
 		c.round.Add(u.Priority, u.NewHost)
 		return c.out.add(u)
 	})
+	for _, d := range c.domains {
+		c.addresses.Count(d.byHost)
+	}
+	return err
+}
+
+// observeOffers tells the domains of the current group what earlier rounds observed of their hosts.
+func (c *chooser) observeOffers() error {
+	if c.offers.observed == nil {
+		return nil
+	}
+	ranked, requested := "", ""
+	return ofGroup(c.offers.observed, c.out.cur.hash, func(o *observation) {
+		if o.Host != ranked {
+			ranked = strings.Clone(o.Host)
+			for _, d := range c.domains {
+				d.byHost.Ranked(o.Rank)
+			}
+		}
+		if o.Requested && o.Host != requested {
+			requested = ranked
+			for _, d := range c.domains {
+				d.byHost.Observe(o.Host, o.Limited, addressOf(o))
+			}
+		}
+	})
+}
+
+// addressOf returns the hash of the address at which a round found a host, or 0 if there is none.
+func addressOf(o *observation) uint64 {
+	if o.Address == "" {
+		return 0
+	}
+	return urlkey.Hash(o.Address)
 }

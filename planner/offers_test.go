@@ -78,7 +78,7 @@ func TestEarlierRoundsCountInBudgetsByHost(t *testing.T) {
 	if got := planned(parts); !slices.Equal(got, []string{"http://a.example/again", "http://www.a.example/new"}) {
 		t.Errorf("planned %q", got)
 	}
-	if len(refused) != 1 || refused[0].Detail != "plan.budgets.host: 2 URLs of a.example a crawl; this URL has priority 0, earlier rounds planned 2 URLs" {
+	if len(refused) != 1 || refused[0].Detail != "plan.budgets.host: 2 URLs of a.example a crawl, of which earlier rounds planned 2; this URL has priority 0" {
 		t.Errorf("refused %+v", refused)
 	}
 }
@@ -103,7 +103,7 @@ func TestHostsOfEarlierRoundsInBudgetsByHost(t *testing.T) {
 		"a rate-limited host": {budget.Limits{Host: 8, RateLimited: 0.25}, 0, "cured 8, new 8, old 8, slowed 2",
 			"plan.budgets.rate_limited: 2 URLs of slowed.example a crawl instead of 8, because it limited the rate of requests; this URL has priority 500, the last one taken 500"},
 		"a share for new hosts": {budget.Limits{Exploration: 0.5}, 12, "new 6, others 6",
-			"12 URLs a crawl; this URL has priority 500, the threshold is 500 for new hosts, for which plan.budgets.exploration keeps 6 URLs"},
+			"plan.budgets.total: 12 URLs a crawl; this URL has priority 500, the threshold is 500 for new hosts, for which plan.budgets.exploration keeps 6 URLs"},
 	} {
 		cfg := Default()
 		cfg.Limits, cfg.CrawlURLs = tc.limits, tc.total

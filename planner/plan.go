@@ -92,7 +92,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	seen, err := sortObservations(req.Hosts, hosts, r.Memory/6)
+	seen, err := sortObservations(req.Hosts, hosts, r.Memory/6, r.Limits.Ranked > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 		rules: r, refused: more,
 		files:    func(s seq) string { return excerpt(req.sourceAt(s.source()).Name()) },
 		hasLinks: req.HasLinks, pruned: req.Pruned,
-		names: names, round: r.budgets.NewRound(),
+		names: names, round: r.budgets.NewRound(), addresses: r.budgets.NewAddresses(),
 	}
 	if r.Limits.Any() {
 		c.offers = &offers{scratch: req.Scratch, memory: r.Memory / 6, observed: observed(ctx, hosts)}
@@ -196,6 +196,14 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 		return c.choose(ctx, records)
 	}); err != nil {
 		return p, err
+	}
+	if r.Limits.Address > 0 && c.addresses.Bound(networks(p.chosen.addresses)) {
+		all := p.chosen
+		if err := lists("-address", func(out, left *chosenWriter) error {
+			return c.writeAdmitted(ctx, all, hosts, req.Scratch, out, left)
+		}); err != nil {
+			return p, err
+		}
 	}
 	if limit, detail := c.roundLimit(); limit >= 0 {
 		all := p.chosen

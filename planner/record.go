@@ -37,9 +37,8 @@ type record struct {
 	Planned           int32
 	Spent             bool
 	History           bool
+	NewHost           bool // no earlier round has requested the host; only known with budgets by host
 	FetchedAt         int64
-	Tie               uint64 // hash of the URL, which orders offers of equal priority
-	NewHost           bool   // no earlier round has requested the host; only known with budgets by host
 
 	// Listed reports whether a source of the user lists the URL. Line is the line of the first entry that
 	// lists it. Origins holds what few records need of their Listing, as packOrigins packs it: there are

@@ -204,6 +204,8 @@ type Budgets struct {
 	Domains map[string]int `yaml:"domains,omitempty"`
 
 	Host           int             `yaml:"host,omitempty"`
+	Ranked         int             `yaml:"ranked,omitempty"`
+	Address        int             `yaml:"address,omitempty"`
 	HostsPerDomain int             `yaml:"hosts_per_domain,omitempty"`
 	Patterns       []BudgetPattern `yaml:"patterns,omitempty"`
 	Exploration    float64         `yaml:"exploration,omitempty"`

@@ -46,6 +46,10 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"lease too short", "fetch:\n  checkpoint: {lease: 10s}\n", `crawlbatch.yaml:2: fetch.checkpoint.lease must be at least 2 × timeout.total + every = 2m, so that every request ends before the lease does`},
 		{"slow factor", "politeness:\n  slow_factor: -1\n", `crawlbatch.yaml:2: politeness.slow_factor is -1: it must be 0 to 10, where 0 treats slow hosts like other hosts`},
 		{"a share above all", "plan:\n  budgets: {exploration: 1.5}\n", `crawlbatch.yaml:2: plan.budgets.exploration is 1.5: it must be 0 to 1`},
+		{"a share of nothing", "plan:\n  budgets: {exploration: 0.1}\n", `crawlbatch.yaml:2: plan.budgets.exploration is a share of plan.budgets.per_day and plan.budgets.total: set one of them`},
+		{"less of nothing", "plan:\n  budgets: {default: 0, rate_limited: 0.1}\n", `crawlbatch.yaml:2: plan.budgets.rate_limited is a share of plan.budgets.host or of a domain's budget: set plan.budgets.host or plan.budgets.default`},
+		{"ranks below the default", "plan:\n  budgets: {ranked: 5000}\n", `crawlbatch.yaml:2: plan.budgets.ranked is 5000: it must be 0, or from plan.budgets.default = 10000 to 2147483647`},
+		{"ranks without a default", "plan:\n  budgets: {default: 0, ranked: 5000}\n", `crawlbatch.yaml:2: plan.budgets.ranked bounds a multiple of plan.budgets.default, which is 0: set both`},
 		{"a share that is no number", "plan:\n  budgets: {rate_limited: .nan}\n", `crawlbatch.yaml:2: plan.budgets.rate_limited is NaN: it must be 0 to 1`},
 		{"a budget of a pattern below nothing", "plan:\n  budgets:\n    patterns: [{match: /x, urls: -1}]\n", `crawlbatch.yaml:3: plan.budgets.patterns holds a pattern "/x" whose number of urls is -1: it must be 0 to 2147483647`},
 		{"a pattern of a budget that is none", "plan:\n  budgets:\n    patterns: [{match: (, urls: 1}]\n", "crawlbatch.yaml:3: plan.budgets.patterns holds a pattern that cannot be used: \"(\": bad rule for URLs: missing closing ): \"(\": write it in RE2's syntax"},
@@ -249,7 +253,7 @@ plan:
 
 // An older version refuses keys that it does not know. It reads the crawls that do not use them.
 func TestBudgetsByHostAreFrozenOnlyIfTheyAreSet(t *testing.T) {
-	keys := []string{"host:", "hosts_per_domain:", "patterns:", "exploration:", "rate_limited:"}
+	keys := []string{"host:", "hosts_per_domain:", "patterns:", "ranked:", "address:", "exploration:", "rate_limited:"}
 	_, none, _ := strings.Cut(mustYAML(t, Default()), "  budgets:")
 	none, _, _ = strings.Cut(none, "  priority:")
 	for _, key := range keys {
@@ -257,7 +261,7 @@ func TestBudgetsByHostAreFrozenOnlyIfTheyAreSet(t *testing.T) {
 			t.Errorf("a crawl without budgets by host freezes %s\n%s", key, none)
 		}
 	}
-	c := read(t, "plan: {budgets: {host: 5, hosts_per_domain: 3, exploration: 0.1, rate_limited: 0.5, patterns: [{match: '/x', urls: 0}, {name: y, match: y, urls: 7}]}}")
+	c := read(t, "plan: {budgets: {host: 5, hosts_per_domain: 3, ranked: 20000, address: 70, total: 1000, exploration: 0.1, rate_limited: 0.5, patterns: [{match: '/x', urls: 0}, {name: y, match: y, urls: 7}]}}")
 	again := read(t, mustYAML(t, c))
 	if d := cmp.Diff(c, again, cmpopts.IgnoreUnexported(Config{})); d != "" {
 		t.Error(d)
@@ -267,7 +271,7 @@ func TestBudgetsByHostAreFrozenOnlyIfTheyAreSet(t *testing.T) {
 			t.Errorf("%s is not frozen", key)
 		}
 	}
-	if err := c.Adopt(Default()); err == nil || !strings.Contains(err.Error(), "plan.budgets.host differs") {
+	if err := c.Adopt(read(t, "plan: {budgets: {total: 1000}}")); err == nil || !strings.Contains(err.Error(), "plan.budgets.host differs") {
 		t.Error(err)
 	}
 }

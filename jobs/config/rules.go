@@ -149,6 +149,38 @@ var share = &rule[float64]{"0 to 1", func(f float64, report report) {
 	}
 }}
 
+// rankedRule requires a default budget that the rank of a domain may change.
+func (c *Config) rankedRule() *rule[int] {
+	return &rule[int]{"at least `plan.budgets.default`, or 0", func(most int, report report) {
+		switch least := c.Plan.Budgets.Default; {
+		case most != 0 && least == 0:
+			report("", "bounds a multiple of plan.budgets.default, which is 0: set both")
+		case most != 0 && (most < least || most >= 1<<31):
+			report("", fmt.Sprintf("is %d: it must be 0, or from plan.budgets.default = %d to 2147483647", most, least))
+		}
+	}}
+}
+
+// explorationRule requires a budget of which a share can be kept.
+func (c *Config) explorationRule() *rule[float64] {
+	return &rule[float64]{share.allowed, func(f float64, report report) {
+		share.check(f, report)
+		if b := &c.Plan.Budgets; f > 0 && b.PerDay == 0 && b.Total == 0 {
+			report("", "is a share of plan.budgets.per_day and plan.budgets.total: set one of them")
+		}
+	}}
+}
+
+// rateLimitedRule requires a budget of which a host can get less.
+func (c *Config) rateLimitedRule() *rule[float64] {
+	return &rule[float64]{share.allowed, func(f float64, report report) {
+		share.check(f, report)
+		if b := &c.Plan.Budgets; f > 0 && f < 1 && b.Host == 0 && b.Default == 0 && len(b.Domains) == 0 {
+			report("", "is a share of plan.budgets.host or of a domain's budget: set plan.budgets.host or plan.budgets.default")
+		}
+	}}
+}
+
 var budgetPatterns = &rule[[]BudgetPattern]{rewrites.allowed, func(list []BudgetPattern, report report) {
 	if len(list) > urlkey.MaxRules {
 		report("", fmt.Sprintf("holds %d patterns: it must be %s", len(list), rewrites.allowed))

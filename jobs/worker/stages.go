@@ -197,6 +197,7 @@ func PlanConfig(c *config.Config) planner.Config {
 	p.CrawlURLs = int64(c.Plan.Budgets.Total)
 	p.Limits = budget.Limits{
 		Host: int64(c.Plan.Budgets.Host), HostsPerDomain: int64(c.Plan.Budgets.HostsPerDomain),
+		Ranked: int64(c.Plan.Budgets.Ranked), Address: int64(c.Plan.Budgets.Address),
 		Exploration: c.Plan.Budgets.Exploration, RateLimited: c.Plan.Budgets.RateLimited,
 	}
 	for _, b := range c.Plan.Budgets.Patterns {

@@ -22,22 +22,24 @@ type offer struct {
 func (o offer) url() string { return "http://" + o.host + o.path }
 
 // decide passes offers to a domain. It returns the taken URLs, and the refusals of the others by URL.
-func decide(t *testing.T, l Limits, limit int64, spent, offers []offer, observed map[string]bool) (taken []string, refused map[string]string) {
+func decide(t *testing.T, l Limits, limit int64, spent, offers []offer, observed map[string]bool, rank float64) (taken []string, refused map[string]string) {
 	t.Helper()
 	r, err := NewRules(l)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := r.NewDomain("a.test", limit)
+	d := r.NewDomain("a.test", limit, false)
 	for _, o := range offers {
-		d.Offer(o.host, o.priority)
+		d.Offer(o.host, o.url(), o.priority)
 	}
 	for _, o := range spent {
 		d.Spend(o.host, o.url())
 	}
 	for host, limited := range observed {
-		d.Observe(host, limited)
+		d.Observe(host, limited, 0)
 	}
+	d.Ranked(rank / 2) // of another host
+	d.Ranked(rank)
 	d.EndCount()
 	sorted := slices.Clone(offers)
 	slices.SortFunc(sorted, func(a, b offer) int {
@@ -66,6 +68,7 @@ func TestBudgetsOfADomain(t *testing.T) {
 		domain   int64
 		spent    []offer
 		observed map[string]bool
+		rank     float64
 		taken    string
 		url, why string // a refused URL, and why it is
 	}{
@@ -73,12 +76,17 @@ func TestBudgetsOfADomain(t *testing.T) {
 			url: "b.a.test/2", why: "plan.budgets.host: 1 URL of b.a.test a crawl; this URL has priority 400, the last one taken 500"},
 		{name: "of hosts, after earlier rounds", limits: Limits{Host: 2}, spent: []offer{{"www.a.test", "/x", 0}, {"www.a.test", "/y", 0}, {"b.a.test", "/x", 0}},
 			taken: "b.a.test/1 c.a.test/1",
-			url:   "www.a.test/1", why: "plan.budgets.host: 2 URLs of www.a.test a crawl; this URL has priority 900, earlier rounds planned 2 URLs"},
+			url:   "www.a.test/1", why: "plan.budgets.host: 2 URLs of www.a.test a crawl, of which earlier rounds planned 2; this URL has priority 900"},
 		// A host that may not have its URLs leaves room for those of other hosts.
 		{name: "of hosts and the domain", limits: Limits{Host: 1}, domain: 3, spent: []offer{{"www.a.test", "/x", 0}}, taken: "b.a.test/1 c.a.test/1",
 			url: "b.a.test/2", why: "plan.budgets.host: 1 URL of b.a.test a crawl; this URL has priority 400, the last one taken 500"},
 		{name: "of the domain", limits: Limits{Host: 3}, domain: 2, taken: "www.a.test/1 www.a.test/2",
-			url: "c.a.test/1", why: "2 URLs of a.test a crawl; this URL has priority 500, the last one taken 800"},
+			url: "c.a.test/1", why: "plan.budgets.default: 2 URLs of a.test a crawl; this URL has priority 500, the last one taken 800"},
+		{name: "of a domain of high rank", limits: Limits{Ranked: 9}, domain: 2, rank: 2, taken: "www.a.test/1 www.a.test/2 www.a.test/day/3 www.a.test/day/4",
+			url: "b.a.test/1", why: "plan.budgets.ranked: 4 URLs of a.test a crawl, by 2 times the mean rank; this URL has priority 500, the last one taken 600"},
+		// A host whose URLs are all refused takes no place of another host.
+		{name: "of hosts per domain, with a pattern", limits: Limits{HostsPerDomain: 1, Patterns: []Pattern{{Match: "/www"}}}, taken: "b.a.test/1 b.a.test/2",
+			url: "www.a.test/1", why: `plan.budgets.patterns: 0 URLs of www.a.test a crawl that match "pattern 1"; this URL has priority 900`},
 		{name: "of a pattern", limits: Limits{Patterns: []Pattern{{Name: "days", Match: "/day/", URLs: 1}, {Match: "/day/4", URLs: 9}}},
 			taken: "b.a.test/1 b.a.test/2 c.a.test/1 www.a.test/1 www.a.test/2 www.a.test/day/3",
 			url:   "www.a.test/day/4", why: `plan.budgets.patterns: 1 URL of www.a.test a crawl that match "days"; this URL has priority 600, the last one taken 700`},
@@ -98,7 +106,7 @@ func TestBudgetsOfADomain(t *testing.T) {
 			taken: "b.a.test/1 b.a.test/2 c.a.test/1 www.a.test/1 www.a.test/2 www.a.test/day/3 www.a.test/day/4"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			taken, refused := decide(t, tc.limits, tc.domain, tc.spent, web, tc.observed)
+			taken, refused := decide(t, tc.limits, tc.domain, tc.spent, web, tc.observed, tc.rank)
 			if got := strings.Join(taken, " "); got != tc.taken || len(taken)+len(refused) != len(web) {
 				t.Errorf("took %q, want %q", got, tc.taken)
 			}
@@ -125,9 +133,9 @@ func TestTheBestURLsAreTakenWhateverTheirOrder(t *testing.T) {
 				offers = append(offers, o)
 			}
 		}
-		taken, _ := decide(t, l, domain, spent, offers, nil)
+		taken, _ := decide(t, l, domain, spent, offers, nil, 0)
 		random.Shuffle(len(offers), func(i, j int) { offers[i], offers[j] = offers[j], offers[i] })
-		if again, _ := decide(t, l, domain, spent, offers, nil); !slices.Equal(taken, again) {
+		if again, _ := decide(t, l, domain, spent, offers, nil, 0); !slices.Equal(taken, again) {
 			t.Fatalf("%+v: took %q, in another order %q", l, taken, again)
 		}
 		checkBest(t, l, domain, spent, offers, taken)
@@ -182,6 +190,77 @@ func checkBest(t *testing.T, l Limits, domain int64, spent, offers []offer, take
 	}
 }
 
+func TestTheRankOfADomainBoundsItsURLs(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		limit int64
+		own   bool
+		rank  float64
+		want  int64
+	}{
+		{"half the mean", 10_000, false, 0.5, 5000}, {"no rank", 10_000, false, 0, 10_000}, {"the best", 10_000, false, 1e12, 50_000},
+		{"the worst", 10_000, false, 1e-9, 100}, {"a small budget", 50, false, 0.1, 50}, {"a budget of its own", 10_000, true, 7, 10_000}, {"no budget", 0, false, 7, -1},
+	} {
+		r, err := NewRules(Limits{Ranked: 50_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := r.NewDomain("a.test", tc.limit, tc.own)
+		d.Ranked(tc.rank)
+		if d.EndCount(); d.all.limit != tc.want {
+			t.Errorf("%s: %d URLs, want %d", tc.name, d.all.limit, tc.want)
+		}
+	}
+}
+
+func TestSharesAreDecimalNumbers(t *testing.T) {
+	for _, tc := range []struct {
+		share   float64
+		n, want int64
+	}{{0.29, 100, 29}, {0.07, 100, 7}, {0.1, 30, 3}, {0.1, 9, 0}, {0.5, 5, 2}, {1, 1 << 40, 1 << 40}, {0.57, 1e9, 570_000_000}, {0, 7, 0}} {
+		if got := part(tc.share, tc.n); got != tc.want {
+			t.Errorf("%v of %d is %d, want %d", tc.share, tc.n, got, tc.want)
+		}
+	}
+}
+
+func TestAnAddressHasTheBestOfItsURLs(t *testing.T) {
+	r, err := NewRules(Limits{Address: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := r.NewAddresses()
+	for domain, address := range map[string]uint64{"a.test": 1, "b.test": 1, "c.test": 2, "cdn.test": 3, "none.test": 0} {
+		d := r.NewDomain(domain, 0, false)
+		for _, path := range []string{"/1", "/2", "/3", "/4"} {
+			d.Offer(domain, "http://"+domain+path, 500)
+		}
+		if domain == "b.test" || domain == "c.test" {
+			d.Spend(domain, "http://"+domain+"/x")
+		}
+		d.Observe(domain, false, address)
+		d.EndCount()
+		for _, path := range []string{"/1", "/2"} {
+			if why := d.Take(domain, "http://"+domain+path, 500); why != "" {
+				t.Error(why)
+			}
+		}
+		a.Count(d)
+	}
+	if !a.Bound(map[uint64]bool{0: true, 3: true}) || !a.Has(1) || a.Has(2) || a.Has(3) || a.Has(0) {
+		t.Errorf("addresses with too many URLs: %v", a.at)
+	}
+	for _, u := range []place{{900, 7}, {500, 1}, {500, 2}, {400, 0}} {
+		a.Admit(1, u.priority, u.tie)
+	}
+	if !a.Take(1, 900, 7) || !a.Take(1, 500, 1) || a.Take(1, 500, 2) || a.Take(1, 400, 0) {
+		t.Error("the two best URLs are not those taken")
+	}
+	if why := a.Refusal(1, "192.0.2.1", 400); why != "plan.budgets.address: 3 URLs of 192.0.2.1 a crawl, of which earlier rounds planned 1; this URL has priority 400, the last one taken 500" {
+		t.Error(why)
+	}
+}
+
 func TestARoundKeepsAShareForNewHosts(t *testing.T) {
 	type urls map[int32]int64 // number of URLs by priority
 	for _, tc := range []struct {
@@ -192,7 +271,7 @@ func TestARoundKeepsAShareForNewHosts(t *testing.T) {
 		want         [2]int64 // taken URLs of known and of new hosts
 	}{
 		{"no share", 0, urls{500: 10}, urls{400: 10}, 10, [2]int64{10, 0}},
-		{"a share", 0.25, urls{500: 10}, urls{400: 10}, 10, [2]int64{7, 3}}, // 2.5 URLs, rounded up
+		{"a share", 0.25, urls{500: 10}, urls{400: 10}, 10, [2]int64{8, 2}}, // 2.5 URLs, rounded down
 		{"more than the new hosts have", 0.5, urls{500: 10}, urls{400: 2}, 10, [2]int64{8, 2}},
 		{"new hosts that are better anyway", 0.1, urls{500: 10}, urls{600: 8}, 10, [2]int64{2, 8}},
 		{"equal priorities: known hosts first", 0.1, urls{500: 10}, urls{500: 10}, 10, [2]int64{9, 1}},
@@ -235,7 +314,7 @@ func TestARoundKeepsAShareForNewHosts(t *testing.T) {
 func TestLimitsThatAreNotAllowed(t *testing.T) {
 	for name, l := range map[string]Limits{
 		"a share above 1": {Exploration: 1.5}, "a negative share": {RateLimited: -0.1}, "not a number": {RateLimited: math.NaN()},
-		"a negative host": {Host: -1}, "negative hosts": {HostsPerDomain: -1}, "many patterns": {Patterns: make([]Pattern, urlkey.MaxRules+1)},
+		"a negative host": {Host: -1}, "negative ranks": {Ranked: -1}, "a negative address": {Address: -1}, "negative hosts": {HostsPerDomain: -1}, "many patterns": {Patterns: make([]Pattern, urlkey.MaxRules+1)},
 		"a bad expression": {Patterns: []Pattern{{Match: "("}}}, "negative URLs": {Patterns: []Pattern{{Match: "x", URLs: -1}}},
 	} {
 		if _, err := NewRules(l); !errors.Is(err, ErrLimits) {

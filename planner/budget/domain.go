@@ -15,6 +15,8 @@ type Domain struct {
 	rules    *Rules
 	name     string
 	all      quota
+	own      bool             // whether the config has a budget for this very domain
+	rank     float64          // highest rank of a host, as a multiple of the mean; 0 if none is known
 	hosts    map[uint64]*host // by hash of the name, since a domain may have millions of hosts
 	patterns map[patternKey]*quota
 	worst    *host // the last host that HostsPerDomain allows; nil if it allows all
@@ -32,15 +34,20 @@ func (q *quota) full() bool { return q.limit >= 0 && q.spent+q.taken >= q.limit 
 
 func (q *quota) take(priority int32) { q.taken, q.last = q.taken+1, priority }
 
+// before says how many URLs earlier rounds planned.
+func (q *quota) before() string {
+	if q.spent == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", of which earlier rounds planned %d", q.spent)
+}
+
 // numbers says why a URL of this priority does not fit.
 func (q *quota) numbers(priority int32) string {
-	switch {
-	case q.taken > 0:
-		return fmt.Sprintf("this URL has priority %d, the last one taken %d", priority, q.last)
-	case q.spent > 0:
-		return fmt.Sprintf("this URL has priority %d, earlier rounds planned %d URLs", priority, q.spent)
+	if q.taken == 0 {
+		return fmt.Sprintf("this URL has priority %d", priority)
 	}
-	return fmt.Sprintf("this URL has priority %d", priority)
+	return fmt.Sprintf("this URL has priority %d, the last one taken %d", priority, q.last)
 }
 
 // host holds what is known of one host.
@@ -52,6 +59,8 @@ type host struct {
 	known   bool  // an earlier round has requested the host
 	limited bool  // the newest such round was limited in its rate
 	dropped bool  // HostsPerDomain refuses the host
+
+	address uint64 // hash of the address at which the newest such round found the host; 0 if unknown
 }
 
 type patternKey struct {
@@ -59,9 +68,10 @@ type patternKey struct {
 	pattern int
 }
 
-// NewDomain returns a Domain without URLs. Its limit is the domain's budget, where 0 means no bound.
-func (r *Rules) NewDomain(name string, limit int64) *Domain {
-	return &Domain{rules: r, name: name, all: quota{limit: orAny(limit)}, hosts: map[uint64]*host{}, patterns: map[patternKey]*quota{}}
+// NewDomain returns a Domain without URLs. Its limit is the domain's budget, where 0 means no bound. If own
+// is set, the domain's rank does not change this budget.
+func (r *Rules) NewDomain(name string, limit int64, own bool) *Domain {
+	return &Domain{rules: r, name: name, all: quota{limit: orAny(limit)}, own: own, hosts: map[uint64]*host{}, patterns: map[patternKey]*quota{}}
 }
 
 // orAny turns a limit of 0, which means no bound, into that of a quota.
@@ -108,30 +118,44 @@ func (d *Domain) Spend(hostName, url string) {
 	}
 }
 
-// Offer counts a URL that Take decides about later.
-func (d *Domain) Offer(hostName string, priority int32) {
+// Offer counts a URL that Take decides about later. A URL of a pattern without any URLs does not speak for
+// its host.
+func (d *Domain) Offer(hostName, url string, priority int32) {
 	h := d.host(hostName)
+	if d.rules.HostsPerDomain > 0 {
+		if q, _ := d.ofPattern(h, url); q != nil && q.limit == 0 {
+			return
+		}
+	}
 	h.offered++
 	h.best = max(h.best, priority)
 }
 
-// Observe notes that an earlier round requested a host, and whether the newest such round was limited in
-// its rate. It ignores hosts without URLs.
-func (d *Domain) Observe(hostName string, limited bool) {
+// Observe notes that an earlier round requested a host, whether the newest such round was limited in its
+// rate, and the hash of the host's address. It ignores hosts without URLs.
+func (d *Domain) Observe(hostName string, limited bool, address uint64) {
 	if h := d.hosts[urlkey.Hash(hostName)]; h != nil {
-		h.known, h.limited = true, limited
+		h.known, h.limited, h.address = true, limited, address
 	}
 }
+
+// Ranked notes the newest rank of a host, as a multiple of the mean.
+func (d *Domain) Ranked(rank float64) { d.rank = max(d.rank, rank) }
 
 // New reports whether no earlier round has requested the host.
 func (d *Domain) New(hostName string) bool { return !d.host(hostName).known }
 
 // EndCount ends the counting of URLs and sets the limits of hosts.
 func (d *Domain) EndCount() {
+	if d.rules.Ranked > 0 && d.rank > 0 && d.all.limit > 0 && !d.own {
+		d.all.limit = max(min(int64(float64(d.all.limit)*d.rank), d.rules.Ranked), min(d.all.limit, leastRanked))
+	} else {
+		d.rank = 0
+	}
 	if share := d.rules.RateLimited; share > 0 && share < 1 {
 		for _, h := range d.hosts {
 			if whole := d.hostLimit(); h.limited && whole > 0 {
-				h.limit = max(1, int64(share*float64(whole)))
+				h.limit = max(1, part(share, whole))
 			}
 		}
 	}
@@ -183,13 +207,19 @@ func (d *Domain) Take(hostName, url string, priority int32) (refusal string) {
 		return d.droppedText(hostName, h)
 	case pattern != nil && pattern.full():
 		p := &d.rules.Patterns[i]
-		return fmt.Sprintf("plan.budgets.patterns: %s of %s a crawl that match %q; %s", urls(p.URLs), hostName, p.Name, pattern.numbers(priority))
+		return fmt.Sprintf("plan.budgets.patterns: %s of %s a crawl that match %q%s; %s", urls(p.URLs), hostName, p.Name, pattern.before(), pattern.numbers(priority))
 	case h.full() && h.limited && h.limit != d.rules.Host:
-		return fmt.Sprintf("plan.budgets.rate_limited: %s of %s a crawl instead of %d, because it limited the rate of requests; %s", urls(h.limit), hostName, d.hostLimit(), h.numbers(priority))
+		return fmt.Sprintf("plan.budgets.rate_limited: %s of %s a crawl instead of %d, because it limited the rate of requests%s; %s", urls(h.limit), hostName, d.hostLimit(), h.before(), h.numbers(priority))
 	case h.full():
-		return fmt.Sprintf("plan.budgets.host: %s of %s a crawl; %s", urls(h.limit), hostName, h.numbers(priority))
+		return fmt.Sprintf("plan.budgets.host: %s of %s a crawl%s; %s", urls(h.limit), hostName, h.before(), h.numbers(priority))
+	case d.all.full() && d.rank > 0:
+		return fmt.Sprintf("plan.budgets.ranked: %s of %s a crawl, by %.3g times the mean rank%s; %s", urls(d.all.limit), d.name, d.rank, d.all.before(), d.all.numbers(priority))
 	case d.all.full():
-		return fmt.Sprintf("%s of %s a crawl; %s", urls(d.all.limit), d.name, d.all.numbers(priority))
+		key := "default"
+		if d.own {
+			key = "domains"
+		}
+		return fmt.Sprintf("plan.budgets.%s: %s of %s a crawl%s; %s", key, urls(d.all.limit), d.name, d.all.before(), d.all.numbers(priority))
 	}
 	d.all.take(priority)
 	h.take(priority)

@@ -17,6 +17,8 @@ type Limits struct {
 	Host           int64 // largest number of URLs per host and crawl
 	HostsPerDomain int64 // largest number of hosts per domain and crawl
 	Patterns       []Pattern
+	Ranked         int64   // largest number of URLs per domain and crawl; below it, the domain's rank decides
+	Address        int64   // largest number of URLs per IP address and crawl
 	RateLimited    float64 // share of its budget for a host that limited the rate of requests, below 1
 	Exploration    float64 // share of a round's URLs for hosts that no round has requested
 }
@@ -31,8 +33,15 @@ type Pattern struct {
 
 // Any reports whether there is a budget.
 func (l *Limits) Any() bool {
-	return l.Host > 0 || l.HostsPerDomain > 0 || len(l.Patterns) > 0 || l.RateLimited > 0 || l.Exploration > 0
+	return l.Host > 0 || l.HostsPerDomain > 0 || len(l.Patterns) > 0 || l.Ranked > 0 || l.Address > 0 || l.RateLimited > 0 || l.Exploration > 0
 }
+
+// leastRanked is the least number of URLs that a low rank leaves to a domain, if its budget is not less.
+const leastRanked = 100
+
+// part returns a share of a number, rounded down. The share is a decimal number of the config, such as
+// 0.29, whose binary form may be a little less: 0.29 of 100 is 29.
+func part(share float64, n int64) int64 { return int64(share * float64(n) * (1 + 1e-14)) }
 
 // Rules are checked Limits.
 type Rules struct {
@@ -47,8 +56,9 @@ func NewRules(l Limits) (*Rules, error) {
 			return nil, fmt.Errorf("%w: rate_limited is %v and exploration %v: each has to be 0 to 1", ErrLimits, l.RateLimited, l.Exploration)
 		}
 	}
-	if l.Host < 0 || l.HostsPerDomain < 0 || len(l.Patterns) > urlkey.MaxRules {
-		return nil, fmt.Errorf("%w: host %d, hosts_per_domain %d, %d patterns: at least 0, at most %d patterns", ErrLimits, l.Host, l.HostsPerDomain, len(l.Patterns), urlkey.MaxRules)
+	if min(l.Host, l.HostsPerDomain, l.Ranked, l.Address) < 0 || len(l.Patterns) > urlkey.MaxRules {
+		return nil, fmt.Errorf("%w: host %d, hosts_per_domain %d, ranked %d, address %d, %d patterns: at least 0, at most %d patterns",
+			ErrLimits, l.Host, l.HostsPerDomain, l.Ranked, l.Address, len(l.Patterns), urlkey.MaxRules)
 	}
 	r := &Rules{Limits: l}
 	r.Patterns = nil

@@ -1,9 +1,6 @@
 package budget
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // Scores counts URLs by priority, 0 to 1000.
 type Scores [1001]int64
@@ -73,7 +70,9 @@ func (r *Round) Cut(n int64) {
 	if common.threshold >= 0 {
 		fresh += max(0, common.some-r.known[common.threshold])
 	}
-	r.kept = int64(math.Ceil(r.share * float64(n)))
+	if r.kept = part(r.share, n); n > 0 && r.share > 0 {
+		r.kept = max(r.kept, 1)
+	}
 	fresh = max(fresh, min(r.kept, r.fresh.total()))
 	r.cuts = [2]cut{r.known.cut(n - fresh), r.fresh.cut(fresh)}
 }

@@ -21,17 +21,24 @@ type Host struct {
 	Requests  int64    `parquet:"requests"`            // number of requests, with robots.txt, retries and redirects
 	LatencyMS *float64 `parquet:"latency_ms,optional"` // mean time to the first byte of a response, in milliseconds
 
-	FailedRate    int64 `parquet:"failed_rate_limited"` // number of URLs that the host refused for too many requests
-	BreakerEvents int32 `parquet:"breaker_events"`      // number of times that the host's breaker opened
+	FailedRate    int64   `parquet:"failed_rate_limited"` // number of URLs that the host refused for too many requests
+	BreakerEvents int32   `parquet:"breaker_events"`      // number of times that the host's breaker opened
+	Rank          float64 `parquet:"rank"`                // PageRank, as a multiple of the mean rank of the round's hosts
 }
 
-// Hosts yields the hosts to which sealed rounds sent requests, in the order of rounds. It skips
-// files that are missing from the store, because a plan needs the hosts only for better
-// predictions.
+// Requested reports whether the round tried to reach the host. Otherwise it only knows the host's rank.
+func (h *Host) Requested() bool { return h.Address != "" || h.DelayMS != nil }
+
+// Hosts yields the hosts that sealed rounds requested or ranked, in the order of rounds. It skips files
+// that are missing from the store: predictions are less exact without them, and hosts count as new.
 func Hosts(ctx context.Context, b store.Bucket, rounds []*manifest.Sealed) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
 		for _, round := range rounds {
-			for _, f := range round.FilesOf("hosts") {
+			files, hosts := round.FilesOf("hosts"), int64(0)
+			for _, f := range files {
+				hosts += f.Rows
+			}
+			for _, f := range files {
 				for h, err := range table.Concat[Host](ctx, b, []string{f.Key}) {
 					if errors.Is(err, store.ErrNotFound) {
 						break
@@ -39,7 +46,8 @@ func Hosts(ctx context.Context, b store.Bucket, rounds []*manifest.Sealed) iter.
 					if err != nil {
 						err = fmt.Errorf("read hosts: %w", err)
 					}
-					if (err != nil || h.Address != "" || h.DelayMS != nil) && !yield(h, err) {
+					h.Rank *= float64(hosts) // the ranks of a round sum to 1
+					if !yield(h, err) {
 						return
 					}
 				}

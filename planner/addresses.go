@@ -1,0 +1,87 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// addressURL is a new URL at an address that has too many of them.
+type addressURL struct {
+	Address  uint64
+	Priority int32
+	Tie      uint64 // hash of the URL
+}
+
+func compareAddressURLs(a, b *addressURL) int {
+	return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Tie, b.Tie))
+}
+
+// admit finds the best URLs of each address that has too many. The parameter from is the list of chosen
+// URLs.
+func (c *chooser) admit(ctx context.Context, from *chosenList, hosts *sorters[observation], scratch string) (err error) {
+	sorter, err := table.NewSorter(scratch, compareAddressURLs, c.Memory/6)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sorter.Close()) }()
+	if err := c.eachAddressed(ctx, from, hosts, func(u *record, address string) error {
+		hash := urlkey.Hash(address)
+		if u.Spent || !c.addresses.Has(hash) {
+			return nil
+		}
+		return sorter.Add(&addressURL{hash, u.Priority, urlkey.Hash(u.URL)})
+	}); err != nil {
+		return err
+	}
+	for u, err := range sorter.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		c.addresses.Admit(u.Address, u.Priority, u.Tie)
+	}
+	return nil
+}
+
+// writeAdmitted writes the URLs of a list to out, except those that their address's budget refuses. It
+// counts the URLs of the round again.
+func (c *chooser) writeAdmitted(ctx context.Context, from *chosenList, hosts *sorters[observation], scratch string, out, left *chosenWriter) error {
+	if err := c.admit(ctx, from, hosts, scratch); err != nil {
+		return err
+	}
+	c.round = c.budgets.NewRound()
+	return c.eachAddressed(ctx, from, hosts, func(u *record, address string) error {
+		if u.Spent {
+			return out.put(u)
+		}
+		hash := urlkey.Hash(address)
+		if c.addresses.Has(hash) && !c.addresses.Take(hash, u.Priority, urlkey.Hash(u.URL)) {
+			return c.refuseRecord(left, u, schema.SkipBudget, c.addresses.Refusal(hash, address, u.Priority))
+		}
+		c.round.Add(u.Priority, u.NewHost)
+		return out.put(u)
+	})
+}
+
+// eachAddressed calls visit with the records of a list, and the address at which the newest round found
+// the host of each. The address is "" if it is not known.
+func (c *chooser) eachAddressed(ctx context.Context, from *chosenList, hosts *sorters[observation], visit func(u *record, address string) error) error {
+	seen := observed(ctx, hosts)
+	defer seen.Close()
+	group, addresses := -1, map[string]string{}
+	return from.read(ctx, from.allIndices(), func(u *record) error {
+		if group < 0 || from.groups[group].hash != u.Hash {
+			group++
+			addresses = map[string]string{}
+			if err := newest(seen, u.Hash, func(o *observation) { addresses[strings.Clone(o.Host)] = strings.Clone(o.Address) }); err != nil {
+				return err
+			}
+		}
+		return visit(u, addresses[u.Host])
+	})
+}
