@@ -37,7 +37,8 @@ type reading struct {
 // file is a sitemap to request.
 type file struct {
 	url  string // absolute, as its index spells it
-	from string // URL of the index; "" for the file that the user names
+	name string // the URL without secrets
+	from string // name of the index; "" for the file that the user names
 	line int64  // number of the entry that names the file, in the index
 }
 
@@ -49,7 +50,7 @@ func (l left) Error() string { return string(l) }
 
 // run reads the named file and all files below it.
 func (r *reading) run(ctx context.Context) error {
-	r.waiting = []file{{url: r.url}}
+	r.waiting = []file{{url: r.url, name: withoutSecrets(r.url)}}
 	for len(r.waiting) > 0 && !r.stopped {
 		f := r.waiting[0]
 		r.waiting = r.waiting[1:]
@@ -61,7 +62,7 @@ func (r *reading) run(ctx context.Context) error {
 		case f.from == "":
 			return fmt.Errorf("%s: %w", why, ErrRefused)
 		default:
-			r.broken(f.url, f.from, f.line, "the sitemap is left out: "+string(why))
+			r.broken(f.name, f.from, f.line, "the sitemap is left out: "+string(why))
 		}
 	}
 	if r.entries == 0 && !r.stopped {
@@ -113,7 +114,7 @@ func (r *reading) file(ctx context.Context, f file) error {
 // unavailable returns the error for a file that a later plan may get.
 func unavailable(f file, why string) error {
 	if f.from != "" {
-		why = f.url + ": " + why
+		why = f.name + ": " + why
 	}
 	return fmt.Errorf("%w (%s)", source.ErrUnavailable, why)
 }
@@ -127,7 +128,7 @@ func failure(row *schema.Fetch, ofIndex bool) (why string, later bool) {
 	if row.ErrorDetail != "" {
 		detail += ": " + row.ErrorDetail
 	}
-	detail = strings.Join(strings.Fields(cmp.Or(detail, string(row.Outcome))), " ")
+	detail = withoutSecrets(strings.Join(strings.Fields(cmp.Or(detail, string(row.Outcome))), " "))
 	switch row.Outcome {
 	case schema.OK:
 		switch row.Truncated {
@@ -144,7 +145,7 @@ func failure(row *schema.Fetch, ofIndex bool) (why string, later bool) {
 	case schema.RateLimited:
 		return fmt.Sprintf("it answered %d", row.HTTPStatus), true
 	case schema.Redirected:
-		return fmt.Sprintf("it redirects to %.200q, which is not followed: name that URL", row.RedirectTarget), false
+		return fmt.Sprintf("it redirects to %.200q, which is not followed: name that URL", withoutSecrets(row.RedirectTarget)), false
 	case schema.TLSError:
 		return detail, !ofIndex
 	case schema.DNSError, schema.ConnectError, schema.Timeout, schema.RobotsUnreachable, schema.HostSuspended, schema.Deferred:
@@ -186,14 +187,14 @@ func (r *reading) document(ctx context.Context, f file) error {
 	case err != nil && sum.Entries == 0:
 		return left(err.Error())
 	case err != nil:
-		r.broken(f.url, f.url, line, fmt.Sprintf("the rest of the file after entry %d is left out: %v", line, err))
+		r.broken(f.name, f.name, line, fmt.Sprintf("the rest of the file after entry %d is left out: %v", line, err))
 	case full:
-		r.broken(f.url, f.url, line, fmt.Sprintf("the file's entries from %d on are left out: fetch.sitemap_limits.urls is %d", line, r.limits.URLs))
+		r.broken(f.name, f.name, line, fmt.Sprintf("the file's entries from %d on are left out: fetch.sitemap_limits.urls is %d", line, r.limits.URLs))
 	case sum.Cut || r.got.length >= r.most:
-		r.broken(f.url, f.url, line, fmt.Sprintf("the rest of the file after entry %d is left out: it is damaged, or longer than %d bytes (fetch.max_sitemap)", line, r.most))
+		r.broken(f.name, f.name, line, fmt.Sprintf("the rest of the file after entry %d is left out: it is damaged, or longer than %d bytes (fetch.max_sitemap)", line, r.most))
 	}
 	if sum.Skipped > 0 {
-		r.broken(f.url, f.url, line, fmt.Sprintf("%d entries or lines are left out: they hold no URL, or one of more than %d bytes", sum.Skipped, sitemap.MaxLoc))
+		r.broken(f.name, f.name, line, fmt.Sprintf("%d entries or lines are left out: they hold no URL, or one of more than %d bytes", sum.Skipped, sitemap.MaxLoc))
 	}
 	return nil
 }
@@ -227,9 +228,9 @@ func (r *reading) entry(e *sitemap.Entry, f file, kind sitemap.Kind, line int64)
 	feed := kind == sitemap.RSS || kind == sitemap.Atom || kind == sitemap.JSON
 	switch {
 	case err == nil && !feed && key.Domain != r.key.Domain:
-		r.broken(url, f.url, line, fmt.Sprintf("the entry belongs to %s, but a sitemap of %s may list only its own URLs", key.Domain, r.key.Domain))
+		r.broken(url, f.name, line, fmt.Sprintf("the entry belongs to %s, but a sitemap of %s may list only its own URLs", key.Domain, r.key.Domain))
 	default: // this includes entries that are no URL: the planner refuses and lists them
-		r.pass(source.Entry{URL: url, File: f.url, Line: line, Due: true, Listed: true, Priority: priority(e)})
+		r.pass(source.Entry{URL: url, File: f.name, Line: line, Due: true, Listed: true, Priority: priority(e)})
 	}
 }
 
@@ -253,17 +254,18 @@ func (r *reading) absolute(e *sitemap.Entry) string {
 
 // child adds a file that an index names.
 func (r *reading) child(url string, key urlkey.Key, err error, f file, line int64) {
+	name := withoutSecrets(url)
 	switch {
 	case err != nil:
-		r.broken(url, f.url, line, fmt.Sprintf("the index names a sitemap without a valid URL: %v", err))
+		r.broken(name, f.name, line, fmt.Sprintf("the index names a sitemap without a valid URL: %s", withoutSecrets(err.Error())))
 	case key.Domain != r.key.Domain:
-		r.broken(url, f.url, line, fmt.Sprintf("the sitemap belongs to %s, but an index of %s may name only its own: name it as a source", key.Domain, r.key.Domain))
+		r.broken(name, f.name, line, fmt.Sprintf("the sitemap belongs to %s, but an index of %s may name only its own: name it as a source", key.Domain, r.key.Domain))
 	case r.seen[key.URL]:
 	case len(r.seen) >= r.limits.Files:
-		r.broken(url, f.url, line, fmt.Sprintf("the sitemap is left out: fetch.sitemap_limits.files is %d", r.limits.Files))
+		r.broken(name, f.name, line, fmt.Sprintf("the sitemap is left out: fetch.sitemap_limits.files is %d", r.limits.Files))
 	default:
 		r.seen[strings.Clone(key.URL)] = true
-		r.waiting = append(r.waiting, file{url: urlkey.WithoutCredentials(url), from: f.url, line: line})
+		r.waiting = append(r.waiting, file{url: urlkey.WithoutCredentials(url), name: urlkey.WithoutCredentials(name), from: f.name, line: line})
 	}
 }
 

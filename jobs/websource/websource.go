@@ -14,6 +14,11 @@
 // bounds the files, entries and bytes of each source. For each entry or file that is left out, the output
 // has an entry with the reason, so that the plan counts it.
 //
+// # Secrets
+//
+// Only requests hold the values of query parameters with secret names (see secretWords). Names of
+// sources and files, reasons and errors have *** in their place. URLs of entries are kept as they are.
+//
 // # What ends a plan
 //
 // If the file that the user names cannot be read, the error wraps ErrRefused, or source.ErrUnavailable if
@@ -59,6 +64,7 @@ func open(_ context.Context, name string, _ source.Options) (source.Source, erro
 	if urlkey.WithoutCredentials(url) != url || urlkey.WithoutCredentials(name) != name {
 		return nil, fmt.Errorf("source %s:…: its URL has a password, which would be stored and shown: %w", scheme, ErrName)
 	}
+	name = withoutSecrets(name)
 	if s := strings.ToLower(scheme); s != "sitemap" && s != "feed" {
 		return nil, fmt.Errorf("source %.200q: is it a sitemap or a feed? Then write sitemap:%.200s; download another list first: %w", name, name, ErrName)
 	}
@@ -75,14 +81,14 @@ func open(_ context.Context, name string, _ source.Options) (source.Source, erro
 	}
 	key, err := canon.Canonical(url, "")
 	if err != nil {
-		return nil, fmt.Errorf("source %.200q: %w: %w", name, err, ErrName)
+		return nil, fmt.Errorf("source %.200q: %s: %w", name, withoutSecrets(err.Error()), ErrName)
 	}
 	return &Source{name: name, url: url, key: key, canon: canon}, nil
 }
 
 // Source is a sitemap or feed with the files that it names.
 type Source struct {
-	name  string
+	name  string // without secrets
 	url   string // as the user wrote it
 	key   urlkey.Key
 	canon *urlkey.Canonicalizer

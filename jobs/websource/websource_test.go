@@ -21,13 +21,14 @@ import (
 
 // site is a web server on loopback for all hosts, and the config with which a plan reads it.
 type site struct {
-	t     *testing.T
-	pages map[string]string // body of each host and path
-	codes map[string]int    // status, if not 200
-	asked []string
-	cfg   *config.Config
-	told  []string
-	opted string // URL on the opt-out list
+	t       *testing.T
+	pages   map[string]string // body of each host and path
+	codes   map[string]int    // status, if not 200
+	asked   []string
+	queries []string // of the requests
+	cfg     *config.Config
+	told    []string
+	opted   string // URL on the opt-out list
 }
 
 func newSite(t *testing.T) *site {
@@ -35,7 +36,7 @@ func newSite(t *testing.T) *site {
 	s := &site{t: t, pages: map[string]string{}, codes: map[string]int{}, cfg: config.Default()}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at := r.Host + r.URL.Path
-		s.asked = append(s.asked, at)
+		s.asked, s.queries = append(s.asked, at), append(s.queries, r.URL.RawQuery)
 		body, ok := s.pages[at]
 		if to, moved := strings.CutPrefix(body, "location:"); moved {
 			http.Redirect(w, r, to, http.StatusFound)

@@ -1,0 +1,59 @@
+package websource
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// hidden replaces the value of a secret parameter.
+const hidden = "***"
+
+// secretWords are parts of the names of parameters whose values are secrets: of a private feed
+// ("token", "api_key"), or of a signed address ("X-Amz-Signature", "sig"). They also match other names,
+// such as "keyword". That hides more than needed, which does no harm.
+var secretWords = []string{"auth", "cred", "hash", "hmac", "jwt", "key", "pass", "pwd", "secret", "session", "sig", "ticket", "token"}
+
+// withoutSecrets replaces the values of parameters with secret names in the URL of a sitemap or feed,
+// before the URL is stored, printed or logged. A text that ends with a URL may stand for the URL.
+func withoutSecrets(s string) string {
+	at := strings.IndexByte(s, '?')
+	if at < 0 {
+		return s
+	}
+	elements := strings.Split(s[at+1:], "&")
+	for i, e := range elements {
+		if end := secretAt(e); end >= 0 {
+			elements[i] = e[:end] + hidden
+			continue
+		}
+		// The name may have escapes, or the value may be an escaped URL with a secret of its own.
+		if plain, err := url.QueryUnescape(e); err == nil && secretAt(plain) >= 0 {
+			elements[i] = e[:strings.IndexByte(e, '=')+1] + hidden
+		}
+	}
+	return s[:at+1] + strings.Join(elements, "&")
+}
+
+// secretAt returns the offset of the first value in a part of a query whose name is secret, or -1. The
+// value ends with the part, because for some servers ; separates parameters and for others it does not.
+func secretAt(part string) int {
+	name := 0 // where the current name begins
+	for i, c := range []byte(part) {
+		switch c {
+		case '=':
+			if isSecret(part[name:i]) {
+				return i + 1
+			}
+			name = i + 1
+		case '&', ';', '?', '#':
+			name = i + 1
+		}
+	}
+	return -1
+}
+
+func isSecret(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
+}
