@@ -11,6 +11,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/urlstate"
@@ -248,17 +249,40 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	}
 	limits := worker.PlanConfig(paced)
 	limits.BeforeFormat8 = crawl.Format < 8
+	if limits.Format, err = r.formatOf(ctx, round); err != nil {
+		return nil, err
+	}
 	if limits.OptOut, err = r.optOut(ctx, cfg, round); err != nil {
 		return nil, err
 	}
 	done, err := websource.Prepare(request.Sources, websource.Options{
 		Config: paced, Version: r.Version, Clock: r.Clock, Log: r.Log, Scratch: scratch, Barred: limits.OptOut.Refuses, Tell: r.Tell,
+		BeforeFormat10: limits.Format < 10,
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	return planner.Make(ctx, limits, request)
+}
+
+// formatOf returns the format in which a round is planned. If the round has a plan that the request must
+// not replace, this is the plan's format: the same sources then give the same plan again.
+func (r PlanRequest) formatOf(ctx context.Context, round int) (int, error) {
+	if r.Replace {
+		return schema.FormatVersion, nil
+	}
+	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+	if errors.Is(err, roundstate.ErrNoCrawl) {
+		return schema.FormatVersion, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if choice, _ := l.Plan(round); choice != nil && choice.Format > 0 {
+		return choice.Format, nil
+	}
+	return schema.FormatVersion, nil
 }
 
 // paced returns a copy of the config with the crawl's newest politeness and stops, because domains and

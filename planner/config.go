@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -51,11 +52,14 @@ type Config struct {
 	// of format 8. Their partitions are packed by the delay of the registered domain, even if the host
 	// has another delay.
 	BeforeFormat8 bool
-	AddressDelay  time.Duration // least gap between two requests to an address; 0 means that domains at one address may be in different partitions
-	Window        time.Duration // time after which a fetch task ends; 0 means no bound
-	Service       time.Duration // mean time of one fetch, if no earlier round has observed it
-	Slots         int           // number of concurrent fetches of a task
-	PageBytes     int64         // mean size of a page in bytes, for the prediction
+	// Format is the format of the plan that the request repeats, because a plan in another format has
+	// another ID. If Format is 0, the plan has the newest format.
+	Format       int
+	AddressDelay time.Duration // least gap between two requests to an address; 0 means that domains at one address may be in different partitions
+	Window       time.Duration // time after which a fetch task ends; 0 means no bound
+	Service      time.Duration // mean time of one fetch, if no earlier round has observed it
+	Slots        int           // number of concurrent fetches of a task
+	PageBytes    int64         // mean size of a page in bytes, for the prediction
 
 	SkipWithin time.Duration // URLs that were fetched within this time before the plan are refused; 0 means none
 
@@ -129,12 +133,15 @@ func (c *Config) rules() (*rules, error) {
 	return &rules{Config: *c, canonical: canonical, scope: inScope, budgets: budgets, measured: c.Service}, nil
 }
 
-// format returns the format of the plan's files.
-func (r *rules) format() table.WriterOption {
+// format returns the format of the plan.
+func (r *rules) format() int { return cmp.Or(r.Format, schema.FormatVersion) }
+
+// fileFormat returns the format of the plan's files.
+func (r *rules) fileFormat() table.WriterOption {
 	if r.BeforeFormat8 {
-		return table.Format(7)
+		return table.Format(min(r.format(), 7))
 	}
-	return table.Format(schema.FormatVersion)
+	return table.Format(r.format())
 }
 
 // budget returns the number of URLs that a crawl may plan from a domain, and whether the domain has a

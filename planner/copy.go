@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
@@ -21,7 +22,7 @@ const copiers = 8
 // bytes that Copy reads.
 func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, version string) (*manifest.Plan, error) {
 	m := *from
-	m.Header, m.ID, m.Crawl = manifest.Header{}, "", crawl
+	m.Header, m.ID, m.Crawl = manifest.Header{Format: schema.FormatVersion}, "", crawl
 	m.Sources = []string{fmt.Sprintf("plan %s of %s.%d", from.ID, from.Crawl, from.Round)}
 	m.Partitions = slices.Clone(from.Partitions)
 	for i := range m.Partitions {

@@ -113,7 +113,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	countRefused(entries, picked.refused)
 	own := len(req.Sources)
 	entries = append(entries[:own:own], slices.DeleteFunc(entries[own:], func(c SourceCount) bool { return c.Name == source.HistoryName })...)
-	p := &Plan{counts: entries, manifest: manifest.Plan{Header: manifest.Header{Format: schema.FormatVersion}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts)}}
+	p := &Plan{counts: entries, manifest: manifest.Plan{Header: manifest.Header{Format: r.format()}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts)}}
 	for i, c := range entries {
 		p.manifest.Sources = append(p.manifest.Sources, c.Name)
 		if i < own && c.Name != source.FrontierName {
@@ -340,7 +340,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	g.SetLimit(r.Workers)
 	for i := range partitions {
 		g.Go(func() error {
-			w := partitionWriter{req.Scratch, r.Memory / int64(r.Workers), r.format(), from, &partitions[i]}
+			w := partitionWriter{req.Scratch, r.Memory / int64(r.Workers), r.fileFormat(), from, &partitions[i]}
 			urls, spellings, err := w.writeFiles(gctx, i)
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
@@ -355,13 +355,13 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(ctx, refused, m.Buckets), r.format())
+	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(ctx, refused, m.Buckets), r.fileFormat())
 	if err != nil {
 		return err
 	}
 	m.RefusedFile, locals[len(partitions)] = file(fileRefused, l), []table.Local{l}
 	if r.OptOut != nil {
-		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(), r.format()); err != nil {
+		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(), r.fileFormat()); err != nil {
 			return err
 		}
 		m.OptOutFile, locals[len(partitions)] = file(fileOptOut, l), append(locals[len(partitions)], l)
@@ -439,7 +439,7 @@ func (w *partitionWriter) rows(records iter.Seq2[record, error]) iter.Seq2[schem
 // identify sets the plan's ID and the keys of its files. The ID is the digest of the plan's whole
 // content.
 func identify(m *manifest.Plan, version string) error {
-	body, err := manifest.Encode(m)
+	body, err := manifest.EncodeAs(m, m.Format)
 	if err != nil {
 		return err
 	}
@@ -497,7 +497,10 @@ func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
 // plan, because the ID is a digest. Another version of crawlbatch may have written that plan.json.
 func create(ctx context.Context, b store.Bucket, m *manifest.Plan) (*manifest.Plan, error) {
 	key := layout.PlanManifest(m.Crawl, m.Round, m.ID)
-	_, err := manifest.Create(ctx, b, key, m)
+	body, err := manifest.EncodeAs(m, m.Format)
+	if err == nil {
+		_, err = store.CreateBytes(ctx, b, key, body)
+	}
 	if errors.Is(err, store.ErrExists) {
 		var same manifest.Plan
 		if _, _, lerr := manifest.Load(ctx, b, key, &same); lerr == nil {

@@ -53,11 +53,13 @@ import (
 //	   pairs. Before, it followed the order of the search.
 //	   A crawl may lose objects by age. Its ledger then says which (manifest.Pruning), and active.json
 //	   names a deletion under way.
+//	10: If the URL of a sitemap or feed that is a source has a secret parameter, plans and datasets have
+//	   *** in place of its value. A plan that repeats an older plan keeps the value, and so its ID.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for
 // example, how tables are encoded.
-const FormatVersion = 9
+const FormatVersion = 10
 
 // TellsZero returns the first FormatVersion that distinguishes 0 from null in an optional column.
 // The struct tag zero holds this version. Files of an older format store 0 as null.

@@ -37,7 +37,7 @@ type reading struct {
 // file is a sitemap to request.
 type file struct {
 	url  string // absolute, as its index spells it
-	name string // the URL without secrets
+	name string // the URL as the plan stores it
 	from string // name of the index; "" for the file that the user names
 	line int64  // number of the entry that names the file, in the index
 }
@@ -50,7 +50,7 @@ func (l left) Error() string { return string(l) }
 
 // run reads the named file and all files below it.
 func (r *reading) run(ctx context.Context) error {
-	r.waiting = []file{{url: r.url, name: withoutSecrets(r.url)}}
+	r.waiting = []file{{url: r.url, name: r.stored(r.url)}}
 	for len(r.waiting) > 0 && !r.stopped {
 		f := r.waiting[0]
 		r.waiting = r.waiting[1:]
@@ -60,7 +60,7 @@ func (r *reading) run(ctx context.Context) error {
 		case !errors.As(err, &why):
 			return err
 		case f.from == "":
-			return fmt.Errorf("%s: %w", why, ErrRefused)
+			return fmt.Errorf("%s: %w", why, ErrRefused) // file left the secrets out
 		default:
 			r.broken(f.name, f.from, f.line, "the sitemap is left out: "+string(why))
 		}
@@ -82,7 +82,7 @@ func (r *reading) file(ctx context.Context, f file) error {
 	}
 	key, err := r.canon.Canonical(f.url, "")
 	if err != nil {
-		return left(err.Error())
+		return left(r.stored(err.Error()))
 	}
 	if entry, ok := r.barred(key.URL); ok {
 		return left(fmt.Sprintf("the opt-out list names it (%s)", entry))
@@ -101,9 +101,12 @@ func (r *reading) file(ctx context.Context, f file) error {
 	if rows.Fetch == nil {
 		return left("it has no outcome")
 	}
-	if why, later := failure(rows.Fetch, f.from != ""); why != "" {
+	if why, later := failure(rows.Fetch, f.from != "", withoutSecrets); why != "" {
 		if later {
 			return unavailable(f, why)
+		}
+		if f.from != "" {
+			why, _ = failure(rows.Fetch, true, r.stored)
 		}
 		return left(why)
 	}
@@ -114,7 +117,7 @@ func (r *reading) file(ctx context.Context, f file) error {
 // unavailable returns the error for a file that a later plan may get.
 func unavailable(f file, why string) error {
 	if f.from != "" {
-		why = f.name + ": " + why
+		why = withoutSecrets(f.name) + ": " + why
 	}
 	return fmt.Errorf("%w (%s)", source.ErrUnavailable, why)
 }
@@ -122,13 +125,13 @@ func unavailable(f file, why string) error {
 // failure says why a request brought no complete file, and whether a later request may succeed. It
 // returns "" for a complete file, and for a file that is longer than the limit. If a file that an
 // index names gets a 5xx other than 503, later is false, so that one such file cannot keep a crawl
-// from being planned.
-func failure(row *schema.Fetch, ofIndex bool) (why string, later bool) {
+// from being planned. The function hide hides secrets.
+func failure(row *schema.Fetch, ofIndex bool, hide func(string) string) (why string, later bool) {
 	detail := row.Error
 	if row.ErrorDetail != "" {
 		detail += ": " + row.ErrorDetail
 	}
-	detail = withoutSecrets(strings.Join(strings.Fields(cmp.Or(detail, string(row.Outcome))), " "))
+	detail = hide(strings.Join(strings.Fields(cmp.Or(detail, string(row.Outcome))), " "))
 	switch row.Outcome {
 	case schema.OK:
 		switch row.Truncated {
@@ -145,7 +148,7 @@ func failure(row *schema.Fetch, ofIndex bool) (why string, later bool) {
 	case schema.RateLimited:
 		return fmt.Sprintf("it answered %d", row.HTTPStatus), true
 	case schema.Redirected:
-		return fmt.Sprintf("it redirects to %.200q, which is not followed: name that URL", withoutSecrets(row.RedirectTarget)), false
+		return fmt.Sprintf("it redirects to %.200q, which is not followed: name that URL", hide(row.RedirectTarget)), false
 	case schema.TLSError:
 		return detail, !ofIndex
 	case schema.DNSError, schema.ConnectError, schema.Timeout, schema.RobotsUnreachable, schema.HostSuspended, schema.Deferred:
@@ -254,10 +257,10 @@ func (r *reading) absolute(e *sitemap.Entry) string {
 
 // child adds a file that an index names.
 func (r *reading) child(url string, key urlkey.Key, err error, f file, line int64) {
-	name := withoutSecrets(url)
+	name := r.stored(url)
 	switch {
 	case err != nil:
-		r.broken(name, f.name, line, fmt.Sprintf("the index names a sitemap without a valid URL: %s", withoutSecrets(err.Error())))
+		r.broken(name, f.name, line, fmt.Sprintf("the index names a sitemap without a valid URL: %s", r.stored(err.Error())))
 	case key.Domain != r.key.Domain:
 		r.broken(name, f.name, line, fmt.Sprintf("the sitemap belongs to %s, but an index of %s may name only its own: name it as a source", key.Domain, r.key.Domain))
 	case r.seen[key.URL]:

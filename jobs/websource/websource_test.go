@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -29,6 +30,8 @@ type site struct {
 	cfg     *config.Config
 	told    []string
 	opted   string // URL on the opt-out list
+	before  bool   // the plan repeats one before format 10
+	logged  bytes.Buffer
 }
 
 func newSite(t *testing.T) *site {
@@ -68,7 +71,8 @@ func (s *site) readAll(ctx context.Context, name string) (all []string, err erro
 	done, err := Prepare([]source.Source{src}, Options{
 		Config: s.cfg, Version: "test", Clock: stages.SystemClock{}, Scratch: s.t.TempDir(),
 		Barred: func(url string) (string, bool) { return "example.com/opted", url == s.opted },
-		Tell:   func(w stages.Wait) { s.told = append(s.told, w.Why) },
+		Tell:   func(w stages.Wait) { s.told = append(s.told, w.Why) }, BeforeFormat10: s.before,
+		Log: slog.New(slog.NewTextHandler(&s.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		return nil, err
@@ -339,7 +343,7 @@ func TestManyFilesAreToldAndAnInterruptEndsThem(t *testing.T) {
 func TestEveryOutcomeHasAReason(t *testing.T) {
 	for _, o := range schema.Outcomes {
 		for _, ofIndex := range []bool{false, true} {
-			if why, _ := failure(&schema.Fetch{Outcome: o, HTTPStatus: 500}, ofIndex); (why == "") != (o == schema.OK) {
+			if why, _ := failure(&schema.Fetch{Outcome: o, HTTPStatus: 500}, ofIndex, withoutSecrets); (why == "") != (o == schema.OK) {
 				t.Errorf("%s: %q", o, why)
 			}
 		}
