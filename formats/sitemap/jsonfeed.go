@@ -118,7 +118,7 @@ func (j *jsonReader) run() error {
 			return err
 		}
 		var key jsonText
-		if json.Unmarshal(raw, &key) != nil {
+		if raw != nil && json.Unmarshal(raw, &key) != nil { // a key that is too long is none of those below
 			return errJSON
 		}
 		if err := j.in.delim(':'); err != nil {

@@ -105,6 +105,23 @@ func unescape(dst, p []byte) []byte {
 	}
 }
 
+// unescapeUpTo is like unescape, but dst gets at most max bytes in all.
+func unescapeUpTo(dst, p []byte, max int) []byte {
+	for len(p) > 0 && len(dst) < max {
+		n := min(len(p), max-len(dst))
+		if n < len(p) { // p[:n] must not end within an entity
+			switch i := bytes.LastIndexByte(p[:n], '&'); {
+			case i == 0:
+				n = min(len(p), n+maxEntity+2)
+			case i > n-maxEntity-2:
+				n = i
+			}
+		}
+		dst, p = unescape(dst, p[:n]), p[n:]
+	}
+	return dst[:min(len(dst), max)]
+}
+
 // maxMarkup is the largest amount of markup that is read for a summary, in bytes.
 const maxMarkup = 64 << 10
 

@@ -23,6 +23,12 @@ func (x *reader) set() {
 		return
 	}
 	e := &x.entry
+	if len(x.buf) > MaxLoc && x.field.reference() { // the rest of the text was dropped, so v may be another reference
+		if x.field == fieldLoc && e.Loc == "" {
+			e.Loc = string(x.buf) // too long, so finish counts it
+		}
+		return
+	}
 	switch x.field {
 	case fieldLoc:
 		if e.Loc == "" {

@@ -10,9 +10,6 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxToken is the length of the longest accepted XML token, in bytes. A longer token ends the read.
-const maxToken = 4 << 20
-
 // maxAttrs is the largest number of attributes that are read per tag.
 const maxAttrs = 64
 
@@ -44,6 +41,15 @@ const (
 // markup reports whether the text of the field f may contain HTML.
 func (f textField) markup() bool { return f == fieldTitle || f == fieldSummary || f == fieldContent }
 
+// reference reports whether the text of the field f is a reference.
+func (f textField) reference() bool {
+	switch f {
+	case fieldLoc, fieldGUID, fieldComments, fieldImage, fieldVideo:
+		return true
+	}
+	return false
+}
+
 // compound tells which compound contains the current element. A compound is an element with elements
 // of its own, such as an extension or an author. Inside a compound, element names have other
 // meanings.
@@ -62,6 +68,7 @@ const (
 // reader reads XML files as HTML tokens, because many sitemaps are malformed and the HTML tokenizer
 // never fails. The reader needs no stack: at most one entry, one compound and one field are open.
 type reader struct {
+	src  rewound
 	z    *html.Tokenizer
 	sum  Summary
 	max  int
@@ -96,9 +103,8 @@ type tag struct {
 }
 
 func readXML(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
-	x := &reader{z: html.NewTokenizer(fromRoot(br)), max: max, each: each, entry: Entry{Priority: -1}}
-	x.z.SetMaxBuf(maxToken)
-	x.z.AllowCDATA(true)
+	x := &reader{src: rewound{in: fromRoot(br)}, max: max, each: each, entry: Entry{Priority: -1}}
+	x.tokenize()
 	err := x.run()
 	return x.sum, err
 }
@@ -114,61 +120,83 @@ func fromRoot(br *bufio.Reader) io.Reader {
 }
 
 func (x *reader) run() error {
-	for {
+	var before []byte // the token before the current one
+	for more := true; more; {
 		tt := x.z.Next()
+		raw := x.z.Raw()
+		var err error
 		switch tt {
 		case html.ErrorToken:
-			err := x.z.Err()
-			if err == html.ErrBufferExceeded {
-				x.sum.Cut, err = true, io.EOF
+			if err = x.z.Err(); err == html.ErrBufferExceeded {
+				if len(raw) == 0 { // a text, a comment or CDATA comes before its error
+					raw = before
+				}
+				more, err = x.skipLong(raw)
 			}
-			if err != io.EOF {
-				return err
-			}
-			if !x.known {
-				return fmt.Errorf("no root element of one: %w", ErrUnknown)
-			}
-			if x.open {
-				x.finish() // at the end of the file, an entry with a loc is kept even without an end tag
-			}
-			return nil
 		case html.TextToken:
-			x.text(x.z.Raw())
+			x.text(raw)
 		case html.StartTagToken, html.SelfClosingTagToken:
-			x.readTag(1)
+			x.readTag(raw[1:])
 			x.tag.empty = tt == html.SelfClosingTagToken
 			x.z.NextIsNotRawText() // title and script are ordinary elements in XML
-			if !x.known {
-				if err := x.root(); err != nil {
-					return err
-				}
-				continue
-			}
-			if !x.start() {
-				return nil
-			}
+			more, err = x.opens()
 		case html.EndTagToken:
-			x.readTag(2)
-			if x.known && !x.end() {
-				return nil
-			}
+			x.readTag(raw[2:])
+			more = x.closes()
 		}
+		if err == io.EOF {
+			return x.ends()
+		}
+		if err != nil {
+			return err
+		}
+		before = raw
 	}
+	return nil
 }
 
-// readTag reads the tag name in the token, starting at offset at. The tokenizer's method TagName
-// would copy each name.
-func (x *reader) readTag(at int) {
+// ends takes the end of the file. It keeps an entry with a loc even without an end tag.
+func (x *reader) ends() error {
+	if !x.known {
+		return fmt.Errorf("no root element of one: %w", ErrUnknown)
+	}
+	if x.open {
+		x.finish()
+	}
+	return nil
+}
+
+// opens takes a start tag. The result is false if reading must end.
+func (x *reader) opens() (more bool, err error) {
+	if !x.known {
+		err := x.root()
+		return err == nil, err
+	}
+	return x.start(), nil
+}
+
+// closes takes an end tag. The result is false if reading must end.
+func (x *reader) closes() bool { return !x.known || x.end() }
+
+// maxName is the length of the longest name of an element that is told from others, in bytes.
+const maxName = 1 << 10
+
+// readTag reads the tag name at the beginning of p. The tokenizer's method TagName would copy each
+// name.
+func (x *reader) readTag(p []byte) {
 	t := &x.tag
 	t.name, t.attrs = t.name[:0], true
 scan:
-	for _, c := range x.z.Raw()[at:] {
+	for _, c := range p {
 		switch c {
 		case ' ', '\t', '\r', '\n', '\f', '/':
 			break scan
 		case '>':
 			t.attrs = false
 			break scan
+		}
+		if len(t.name) == maxName {
+			continue
 		}
 		if c >= 'A' && c <= 'Z' {
 			c += 'a' - 'A'
@@ -230,16 +258,15 @@ func (x *reader) text(raw []byte) {
 	case x.field.markup():
 		max = maxMarkup
 	}
-	room := max - len(*dst)
-	if room <= 0 {
+	if len(*dst) >= max {
 		return
 	}
 	if data, ok := bytes.CutPrefix(raw, []byte("<![CDATA[")); ok {
 		data = bytes.TrimSuffix(data, []byte("]]>"))
-		*dst = append(*dst, data[:min(len(data), room)]...)
+		*dst = append(*dst, data[:min(len(data), max-len(*dst))]...)
 		return
 	}
-	*dst = unescape(*dst, raw[:min(len(raw), room)])
+	*dst = unescapeUpTo(*dst, raw, max)
 }
 
 // beginField starts to collect the text of the field f at the current element.
@@ -353,7 +380,7 @@ func (x *reader) finish() bool {
 	}
 	e.Summary = cmp.Or(e.Summary, x.content)
 	if e.Loc == "" {
-		if b := bytes.TrimSpace(x.bare); isHTTP(b) && !bytes.ContainsAny(b, " \t\r\n") {
+		if b := bytes.TrimSpace(x.bare); len(x.bare) <= MaxLoc && isHTTP(b) && !bytes.ContainsAny(b, " \t\r\n") {
 			e.Loc = reference(b)
 		}
 	}
