@@ -14,9 +14,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// archive writes a response and its request as WARC records and returns the row of captures. It
-// returns false if there is no row: either WARC cannot represent the response, or the sink failed,
-// which ends the fetcher.
+// archive writes a response and its request as WARC records, and returns their row of the dataset
+// captures. It returns false if there is no row: WARC cannot represent the response, or the sink
+// failed. A failed sink ends the fetcher.
 func (f *fetcher) archive(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool) {
 	cp, err := f.describeCapture(s, key, subset, parsed)
 	if err == nil {
@@ -33,7 +33,7 @@ func (f *fetcher) archive(s *request.Sent, key urlkey.Key, subset string, parsed
 	return cp, false
 }
 
-// describeCapture fills the columns of a capture, except its location.
+// describeCapture returns a row of captures in which only the place of the WARC record is missing.
 func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, error) {
 	columns, err := document.URLColumns(key)
 	if err != nil {

@@ -31,10 +31,10 @@ type attempt struct {
 	inputs  *manifest.Checked // the store, for files of earlier attempts and of the previous round
 	disk    *segments.Disk
 	one     serialMode
-	paused  atomic.Pointer[stages.Wait] // reason why the whole attempt waits (the store or scratch space); nil if it does not wait
+	paused  atomic.Pointer[stages.Wait] // why the whole attempt waits, such as a full scratch directory; nil if it does not wait
 
 	began    time.Time
-	elapsed  time.Duration // time for which earlier attempts kept the window open
+	elapsed  time.Duration // part of the fetch window that earlier attempts used
 	revision atomic.Int64  // revision of the politeness settings that the attempt uses
 
 	cutting sync.Mutex          // held while a checkpoint is made, because only one checkpoint may be made at a time
@@ -49,46 +49,46 @@ func (a *attempt) fetch(ctx context.Context) error {
 	flights := lease.NewFlights(context.WithoutCancel(ctx))
 	defer flights.End()
 
-	beside, ended := context.WithCancel(work)
+	background, endBackground := context.WithCancel(work)
 	var wg sync.WaitGroup
-	guard := func(f func(context.Context) error) {
+	start := func(f func(context.Context) error) {
 		wg.Go(func() {
-			if err := f(beside); err != nil && beside.Err() == nil {
+			if err := f(background); err != nil && background.Err() == nil {
 				stop(err)
 				flights.End() // no request may outlive the lease
 			}
 		})
 	}
-	guard(func(ctx context.Context) error { return a.lease.KeepRenewed(ctx, a.tell) })
-	guard(a.checkpointLoop)
-	guard(a.closeWindow)
-	guard(a.reloads)
-	wg.Go(func() { a.lease.WatchExpiry(beside, flights) })
-	// When the task is told to stop, it starts to upload its records. Requests in flight get a
-	// quarter of the grace period (Pauses.Grace) to finish.
+	start(func(ctx context.Context) error { return a.lease.KeepRenewed(ctx, a.tell) })
+	start(a.checkpointLoop)
+	start(a.closeWindow)
+	start(a.reloads)
+	wg.Go(func() { a.lease.WatchExpiry(background, flights) })
+	// When the task is told to stop (ctx ends), requests in flight get a quarter of the grace
+	// period (Pauses.Grace) to finish. Meanwhile the next goroutine uploads the records that exist.
 	wg.Go(func() {
-		<-beside.Done()
+		<-background.Done()
 		if ctx.Err() != nil {
 			_ = a.env.Clock.Sleep(flights.Base(), a.cfg.Pauses.Grace/4)
 			flights.End()
 		}
 	})
 	wg.Go(func() {
-		<-beside.Done()
+		<-background.Done()
 		if ctx.Err() == nil {
 			return
 		}
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 		defer cancel()
 		if err := a.checkpoint(grace, nil); err != nil {
-			a.env.Log.Warn("the first upload after the order to stop failed", "error", err)
+			a.env.Log.Warn("the first upload after the task was told to stop failed", "error", err)
 		}
 	})
-	// The watcher can ask for the activity until fetch returns, because even the last checkpoint may
-	// wait for the store.
+	// The watcher may ask for the activity until fetch returns, because even the last checkpoint
+	// may wait for the store.
 	defer stages.Watched(a.env.Watcher, a.in.Task, a.activity)()
 	err := a.fetcher.loop(work, flights)
-	ended()
+	endBackground()
 	flights.End()
 	wg.Wait()
 
@@ -97,7 +97,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 	}
 	switch {
 	case err == nil:
-		// If the task is told to stop now, it still finishes, because only this last step remains.
+		// Only the last checkpoint remains, so the task makes it even if it is told to stop now.
 		last, cancel := a.graceful(ctx)
 		defer cancel()
 		return a.end(last, a.complete)
@@ -106,17 +106,17 @@ func (a *attempt) fetch(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return a.interrupted(ctx, true)
 	}
-	// Either the attempt was told to stop, or this machine has a fault. All complete records are
-	// saved for the next attempt.
-	asked := errors.Is(err, stages.ErrInterrupted) || segments.NoRoom(err)
-	if kept := a.interrupted(ctx, asked); !errors.Is(kept, stages.ErrInterrupted) {
+	// The task was not told to stop, but it cannot continue: the store or the scratch directory
+	// failed for too long, or the fetcher failed. All complete records are saved for the next
+	// attempt.
+	excused := errors.Is(err, stages.ErrInterrupted) || segments.NoRoom(err)
+	if kept := a.interrupted(ctx, excused); !errors.Is(kept, stages.ErrInterrupted) {
 		return errors.Join(err, kept)
 	}
 	return err
 }
 
-// graceful returns a context that outlives ctx by the grace period of an interrupted task
-// (Pauses.Grace).
+// graceful returns a context that ends one grace period (Pauses.Grace) after ctx.
 func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -126,8 +126,9 @@ func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
 	return longer, func() { stop(); cancel() }
 }
 
-// interrupted makes a checkpoint of all records and releases the partition. The caller sets excused
-// if the attempt was stopped from outside. An excused attempt does not count as stalled.
+// interrupted makes a checkpoint of all records and releases the partition. excused means that no
+// URL can be the cause: the task was told to stop, or the store or the disk failed. The checkpoint
+// does not count an excused attempt as stalled.
 func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 	defer cancel()
@@ -149,9 +150,9 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	return stages.ErrInterrupted
 }
 
-// unfinished returns a record for each URL task or robots task that waits between two hops of a
-// redirect. The record holds the requests so far, and the state from which the next attempt
-// continues.
+// unfinished returns a record for each URL task or robots task whose requests are not recorded yet,
+// because it waits for the next hop of a redirect. When the log appends the record, OnRecorded
+// stores the state from which the next attempt continues.
 func (f *fetcher) unfinished() []*segments.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +161,7 @@ func (f *fetcher) unfinished() []*segments.Record {
 	for _, row := range rows {
 		if u := f.urlTasks[row]; len(u.requests) > 0 {
 			due := u.due
-			out = append(out, u.evidence(func() { f.keepRecorded(u, due) }))
+			out = append(out, u.takeRows(func() { f.keepRecorded(u, due) }))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.robotsTasks)) {
@@ -174,7 +175,8 @@ func (f *fetcher) unfinished() []*segments.Record {
 	return out
 }
 
-// complete ends the task if every planned URL has its outcome.
+// complete marks a checkpoint as the last one of the task. It returns an error if a planned URL has
+// no outcome.
 func (a *attempt) complete(d *manifest.Checkpoint) error {
 	rows, err := d.RecordedRows()
 	if err != nil {
@@ -185,14 +187,15 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
-	// The next round gets a delay only if a Crawl-delay or the host's responses have raised it
-	// above the configured delay.
+	// The next round needs to know a host only if 429 or 503 raised its delay, or if it must wait
+	// for longer than its configured delay.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
 		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
-		// The breaker is not passed on, because rounds are hours apart and most hosts work again by
-		// then. If a host is still down, the next round finds out with only five requests.
+		// The next round does not get the breakers, because it starts hours later, and most hosts
+		// work again by then. If a host is still down, the next round notices it after five
+		// requests.
 		d.Hosts[i].Breaker = nil
 	}
 	d.Trying, d.Suspects, d.Stalled = nil, nil, 0
@@ -209,7 +212,8 @@ func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error)
 	return err
 }
 
-// checkpoint uploads the records since the last checkpoint, and lists them in a new checkpoint.
+// checkpoint uploads the records since the last checkpoint, and makes a new checkpoint for each
+// uploaded segment. If set is not nil, it then makes one more checkpoint, which set changes.
 func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint) error) error {
 	a.cutting.Lock()
 	defer a.cutting.Unlock()
@@ -217,8 +221,8 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	if g != nil {
 		a.waiting = append(a.waiting, g)
 	}
-	// Segments are uploaded in order, because a segment's rows may point into WARC files of earlier
-	// segments. If a checkpoint was interrupted, this loop continues its upload.
+	// Segments are uploaded in order, because a segment's rows may name WARC files of earlier
+	// segments. If an earlier call failed, the loop begins with the segments that it left.
 	for len(a.waiting) > 0 {
 		g := a.waiting[0]
 		if err := retryStore(ctx, a.env, &a.paused, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
@@ -229,7 +233,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 		}
 		a.log.Uploaded(g)
 		a.waiting = a.waiting[1:]
-		a.listed(g)
+		a.countListed(g)
 	}
 	if set != nil {
 		if err := a.commit(ctx, nil, set); err != nil {
@@ -262,13 +266,11 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 	})
 }
 
-const (
-	// quietFailures is the number of failures in a row after which retryStore reports the wait.
-	quietFailures = 2
-)
+// quietFailures is the number of failures in a row after which retryStore reports that it waits.
+const quietFailures = 2
 
-// retryStore calls op until it succeeds or fails for good. While the store does not answer or is
-// full, retryStore waits, and stores the reason in currentWait. Meanwhile admit holds back new
+// retryStore calls op again while the store does not answer or is full, at most for lease.Patience.
+// Any other error ends it. While it waits, the reason is in currentWait, and admit holds back new
 // requests if the lease has ended or too many bytes wait for upload.
 func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
@@ -314,18 +316,19 @@ func (a *attempt) tell(d *manifest.Checkpoint) {
 	}
 }
 
-// queue adds n to the number of URLs without an outcome, and publishes the progress.
-func (a *attempt) queue(n int64) {
+// addQueued adds n to the number of planned URLs whose outcome no checkpoint lists, and publishes
+// the progress.
+func (a *attempt) addQueued(n int64) {
 	a.queued += n
 	a.env.Progress.Add(stages.CountQueued, n)
 }
 
-// listed adds the counts of segment g to the progress. A checkpoint lists g already.
-func (a *attempt) listed(g *segments.Segment) {
+// countListed adds the counts of segment g to the progress, after a checkpoint has listed g.
+func (a *attempt) countListed(g *segments.Segment) {
 	for name, n := range g.Counts() {
 		if strings.HasPrefix(name, stages.CountOutcomes) {
 			a.env.Progress.Add(name, n)
 		}
 	}
-	a.queue(-g.Counts()["urls"])
+	a.addQueued(-g.Counts()["urls"])
 }

@@ -15,12 +15,13 @@ import (
 // A checkpoint writes about ten objects. In a slow crawl these objects would cost more than the
 // data, so a checkpoint with few URLs waits longer than one interval.
 const (
-	worthwhile  = 5000             // from this number of URLs per minute on, a checkpoint waits only one interval
+	worthwhile  = 5000             // if at least this many URLs are recorded per minute, a checkpoint waits only one interval
 	stretch     = 10               // largest number of intervals that a checkpoint waits
 	patientFrom = 10 * time.Second // if the interval is shorter than this, a checkpoint waits only one interval
 )
 
-// putOff reports whether a checkpoint with this number of URLs may wait longer than one interval.
+// putOff reports whether a checkpoint may wait longer than one interval. urls is the number of URLs
+// recorded since the last checkpoint.
 func putOff(every time.Duration, urls int64) bool {
 	return every >= patientFrom && urls < int64(worthwhile*every/time.Minute)
 }
@@ -30,7 +31,8 @@ func (a *attempt) checkpointLoop(ctx context.Context) error {
 	every, limit := a.cfg.Checkpoint.Every, a.cfg.Checkpoint.Bytes
 	last := a.env.Clock.Now()
 	if a.lease.Checkpoint().Stalled > 1 {
-		// An earlier attempt recorded nothing, so this attempt makes its first checkpoint sooner.
+		// The attempt before this one recorded nothing, so the first checkpoint comes after a
+		// quarter of an interval.
 		last = last.Add(-every * 3 / 4)
 	}
 	for {
@@ -50,7 +52,8 @@ func (a *attempt) checkpointLoop(ctx context.Context) error {
 	}
 }
 
-// closeWindow ends fetching when the window closes. URLs without an outcome are then deferred.
+// closeWindow ends fetching when the fetch window closes. URLs without an outcome are then
+// deferred.
 func (a *attempt) closeWindow(ctx context.Context) error {
 	if a.cfg.Window <= 0 {
 		return nil
@@ -76,7 +79,7 @@ func (a *attempt) reloads(ctx context.Context) error {
 				return nil
 			}
 			if p.Number < int(a.revision.Load()) {
-				continue // the attempt already uses a later revision; the same one may come with other stops
+				continue // out of date; an equal number is not skipped, because the list of stopped hosts may be new
 			}
 			if err := p.Config.Validate(); err != nil {
 				a.env.Log.Error("the new politeness settings are not applied", "error", err)

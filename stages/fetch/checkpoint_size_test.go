@@ -20,7 +20,7 @@ func TestChainsOfRedirectsTakeBoundedRoomInCheckpoints(t *testing.T) {
 	for i := range waiting {
 		waiting[i] = manifest.URLRetry{Row: int64(i), Chain: &manifest.Chain{Met: []manifest.Hop{hop}, Next: "http://a.com/next"}}
 	}
-	forget(waiting)
+	dropChains(waiting)
 	kept := 0
 	for _, w := range waiting {
 		if w.Chain != nil {

@@ -17,8 +17,8 @@ type Config struct {
 
 	Slots    int           // number of concurrent fetches; default 200
 	Timeouts wire.Timeouts // time limits of a request; default: connect 10s, first byte 15s, total 30s
-	// RobotsTimeout is the time limit of a request for robots.txt. It is shorter than other limits,
-	// because all URLs of the host wait for robots.txt. Default 15s. If it is 0 or above
+	// RobotsTimeout limits a whole request for robots.txt; default 15s. It should be shorter than
+	// Timeouts.Total, because all URLs of the origin wait for robots.txt. If it is 0 or more than
 	// Timeouts.Total, Timeouts.Total applies.
 	RobotsTimeout time.Duration
 	response.Limits
@@ -30,12 +30,12 @@ type Config struct {
 	Checkpoint   Checkpoint
 	StripParams  []string // query parameters that are removed from canonical URLs
 
-	Proxy        string
-	ProxyFilters bool // whether the proxy itself refuses private addresses
+	Proxy        string // URL of the HTTP proxy for all connections; "" for none
+	ProxyFilters bool   // whether the proxy itself refuses private addresses
 
 	Resolvers []string // name servers, as ADDRESS[:PORT], that replace the system's; each is asked in turn until one answers
 	ConnectTo []string // rules HOST:PORT:ADDR:PORT that send connections to another address
-	// PaceConnectTo applies the delay per address to ConnectTo targets too.
+	// PaceConnectTo makes the delay per address apply to the addresses that ConnectTo names, too.
 	PaceConnectTo bool
 
 	AllowPrivateNetworks bool
@@ -47,7 +47,7 @@ type Retries struct {
 	ServerError int // retries after a 5xx status except 503; default 2
 	RateLimited int // retries after 429 or 503; default 3
 	DNS         int // retries after a failed name lookup; default 1
-	Robots      int // additional requests for a robots.txt, minutes apart, after its other retries have failed; default 2
+	Robots      int // further requests for a robots.txt, minutes apart, after all its other retries have failed; default 2
 }
 
 // Pauses are the times before retries. A random part is added to each pause.

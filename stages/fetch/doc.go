@@ -39,11 +39,14 @@
 //
 // # Packages
 //
-// Package lease holds the partition. Package partition indexes the URLs of the task. Package polite
-// paces hosts. Packages robotscache and robots decide which requests are allowed. Package request
-// sends requests (with wire and guard), and package response interprets how they ended. Package
-// sitemaps fetches the sitemaps that robots.txt files name, in addition to the planned URLs.
-// Package segments records the outcomes. Package status describes the task to people. Package fetch
-// leads each URL through these packages. Package reparse sends no requests. It uses package records
-// to read the responses that earlier crawls stored, and processes them again.
+// The glossary in stages/README.md defines the words of this package: grant, segment, epoch …
+//
+// Package lease keeps other attempts away from the partition. Package partition indexes the URLs of
+// the task. Package polite paces hosts. Packages robotscache and robots decide which requests are
+// allowed. Package request sends requests (with wire and guard), and package response interprets
+// how they ended. Package sitemaps fetches the sitemaps that robots.txt files name, in addition to
+// the planned URLs. Package segments records the outcomes. Package status describes the task to
+// people. Package fetch leads each URL through these packages. Package reparse sends no requests.
+// It uses package records to read the responses that earlier crawls stored, and processes them
+// again.
 package fetch

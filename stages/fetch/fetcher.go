@@ -51,15 +51,15 @@ type fetcher struct {
 	token    string // product token of the user agent
 
 	sched *polite.Scheduler
-	cpu   chan struct{} // limits the goroutines that compress or parse; each of them holds one value
+	cpu   chan struct{} // a semaphore: each goroutine that compresses or parses holds one of its slots
 
 	failures status.Failures
 
 	mu             sync.Mutex
 	urlTasks       map[int64]*urlTask // URL tasks that need another grant, by row number in the plan
 	robotsTasks    map[int64]*robotsTask
-	lastRobotsTask int64 // ID of the newest robots task
-	claims         map[uint64]struct{}
+	lastRobotsTask int64               // ID of the newest robots task
+	claims         map[uint64]struct{} // hashes of the redirect targets that URL tasks and sitemaps have reserved
 
 	fatal atomic.Pointer[error] // the first error; nil if there is none
 	ended chan struct{}         // closed after fatal is set
@@ -87,7 +87,7 @@ type options struct {
 
 // hooks replace parts of the environment in tests. The zero value replaces nothing.
 type hooks struct {
-	tune  func(*wire.Config)              // changes where connections go; may be nil
+	tune  func(*wire.Config)              // changes the config of the HTTP client; may be nil
 	free  func(dir string) (int64, error) // returns the room in scratch space in bytes; may be nil
 	rules int                             // limit of the memory for robots.txt rules, in bytes; 0 means maxRules
 }
@@ -170,7 +170,7 @@ func (f *fetcher) close() {
 	f.robots.Close()
 }
 
-// fail ends the fetcher with the first error.
+// fail ends the fetcher. The error of the first call becomes the error of the fetcher.
 func (f *fetcher) fail(err error) {
 	if f.fatal.CompareAndSwap(nil, &err) {
 		close(f.ended)
@@ -280,8 +280,9 @@ func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	return true
 }
 
-// rulesFor returns the robots.txt rules that apply to a URL, or why they could not be fetched. If
-// used is true, the grant is used up, for example by the request for robots.txt, and its item waits.
+// rulesFor returns the robots.txt rules that apply to a URL, or the reason why they could not be
+// fetched. If used is true, it returns neither: the URL waits, and the grant was used, for example
+// for the request for robots.txt.
 func (f *fetcher) rulesFor(ctx, flight context.Context, g *polite.Grant, key urlkey.Key) (rules *robotscache.Rules, failed *robotscache.Failure, used bool) {
 	entry := f.robots.Entry(key)
 	state, rules, failure, err := f.robots.Lookup(entry)
@@ -311,20 +312,20 @@ func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *r
 	return true
 }
 
-// judge returns the verdict of robots.txt on the next URL that u requests. why has a meaning only if
-// the verdict denies the URL, and is empty if robots.txt denies the planned URL as it is spelled.
+// judge returns the verdict of robots.txt on the URL that u requests next. If the verdict denies
+// the URL, why is the reason. It is empty if a rule denies the planned URL in its canonical form.
 func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
 	verdict = rules.Verdict(f.reading, u.key.URL, u.spellings()...)
 	if len(u.met) == 0 {
-		u.judge(verdict)
+		u.noteVerdict(verdict)
 		if verdict.Spelling != "" {
 			why = response.Failure{Phrase: "robots.txt denies another spelling of the URL", Detail: verdict.Spelling}
 		}
 	} else {
 		why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
 	}
-	// A URL may have more spellings than are stored. A rule might deny a spelling that is not
-	// stored, so such a URL is denied. The planner does the same.
+	// A redirect's target may have more spellings than u.known stores. A rule might deny a spelling
+	// that is not stored, so such a target is denied. The planner does the same with its URLs.
 	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Every {
 		verdict.Allowed = false
 		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", u.key.URL, u.known.TooMany())
@@ -332,8 +333,8 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	return verdict, why
 }
 
-// begin tells the gate which URL or robots.txt the grant is about to request. If the gate returns
-// an error, begin ends the fetcher and the grant, and returns false.
+// begin tells the gate what the grant is about to request: a URL, a robots.txt or a sitemap. If the
+// gate returns an error, begin ends the fetcher and the grant, and returns false.
 func (f *fetcher) begin(ctx context.Context, g *polite.Grant, what manifest.Trying) bool {
 	err := f.gate.begin(ctx, what)
 	if err != nil {
@@ -343,7 +344,7 @@ func (f *fetcher) begin(ctx context.Context, g *polite.Grant, what manifest.Tryi
 	return err == nil
 }
 
-// drain ends all items of a grant that may send no request.
+// drain ends all items of a grant that permits no request.
 func (f *fetcher) drain(g *polite.Grant) {
 	outcome, why := schema.Deferred, response.Failure{}
 	switch g.Kind {
@@ -386,16 +387,16 @@ func (f *fetcher) reload(p polite.Config) {
 	f.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
-// These constants pace the late requests for a robots.txt, which follow when all usual retries have
-// failed. By default, the first wait is 2 minutes, and each further wait is laterGrowth times as long.
+// After all usual retries of a robots.txt have failed, late requests follow (Retries.Robots). By
+// default, the first comes after 2 minutes. Each further wait is laterGrowth times as long.
 const (
 	laterPauses = 12 // wait before the first of these requests, in units of Pauses.ServerError
 	laterGrowth = 3
-	maxLater    = 5
+	maxLater    = 5 // largest number of times that the wait grows
 )
 
-// retryRule returns the counter of retries of a class, the number of allowed retries, and the pause
-// before the next retry.
+// retryRule returns, for a class of failures, the counter of used retries, the number of allowed
+// retries, and the pause before the next retry.
 func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryClass) (used *int, limit int, pause time.Duration) {
 	r, p := &f.cfg.Retries, &f.cfg.Pauses
 	switch class {
@@ -406,7 +407,7 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	case response.AfterLimit:
 		return &counts.Limited, r.RateLimited, 0 // the scheduler pauses the whole host
 	case response.AfterDNS:
-		return &counts.DNS, r.DNS, 0 // retry puts off all requests to the host instead
+		return &counts.DNS, r.DNS, 0 // instead, retry sets Result.Hold, which puts off all requests to the host
 	case response.ForRobots:
 		pause = laterPauses * p.ServerError
 		for range min(counts.Later, maxLater) {
@@ -418,7 +419,7 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 }
 
 // retry decides whether to try an item again after a failure of the given class. If so, it sets
-// r.Requeue to the item. why describes the failure for people.
+// r.Requeue to the item and returns true. why describes the failure for people.
 func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
 	used, limit, pause := f.retryRule(counts, class)
 	if *used >= limit || f.patience > 0 && r.RetryAfter > f.patience {

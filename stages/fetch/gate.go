@@ -16,7 +16,7 @@ type gate interface {
 	mayWrite(now time.Time) bool
 	// serial reports whether the fetcher must use one grant at a time.
 	serial() bool
-	// begin is called before a grant sends a request. Its argument names the URL or robots.txt.
+	// begin is called before a grant sends a request. what is the URL, robots.txt or sitemap.
 	begin(ctx context.Context, what manifest.Trying) error
 	// done is called after each grant.
 	done(ctx context.Context) error

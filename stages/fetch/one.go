@@ -24,13 +24,13 @@ const (
 	oneLimited   = 5 * time.Second  // pause after a 429 or 503, doubled for each further 429 or 503 in a row
 	oneRetries   = 2                // largest number of retries of one class
 	onePatience  = 15 * time.Second // longest Retry-After for which the fetcher waits
-	oneTellEvery = time.Second
-	oneBrief     = 2 * time.Second // a wait for a delay is reported only if it is longer than this
-	oneSilent    = 4               // a request without a response is reported after this many ticks
+	oneTellEvery = time.Second      // interval between two looks for waits
+	oneBrief     = 2 * time.Second  // a wait for a delay is reported only if it is longer than this
+	oneSilent    = 4                // a request without a response is reported after this many looks
 )
 
-// hasty shortens pauses and retries for a waiting person, and fetches no sitemaps. It leaves delays
-// between requests as they are.
+// hasty returns cfg with shorter pauses, fewer retries and no sitemaps, because a person waits for
+// the result. It does not change the delays between requests.
 func hasty(cfg Config) Config {
 	r, p := &cfg.Retries, &cfg.Pauses
 	r.Timeout, r.ServerError, r.RateLimited, r.DNS = min(r.Timeout, oneRetries), min(r.ServerError, oneRetries), min(r.RateLimited, oneRetries), min(r.DNS, oneRetries)
@@ -42,8 +42,8 @@ func hasty(cfg Config) Config {
 
 // One fetches rawURL like a fetch task, with robots.txt, redirects and short retries, but without a
 // store: captures name no file, and env.Bucket is not used. It requests the canonical form of
-// rawURL, if robots.txt allows both that form and rawURL. It calls tell for each wait.
-// The error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
+// rawURL, if robots.txt allows both that form and rawURL. It calls tell for each wait. If rawURL is
+// not a URL, the error says why. If ctx ends, the error wraps stages.ErrInterrupted.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
 }
@@ -62,7 +62,7 @@ func one(ctx context.Context, env *stages.Env, cfg Config, parser document.Parse
 type Session struct {
 	f       *fetcher
 	scratch string
-	told    *waits
+	told    *reporter
 }
 
 // NewSession makes a session. barred reports whether a canonical URL must not be requested; if barred
@@ -75,7 +75,7 @@ func newSession(env *stages.Env, cfg Config, o options, tell func(stages.Wait)) 
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	told := &waits{tell: tell}
+	told := &reporter{tell: tell}
 	o.sink, o.gate, o.patience, o.onRetry = &memory{}, openGate{}, onePatience, told.retry
 	f, err := newFetcher(env, hasty(cfg), o)
 	if err != nil {
@@ -129,8 +129,8 @@ func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *p
 	f.onRetry(stages.Wait{Host: host, Why: status.Why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
 }
 
-// waits is a reporter that tells a person about waits. Each message is reported only once.
-type waits struct {
+// reporter tells a person about waits. It reports each message once, except for retries.
+type reporter struct {
 	tell func(stages.Wait)
 
 	mu   sync.Mutex
@@ -138,15 +138,15 @@ type waits struct {
 }
 
 // retry reports a retry even if the same message was reported before.
-func (w *waits) retry(wait stages.Wait) {
+func (w *reporter) retry(wait stages.Wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note(wait)
 	w.tell(wait)
 }
 
-// note marks a wait as reported. It returns false if the wait was already reported.
-func (w *waits) note(wait stages.Wait) bool {
+// note marks the message of a wait as reported. It returns true if it was marked before.
+func (w *reporter) note(wait stages.Wait) bool {
 	if w.told == nil {
 		w.told = map[string]bool{}
 	}
@@ -157,7 +157,7 @@ func (w *waits) note(wait stages.Wait) bool {
 
 // watch reports waits other than retries, such as a Crawl-delay or a slow response. It returns a
 // function that ends the reports.
-func (w *waits) watch(f *fetcher) (end func()) {
+func (w *reporter) watch(f *fetcher) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

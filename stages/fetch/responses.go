@@ -50,7 +50,7 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 		if due.IsZero() {
 			f.keep(u, due)
 		} else {
-			f.record(u.evidence(func() { f.keepRecorded(u, due) }))
+			f.record(u.takeRows(func() { f.keepRecorded(u, due) }))
 		}
 		g.Done(polite.Result{Requeue: &polite.Item{ID: u.row, NotBefore: due}})
 		return
@@ -74,8 +74,8 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	}
 }
 
-// ask describes the request for a document whose body is read only if the parser wants it. The media
-// type of the response appears in *detected, which is "" until the first bytes arrive.
+// ask returns the request for a document. The body is read only if the parser wants it. *detected
+// becomes the media type of the response when its first bytes arrive; until then it is "".
 func (f *fetcher) ask(purpose schema.Purpose, url string, try int32, rules *robotscache.Rules, rule string, detected *string) request.Ask {
 	*detected = ""
 	return request.Ask{
@@ -93,8 +93,8 @@ func (f *fetcher) ask(purpose schema.Purpose, url string, try int32, rules *robo
 }
 
 // afterAbort returns when an aborted request may be repeated. The zero time means as soon as the
-// host is due. If memory for the response was short, the request waits longer, because memory may
-// still be short.
+// host is due. If there was no memory for the response, the request waits longer, because other
+// responses may still hold the memory.
 func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	if !errors.Is(s.Err, wire.ErrNoRoom) {
 		return time.Time{}
@@ -102,12 +102,12 @@ func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
 }
 
-// noRoomPause is the pause before the next request for a document if there was no memory for it. A
-// random part of the same size is added.
+// If there was no memory for a document, its request is repeated after noRoomPause and a random
+// time of up to the same length.
 const noRoomPause = 30 * time.Second
 
-// conditions returns the header fields that make a request conditional: the document is sent only
-// if it has changed.
+// conditions returns the header fields that make a request conditional. The server then sends the
+// document only if it has changed.
 func conditions(p *schema.PlannedURL) http1.Header {
 	var h http1.Header
 	if p.ETag != "" {
@@ -126,7 +126,7 @@ func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *request.Sent, verdict r
 		due := r.Requeue.NotBefore
 		u.why = r.Requeue.Why
 		f.failures.Note(verdict.Outcome, g.Host, r.Requeue.Why, f.clock.Now())
-		f.record(u.evidence(func() { f.keepRecorded(u, due) }))
+		f.record(u.takeRows(func() { f.keepRecorded(u, due) }))
 		g.Done(r)
 		return
 	}
@@ -159,7 +159,7 @@ func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 	})
 	u.met = append(u.met, manifest.Hop{URL: u.key.URL, Cookie: u.cookies.Field(u.key.URL), Set: u.cookies.Take(u.key.URL, s.Exchange.Header)})
 	here, err := f.index.Has(target.URL)
-	before, alike := u.asked(target.URL)
+	before, alike := u.requested(target.URL)
 	switch {
 	case err != nil:
 		g.Done(polite.Result{Class: polite.Success})
@@ -258,7 +258,7 @@ func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	}
 }
 
-// point writes the place of the last response's capture into the row of the URL task.
+// point writes the place and the digest of the last capture into the row of fetches.
 func (u *urlTask) point(cp segments.Capture) {
 	u.fetch.WARCFilename, u.fetch.WARCRecordOff, u.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 	u.fetch.ContentDigest, u.fetch.Revisit = cp.ContentDigest, cp.Revisit

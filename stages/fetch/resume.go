@@ -25,9 +25,9 @@ import (
 func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
-	a.queue(int64(f.index.Len()) - int64(before.Recorded.GetCardinality()))
+	a.addQueued(int64(f.index.Len()) - int64(before.Recorded.GetCardinality()))
 	ended := before.Recorded.Clone() // rows that have an outcome or were quarantined
-	for _, t := range quarantine(&doc) {
+	for _, t := range quarantined(&doc) {
 		if t.IsRow() && t.Row >= 0 {
 			ended.Add(uint32(t.Row))
 		}
@@ -60,9 +60,9 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	return nil
 }
 
-// addHosts adds the hosts with planned rows to the scheduler, beginning with those of suspects. The
-// host queues get all rows except those in skip and those of retries and suspects, which are pushed
-// separately.
+// addHosts adds the hosts with planned rows to the scheduler. Their host queues leave out the rows
+// in skip, the retries and the suspects. addHosts pushes the suspects, so each comes before the
+// planned rows of its host. restoreRetries pushes the retries later.
 func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error {
 	f := a.fetcher
 	for _, r := range doc.Retries {
@@ -97,12 +97,12 @@ func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error
 // from earlier attempts. It does not retry the rows in ended.
 func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, before lease.Predecessor, ended *roaring.Bitmap) error {
 	f := a.fetcher
-	// If no earlier attempt of this round fetched, the hosts' state at the end of the previous
-	// round still applies.
+	// If no earlier attempt of this round has fetched, the state of hosts at the end of the
+	// previous round still applies.
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
-	// If no segment is recorded yet, what the task takes over from the previous round is not recorded
-	// either, so it is taken over now. An attempt that fetched may also have recorded nothing, for
-	// example because its disk was full.
+	// The task records the sitemaps and robots.txt files that it takes over from the previous
+	// round. While the checkpoint lists no files, none of them is recorded, so this attempt takes
+	// them over. That is so even if an earlier attempt has fetched, for example with a full disk.
 	if len(doc.Files) == 0 && len(a.in.Before) > 0 {
 		planned := map[string]bool{}
 		for _, h := range f.index.Hosts() {
@@ -168,8 +168,8 @@ type hop struct {
 	Target string `parquet:"fetch_redirect,optional"`
 }
 
-// claims reserves the targets of the recorded redirects that stay within their domain. Some of these
-// URLs were never requested, because robots.txt denied them or the chain was too long. A later chain
+// claims reserves the targets of the recorded redirects that stay within their domain, even if they
+// were never requested (because robots.txt denied them or the chain was too long). A later chain
 // that leads to a reserved URL ends there, and the frontier decides about the URL.
 func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
 	for _, file := range doc.Files {
@@ -215,12 +215,12 @@ func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Pauses.Grace)
 	defer cancel()
-	var paused atomic.Pointer[stages.Wait] // required by retryStore, but not read any more
+	var paused atomic.Pointer[stages.Wait] // retryStore needs it, but nobody reads it any more
 	err := retryStore(ctx, env, &paused, func() error {
 		return l.Swap(ctx, func(d *manifest.Checkpoint) error {
 			// If the previous attempt did not release the partition, the time of its last requests
-			// is unknown. The next attempt must then wait too, so this attempt does not release the
-			// partition either.
+			// is unknown, and an attempt must wait first. This attempt may not have waited, so it
+			// does not release the partition either.
 			d.Released = !before.Exists || before.Released
 			if excused && d.Stalled > 0 {
 				d.Stalled--

@@ -32,7 +32,7 @@ type robotsTask struct {
 	retries manifest.RetryCounts
 	why     error              // reason why the redirect of the last response is not followed; nil if it may be followed
 	record  segments.Record    // requests and captures that are not recorded yet
-	answer  robotscache.Record // record of the last response
+	answer  robotscache.Record // WARC record of the last response
 
 	// The fetcher's mutex guards the next two fields.
 	kept *manifest.OriginRetry // state of the task for a checkpoint; nil if it has none
@@ -117,7 +117,7 @@ func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	g.Done(r)
 }
 
-// robotsAnswered handles the last response to a robots.txt request.
+// robotsAnswered handles a response to a robots.txt request that leads to no further hop.
 func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sent, item *polite.Item) {
 	err, why := s.Err, s.Failure()
 	if err == nil && (s.Exchange.BodyTruncated == http1.TruncTime || s.Exchange.BodyTruncated == http1.TruncDisconnect) {
@@ -191,8 +191,8 @@ func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.
 	g.Done(r)
 }
 
-// recordRobots ends a robots task and records its requests. The row tells other attempts the state
-// of the robots.txt. It is nil if they must request the file again.
+// recordRobots ends a robots task and records its requests. row tells other attempts the state of
+// the robots.txt. If row is nil, they request the file again.
 func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	b := rt.record
 	b.Robots = row
@@ -226,19 +226,20 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 	}
 }
 
-// unreachable returns the outcome of URLs whose robots.txt could not be fetched. class is the outcome
-// of the failed request. The URLs get it too if, for example, their own host has no address. If own is
-// false, the request failed at the target of a redirect, on another host.
-func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
-	if !own && class != schema.AddressBlocked {
+// unreachable returns the outcome of the URLs whose robots.txt could not be fetched. request is the
+// outcome of the failed request. The URLs get the same outcome if its cause affects them too, such
+// as a host name without an address. If own is false, the request failed on another host, the
+// target of a redirect.
+func unreachable(err error, request schema.Outcome, own bool) schema.Outcome {
+	if !own && request != schema.AddressBlocked {
 		return schema.RobotsUnreachable
 	}
-	switch class {
+	switch request {
 	case schema.DNSError, schema.TLSError, schema.AddressBlocked, schema.InternalError:
-		return class
+		return request
 	case schema.ConnectError:
 		if errors.Is(err, wire.ErrConnect) {
-			return class
+			return request
 		}
 	}
 	return schema.RobotsUnreachable

@@ -16,21 +16,22 @@ import (
 )
 
 // A URL may kill every process that works on it, because of a bug or because it needs too much
-// memory. Such a URL would end every attempt. Therefore, serial mode begins after several attempts
-// that recorded nothing. In this mode, an attempt names each URL in the checkpoint before it tries
-// the URL. A URL at which several attempts died is quarantined, with the outcome internal_error. A
-// single death is not enough, because the machine may have caused it.
+// memory. Such a URL would end every attempt. Therefore an attempt uses serial mode if several
+// attempts before it recorded nothing. In serial mode, the checkpoint names each URL before the
+// attempt tries it. A URL at which three attempts died is quarantined: it gets the outcome
+// internal_error and is not tried again. One death is not enough, because the machine may have
+// caused it.
 
 const (
-	// Serial mode begins after maxStalled attempts in a row that recorded nothing.
+	// After maxStalled attempts in a row that recorded nothing, the next attempt uses serial mode.
 	maxStalled = 3
 	// If there is no suspect, serial mode ends after maxSerial grants. The URLs of these grants then
 	// count as harmless.
 	maxSerial = 1000
 )
 
-// quarantine returns the URLs, robots.txt files and sitemaps that are quarantined.
-func quarantine(d *manifest.Checkpoint) (found []manifest.Trying) {
+// quarantined returns the URLs, robots.txt files and sitemaps that no attempt may try again.
+func quarantined(d *manifest.Checkpoint) (found []manifest.Trying) {
 	for _, s := range d.Suspects {
 		if lease.Quarantined(s) {
 			found = append(found, s.Trying)
@@ -59,7 +60,7 @@ func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitm
 // robots.txt of the grant. If the attempt dies, this URL or robots.txt becomes a suspect.
 type serialMode struct {
 	on        atomic.Bool
-	suspected bool // whether serial mode ends when no suspect is left, not after maxSerial grants
+	suspected bool // if true, serial mode ends when no suspect is left; otherwise after maxSerial grants
 	grants    int
 }
 
@@ -101,16 +102,17 @@ func (a *attempt) done(ctx context.Context) error {
 	} else if a.one.grants < maxSerial {
 		return nil
 	}
-	a.env.Log.Info("no suspect ended this attempt: all slots are used again", "steps", a.one.grants)
+	a.env.Log.Info("no URL killed this attempt: it uses all slots again", "grants", a.one.grants)
 	a.one.on.Store(false)
 	return nil
 }
 
-// quarantine ends the quarantined URLs, robots.txt files and sitemaps.
+// quarantine ends the quarantined URLs, robots.txt files and sitemaps, and removes them from the
+// suspects.
 func (a *attempt) quarantine(ctx context.Context, recorded *roaring.Bitmap) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
-	const why = "the attempts that worked on it alone died"
-	found := quarantine(&doc)
+	const why = "several attempts died while they worked only on it"
+	found := quarantined(&doc)
 	for _, t := range found {
 		if t.Origin != "" {
 			row := &schema.RobotsFile{Origin: t.Origin, Outcome: schema.InternalError, Failure: why}

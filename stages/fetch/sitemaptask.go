@@ -40,7 +40,7 @@ func (f *fetcher) stepSitemap(ctx, flight context.Context, g *polite.Grant, t *s
 	case !ok:
 		f.sitemaps.EndUnsent(t, schema.RobotsDenied)
 		return false
-	case !f.sitemaps.Reserve(t): // a redirect chain has requested it
+	case !f.sitemaps.Reserve(t): // a redirect chain has requested its URL
 		f.sitemaps.EndUnsent(t, schema.Redirected)
 		return false
 	}
@@ -61,7 +61,7 @@ func (a *attempt) restoreSitemaps(ctx context.Context, doc *manifest.Checkpoint,
 	})
 }
 
-// takeSitemaps takes over what the previous round knew of sitemaps.
+// takeSitemaps takes over the sitemaps that the previous round knew.
 func (a *attempt) takeSitemaps(ctx context.Context) error {
 	return a.fetcher.sitemaps.TakeOver(a.in.Plan, a.in.Task.Partition, a.in.Before, func(r *manifest.Result, take func(*schema.Sitemap) error) error {
 		return segments.Rows(ctx, a.inputs, r.Files, stages.FileSitemaps, func() error { return a.lease.RenewIfDue(ctx) }, take)

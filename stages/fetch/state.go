@@ -26,7 +26,7 @@ import (
 // file of each segment.
 
 // waiting lists the URLs and robots.txt files that wait for another try or for the next hop of a
-// redirect. It includes only requests that are recorded.
+// redirect. It leaves out those whose last requests are not recorded yet.
 func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
 	now := f.clock.Now()
 	f.mu.Lock()
@@ -49,18 +49,18 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b manifest.URLRetry) int { return cmp.Compare(a.Row, b.Row) })
-	forget(out)
+	dropChains(out)
 	return out, origins
 }
 
-// maxChains limits the redirect chains in a checkpoint, in bytes. Chains of many hosts may wait at
-// the same time, and readers refuse a checkpoint that is too long. JSON may need six bytes for one
-// byte of text.
+// maxChains limits the redirect chains in a checkpoint, in bytes. Many hosts may have chains that
+// wait at the same time, and no reader accepts a checkpoint that is too long. JSON may need six
+// bytes for one byte of text.
 const maxChains = 4 << 20
 
-// forget keeps the first redirect chains, up to maxChains bytes in total. It drops all later
-// chains. The next attempt starts the dropped chains from their first URL.
-func forget(waiting []manifest.URLRetry) {
+// dropChains drops the redirect chains that follow after the first maxChains bytes of chains. The
+// next attempt starts them again from their planned URLs.
+func dropChains(waiting []manifest.URLRetry) {
 	total := 0
 	for i := range waiting {
 		k := waiting[i].Chain
@@ -118,12 +118,12 @@ func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitma
 }
 
 // restoreOriginRetries restores the robots tasks that were waiting for another try, except those of
-// quarantined robots.txt files. It blocks their hosts again.
+// quarantined robots.txt files. Lookup blocks their hosts again.
 func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
 	now := f.clock.Now()
-	quarantined := quarantine(d)
+	ended := quarantined(d)
 	for _, r := range d.Robots {
-		if slices.Contains(quarantined, manifest.Trying{Origin: r.Origin}) {
+		if slices.Contains(ended, manifest.Trying{Origin: r.Origin}) {
 			continue
 		}
 		entry, err := f.robots.EntryOf(r.Origin)
@@ -155,9 +155,9 @@ func (f *fetcher) restoreRobots(row *schema.RobotsFile) (known bool, err error) 
 	return known, err
 }
 
-// takeRobots loads the state of robots.txt files from the previous round. It skips hosts that are
-// not planned, and states that have expired. It records the rows again in this round, so that the
-// round's evidence is complete and later rounds need not read older rows.
+// takeRobots takes over the rules of robots.txt files from the previous round, if they have not
+// expired and their hosts are planned. It records their rows again, so that this round's rows name
+// the rules of all its requests, and later rounds need not read older rows.
 func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error {
 	f := a.fetcher
 	now := f.clock.Now()
@@ -168,7 +168,7 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 		}
 		err := segments.Rows(ctx, a.inputs, r.Files, stages.FileRobots, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
 			if !planned[row.Host] || row.Outcome != "" {
-				return nil // a new round requests the robots.txt again
+				return nil // if it failed, this round requests the robots.txt again
 			}
 			known, err := f.restoreRobots(row)
 			if err != nil || !known {

@@ -28,16 +28,17 @@ type Input struct {
 	Politeness int
 	// Reload receives new politeness settings while the task runs. It may be nil.
 	Reload <-chan Revision
-	// Before holds results of the previous round's fetch tasks, at least of those tasks that know
-	// hosts of this partition. The results contain the remaining waits of hosts. Of the files that
-	// they list, the task reads only the working files `robots` (the rules) and `sitemaps`.
+	// Before holds results of the previous round's fetch tasks, at least of all tasks that know
+	// hosts of this partition. The task reads from them the remaining waits of hosts, and of their
+	// files only the working files `robots` (rules) and `sitemaps`.
 	Before []*manifest.Result
 	// Reading says how the round compares URLs with the rules of robots.txt.
 	Reading robots.Reading
 	// Format is the schema.FormatVersion in which the round began. 0 means the newest.
 	Format int
-	// OptedOut reports whether a URL must not be requested. The plan has no such URLs, but redirects may
-	// lead to them. If it is nil, every URL may be requested.
+	// OptedOut reports whether a URL must not be requested, because it is on the opt-out list. The
+	// plan has no such URLs, but redirects may lead to them. If OptedOut is nil, every URL may be
+	// requested.
 	OptedOut func(url string) bool
 	// GiveUp stops all fetching. URLs without an outcome are then deferred.
 	GiveUp bool
@@ -50,8 +51,8 @@ type Revision struct {
 }
 
 // Run continues a partition from its checkpoint and returns the result, which depends only on the
-// last checkpoint. When ctx ends, Run starts no more requests, makes its records durable, releases
-// the partition and returns stages.ErrInterrupted. The error may also wrap stages.ErrTaken or
+// last checkpoint. When ctx ends, Run starts no more requests, uploads its records, releases the
+// partition and returns stages.ErrInterrupted. Other errors may wrap stages.ErrTaken or
 // stages.ErrPermanent.
 func Run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser) (*manifest.Result, error) {
 	return runWith(ctx, env, in, cfg, parser, hooks{})
@@ -129,7 +130,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 // close releases connections and scratch space, and subtracts the URLs without an outcome from the
 // progress.
 func (a *attempt) close() {
-	a.queue(-a.queued)
+	a.addQueued(-a.queued)
 	a.fetcher.close()
 	a.log.Abort()
 }

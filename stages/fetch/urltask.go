@@ -27,7 +27,7 @@ type urlTask struct {
 	planned schema.PlannedRow
 	key     urlkey.Key       // URL to request next: the planned URL or a redirect's target
 	spelled string           // spelling of that URL in the redirect; "" if canonical
-	known   schema.Spellings // known spellings of that URL, if it is not planned
+	known   schema.Spellings // known spellings of that URL, if it is a redirect's target
 	met     []manifest.Hop   // hops of the redirect chain so far
 	cookies response.Cookies // cookies that the chain has received
 	retries manifest.RetryCounts
@@ -61,9 +61,9 @@ func (u *urlTask) spellings() []string {
 	return all
 }
 
-// asked reports whether the redirect chain has already requested a URL, and if so, whether the next
+// requested reports whether the redirect chain has already requested a URL, and if so, whether the next
 // request would send the same cookies again.
-func (u *urlTask) asked(url string) (before, alike bool) {
+func (u *urlTask) requested(url string) (before, alike bool) {
 	for _, h := range u.met {
 		if h.URL == url {
 			before = true
@@ -143,9 +143,9 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	return nil
 }
 
-// evidence takes the unrecorded rows from the URL task, so that they can be recorded before the
-// task ends.
-func (u *urlTask) evidence(onRecorded func()) *segments.Record {
+// takeRows moves the rows that are not recorded yet from the URL task to a record, so that they are
+// recorded before the task ends.
+func (u *urlTask) takeRows(onRecorded func()) *segments.Record {
 	b := &segments.Record{Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: onRecorded}
 	u.requests, u.captures, u.links = nil, nil, nil
 	return b
@@ -180,13 +180,13 @@ func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failur
 	}
 }
 
-// judge notes the verdict of robots.txt on the planned URL.
-func (u *urlTask) judge(r robots.Verdict) {
+// noteVerdict writes the verdict of robots.txt on the planned URL into the row of fetches.
+func (u *urlTask) noteVerdict(r robots.Verdict) {
 	allowed := r.Allowed
 	u.fetch.RobotsAllowed, u.fetch.RobotsRule = &allowed, r.Rule
 }
 
-// note adds a request to the row of the URL task.
+// note adds a request to the rows of the URL task.
 func (u *urlTask) note(s *request.Sent) {
 	if s.Recorded() {
 		u.requests = append(u.requests, s.Row)
@@ -195,7 +195,7 @@ func (u *urlTask) note(s *request.Sent) {
 		return
 	}
 	if len(u.met) == 0 || u.tries > 1 {
-		u.fetch.Attempts++ // only requests for the first hop count as attempts
+		u.fetch.Attempts++ // the first request for a redirect's target is not another attempt
 	}
 	u.fetch.FetchedAt = s.At.UnixMilli()
 	total := s.Row.TotalMS
@@ -212,8 +212,8 @@ func (u *urlTask) note(s *request.Sent) {
 	u.fetch.RetryAfterMS = s.RetryMS
 }
 
-// claim reserves a redirect's target for one URL task, so that it is not fetched twice. It returns
-// false if another URL task has reserved it.
+// claim reserves a redirect's target or a sitemap's URL, so that it is not fetched twice. It
+// returns false if it was reserved before.
 func (f *fetcher) claim(url string) bool {
 	h := xxh3.HashString(url)
 	f.mu.Lock()
