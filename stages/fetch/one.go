@@ -169,7 +169,7 @@ func (w *reporter) watch(f *fetcher) (end func()) {
 				return
 			case <-look.C:
 			}
-			st := f.sched.Stand(status.ShownWaits, oneBrief)
+			st := f.sched.Overview(status.ShownWaits, oneBrief)
 			if silent++; st.InFlight == 0 {
 				silent = 0
 			}

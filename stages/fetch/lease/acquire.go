@@ -56,7 +56,7 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 		if !errors.Is(err, stages.ErrTaken) {
 			return l, before, err
 		}
-		l.lost, l.unsettled = false, nil // another attempt took the partition first, so wait for that attempt to end
+		l.lost, l.unsettled = false, nil // another attempt took the partition first, so this attempt waits for that attempt to end
 	}
 }
 
@@ -128,12 +128,12 @@ func (l *Lease) untake(ctx context.Context, key string) error {
 	return errors.Join(fmt.Errorf("%q was removed before this attempt took the partition, as %q shows: %s: %w", l.key, key, remedy, stages.ErrPermanent), err)
 }
 
-// take swaps in a checkpoint with the next epoch. It counts the death of a predecessor that did not
-// release the partition. There was no death if somebody removed the store's lock while the
-// predecessor's process was alive.
+// take swaps in a checkpoint with the next epoch. If the predecessor did not release the partition,
+// it has died, and take counts its death. The exception is a predecessor that was alive: then
+// somebody removed the lock file, and the new lock is not inherited.
 func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	lock := l.heldLock()
-	robbed := before.Exists && !before.Released && lock != nil && !lock.Inherited()
+	alive := before.Exists && !before.Released && lock != nil && !lock.Inherited()
 	return l.Swap(ctx, func(d *manifest.Checkpoint) error {
 		d.Version = l.version
 		d.Plan, d.Partition = l.Plan, l.Task.Partition
@@ -141,11 +141,11 @@ func (l *Lease) take(ctx context.Context, before Predecessor) error {
 		d.Counter = 0
 		d.Holder = l.Attempt
 		d.Released = false
-		d.Activity = nil // its waits are those of the predecessor
-		if !robbed || d.Stalled == 0 {
+		d.Activity = nil // it describes the predecessor
+		if !alive || d.Stalled == 0 {
 			d.Stalled++
 		}
-		if d.Trying != nil && !robbed {
+		if d.Trying != nil && !alive {
 			d.Suspects = countDeath(d.Suspects, *d.Trying)
 		}
 		d.Trying = nil
@@ -154,11 +154,12 @@ func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	})
 }
 
-// wait returns as soon as the partition may be taken. This is so if its checkpoint is absent or
-// released, if the store's lock on it is free, or if the checkpoint has stayed unchanged for 1.1
-// times the length of the holder's lease, by this attempt's clock.
+// wait returns when the partition may be taken. If the store has locks, that is when the
+// partition's lock is free. Otherwise it is when the checkpoint is absent or released, or has
+// stayed unchanged for 1.1 times the length of a lease, by this attempt's clock. The longer of the
+// holder's lease and this attempt's lease counts.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
-	var standing atomic.Pointer[stages.Wait]
+	var reason atomic.Pointer[stages.Wait]
 	unwatch := func() {}
 	defer func() { unwatch() }()
 	for first, seen := true, (time.Time{}); ; first = false {
@@ -176,19 +177,19 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 			}
 			if ok {
 				l.hold(lock)
-				return l.look(ctx, seen) // load the checkpoint again: the holder may have swapped it before it freed the lock
+				return l.look(ctx, seen) // loads the checkpoint again, because the holder may have swapped it before it freed the lock
 			}
-			standing.Store(&stages.Wait{Why: "another process on this machine fetches this partition; this task continues when that process ends"})
+			reason.Store(&stages.Wait{Why: "another process on this machine fetches this partition; this task continues when that process ends"})
 		} else {
 			if !before.Exists || before.Released || !l.clock.Now().Before(expires) {
 				return before, nil
 			}
-			standing.Store(&stages.Wait{
+			reason.Store(&stages.Wait{
 				Why: fmt.Sprintf("another attempt holds this partition (epoch %d); unless that attempt renews its lease, this one takes over", l.doc.Epoch), Until: expires,
 			})
 		}
 		if first {
-			unwatch = stages.Watched(l.watcher, l.Task, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{*standing.Load()}} })
+			unwatch = stages.Watched(l.watcher, l.Task, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{*reason.Load()}} })
 			l.log.Info("waiting: another attempt fetches this partition", "holder", l.doc.Holder, "epoch", l.doc.Epoch)
 		}
 		if err := l.clock.Sleep(ctx, min(lease/20, 5*time.Second)); err != nil {
@@ -233,11 +234,11 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	return before, nil
 }
 
-// deadly is the number of attempts that die at a URL or robots.txt before it is quarantined.
+// deadly is the number of attempts that die at a URL, robots.txt or sitemap before it is
+// quarantined.
 const deadly = 3
 
-// countDeath records in the list of suspects that an attempt died while it tried a URL or
-// robots.txt.
+// countDeath returns a copy of suspects in which the item at has one more death.
 func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Suspect {
 	suspects = slices.Clone(suspects)
 	for i := range suspects {

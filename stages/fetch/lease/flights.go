@@ -12,8 +12,8 @@ type Flights struct {
 	stop context.CancelFunc
 
 	mu    sync.Mutex
-	now   context.Context
-	abort context.CancelFunc
+	now   context.Context    // context of requests that begin now; AbortAll replaces it
+	abort context.CancelFunc // ends now
 }
 
 // NewFlights makes a Flights whose requests end with ctx. The caller calls End.

@@ -147,10 +147,11 @@ func (l *Lease) send(ctx context.Context) error {
 	return nil
 }
 
-// checkFound compares the checkpoint that was found in the store with the one that this attempt sent.
-// It returns nil if they are equal. If the found one is older than the last checkpoint that this
-// attempt knows, somebody put it back. Otherwise another attempt has the partition, even if the found
-// epoch is lower than the sent one: the previous holder then renewed its lease during the take.
+// checkFound compares the checkpoint found in the store with the one that this attempt sent. It
+// returns nil if they are equal. If the found one is older than the last checkpoint that this
+// attempt knows, somebody put it back. Otherwise another attempt has the partition. Its epoch may
+// be lower than the sent one: the previous holder then renewed its lease while this attempt tried
+// to take the partition.
 func (l *Lease) checkFound(found, sent *manifest.Checkpoint) error {
 	if found.Holder == sent.Holder && found.Position() == sent.Position() {
 		return nil
@@ -182,8 +183,9 @@ func (l *Lease) MayWrite(now time.Time) bool { return l.remaining(now) >= l.Requ
 // MayBegin is MayWrite without the check of the store's lock.
 func (l *Lease) MayBegin(now time.Time) bool { return l.remainingByClocks(now) >= l.Request }
 
-// remaining returns how much time the lease has left; zero or less means that it has ended. The
-// lease also ends if somebody removed the store's lock, because another process may then hold it.
+// remaining returns how much time the lease has left; zero or less means that it has ended. It also
+// ends if somebody removed the file of the store's lock, because another process may then take the
+// lock.
 func (l *Lease) remaining(now time.Time) time.Duration {
 	if lock := l.heldLock(); lock != nil && !lock.Stands() {
 		l.mu.Lock()
@@ -207,10 +209,10 @@ func (l *Lease) remainingByClocks(now time.Time) time.Duration {
 	return timeLeft(l.until, now)
 }
 
-// timeLeft returns the time until the end of the lease by the monotonic or the wall clock,
-// whichever advanced further. The monotonic clock stops while the machine is suspended, and the
-// wall clock may be set back. If the wall clock is set forward, the lease ends early, and the next
-// renewal restores it.
+// timeLeft returns the time from now until the end of the lease. It uses the monotonic or the wall
+// clock, whichever advanced further: the monotonic clock stops while the machine is suspended, and
+// the wall clock may be set back. If the wall clock is set forward, the lease ends early, and the
+// next renewal restores it.
 func timeLeft(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
@@ -222,9 +224,9 @@ func disagreement(from, to time.Time) time.Duration {
 }
 
 // reclaim takes the store's lock again if somebody removed the lock's file. If another process
-// holds the lock now, the checkpoint tells whether that process has taken the partition. Until the
-// next swap, this attempt keeps renewing the lease but has no right to fetch. The caller holds the
-// mutex swapping.
+// holds the lock now, reclaim returns nil: the next swap shows whether that process has taken the
+// partition. Until then, this attempt keeps renewing the lease but has no right to fetch. The
+// caller holds the mutex swapping.
 func (l *Lease) reclaim() error {
 	gone := l.heldLock()
 	if gone == nil || gone.Stands() {
@@ -252,14 +254,15 @@ func (l *Lease) heldLock() store.Lock {
 	return l.lock
 }
 
-// hold sets l.lock. The attempt gets the lock before it takes the partition.
+// hold sets the store's lock, or removes it if lock is nil.
 func (l *Lease) hold(lock store.Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lock = lock
 }
 
-// isLost reports whether another attempt has taken the partition.
+// isLost reports whether this attempt has lost the partition: another attempt took it, or its
+// checkpoint was removed, damaged or put back.
 func (l *Lease) isLost() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

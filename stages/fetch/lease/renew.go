@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Patience is the time for which an attempt waits for a store that does not answer or is full. It
-// counts from the end of the lease.
+// Patience is the time for which an attempt waits for a store that does not answer or is full, or
+// for room on its disk. For renewals, it counts from the end of the lease.
 const Patience = 30 * time.Minute
 
 // maxSleep bounds one sleep while an attempt waits for a deadline of the lease. Timers stop while
@@ -41,9 +41,9 @@ func (l *Lease) renewsIn(now time.Time) time.Duration {
 	return min(timeLeft(l.renewed().Add(l.Duration/3), now), l.remaining(now))
 }
 
-// KeepRenewed renews the lease until ctx ends, even while no checkpoint is made or an upload takes
-// long. It calls update on each checkpoint before the swap. If KeepRenewed returns an error, the
-// attempt ends.
+// KeepRenewed renews the lease until ctx ends. The lease therefore lasts while no checkpoint is due
+// or an upload takes long. KeepRenewed calls update on each checkpoint before the swap. If it
+// returns an error, the attempt ends.
 func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoint)) error {
 	every := l.Duration / 3
 	failed := 0
@@ -89,8 +89,8 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 }
 
 // WatchExpiry runs until ctx ends. When the lease ends without renewal, it aborts the requests in
-// flight. Usually no request is in flight then, because a request does not begin if it could
-// outlast the lease. But a suspended process may still have requests in flight when it wakes up.
+// flight. Usually there are none, because no request begins that could outlast the lease. But a
+// process that was suspended may still have requests in flight when it wakes up.
 func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
 	for {
 		if wait := l.remaining(l.clock.Now()); wait > 0 {

@@ -8,7 +8,7 @@ import (
 
 // address is the state of an IP address. Several hosts may share one address.
 type address struct {
-	due    time.Time // when a host may next get a grant for the address; an estimate, because connecting takes time
+	due    time.Time // when a host may next get a grant for the address; only an estimate, because a request is written later than its grant is given
 	next   time.Time // when the next request to the address may be written; exact
 	parked byWork    // hosts that are due and wait for the address
 	wait   waiter

@@ -5,7 +5,7 @@ import "time"
 // Breaker holds the settings that decide when failures suspend a host.
 type Breaker struct {
 	Window   time.Duration // period before now in which requests are counted
-	Requests int           // with fewer requests in the window, the share of failures does not suspend the host
+	Requests int           // if fewer requests are in the window, the share of failures does not suspend the host
 	InARow   int           // number of failures in a row that suspend the host, even if some lie before the window
 	Silent   int           // number of requests in a row without a response that suspend the host
 	Pause    time.Duration // time from the suspension to the first probe, doubled after each failed probe
@@ -29,7 +29,7 @@ type breaker struct {
 	record  *record // nil before the first request has ended, and after a call of forget
 	open    bool
 	gaveUp  bool
-	row     int32 // failed requests in a row
+	inARow  int32 // failed requests in a row
 	probes  int32 // failed probes in a row
 	opened  int32 // number of times that the breaker opened
 	pause   time.Duration
@@ -79,13 +79,13 @@ func (b *breaker) count(cfg *Breaker, now time.Time, failed bool, silent int) bo
 	c := &r.counts[r.newest%windowParts]
 	if !failed {
 		c.ok++
-		b.row = 0
+		b.inARow = 0
 		return false
 	}
 	c.failed++
-	b.row++
+	b.inARow++
 	ok, bad := r.sum()
-	if (ok+bad < cfg.Requests || bad <= ok) && int(b.row) < cfg.InARow && silent < cfg.Silent {
+	if (ok+bad < cfg.Requests || bad <= ok) && int(b.inARow) < cfg.InARow && silent < cfg.Silent {
 		return false
 	}
 	b.open, b.opened = true, b.opened+1

@@ -123,9 +123,9 @@ type terms struct {
 	stop     string // reason why the host's domain is stopped; "" if it is not
 }
 
-// termsOf collects the settings of a host for all its ports. If a domain is stopped, its subdomains
-// are stopped too. Every other setting comes from the longest matching name for which it is
-// configured.
+// termsOf returns the settings of a host; the port does not matter. If a domain is stopped, its
+// subdomains are stopped too. Each other setting comes from the longest matching name in Domains
+// that has it.
 func (c *Config) termsOf(host string) terms {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {
@@ -133,7 +133,7 @@ func (c *Config) termsOf(host string) terms {
 	}
 	t := terms{delay: c.Delay}
 	if c.Stops != nil {
-		key, _ := urlkey.KeyOf("http://" + host + "/") // without a key, only a stop of the host applies
+		key, _ := urlkey.KeyOf("http://" + host + "/") // if there is no key, only a stop of the host itself applies
 		t.stop = c.Stops.Reason(host, key.Domain)
 	}
 	paced := false

@@ -10,7 +10,7 @@ func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	defer s.mu.Unlock()
 	if h := s.host(name); d > h.crawlDelay {
 		h.crawlDelay = d
-		h.slacken(s.cfg.SlowFactor)
+		h.updateSlowed(s.cfg.SlowFactor)
 		s.reschedule(h)
 	}
 }
@@ -31,7 +31,7 @@ func (s *Scheduler) Reload(cfg Config) {
 	for _, h := range s.inOrder {
 		h.adopt(s.cfg.termsOf(h.name))
 		h.stored = 0
-		h.slacken(cfg.SlowFactor)
+		h.updateSlowed(cfg.SlowFactor)
 		s.reschedule(h)
 	}
 	s.wakeNext()

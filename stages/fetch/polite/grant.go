@@ -32,9 +32,9 @@ type Grant struct {
 
 	s        *Scheduler
 	h        *host
-	given    time.Time
+	given    time.Time // when the grant was given
 	at       time.Time // when the request was written; zero if the request was not written
-	doubtful bool
+	doubtful bool      // whether the last request to the host got no response
 	done     bool
 }
 

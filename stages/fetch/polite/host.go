@@ -11,10 +11,10 @@ const (
 	maxLimitedPause = 2 * time.Hour    // longest pause that doubling may reach; a Retry-After may be longer, up to maxDelay
 	minRaisedDelay  = time.Second      // smallest raised delay, unless the first pause is even shorter
 	maxRaisedDelay  = 2 * time.Minute
-	maxDoublings    = 4  // largest number of times that the pause and the delay are doubled; without a limit, a task that is often interrupted might never send a request
+	maxDoublings    = 4  // largest number of doublings of the pause and the delay; without this limit, a task that is often interrupted might never send a request
 	calmAfter       = 10 // number of responses in a row without 429 or 503 after which a raised delay is halved
 
-	slowFrom     = time.Second      // a host that responds faster than this is never slow, even if its delay is short
+	slowFrom     = time.Second      // a host that responds within this time is never slow, even if its delay is shorter
 	maxSlowDelay = 30 * time.Second // largest delay of a slow host
 	newestWeight = 0.2              // weight of the last response in the moving mean
 )
@@ -77,11 +77,12 @@ type host struct {
 	wait  waiter
 }
 
-// asked returns the delay that the config and the host's robots.txt require.
-func (h *host) asked() time.Duration { return max(h.base, h.crawlDelay, h.stored) }
+// required returns the delay that the config and the host's robots.txt require, or required when an
+// earlier attempt stored it.
+func (h *host) required() time.Duration { return max(h.base, h.crawlDelay, h.stored) }
 
 // delay returns the current delay, which is the longest of all delays of the host.
-func (h *host) delay() time.Duration { return max(h.asked(), h.raised, h.slowed) }
+func (h *host) delay() time.Duration { return max(h.required(), h.raised, h.slowed) }
 
 // remaining returns the number of items that the host has left.
 func (h *host) remaining() int { return h.rows.Len() + len(h.extra) + len(h.urgent) }
@@ -124,7 +125,8 @@ func (h *host) take(now time.Time, all bool) (Item, bool) {
 	return Item{}, false
 }
 
-// predict returns a lower bound for the time that the host's remaining items take, in seconds.
+// predict returns how long the host's remaining items take at least, by its current delay and
+// service time, in seconds.
 func (h *host) predict() float64 {
 	return float64(h.remaining()) * max(h.delay().Seconds(), h.service/float64(h.allowed))
 }
@@ -139,15 +141,15 @@ func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	}
 	h.keepFrom(now.Add(s.jitter(h, max(pause, min(retryAfter, maxDelay)))), reason)
 	least := min(minRaisedDelay, s.pause)
-	most := min(h.asked(), maxRaisedDelay) << maxDoublings
+	most := min(h.required(), maxRaisedDelay) << maxDoublings
 	h.raised = min(max(2*h.delay(), least), maxRaisedDelay, max(least, most))
 	h.calm = 0
 }
 
-// slacken computes the delay of a slow host (Config.SlowFactor).
-func (h *host) slacken(factor float64) {
+// updateSlowed computes the delay that the host gets because it is slow (Config.SlowFactor).
+func (h *host) updateSlowed(factor float64) {
 	h.slowed = 0
-	from := max(h.asked(), slowFrom)
+	from := max(h.required(), slowFrom)
 	over := h.recent - from.Seconds()
 	if factor <= 0 || over <= 0 {
 		return
@@ -156,8 +158,8 @@ func (h *host) slacken(factor float64) {
 	h.slowed = min(from+time.Duration(over*float64(time.Second)), maxSlowDelay)
 }
 
-// answered updates the host's response times after a response that took d. It then updates the
-// delay of a slow host.
+// answered updates the response times of the host, and its delay as a slow host, after a response
+// that took d.
 func (h *host) answered(d time.Duration, factor float64) {
 	last := d.Seconds()
 	if h.response == 0 {
@@ -166,7 +168,7 @@ func (h *host) answered(d time.Duration, factor float64) {
 		h.response += newestWeight * (last - h.response)
 	}
 	h.recent = min(last, h.response)
-	h.slacken(factor)
+	h.updateSlowed(factor)
 }
 
 // speedUp halves a raised delay after calmAfter responses without 429 or 503.
@@ -177,7 +179,7 @@ func (h *host) speedUp() {
 	}
 	if h.calm++; h.calm >= calmAfter {
 		h.calm = 0
-		if h.raised /= 2; h.raised <= h.asked() {
+		if h.raised /= 2; h.raised <= h.required() {
 			h.raised = 0
 		}
 	}

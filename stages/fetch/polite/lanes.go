@@ -23,7 +23,7 @@ func BandOf(priority int32) Band {
 
 // shares holds the weights of the bands, which apply when more hosts are due than slots are free.
 // The least share of a band is its weight divided by the sum of all weights, so no band starves. If
-// a band needs less than its share, other bands get what it leaves.
+// a band needs less than its share, other bands get the rest.
 var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
 // Besides the lane of each band, there are two more lanes, for hosts of any band. Each of these lanes

@@ -27,9 +27,9 @@ type Options struct {
 	// LimitedPause is the pause of a host after its first 429 or 503, without the random part. It
 	// doubles with each further 429 or 503 in a row. Zero means 30s.
 	LimitedPause time.Duration
-	// Slots limits the grants that the caller holds at a time. All hosts whose last request got no
-	// response may together hold at most an eighth of these grants, but always at least one. Zero
-	// means no limit.
+	// Slots is the largest number of grants that the caller holds at a time; zero means no limit.
+	// Of these grants, at most an eighth, but always one, may belong to hosts whose last request
+	// got no response.
 	Slots int
 }
 
@@ -41,7 +41,7 @@ type Scheduler struct {
 	seed  uint64
 	brk   Breaker
 	pause time.Duration         // pause of a host after its first 429 or 503
-	later func(host string) int // for predictions: how many items a host gets later; nil if none
+	later func(host string) int // returns how many items will be pushed to a host later, for predictions; may be nil
 
 	mu        sync.Mutex
 	cfg       Config
@@ -136,8 +136,8 @@ func (noRows) Len() int           { return 0 }
 func (noRows) Band() Band         { return Medium }
 func (noRows) Pop() (int64, bool) { return 0, false }
 
-// Push adds an item to a host, such as a retry or the next hop of a redirect. When it is due, it
-// comes before the host's planned rows. If the host is unknown, Push adds it.
+// Push adds an item to a host, such as a retry or the next hop of a redirect. When the item is due,
+// it comes before the planned rows of the host. If the host is unknown, Push adds it.
 func (s *Scheduler) Push(name string, it Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,8 +237,9 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	if len(s.timed) == 0 {
 		return nil, idle, s.grants > 0
 	}
-	// A task that has sent nothing does not close early. The next round would start in the same
-	// state and also send nothing.
+	// If no item is due before the window closes, the scheduler closes now. But a task that has
+	// sent nothing does not close early: the next round would start in the same state and send
+	// nothing either.
 	if first := s.timed[0].at; s.grants > 0 || s.closed || !s.sent || s.closesAt.IsZero() || first.Before(s.closesAt) {
 		return nil, first.Sub(now), true
 	}
@@ -247,7 +248,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	return s.pick(now)
 }
 
-// give takes an item of the host and makes a grant for it. It returns nil if there is no such item.
+// give takes an item of the host and makes a grant for it. It returns nil if no item is due.
 func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	due := h.dueTime()
 	it, ok := h.take(now, h.drain != Fetch)

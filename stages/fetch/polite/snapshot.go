@@ -19,12 +19,12 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 	for _, h := range s.inOrder {
 		wait := max(h.pace().Sub(now), 0)
 		if h.held && h.inFlight > 0 {
-			wait = max(wait, h.delay()) // a request with an open grant may be written at any moment
+			wait = max(wait, h.delay()) // the request of an open grant may be written at any moment
 		}
 		b := h.br.clock(now)
 		if wait > 0 || h.raised > 0 || h.limited > 0 || b != (manifest.HostBreaker{OK: b.OK}) {
 			c := manifest.HostClock{
-				Host: h.name, DelayMS: Millis(h.delay()), BaseMS: Millis(h.asked()), RaisedMS: Millis(h.raised), Limited: h.limited, WaitMS: Millis(wait),
+				Host: h.name, DelayMS: Millis(h.delay()), BaseMS: Millis(h.required()), RaisedMS: Millis(h.raised), Limited: h.limited, WaitMS: Millis(wait),
 			}
 			if b != (manifest.HostBreaker{}) {
 				kept := b // a copy, so that only this case allocates
@@ -61,10 +61,11 @@ func (b *breaker) clock(now time.Time) manifest.HostBreaker {
 	return c
 }
 
-// Restore applies the state of hosts that an earlier attempt stored. The caller must have added all
-// planned hosts. waited is the time since Snapshot. A stored delay that exceeds the configured one
-// applies until Reload is called. If fresh is true, the config is newer than the stored state, and
-// Restore ignores stored delays.
+// Restore applies the state of hosts that an earlier attempt or round stored. The caller must have
+// added all planned hosts. waited is the time since Snapshot. If the delay that config and
+// robots.txt required then (BaseMS) is longer than the configured one, it applies until Reload is
+// called. But if fresh is true, the config is newer than the stored state, and Restore ignores
+// BaseMS.
 func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,8 +35,8 @@ type Wait struct {
 	Rest time.Duration // predicted time until the host has no items left
 }
 
-// Standing is a snapshot of all hosts, for people.
-type Standing struct {
+// Overview is a snapshot of all hosts, for people.
+type Overview struct {
 	Left     int // number of items in queues
 	InFlight int
 	Asked    string // a host with a request in flight; "" if none
@@ -54,17 +54,18 @@ type Standing struct {
 	Closes  time.Time // end of the window; zero if unknown
 }
 
-// moment is the longest wait of a host that still counts as Delayed.
+// moment limits the waits that count as Delayed although their reason is not a delay.
 const moment = 5 * time.Second
 
-// Stand returns the state of all hosts, with at most n waits. A host that waits for its delay
-// counts as Delayed if this wait takes at most brief. Stand visits every host, so callers call it
-// at most about once a second.
-func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
+// Overview returns the state of all hosts, with at most n waits. A host counts as Delayed if it
+// waits at most brief for its delay or for a pause from an earlier attempt, or if it waits at most
+// brief and at most moment for another reason. Overview visits every host, so callers call it at
+// most about once a second.
+func (s *Scheduler) Overview(n int, brief time.Duration) Overview {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	out := Standing{Left: s.left, Closes: s.closesAt}
+	out := Overview{Left: s.left, Closes: s.closesAt}
 	for _, h := range s.inOrder {
 		if out.InFlight += h.inFlight; h.inFlight > 0 {
 			out.Asked = h.name
@@ -108,28 +109,29 @@ func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	return out
 }
 
-// restTime predicts the time from the host's next request to its last request. It assumes that a
-// delay raised by 429 and 503 falls again (speedUp).
+// restTime predicts the time from the host's next request to the end of its last request. It
+// assumes that a delay raised by 429 and 503 falls again (speedUp).
 func (h *host) restTime() time.Duration {
-	n, raised, asked := h.remaining()-1, h.raised, max(h.asked(), h.slowed)
+	n, raised, required := h.remaining()-1, h.raised, max(h.required(), h.slowed)
 	var sum time.Duration
-	for ; n > calmAfter && raised > asked; raised /= 2 {
+	for ; n > calmAfter && raised > required; raised /= 2 {
 		sum += calmAfter * raised
 		n -= calmAfter
 	}
 	service := time.Duration(h.service * float64(time.Second))
-	return sum + time.Duration(n)*max(asked, raised, service/time.Duration(h.allowed)) + service
+	return sum + time.Duration(n)*max(required, raised, service/time.Duration(h.allowed)) + service
 }
 
 // laterTime predicts how much longer the host takes because of n items that are pushed later. It
-// assumes that they come one by one, two delays apart, between the items that wait now.
+// assumes that they come two delays apart. While other items wait, each takes a turn between two of
+// these, which adds one delay. Each further item adds two delays.
 func (h *host) laterTime(n int) time.Duration {
 	between := min(n, h.remaining())
 	return time.Duration(between+2*(n-between)) * h.delay()
 }
 
-// Foresee sets a function that returns how many items a host gets later, for Stand's predictions. It
-// must be called before the first call of Next or Stand.
+// Foresee sets a function that returns how many items will be pushed to a host later, for the
+// predictions of Overview. It must be called before the first call of Next or Overview.
 func (s *Scheduler) Foresee(later func(host string) int) { s.later = later }
 
 // waiting returns why and how long the host waits. If there are several reasons to wait, it returns

@@ -57,7 +57,7 @@ func TestStandTellsWhyAHostWaitsAndUntilWhen(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.does(t, s, clock)
-		st := s.Stand(3, 30*time.Second)
+		st := s.Overview(3, 30*time.Second)
 		if len(st.Waits) != 1 || st.Delayed+st.Ready+st.InFlight+st.More != 0 || (st.Suspended == 1) != (c.reason == ByBreaker) {
 			t.Errorf("%s: %+v", c.name, st)
 			continue
@@ -84,34 +84,34 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if st := s.Stand(3, 30*time.Second); st.Ready != 5 || st.Left != 150 || st.Slowest.Host != "e" {
+	if st := s.Overview(3, 30*time.Second); st.Ready != 5 || st.Left != 150 || st.Slowest.Host != "e" {
 		t.Errorf("at first: %+v", st)
 	}
 	first := next(t, s, clock)
-	if st := s.Stand(3, 30*time.Second); st.Ready != 4 {
+	if st := s.Overview(3, 30*time.Second); st.Ready != 4 {
 		t.Errorf("with a grant out: %+v", st)
 	}
 	if _, err := first.Written(clock.now, netip.Addr{}); err != nil {
 		t.Fatal(err)
 	}
-	if st := s.Stand(3, 30*time.Second); st.InFlight != 1 || st.Asked == "" || st.Ready != 4 {
+	if st := s.Overview(3, 30*time.Second); st.InFlight != 1 || st.Asked == "" || st.Ready != 4 {
 		t.Errorf("with a request under way: %+v", st)
 	}
 	first.Done(Result{Class: Success})
 	for range 4 {
 		endNext(t, s, clock, Result{Class: RateLimited})
 	}
-	st := s.Stand(3, 30*time.Second)
+	st := s.Overview(3, 30*time.Second)
 	if st.Delayed != 1 || len(st.Waits) != 3 || st.More != 1 || st.Waits[0].Rest < st.Waits[2].Rest {
 		t.Errorf("when four were limited: %+v", st)
 	}
 	// With one second as brief, delays of two seconds are listed as waits.
-	if st := s.Stand(5, time.Second); st.Delayed != 0 || len(st.Waits) != 5 {
+	if st := s.Overview(5, time.Second); st.Delayed != 0 || len(st.Waits) != 5 {
 		t.Errorf("with short waits: %+v", st)
 	}
 	// The predicted time does not exceed the rest of the window.
 	s.CloseAt(clock.now.Add(5 * time.Second))
-	if st := s.Stand(3, 30*time.Second); st.Rest != 5*time.Second || st.Closes.IsZero() {
+	if st := s.Overview(3, 30*time.Second); st.Rest != 5*time.Second || st.Closes.IsZero() {
 		t.Errorf("before the window closes: %+v", st)
 	}
 }
@@ -125,7 +125,7 @@ func TestStandForeseesLaterItems(t *testing.T) {
 		if err := s.Add("a", rows(0, 10)); err != nil {
 			t.Fatal(err)
 		}
-		if st := s.Stand(3, 30*time.Second); st.Rest < want || st.Rest > want+2*time.Second {
+		if st := s.Overview(3, 30*time.Second); st.Rest < want || st.Rest > want+2*time.Second {
 			t.Errorf("10 pages and %d later: %v, want about %v", later, st.Rest, want)
 		}
 	}

@@ -31,7 +31,7 @@ const brief = 30 * time.Second
 
 // Activity describes what a fetcher is doing now. sitemaps is the number of sitemaps that wait.
 func Activity(sched *polite.Scheduler, failures *Failures, sitemaps int) stages.Activity {
-	st := sched.Stand(ShownWaits, brief)
+	st := sched.Overview(ShownWaits, brief)
 	a := stages.Activity{
 		Left: int64(st.Left), InFlight: st.InFlight, Ready: st.Ready, Delayed: st.Delayed, Suspended: st.Suspended, More: st.More, Sitemaps: sitemaps,
 		Remaining: st.Rest, Closes: st.Closes, Failures: failures.list(),
@@ -48,11 +48,11 @@ func Activity(sched *polite.Scheduler, failures *Failures, sitemaps int) stages.
 // A host that waits only for its delay is shown if its remaining time is at least worthNaming.
 const worthNaming = time.Minute
 
-// delayWords describes the delay of a host in words.
+// delayWords returns a phrase for the delay of a host, such as "one request every 2s".
 func delayWords(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
 
-// pace describes the delay of a host. It names the cause of the delay, unless the cause is the
-// config.
+// pace returns the delay of a host as text. It names the cause of the delay, unless the cause is
+// the config.
 func pace(w polite.Wait) string {
 	d := w.Delay.Round(100 * time.Millisecond).String()
 	switch w.Reason {
@@ -113,15 +113,15 @@ func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	return "could not be fetched (" + string(outcome) + ")"
 }
 
-// Failures counts failed requests by class. The zero value is ready for use. It is safe for
+// Failures counts failed requests by outcome. The zero value is ready for use. It is safe for
 // concurrent use.
 type Failures struct {
 	mu sync.Mutex
 	by map[string]*stages.Failure
 }
 
-// calm lists the outcomes that are not failures.
-var calm = []schema.Outcome{
+// notFailures lists the outcomes that do not count as failures.
+var notFailures = []schema.Outcome{
 	schema.OK, schema.NotModified, schema.Redirected, schema.RobotsDenied, schema.HTTP4xx, schema.MIMEFiltered,
 	schema.Deferred, schema.Stopped,
 }
@@ -144,7 +144,7 @@ func (f *Failures) Note(outcome schema.Outcome, host, text string, now time.Time
 
 // NoteOutcome counts the outcome of a URL if it is a failure.
 func (f *Failures) NoteOutcome(u *schema.Fetch, host string, now time.Time) {
-	if slices.Contains(calm, u.Outcome) {
+	if slices.Contains(notFailures, u.Outcome) {
 		return
 	}
 	text := u.Error
