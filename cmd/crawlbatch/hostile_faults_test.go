@@ -306,7 +306,7 @@ func lyingFaults() []hostileFault {
 		{name: "status-999", outcome: schema.ProtocolError, status: 999, serve: func(x exchange) { x.reply("999 Request denied", short) }},
 		warned("status-code-missing", lie("status-negative", 1, func(x exchange) { x.reply("-200 OK", short) })),
 		partial,
-		{name: "not-modified-unasked", outcome: schema.ProtocolError, status: 304, failure: "nothing was said to be known", serve: func(x exchange) { x.reply("304 Not Modified", "") }},
+		{name: "not-modified-unasked", outcome: schema.ProtocolError, status: 304, failure: "without a known document", serve: func(x exchange) { x.reply("304 Not Modified", "") }},
 		{name: "http2-preface", outcome: schema.ProtocolError, serve: func(x exchange) {
 			x.send("\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64\x00\x04\x40\x00\x00\x00\x00\x02\x00\x00\x00\x00")
 		}},

@@ -151,7 +151,7 @@ func TestAnOlderCheckpointIsRefused(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					evidence, err := segments.PutBack(t.Context(), l.bucket, l.task, &d)
+					evidence, err := segments.EvidenceOfPutBack(t.Context(), l.bucket, l.task, &d)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -84,7 +84,7 @@ func notLost(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 // existed.
 func isLast(ctx context.Context, a *audit.Audit, r *audit.Round, n int, c *manifest.Checkpoint, version store.Version) error {
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
-	evidence, err := segments.PutBack(ctx, a.Bucket, taskOf(r, n), c)
+	evidence, err := segments.EvidenceOfPutBack(ctx, a.Bucket, taskOf(r, n), c)
 	if err != nil || evidence == "" {
 		return err
 	}

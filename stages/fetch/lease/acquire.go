@@ -72,7 +72,7 @@ func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 	var evidence string
 	var err error
 	if before.Exists {
-		evidence, err = segments.PutBack(ctx, l.bucket, l.Task, &l.doc)
+		evidence, err = segments.EvidenceOfPutBack(ctx, l.bucket, l.Task, &l.doc)
 	} else {
 		evidence, err = segments.Witness(ctx, l.bucket, l.Task, l.Plan)
 	}

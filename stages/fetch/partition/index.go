@@ -57,7 +57,7 @@ type Host struct {
 
 type rowRange struct {
 	from, to int32
-	band     polite.Band // priority band of all rows of the host
+	band     polite.Band // priority band of all rows of the range
 }
 
 // Load copies the rows of a partition's files into the scratch directory and indexes them. The

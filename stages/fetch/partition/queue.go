@@ -8,21 +8,22 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
-// Queue returns, one by one, a host's rows that have no outcome. It implements polite.Rows.
+// Queue is the queue of a host's planned rows, without those that Host.Queue leaves out. It
+// implements polite.Rows.
 type Queue struct {
-	ranges   []rowRange
-	recorded *roaring.Bitmap
-	left     int
+	ranges []rowRange
+	skip   *roaring.Bitmap
+	left   int
 }
 
-// Queue makes a queue of the host's rows, without the rows that are already recorded. recorded
-// contains these rows; nil means none. The bitmap must not change afterwards.
-func (h *Host) Queue(recorded *roaring.Bitmap) *Queue {
-	q := &Queue{ranges: slices.Clone(h.ranges), recorded: recorded}
+// Queue makes a queue of the host's rows, without the rows in skip. A nil skip means none. The
+// bitmap must not change afterwards.
+func (h *Host) Queue(skip *roaring.Bitmap) *Queue {
+	q := &Queue{ranges: slices.Clone(h.ranges), skip: skip}
 	for _, r := range h.ranges {
 		q.left += int(r.to - r.from)
-		if recorded != nil {
-			q.left -= int(recorded.CardinalityInRange(uint64(r.from), uint64(r.to)))
+		if skip != nil {
+			q.left -= int(skip.CardinalityInRange(uint64(r.from), uint64(r.to)))
 		}
 	}
 	return q
@@ -52,7 +53,7 @@ func (q *Queue) Pop() (int64, bool) {
 		}
 		n := r.from
 		r.from++
-		if q.recorded == nil || !q.recorded.Contains(uint32(n)) {
+		if q.skip == nil || !q.skip.Contains(uint32(n)) {
 			q.left--
 			return int64(n), true
 		}

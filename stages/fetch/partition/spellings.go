@@ -22,9 +22,9 @@ import (
 )
 
 // spellings holds URLs that are known in several spellings but are not planned. A redirect may lead
-// to such a URL. Only URLs of the partition's domains are included. The records are in a scratch
-// file, sorted by host and URL and divided into blocks. Only the offsets of the blocks are in
-// memory. A nil *spellings is empty.
+// to such a URL. All URLs are in the partition's domains. The records are in a scratch file, sorted
+// by host and URL and divided into blocks. Memory holds only the offsets of the blocks. A nil
+// *spellings is empty.
 type spellings struct {
 	file   *os.File
 	blocks []int64 // offset of each block of records; one more element holds the file's length

@@ -31,14 +31,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// These errors say why a request was not written or not repeated. The URL is requested again later.
+// These errors say why a request was not written, or was not written again. The URL is requested
+// again later.
 var (
 	errLapsed        = errors.New("the task's right to fetch has lapsed")
-	errStale         = errors.New("the kept connection was closed by the server as the request was sent")
+	errStale         = errors.New("the server closed the kept connection while the request was sent")
 	errAddressNotDue = errors.New("its address is not due")
 )
 
-// Ask describes a request.
+// Ask is the request that Send makes.
 type Ask struct {
 	Purpose    schema.Purpose
 	URL        string
@@ -48,9 +49,10 @@ type Ask struct {
 	Attempt    int32              // number of the request among those for this URL, from 1
 	Header     http1.Header
 	Known      *segments.Payload // last known payload of the URL, or nil; if set, Header may make the request conditional
-	OnHead     func(x *wire.Exchange) bool
-	OnPrefix   func(x *wire.Exchange, prefix []byte) bool
-	Allow      func(x *wire.Exchange, prefix []byte) int64
+	// For the functions, see wire.Request.
+	OnHead   func(x *wire.Exchange) bool
+	OnPrefix func(x *wire.Exchange, prefix []byte) bool
+	Allow    func(x *wire.Exchange, prefix []byte) int64
 }
 
 // Sender makes requests. It is safe for concurrent use.
@@ -65,7 +67,7 @@ type Sender struct {
 	Epoch         int                      // epoch of the attempt, for rows
 
 	received atomic.Int64 // see Received
-	noTunnel sync.Once    // ensures that only the first refusal of CONNECT for plain http is logged
+	noTunnel sync.Once    // logs only the first refusal of CONNECT for plain http
 }
 
 // Received returns the number of bytes that all requests so far received.
@@ -89,8 +91,8 @@ func (s *Sent) NotModified() bool {
 	return s.Err == nil && s.Exchange.Status == http.StatusNotModified && s.condition && s.Known != nil
 }
 
-// Recorded reports whether the request is recorded as a row: it was written, or its connection
-// failed.
+// Recorded reports whether the request is recorded as a row: it was written, or the look-up of its
+// host or its connection failed.
 func (s *Sent) Recorded() bool {
 	if !s.At.IsZero() {
 		return true
@@ -119,14 +121,14 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
 	}
-	looked, met := r.lookUpDue(ctx, g, a.URL)
-	if !met {
+	looked, due := r.lookUpDue(ctx, g, a.URL)
+	if !due {
 		s.Exchange, s.Err = &wire.Exchange{}, fmt.Errorf("%w: %w", wire.ErrAborted, errAddressNotDue)
 		return s
 	}
 	req := &wire.Request{URL: a.URL, Header: a.Header, OnHead: a.OnHead, OnPrefix: a.OnPrefix, Allow: a.Allow}
 	if a.Purpose == schema.ForRobots {
-		// Reading one more byte than is parsed shows whether the file is longer.
+		// One byte more than is parsed shows whether the file is longer.
 		req.Timeout, req.MaxBody = r.RobotsTimeout, robots.MaxBytes+1
 	}
 	req.OnWrite = func(w wire.Write) error {
@@ -151,12 +153,12 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	return s
 }
 
-// permit decides whether a request may be written now: its address and host must be due, its
-// context must not have ended, and the task must hold the lease. permit returns the time of writing
-// and the pace of the request.
+// permit returns nil if a request may be written now: its address and host are due, ctx has not
+// ended, and the task holds the lease. It also returns the time of writing and the pace of the
+// request. If its address is due soon, permit waits.
 func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now time.Time, pace polite.Pace, err error) {
 	if w.Retry {
-		return now, pace, errStale // a request is written again only after the host's delay
+		return now, pace, errStale // wire would write the request again immediately, but the host's delay applies
 	}
 	addr := r.pacedAddress(w)
 	if d := g.Clear(addr); d > 0 {
@@ -175,10 +177,10 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 	return now, pace, err
 }
 
-// lookUpDue reports whether the host's address is due. If the address is unknown, lookUpDue looks
-// it up first. If the address is not due, the request is put off, so that the host waits without a
-// slot or a connection. looked is the duration of the look-up.
-func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
+// lookUpDue reports whether the host's address is due. It looks the address up if it is unknown. If
+// the address is not due, the caller puts the request off, so that the host waits without a slot or
+// a connection. looked is the duration of the look-up.
+func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, due bool) {
 	if g.HasAddress() {
 		return 0, true
 	}
@@ -189,8 +191,8 @@ func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (lo
 	return looked, g.Meet(r.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }
 
-// pacedAddress returns the address whose delay applies to a request. If the config names the
-// address (proxy, connect_to), it returns the invalid address, which has no delay.
+// pacedAddress returns the address whose delay applies to a request. For an address from the config
+// (proxy, connect_to), it returns the invalid address, which has no delay.
 func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	if w.Route == dial.RouteDirect || w.Route == dial.RouteConnectTo && r.PaceConnectTo {
 		return w.Addr.Addr()
@@ -250,8 +252,8 @@ func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	}
 }
 
-// phaseTimes returns the duration of a phase in milliseconds and in microseconds, or nil if there
-// was no such phase.
+// phaseTimes returns a duration in milliseconds and in microseconds. It returns nil if d is 0,
+// which means that there was no such phase.
 func phaseTimes(d time.Duration) (ms, us *int64) {
 	if d <= 0 {
 		return nil, nil
@@ -268,7 +270,7 @@ func (s *Sent) How(outcome schema.Outcome) string {
 	return status.How(s.Exchange.Status, s.RetryAfter > 0, outcome)
 }
 
-// phrases lists the errors with which the task itself ends a request, and their texts.
+// phrases lists the errors with which the task itself aborts a request, and a phrase for each.
 var phrases = []struct {
 	is     error
 	phrase string
@@ -281,7 +283,7 @@ var phrases = []struct {
 	{context.Canceled, "task stopped"},
 }
 
-// Failure returns the error of the request as a text.
+// Failure returns the error of the request in words.
 func (s *Sent) Failure() response.Failure {
 	var e *wire.Error
 	switch err := s.Err; {

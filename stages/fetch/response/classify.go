@@ -73,7 +73,7 @@ func OfStatus(status int, retryAfter bool) Verdict {
 	case status >= 200 && status < 300:
 		return Verdict{schema.OK, Never, polite.Success}
 	case status >= 300 && status < 400:
-		return Verdict{schema.ProtocolError, Never, polite.Success} // a redirect without a target
+		return Verdict{schema.ProtocolError, Never, polite.Success} // not a redirect that can be followed, such as 300 without Location, 305, or 304 without a condition
 	}
 	return Verdict{schema.ProtocolError, Never, polite.Failure}
 }

@@ -32,7 +32,8 @@ type Cookies struct {
 	kept int // total length of the stored Set-Cookie fields
 }
 
-// Take stores the cookies that a response to rawURL sets, and returns the Set-Cookie fields.
+// Take stores the cookies that a response to rawURL sets. It returns the Set-Cookie fields of these
+// cookies.
 func (c *Cookies) Take(rawURL string, h http1.Header) (lines []string) {
 	for line := range h.Values("Set-Cookie") {
 		if len(lines) == maxCookies {

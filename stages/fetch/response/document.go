@@ -42,8 +42,8 @@ type Limits struct {
 // Longest returns the larger of the two limits.
 func (l Limits) Longest() int64 { return max(l.MaxBody, l.MaxSitemap) }
 
-// Allowance returns the limit for a document with this prefix and detected media type, in bytes, or
-// 0 if MaxBody applies.
+// Allowance returns the limit for a document in bytes, or 0 if MaxBody applies. prefix is the
+// beginning of the document, and detected its media type.
 func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, prefix []byte) int64 {
 	if x.Status >= 200 && x.Status <= 299 && p.IsSitemap(detected, prefix) {
 		return l.MaxSitemap
@@ -62,12 +62,13 @@ func (l Limits) Replay(p document.Parser) wire.Limits {
 	}}
 }
 
-// smallBody is the largest unwanted body that is still read, in bytes. Reading it to the end keeps
-// the connection usable.
+// smallBody is the largest unwanted body that is still read, in bytes. After a body was read to its
+// end, the connection can serve another request.
 const smallBody = 4 << 10
 
-// RefusedByName reports whether to skip the body of a 2xx response. A body is skipped if it is
-// larger than smallBody and the parser refuses the Content-Type for all bodies.
+// RefusedByName reports whether to skip the body of a 2xx response. A body is skipped if the parser
+// refuses the Content-Type for all bodies, unless Content-Length says that the body has at most
+// smallBody bytes.
 func RefusedByName(p document.Parser, x *wire.Exchange) bool {
 	if x.Status < 200 || x.Status > 299 || !p.Refuses(x.Header.Get("Content-Type")) {
 		return false

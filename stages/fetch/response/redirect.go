@@ -27,13 +27,13 @@ func IsRedirect(x *wire.Exchange) bool {
 func NoDocument(status int) Failure {
 	switch {
 	case status == http.StatusNotModified:
-		return Failure{Phrase: "HTTP status 304, and nothing was said to be known"}
+		return Failure{Phrase: "HTTP status 304 without a known document"}
 	case status == http.StatusMultipleChoices:
-		return Failure{Phrase: "HTTP status 300 without a Location that it prefers"}
+		return Failure{Phrase: "HTTP status 300 without a Location"}
 	case status == http.StatusUseProxy:
-		return Failure{Phrase: "HTTP status 305 asks for a proxy that the server names, which nobody should use"}
+		return Failure{Phrase: "HTTP status 305, which names a proxy to use"}
 	}
-	return Failed("HTTP status that leads nowhere", "%d", status)
+	return Failed("HTTP status with neither a document nor a target", "%d", status)
 }
 
 // NoTarget returns the failure of a redirect without a valid target.
@@ -41,7 +41,7 @@ func NoTarget(err error) Failure {
 	if errors.Is(err, ErrNoLocation) {
 		return Failure{Phrase: ErrNoLocation.Error()}
 	}
-	return Failure{"redirect to no URL", err.Error()}
+	return Failure{"redirect target is not a URL", err.Error()}
 }
 
 // ErrNoLocation means that a redirect names no target.

@@ -12,7 +12,7 @@
 //     typos and odd lines;
 //   - the reading Every allows nothing that Google denies;
 //   - /robots.txt itself is always allowed (RFC 9309, section 2.2.2);
-//   - a failed download never means "allowed" (section 2.3.1.4).
+//   - if a robots.txt cannot be fetched (5xx, no response), nothing is allowed (section 2.3.1.4).
 //
 // A crawler canonicalizes URLs, but a site does not canonicalize the URLs in its rules. A
 // comparison of raw octets alone would allow URLs that the site means to deny. The reading Every

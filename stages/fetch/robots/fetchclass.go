@@ -17,9 +17,9 @@ const (
 const MaxRedirects = 5
 
 // FetchClass classifies the last response to a robots.txt request, after redirects (RFC 9309,
-// section 2.3.1). A 2xx status means Rules. A 4xx status means NoFile, except 429: a host that
-// limits the crawler does not allow everything. A redirect beyond the limit or without a usable
-// target also means NoFile. Any other status, or an error without a response, means Unreachable.
+// section 2.3.1). A 2xx status means Rules. A 4xx status means NoFile, except 429, which says
+// nothing about the rules. A redirect beyond the limit or without a usable target also means
+// NoFile. Any other status, or an error without a response, means Unreachable.
 func FetchClass(status int, err error) Class {
 	switch {
 	case err != nil:

@@ -15,7 +15,7 @@ const (
 	maxLine = 2083*8 - 1
 )
 
-// key identifies the key of a line. Common misspellings count as the key.
+// key is the key of a line. A common misspelling counts as the key that it means.
 type key uint8
 
 const (

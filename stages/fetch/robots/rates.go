@@ -74,7 +74,7 @@ var secondsOf = map[string]float64{
 // isHours reports whether a word can be a time of day, such as 0600-0845.
 func isHours(word string) bool { return strings.Trim(word, "0123456789-:") == "" }
 
-// readDelay lets the library parse a file that contains only this Crawl-delay.
+// readDelay returns the delay that temoto/robotstxt reads from a file with only this Crawl-delay.
 func readDelay(seconds float64) time.Duration {
 	clean := "User-agent: *\nCrawl-delay: " + strconv.FormatFloat(seconds, 'f', -1, 64) + "\n"
 	data, err := robotstxt.FromString(clean)

@@ -27,14 +27,14 @@ type group struct {
 	signals []signalLine
 }
 
-// named returns the index of an agent in the group, or -1.
-func (g *group) named(token string) int {
+// agentIndex returns the index of an agent in the group, or -1.
+func (g *group) agentIndex(token string) int {
 	return slices.IndexFunc(g.agents, func(a string) bool { return strings.EqualFold(a, token) })
 }
 
-// delay is a Crawl-delay or Request-rate line. It does not end a list of User-agent lines: the
-// agents before and after it share the rules that follow. It applies to the agents named since the
-// previous delay line.
+// delay is a Crawl-delay or Request-rate line. It applies to the agents named since the previous
+// such line. It does not end a list of User-agent lines: the agents before and after it share the
+// rules that follow.
 type delay struct {
 	seconds  float64
 	rate     bool // whether the line is a Request-rate line
@@ -53,9 +53,9 @@ func (g *group) addDelay(seconds float64, rate bool) {
 	g.delays = append(g.delays, d)
 }
 
-// paced returns seconds and rate, each raised to at least this group's Crawl-delay and Request-rate
-// for an agent. All values are in seconds.
-func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
+// raiseDelays returns a Crawl-delay and a Request-rate, in seconds. They are those given, or this
+// group's values for an agent if these are longer.
+func (g *group) raiseDelays(token string, seconds, rate float64) (float64, float64) {
 	next := 0 // number of agents searched so far
 	for _, d := range g.delays {
 		if next < d.from {
@@ -166,8 +166,9 @@ func ProductToken(userAgent string) string {
 	return userAgent
 }
 
-// CheckAgent refuses a User-Agent whose product is not a product token of RFC 9309. The product is
-// the part before "/" or a space. With a wrong token, rules for another crawler might apply.
+// CheckAgent returns an error if the product in a User-Agent is not a product token of RFC 9309.
+// The product is the part before "/" or a space. With a wrong token, the rules for another crawler
+// might apply.
 func CheckAgent(userAgent string) error {
 	product := userAgent
 	if i := strings.IndexAny(product, "/ \t(;,"); i >= 0 {
@@ -220,13 +221,13 @@ func (f *File) Sitemaps(robotsURL string) []string {
 func (f *File) GroupFor(productToken string) *Group {
 	g := new(Group)
 	token := productToken
-	if !slices.ContainsFunc(f.groups, func(gr group) bool { return gr.named(token) >= 0 }) {
+	if !slices.ContainsFunc(f.groups, func(gr group) bool { return gr.agentIndex(token) >= 0 }) {
 		token = "*"
 	}
 	seconds, rate := -1.0, -1.0
 	for _, gr := range f.groups {
-		named := gr.named(token)
-		if named < 0 {
+		index := gr.agentIndex(token)
+		if index < 0 {
 			continue
 		}
 		for _, r := range gr.rules {
@@ -234,9 +235,9 @@ func (f *File) GroupFor(productToken string) *Group {
 				g.rules = append(g.rules, r)
 			}
 		}
-		seconds, rate = gr.paced(token, seconds, rate)
+		seconds, rate = gr.raiseDelays(token, seconds, rate)
 		for _, s := range gr.signals {
-			if named < s.agents && len(g.signals) < maxSignalLines {
+			if index < s.agents && len(g.signals) < maxSignalLines {
 				g.signals = append(g.signals, s)
 			}
 		}
@@ -268,15 +269,15 @@ type Group struct {
 // Verdict is the decision about one URL.
 type Verdict struct {
 	Allowed  bool
-	Rule     string // line that decided, such as "Disallow: /a"; "" if no line matches
+	Rule     string // line that decides, such as "Disallow: /a"; "" if no line matches
 	Line     int    // number of the deciding line in the file, from 1; 0 if no line matches
-	Spelling string // denied spelling of the URL; "" if the URL itself is denied
+	Spelling string // spelling of the URL that is denied; "" if the URL itself is denied, or nothing is
 }
 
-// Verdict decides whether the encoded URL may be requested. The matching rule with the longest path
-// in octets decides; of an Allow and a Disallow of equal length, the Allow wins. With the reading
+// Verdict decides whether a canonical URL may be requested. The matching rule with the longest path
+// in octets decides. If an Allow and a Disallow have equal length, the Allow wins. With the reading
 // Every, both comparisons must allow the URL and each of its spellings, which are other forms in
-// which sources wrote the URL. If a comparison denies, Rule is the denying line; otherwise it is
+// which sources wrote the URL. If a comparison denies, Rule is the denying line. Otherwise it is
 // the line that allows the URL.
 func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict {
 	path := pathOf(rawURL)

@@ -47,7 +47,7 @@ func (g *Group) Signals(rawURL string) directives.Signals {
 			held = append(held, l)
 		}
 	}
-	// Shorter paths come first, because a later line overrides an earlier line.
+	// The line with the longest path comes last, because each line overrides those before it.
 	slices.SortStableFunc(held, func(a, b *signalLine) int { return len(a.path.text) - len(b.path.text) })
 	for len(held) > 0 {
 		var same directives.Signals

@@ -52,7 +52,7 @@ type Entry struct {
 	Host string // host of the origin, the unit of pacing
 
 	state  State
-	rules  *Rules // set if the state is Known; its group may be in the scratch file only
+	rules  *Rules // set if the state is Known; without its Group while that is in the scratch file only
 	page   page
 	until  time.Time // when the rules expire
 	failed Failure   // set if the state is Failed
@@ -75,8 +75,8 @@ const (
 	Failed // the robots.txt could not be fetched
 )
 
-// Rules holds the rules of an origin and their evidence: the digest and the stored record of the
-// file. It is immutable.
+// Rules holds the rules of an origin, the digest of their robots.txt, and the place of its stored
+// response. It is immutable.
 type Rules struct {
 	*robots.Group
 	Digest string // digest of the file; "" if there is no file
@@ -90,7 +90,7 @@ type Record struct {
 	At             time.Time // when the request was written
 }
 
-// Failure is the outcome for the URLs of an origin whose robots.txt could not be fetched.
+// Failure is the outcome that the URLs of an origin get if its robots.txt could not be fetched.
 type Failure struct {
 	Outcome schema.Outcome
 	Why     response.Failure
@@ -252,8 +252,8 @@ func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.opt.Clock.Now()
-	// The earlier attempt's machine may have had a wrong clock, so the row applies no longer than a
-	// new robots.txt would.
+	// The clock of the earlier attempt's machine may have been wrong, so the row applies no longer
+	// than a new robots.txt would.
 	until := earlier(time.UnixMilli(row.Until), now.Add(c.ttl))
 	if row.FetchedAt > 0 {
 		until = earlier(until, rules.Record.At.Add(c.ttl))

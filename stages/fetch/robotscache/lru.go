@@ -73,8 +73,8 @@ func (l *lru) get(e *Entry) (*Rules, error) {
 	return e.rules, l.keep(e)
 }
 
-// keep adds an entry to those whose rules are in memory. If this exceeds the limit, it evicts other
-// entries.
+// keep adds an entry to the entries whose rules are in memory. If they exceed the limit, it evicts
+// other entries.
 func (l *lru) keep(e *Entry) error {
 	e.page.elem = l.recent.PushFront(e)
 	l.held += e.page.size

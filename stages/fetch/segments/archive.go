@@ -35,8 +35,8 @@ type Response struct {
 	NotModified bool      // whether the server answered that the payload Known is still current
 }
 
-// Archiver writes exchanges to a Sink as WARC records. A response with a payload that is already
-// stored becomes a revisit record. Archiver is safe for concurrent use.
+// Archiver writes exchanges to a Sink as WARC records. If the payload of a response is already
+// stored, the record is a revisit. Archiver is safe for concurrent use.
 type Archiver struct {
 	sink     Sink
 	payloads payloads
@@ -55,7 +55,7 @@ func (a *Archiver) Archive(r *Response, cp *Capture) error {
 			memberBuffers.Put(buf)
 		}
 	}()
-	kind, earlier := a.revisits(r, cp)
+	kind, earlier := a.revisitOf(r, cp)
 	if earlier != nil {
 		cp.Revisit, cp.ContentDigest = kind, earlier.digest
 		cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen = earlier.file, earlier.offset, earlier.length
@@ -91,7 +91,7 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 		Protocols: protocols(x), CipherSuite: cipherSuite(x),
 	}
 	if x.Route == dial.RouteProxy {
-		response.IPAddress = netip.Addr{} // the known address is the address of the proxy
+		response.IPAddress = netip.Addr{} // the address in x is that of the proxy
 	}
 	if cp.Truncated == schema.TruncatedUnspecified {
 		// The record holds only the head. If the record named the digest of the missing payload,
@@ -108,7 +108,7 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 	}
 	response.ConcurrentTo = []string{request.ID}
 	if earlier != nil {
-		refer(response, cp.Revisit, earlier, x)
+		makeRevisit(response, cp.Revisit, earlier, x)
 	}
 	if _, err := w.Write(request); err != nil {
 		return "", nil, err

@@ -17,7 +17,7 @@ type Disk struct {
 	looked  time.Time
 	short   bool
 	since   time.Time // when short last changed
-	unknown bool      // whether the file system does not report free space; then only a failed write shows a full disk
+	unknown bool      // whether the file system does not report free space; only a failed write then shows a full disk
 }
 
 // NewDisk watches a directory. The directory is short of space if it has fewer free bytes than the

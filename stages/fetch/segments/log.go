@@ -1,5 +1,5 @@
 // Package segments is the log of a fetch task. It appends rows and WARC records to segments in
-// scratch space, uploads them, and lists them in a checkpoint.
+// scratch space, uploads the segments, and lists them in a checkpoint.
 //
 // The log takes records of URLs, requests and robots.txt files, with their exchanges, and writes
 // tables and WARC files to the store. These files become part of the task when a checkpoint lists
@@ -36,7 +36,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Capture is a row of the captures table with its subset.
+// Capture is a row of the dataset captures with its subset.
 type Capture struct {
 	Subset string
 	schema.Capture
@@ -55,9 +55,8 @@ type Record struct {
 	Links    []schema.Link
 	Robots   *schema.RobotsFile
 	Sitemaps []schema.Sitemap
-	// OnRecorded, if set, is called after the rows are appended, under the log's lock. A segment
-	// therefore has both the rows and the change by OnRecorded, or neither. OnRecorded must not
-	// call the log.
+	// OnRecorded, if set, is called after the rows are appended, under the log's lock. A Cut
+	// therefore happens before both or after both. OnRecorded must not call the log.
 	OnRecorded func()
 }
 
@@ -97,10 +96,10 @@ type Log struct {
 
 	mu       sync.Mutex
 	cur      *Segment
-	segments int // number of segments that were begun in this epoch
-	warcs    int
+	segments int   // number of segments that were begun in this epoch
+	warcs    int   // number of WARC files that were begun in this epoch
 	waiting  int64 // size of the finished segments that are not uploaded yet, in bytes
-	lost     error // first failed write; the log then refuses records, because their rows may point into lost files
+	lost     error // error of the first failed write; the log then refuses records, because their rows may name lost files
 }
 
 // NewLog makes a log without a segment. The caller must call Abort when it no longer needs the log.
@@ -201,8 +200,9 @@ func (l *Log) Size() (urls, bytes, waiting int64) {
 	return l.cur.counts["urls"], l.cur.bytes, l.waiting + l.cur.bytes
 }
 
-// Cut ends the current segment, closes its files and returns it, or returns nil if it has no rows.
-// Under the log's lock, it calls state for the URLs and robots.txt files that wait for another try.
+// Cut ends the current segment, closes its files and returns it. It returns nil if the segment has
+// no rows. state returns the URLs and robots.txt files that wait for another try; Cut calls it
+// under the log's lock.
 func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*Segment, error) {
 	l.mu.Lock()
 	g := l.cur

@@ -19,8 +19,8 @@ const (
 	maxPayloads = 1 << 14
 	// maxPayloadURL is the longest URL of a remembered payload, in bytes.
 	maxPayloadURL = 512
-	// MaxPayloadAge is the greatest age of a payload to which a revisit refers. Older payloads are
-	// stored again, so that archives may be deleted after a year.
+	// MaxPayloadAge is the greatest age of a payload to which a revisit may refer. If the payload
+	// is older, it is stored again, so that archives may be deleted after a year.
 	MaxPayloadAge = 180 * 24 * time.Hour
 )
 
@@ -35,8 +35,8 @@ type Payload struct {
 	offset, length int32
 }
 
-// KnownPayload returns the planned URL's earlier payload if a revisit may refer to it. Otherwise it
-// returns nil: the request is unconditional, and the response is stored whole.
+// KnownPayload returns the payload that the planned URL had before, if a revisit may refer to it.
+// Otherwise it returns nil: the request is unconditional, and the response is stored whole.
 func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 	if p.ContentDigest == "" || p.WARCFilename == "" || now.Sub(time.UnixMilli(p.ContentAt)) > MaxPayloadAge {
 		return nil
@@ -47,9 +47,9 @@ func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 	}
 }
 
-// revisits returns the kind of revisit that a response becomes, and the earlier payload. If the
-// response must be stored whole, the payload is nil.
-func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload) {
+// revisitOf returns the kind of revisit that a response becomes, and the payload to which it refers.
+// If the response must be stored whole, the payload is nil.
+func (a *Archiver) revisitOf(r *Response, cp *Capture) (schema.Revisit, *Payload) {
 	x := r.Exchange
 	switch {
 	case r.NotModified:
@@ -67,16 +67,16 @@ func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload)
 	return "", nil
 }
 
-// referable reports whether a response may be a revisit or the target of a revisit. Such a response
-// must have a head and a complete payload that may be stored. A robots.txt is not referable,
-// because it is always stored whole as evidence.
+// referable reports whether a response may be a revisit or the target of a revisit. It must have a
+// head and a complete payload, and noarchive must not forbid to store them. A robots.txt is not
+// referable, because each is stored whole: it proves which requests were allowed.
 func referable(x *wire.Exchange, cp *Capture) bool {
 	return cp.Subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }
 
-// refer turns a response's record into a revisit of p (WARC 1.1, section 6.7). The record then has
-// only the head and a reference to the payload's record.
-func refer(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exchange) {
+// makeRevisit turns a response's record into a revisit of p (WARC 1.1, section 6.7). The record then
+// has only the head and a reference to the payload's record.
+func makeRevisit(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exchange) {
 	rec.Type = warc.Revisit
 	rec.Block = [][]byte{x.RawHead}
 	rec.PayloadDigest = warc.Digest("sha1:" + p.digest)

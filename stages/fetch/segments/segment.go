@@ -35,7 +35,7 @@ type Segment struct {
 	warcs         []*warcFile
 	rows          *roaring.Bitmap // planned rows whose outcome the segment records
 	counts        map[string]int64
-	bytes         int64
+	bytes         int64                  // approximate size of rows and WARC records, in bytes
 	follows       string                 // position of the last acknowledged checkpoint when the segment was finished; "" for a reparse
 	retries       []manifest.URLRetry    // URLs that waited for another try when the segment was finished
 	robotsRetries []manifest.OriginRetry // robots.txt files that waited for another try when the segment was finished

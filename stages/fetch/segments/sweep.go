@@ -51,9 +51,9 @@ func InOrderWritten(a, b string) int {
 	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
 }
 
-// Rows calls yield for every row of a dataset in a task's files, in the order in which the files were
-// written. It also calls before at the start of each file. Only one row at a time is in memory.
-func Rows[T any](ctx context.Context, b store.Bucket, files []manifest.File, dataset string, before func() error, yield func(*T) error, opts ...table.ReaderOption) error {
+// Rows calls yield for every row of a dataset in a task's files, in the order in which the files
+// were written. It calls beforeFile before it reads a file. Only one row at a time is in memory.
+func Rows[T any](ctx context.Context, b store.Bucket, files []manifest.File, dataset string, beforeFile func() error, yield func(*T) error, opts ...table.ReaderOption) error {
 	var written []string
 	for _, f := range files {
 		if f.Dataset == dataset {
@@ -62,7 +62,7 @@ func Rows[T any](ctx context.Context, b store.Bucket, files []manifest.File, dat
 	}
 	slices.SortFunc(written, InOrderWritten)
 	for _, key := range written {
-		if err := before(); err != nil {
+		if err := beforeFile(); err != nil {
 			return err
 		}
 		for row, err := range table.Concat[T](ctx, b, []string{key}, opts...) {

@@ -18,9 +18,9 @@ import (
 )
 
 // The files of a partition show which checkpoints the partition has had. Each segment file and WARC
-// file names the checkpoint that it follows. This was the last acknowledged checkpoint when the
-// segment was finished or the WARC file was begun. If an attempt dies before it lists an uploaded
-// file, that file follows the last checkpoint or an earlier one.
+// file names the checkpoint that it follows: the last acknowledged checkpoint when the segment was
+// finished or the WARC file was begun. A file that no checkpoint lists, because its attempt died,
+// follows the last checkpoint or an earlier one.
 
 // followsKey is the name of a metadata entry of Parquet files and of a field of warcinfo records.
 // Its value is the position of the checkpoint that the file follows.
@@ -79,13 +79,13 @@ func archiveFollows(ctx context.Context, b store.Bucket, key string) (at manifes
 	return at, ok, nil
 }
 
-// PutBack looks for objects that prove that somebody put back the older checkpoint c. It
-// returns the proof, or "" if there is none. Files of a single segment after c prove nothing,
-// because an attempt that died leaves at most one unlisted segment. PutBack sends LISTs to the
-// store and reads unlisted files of the last epoch.
+// EvidenceOfPutBack looks for objects that show that somebody put back the older checkpoint c. It
+// returns a sentence about one of them, or "" if there is none. Files of a single segment after c
+// show nothing, because an attempt that died leaves at most one unlisted segment. EvidenceOfPutBack
+// lists the partition's files and reads the unlisted files of the last epoch.
 //
-// If an attempt swaps the checkpoint during PutBack, the caller must call PutBack again.
-func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Checkpoint) (evidence string, err error) {
+// If an attempt swaps the checkpoint meanwhile, the caller must call EvidenceOfPutBack again.
+func EvidenceOfPutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Checkpoint) (evidence string, err error) {
 	listed := map[string]bool{}
 	last := map[int]int{} // number of the last listed segment, by epoch
 	for _, f := range c.Files {
@@ -128,7 +128,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 		at, ok, err := Follows(ctx, b, key)
 		switch {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, table.ErrCorrupt):
-			continue // the file was deleted after the LIST, or is damaged, so it proves nothing
+			continue // the file was deleted after the LIST, or is damaged, so it shows nothing
 		case err != nil:
 			return "", err
 		case ok && at.Compare(c.Position()) > 0:
@@ -138,7 +138,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 	return "", nil
 }
 
-// Witness returns the key of an object that proves that the partition has had a checkpoint, or "".
+// Witness returns the key of an object that shows that the partition has had a checkpoint, or "".
 // Attempts create such objects only after the first checkpoint.
 func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (key string, err error) {
 	taken := layout.Taken(t.Crawl, t.Round, t.Partition)
