@@ -41,7 +41,7 @@ type Decoder struct {
 // keptBlock is the largest buffer that is reused for the next record, in bytes.
 const keptBlock = 4 << 20
 
-// Record decodes a record and at most limit bytes of its block. Its error wraps ErrDamaged.
+// Record decodes a record, but at most limit bytes of its block. Its error wraps ErrDamaged.
 func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	if raw.Err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, raw.Err)

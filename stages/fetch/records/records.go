@@ -1,11 +1,10 @@
-// Package records reads stored WARC records back in batches and processes them on all
-// CPUs.
+// Package records reads stored WARC records back in batches and processes them on all CPUs.
 //
 // The caller passes documents, each with the places of its records. For each document, package
-// records calls the caller's function with these records. It returns the documents in the same
-// order. One range request reads all records that are close together in a file, so a few requests
-// read a thousand pages. Memory holds at most two batches, even if the lengths in records are
-// wrong.
+// records calls Steps.Work with these records, on several goroutines, and then Steps.Emit, in the
+// order of the documents. One range request reads all records that are close together in a file, so
+// a few requests read a thousand pages. Memory holds at most two batches, even if the lengths in
+// records are wrong.
 //
 // A missing or damaged record affects only its document; Raw.Err or ErrDamaged reports it. If the
 // store fails or a file is missing, reading ends. Package records imports only formats packages.
@@ -56,7 +55,7 @@ type Raw struct {
 	Place
 	Bytes []byte
 	Cut   bool  // whether Bytes is incomplete, because the record is longer than the archive's limit
-	Err   error // why Bytes is missing; nil if it is not
+	Err   error // why Bytes is missing; nil if Bytes is set
 }
 
 // Archive reads records of WARC files. It must be used by one goroutine only, and the caller must

@@ -61,7 +61,7 @@ func (r *run) external(ctx context.Context) error {
 		}
 		row++
 	}
-	return records.Each(ctx, r.archive, each(rows.Sorted(ctx)), records.Steps[captured]{
+	return records.Each(ctx, r.archive, toCaptured(rows.Sorted(ctx)), records.Steps[captured]{
 		Places: func(d *captured) []records.Place {
 			return []records.Place{{File: d.WARCFilename, Offset: int64(d.WARCRecordOff), Length: int64(d.WARCRecordLen)}}
 		},
@@ -80,7 +80,7 @@ func (r *run) external(ctx context.Context) error {
 // sortMemory is the memory that the sorter may use before it writes to scratch files, in bytes.
 const sortMemory = 32 << 20
 
-func each(rows iter.Seq2[plannedRecord, error]) iter.Seq2[*captured, error] {
+func toCaptured(rows iter.Seq2[plannedRecord, error]) iter.Seq2[*captured, error] {
 	return func(yield func(*captured, error) bool) {
 		for p, err := range rows {
 			if !yield(&captured{plannedRecord: p}, err) || err != nil {
@@ -153,8 +153,8 @@ func (r *run) classify(d *captured, rec *records.Record, x *wire.Exchange) error
 	return nil
 }
 
-// redirected sets the outcome of a URL whose response is a redirect. The redirect is not followed;
-// the frontier plans its target.
+// redirected sets the outcome of a URL whose response is a redirect. Nobody follows the redirect
+// here; the frontier decides about its target.
 func (r *run) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.rows.Fetch
 	target, spelled, err := response.Location(r.canon, x, d.URL)
@@ -194,9 +194,9 @@ func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	d.rows.Page, d.rows.Terms, d.rows.Text, d.rows.Links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links
 }
 
-// externalTruncation returns why a stored body is incomplete. It turns the WARC reason
-// "unspecified" into "disconnect", because crawlbatch's columns use "unspecified" for a withheld
-// payload.
+// externalTruncation returns why a stored body is incomplete. It turns unknown WARC reasons, and
+// the reason "unspecified", into "disconnect", because crawlbatch's columns use "unspecified" for a
+// withheld payload.
 func externalTruncation(rec *records.Record, x *wire.Exchange) string {
 	switch said := warc.Truncation(rec.Header.Get(warc.FieldTruncated)); {
 	case said == warc.TruncatedLength || said == warc.TruncatedTime || said == warc.TruncatedDisconnect:

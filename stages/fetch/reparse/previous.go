@@ -15,14 +15,14 @@ import (
 
 // previous reads the captures, links and texts that the source task recorded. Its cursors advance
 // with the documents, in the order of recording. It copies captures and links that belong to no
-// document, and reads texts only for documents that cannot be parsed again.
+// document to the new segment. It reads texts only for documents that cannot be parsed again.
 type previous struct {
 	pages    int64 // number of documents read so far
 	captures *table.Cursor[schema.Capture]
 	edges    *table.Cursor[schema.Link]
 	texts    *table.Cursor[schema.Text]
 	textRow  int64           // number of the next text
-	sitemaps map[uint64]bool // hashes of the URLs of sitemaps that are no pages
+	sitemaps map[uint64]bool // hashes of the URLs of sitemaps that have no row of pages
 }
 
 func pull[T any](ctx context.Context, r *run, dataset, subset string) *table.Cursor[T] {

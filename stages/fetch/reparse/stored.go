@@ -135,8 +135,8 @@ func (r *run) parseStored(dec *records.Decoder, d *recordedDoc, raws []records.R
 }
 
 // read replays a document's response from its head and its payload, which may be in different
-// records. It also returns an error if today's limits would shorten a payload that the crawl stored
-// whole.
+// records. If the limits given to Run would shorten a payload that the crawl stored whole, read
+// returns an error.
 func (r *run) read(dec *records.Decoder, d *recordedDoc, raws []records.Raw) (*wire.Exchange, error) {
 	x, err := r.replay(dec, d, raws)
 	cutThen := d.page.Truncated == schema.TruncatedLength

@@ -3,8 +3,8 @@
 // It takes the URLs of Sitemap lines, the entries of index files and grants of their hosts. Its
 // results are rows of requests, captures and links, and rows of the working file sitemaps. The
 // package promises that a crawl fetches a sitemap once. It also promises that no host or registered
-// domain has more sitemaps with an outcome than Limits allow. The fetcher asks robots.txt and the
-// lease before each request. The package imports packages stages and formats, and the packages of
+// domain has more sitemaps with an outcome than Limits allow. The fetcher checks robots.txt and
+// the lease before each request. The package imports packages stages and formats, and the packages of
 // fetch that make and record requests.
 //
 // # Which sitemaps are taken
@@ -12,17 +12,16 @@
 // A sitemap belongs to the registered domain of the robots.txt or index that names it. All URLs of
 // that domain are in this partition, so the sitemap can be fetched at the pace of its host. A
 // sitemap of another domain is left out, because no partition could fetch it politely. sitemaps.org
-// would allow a robots.txt to name one. A sitemap whose URL a round of the crawl plans is left out
-// in that round and in later rounds: the URL task fetches it, and the frontier decides when it is
-// due again.
+// permits a robots.txt to name one. If a round of the crawl plans the URL of a sitemap, the sitemap
+// is left out in that round and in later rounds: the URL task fetches it, and the frontier decides
+// when it is due again.
 //
 // An index may name further indexes. Each file is fetched once, so loops end. The files, decoded
 // bytes and entries of each host are bounded, and so are those of all hosts of a registered domain
 // together. A file counts as soon as it has its outcome. A file that failed temporarily no longer counts
 // in the next round, which requests it again. If hosts of a domain answer at the same time, their
 // entries and bytes may exceed the bounds by one file for each host. Files beyond the bounds are not
-// requested. If an index names such files, its links still lead the frontier to them, as to any
-// other URL.
+// requested. If an index names such a file, the frontier still finds its URL among the links.
 //
 // # When they are fetched
 //
@@ -42,5 +41,5 @@
 // attempt, and the next rounds of the crawl, the outcome of the sitemap. A sitemap that was
 // fetched, or failed for good, is not requested again in the crawl. The next round tries sitemaps
 // again that failed temporarily or that the window left out. The next month does not read these
-// rows, and requests each sitemap without conditions, because a response 304 would hide its entries.
+// rows, and requests each sitemap unconditionally, because a 304 response would hide its entries.
 package sitemaps

@@ -31,12 +31,12 @@ type Tools struct {
 	Log          *slog.Logger
 	Scheduler    *polite.Scheduler
 	Sender       *request.Sender
-	CPU          chan struct{} // limits the goroutines that compress or parse; each holds one value in this channel
+	CPU          chan struct{} // a semaphore: each goroutine that compresses or parses holds one of its slots
 	Index        *partition.Index
 	Reading      robots.Reading
 	Format       int // schema.FormatVersion in which the round began; 0 means the newest
 
-	Claim      func(url string) bool // reserves a URL; false if it was reserved before
+	Claim      func(url string) bool // reserves a URL; returns false if it was reserved before
 	Ask        func(purpose schema.Purpose, url string, try int32, rules *robotscache.Rules, rule string, detected *string) request.Ask
 	AfterAbort func(*request.Sent) time.Time // returns when an aborted request may be repeated
 	Archive    func(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool)
@@ -58,7 +58,7 @@ func (l *List) NameAll(robotsURL string, file *robots.File) {
 		return // cannot happen: the URL was requested
 	}
 	for _, ref := range file.Sitemaps(robotsURL) {
-		t, row, err := l.name(ref, robotsURL, of.Domain)
+		t, row, err := l.addNamed(ref, robotsURL, of.Domain)
 		switch {
 		case err != nil:
 			l.Fail(err)
@@ -71,7 +71,8 @@ func (l *List) NameAll(robotsURL string, file *robots.File) {
 	}
 }
 
-// push queues the next sitemap of the host of t, if none of its sitemaps is queued.
+// push gives the scheduler the next sitemap of the host of t, unless one of its sitemaps is under
+// way.
 func (l *List) push(t *Task, due time.Time) {
 	if next := l.next(t); next != nil {
 		l.Scheduler.Push(next.Key.Host, polite.Item{ID: next.ID, NotBefore: due})
@@ -116,13 +117,14 @@ func (l *List) Get(ctx context.Context, g *polite.Grant, t *Task, rules *robotsc
 	}
 }
 
-// end records the end of a sitemap that was requested and queues the host's next one, so that a page
-// may come between the two.
+// end records the end of a sitemap that was requested. The next one of the host is due after two
+// delays, so that a page may come between them.
 func (l *List) end(g *polite.Grant, t *Task, row schema.Sitemap, b *segments.Record) {
 	l.endAndPush(t, row, b, l.Clock.Now().Add(2*g.Delay))
 }
 
-// endAndPush records the end of a sitemap and queues the host's next one for a time.
+// endAndPush records the end of a sitemap and pushes the next one of the host, which is due at the
+// given time.
 func (l *List) endAndPush(t *Task, row schema.Sitemap, b *segments.Record, due time.Time) {
 	b.Sitemaps = append(b.Sitemaps, row)
 	l.Record(b)
@@ -131,14 +133,14 @@ func (l *List) endAndPush(t *Task, row schema.Sitemap, b *segments.Record, due t
 }
 
 // failed ends a sitemap whose request brought no document. If the failure counts against the host,
-// the round requests no further sitemap of this host, because further failures would slow down or
-// end the requests for its pages.
+// no further sitemap of the host is requested in this round, because further failures would slow
+// down or end the requests for its pages.
 func (l *List) failed(g *polite.Grant, t *Task, s *request.Sent, v response.Verdict, b *segments.Record) {
 	switch v.Health {
 	case polite.Failure, polite.RateLimited, polite.Unanswered:
-		l.rest(t)
+		l.dropHosts(t)
 	}
-	l.end(g, t, described(l.outcome(t, v.Outcome, 0, 0), s, nil), b)
+	l.end(g, t, described(l.finish(t, v.Outcome, 0, 0), s, nil), b)
 	g.Done(polite.Result{Class: v.Health, RetryAfter: s.RetryAfter})
 }
 
@@ -170,7 +172,7 @@ func (l *List) redirect(g *polite.Grant, t *Task, s *request.Sent, b *segments.R
 		l.PassOn(g, target.Host, &polite.Item{ID: t.ID})
 		return
 	}
-	l.end(g, t, described(l.outcome(t, outcome, 0, 0), s, nil), b)
+	l.end(g, t, described(l.finish(t, outcome, 0, 0), s, nil), b)
 	g.Done(polite.Result{Class: polite.Success})
 }
 
@@ -185,12 +187,12 @@ func (l *List) capture(t *Task, s *request.Sent, b *segments.Record, subset stri
 	return &b.Captures[0]
 }
 
-// document handles a 2xx response. Only sitemaps and feeds have links that count, because a page in
-// place of a sitemap was not planned.
+// document handles a 2xx response. It records the links only of sitemaps and feeds. A page may be
+// in place of a sitemap; its links do not count, because it was not planned.
 func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected string, b *segments.Record) {
 	x := s.Exchange
 	if x.Filtered || len(x.Body) == 0 {
-		l.end(g, t, described(l.outcome(t, schema.MIMEFiltered, 0, 0), s, nil), b)
+		l.end(g, t, described(l.finish(t, schema.MIMEFiltered, 0, 0), s, nil), b)
 		return
 	}
 	l.CPU <- struct{}{}
@@ -199,13 +201,13 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 	if err != nil {
 		l.Log.Error("a sitemap could not be parsed", "url", t.Key.URL, "error", err)
 		cp := l.capture(t, s, b, schema.SubsetWARC, nil)
-		l.end(g, t, described(l.outcome(t, schema.InternalError, 0, int64(len(x.Body))), s, cp), b)
+		l.end(g, t, described(l.finish(t, schema.InternalError, 0, int64(len(x.Body))), s, cp), b)
 		return
 	}
 	cp := l.capture(t, s, b, schema.SubsetWARC, parsed)
 	kind := parsed.Page.DocumentKind
 	if cp == nil || kind != "sitemap" && kind != "feed" {
-		l.end(g, t, described(l.outcome(t, schema.MIMEFiltered, 0, int64(len(x.Body))), s, cp), b)
+		l.end(g, t, described(l.finish(t, schema.MIMEFiltered, 0, int64(len(x.Body))), s, cp), b)
 		return
 	}
 	links, entries, foreign, beyond := l.take(t, parsed.Links)
@@ -217,7 +219,7 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 		l.Log.Info("entries of a sitemap are left out", "url", t.Key.URL, "of_other_sites", foreign, "beyond_limits", over)
 	}
 	b.Links = links
-	row := described(l.outcome(t, schema.OK, entries, int64(len(x.Body))), s, cp)
+	row := described(l.finish(t, schema.OK, entries, int64(len(x.Body))), s, cp)
 	var named []*Task
 	for i := range links {
 		if links[i].Kind != schema.KindSitemapIndex {
@@ -227,7 +229,7 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 		if ref == "" {
 			ref = links[i].Target
 		}
-		child, row, err := l.name(ref, "", t.Key.Domain)
+		child, row, err := l.addNamed(ref, "", t.Key.Domain)
 		if err != nil {
 			l.Fail(err)
 			return
@@ -240,13 +242,13 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 		}
 	}
 	l.end(g, t, row, b)
-	for _, child := range named { // those of other hosts
+	for _, child := range named { // has an effect for those of other hosts
 		l.push(child, time.Time{})
 	}
 }
 
-// described adds the columns that describe a sitemap's last response and its record. cp is nil if
-// the frontier need not know the record.
+// described adds the columns that describe the last response and its WARC record. If cp is nil, the
+// row names no record.
 func described(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema.Sitemap {
 	row.HTTPStatus = int16(s.Exchange.Status)
 	if !s.At.IsZero() {
@@ -266,8 +268,8 @@ func described(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema
 	return row
 }
 
-// Resume queues the first waiting sitemap of each host. It is called only when all rows are restored.
-// Suspects, at which earlier attempts died, come first.
+// Resume pushes the first waiting sitemap of each host. It is called only when all rows are
+// restored. Suspects, at which earlier attempts died, come first.
 func (l *List) Resume(suspects []manifest.Suspect) {
 	l.suspect(suspects)
 	for _, t := range l.waiting() {
@@ -275,8 +277,9 @@ func (l *List) Resume(suspects []manifest.Suspect) {
 	}
 }
 
-// Judge returns the verdict of robots.txt on the known spellings of a sitemap's URL. ok is true if
-// the spelling in which robots.txt or an index names the sitemap is allowed too.
+// Judge returns the verdict of robots.txt on a sitemap's URL and its stored spellings. ok means
+// that the sitemap may be requested: the verdict allows it, no spelling is missing in the plan, and
+// robots.txt also allows t.Spelled.
 func (l *List) Judge(t *Task, rules *robotscache.Rules) (verdict robots.Verdict, ok bool) {
 	known, err := l.Index.Spellings(t.Key)
 	if err != nil {
@@ -291,7 +294,7 @@ func (l *List) Judge(t *Task, rules *robotscache.Rules) (verdict robots.Verdict,
 	return verdict, ok
 }
 
-// EndUnsent ends a task that needs no request. The host's next sitemap is due immediately.
+// EndUnsent ends a task that needs no request. The next sitemap of the host is due immediately.
 func (l *List) EndUnsent(t *Task, outcome schema.Outcome) {
-	l.endAndPush(t, l.outcome(t, outcome, 0, 0), &segments.Record{}, time.Time{})
+	l.endAndPush(t, l.finish(t, outcome, 0, 0), &segments.Record{}, time.Time{})
 }

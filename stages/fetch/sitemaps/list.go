@@ -52,7 +52,7 @@ type Task struct {
 	lane    *lane
 }
 
-// row returns the row of a task that waits. It describes the task at this moment.
+// row returns the row of a task without an outcome, as the task is now.
 func (t *Task) row() schema.Sitemap {
 	row := schema.Sitemap{
 		SURT: t.Key.SURT, URL: t.Key.URL, Host: t.Key.Host, Domain: t.Key.Domain, Spelling: t.Spelled, Redirects: t.Redirects, Tries: t.Tries,
@@ -70,7 +70,7 @@ func (t *Task) size() int { return taskSize + len(t.Named) + len(t.Key.SURT) + l
 // lane holds the sitemaps of one host. At most one of them at a time has a request in flight.
 type lane struct {
 	waiting []*Task
-	dropped bool   // no further sitemap of the host is requested in this round
+	dropped bool   // whether no further sitemap of the host is requested in this round
 	host    usage  // sums over the host
 	domain  *usage // sums over all hosts of the registered domain
 }
@@ -78,8 +78,8 @@ type lane struct {
 // usage holds the numbers that Limits bounds.
 type usage struct {
 	files   int // sitemaps with an outcome
-	waiting int
-	busy    int // sitemaps under way
+	waiting int // sitemaps in lane.waiting
+	busy    int // sitemaps under way: the scheduler has their items, or they are in flight
 	urls    int64
 	bytes   int64
 }
@@ -98,7 +98,7 @@ type List struct {
 	limits Limits
 
 	mu    sync.Mutex
-	known map[uint64]bool   // whether the sitemap has its outcome, by hash of each URL under which it is known
+	known map[uint64]bool   // by hash of URL: true if the sitemap has its outcome or its URL is planned, false before that
 	lanes map[string]*lane  // by host
 	used  map[string]*usage // by registered domain
 	tasks map[int64]*Task   // tasks under way
@@ -116,18 +116,18 @@ func New(limits Limits, tools Tools) *List {
 // On reports whether sitemaps are fetched at all.
 func (l *List) On() bool { return l.limits.Files > 0 }
 
-// name adds a sitemap to which a robots.txt or index of the given registered domain refers, unless
-// the list knows it already or must not take it. It returns the new task and its row, or nil if
-// there is none. The task waits until next returns it. If the URL is planned, name returns a row
-// that tells this to later rounds, unless they know it.
-func (l *List) name(ref, base, domain string) (*Task, schema.Sitemap, error) {
+// addNamed adds a sitemap that a robots.txt or index of the given registered domain names (ref),
+// and returns the new task and its row. It returns nil if the list knows the sitemap already or
+// must not take it. The task waits until next returns it. If the URL is planned, addNamed returns
+// only a row that tells this to later rounds, unless they know it.
+func (l *List) addNamed(ref, base, domain string) (*Task, schema.Sitemap, error) {
 	var row schema.Sitemap
 	if !l.On() {
 		return nil, row, nil
 	}
 	key, spelled, err := l.Canon.Spelled(ref, base)
 	if err != nil || key.Domain != domain {
-		return nil, row, nil //nolint:nilerr // a line that is no URL names no sitemap
+		return nil, row, nil //nolint:nilerr // not a URL, or one of another domain
 	}
 	here, err := l.Index.Has(key.URL)
 	if err != nil {
@@ -143,14 +143,14 @@ func (l *List) name(ref, base, domain string) (*Task, schema.Sitemap, error) {
 	if t != nil {
 		row = t.row()
 	} else if spelled != "" {
-		l.spell(key, spelled)
+		l.setSpelling(key, spelled)
 	}
 	return t, row, nil
 }
 
-// spell gives a waiting sitemap its new spelling if the list has no spelling of it. The caller
+// setSpelling sets the spelling of a waiting sitemap, if the list has no spelling of it. The caller
 // holds l.mu.
-func (l *List) spell(key urlkey.Key, spelled string) {
+func (l *List) setSpelling(key urlkey.Key, spelled string) {
 	if ended, ok := l.known[xxh3.HashString(key.URL)]; !ok || ended {
 		return
 	}
@@ -162,7 +162,8 @@ func (l *List) spell(key urlkey.Key, spelled string) {
 	}
 }
 
-// add adds a new task. The caller holds l.mu.
+// add adds a new task. It returns nil if the list knows the URL or has no room. The caller holds
+// l.mu.
 func (l *List) add(key urlkey.Key, spelled string) *Task {
 	h := xxh3.HashString(key.URL)
 	if _, ok := l.known[h]; ok {
@@ -200,8 +201,8 @@ func (l *List) lane(key urlkey.Key) *lane {
 	return la
 }
 
-// full reports whether a host or its registered domain has reached one of its bounds. If toWait is true,
-// the files that wait count too. The caller holds l.mu.
+// full reports whether a host or its registered domain has reached one of its bounds. Files with an
+// outcome or under way count; if toWait is true, waiting files count too. The caller holds l.mu.
 func (l *List) full(la *lane, toWait bool) bool {
 	for _, u := range []*usage{&la.host, la.domain} {
 		files := u.files + u.busy
@@ -215,9 +216,9 @@ func (l *List) full(la *lane, toWait bool) bool {
 	return false
 }
 
-// next returns the next task of the host to which t belongs. It returns nil if a task of the host
-// is in flight or none is left. Tasks that failed in earlier rounds come last. The caller requests
-// the task.
+// next returns the next task of the host to which t belongs, which is then under way. It returns
+// nil if a task of the host is under way already or none is left. Tasks that failed in earlier
+// rounds come last. The caller pushes the task.
 func (l *List) next(t *Task) *Task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,15 +259,16 @@ func (l *List) clear(la *lane) {
 	}
 }
 
-// drop ends the requests for sitemaps of a lane in this round. The caller holds l.mu.
+// drop forbids further requests for sitemaps of a lane in this round. The caller holds l.mu.
 func (l *List) drop(la *lane) {
 	la.dropped = true
 	l.clear(la)
 }
 
-// rest ends the requests for sitemaps of two hosts in this round: the host that did not answer a
-// request of t, and the host that named t. Their failures would delay the pages.
-func (l *List) rest(t *Task) {
+// dropHosts forbids further requests for sitemaps of two hosts in this round: the host on which the
+// request of t failed, and the host of the URL that t had before redirects. More failures would
+// delay the pages of these hosts.
+func (l *List) dropHosts(t *Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop(t.lane)
@@ -296,11 +298,11 @@ func (l *List) Drop(t *Task) {
 	l.drop(t.lane)
 }
 
-// outcome ends a task with its outcome and returns its row. entries and bytes count towards the
+// finish ends a task with its outcome and returns its row. entries and bytes count towards the
 // bounds of the host and its domain.
-func (l *List) outcome(t *Task, o schema.Outcome, entries, bytes int64) schema.Sitemap {
+func (l *List) finish(t *Task, o schema.Outcome, entries, bytes int64) schema.Sitemap {
 	row := t.row()
-	row.Outcome, row.Entries, row.Bytes, row.FetchedAt = o, entries, bytes, 0 // this round may have sent no request
+	row.Outcome, row.Entries, row.Bytes, row.FetchedAt = o, entries, bytes, 0 // described sets FetchedAt if a request was sent
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tasks, t.ID)
@@ -309,7 +311,7 @@ func (l *List) outcome(t *Task, o schema.Outcome, entries, bytes int64) schema.S
 	return row
 }
 
-// account counts the end of a sitemap. The caller holds l.mu.
+// account counts a sitemap that has its outcome. The caller holds l.mu.
 func (l *List) account(la *lane, row *schema.Sitemap) {
 	for _, u := range []*usage{&la.host, la.domain} {
 		u.files++
@@ -449,9 +451,9 @@ func (l *List) Left() int {
 	return n
 }
 
-// take chooses the links of a sitemap that count. It leaves out entries of another registered
-// domain, and entries beyond the bounds of the host and its domain. It returns the number of
-// entries among the links, and the number of entries that were left out.
+// take returns the links of a sitemap that count, and the number of entries among them. It leaves
+// out entries of another registered domain (foreign), and entries beyond the bounds of the host and
+// its domain (beyond).
 func (l *List) take(t *Task, links []schema.Link) (taken []schema.Link, entries, foreign, beyond int64) {
 	l.mu.Lock()
 	room := max(l.limits.URLs-max(t.lane.host.urls, t.lane.domain.urls), 0)

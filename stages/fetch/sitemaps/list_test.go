@@ -45,11 +45,11 @@ func TestARestoredSitemapReservesItsURLs(t *testing.T) {
 // spelling, because the rules may deny it.
 func TestAWaitingSitemapGetsItsSpelling(t *testing.T) {
 	l := newTestList(t, nil)
-	first, row, err := l.name("http://a.com/s.xml?a=2&z=1", "", "a.com")
+	first, row, err := l.addNamed("http://a.com/s.xml?a=2&z=1", "", "a.com")
 	if err != nil || first == nil || row.Spelling != "" {
 		t.Fatal(first, row, err)
 	}
-	if again, _, err := l.name("http://a.com/s.xml?z=1&a=2", "", "a.com"); again != nil || err != nil {
+	if again, _, err := l.addNamed("http://a.com/s.xml?z=1&a=2", "", "a.com"); again != nil || err != nil {
 		t.Fatal(again, err)
 	}
 	if want := "http://a.com/s.xml?z=1&a=2"; first.Spelled != want {
@@ -64,7 +64,7 @@ func TestTheMemoryOfWaitingSitemapsIsBounded(t *testing.T) {
 	var last *Task
 	for h := range 4000 {
 		for i := range 99 {
-			task, _, err := l.name(fmt.Sprintf("https://www.example%d.com/s%d.xml", h, i), "", fmt.Sprintf("example%d.com", h))
+			task, _, err := l.addNamed(fmt.Sprintf("https://www.example%d.com/s%d.xml", h, i), "", fmt.Sprintf("example%d.com", h))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestTheMemoryOfWaitingSitemapsIsBounded(t *testing.T) {
 	}
 	for _, task := range l.waiting() {
 		for next := l.next(task); next != nil; next = l.next(task) {
-			l.outcome(next, schema.HTTP4xx, 0, 0)
+			l.finish(next, schema.HTTP4xx, 0, 0)
 		}
 	}
 	if l.held != 0 || *last.lane.domain != (usage{files: last.lane.host.files}) {
@@ -95,11 +95,11 @@ func TestASitemapKeepsItsReservation(t *testing.T) {
 		claimed[url] = true
 		return free
 	})
-	task, _, err := l.name("http://a.com/s.xml", "", "a.com")
+	task, _, err := l.addNamed("http://a.com/s.xml", "", "a.com")
 	if err != nil || !l.Reserve(task) || !l.Reserve(task) {
 		t.Errorf("the sitemap cannot be requested again: %v", err)
 	}
-	other, _, err := l.name("http://a.com/t.xml", "", "a.com")
+	other, _, err := l.addNamed("http://a.com/t.xml", "", "a.com")
 	claimed["http://a.com/t.xml"] = true
 	if err != nil || l.Reserve(other) {
 		t.Errorf("a second task reserved the URL: %v", err)
@@ -133,7 +133,7 @@ func TestASuspectComesFirstOrNotAtAll(t *testing.T) {
 	l := newTestList(t, nil)
 	const suspect = "http://a.com/s7.xml"
 	for i := range 9 {
-		if _, _, err := l.name(fmt.Sprintf("http://a.com/s%d.xml", i), "", "a.com"); err != nil {
+		if _, _, err := l.addNamed(fmt.Sprintf("http://a.com/s%d.xml", i), "", "a.com"); err != nil {
 			t.Fatal(err)
 		}
 	}

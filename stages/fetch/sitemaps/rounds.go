@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// planned notes that a round plans a URL, so that no round of the crawl requests it as a sitemap.
-// It returns the row that tells this to later rounds, and false if the list knew it already. Rounds
+// planned notes that a URL is planned, so that no round of the crawl requests it as a sitemap. It
+// returns the row that tells this to later rounds, and false if the list knew it already. Rounds
 // that began in a format before 7 have no such rows.
 func (l *List) planned(key urlkey.Key) (row schema.Sitemap, news bool) {
 	if l.Format != 0 && l.Format < 7 {
@@ -67,20 +67,21 @@ func unsent(named string) (schema.Sitemap, error) {
 // Carrier takes over the rows of a previous round.
 type Carrier struct {
 	list     *List
-	own      map[string]bool
-	carries  func(domain string) bool
-	recorded map[uint64]bool // hashes of the rows of other domains
+	own      map[string]bool          // registered domains of the partition
+	carries  func(domain string) bool // see List.Carrier
+	recorded map[uint64]bool          // hashes of the recorded rows of other domains
 }
 
-// Carrier returns a carrier for a partition with these domains. carries reports whether the
-// partition also records the rows of another domain, because a later round may plan its URLs.
+// Carrier returns a carrier for a partition with the registered domains in own. carries reports
+// whether the partition also records the rows of another domain. Some partition must do so, because
+// a later round may plan URLs of that domain.
 func (l *List) Carrier(own map[string]bool, carries func(domain string) bool) *Carrier {
 	return &Carrier{l, own, carries, map[uint64]bool{}}
 }
 
 // Take takes over a row. It changes the row to the state in this round, and returns whether to
-// record the row. A sitemap of the partition that waits or failed temporarily waits again. A
-// sitemap that was redirected is left out, because its row lacks the spelling in robots.txt;
+// record the row. If a sitemap of the partition waited or failed temporarily, it waits again. But
+// after a redirect, such a sitemap is left out, because its row lacks the spelling in robots.txt;
 // robots.txt names the sitemap again.
 func (c *Carrier) Take(row *schema.Sitemap) (record bool, err error) {
 	named := cmp.Or(row.Named, row.URL)
@@ -106,9 +107,9 @@ func (c *Carrier) Take(row *schema.Sitemap) (record bool, err error) {
 }
 
 // TakeOver takes over the sitemaps of the previous round. It calls read for the rows of each
-// result. It calls record for the rows that later rounds need, so that later rounds need not read
-// older rows. The first partition of a bucket also records the rows of other partitions' domains.
-// Partition 0 records the rows of buckets without a partition.
+// result. It calls record for the rows that later rounds need, so that these need not read older
+// rows. The first partition of a bucket also records the rows of other domains of the bucket.
+// Partition 0 also does so for buckets without a partition.
 func (l *List) TakeOver(plan *manifest.Plan, part int, before []*manifest.Result, read func(*manifest.Result, func(*schema.Sitemap) error) error,
 	record func(*schema.Sitemap) error) error {
 	if !l.On() {
@@ -135,8 +136,8 @@ func (l *List) TakeOver(plan *manifest.Plan, part int, before []*manifest.Result
 	return nil
 }
 
-// carries reports whether a partition records the rows of those domains of a bucket that have no URLs
-// in the round. The first partition of the bucket does so, or partition 0 if the bucket has none.
+// carries reports whether a partition records the rows of those domains of a bucket that are not
+// its own. The first partition of the bucket does so, or partition 0 if the bucket has none.
 func carries(plan *manifest.Plan, part, bucket int) bool {
 	first := slices.IndexFunc(plan.Partitions, func(p manifest.PlanPartition) bool { return p.Bucket == bucket })
 	return part == max(first, 0)

@@ -53,7 +53,7 @@ func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
 	return e.run(ctx, k)
 }
 
-// errStale means that a kept connection ended before a response.
+// errStale means that a kept connection ended before the first byte of a response.
 var errStale = errors.New("kept connection closed by the server")
 
 // exchanger is the state of one call of Do.
@@ -219,7 +219,7 @@ func (e *exchanger) testPrefix(r *http1.Reader) bool {
 	return ok
 }
 
-// checkBody decides whether the exchange fails, from the error with which reading of the body
+// checkBody returns an error if the exchange fails. err is the error with which reading of the body
 // ended. If the client itself stopped reading to free memory, checkBody marks the body as truncated
 // by time.
 func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) error {
@@ -232,7 +232,7 @@ func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) e
 	}
 	switch wasCut, waited := x.share.state(); {
 	case wasCut && !r.Definite() && x.Truncated == http1.Complete:
-		x.Truncated = http1.TruncTime // the client stopped reading to free memory, which looks like the end of the connection
+		x.Truncated = http1.TruncTime // to the reader, this looks like the end of the connection
 	case !wasCut && waited > maxUnblamedWait && x.Truncated == http1.TruncTime:
 		return e.fail(ErrAborted, PhaseBody, ErrNoRoom) // waiting for memory used up part of the time limit
 	}
@@ -264,8 +264,8 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	return nil
 }
 
-// grow waits until the response may take the given number of bytes in total. It waits at most until
-// the exchange's deadline.
+// grow waits until the response may take the given number of bytes in total, at most until the
+// exchange's deadline.
 func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	if bytes <= http1.OwnMemory {
 		return nil
@@ -302,8 +302,8 @@ func (e *exchanger) fail(kind error, phase Phase, err error) error {
 	return &Error{Kind: kind, Phase: phase, Host: e.target.Origin(), Addr: e.x.Addr, Err: err}
 }
 
-// idleTime returns how long the connection may be kept: a second less than the server allows, and
-// at most idleTimeout.
+// idleTime returns how long the idle connection may be kept: a second less than the server allows,
+// and at most idleTimeout.
 func (e *exchanger) idleTime() time.Duration {
 	d := idleTimeout
 	for t := range e.x.Header.Tokens("Keep-Alive") {

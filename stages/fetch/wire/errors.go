@@ -30,7 +30,7 @@ var (
 	ErrTimeout = errors.New("timeout")
 	// ErrProtocol means that the bytes that arrived are not an HTTP response.
 	ErrProtocol = errors.New("protocol error")
-	// ErrDisconnect means that the connection ended before any byte of a response.
+	// ErrDisconnect means that the connection ended before the response head was complete.
 	ErrDisconnect = errors.New("disconnected before a response")
 	// ErrAddressBlocked means that the guard refused the address or port.
 	ErrAddressBlocked = guard.ErrAddressBlocked

@@ -44,8 +44,8 @@ type Exchange struct {
 }
 
 // Release returns the buffers to their pool and clears every byte slice. A second call does
-// nothing. A goroutine must release an exchange before its next Do, which could otherwise wait for
-// this memory in vain.
+// nothing. A goroutine must release an exchange before it calls Do again. Otherwise that Do could
+// wait in vain for the memory of this exchange.
 func (x *Exchange) Release() {
 	buffers.Put(x.RawRequest)
 	x.RawRequest = nil

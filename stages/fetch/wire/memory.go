@@ -11,7 +11,7 @@ import (
 const (
 	// While other exchanges wait, the client stops reading slow bodies. A body is slow if it has
 	// held memory for at least slowAfter, and if fewer than slowest bytes per second have arrived.
-	slowest   = 32 << 10
+	slowest   = 32 << 10 // bytes per second
 	slowAfter = 5 * time.Second
 	// hurryAfter is how long an exchange waits before the client stops reading the slow body of
 	// another exchange.
@@ -21,15 +21,16 @@ const (
 	maxUnblamedWait = time.Second
 )
 
-// ErrNoRoom is a cause of ErrAborted: the exchange waited for memory until its time limit, because
-// other exchanges held it.
-var ErrNoRoom = errors.New("no memory for the body within the time limit, others hold it")
+// ErrNoRoom is a cause of ErrAborted. The exchange waited for memory until its time limit, because
+// other exchanges held the memory.
+var ErrNoRoom = errors.New("no memory for the body within the time limit: other exchanges hold it")
 
-// memory is shared by all exchanges of a client. The part of each response beyond http1.OwnMemory
-// comes from it, piece by piece as the body grows. If no memory is left, an exchange waits in a
-// queue and stops reading, so TCP slows the peer down. If all exchanges held memory and waited for
-// more, they would wait forever. Therefore the first exchange in the queue may overdraw: it gets
-// all the memory that it wants, even beyond the total. Only one exchange at a time may overdraw.
+// memory is shared by all exchanges of a client. Each response takes what it needs beyond
+// http1.OwnMemory from it, piece by piece as the body grows. If no memory is left, an exchange
+// waits in a queue and stops reading, so TCP slows the peer down. If all exchanges held memory and
+// waited for more, they would wait forever. Therefore the first exchange in the queue may overdraw:
+// it gets all the memory that it wants, even beyond the total. Only one exchange at a time may
+// overdraw.
 type memory struct {
 	mu        sync.Mutex
 	free      int64  // memory that no share holds, in bytes
@@ -138,8 +139,8 @@ func (m *memory) dropClaim(w *claim, err error) error {
 	return err
 }
 
-// cutSlow stops reading the slow body that holds the most memory. Only the first claim in the queue
-// may cause this. One body at a time is stopped, because it may release more than w needs.
+// cutSlow stops reading the slow body that holds the most memory, if w is the first claim in the
+// queue. One body at a time is stopped, because it may release more than w needs.
 func (m *memory) cutSlow(w *claim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

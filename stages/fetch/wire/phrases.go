@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Words describes the failure by two texts, so that people can group failures. The phrase is one of
-// a few texts without host, port, address or number. The detail distinguishes failures with the
+// Words describes the failure by two texts. The phrase is one of a few texts without host, port,
+// address or number, by which people can group failures. The detail distinguishes failures with the
 // same phrase; it may be "".
 func (e *Error) Words() (phrase, detail string) {
 	phrase = e.phrase()

@@ -26,7 +26,7 @@ func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 	p := newReplay(bytes.NewReader(raw), https, l)
 	err := p.ReadHead()
 	if err == nil {
-		_ = p.ReadBody() // fails only if the body is incomplete, and then it was already incomplete when fetched
+		_ = p.ReadBody() // an error means that the body is incomplete, as it was when it was fetched
 	}
 	return p.finish(err)
 }
@@ -35,7 +35,7 @@ func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 // record, and the payload in the record to which the revisit refers. ReplayPayload copies the
 // payload.
 func ReplayPayload(head, payload []byte, https bool, l Limits) (*Exchange, error) {
-	// If the head breaks off, the first tag of the document shows where it ends.
+	// If the head has no empty line at its end, the first tag of the document shows where it ends.
 	p := newReplay(io.MultiReader(bytes.NewReader(head), bytes.NewReader(payload)), https, l)
 	err := p.ReadHead()
 	if err == nil {

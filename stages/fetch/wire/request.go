@@ -33,8 +33,8 @@ type Request struct {
 	// ErrAborted that wraps this error.
 	OnWrite func(Write) error
 
-	// OnWritten, if not nil, is called with the time at which the operating system took the
-	// request's last byte. On a busy machine this may be long after Write.At.
+	// OnWritten, if not nil, is called with the time after the write of the request. On a busy
+	// machine this may be long after Write.At.
 	OnWritten func(time.Time)
 	// OnHead, if not nil, is called after the final head and before the body. If it returns false,
 	// the body is not read and Filtered is set.

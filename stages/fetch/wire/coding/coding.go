@@ -32,10 +32,10 @@ const (
 )
 
 const (
-	// maxCodings is how many codings of a body are undone.
+	// maxCodings is the largest number of codings that are undone. A body with more stays encoded.
 	maxCodings = 5
-	// maxRatio limits the ratio of decoded to encoded bytes, for bodies that decode to more than
-	// freeRatio bytes.
+	// maxRatio limits the ratio of decoded to encoded bytes. It applies only to bodies that decode
+	// to more than freeRatio bytes.
 	maxRatio  = 256
 	freeRatio = 1 << 20
 	// minBody is the smallest size, in bytes, that Likely estimates for an encoded body.
@@ -67,9 +67,9 @@ func (d *Decoded) Release() {
 // browsers do.
 const unknown = ""
 
-// list returns the codings of a body in the order in which the server applied them. It leaves out
+// codingsOf returns the codings of a body in the order in which the server applied them. It leaves out
 // chunked and identity. odd is the first unknown coding, as the server wrote it.
-func list(h http1.Header) (codings []string, odd string) {
+func codingsOf(h http1.Header) (codings []string, odd string) {
 	for _, field := range []string{"Content-Encoding", "Transfer-Encoding"} {
 		for t := range h.Tokens(field) {
 			switch c := strings.ToLower(t); c {
@@ -95,7 +95,7 @@ func list(h http1.Header) (codings []string, odd string) {
 func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	d.Release()
 	*d = Decoded{Body: r.Payload, BodyTruncated: r.Truncated}
-	codings, odd := list(r.Header)
+	codings, odd := codingsOf(r.Header)
 	switch {
 	case len(codings) == 0 || len(r.Payload) == 0:
 		return false
@@ -139,7 +139,7 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 // Likely estimates the decoded size of r's body in bytes, at most maxBody. Without codings it
 // returns 0.
 func Likely(r *http1.Response, maxBody int64) int64 {
-	codings, _ := list(r.Header)
+	codings, _ := codingsOf(r.Header)
 	if len(codings) == 0 || len(r.Payload) == 0 {
 		return 0
 	}
@@ -154,7 +154,7 @@ func Likely(r *http1.Response, maxBody int64) int64 {
 // http1.PrefixLen bytes if the payload has at least that many. If pooled is true, the caller must
 // return the slice to package buffers. Otherwise the slice is part of the payload.
 func Prefix(r *http1.Response) (b []byte, pooled bool) {
-	codings, _ := list(r.Header)
+	codings, _ := codingsOf(r.Header)
 	b = r.Payload
 	if len(codings) == 0 || len(codings) > maxCodings || slices.Contains(codings, unknown) {
 		return b, false
@@ -205,8 +205,8 @@ type layerVerdict struct {
 func decodeLayer(coding string, in []byte, limit int64) (b []byte, v layerVerdict) {
 	out := output{limit: limit}
 	defer func() {
-		// If bytes from the web make a decoder panic, the task must not end. Such a decoder does
-		// not return to its pool.
+		// If bytes from the web make a decoder panic, the task goes on. That decoder does not
+		// return to its pool.
 		if recover() != nil {
 			b, v = out.b, layerVerdict{state: stateCorrupt}
 		}

@@ -285,8 +285,8 @@ func (c *Conn) handshake(ctx context.Context, cfg *tls.Config, host string) erro
 }
 
 // race dials l's addresses and returns the first connection (RFC 8305, 5). It dials the next
-// address after attemptDelay, or as soon as an earlier one has failed. If all fail, it returns the
-// first address that failed and its error.
+// address after attemptDelay, or as soon as one fails. If all fail, it returns the address that
+// failed first and its error.
 func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort, error) {
 	addrs := l.dial[:min(len(l.dial), maxAttempts)]
 	if len(addrs) == 1 {
@@ -342,8 +342,8 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 	return nil, firstErr.addr, firstErr.err
 }
 
-// dialOne opens one TCP connection. The guard has already checked addr. It checks the address again
-// when the system connects, because the address could change in between.
+// dialOne opens one TCP connection. The guard has already checked addr, unless it is exempt. As a
+// second safeguard, the guard checks the address again when the system connects.
 func (d *Dialer) dialOne(ctx context.Context, addr netip.AddrPort, exempt bool) (net.Conn, error) {
 	if d.Dial != nil {
 		return d.Dial(ctx, addr)

@@ -44,7 +44,7 @@ const (
 	unknownTTL  = 5 * time.Minute  // time for an answer without a TTL
 	negativeTTL = 5 * time.Minute  // longest time for a name that does not exist
 	failureTTL  = 5 * time.Second  // time for any other failure
-	maxEntries  = 1 << 16
+	maxEntries  = 1 << 16          // largest number of answers in the Cache
 )
 
 // lookupTimeout limits a look-up even if callers would wait longer.

@@ -36,9 +36,9 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	positive, negative := ttl.ttls()
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.noAddress() {
-			// Go sends two queries and reports only the last answer. Here, the other query was not
-			// answered.
-			err = &net.DNSError{Err: "one of its questions was not answered", Name: host, Server: dns.Server, IsTemporary: true}
+			// Go sends two queries and returns the error of the last answer. Here, there was no
+			// answer to the other query.
+			err = &net.DNSError{Err: "a query for A or AAAA records was not answered", Name: host, Server: dns.Server, IsTemporary: true}
 		}
 		return Answer{TTL: negative}, err
 	}
@@ -117,9 +117,8 @@ type ttlRecorder struct {
 	noA, noAAAA bool // whether the name exists but has no A or no AAAA records
 }
 
-// noAddress reports whether the messages prove that a name has no address at all. It also returns
-// true if there were no messages, because the resolver found the name in the hosts file. Go's error
-// then decides.
+// noAddress reports whether the messages prove that a name has no address at all. Without messages
+// it also returns true: the resolver used the hosts file, so Go's error decides.
 func (r *ttlRecorder) noAddress() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// settle is the silence after which a body ends at a possible end. Possible ends are the
-	// shorter of two Content-Lengths, and a last chunk without a trailer section.
+	// settle is the silence after which a body ends, if it may end there: after the shorter of two
+	// Content-Lengths, or after a last chunk without a trailer section.
 	settle = time.Second
-	// quietBody is the silence that ends a body with an invalid Content-Length. Otherwise only the
-	// end of the connection would end it, but the server may keep the connection open.
+	// quietBody is the silence that ends a body with an invalid Content-Length. Otherwise such a
+	// body would end only with the connection, which the server may keep open.
 	quietBody = 5 * time.Second
 	// firstBody is the initial capacity in bytes of a payload of unknown length.
 	firstBody = 64 << 10
@@ -106,8 +106,9 @@ func (m *Reader) chunked() bool {
 }
 
 // contentLength returns the largest and the smallest Content-Length. Both are -1 if there is none.
-// invalid tells whether invalid fields were ignored. A length below documentMark is
-// invalid too: a body of this length would look like an incomplete head.
+// invalid tells whether invalid fields were ignored. If a document's first tag ended the head, a
+// length shorter than that tag (documentMark) is invalid too: when the body is replayed, the
+// shortened tag would look like an incomplete head.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
 	for t := range m.r.Header.Tokens("Content-Length") {
@@ -128,9 +129,9 @@ func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	return most, least, invalid
 }
 
-// readLength reads a body of n bytes, the largest length that the fields state. The smallest stated
-// length is least. If it is less than n, the fields contradict each other, and the body may end after
-// least bytes, after n bytes, or when the server closes the connection.
+// readLength reads a body of n bytes, the largest length that the fields state. least is the
+// smallest stated length. If it is less than n, the fields contradict each other: the body may end
+// after least bytes, after n bytes, or when the server closes the connection.
 func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(n, maxAnnounced, m.MaxBody)))
 	if least == n {
@@ -214,7 +215,7 @@ func (m *Reader) readData(n int64) (bodyEnd, error) {
 	return endFramed, nil
 }
 
-// reserve calls Grow for the memory of payload and framing.
+// reserve calls Grow for the memory of payload and framing together, if they exceed OwnMemory.
 func (m *Reader) reserve(payload int64) error {
 	total := int64(buffers.Size(int(payload)) + cap(m.r.framing.bytes))
 	if total > OwnMemory && m.Grow != nil {

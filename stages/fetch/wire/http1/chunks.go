@@ -13,9 +13,9 @@ import (
 const maxChunkLine = 4 << 10
 
 // readChunks reads a chunked body (RFC 9112, 7.1). It accepts lines that end in a bare LF, spaces
-// around sizes, and data without a line break after it. If the body does not begin with a chunk
-// size, it is read as plain data of the given length. A length of -1 means up to the end of the
-// connection.
+// around sizes, and chunks without a line break after their data. If the body does not begin with a
+// chunk size, it is read as plain data of the given length. A length of -1 means up to the end of
+// the connection.
 func (m *Reader) readChunks(length int64) (bodyEnd, error) {
 	r := m.r
 	r.Payload = buffers.Get(int(min(firstBody, m.MaxBody)))
@@ -131,8 +131,8 @@ func (m *Reader) readChunkEnd() error {
 	return nil
 }
 
-// readTrailer reads the lines after the last chunk up to an empty line. Even if they break off, the
-// body is complete.
+// readTrailer reads the lines after the last chunk up to an empty line. If they break off, the body
+// is complete all the same.
 func (m *Reader) readTrailer() (bodyEnd, error) {
 	f := &m.r.framing
 	if m.buffered() == 0 {
@@ -153,8 +153,8 @@ func (m *Reader) readTrailer() (bodyEnd, error) {
 	}
 }
 
-// readUnchunked moves what was read as framing to the beginning of the payload, and reads the rest
-// as plain data.
+// readUnchunked moves the bytes that were read as framing to the payload, and reads the rest as
+// plain data.
 func (m *Reader) readUnchunked(length int64) (bodyEnd, error) {
 	r := m.r
 	taken := r.framing.bytes

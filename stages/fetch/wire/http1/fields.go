@@ -32,7 +32,7 @@ func (m *Reader) parseHead(head string, kind headKind) error {
 		r.checkLocation()
 	}
 	if kind == headerLine {
-		// The server passed on the head of its CGI script unchanged, with the status in a field.
+		// The server sent the output of a CGI script unchanged, which has the status in a field.
 		if v, ok := r.Header.Lookup("Status"); ok && len(v) >= 3 {
 			if code, ok := statusCode(v[:3]); ok {
 				r.Status, r.StatusText = code, strings.TrimSpace(v[3:])

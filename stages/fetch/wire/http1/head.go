@@ -103,8 +103,8 @@ func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	case err == errLong:
 		return false, errHeadTooLong(m.MaxHeader)
 	case err == io.EOF && (!m.HTTPS || m.Replayed && start > 0 && len(r.RawHead) == start):
-		// Over http, browsers accept an incomplete head. Over TLS, the missing end may be an
-		// attack. A stored head may end after a whole line, because a document began there.
+		// Over http, browsers accept an incomplete head. Over TLS, an attacker may have removed its
+		// end. A stored head may end after a whole line, if a document began there.
 		r.Warn(WarnHeadTruncated)
 		m.headEnded = false
 		r.Truncated = TruncDisconnect
@@ -142,8 +142,8 @@ func (m *Reader) recogniseHead() (headKind, error) {
 	if err := m.skipEmptyLines(); err != nil {
 		return 0, err
 	}
-	// A TLS alert or a banner may be shorter than the bytes requested here. Then peek waits for the
-	// end of the connection or the time limit.
+	// A TLS alert or a banner may be shorter than the bytes that peek wants. Then peek waits for
+	// the end of the connection or the time limit.
 	b, err := m.peek(maxSlop + len("HTTP/"))
 	if err != nil && err != io.EOF {
 		return 0, err
@@ -253,8 +253,8 @@ func (m *Reader) documentBegins() int {
 	return 0
 }
 
-// hasPrefixFold reports whether b begins with prefix, ignoring ASCII case. It does not convert b to
-// upper case, which would change the length of invalid UTF-8.
+// hasPrefixFold reports whether b begins with prefix, ignoring ASCII case. Upper-casing b instead
+// would change the length of invalid UTF-8.
 func hasPrefixFold(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
 }

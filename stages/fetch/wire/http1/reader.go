@@ -19,7 +19,7 @@ const (
 // Reader reads one response. The caller sets the exported fields before the first read.
 type Reader struct {
 	Method    string    // method of the request; a response to HEAD has no body
-	HTTPS     bool      // whether a head that breaks off is an error, because over TLS it may be an attack
+	HTTPS     bool      // whether a head that breaks off is an error, because an attacker may have cut it
 	Replayed  bool      // whether the bytes come from an archive
 	MaxHeader int       // limit of a head in bytes, with the interim heads before it
 	MaxBody   int64     // limit of a payload in bytes; OnPrefix may raise it
@@ -31,8 +31,8 @@ type Reader struct {
 	// Grow, if not nil, is called before payload and framing together exceed OwnMemory. Its
 	// argument is the memory that they will take. If it returns an error, the body ends.
 	Grow func(bytes int64) error
-	// Wait, if not nil, is called before reads. It limits them to the time d, or to the exchange's
-	// deadline if that is sooner or d is 0.
+	// Wait, if not nil, is called before reads. It sets their deadline: d from now, or the
+	// exchange's deadline if that is sooner or d is 0.
 	Wait func(d time.Duration)
 
 	source
@@ -70,8 +70,8 @@ func (m *Reader) Definite() bool { return m.definite }
 // Release returns the read buffer to its pool. The Response keeps its buffers.
 func (m *Reader) Release() { m.release() }
 
-// Persistent reports whether the connection may serve another exchange (RFC 9112, 9.3): both peers
-// know where the exchange ended, and neither sent "close".
+// Persistent reports whether the connection may serve another exchange (RFC 9112, 9.3): the framing
+// ended the body, no bytes follow, and the server keeps the connection open.
 func (m *Reader) Persistent() bool {
 	if !m.definite || m.Unread() || m.err != nil {
 		return false

@@ -46,9 +46,9 @@ type Response struct {
 }
 
 // framing is the chunk framing of a raw body. It is stored apart from the payload, so that each is
-// in memory only once. The raw body is put together span by span: the framing up to span.framing,
-// then the payload up to span.payload. The rest of the framing and of the payload follows after the
-// last span.
+// in memory only once. RawParts puts the raw body together span by span: the framing up to
+// span.framing, then the payload up to span.payload. After the last span follow the rest of the
+// framing and of the payload.
 type framing struct {
 	bytes []byte
 	spans []span

@@ -50,7 +50,7 @@ func (t Target) Origin() string {
 // path and query, which only the server interprets.
 func ParseTarget(raw string) (t Target, err error) {
 	if len(raw) > maxURL {
-		return t, fmt.Errorf("URL of %d bytes, at most %d are sent", len(raw), maxURL)
+		return t, fmt.Errorf("the URL has %d bytes, but at most %d may be sent", len(raw), maxURL)
 	}
 	scheme, rest, ok := strings.Cut(raw, "://")
 	switch {
@@ -86,9 +86,9 @@ func ParseTarget(raw string) (t Target, err error) {
 	return t, nil
 }
 
-// normalHost returns the spelling of a host that look-ups, comparisons and the guard use. A number
-// that a resolver might read as an IPv4 address ("0x7f.1", "2130706433") becomes that address or an
-// error (WHATWG URL, 3.5 "host parser").
+// normalHost returns the form of a host that look-ups, comparisons and the guard use. A number that
+// a resolver might read as an IPv4 address ("0x7f.1", "2130706433") becomes that address. If it is
+// not an address, normalHost returns an error (WHATWG URL, 3.5 "host parser").
 func normalHost(h string) (string, error) {
 	if inner, ok := strings.CutPrefix(h, "["); ok {
 		inner, closed := strings.CutSuffix(inner, "]")
@@ -103,7 +103,7 @@ func normalHost(h string) (string, error) {
 	}
 	for i := range len(h) {
 		if c := h[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`#%/:<>?@[\]^|`, c) >= 0 {
-			return "", errors.New("character that no host has (names in other scripts are sent in Punycode)")
+			return "", errors.New("a character that no host name contains (names in other scripts are sent in Punycode)")
 		}
 	}
 	h = strings.ToLower(h)
@@ -126,8 +126,8 @@ func normalHost(h string) (string, error) {
 	return h, nil
 }
 
-// isNumber reports whether a last label makes the host an IPv4 address (WHATWG URL, "ends in a
-// number checker").
+// isNumber reports whether a host with this last label can only be an IPv4 address (WHATWG URL,
+// "ends in a number checker").
 func isNumber(label string) bool {
 	hex, ok := strings.CutPrefix(label, "0x")
 	return ok && strings.Trim(hex, "0123456789abcdef") == "" || label != "" && strings.Trim(label, "0123456789") == ""

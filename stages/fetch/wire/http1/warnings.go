@@ -2,7 +2,7 @@ package http1
 
 // These codes of Response.Warnings tell which part was malformed and how the reader read it.
 const (
-	WarnLocation         = "location"                // Location is not a valid URL and was read as browsers read it
+	WarnLocation         = "location"                // Location is not a valid URL; it is read as browsers read it
 	WarnLocationConflict = "location-conflict"       // Locations differ; the first one that is not empty counts
 	WarnLeadingBytes     = "leading-bytes"           // up to four bytes or empty lines before the status line were skipped
 	WarnNoStatusLine     = "no-status-line"          // HTTP/0.9, or header lines without a status line; read as status 200
@@ -21,13 +21,13 @@ const (
 	WarnHeaderCount      = "header-count"            // fields after the first 1,024 were dropped
 	WarnBareLF           = "bare-lf"                 // lines of the head ended without a CR
 	WarnLengthInvalid    = "content-length-invalid"  // an invalid Content-Length was ignored
-	WarnLengthConflict   = "content-length-conflict" // Content-Lengths differ; the largest counts, unless the connection ends sooner
+	WarnLengthConflict   = "content-length-conflict" // Content-Lengths differ; the largest counts, unless the connection ends or is silent sooner
 	WarnLengthIgnored    = "content-length-ignored"  // Content-Length was ignored, because there is a Transfer-Encoding (RFC 9112, 6.3)
 	WarnTransferEncoding = "transfer-encoding"       // Transfer-Encoding has codings other than chunked
 	WarnNotChunked       = "not-chunked"             // a body announced as chunked was read as plain data
 	WarnChunkLine        = "chunk-line"              // chunk sizes have spaces around them, or lines have no CR
 	WarnChunkInvalid     = "chunk-invalid"           // the rest of the body was not read
-	WarnChunkEnd         = "chunk-end"               // chunk data has no line break after it
+	WarnChunkEnd         = "chunk-end"               // chunk data is not followed by CR LF
 	WarnChunkOverhead    = "chunk-overhead"          // framing of more than 1 MiB; the rest of the body was not read
 	WarnTrailer          = "trailer"                 // the trailer section broke off
 	WarnBodyUnexpected   = "body-unexpected"         // bytes after the end of the response were not read
