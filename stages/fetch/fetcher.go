@@ -326,7 +326,7 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	}
 	// A redirect's target may have more spellings than u.known stores. A rule might deny a spelling
 	// that is not stored, so such a target is denied. The planner does the same with its URLs.
-	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Every {
+	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Strict {
 		verdict.Allowed = false
 		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", u.key.URL, u.known.TooMany())
 	}

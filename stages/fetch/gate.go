@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// gate tells a fetcher when to begin and write requests. It is safe for concurrent use. An error
+// gate tells a fetcher when it may begin a request, and when it may write it. It is safe for concurrent use. An error
 // from a method ends the fetcher.
 type gate interface {
 	// admit waits until the fetcher may begin a request.

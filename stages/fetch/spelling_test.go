@@ -43,7 +43,7 @@ func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 		}
 	}
 	for _, how := range []string{"planned", "redirected"} {
-		for _, reading := range []robots.Reading{robots.Every, robots.Google} {
+		for _, reading := range []robots.Reading{robots.Strict, robots.Google} {
 			t.Run(fmt.Sprint(how, reading), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
 					urls := []string{"http://a.com/", "http://a.com/q?a=2&z=2"}
@@ -69,9 +69,9 @@ func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 							_, rule, _ = strings.Cut(f.ErrorDetail, ": ")
 						}
 						switch {
-						case reading == robots.Every && (sent > 0 || f.Outcome != schema.RobotsDenied || rule != c.rule):
+						case reading == robots.Strict && (sent > 0 || f.Outcome != schema.RobotsDenied || rule != c.rule):
 							t.Errorf("%s was sent %d times: %s by %q (%s), want it denied by %q", c.given, sent, f.Outcome, rule, f.ErrorDetail, c.rule)
-						case how == "planned" && reading == robots.Every && c.rule == "Disallow: /q?z=1&a=2" && f.ErrorDetail != "http://a.com"+c.given:
+						case how == "planned" && reading == robots.Strict && c.rule == "Disallow: /q?z=1&a=2" && f.ErrorDetail != "http://a.com"+c.given:
 							t.Errorf("%s is denied by %q (%s), its spelling is not named", c.given, rule, f.ErrorDetail)
 						case reading == robots.Google && c.rule != "Disallow: /~ann/" && sent == 0:
 							t.Errorf("%s was not sent: %s (%s)", c.given, f.Outcome, f.ErrorDetail)
@@ -189,11 +189,11 @@ func TestARedirectToAKnownURLIsJudgedInItsSpellings(t *testing.T) {
 		outcome  schema.Outcome
 		detail   string
 	}{
-		{"denied", "/q?a=002&z=1", false, robots.Every, schema.RobotsDenied, "http://a.com/q?z=1&a=002: Disallow: /q?z=1&a=002"},
-		{"allowed", "/q?a=003&z=1", false, robots.Every, schema.OK, ""},
-		{"too many", "/five", false, robots.Every, schema.RobotsDenied, "http://a.com/five: robots.txt would have to allow more than 4 spellings, such as 1"},
-		{"of another host", "http://www.a.com/q?a=2&z=1", false, robots.Every, schema.RobotsDenied, "http://www.a.com/q?z=1&a=2: Disallow: /q?z=1&a=2"},
-		{"a plan of an older version", "/q?a=002&z=1", true, robots.Every, schema.OK, ""},
+		{"denied", "/q?a=002&z=1", false, robots.Strict, schema.RobotsDenied, "http://a.com/q?z=1&a=002: Disallow: /q?z=1&a=002"},
+		{"allowed", "/q?a=003&z=1", false, robots.Strict, schema.OK, ""},
+		{"too many", "/five", false, robots.Strict, schema.RobotsDenied, "http://a.com/five: robots.txt would have to allow more than 4 spellings, such as 1"},
+		{"of another host", "http://www.a.com/q?a=2&z=1", false, robots.Strict, schema.RobotsDenied, "http://www.a.com/q?z=1&a=2: Disallow: /q?z=1&a=2"},
+		{"a plan of an older version", "/q?a=002&z=1", true, robots.Strict, schema.OK, ""},
 		{"a round of format 1", "/q?a=002&z=1", false, robots.Google, schema.OK, ""},
 		{"and too many", "/five", false, robots.Google, schema.OK, ""},
 	} {

@@ -53,13 +53,13 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 	return out, origins
 }
 
-// maxChains limits the redirect chains in a checkpoint, in bytes. Many hosts may have chains that
-// wait at the same time, and no reader accepts a checkpoint that is too long. JSON may need six
-// bytes for one byte of text.
+// maxChains limits the redirect chains in a checkpoint, in bytes. Many hosts may have waiting
+// chains, and a checkpoint has at most manifest.MaxBytes. JSON may need six bytes for one byte of
+// text.
 const maxChains = 4 << 20
 
-// dropChains drops the redirect chains that follow after the first maxChains bytes of chains. The
-// next attempt starts them again from their planned URLs.
+// dropChains keeps the first redirect chains, at most maxChains bytes of them, and drops the
+// others. The next attempt starts a dropped chain again from its planned URL.
 func dropChains(waiting []manifest.URLRetry) {
 	total := 0
 	for i := range waiting {

@@ -53,7 +53,7 @@ type fetchRow struct {
 // robotsTxtIsObeyed uses the stored robots.txt files to repeat each verdict of a partition, and to check
 // that each request was allowed.
 func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
-	if a.Reparse == nil && r.Reading == robots.Every && !r.Plan.KeepsSpellings() {
+	if a.Reparse == nil && r.Reading == robots.Strict && !r.Plan.KeepsSpellings() {
 		a.CountNote(fmt.Sprintf("round %d, %s: an older crawlbatch made its plan, without spellings of URLs: planned URLs are checked only in their canonical form",
 			r.Number, robotsObeyed.Name), "")
 	}
@@ -160,7 +160,7 @@ func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err e
 	}
 	all := j.spellings.spellingsOf(q)
 	switch v := rules.Verdict(j.round.Reading, q.URL, all...); {
-	case j.round.Reading == robots.Every && j.spellings.tooMany(q.URL):
+	case j.round.Reading == robots.Strict && j.spellings.tooMany(q.URL):
 		j.wrong(robotsObeyed, q.URL, "it was requested though more than %d spellings of it were known, such as %s", schema.MaxSpellings, all[0])
 	case !v.Allowed && v.Spelling != "":
 		j.wrong(robotsObeyed, q.URL, "it was requested though %s denied it as %s: %q in line %d", file, v.Spelling, v.Rule, v.Line)
@@ -169,8 +169,8 @@ func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err e
 	case v.Rule != q.Rule:
 		j.wrong(robotsObeyed, q.URL, "its row says that %q allowed it, %s says %q", q.Rule, file, v.Rule)
 	}
-	if j.round.Reading != robots.Every {
-		if now := rules.Verdict(robots.Every, q.URL, all...); !now.Allowed {
+	if j.round.Reading != robots.Strict {
+		if now := rules.Verdict(robots.Strict, q.URL, all...); !now.Allowed {
 			j.deniedNow(q.URL, now.Rule)
 		}
 	}

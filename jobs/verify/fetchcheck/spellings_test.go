@@ -60,7 +60,7 @@ func TestARequestIsJudgedInEverySpelling(t *testing.T) {
 		{"of another chain", "/q?a=2&b&z=1", "/other", 11, 1, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, reading := range []robots.Reading{robots.Every, robots.Google} {
+			for _, reading := range []robots.Reading{robots.Strict, robots.Google} {
 				j := spelledJudge(t, reading)
 				q := requestRow{
 					URL: originURL + c.url, PlannedURL: originURL + c.planned, Epoch: c.epoch, Start: c.at, DelayMS: 2000,
@@ -99,7 +99,7 @@ func TestVerdictsAreThoseOfEverySpelling(t *testing.T) {
 		{"a redirect to another spelling", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/q?a=2&b&z=1: Disallow: /q?z=1&a=2"}, "says allowed=true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			j := spelledJudge(t, robots.Every)
+			j := spelledJudge(t, robots.Strict)
 			if err := j.fetches(t.Context(), seq([]fetchRow{c.row})); err != nil {
 				t.Fatal(err)
 			}

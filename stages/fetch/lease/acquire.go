@@ -154,10 +154,10 @@ func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	})
 }
 
-// wait returns when the partition may be taken. If the store has locks, that is when the
-// partition's lock is free. Otherwise it is when the checkpoint is absent or released, or has
-// stayed unchanged for 1.1 times the length of a lease, by this attempt's clock. The longer of the
-// holder's lease and this attempt's lease counts.
+// wait returns when the partition may be taken. If the store has locks, the partition's lock must
+// be free. Otherwise the checkpoint must be absent, or released, or unchanged for 1.1 times the
+// length of a lease by this attempt's clock. That is the holder's lease or this attempt's lease,
+// whichever is longer.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	var reason atomic.Pointer[stages.Wait]
 	unwatch := func() {}

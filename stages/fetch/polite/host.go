@@ -9,7 +9,7 @@ import (
 const (
 	limitedPause    = 30 * time.Second // default of Options.LimitedPause
 	maxLimitedPause = 2 * time.Hour    // longest pause that doubling may reach; a Retry-After may be longer, up to maxDelay
-	minRaisedDelay  = time.Second      // smallest raised delay, unless the first pause is even shorter
+	minRaisedDelay  = time.Second      // smallest raised delay, or the first pause if that is shorter
 	maxRaisedDelay  = 2 * time.Minute
 	maxDoublings    = 4  // largest number of doublings of the pause and the delay; without this limit, a task that is often interrupted might never send a request
 	calmAfter       = 10 // number of responses in a row without 429 or 503 after which a raised delay is halved

@@ -51,7 +51,7 @@ type Scheduler struct {
 	timed     byTime
 	drains    byWork // due hosts whose items get grants that permit no request
 	lanes     [lanes]lane
-	paid      float64 // what the lane of the last grant had paid before that grant
+	paid      float64 // what the lane of the last grant had paid before it; a lane that was empty starts there
 	seq       int64
 	grants    int // number of open grants
 	left      int // number of items in queues

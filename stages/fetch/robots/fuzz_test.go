@@ -71,7 +71,7 @@ func FuzzParse(f *testing.F) {
 		}
 		d, has := g.Delay()
 		d2, has2 := again.Delay()
-		if err != nil || again.Verdict(Google, url) != v || again.Verdict(Every, url) != g.Verdict(Every, url) || d != d2 || has != has2 || again.Signals(url).String() != g.Signals(url).String() {
+		if err != nil || again.Verdict(Google, url) != v || again.Verdict(Strict, url) != g.Verdict(Strict, url) || d != d2 || has != has2 || again.Signals(url).String() != g.Signals(url).String() {
 			t.Errorf("stored and read: %+v (%v), before it %+v", again.Verdict(Google, url), err, v)
 		}
 		for _, s := range file.Sitemaps("https://h/robots.txt") {
@@ -118,7 +118,7 @@ func BenchmarkHostileFiles(b *testing.B) {
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			for b.Loop() {
-				Parse(bm.body).GroupFor("bot").Verdict(Every, path, path)
+				Parse(bm.body).GroupFor("bot").Verdict(Strict, path, path)
 			}
 		})
 	}

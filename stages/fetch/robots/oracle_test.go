@@ -75,7 +75,7 @@ func compare(t *testing.T, body, agent, rawURL string) (done bool) {
 	}
 	g := Parse([]byte(body)).GroupFor(agent)
 	v := g.Verdict(Google, rawURL)
-	if g.Verdict(Every, rawURL, rawURL+"?").Allowed && !v.Allowed {
+	if g.Verdict(Strict, rawURL, rawURL+"?").Allowed && !v.Allowed {
 		t.Errorf("%q\nasks %s as %q: every reading allows what Google's denies", body, rawURL, agent)
 	}
 	if want := oracle(body, agent, rawURL); v.Allowed != want {

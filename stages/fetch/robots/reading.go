@@ -9,10 +9,10 @@ import (
 type Reading uint8
 
 const (
-	// Every is the reading that compares the URL and each of its spellings in two ways: as Google's
+	// Strict is the reading that compares the URL and each of its spellings in two ways: as Google's
 	// parser does, and as RFC 9309 does (rfcForm). The URL is denied if either comparison denies
 	// any spelling.
-	Every Reading = iota
+	Strict Reading = iota
 	// Google is the reading that compares raw octets, as Google's parser does, and ignores the
 	// other spellings of the URL.
 	Google
@@ -23,7 +23,7 @@ func ReadingOf(format int) Reading {
 	if format < 2 {
 		return Google
 	}
-	return Every
+	return Strict
 }
 
 // rfcForm brings a path to the form in which RFC 9309 (sections 2.2.2 and 2.2.3) compares octets:

@@ -53,8 +53,8 @@ func (g *group) addDelay(seconds float64, rate bool) {
 	g.delays = append(g.delays, d)
 }
 
-// raiseDelays returns a Crawl-delay and a Request-rate, in seconds. They are those given, or this
-// group's values for an agent if these are longer.
+// raiseDelays returns seconds, a Crawl-delay, and rate, the time that a Request-rate demands. It
+// raises each to the value that this group has for an agent, if that is longer. All are in seconds.
 func (g *group) raiseDelays(token string, seconds, rate float64) (float64, float64) {
 	next := 0 // number of agents searched so far
 	for _, d := range g.delays {
@@ -276,7 +276,7 @@ type Verdict struct {
 
 // Verdict decides whether a canonical URL may be requested. The matching rule with the longest path
 // in octets decides. If an Allow and a Disallow have equal length, the Allow wins. With the reading
-// Every, both comparisons must allow the URL and each of its spellings, which are other forms in
+// Strict, both comparisons must allow the URL and each of its spellings, which are other forms in
 // which sources wrote the URL. If a comparison denies, Rule is the denying line. Otherwise it is
 // the line that allows the URL.
 func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict {

@@ -44,7 +44,7 @@ func TestSites(t *testing.T) {
 				if with.name != "" {
 					text = bytes.ReplaceAll(text, []byte(with.from), []byte(with.to))
 				}
-				for _, by := range []Reading{Google, Every} { // both readings must agree
+				for _, by := range []Reading{Google, Strict} { // both readings must agree
 					if got := Parse(text).GroupFor(agent).Verdict(by, url); got.Allowed != allowed {
 						t.Errorf("%s%s: %s: got %+v", site, with.name, line, got)
 					}
@@ -86,7 +86,7 @@ func TestNamedCases(t *testing.T) {
 			t.Fatal(err)
 		}
 		n++
-		for _, by := range []Reading{Google, Every} { // both readings must agree
+		for _, by := range []Reading{Google, Strict} { // both readings must agree
 			if got := Parse(body).GroupFor(c.Agent).Verdict(by, c.URL); got.Allowed != c.Allowed {
 				t.Errorf("%s: %q asks %s: got %+v, want allowed=%t", c.Case, body, c.URL, got, c.Allowed)
 			}

@@ -94,8 +94,8 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 		response.IPAddress = netip.Addr{} // the address in x is that of the proxy
 	}
 	if cp.Truncated == schema.TruncatedUnspecified {
-		// The record holds only the head. If the record named the digest of the missing payload,
-		// readers would call the record damaged. Only the row and the index have the digest.
+		// The record holds only the head. If it named the digest of the missing payload, WARC tools
+		// would report it as damaged. Only the row and the index have the digest.
 		response.Truncated, response.Block, response.PayloadDigest = warc.TruncatedUnspecified, [][]byte{x.RawHead}, ""
 	} else {
 		for part := range x.RawParts {

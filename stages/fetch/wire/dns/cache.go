@@ -74,7 +74,7 @@ func NewCache(r Resolver, now func() time.Time) *Cache {
 }
 
 // Lookup returns the addresses of host, a lower-case name. The caller must not change the slice.
-// The error comes from the Resolver or is the cause for which ctx ended.
+// The error comes from the Resolver or is context.Cause(ctx).
 func (c *Cache) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	host = strings.TrimSuffix(host, ".")
 	e := c.entry(ctx, host)
