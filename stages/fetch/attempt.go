@@ -59,10 +59,10 @@ func (a *attempt) fetch(ctx context.Context) error {
 			}
 		})
 	}
-	start(func(ctx context.Context) error { return a.lease.KeepRenewed(ctx, a.tell) })
+	start(func(ctx context.Context) error { return a.lease.KeepRenewed(ctx, a.putActivity) })
 	start(a.checkpointLoop)
 	start(a.closeWindow)
-	start(a.reloads)
+	start(a.reloadLoop)
 	wg.Go(func() { a.lease.WatchExpiry(background, flights) })
 	// When the task is told to stop (ctx ends), requests in flight get a quarter of the grace
 	// period (Pauses.Grace) to finish. Meanwhile the next goroutine uploads the records that exist.
@@ -98,26 +98,26 @@ func (a *attempt) fetch(ctx context.Context) error {
 	switch {
 	case err == nil:
 		// Only the last checkpoint remains, so the task makes it even if it is told to stop now.
-		last, cancel := a.graceful(ctx)
+		last, cancel := a.graceContext(ctx)
 		defer cancel()
 		return a.end(last, a.complete)
 	case errors.Is(err, stages.ErrTaken):
 		return err
 	case ctx.Err() != nil:
-		return a.interrupted(ctx, true)
+		return a.interrupt(ctx, true)
 	}
 	// The task was not told to stop, but it cannot continue: the store or the scratch directory
 	// failed for too long, or the fetcher failed. All complete records are saved for the next
 	// attempt.
 	excused := errors.Is(err, stages.ErrInterrupted) || segments.NoRoom(err)
-	if kept := a.interrupted(ctx, excused); !errors.Is(kept, stages.ErrInterrupted) {
+	if kept := a.interrupt(ctx, excused); !errors.Is(kept, stages.ErrInterrupted) {
 		return errors.Join(err, kept)
 	}
 	return err
 }
 
-// graceful returns a context that ends one grace period (Pauses.Grace) after ctx.
-func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
+// graceContext returns a context that ends one grace period (Pauses.Grace) after ctx.
+func (a *attempt) graceContext(ctx context.Context) (context.Context, func()) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		_ = a.env.Clock.Sleep(longer, a.cfg.Pauses.Grace)
@@ -126,13 +126,13 @@ func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
 	return longer, func() { stop(); cancel() }
 }
 
-// interrupted makes a checkpoint of all records and releases the partition. excused means that no
+// interrupt makes a checkpoint of all records and releases the partition. excused means that no
 // URL can be the cause: the task was told to stop, or the store or the disk failed. The checkpoint
 // does not count an excused attempt as stalled.
-func (a *attempt) interrupted(ctx context.Context, excused bool) error {
+func (a *attempt) interrupt(ctx context.Context, excused bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 	defer cancel()
-	for _, b := range a.fetcher.unfinished() {
+	for _, b := range a.fetcher.unfinishedRecords() {
 		if err := a.log.Emit(b); err != nil {
 			break // the segment could not be written, so its records are lost
 		}
@@ -150,10 +150,10 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	return stages.ErrInterrupted
 }
 
-// unfinished returns a record for each URL task or robots task whose requests are not recorded yet,
-// because it waits for the next hop of a redirect. When the log appends the record, OnRecorded
-// stores the state from which the next attempt continues.
-func (f *fetcher) unfinished() []*segments.Record {
+// unfinishedRecords returns a record for each URL task or robots task whose requests are not
+// recorded yet, because it waits for the next hop of a redirect. When the log appends the record,
+// OnRecorded stores the state from which the next attempt continues.
+func (f *fetcher) unfinishedRecords() []*segments.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	rows := slices.Sorted(maps.Keys(f.urlTasks))
@@ -217,7 +217,7 @@ func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error)
 func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint) error) error {
 	a.cutting.Lock()
 	defer a.cutting.Unlock()
-	g, cut := a.log.Cut(a.fetcher.waiting)
+	g, cut := a.log.Cut(a.fetcher.waitingTasks)
 	if g != nil {
 		a.waiting = append(a.waiting, g)
 	}
@@ -260,7 +260,7 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 			if set != nil {
 				err = set(d)
 			}
-			a.tell(d)
+			a.putActivity(d)
 			return err
 		})
 	})
@@ -308,8 +308,8 @@ func (a *attempt) activity() stages.Activity {
 	return out
 }
 
-// tell writes the attempt's activity into a checkpoint, where the command `status` reads it.
-func (a *attempt) tell(d *manifest.Checkpoint) {
+// putActivity writes the attempt's activity into a checkpoint, where the command `status` reads it.
+func (a *attempt) putActivity(d *manifest.Checkpoint) {
 	d.Activity = nil
 	if !d.Complete {
 		d.Activity = status.Stored(a.activity(), a.env.Clock.Now())

@@ -15,15 +15,15 @@ import (
 // A checkpoint writes about ten objects. In a slow crawl these objects would cost more than the
 // data, so a checkpoint with few URLs waits longer than one interval.
 const (
-	worthwhile  = 5000             // if at least this many URLs are recorded per minute, a checkpoint waits only one interval
-	stretch     = 10               // largest number of intervals that a checkpoint waits
-	patientFrom = 10 * time.Second // if the interval is shorter than this, a checkpoint waits only one interval
+	manyURLs     = 5000             // if at least this many URLs are recorded per minute, a checkpoint waits only one interval
+	maxIntervals = 10               // largest number of intervals that a checkpoint waits
+	longInterval = 10 * time.Second // if the interval is shorter than this, a checkpoint waits only one interval
 )
 
-// putOff reports whether a checkpoint may wait longer than one interval. urls is the number of URLs
+// mayWait reports whether a checkpoint may wait longer than one interval. urls is the number of URLs
 // recorded since the last checkpoint.
-func putOff(every time.Duration, urls int64) bool {
-	return every >= patientFrom && urls < int64(worthwhile*every/time.Minute)
+func mayWait(every time.Duration, urls int64) bool {
+	return every >= longInterval && urls < int64(manyURLs*every/time.Minute)
 }
 
 // checkpointLoop makes a checkpoint whenever one is due.
@@ -42,7 +42,7 @@ func (a *attempt) checkpointLoop(ctx context.Context) error {
 		urls, size, _ := a.log.Size()
 		age := a.env.Clock.Now().Sub(last)
 		short, _ := a.disk.Short(a.env.Clock.Now())
-		if !(short && size > 0) && size < limit && (age < every || a.lease.Checkpoint().Stalled <= 1 && putOff(every, urls) && size < limit/4 && age < stretch*every) {
+		if !(short && size > 0) && size < limit && (age < every || a.lease.Checkpoint().Stalled <= 1 && mayWait(every, urls) && size < limit/4 && age < maxIntervals*every) {
 			continue
 		}
 		if err := a.checkpoint(ctx, nil); err != nil {
@@ -68,8 +68,8 @@ func (a *attempt) closeWindow(ctx context.Context) error {
 	return nil
 }
 
-// reloads applies new politeness settings when they arrive.
-func (a *attempt) reloads(ctx context.Context) error {
+// reloadLoop applies new politeness settings when they arrive.
+func (a *attempt) reloadLoop(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -119,7 +119,7 @@ func (a *attempt) admit(ctx context.Context) error {
 			a.env.Log.Warn("the scratch directory is nearly full; fetching waits for room", "directory", a.env.Scratch, "needed_bytes", a.cfg.reserve())
 		}
 		if short && now.Sub(since) > lease.Patience {
-			return fmt.Errorf("less than %d bytes are free in the scratch directory %s since %v: make room, or set TMPDIR to another file system: %w",
+			return fmt.Errorf("fewer than %d bytes have been free in the scratch directory %s for %v: make room, or set TMPDIR to another file system: %w",
 				a.cfg.reserve(), a.env.Scratch, lease.Patience, stages.ErrInterrupted)
 		}
 		if err := a.env.Clock.Sleep(ctx, 50*time.Millisecond); err != nil {

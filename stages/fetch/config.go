@@ -93,7 +93,7 @@ func (c *Config) Validate() error {
 	case c.Slots < 1:
 		return fmt.Errorf("fetch.slots: %d is less than 1", c.Slots)
 	case t.Connect <= 0 || t.FirstByte <= 0 || t.Total <= 0:
-		return fmt.Errorf("fetch.timeout: %v, %v, %v: each must be more than 0", t.Connect, t.FirstByte, t.Total)
+		return fmt.Errorf("fetch.timeout: connect %v, first_byte %v and total %v must each be more than 0", t.Connect, t.FirstByte, t.Total)
 	case c.RobotsTimeout < 0:
 		return fmt.Errorf("fetch.timeout.robots: %v is less than 0", c.RobotsTimeout)
 	case c.MaxBody < 1 || c.MaxBody > 1<<30:

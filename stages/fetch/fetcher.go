@@ -384,7 +384,7 @@ func (f *fetcher) drain(g *polite.Grant) {
 func (f *fetcher) reload(p polite.Config) {
 	f.robots.SetTTL(cmp.Or(p.RobotsTTL, f.cfg.Politeness.RobotsTTL))
 	f.sched.Reload(p)
-	f.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
+	f.log.Info("new politeness settings apply", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
 // After all usual retries of a robots.txt have failed, late requests follow (Retries.Robots). By

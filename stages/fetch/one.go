@@ -29,9 +29,9 @@ const (
 	oneSilent    = 4                // a request without a response is reported after this many looks
 )
 
-// hasty returns cfg with shorter pauses, fewer retries and no sitemaps, because a person waits for
-// the result. It does not change the delays between requests.
-func hasty(cfg Config) Config {
+// hastyConfig returns cfg with shorter pauses, fewer retries and no sitemaps, because a person
+// waits for the result. It does not change the delays between requests.
+func hastyConfig(cfg Config) Config {
 	r, p := &cfg.Retries, &cfg.Pauses
 	r.Timeout, r.ServerError, r.RateLimited, r.DNS = min(r.Timeout, oneRetries), min(r.ServerError, oneRetries), min(r.RateLimited, oneRetries), min(r.DNS, oneRetries)
 	r.Robots = 0
@@ -77,7 +77,7 @@ func newSession(env *stages.Env, cfg Config, o options, tell func(stages.Wait)) 
 	}
 	told := &reporter{tell: tell}
 	o.sink, o.gate, o.patience, o.onRetry = &memory{}, openGate{}, onePatience, told.retry
-	f, err := newFetcher(env, hasty(cfg), o)
+	f, err := newFetcher(env, hastyConfig(cfg), o)
 	if err != nil {
 		return nil, err
 	}

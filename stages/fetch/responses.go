@@ -57,12 +57,12 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	}
 	switch {
 	case s.Err != nil:
-		f.failed(g, u, s, response.OfError(s.Err), s.Failure())
+		f.retryOrEnd(g, u, s, response.OfError(s.Err), s.Failure())
 	case response.IsRedirect(s.Exchange):
-		f.redirect(g, u, s)
+		f.followRedirect(g, u, s)
 	case s.Exchange.Status >= 200 && s.Exchange.Status <= 299:
 		g.Done(polite.Result{Class: polite.Success})
-		f.document(u, s)
+		f.handleDocument(u, s)
 	case s.NotModified():
 		f.capture(u, s, schema.SubsetDiagnostics)
 		g.Done(polite.Result{Class: polite.Success})
@@ -70,7 +70,7 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	default:
 		f.capture(u, s, schema.SubsetDiagnostics)
 		_, said := s.Exchange.Header.Lookup("Retry-After")
-		f.failed(g, u, s, response.OfStatus(s.Exchange.Status, said), response.Failure{})
+		f.retryOrEnd(g, u, s, response.OfStatus(s.Exchange.Status, said), response.Failure{})
 	}
 }
 
@@ -119,8 +119,8 @@ func conditions(p *schema.PlannedURL) http1.Header {
 	return h
 }
 
-// failed ends or retries a URL task whose request brought no document.
-func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *request.Sent, verdict response.Verdict, why response.Failure) {
+// retryOrEnd retries or ends a URL task whose request brought no document.
+func (f *fetcher) retryOrEnd(g *polite.Grant, u *urlTask, s *request.Sent, verdict response.Verdict, why response.Failure) {
 	r := polite.Result{Class: verdict.Health, RetryAfter: s.RetryAfter}
 	if f.retry(&u.retries, verdict.Retry, s.How(verdict.Outcome), g.Host, &polite.Item{ID: u.row}, &r) {
 		due := r.Requeue.NotBefore
@@ -137,8 +137,8 @@ func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *request.Sent, verdict r
 	f.finish(u, verdict.Outcome, why)
 }
 
-// redirect follows a redirect, or ends the URL task if it must not be followed.
-func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *request.Sent) {
+// followRedirect follows a redirect, or ends the URL task if it must not be followed.
+func (f *fetcher) followRedirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 	end := func(o schema.Outcome, why response.Failure) {
 		g.Done(polite.Result{Class: polite.Success})
 		f.finish(u, o, why)
@@ -191,9 +191,9 @@ func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 	}
 }
 
-// document handles a 2xx response. It parses, archives and records the document unless a filter
+// handleDocument handles a 2xx response. It parses, archives and records the document unless a filter
 // excludes it.
-func (f *fetcher) document(u *urlTask, s *request.Sent) {
+func (f *fetcher) handleDocument(u *urlTask, s *request.Sent) {
 	if u.detected == "" { // the body is empty
 		u.detected = mediatype.Essence(s.Exchange.Header.Get("Content-Type"))
 	}
@@ -217,7 +217,7 @@ func (f *fetcher) document(u *urlTask, s *request.Sent) {
 		return
 	}
 	u.captures = append(u.captures, cp)
-	u.point(cp)
+	u.setPlace(cp)
 	u.fetch.MimeDetected = cmp.Or(cp.MimeDetected, u.detected)
 	u.fetch.ContentBytes = int64(len(s.Exchange.Body))
 
@@ -254,12 +254,12 @@ func (f *fetcher) capture(u *urlTask, s *request.Sent, subset string) {
 func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	if cp, ok := f.archive(s, u.key, subset, nil); ok {
 		u.captures = append(u.captures, cp)
-		u.point(cp)
+		u.setPlace(cp)
 	}
 }
 
-// point writes the place and the digest of the last capture into the row of fetches.
-func (u *urlTask) point(cp segments.Capture) {
+// setPlace writes the place and the digest of the last capture into the row of fetches.
+func (u *urlTask) setPlace(cp segments.Capture) {
 	u.fetch.WARCFilename, u.fetch.WARCRecordOff, u.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 	u.fetch.ContentDigest, u.fetch.Revisit = cp.ContentDigest, cp.Revisit
 	if cp.Truncated == schema.TruncatedUnspecified {

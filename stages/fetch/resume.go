@@ -102,7 +102,8 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
 	// The task records the sitemaps and robots.txt files that it takes over from the previous
 	// round. While the checkpoint lists no files, none of them is recorded, so this attempt takes
-	// them over. That is so even if an earlier attempt has fetched, for example with a full disk.
+	// them over. An earlier attempt may have fetched all the same: with a full disk, it records
+	// nothing.
 	if len(doc.Files) == 0 && len(a.in.Before) > 0 {
 		planned := map[string]bool{}
 		for _, h := range f.index.Hosts() {
@@ -159,7 +160,7 @@ func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, 
 	if err := f.restoreOriginRetries(doc, waited); err != nil {
 		return fmt.Errorf("%q: %w", a.lease.Key(), err)
 	}
-	return a.claims(ctx, doc)
+	return a.restoreClaims(ctx, doc)
 }
 
 // hop holds two columns: the URL of a response and its redirect target.
@@ -168,10 +169,10 @@ type hop struct {
 	Target string `parquet:"fetch_redirect,optional"`
 }
 
-// claims reserves the targets of the recorded redirects that stay within their domain, even if they
-// were never requested (because robots.txt denied them or the chain was too long). A later chain
-// that leads to a reserved URL ends there, and the frontier decides about the URL.
-func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
+// restoreClaims reserves the targets of the recorded redirects that stay within their domain. Some
+// were never requested: robots.txt denied them, or the chain was too long. A later chain that leads
+// to such a URL ends there, and the frontier decides about the URL.
+func (a *attempt) restoreClaims(ctx context.Context, doc *manifest.Checkpoint) error {
 	for _, file := range doc.Files {
 		if file.Dataset != stages.FileCaptures || file.Subset != schema.SubsetDiagnostics {
 			continue
@@ -200,8 +201,8 @@ func sameDomain(a, b string) bool {
 	return err == nil && k.Domain == l.Domain
 }
 
-// handBack releases the lease of an attempt that has sent no requests, so that the next attempt can
-// begin immediately. It returns the reason why this attempt ends.
+// handBack releases the partition for an attempt that has sent no requests, so that the next attempt
+// can begin immediately. It returns the error with which this attempt ends; reason is its cause.
 func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease, before lease.Predecessor, reason error) error {
 	if errors.Is(reason, stages.ErrTaken) {
 		return reason
@@ -229,7 +230,7 @@ func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease,
 		})
 	})
 	if err != nil {
-		env.Log.Warn("the partition could not be handed back", "error", err)
+		env.Log.Warn("the partition could not be released", "error", err)
 	}
 	return reason
 }

@@ -90,7 +90,7 @@ func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask
 			return
 		}
 	}
-	f.robotsAnswered(g, rt, s, item)
+	f.handleRobots(g, rt, s, item)
 }
 
 // captureRobots archives a response to a robots.txt request.
@@ -117,8 +117,8 @@ func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	g.Done(r)
 }
 
-// robotsAnswered handles a response to a robots.txt request that leads to no further hop.
-func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sent, item *polite.Item) {
+// handleRobots handles a response to a robots.txt request that leads to no further hop.
+func (f *fetcher) handleRobots(g *polite.Grant, rt *robotsTask, s *request.Sent, item *polite.Item) {
 	err, why := s.Err, s.Failure()
 	if err == nil && (s.Exchange.BodyTruncated == http1.TruncTime || s.Exchange.BodyTruncated == http1.TruncDisconnect) {
 		err = errCutOff
@@ -133,11 +133,11 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 		rules := &robotscache.Rules{
 			Group: file.GroupFor(f.token), Digest: response.DigestValue(s.Exchange.PayloadDigest), Record: rt.answer,
 		}
-		f.robotsLearned(rt, rules, bytes.Clone(s.Exchange.Body[:min(len(s.Exchange.Body), robots.MaxBytes)])) // a copy, because the exchange's memory is reused
+		f.learnRobots(rt, rules, bytes.Clone(s.Exchange.Body[:min(len(s.Exchange.Body), robots.MaxBytes)])) // a copy, because the exchange's memory is reused
 		f.sitemaps.NameAll(rt.entry.URL(), file)
 		g.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
-		f.robotsLearned(rt, &robotscache.Rules{Group: robots.AllowAll(), Record: rt.answer}, nil)
+		f.learnRobots(rt, &robotscache.Rules{Group: robots.AllowAll(), Record: rt.answer}, nil)
 		g.Done(polite.Result{Class: response.OfStatus(s.Exchange.Status, false).Health})
 	case robots.Unreachable:
 		v := response.Verdict{Outcome: schema.RobotsUnreachable, Retry: response.AfterTimeout, Health: polite.Failure}
@@ -153,12 +153,12 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 			v = response.OfStatus(s.Exchange.Status, s.RetryAfter > 0)
 			why.Phrase = fmt.Sprintf("HTTP status %d", s.Exchange.Status)
 		}
-		f.robotsUnreachable(g, rt, s, v, why, item)
+		f.retryOrFailRobots(g, rt, s, v, why, item)
 	}
 }
 
-// robotsLearned applies the rules of a robots.txt and records them with its text.
-func (f *fetcher) robotsLearned(rt *robotsTask, rules *robotscache.Rules, text []byte) {
+// learnRobots applies the rules of a robots.txt and records them with its text.
+func (f *fetcher) learnRobots(rt *robotsTask, rules *robotscache.Rules, text []byte) {
 	row, err := f.robots.Learn(rt.entry, rules)
 	if err != nil {
 		f.fail(err)
@@ -167,12 +167,12 @@ func (f *fetcher) robotsLearned(rt *robotsTask, rules *robotscache.Rules, text [
 	f.recordRobots(rt, row)
 }
 
-// robotsUnreachable handles a robots.txt that could not be fetched. It schedules a new request for
+// retryOrFailRobots handles a robots.txt that could not be fetched. It schedules a new request for
 // the robots.txt, or ends the origin's URLs.
-func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.Sent, v response.Verdict, why response.Failure, item *polite.Item) {
+func (f *fetcher) retryOrFailRobots(g *polite.Grant, rt *robotsTask, s *request.Sent, v response.Verdict, why response.Failure, item *polite.Item) {
 	r := polite.Result{Class: v.Health, RetryAfter: s.RetryAfter}
 	own := g.Host == rt.entry.Host
-	outcome := unreachable(s.Err, v.Outcome, own)
+	outcome := unreachableOutcome(s.Err, v.Outcome, own)
 	told := s.How(v.Outcome)
 	if f.retry(&rt.retries, v.Retry, told, g.Host, item, &r) ||
 		outcome == schema.RobotsUnreachable && v.Retry != response.Never && f.retry(&rt.retries, response.ForRobots, told, g.Host, item, &r) {
@@ -226,11 +226,11 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 	}
 }
 
-// unreachable returns the outcome of the URLs whose robots.txt could not be fetched. request is the
-// outcome of the failed request. The URLs get the same outcome if its cause affects them too, such
-// as a host name without an address. If own is false, the request failed on another host, the
-// target of a redirect.
-func unreachable(err error, request schema.Outcome, own bool) schema.Outcome {
+// unreachableOutcome returns the outcome of the URLs whose robots.txt could not be fetched. request
+// is the outcome of the failed request. The URLs get the same outcome if its cause affects them
+// too, such as a host name without an address. If own is false, the request failed on another host,
+// the target of a redirect.
+func unreachableOutcome(err error, request schema.Outcome, own bool) schema.Outcome {
 	if !own && request != schema.AddressBlocked {
 		return schema.RobotsUnreachable
 	}

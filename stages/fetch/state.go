@@ -25,9 +25,9 @@ import (
 // few URLs that wait for another try are in the checkpoint. The state of robots.txt files is in a
 // file of each segment.
 
-// waiting lists the URLs and robots.txt files that wait for another try or for the next hop of a
+// waitingTasks lists the URLs and robots.txt files that wait for another try or for the next hop of a
 // redirect. It leaves out those whose last requests are not recorded yet.
-func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
+func (f *fetcher) waitingTasks() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
 	now := f.clock.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()

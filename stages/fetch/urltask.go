@@ -61,8 +61,8 @@ func (u *urlTask) spellings() []string {
 	return all
 }
 
-// requested reports whether the redirect chain has already requested a URL, and if so, whether the next
-// request would send the same cookies again.
+// requested reports whether the redirect chain has already requested a URL (before), and whether it
+// did so with the cookies that the next request would send (alike).
 func (u *urlTask) requested(url string) (before, alike bool) {
 	for _, h := range u.met {
 		if h.URL == url {
@@ -143,8 +143,8 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	return nil
 }
 
-// takeRows moves the rows that are not recorded yet from the URL task to a record, so that they are
-// recorded before the task ends.
+// takeRows moves the rows that are not recorded yet from the URL task to a record. The caller
+// records them before the task ends.
 func (u *urlTask) takeRows(onRecorded func()) *segments.Record {
 	b := &segments.Record{Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: onRecorded}
 	u.requests, u.captures, u.links = nil, nil, nil

@@ -234,9 +234,9 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	return before, nil
 }
 
-// deadly is the number of attempts that die at a URL, robots.txt or sitemap before it is
+// maxDeaths is the number of attempts that die at a URL, robots.txt or sitemap before it is
 // quarantined.
-const deadly = 3
+const maxDeaths = 3
 
 // countDeath returns a copy of suspects in which the item at has one more death.
 func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Suspect {
@@ -252,4 +252,4 @@ func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Susp
 
 // Quarantined reports whether no attempt may try a suspect again, because too many attempts died at
 // it.
-func Quarantined(s manifest.Suspect) bool { return s.Deaths >= deadly }
+func Quarantined(s manifest.Suspect) bool { return s.Deaths >= maxDeaths }

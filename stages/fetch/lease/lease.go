@@ -217,8 +217,8 @@ func timeLeft(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// disagreement returns the difference between the times that the monotonic and the wall clock
-// measured between two readings.
+// disagreement returns the difference between the time that the monotonic clock measured from one
+// reading to the other, and the time that the wall clock measured.
 func disagreement(from, to time.Time) time.Duration {
 	return (to.Sub(from) - to.Round(0).Sub(from.Round(0))).Abs()
 }

@@ -6,7 +6,7 @@ import "time"
 type Breaker struct {
 	Window   time.Duration // period before now in which requests are counted
 	Requests int           // if fewer requests are in the window, the share of failures does not suspend the host
-	InARow   int           // number of failures in a row that suspend the host, even if some lie before the window
+	InARow   int           // number of failures in a row that suspend the host; the first of them may lie before the window
 	Silent   int           // number of requests in a row without a response that suspend the host
 	Pause    time.Duration // time from the suspension to the first probe, doubled after each failed probe
 	MaxPause time.Duration

@@ -2,8 +2,8 @@ package polite
 
 import "container/heap"
 
-// Band is a class of priorities. The band of a host's next item determines the host's share of the
-// slots when it is due.
+// Band is a range of priorities. The band of a host's next item determines the share of the slots
+// that the host gets when it is due.
 type Band uint8
 
 // The bands, from the highest to the lowest. Each band covers 200 points of priority.
@@ -21,10 +21,10 @@ func BandOf(priority int32) Band {
 	return Batch - Band(min(max(priority, 0)/200, int32(Batch)))
 }
 
-// shares holds the weights of the bands, which apply when more hosts are due than slots are free.
-// The least share of a band is its weight divided by the sum of all weights, so no band starves. If
-// a band needs less than its share, other bands get the rest.
-var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
+// bandWeights holds the weights of the bands. They apply when more hosts are due than slots are
+// free. The least share of a band is its weight divided by the sum of all weights, so no band
+// starves. If a band needs less than its share, other bands get the rest.
+var bandWeights = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
 // Besides the lane of each band, there are two more lanes, for hosts of any band. Each of these lanes
 // has a share of its own.
@@ -34,7 +34,7 @@ const (
 	// ends, so they do not wait for others. The lane never holds more hosts than there are slots.
 	longest = int(bands) + iota
 	// The second lane is for hosts whose last request got no response. Such a host may block a slot
-	// for a whole time-out. All of them together therefore get at most 1/doubtfulPart of the slots.
+	// for a whole time-out. Together, these hosts get at most 1/doubtfulPart of the slots.
 	doubtful
 	lanes
 
@@ -53,7 +53,7 @@ type lane struct {
 }
 
 func (s *Scheduler) makeLanes() {
-	for b, w := range shares {
+	for b, w := range bandWeights {
 		s.lanes[b].weight = w
 	}
 	s.lanes[longest].weight = longestShare
@@ -74,8 +74,8 @@ func (s *Scheduler) laneOf(h *host) int {
 	return int(h.band)
 }
 
-// enqueue puts a due host into its lane. If the host's items get grants that permit no request,
-// enqueue puts the host into s.drains instead, which comes before all lanes.
+// enqueue puts a due host into its lane. A host whose items get grants that permit no request goes
+// to s.drains instead, and comes before all lanes.
 func (s *Scheduler) enqueue(h *host) {
 	if h.drain != Fetch {
 		h.queue = &s.drains

@@ -33,8 +33,8 @@ type Options struct {
 	Slots int
 }
 
-// Scheduler gives grants. Only one goroutine at a time may call Next. All other methods are safe
-// for concurrent use.
+// A Scheduler gives grants, which permit requests to hosts. Only one goroutine at a time may call
+// Next. All other methods are safe for concurrent use.
 type Scheduler struct {
 	clock stages.Clock
 	log   *slog.Logger
@@ -199,8 +199,8 @@ func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 	}
 }
 
-// idle is the time for which Next sleeps when only Done can add work. Done wakes it up.
-const idle = time.Hour
+// idleSleep is the time for which Next sleeps when only Done can add work. Done wakes it up.
+const idleSleep = time.Hour
 
 // pick returns a grant if a host is due at the time now. Otherwise it returns how long to wait, and
 // whether more grants can follow.
@@ -235,7 +235,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 		}
 	}
 	if len(s.timed) == 0 {
-		return nil, idle, s.grants > 0
+		return nil, idleSleep, s.grants > 0
 	}
 	// If no item is due before the window closes, the scheduler closes now. But a task that has
 	// sent nothing does not close early: the next round would start in the same state and send

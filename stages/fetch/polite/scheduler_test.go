@@ -73,7 +73,7 @@ func next(t *testing.T, s *Scheduler, clock *testClock) *Grant {
 		if grant != nil {
 			return grant
 		}
-		if !more || wait == idle {
+		if !more || wait == idleSleep {
 			t.Fatalf("no grant: more=%t wait=%v", more, wait)
 		}
 		clock.add(wait)

@@ -54,12 +54,12 @@ type Overview struct {
 	Closes  time.Time // end of the window; zero if unknown
 }
 
-// moment limits the waits that count as Delayed although their reason is not a delay.
-const moment = 5 * time.Second
+// shortWait limits the waits that count as Delayed although their reason is not a delay.
+const shortWait = 5 * time.Second
 
 // Overview returns the state of all hosts, with at most n waits. A host counts as Delayed if it
 // waits at most brief for its delay or for a pause from an earlier attempt, or if it waits at most
-// brief and at most moment for another reason. Overview visits every host, so callers call it at
+// brief and at most shortWait for another reason. Overview visits every host, so callers call it at
 // most about once a second.
 func (s *Scheduler) Overview(n int, brief time.Duration) Overview {
 	s.mu.Lock()
@@ -89,7 +89,7 @@ func (s *Scheduler) Overview(n int, brief time.Duration) Overview {
 		case h.place == ready, h.place == parked, wait == 0 && h.inFlight == 0:
 			out.Ready++
 		case h.inFlight > 0:
-		case wait <= min(moment, brief), w.Reason <= ByEarlier && wait <= brief:
+		case wait <= min(shortWait, brief), w.Reason <= ByEarlier && wait <= brief:
 			out.Delayed++
 		default:
 			out.Waits = append(out.Waits, w)

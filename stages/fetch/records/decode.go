@@ -53,11 +53,11 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	d.reader.Reset(&d.in, raw.Offset)
 	e, err := d.reader.Next()
 	if err != nil {
-		return nil, damaged(raw, err)
+		return nil, damagedError(raw, err)
 	}
 	r := &Record{Type: e.Type, URL: e.TargetURI(), Header: e.Header}
 	if r.Date, err = e.Date(); err != nil {
-		return nil, damaged(raw, err)
+		return nil, damagedError(raw, err)
 	}
 	if cap(d.block) > keptBlock {
 		d.block = nil
@@ -66,7 +66,7 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	buf := bytes.NewBuffer(d.block[:0])
 	_, err = buf.ReadFrom(io.LimitReader(e, min(e.Length, limit)))
 	if d.block = buf.Bytes(); err != nil && !raw.Cut {
-		return nil, damaged(raw, err)
+		return nil, damagedError(raw, err)
 	}
 	r.Block, r.Cut = d.block, int64(len(d.block)) < e.Length
 	if r.Cut {
@@ -77,14 +77,14 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	switch {
 	case raw.Cut:
 	case err != nil:
-		return nil, damaged(raw, err)
+		return nil, damagedError(raw, err)
 	case s.Length != raw.Length:
-		return nil, damaged(raw, fmt.Errorf("the record is %d bytes long, not %d", s.Length, raw.Length))
+		return nil, damagedError(raw, fmt.Errorf("the record is %d bytes long, not %d", s.Length, raw.Length))
 	}
 	return r, nil
 }
 
-func damaged(raw *Raw, err error) error {
+func damagedError(raw *Raw, err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}

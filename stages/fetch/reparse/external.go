@@ -43,9 +43,9 @@ type captured struct {
 // errNotResponse means that the record is not of type response.
 var errNotResponse = errors.New("it is not a response")
 
-// external gives each planned URL the outcome of its response in the archive, as if it had just
+// runExternal gives each planned URL the outcome of its response in the archive, as if it had just
 // been fetched. It records no requests and no robots.txt verdicts.
-func (r *run) external(ctx context.Context) error {
+func (r *run) runExternal(ctx context.Context) error {
 	rows, err := table.NewSorter(r.env.Scratch, compareRecords, sortMemory)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (r *run) classify(d *captured, rec *records.Record, x *wire.Exchange) error
 	subset := schema.SubsetDiagnostics
 	switch {
 	case response.IsRedirect(x):
-		r.redirected(d, x, &cp)
+		r.setRedirect(d, x, &cp)
 	case x.Status >= 200 && x.Status <= 299:
 		subset = schema.SubsetWARC
 		r.page(d, x, &cp)
@@ -153,9 +153,9 @@ func (r *run) classify(d *captured, rec *records.Record, x *wire.Exchange) error
 	return nil
 }
 
-// redirected sets the outcome of a URL whose response is a redirect. Nobody follows the redirect
+// setRedirect sets the outcome of a URL whose response is a redirect. Nobody follows the redirect
 // here; the frontier decides about its target.
-func (r *run) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
+func (r *run) setRedirect(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.rows.Fetch
 	target, spelled, err := response.Location(r.canon, x, d.URL)
 	if err != nil {

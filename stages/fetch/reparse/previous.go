@@ -54,8 +54,8 @@ func (p *previous) close() {
 	_ = p.texts.Close()
 }
 
-// missing returns the error for a page without its row in a dataset.
-func missing(dataset, url string) error {
+// missingRow returns the error for a page without its row in a dataset.
+func missingRow(dataset, url string) error {
 	return fmt.Errorf("the segments of %s lack the row for the page %q: %w", dataset, url, manifest.ErrCorrupt)
 }
 
@@ -68,7 +68,7 @@ func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Captur
 		case err != nil:
 			return nil, err
 		case c == nil:
-			return nil, missing(stages.FileCaptures, of.URL)
+			return nil, missingRow(stages.FileCaptures, of.URL)
 		case c.WARCFilename == of.File && c.WARCRecordOffset == of.Offset:
 			return c, nil
 		}
@@ -104,7 +104,7 @@ func (p *previous) linksOf(out *segments.Segment, page *schema.Page) ([]schema.L
 		_, _ = p.edges.Next() // skips the row that Peek returned
 	}
 	if len(links) == 0 {
-		return nil, missing(stages.FileLinks, page.URL)
+		return nil, missingRow(stages.FileLinks, page.URL)
 	}
 	return links, nil
 }
@@ -134,7 +134,7 @@ func (p *previous) text(page *schema.Page) (*schema.Text, error) {
 		p.textRow++
 		switch {
 		case t == nil || p.textRow > p.pages && t.URL != page.URL:
-			return nil, missing(stages.FileText, page.URL)
+			return nil, missingRow(stages.FileText, page.URL)
 		case p.textRow > p.pages:
 			return t, nil
 		}

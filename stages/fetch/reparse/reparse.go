@@ -64,9 +64,9 @@ func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits
 	defer r.archive.Close()
 	defer r.out.Abort()
 	if in.From != nil {
-		err = r.stored(ctx)
+		err = r.runStored(ctx)
 	} else {
-		err = r.external(ctx)
+		err = r.runExternal(ctx)
 	}
 	if err == nil {
 		err = r.finish(ctx)

@@ -57,9 +57,9 @@ func (d *recordedDoc) places() []records.Place {
 	return p
 }
 
-// stored parses the documents that a fetch task stored. It changes no rows of requests, outcomes,
+// runStored parses the documents that a fetch task stored. It changes no rows of requests, outcomes,
 // or responses without a page.
-func (r *run) stored(ctx context.Context) error {
+func (r *run) runStored(ctx context.Context) error {
 	old, err := r.previous(ctx)
 	if err != nil {
 		return err

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// overhead is the approximate memory of a rule without its text, in bytes.
-const overhead = 160
+// ruleOverhead is the approximate memory of a rule without its text, in bytes.
+const ruleOverhead = 160
 
 // Size returns the approximate memory of the group, in bytes.
 func (g *Group) Size() int {
 	n := 0
 	for i := range g.rules {
 		r := &g.rules[i]
-		n += overhead + len(r.line) + len(r.directory.text)
+		n += ruleOverhead + len(r.line) + len(r.directory.text)
 		if len(r.line) < len(r.text) || len(r.line) == maxRuleText {
 			n += len(r.text) // otherwise text shares its memory with line
 		}
 	}
 	for i := range g.rfc {
-		n += overhead
+		n += ruleOverhead
 		if r := &g.rfc[i]; r.text != g.rules[i].text {
 			n += len(r.text) + len(r.directory.text)
 		}
 	}
 	for i := range g.signals {
-		n += 2*overhead + len(g.signals[i].path.text)
+		n += 2*ruleOverhead + len(g.signals[i].path.text)
 	}
 	return n
 }

@@ -15,7 +15,8 @@ const (
 	maxLine = 2083*8 - 1
 )
 
-// key is the key of a line. A common misspelling counts as the key that it means.
+// key is the name before the colon of a line, such as Disallow. Common misspellings count as the
+// standard name.
 type key uint8
 
 const (
@@ -29,8 +30,8 @@ const (
 	keyContentSignal
 )
 
-// keyPrefixes lists the beginnings of each key in lower case: the standard name, then common
-// misspellings.
+// keyPrefixes lists, in lower case, the prefixes by which a key is recognised: its standard name,
+// then common misspellings.
 var keyPrefixes = []struct {
 	key      key
 	prefixes []string

@@ -44,7 +44,7 @@ func rfcForm(s string, rule bool) string {
 		if escaped {
 			i += 2
 		}
-		if unescapedOctets[c] && !escaped || escaped && decoded(c) || c == '*' && rule && !escaped {
+		if unescapedOctets[c] && !escaped || escaped && isDecoded(c) || c == '*' && rule && !escaped {
 			out = append(out, c)
 		} else {
 			out = appendEscape(out, c)
@@ -60,7 +60,7 @@ func firstChange(s string, rule bool) int {
 		c, escaped := octet(s, i)
 		switch {
 		case !escaped && (unescapedOctets[c] || c == '*' && rule):
-		case escaped && !decoded(c) && s[i+1:i+3] == strings.ToUpper(s[i+1:i+3]):
+		case escaped && !isDecoded(c) && s[i+1:i+3] == strings.ToUpper(s[i+1:i+3]):
 			i += 2
 		default:
 			return i
@@ -78,8 +78,8 @@ var unescapedOctets = func() (t [256]bool) {
 	return t
 }()
 
-// decoded reports whether rfcForm decodes an escape of this octet.
-func decoded(c byte) bool {
+// isDecoded reports whether rfcForm decodes an escape of this octet.
+func isDecoded(c byte) bool {
 	switch {
 	case 'a' <= c|0x20 && c|0x20 <= 'z', '0' <= c && c <= '9':
 		return true

@@ -188,7 +188,7 @@ func (c *Cache) Learn(e *Entry, rules *Rules) (*schema.RobotsFile, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.storeRules(e, rules, c.opt.Clock.Now().Add(c.ttl))
-	c.settle(e)
+	c.endRequest(e)
 	return e.row(), err
 }
 
@@ -200,12 +200,13 @@ func (c *Cache) Fail(e *Entry, f Failure) *schema.RobotsFile {
 	f.Why.Phrase = "robots.txt: " + f.Why.Phrase
 	c.forget(e)
 	e.state, e.failed = Failed, f
-	c.settle(e)
+	c.endRequest(e)
 	return e.row()
 }
 
-// settle unblocks the host if no other robots.txt request for it is under way. The caller holds c.mu.
-func (c *Cache) settle(e *Entry) {
+// endRequest unblocks the host if no other robots.txt request for it is under way. The caller holds
+// c.mu.
+func (c *Cache) endRequest(e *Entry) {
 	if c.pending[e.Host]--; c.pending[e.Host] == 0 {
 		delete(c.pending, e.Host)
 		c.opt.Scheduler.Unblock(e.Host)

@@ -42,8 +42,8 @@ type Capture struct {
 	schema.Capture
 }
 
-// Record is the unit that the log appends: a URL with its outcome and its rows, or only rows of
-// requests, for example of a robots.txt or of a URL that is tried again later.
+// Record is the unit that the log appends. It has a URL with its outcome and its rows, or only rows
+// of requests, for example for a robots.txt or for a URL that is tried again later.
 type Record struct {
 	Row      int64         // number of the planned row of Fetch
 	Fetch    *schema.Fetch // row of the planned URL; nil if the URL has no outcome yet

@@ -19,8 +19,8 @@ const (
 	maxPayloads = 1 << 14
 	// maxPayloadURL is the longest URL of a remembered payload, in bytes.
 	maxPayloadURL = 512
-	// MaxPayloadAge is the greatest age of a payload to which a revisit may refer. If the payload
-	// is older, it is stored again, so that archives may be deleted after a year.
+	// MaxPayloadAge is the greatest age of a payload to which a revisit may refer. An older payload
+	// is stored again. Therefore archives may be deleted after a year.
 	MaxPayloadAge = 180 * 24 * time.Hour
 )
 

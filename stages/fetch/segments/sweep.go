@@ -24,13 +24,13 @@ func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task,
 	SweepBelow(ctx, b, log, t, result.Plan, result.Files, math.MaxInt, func() error { return nil })
 }
 
-// numbered matches epoch and number in the key of a segment or WARC file.
-var numbered = regexp.MustCompile(`-e([0-9]+)-([0-9]{5,})[-.]`)
+// numbersPattern matches epoch and number in the key of a segment or WARC file.
+var numbersPattern = regexp.MustCompile(`-e([0-9]+)-([0-9]{5,})[-.]`)
 
 // numbersOf returns the epoch and the number in the key of a segment or WARC file, or false for any
 // other key.
 func numbersOf(key string) (epoch, number int, ok bool) {
-	m := numbered.FindStringSubmatch(key)
+	m := numbersPattern.FindStringSubmatch(key)
 	if m == nil {
 		return 0, 0, false
 	}
@@ -89,7 +89,7 @@ func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.
 		var old []string
 		for o, err := range b.List(ctx, prefix) {
 			if err != nil {
-				log.Warn("unlisted files could not be deleted", "error", err)
+				log.Warn("files that no checkpoint lists could not be deleted", "error", err)
 				return
 			}
 			if epoch, _, ok := numbersOf(o.Key); ok && !listed[o.Key] && epoch < below {
@@ -98,11 +98,11 @@ func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.
 		}
 		for _, key := range old {
 			if err := beforeDelete(); err != nil {
-				log.Warn("unlisted files could not be deleted", "error", err)
+				log.Warn("files that no checkpoint lists could not be deleted", "error", err)
 				return
 			}
 			if err := b.Delete(ctx, key); err != nil {
-				log.Warn("an unlisted file could not be deleted", "key", key, "error", err)
+				log.Warn("a file that no checkpoint lists could not be deleted", "key", key, "error", err)
 				return
 			}
 		}

@@ -98,7 +98,7 @@ func EvidenceOfPutBack(ctx context.Context, b store.Bucket, t stages.Task, c *ma
 	}
 	var unlisted []string
 	read := map[int]bool{} // segments of which a table was read; one is enough
-	for _, prefix := range traces(t, c.Plan) {
+	for _, prefix := range filePrefixes(t, c.Plan) {
 		for o, err := range b.List(ctx, prefix) {
 			if err != nil {
 				return "", fmt.Errorf("list the partition's files: %w", err)
@@ -145,7 +145,7 @@ func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (k
 	if there, err := manifest.Exists(ctx, b, taken); err != nil || there {
 		return taken, err
 	}
-	for _, prefix := range traces(t, plan) {
+	for _, prefix := range filePrefixes(t, plan) {
 		for o, err := range b.List(ctx, prefix) {
 			if err != nil {
 				return "", fmt.Errorf("list the partition's files: %w", err)
@@ -156,8 +156,8 @@ func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (k
 	return "", nil
 }
 
-// traces returns the key prefixes of a partition's segments and WARC files under a plan.
-func traces(t stages.Task, plan string) []string {
+// filePrefixes returns the key prefixes of a partition's segments and WARC files under a plan.
+func filePrefixes(t stages.Task, plan string) []string {
 	warcs := layout.WARCs(t.Crawl, t.Round, plan, t.Partition)
 	return append(warcs[:], layout.FetchDir(t.Crawl, t.Round, t.Partition)+"segments/"+plan+"-")
 }

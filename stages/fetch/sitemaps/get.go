@@ -104,16 +104,16 @@ func (l *List) Get(ctx context.Context, g *polite.Grant, t *Task, rules *robotsc
 	}
 	switch {
 	case s.Err != nil:
-		l.failed(g, t, s, response.OfError(s.Err), b)
+		l.endFailed(g, t, s, response.OfError(s.Err), b)
 	case response.IsRedirect(s.Exchange):
-		l.redirect(g, t, s, b)
+		l.followRedirect(g, t, s, b)
 	case s.Exchange.Status >= 200 && s.Exchange.Status <= 299:
-		l.document(g, t, s, detected, b)
+		l.handleDocument(g, t, s, detected, b)
 		g.Done(polite.Result{Class: polite.Success})
 	default:
 		l.capture(t, s, b, schema.SubsetDiagnostics, nil)
 		_, said := s.Exchange.Header.Lookup("Retry-After")
-		l.failed(g, t, s, response.OfStatus(s.Exchange.Status, said), b)
+		l.endFailed(g, t, s, response.OfStatus(s.Exchange.Status, said), b)
 	}
 }
 
@@ -132,20 +132,20 @@ func (l *List) endAndPush(t *Task, row schema.Sitemap, b *segments.Record, due t
 	l.push(t, due)
 }
 
-// failed ends a sitemap whose request brought no document. If the failure counts against the host,
+// endFailed ends a sitemap whose request brought no document. If the failure counts against the host,
 // no further sitemap of the host is requested in this round, because further failures would slow
 // down or end the requests for its pages.
-func (l *List) failed(g *polite.Grant, t *Task, s *request.Sent, v response.Verdict, b *segments.Record) {
+func (l *List) endFailed(g *polite.Grant, t *Task, s *request.Sent, v response.Verdict, b *segments.Record) {
 	switch v.Health {
 	case polite.Failure, polite.RateLimited, polite.Unanswered:
 		l.dropHosts(t)
 	}
-	l.end(g, t, described(l.finish(t, v.Outcome, 0, 0), s, nil), b)
+	l.end(g, t, addResponse(l.finish(t, v.Outcome, 0, 0), s, nil), b)
 	g.Done(polite.Result{Class: v.Health, RetryAfter: s.RetryAfter})
 }
 
-// redirect follows a redirect of a sitemap, or ends the sitemap if it must not be followed.
-func (l *List) redirect(g *polite.Grant, t *Task, s *request.Sent, b *segments.Record) {
+// followRedirect follows a redirect of a sitemap, or ends the sitemap if it must not be followed.
+func (l *List) followRedirect(g *polite.Grant, t *Task, s *request.Sent, b *segments.Record) {
 	target, spelled, err := response.Location(l.Canon, s.Exchange, t.Key.URL)
 	if err == nil {
 		target = response.CloneKey(target)
@@ -172,7 +172,7 @@ func (l *List) redirect(g *polite.Grant, t *Task, s *request.Sent, b *segments.R
 		l.PassOn(g, target.Host, &polite.Item{ID: t.ID})
 		return
 	}
-	l.end(g, t, described(l.finish(t, outcome, 0, 0), s, nil), b)
+	l.end(g, t, addResponse(l.finish(t, outcome, 0, 0), s, nil), b)
 	g.Done(polite.Result{Class: polite.Success})
 }
 
@@ -187,12 +187,12 @@ func (l *List) capture(t *Task, s *request.Sent, b *segments.Record, subset stri
 	return &b.Captures[0]
 }
 
-// document handles a 2xx response. It records the links only of sitemaps and feeds. A page may be
+// handleDocument handles a 2xx response. It records the links only of sitemaps and feeds. A page may be
 // in place of a sitemap; its links do not count, because it was not planned.
-func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected string, b *segments.Record) {
+func (l *List) handleDocument(g *polite.Grant, t *Task, s *request.Sent, detected string, b *segments.Record) {
 	x := s.Exchange
 	if x.Filtered || len(x.Body) == 0 {
-		l.end(g, t, described(l.finish(t, schema.MIMEFiltered, 0, 0), s, nil), b)
+		l.end(g, t, addResponse(l.finish(t, schema.MIMEFiltered, 0, 0), s, nil), b)
 		return
 	}
 	l.CPU <- struct{}{}
@@ -201,13 +201,13 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 	if err != nil {
 		l.Log.Error("a sitemap could not be parsed", "url", t.Key.URL, "error", err)
 		cp := l.capture(t, s, b, schema.SubsetWARC, nil)
-		l.end(g, t, described(l.finish(t, schema.InternalError, 0, int64(len(x.Body))), s, cp), b)
+		l.end(g, t, addResponse(l.finish(t, schema.InternalError, 0, int64(len(x.Body))), s, cp), b)
 		return
 	}
 	cp := l.capture(t, s, b, schema.SubsetWARC, parsed)
 	kind := parsed.Page.DocumentKind
 	if cp == nil || kind != "sitemap" && kind != "feed" {
-		l.end(g, t, described(l.finish(t, schema.MIMEFiltered, 0, int64(len(x.Body))), s, cp), b)
+		l.end(g, t, addResponse(l.finish(t, schema.MIMEFiltered, 0, int64(len(x.Body))), s, cp), b)
 		return
 	}
 	links, entries, foreign, beyond := l.take(t, parsed.Links)
@@ -219,7 +219,7 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 		l.Log.Info("entries of a sitemap are left out", "url", t.Key.URL, "of_other_sites", foreign, "beyond_limits", over)
 	}
 	b.Links = links
-	row := described(l.finish(t, schema.OK, entries, int64(len(x.Body))), s, cp)
+	row := addResponse(l.finish(t, schema.OK, entries, int64(len(x.Body))), s, cp)
 	var named []*Task
 	for i := range links {
 		if links[i].Kind != schema.KindSitemapIndex {
@@ -247,9 +247,9 @@ func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected stri
 	}
 }
 
-// described adds the columns that describe the last response and its WARC record. If cp is nil, the
+// addResponse adds the columns that describe the last response and its WARC record. If cp is nil, the
 // row names no record.
-func described(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema.Sitemap {
+func addResponse(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema.Sitemap {
 	row.HTTPStatus = int16(s.Exchange.Status)
 	if !s.At.IsZero() {
 		row.FetchedAt = s.At.UnixMilli()
@@ -271,7 +271,7 @@ func described(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema
 // Resume pushes the first waiting sitemap of each host. It is called only when all rows are
 // restored. Suspects, at which earlier attempts died, come first.
 func (l *List) Resume(suspects []manifest.Suspect) {
-	l.suspect(suspects)
+	l.markSuspects(suspects)
 	for _, t := range l.waiting() {
 		l.push(t, time.Time{})
 	}

@@ -134,7 +134,7 @@ func (l *List) addNamed(ref, base, domain string) (*Task, schema.Sitemap, error)
 		return nil, row, err
 	}
 	if here {
-		row, _ = l.planned(key)
+		row, _ = l.notePlanned(key)
 		return nil, row, nil
 	}
 	l.mu.Lock()
@@ -275,7 +275,8 @@ func (l *List) dropHosts(t *Task) {
 	l.drop(l.lane(t.Key))
 }
 
-// Reserve reserves the URL that the task requests next. It returns false if another task has reserved it.
+// Reserve reserves the URL that the task requests next. It returns false if another task has
+// reserved it.
 func (l *List) Reserve(t *Task) bool {
 	t.claimed = t.claimed || l.Claim(t.Key.URL)
 	return t.claimed
@@ -302,7 +303,7 @@ func (l *List) Drop(t *Task) {
 // bounds of the host and its domain.
 func (l *List) finish(t *Task, o schema.Outcome, entries, bytes int64) schema.Sitemap {
 	row := t.row()
-	row.Outcome, row.Entries, row.Bytes, row.FetchedAt = o, entries, bytes, 0 // described sets FetchedAt if a request was sent
+	row.Outcome, row.Entries, row.Bytes, row.FetchedAt = o, entries, bytes, 0 // addResponse sets FetchedAt if a request was sent
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tasks, t.ID)
@@ -324,8 +325,8 @@ func (l *List) account(la *lane, row *schema.Sitemap) {
 	}
 }
 
-// final reports whether a sitemap with this outcome is not requested again in the crawl.
-func final(o schema.Outcome) bool {
+// isFinal reports whether a sitemap with this outcome is not requested again in the crawl.
+func isFinal(o schema.Outcome) bool {
 	switch o {
 	case schema.OK, schema.HTTP4xx, schema.MIMEFiltered, schema.Redirected, schema.RedirectLimit, schema.ProtocolError, schema.AddressBlocked, schema.InternalError:
 		return true
@@ -333,8 +334,9 @@ func final(o schema.Outcome) bool {
 	return false
 }
 
-// disturbed reports whether a sitemap with this outcome failed in a way that counts against its host.
-func disturbed(o schema.Outcome) bool {
+// countsAgainstHost reports whether a sitemap with this outcome failed in a way that counts against
+// its host.
+func countsAgainstHost(o schema.Outcome) bool {
 	switch o {
 	case schema.HTTP5xx, schema.RateLimited, schema.DNSError, schema.ConnectError, schema.TLSError, schema.Timeout:
 		return true
@@ -355,7 +357,7 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 		return false, fmt.Errorf("sitemap %q: %v: %w", named, err, table.ErrCorrupt)
 	}
 	if row.Planned {
-		_, news := l.planned(key)
+		_, news := l.notePlanned(key)
 		return news, nil
 	}
 	if row.Outcome == "" {
@@ -365,7 +367,7 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 		}
 		if here { // an index named the URL in an earlier round, and then the frontier planned it
 			var news bool
-			*row, news = l.planned(key)
+			*row, news = l.notePlanned(key)
 			return news, nil
 		}
 	}
@@ -384,7 +386,7 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 			l.forget(i, la)
 		}
 		l.account(la, row)
-		if disturbed(row.Outcome) {
+		if countsAgainstHost(row.Outcome) {
 			l.drop(la)
 		}
 		l.Claim(row.URL)

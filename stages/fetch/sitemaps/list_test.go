@@ -41,8 +41,8 @@ func TestARestoredSitemapReservesItsURLs(t *testing.T) {
 	}
 }
 
-// If an index names a sitemap in canonical form and robots.txt in another spelling, the sitemap gets this
-// spelling, because the rules may deny it.
+// If an index names a sitemap in canonical form and robots.txt in another spelling, the sitemap
+// gets this spelling, because the rules may deny it.
 func TestAWaitingSitemapGetsItsSpelling(t *testing.T) {
 	l := newTestList(t, nil)
 	first, row, err := l.addNamed("http://a.com/s.xml?a=2&z=1", "", "a.com")
@@ -106,8 +106,8 @@ func TestASitemapKeepsItsReservation(t *testing.T) {
 	}
 }
 
-// The next round knows in which spelling a waiting sitemap was named. It does not know the spelling of a
-// redirected sitemap, so this sitemap is left out until robots.txt names it again.
+// The next round knows in which spelling a waiting sitemap was named. It does not know the spelling
+// of a redirected sitemap, so this sitemap is left out until robots.txt names it again.
 func TestACarriedSitemapKeepsItsSpelling(t *testing.T) {
 	const canonical, spelled = "http://a.com/s.xml?a=2&z=1", "http://a.com/s.xml?z=1&a=2"
 	l := newTestList(t, nil)
@@ -127,8 +127,8 @@ func TestACarriedSitemapKeepsItsSpelling(t *testing.T) {
 	}
 }
 
-// Serial mode requests a suspect first. It no longer waits for the suspect if the round requests no more
-// sitemaps of its host.
+// Serial mode requests a suspect first. It no longer waits for the suspect if the round requests no
+// more sitemaps of its host.
 func TestASuspectComesFirstOrNotAtAll(t *testing.T) {
 	l := newTestList(t, nil)
 	const suspect = "http://a.com/s7.xml"
@@ -137,7 +137,7 @@ func TestASuspectComesFirstOrNotAtAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.suspect([]manifest.Suspect{{Trying: manifest.Trying{Sitemap: suspect}}})
+	l.markSuspects([]manifest.Suspect{{Trying: manifest.Trying{Sitemap: suspect}}})
 	if !l.Expected(suspect) || l.Expected("http://a.com/unknown.xml") {
 		t.Error("a waiting suspect is not expected, or an unknown one is")
 	}

@@ -13,10 +13,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// planned notes that a URL is planned, so that no round of the crawl requests it as a sitemap. It
+// notePlanned notes that a URL is planned, so that no round of the crawl requests it as a sitemap. It
 // returns the row that tells this to later rounds, and false if the list knew it already. Rounds
 // that began in a format before 7 have no such rows.
-func (l *List) planned(key urlkey.Key) (row schema.Sitemap, news bool) {
+func (l *List) notePlanned(key urlkey.Key) (row schema.Sitemap, news bool) {
 	if l.Format != 0 && l.Format < 7 {
 		return row, false
 	}
@@ -37,7 +37,7 @@ func (l *List) Fetched(p *schema.PlannedURL, final urlkey.Key) (rows []schema.Si
 		return nil
 	}
 	for _, k := range []urlkey.Key{{URL: p.URL, SURT: p.SURT, Host: p.Host, Domain: p.Domain}, final} {
-		if row, news := l.planned(k); news {
+		if row, news := l.notePlanned(k); news {
 			rows = append(rows, row)
 		}
 	}
@@ -47,7 +47,7 @@ func (l *List) Fetched(p *schema.PlannedURL, final urlkey.Key) (rows []schema.Si
 // EndSuspect ends a sitemap at which several attempts died, before it is queued. The caller records
 // the row.
 func (l *List) EndSuspect(named string) (schema.Sitemap, error) {
-	row, err := unsent(named)
+	row, err := unsentRow(named)
 	if err == nil {
 		row.Outcome = schema.InternalError
 		_, err = l.Restore(&row)
@@ -55,8 +55,8 @@ func (l *List) EndSuspect(named string) (schema.Sitemap, error) {
 	return row, err
 }
 
-// unsent returns the row of a sitemap that was not requested.
-func unsent(named string) (schema.Sitemap, error) {
+// unsentRow returns the row of a sitemap that was not requested.
+func unsentRow(named string) (schema.Sitemap, error) {
 	k, err := urlkey.KeyOf(named)
 	if err != nil {
 		return schema.Sitemap{}, fmt.Errorf("sitemap %q: %v: %w", named, err, table.ErrCorrupt)
@@ -85,12 +85,12 @@ func (l *List) Carrier(own map[string]bool, carries func(domain string) bool) *C
 // robots.txt names the sitemap again.
 func (c *Carrier) Take(row *schema.Sitemap) (record bool, err error) {
 	named := cmp.Or(row.Named, row.URL)
-	if row.Earlier = final(row.Outcome); !row.Earlier && !row.Planned {
+	if row.Earlier = isFinal(row.Outcome); !row.Earlier && !row.Planned {
 		if row.Named != "" {
 			return false, nil
 		}
 		spelled, at := row.Spelling, row.FetchedAt
-		if *row, err = unsent(named); err != nil {
+		if *row, err = unsentRow(named); err != nil {
 			return false, err
 		}
 		row.Spelling, row.FetchedAt = spelled, at
@@ -143,8 +143,8 @@ func carries(plan *manifest.Plan, part, bucket int) bool {
 	return part == max(first, 0)
 }
 
-// suspect marks the waiting sitemaps among suspects.
-func (l *List) suspect(suspects []manifest.Suspect) {
+// markSuspects marks the waiting sitemaps among suspects.
+func (l *List) markSuspects(suspects []manifest.Suspect) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, la := range l.lanes {

@@ -49,11 +49,11 @@ func Activity(sched *polite.Scheduler, failures *Failures, sitemaps int) stages.
 const worthNaming = time.Minute
 
 // delayWords returns a phrase for the delay of a host, such as "one request every 2s".
-func delayWords(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
+func delayWords(w polite.Wait) string { return fmt.Sprintf("one request every %s", paceText(w)) }
 
-// pace returns the delay of a host as text. It names the cause of the delay, unless the cause is
+// paceText returns the delay of a host as text. It names the cause of the delay, unless the cause is
 // the config.
-func pace(w polite.Wait) string {
+func paceText(w polite.Wait) string {
 	d := w.Delay.Round(100 * time.Millisecond).String()
 	switch w.Reason {
 	case polite.ByCrawlDelay:

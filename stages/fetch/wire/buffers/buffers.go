@@ -17,13 +17,13 @@ var pools [2*(maxBits-minBits) + 1]sync.Pool
 
 // Size returns the capacity in bytes of the buffer that Get(n) returns.
 func Size(n int) int {
-	size, _ := class(n)
+	size, _ := sizeClass(n)
 	return size
 }
 
-// class returns the smallest buffer size for n bytes and the index of its pool. Above 8 MiB the
+// sizeClass returns the smallest buffer size for n bytes and the index of its pool. Above 8 MiB the
 // index is -1.
-func class(n int) (size, pool int) {
+func sizeClass(n int) (size, pool int) {
 	b := max(bits.Len(uint(max(n, 1)-1)), minBits)
 	switch {
 	case b > maxBits:
@@ -36,7 +36,7 @@ func class(n int) (size, pool int) {
 
 // Get returns an empty slice with room for at least n bytes.
 func Get(n int) []byte {
-	size, pool := class(n)
+	size, pool := sizeClass(n)
 	if pool < 0 {
 		return make([]byte, 0, size)
 	}
@@ -52,7 +52,7 @@ func Put(b []byte) {
 	if cap(b) == 0 {
 		return
 	}
-	if size, pool := class(cap(b)); pool >= 0 && cap(b) == size {
+	if size, pool := sizeClass(cap(b)); pool >= 0 && cap(b) == size {
 		b = b[:0]
 		pools[pool].Put(&b)
 	}

@@ -63,9 +63,9 @@ func (d *Decoded) Release() {
 	d.Body = nil
 }
 
-// unknown marks a coding that cannot be undone. A body with such a coding is left as it is, as
+// unknownCoding marks a coding that cannot be undone. A body with such a coding is left as it is, as
 // browsers do.
-const unknown = ""
+const unknownCoding = ""
 
 // codingsOf returns the codings of a body in the order in which the server applied them. It leaves out
 // chunked and identity. odd is the first unknown coding, as the server wrote it.
@@ -82,7 +82,7 @@ func codingsOf(h http1.Header) (codings []string, odd string) {
 				if odd == "" {
 					odd = t
 				}
-				codings = append(codings, unknown)
+				codings = append(codings, unknownCoding)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	switch {
 	case len(codings) == 0 || len(r.Payload) == 0:
 		return false
-	case slices.Contains(codings, unknown):
+	case slices.Contains(codings, unknownCoding):
 		r.Warnf(WarnUnknown, "%.40q", odd)
 		return false
 	case len(codings) > maxCodings:
@@ -156,7 +156,7 @@ func Likely(r *http1.Response, maxBody int64) int64 {
 func Prefix(r *http1.Response) (b []byte, pooled bool) {
 	codings, _ := codingsOf(r.Header)
 	b = r.Payload
-	if len(codings) == 0 || len(codings) > maxCodings || slices.Contains(codings, unknown) {
+	if len(codings) == 0 || len(codings) > maxCodings || slices.Contains(codings, unknownCoding) {
 		return b, false
 	}
 	b = b[:min(len(b), freeRatio)]

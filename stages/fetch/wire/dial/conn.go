@@ -47,15 +47,15 @@ type Conn struct {
 	idleUntil time.Time
 }
 
-// past is a time before any deadline, on any clock.
-var past = time.Unix(1, 0)
+// pastTime is a time before any deadline, on any clock.
+var pastTime = time.Unix(1, 0)
 
 // Abort makes all current and later reads and writes fail.
 func (c *Conn) Abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.aborted = true
-	c.Conn.SetDeadline(past)
+	c.Conn.SetDeadline(pastTime)
 }
 
 // Limit sets the deadline of reads and writes. Zero removes it. Limit does nothing after Abort.
@@ -68,7 +68,7 @@ func (c *Conn) Limit(t time.Time) {
 }
 
 // Interrupt makes reads and writes fail until the next Limit.
-func (c *Conn) Interrupt() { c.Limit(past) }
+func (c *Conn) Interrupt() { c.Limit(pastTime) }
 
 // Absolute reports whether request lines need the whole URL, because a proxy forwards the requests.
 func (c *Conn) Absolute() bool { return c.forward != nil }
@@ -91,13 +91,13 @@ func (c *Conn) WriteRequest(head []byte) (int, error) {
 func (c *Conn) isAlive() bool {
 	t, ok := c.Conn.(*tls.Conn)
 	if !ok {
-		return quiet(c.Conn)
+		return isQuiet(c.Conn)
 	}
 	// TLS may have read more from the socket than it has returned. It returns such buffered records
 	// even after the deadline, and the connection is then unusable.
-	t.SetReadDeadline(past)
+	t.SetReadDeadline(pastTime)
 	var b [1]byte
 	n, err := t.Read(b[:])
 	t.SetReadDeadline(time.Time{})
-	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && quiet(t.NetConn())
+	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && isQuiet(t.NetConn())
 }

@@ -85,7 +85,7 @@ const maxConnectHead = 64 << 10
 
 // tunnel asks the proxy behind nc for a connection to authority (RFC 9110, 9.3.6), until ctx ends.
 func (p *proxy) tunnel(ctx context.Context, nc net.Conn, authority string) error {
-	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(past) })
+	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(pastTime) })
 	defer stop()
 	b := []byte("CONNECT " + authority + " HTTP/1.1\r\nHost: " + authority + "\r\n")
 	if _, err := nc.Write(append(p.appendCredentials(b), "\r\n"...)); err != nil {

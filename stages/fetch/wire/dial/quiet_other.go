@@ -4,6 +4,6 @@ package dial
 
 import "net"
 
-// quiet always returns true, because this system has no way to check a connection. The next request
+// isQuiet always returns true, because this system has no way to check a connection. The next request
 // on a dead connection fails, and is then sent on a new connection.
-func quiet(net.Conn) bool { return true }
+func isQuiet(net.Conn) bool { return true }

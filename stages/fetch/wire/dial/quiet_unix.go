@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// quiet reports whether c is still open and has no unread bytes. It returns true for connections
+// isQuiet reports whether c is still open and has no unread bytes. It returns true for connections
 // that are not sockets.
-func quiet(c net.Conn) bool {
+func isQuiet(c net.Conn) bool {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
 		return true

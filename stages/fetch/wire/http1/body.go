@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// settle is the silence after which a body ends, if it may end there: after the shorter of two
+	// A silence of settleTime ends a body that may be complete: after the shorter of two
 	// Content-Lengths, or after a last chunk without a trailer section.
-	settle = time.Second
+	settleTime = time.Second
 	// quietBody is the silence that ends a body with an invalid Content-Length. Otherwise such a
 	// body would end only with the connection, which the server may keep open.
 	quietBody = 5 * time.Second
@@ -140,7 +140,7 @@ func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	if end, err := m.readData(least); end != endFramed {
 		return end, err
 	}
-	m.wait(settle)
+	m.wait(settleTime)
 	end, err := m.readData(n - least)
 	m.wait(0)
 	switch {

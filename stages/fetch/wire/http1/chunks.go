@@ -136,7 +136,7 @@ func (m *Reader) readChunkEnd() error {
 func (m *Reader) readTrailer() (bodyEnd, error) {
 	f := &m.r.framing
 	if m.buffered() == 0 {
-		m.wait(settle)
+		m.wait(settleTime)
 		defer m.wait(0)
 	}
 	for {
