@@ -106,9 +106,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return a.interrupt(ctx, true)
 	}
-	// The task was not told to stop, but it cannot continue: the store or the scratch directory
-	// failed for too long, or the fetcher failed. All complete records are saved for the next
-	// attempt.
+	// The task must stop: the store or the scratch directory failed for too long, or the fetcher
+	// failed. All complete records are saved for the next attempt.
 	excused := errors.Is(err, stages.ErrInterrupted) || segments.NoRoom(err)
 	if kept := a.interrupt(ctx, excused); !errors.Is(kept, stages.ErrInterrupted) {
 		return errors.Join(err, kept)
@@ -126,9 +125,9 @@ func (a *attempt) graceContext(ctx context.Context) (context.Context, func()) {
 	return longer, func() { stop(); cancel() }
 }
 
-// interrupt makes a checkpoint of all records and releases the partition. excused means that no
-// URL can be the cause: the task was told to stop, or the store or the disk failed. The checkpoint
-// does not count an excused attempt as stalled.
+// interrupt makes a checkpoint of all records and releases the partition. excused means that no URL
+// can be the cause: the task was told to stop, or the store or the disk failed. An excused attempt
+// does not count as stalled.
 func (a *attempt) interrupt(ctx context.Context, excused bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 	defer cancel()
@@ -175,8 +174,7 @@ func (f *fetcher) unfinishedRecords() []*segments.Record {
 	return out
 }
 
-// complete marks a checkpoint as the last one of the task. It returns an error if a planned URL has
-// no outcome.
+// complete marks a checkpoint as the last one, or returns an error if a URL has no outcome.
 func (a *attempt) complete(d *manifest.Checkpoint) error {
 	rows, err := d.RecordedRows()
 	if err != nil {
@@ -193,9 +191,8 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
-		// The next round does not get the breakers, because it starts hours later, and most hosts
-		// work again by then. If a host is still down, the next round notices it after five
-		// requests.
+		// The next round starts hours later without the breakers, because most hosts work again by
+		// then. If a host is still down, the next round notices it after five requests.
 		d.Hosts[i].Breaker = nil
 	}
 	d.Trying, d.Suspects, d.Stalled = nil, nil, 0
@@ -316,8 +313,7 @@ func (a *attempt) putActivity(d *manifest.Checkpoint) {
 	}
 }
 
-// addQueued adds n to the number of planned URLs whose outcome no checkpoint lists, and publishes
-// the progress.
+// addQueued adds n to the number of planned URLs whose outcome no checkpoint lists.
 func (a *attempt) addQueued(n int64) {
 	a.queued += n
 	a.env.Progress.Add(stages.CountQueued, n)

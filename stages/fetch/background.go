@@ -31,8 +31,7 @@ func (a *attempt) checkpointLoop(ctx context.Context) error {
 	every, limit := a.cfg.Checkpoint.Every, a.cfg.Checkpoint.Bytes
 	last := a.env.Clock.Now()
 	if a.lease.Checkpoint().Stalled > 1 {
-		// The attempt before this one recorded nothing, so the first checkpoint comes after a
-		// quarter of an interval.
+		// The previous attempt recorded nothing, so this one makes its first checkpoint sooner.
 		last = last.Add(-every * 3 / 4)
 	}
 	for {
@@ -52,8 +51,7 @@ func (a *attempt) checkpointLoop(ctx context.Context) error {
 	}
 }
 
-// closeWindow ends fetching when the fetch window closes. URLs without an outcome are then
-// deferred.
+// closeWindow ends fetching when the fetch window closes, so that the remaining URLs are deferred.
 func (a *attempt) closeWindow(ctx context.Context) error {
 	if a.cfg.Window <= 0 {
 		return nil

@@ -170,7 +170,7 @@ func (f *fetcher) close() {
 	f.robots.Close()
 }
 
-// fail ends the fetcher. The error of the first call becomes the error of the fetcher.
+// fail ends the fetcher. The first error becomes the error of the fetcher.
 func (f *fetcher) fail(err error) {
 	if f.fatal.CompareAndSwap(nil, &err) {
 		close(f.ended)

@@ -191,8 +191,7 @@ func (f *fetcher) followRedirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 	}
 }
 
-// handleDocument handles a 2xx response. It parses, archives and records the document unless a filter
-// excludes it.
+// handleDocument parses, archives and records a 2xx response, unless a filter excludes it.
 func (f *fetcher) handleDocument(u *urlTask, s *request.Sent) {
 	if u.detected == "" { // the body is empty
 		u.detected = mediatype.Essence(s.Exchange.Header.Get("Content-Type"))

@@ -167,8 +167,8 @@ func (f *fetcher) learnRobots(rt *robotsTask, rules *robotscache.Rules, text []b
 	f.recordRobots(rt, row)
 }
 
-// retryOrFailRobots handles a robots.txt that could not be fetched. It schedules a new request for
-// the robots.txt, or ends the origin's URLs.
+// retryOrFailRobots schedules a new request for a robots.txt that could not be fetched, or ends the
+// URLs of its origin.
 func (f *fetcher) retryOrFailRobots(g *polite.Grant, rt *robotsTask, s *request.Sent, v response.Verdict, why response.Failure, item *polite.Item) {
 	r := polite.Result{Class: v.Health, RetryAfter: s.RetryAfter}
 	own := g.Host == rt.entry.Host
@@ -226,10 +226,9 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 	}
 }
 
-// unreachableOutcome returns the outcome of the URLs whose robots.txt could not be fetched. request
-// is the outcome of the failed request. The URLs get the same outcome if its cause affects them
-// too, such as a host name without an address. If own is false, the request failed on another host,
-// the target of a redirect.
+// unreachableOutcome returns the outcome of URLs whose robots.txt could not be fetched. It is that
+// of the request if the cause affects these URLs too, such as a host name without an address. If
+// own is false, the request failed on another host, the target of a redirect.
 func unreachableOutcome(err error, request schema.Outcome, own bool) schema.Outcome {
 	if !own && request != schema.AddressBlocked {
 		return schema.RobotsUnreachable

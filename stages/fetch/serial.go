@@ -16,11 +16,10 @@ import (
 )
 
 // A URL may kill every process that works on it, because of a bug or because it needs too much
-// memory. Such a URL would end every attempt. Therefore an attempt uses serial mode if several
-// attempts before it recorded nothing. In serial mode, the checkpoint names each URL before the
-// attempt tries it. A URL at which three attempts died is quarantined: it gets the outcome
-// internal_error and is not tried again. One death is not enough, because the machine may have
-// caused it.
+// memory. If several attempts have recorded nothing, the next one therefore uses serial mode: the
+// checkpoint names each URL before the attempt tries it. A URL at which three attempts died is
+// quarantined: it gets the outcome internal_error and is not tried again. One death is not enough,
+// because the machine may have caused it.
 
 const (
 	// After maxStalled attempts in a row that recorded nothing, the next attempt uses serial mode.
@@ -107,8 +106,7 @@ func (a *attempt) done(ctx context.Context) error {
 	return nil
 }
 
-// quarantine ends the quarantined URLs, robots.txt files and sitemaps, and removes them from the
-// suspects.
+// quarantine ends the quarantined URLs, robots.txt files and sitemaps as internal_error.
 func (a *attempt) quarantine(ctx context.Context, recorded *roaring.Bitmap) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	const why = "several attempts died while they worked only on it"

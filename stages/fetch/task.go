@@ -36,9 +36,8 @@ type Input struct {
 	Reading robots.Reading
 	// Format is the schema.FormatVersion in which the round began. 0 means the newest.
 	Format int
-	// OptedOut reports whether a URL must not be requested, because it is on the opt-out list. The
-	// plan has no such URLs, but redirects may lead to them. If OptedOut is nil, every URL may be
-	// requested.
+	// OptedOut reports whether a URL must not be requested. The plan has no such URLs, but
+	// redirects may lead to them. A nil OptedOut allows every URL.
 	OptedOut func(url string) bool
 	// GiveUp stops all fetching. URLs without an outcome are then deferred.
 	GiveUp bool
