@@ -266,9 +266,9 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 // quietFailures is the number of failures in a row after which retryStore reports that it waits.
 const quietFailures = 2
 
-// retryStore calls op again while the store does not answer or is full, at most for lease.Patience.
-// Any other error ends it. While it waits, the reason is in currentWait, and admit holds back new
-// requests if the lease has ended or too many bytes wait for upload.
+// retryStore calls op. While the store does not answer or is full, it calls op again, for at most
+// lease.Patience. While it waits, the reason is in currentWait, and admit holds back new requests
+// if the lease has ended or too many bytes wait for upload.
 func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
 	defer currentWait.Store(nil)

@@ -20,7 +20,7 @@ const (
 	// maxPayloadURL is the longest URL of a remembered payload, in bytes.
 	maxPayloadURL = 512
 	// MaxPayloadAge is the greatest age of a payload to which a revisit may refer. An older payload
-	// is stored again. Therefore archives may be deleted after a year.
+	// is stored again, because archives may be deleted after a year.
 	MaxPayloadAge = 180 * 24 * time.Hour
 )
 

@@ -50,7 +50,7 @@ type share struct {
 	since     time.Time     // when the share took its first byte
 	waiting   time.Time     // when the share joined the queue; zero if not in it
 	waited    time.Duration // total time of earlier waits in the queue
-	cut       func()        // stops reading the share's body; nil while it is not being read
+	cut       func()        // stops reading the body of the exchange; nil while no body is being read
 	wasCut    bool
 }
 
