@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// A private address is refused in every notation, also in those with which the URL is invalid.
+// A private address is refused in every notation, even in notations that make the URL invalid.
 func TestEverySpellingOfAPrivateAddressIsRefused(t *testing.T) {
 	canon, err := urlkey.New(nil)
 	if err != nil {
@@ -65,7 +65,7 @@ func (f lookup) Lookup(_ context.Context, host string) (dns.Answer, error) {
 	return dns.Answer{Addrs: []netip.Addr{f(host)}}, nil
 }
 
-// The address of every hop of a redirect chain is checked, also if robots.txt redirects.
+// The address of every hop of a redirect chain is checked, even of the redirects of a robots.txt.
 func TestRedirectsIntoPrivateNetworksAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {

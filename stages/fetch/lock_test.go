@@ -17,8 +17,8 @@ import (
 
 // In these tests somebody removes the store's folder of locks while a partition is fetched.
 
-// emptying is a store that calls at before each Lock. If at returns true, all locks of the store are
-// removed first.
+// emptying is a store that calls the function at before each Lock. If at returns true, all locks of
+// the store are removed first.
 type emptying struct {
 	*dirstore.Store
 	root string

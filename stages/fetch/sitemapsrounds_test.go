@@ -51,7 +51,7 @@ func TestAPlannedSitemapIsRequestedOnceInACrawl(t *testing.T) {
 	}
 }
 
-// What a crawl knows of sitemaps outlasts a round that plans no URL of their bucket.
+// The rows of sitemaps outlast a round that plans no URL of their bucket.
 func TestSitemapsOutlastARoundWithoutTheirBucket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		hosts := map[int]string{}

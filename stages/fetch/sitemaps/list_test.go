@@ -57,7 +57,7 @@ func TestAWaitingSitemapGetsItsSpelling(t *testing.T) {
 	}
 }
 
-// The memory of waiting tasks is bounded, including what is not text.
+// The bound on the memory of waiting tasks counts the tasks themselves, too, not only their texts.
 func TestTheMemoryOfWaitingSitemapsIsBounded(t *testing.T) {
 	l := newTestList(t, func(string) bool { return true })
 	tasks := 0
