@@ -33,7 +33,7 @@ func (f *fetcher) archive(s *request.Sent, key urlkey.Key, subset string, parsed
 	return cp, false
 }
 
-// describeCapture returns a row of captures in which only the place of the WARC record is missing.
+// describeCapture returns the row of captures for a response, without the place of its WARC record.
 func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, error) {
 	columns, err := document.URLColumns(key)
 	if err != nil {

@@ -117,7 +117,8 @@ func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	g.Done(r)
 }
 
-// handleRobots handles a response to a robots.txt request that leads to no further hop.
+// handleRobots handles the end of a robots.txt request: a response whose redirect is not followed,
+// or an error.
 func (f *fetcher) handleRobots(g *polite.Grant, rt *robotsTask, s *request.Sent, item *polite.Item) {
 	err, why := s.Err, s.Failure()
 	if err == nil && (s.Exchange.BodyTruncated == http1.TruncTime || s.Exchange.BodyTruncated == http1.TruncDisconnect) {

@@ -29,7 +29,7 @@ var bandWeights = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch
 // Besides the lane of each band, there are two more lanes, for hosts of any band. Each of these lanes
 // has a share of its own.
 const (
-	// The first lane is for the longest hosts. A host belongs to it if its own items take at least
+	// The first lane is for the hosts that take longest. A host belongs to it if its own items take at least
 	// as long as all remaining items would take on all slots. These hosts decide when the task
 	// ends, so they do not wait for others. The lane never holds more hosts than there are slots.
 	longest = int(bands) + iota

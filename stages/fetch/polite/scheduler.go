@@ -28,8 +28,8 @@ type Options struct {
 	// doubles with each further 429 or 503 in a row. Zero means 30s.
 	LimitedPause time.Duration
 	// Slots is the largest number of grants that the caller holds at a time; zero means no limit.
-	// Of these grants, at most an eighth, but always one, may belong to hosts whose last request
-	// got no response.
+	// Hosts whose last request got no response may have an eighth of these grants, but at least
+	// one.
 	Slots int
 }
 

@@ -52,7 +52,7 @@ type Entry struct {
 	Host string // host of the origin, the unit of pacing
 
 	state  State
-	rules  *Rules // set if the state is Known; without its Group while that is in the scratch file only
+	rules  *Rules // set if the state is Known; Rules.Group is nil while it is only in the scratch file
 	page   page
 	until  time.Time // when the rules expire
 	failed Failure   // set if the state is Failed
