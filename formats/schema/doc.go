@@ -2,10 +2,10 @@
 // closed vocabularies of their columns: outcomes, skip reasons, states, kinds.
 //
 // Each struct defines one table. A field's parquet tag names the column, and the doc tag describes
-// the column. A vol tag marks a volatile column, such as times and addresses. Its values may differ
+// the column. A vol tag marks a volatile column, such as a time or an address: its values may differ
 // between two crawls of the same web. Columns without a vol tag are stable. A since tag names the
-// FormatVersion that added the column. Files of an older format lack the column, which then reads
-// as null. Package catalog derives the DuckDB views, the Athena DDL and the documentation from the
+// FormatVersion that added the column. Files of an older format lack the column, and readers get
+// nulls. Package catalog derives the DuckDB views, the Athena DDL and the documentation from the
 // tags of the structs.
 //
 // All integers are signed, timestamps are milliseconds UTC, and names are snake_case. A column of
@@ -39,35 +39,35 @@ import (
 //	   Fetch tasks may fetch the sitemaps that robots.txt files name. Fetch and merge have the working
 //	   file sitemaps. Links have sources that are neither pages nor redirects.
 //	7: Fetch tasks note which sitemaps a round has planned, in the column planned of the working file
-//	   sitemaps. If a robots.txt names such a sitemap, that alone makes no later round request it.
+//	   sitemaps. A later round does not request such a sitemap only because a robots.txt names it.
 //	   Targets and inlinks have the column sitemap_weight, which counts for priorities.
-//	8: Plans pack partitions by the pace of each host. Before, they looked up only the delay of the
-//	   registered domain, and assumed 1.5 s for each URL. Plans, fetches and urls say
-//	   which sources listed a URL (Listing).
+//	8: Plans pack partitions by the pace of each host. Plans of older formats know only the delay of
+//	   the registered domain, and assume 1.5 s for each URL. Plans, fetches and urls say which sources
+//	   listed a URL (Listing).
 //	9: Rounds have the datasets stages and runs. Attempts record when they began, their CPU time and
-//	   their memory. The ledger records stops of hosts and pauses, which older versions would not
-//	   follow. A checkpoint's activity says how many URLs have no outcome yet, how many bytes arrived,
-//	   on which machine, and how long the task has run.
+//	   their memory. The ledger records stopped hosts and pauses, which older versions would not
+//	   obey. A checkpoint says how many URLs of the task have no outcome yet, how many bytes arrived,
+//	   on which machine the task runs, and for how long.
 //	   If a round has several buckets, the stages digest, similar and cluster do most of the work of
-//	   dedup, which has a task for each bucket. Via follows the least spanning forest of the near
-//	   pairs. Before, it followed the order of the search.
-//	   A crawl may lose objects by age. Its ledger then says which (manifest.Pruning), and active.json
-//	   names a deletion under way.
+//	   dedup, which has a task for each bucket. The column via follows the least spanning forest of
+//	   the near pairs. In older formats it follows the order in which the search found the pairs.
+//	   The command prune may delete old objects of a crawl. The ledger says which (manifest.Pruning),
+//	   and active.json names a deletion that is not complete.
 //	10: If the URL of a sitemap or feed that is a source has a secret parameter, plans and datasets have
 //	   *** in place of its value. A plan that repeats an older plan keeps the value, and so its ID.
 //
-// A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
-// read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for
-// example, how tables are encoded.
+// A round keeps the FormatVersion in which it began. This version decides, for example, how
+// robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
+// decides, for example, how tables are encoded.
 const FormatVersion = 10
 
-// TellsZero returns the first FormatVersion that distinguishes 0 from null in an optional column.
-// The struct tag zero holds this version. Files of an older format store 0 as null.
+// TellsZero returns the first FormatVersion whose files distinguish 0 from null in an optional
+// column. The struct tag zero holds this version. Files of an older format store 0 as null.
 func TellsZero(f reflect.StructField) int { return version(f, "zero") }
 
-// HasDictionary reports whether a text column has a dictionary in the given FormatVersion. The
-// struct tag dict holds the first such version. (Columns with dict in their parquet tag have a
-// dictionary in every version.)
+// HasDictionary reports whether a text column has a dictionary only since some FormatVersion, and
+// format is at least that version. The struct tag dict holds the version. (A column with dict in its
+// parquet tag has a dictionary in every version. HasDictionary is false for it.)
 func HasDictionary(f reflect.StructField, format int) bool {
 	return f.Tag.Get("dict") != "" && format >= version(f, "dict")
 }
@@ -75,6 +75,7 @@ func HasDictionary(f reflect.StructField, format int) bool {
 // Since returns the FormatVersion that added the column of a struct field.
 func Since(f reflect.StructField) int { return version(f, "since") }
 
+// version returns the number in a struct tag, or 1 if the field has no such tag.
 func version(f reflect.StructField, tag string) int {
 	v, err := strconv.Atoi(f.Tag.Get(tag))
 	if err != nil {

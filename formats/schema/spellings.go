@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// MaxSpellings bounds the spellings of a URL that are kept and checked against robots.txt. The
-// canonical URL is not one of these spellings. A URL with more spellings is not planned
-// (SkipSpellings).
+// MaxSpellings is the largest number of spellings of a URL that are kept and checked against
+// robots.txt, besides the canonical URL. A URL with more spellings is not planned (SkipSpellings).
 const MaxSpellings = 4
 
-// Spellings is a sorted set of spellings of one URL. A set of MaxSpellings + 1 spellings means that
-// the URL has too many spellings. Sets never shrink, so Overflow stays true.
+// Spellings is a sorted set of spellings of one URL, without the canonical URL. It holds at most
+// MaxSpellings + 1 spellings: so many mean that the URL has too many.
 type Spellings []string
 
-// Add returns s with one more spelling and does not change s. It ignores "", which stands for the
-// canonical URL.
+// Add returns a copy of s with one more spelling. If the set is then too large, Add drops the last
+// spelling in the sort order. Add ignores "", which stands for the canonical URL.
 func (s Spellings) Add(spelling string) Spellings {
 	i, found := slices.BinarySearch(s, spelling)
 	if found || spelling == "" || i > MaxSpellings {

@@ -37,13 +37,13 @@ type Fetch struct {
 	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" zero:"2" doc:"Retry-After of the last response, milliseconds; null if the field is missing"`
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the WARC record holds no payload: identical_payload, not_modified"`
 
-	Listing `json:"-"` // checkpoints lack it, because the plan has it
+	Listing `json:"-"` // not stored in checkpoints, because the plan has it
 }
 
 // Listing says which sources listed a URL: the first entry of the earliest plan that accepted the
 // URL from a source, and the last entry of the latest such plan. Within a plan, entries come in the
-// order of its sources. The columns are null for a URL that no source listed, and for plans of crawls
-// that began before format 8.
+// order of its sources. The columns are null for a URL that no source listed, and in crawls that
+// began before format 8.
 type Listing struct {
 	ListedFirstSource string `parquet:"listed_first_source,optional,dict" vol:"1" since:"8" doc:"file or other source that listed the URL first, without credentials; null if none did: the URL was found by links, redirects or sitemaps that robots.txt names"`
 	ListedFirstAt     string `parquet:"listed_first_at,optional" since:"8" doc:"place in listed_first_source: number of the line, row, record or entry, from 1, or the key of a row in a database"`
@@ -73,7 +73,7 @@ type Request struct {
 	Error         string  `parquet:"error,optional" vol:"1" doc:"short phrase that says what failed, without host, address and number, so that errors can be grouped"`
 	ErrorDetail   string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"details of the error: host, address, URL, numbers, the message of a library"`
 	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure: dns_error, connect_error, tls_error, timeout, protocol_error; null if the crawl itself aborted the request"`
-	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"time from when the request was due until it started, milliseconds"`
+	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"time by which the request started later than it was due, milliseconds"`
 	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" zero:"2" doc:"time of the name resolution, milliseconds; null: not needed (connection reused, address given)"`
 	DNSUS         *int64  `parquet:"dns_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
 	ConnectMS     *int64  `parquet:"connect_ms,optional" vol:"1" zero:"2" doc:"time of the TCP connect, milliseconds; null: not tried (connection reused, no address)"`
@@ -91,8 +91,9 @@ type Request struct {
 	Warnings      string  `parquet:"warnings,optional" doc:"malformed parts of a response that was read nevertheless"`
 }
 
-// Page is a row of the dataset pages: a successfully fetched document. Columns that the reduce
-// stages compute are null after the fetch and merge stages. The publish stage fills these columns.
+// Page is a row of the dataset pages: a successfully fetched document. The stages fetch and merge
+// leave the columns zero that the stages dedup and rank compute. The stage publish fills these
+// columns.
 type Page struct {
 	PageColumns
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: not stated"`

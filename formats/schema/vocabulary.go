@@ -73,14 +73,14 @@ const (
 	StateDenied     URLState = "denied"     // forbidden by robots.txt
 	StateFailed     URLState = "failed"     // failed for now, and due again at next_due
 	StateGone       URLState = "gone"       // answered with 404 or 410
-	StateSkipped    URLState = "skipped"    // never planned; the row only keeps the URL's spellings
+	StateSkipped    URLState = "skipped"    // not planned; the row only keeps the URL's spellings
 )
 
 // URLStates lists all states.
 var URLStates = []URLState{StateFound, StateFetched, StateRedirected, StateDeferred, StateDenied, StateFailed, StateGone, StateSkipped}
 
-// StateAfter returns the state of a planned URL after an outcome. If moved is true, the document
-// came from the target of a redirect.
+// StateAfter returns the state of a planned URL after an outcome with the given HTTP status. moved
+// means that the document came from the target of a redirect.
 func StateAfter(o Outcome, status int16, moved bool) URLState {
 	switch {
 	case o == Redirected, moved && (o == OK || o == NotModified):
@@ -100,7 +100,8 @@ func StateAfter(o Outcome, status int16, moved bool) URLState {
 // LinkKind is the element or mechanism from which a link comes.
 type LinkKind string
 
-// The kinds of links. The config decides which kinds the crawl follows.
+// The kinds of links, most of them named after the HTML element. The config key frontier.kinds
+// decides which kinds the crawl follows.
 const (
 	KindA         LinkKind = "a"
 	KindArea      LinkKind = "area"
@@ -141,13 +142,14 @@ const (
 	DupNear           DuplicateKind = "near"           // page within the Hamming limit of a member of the cluster
 )
 
-// PageHint is the kind of a page that a server seems to send instead of content. A page with a hint
-// has typical phrases and little other text. Many pages without content have no hint.
+// PageHint is the kind of a page that a server seems to send instead of content, such as an error
+// page. A page gets a hint only if it has typical phrases and little other text. Many pages without
+// content get no hint.
 type PageHint string
 
 // The hints.
 const (
-	HintSoft404      PageHint = "soft_404"           // page that says "not found", with a status of success
+	HintSoft404      PageHint = "soft_404"           // page that says "not found", with a 2xx status
 	HintParked       PageHint = "parked"             // page that offers the domain for sale or says that the domain expired
 	HintDefault      PageHint = "default_page"       // page that a server shows before anything is installed
 	HintConstruction PageHint = "under_construction" // page that announces a future site
@@ -180,7 +182,7 @@ var Subsets = []string{SubsetWARC, SubsetDiagnostics, SubsetRobots}
 // payload.
 type Revisit string
 
-// The kinds of revisit, named after WARC's profiles.
+// The kinds of revisit, named after the profiles of WARC's revisit records.
 const (
 	RevisitIdentical   Revisit = "identical_payload" // an earlier record holds the same bytes
 	RevisitNotModified Revisit = "not_modified"      // the server answered 304

@@ -7,13 +7,13 @@ import (
 
 // PlannedRow is a row of a plan's partition file, sorted by host, then priority (highest first),
 // then URL. A partition's spellings file holds rows of this type for known URLs that are not
-// planned. These rows have at most five spellings, and neither priority nor content nor listings.
+// planned. Such a row has up to five spellings, but no priority, last content or listing.
 type PlannedRow struct {
 	PlannedURL
 	Listing
 }
 
-// PlannedURL is a planned URL without its listings.
+// PlannedURL is a planned URL without its listing.
 type PlannedURL struct {
 	URL           string `parquet:"url,delta" doc:"canonical URL"`
 	SURT          string `parquet:"url_surtkey,delta" doc:"SURT key"`
@@ -41,9 +41,9 @@ type TermCounts struct {
 	Counts []int32  `parquet:"term_counts,list" doc:"number of occurrences of each entry of terms"`
 }
 
-// WorkingPage is a page with its terms. It is the row type of the fetch stage's segments and of the
-// merge stage's working files. Terms add about 220 bytes to a row of 640 bytes. Published pages
-// have no counts; their column "topics" holds the first terms.
+// WorkingPage is a page with the counts of its terms. It is the row type of the fetch stage's
+// segments and of the merge stage's working files. The counts add about 220 bytes to a row of 640
+// bytes. Published pages lack them; their column topics holds the first terms.
 //
 // WorkingPage repeats the pointer fields of Page. In an embedded struct, the Parquet library would
 // read null as a pointer to zero.
@@ -82,7 +82,7 @@ type Refused struct {
 
 	Spellings []string `parquet:"spellings,list" since:"2" doc:"first five spellings of the URL in sources and earlier rounds, sorted, without the canonical one"`
 	Bucket    int32    `parquet:"bucket" since:"4" doc:"reduce bucket of the domain; 0 if the text is not a URL"`
-	Listing            // set if only a budget, plan.skip_within or spellings keep the URL from being planned
+	Listing            // set if the reason is a budget, plan.skip_within or the number of spellings
 }
 
 // OptOut is a row of a plan's opt-out.parquet: an entry of the opt-out list when the plan was made.
@@ -95,11 +95,11 @@ type OptOut struct {
 // newest row of each origin. The next round starts with the rows that have not expired.
 type RobotsFile struct {
 	Origin  string  `parquet:"origin" doc:"scheme, name and port, as http://example.org"`
-	Host    string  `parquet:"host,dict" doc:"host whose pace counts for the request"`
+	Host    string  `parquet:"host,dict" doc:"host whose delay applies to the request"`
 	Rules   bool    `parquet:"rules" doc:"whether there is a robots.txt; without one, everything is allowed, unless the column outcome forbids everything"`
 	Body    []byte  `parquet:"body,optional" doc:"text of robots.txt, up to the limit"`
 	Digest  string  `parquet:"digest,optional" doc:"SHA-1 of the payload, base 32"`
-	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"time of the next request for robots.txt"`
+	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"when robots.txt is requested again"`
 	Outcome Outcome `parquet:"outcome,optional,dict" doc:"outcome of the origin's URLs if robots.txt could not be fetched"`
 	Failure string  `parquet:"failure,optional" doc:"why robots.txt could not be fetched"`
 	Detail  string  `parquet:"failure_detail,optional" since:"2" doc:"details of the failure"`
@@ -121,13 +121,13 @@ type Sitemap struct {
 	Domain    string  `parquet:"domain,dict" doc:"registered domain of url"`
 	Named     string  `parquet:"named,optional" doc:"canonical URL that robots.txt or an index names, if it redirects to url; else null"`
 	Spelling  string  `parquet:"spelling,optional" doc:"url as robots.txt, an index or a redirect spells it; null if it is the same"`
-	Outcome   Outcome `parquet:"outcome,optional,dict" doc:"its outcome, as a planned URL would have it; null while it waits"`
-	Earlier   bool    `parquet:"earlier" doc:"whether an earlier round of the crawl gave it this outcome"`
-	Planned   bool    `parquet:"planned" since:"7" doc:"whether a round of the crawl planned it: no round requests it as a sitemap"`
-	Redirects int32   `parquet:"redirects" doc:"redirects that were followed"`
-	Tries     int32   `parquet:"tries" doc:"requests for url"`
-	Entries   int64   `parquet:"entries" doc:"entries that were taken from it"`
-	Bytes     int64   `parquet:"bytes" doc:"length of its decoded body, bytes"`
+	Outcome   Outcome `parquet:"outcome,optional,dict" doc:"outcome of the sitemap, as of a planned URL; null if there is none yet"`
+	Earlier   bool    `parquet:"earlier" doc:"whether the outcome comes from an earlier round of the crawl"`
+	Planned   bool    `parquet:"planned" since:"7" doc:"whether a round of the crawl planned the URL; no round then requests it as a sitemap"`
+	Redirects int32   `parquet:"redirects" doc:"number of followed redirects"`
+	Tries     int32   `parquet:"tries" doc:"number of requests for url"`
+	Entries   int64   `parquet:"entries" doc:"number of entries that were taken from the sitemap"`
+	Bytes     int64   `parquet:"bytes" doc:"length of the decoded body, bytes"`
 
 	HTTPStatus    int16   `parquet:"http_status,optional" doc:"status of the last response"`
 	FetchedAt     int64   `parquet:"fetched_at,optional,timestamp(millisecond)" doc:"when the last request was sent"`
@@ -141,8 +141,8 @@ type Sitemap struct {
 	WARCRecordLen int32   `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
 }
 
-// Edge is a row of a merge task's working file of edges, which is sorted by CompareEdges. An edge
-// is a link of a followed kind, or a link that is kept only for its spelling.
+// Edge is a row of the working file edges of a merge task, sorted by CompareEdges. An edge is a link
+// of a followed kind, or a link that is kept only for its spelling of the target.
 type Edge struct {
 	TargetBucket int32    `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	TargetSURT   string   `parquet:"target_surtkey,delta" doc:"SURT key of the target"`
@@ -166,8 +166,8 @@ func CompareURLs(surt, url, otherSURT, otherURL string) int {
 	return strings.Compare(url, otherURL)
 }
 
-// CompareEdges compares two edges in the order of the file of edges. A page may redirect to a
-// target in several spellings, all with ordinal 0.
+// CompareEdges compares two edges in the order of the working file edges. Spelling is the last key,
+// because a page may redirect to a target in several spellings, all with ordinal 0.
 func CompareEdges(a, b *Edge) int {
 	// cmp.Or would evaluate all its arguments, but the first columns usually decide.
 	if c := cmp.Compare(a.TargetBucket, b.TargetBucket); c != 0 {
@@ -182,12 +182,12 @@ func CompareEdges(a, b *Edge) int {
 	return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Spelling, b.Spelling))
 }
 
-// HostEdge is a row of a merge task's working file of host edges, sorted by source and target. All
-// pages of a host are in one partition, so the rows of a source host are complete.
+// HostEdge is a row of the working file of host edges of a merge task, sorted by source, then
+// target. All pages of a host are in one partition, so one file has all rows of a source host.
 type HostEdge struct {
 	Source string `parquet:"source,dict" doc:"host that links"`
 	Target string `parquet:"target,dict" doc:"other host to which the links lead"`
-	Links  int64  `parquet:"links" doc:"number of distinct pairs of pages"`
+	Links  int64  `parquet:"links" doc:"number of distinct pairs of source page and target page"`
 }
 
 // Inlink is a row of a rank task's working file: a URL, and the links from the round's pages to
@@ -199,25 +199,25 @@ type Inlink struct {
 	InlinkHosts int64    `parquet:"inlink_hosts" doc:"number of distinct hosts of the pages in inlinks"`
 	Followed    bool     `parquet:"followed" doc:"whether any link is of a followed kind and not nofollow"`
 	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind; if not, the row exists only for its spellings"`
-	SourceDepth int32    `parquet:"source_depth" doc:"least depth of the sources whose links are followed (of all sources if no link is)"`
-	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when it changed last, as the sitemaps and feeds of its host say"`
-	Weight      int32    `parquet:"sitemap_weight,optional" since:"7" doc:"100 times its sitemap_priority less 0.5, as the sitemaps of its host say; if they differ, the farthest from 0"`
+	SourceDepth int32    `parquet:"source_depth" doc:"least depth of the sources whose links are followed; least depth of all sources if no link is followed"`
+	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, as the sitemaps and feeds of its host say"`
+	Weight      int32    `parquet:"sitemap_weight,optional" since:"7" doc:"100 * (sitemap_priority - 0.5), from the sitemaps of the target's host; if they differ, the value farthest from 0"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
 	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
 	Spellings   []string `parquet:"spellings,list" since:"2" doc:"first five spellings of the URL in links of its own domain, sorted"`
 }
 
-// TargetLinks is a row of a merge task's working file of targets: the sum of the links from one
+// TargetLinks is a row of the working file targets of a merge task: the sums over all links from one
 // partition's pages to one target. Rows are sorted by bucket, then SURT key, then URL. All pages of
-// a host are in one partition, so the rows of several partitions add up. Anchors holds up to 256
-// anchor texts.
+// a host are in one partition, so a sum over several partitions counts no host twice. Unlike in a
+// row of inlinks, Anchors holds up to 256 anchor texts.
 type TargetLinks struct {
 	Bucket int32 `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	Inlink
 	AnchorCounts []int32 `parquet:"anchor_counts,list" doc:"number of links with each entry of anchors"`
 }
 
-// CompareTargets compares two rows in the order of the file of targets.
+// CompareTargets compares two rows in the order of the working file targets.
 func CompareTargets(a, b *TargetLinks) int {
 	if c := cmp.Compare(a.Bucket, b.Bucket); c != 0 {
 		return c
@@ -225,8 +225,8 @@ func CompareTargets(a, b *TargetLinks) int {
 	return CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// Redirect is a row of a merge task's working file of redirects: a redirect that was not followed.
-// Most such redirects lead to another domain. Rows are sorted by CompareRedirects.
+// Redirect is a row of the working file redirects of a merge task: a redirect that the fetcher did
+// not follow. Most such redirects lead to another domain. Rows are sorted by CompareRedirects.
 type Redirect struct {
 	Bucket int32  `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	SURT   string `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
@@ -244,27 +244,28 @@ func CompareRedirects(a, b *Redirect) int {
 	return cmp.Or(cmp.Compare(a.Depth, b.Depth), strings.Compare(a.Source, b.Source))
 }
 
-// ClassMember is a row of the working files of a digest task: a page of the round, or a sealed
-// representative, with its class. In the file classes, pages with long texts have the fingerprint as
-// their class. The rows are sorted by fingerprint as an unsigned number, and the last page of a
-// fingerprint comes first. In the file exact, the pages have short texts that are equal to another
-// text. Their class is a number within the file. The rows are sorted by class, then by page.
+// ClassMember is a row of the two working files of a digest task, "classes" and "exact": a page of
+// the round, or a sealed representative, with its class. Dedup treats the pages of a class as one.
+// The file "classes" holds the pages with long texts: pages with the same fingerprint form a class.
+// Its rows are sorted by fingerprint as an unsigned number, then by page, the last page first. The
+// file "exact" holds the pages with short texts that equal the text of another page: pages with the
+// same text form a class. Its rows are sorted by class, then by page.
 type ClassMember struct {
-	Class       int64 `parquet:"class,delta" doc:"number of the class; 0 in the file classes"`
-	Fingerprint int64 `parquet:"simhash" doc:"64-bit SimHash of the class"`
+	Class       int64 `parquet:"class,delta" doc:"number of the class within the file exact, from 1; 0 in the file classes"`
+	Fingerprint int64 `parquet:"simhash" doc:"64-bit SimHash of the text"`
 	Page        int64 `parquet:"page" doc:"number of the page: the index of its file among the files that dedup reads, times 2^32, plus its row among the rows with text"`
 }
 
-// ClassPair is a row of the working file pairs of a similar task: two classes whose fingerprints are
-// near. The rows are sorted by both columns. The number of a class is the place of its fingerprint
-// among the fingerprints of all files classes.
+// ClassPair is a row of the working file "pairs" of a similar task: two classes whose fingerprints
+// are near. The rows are sorted by both columns. The number of a class is the place of its
+// fingerprint, from 0, among the sorted fingerprints of the files "classes" of all digest tasks.
 type ClassPair struct {
 	Low  int64 `parquet:"low,delta" doc:"number of the class with the lower fingerprint"`
 	High int64 `parquet:"high" doc:"number of the class with the higher fingerprint"`
 }
 
-// Verdict is a row of the run verdicts of the task of cluster: what dedup writes about a page of this
-// round that is in a cluster. The rows are sorted by bucket, SURT key and URL.
+// Verdict is a row of the run "verdicts", which the task of stage cluster writes: what dedup has to
+// write about a page of this round in a cluster. Rows are sorted by bucket, SURT key and URL.
 type Verdict struct {
 	Bucket     int32 `parquet:"bucket,delta" doc:"reduce bucket of the page"`
 	Represents bool  `parquet:"represents" doc:"the page is the representative, and will be sealed"`
@@ -272,9 +273,9 @@ type Verdict struct {
 	Duplicate
 }
 
-// Representative is a row of a dedup task's working file, sorted by SURT key, then URL. A
-// representative is a page whose text duplicates no page of this round or of an earlier round.
-// Later rounds read the file too.
+// Representative is a row of a dedup task's working file, sorted by SURT key, then URL: a page of
+// the round that represents itself. Its text duplicates neither a representative of an earlier
+// round nor a better page of this round. Later rounds read the file too.
 type Representative struct {
 	SURT         string `parquet:"url_surtkey,delta" doc:"SURT key"`
 	URL          string `parquet:"url,delta" doc:"canonical URL of the document"`

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// Locker is an optional interface of a store on one machine. A lock becomes free as soon as its
-// holder dies, so the next holder does not wait for the end of a lease.
+// Locker is an optional interface of a Bucket: a store that only one machine uses has locks. A lock
+// becomes free as soon as its holder dies. The next holder need not wait until a lease ends.
 type Locker interface {
-	// Lock takes the named lock if the lock is free. ok is false if another process holds the
-	// lock.
+	// Lock takes the named lock if it is free. ok is false if another holder has the lock.
 	Lock(name string) (lock Lock, ok bool, err error)
 }
 
 // Lock is a held lock. Several goroutines may use a Lock at a time.
 type Lock interface {
-	// Stands reports whether the lock still excludes other processes. It does not after the lock
-	// was released or its file was removed, because another process may then take the lock.
+	// Stands reports whether the lock still excludes other processes. Stands returns false after
+	// the lock was released or its file was removed: another process may then take the lock.
 	Stands() bool
 	// Inherited reports whether the previous holder died or abandoned the lock. Inherited returns
 	// false if the previous holder released the lock, or if somebody removed the lock's file.
 	Inherited() bool
-	// Abandon frees the lock as the death of this process would.
+	// Abandon frees the lock as if this process had died: Inherited returns true for the next
+	// holder.
 	Abandon()
 	// Release frees the lock. A second Release does nothing. If Stands is false, Release does
 	// nothing either, because another process may hold a lock of the same name.
 	Release()
 }
 
-// Dater is an optional interface of a store that has its own clock.
+// Dater is an optional interface of a Bucket: a store on a server has a clock of its own.
 type Dater interface {
-	// Skew returns the store's time minus this machine's time. The result is off by at most the
-	// round trip plus one second, because an HTTP Date has whole seconds.
+	// Skew returns the store's time minus this machine's time. The error of the result is at most
+	// the round trip plus one second, because an HTTP Date has whole seconds.
 	Skew(ctx context.Context) (time.Duration, error)
 }
 

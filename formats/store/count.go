@@ -14,7 +14,7 @@ type Counts struct {
 	// Puts is the number of calls of Create and Swap. Gets is the number of calls of Get, Open and
 	// ReadAt.
 	Puts, Gets, Lists, Deletes int64
-	Failed                     int64 // failed calls, except lost races, missing objects and reads to the end of an object
+	Failed                     int64 // calls that returned an error, except ErrExists, ErrConflict, ErrNotFound and io.EOF
 	BytesIn, BytesOut          int64 // bytes read from the store, and bytes of accepted writes to the store
 }
 
@@ -38,7 +38,7 @@ func (c *Counter) Counts() Counts {
 	return c.counts
 }
 
-// note adds one to *calls, and adds the bytes that the call read or wrote.
+// note adds one to *calls, adds the bytes that the call read or wrote, and counts a failure.
 func (c *Counter) note(calls *int64, err error, in, out int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

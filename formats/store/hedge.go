@@ -16,7 +16,7 @@ import (
 type Hedge struct {
 	MaxBytes int64         // size of the largest read that is hedged, in bytes; zero means 4 MiB
 	Floor    time.Duration // shortest wait before the second request; zero means 50 ms
-	Samples  int           // number of reads that each size class measures before it hedges; zero means 32
+	Samples  int           // number of reads of a size class that are measured before any is hedged; zero means 32
 	Share    float64       // largest share of reads that may have a second request; zero means 0.05
 }
 
@@ -26,10 +26,10 @@ type Hedged struct {
 	hedge Hedge
 
 	mu      sync.Mutex
-	tokens  float64 // budget of second requests: each read adds Share, each second request takes 1
+	tokens  float64 // number of second requests that may be sent: each read adds Share, each second request takes 1
 	classes [hedgeClasses]latencies
 
-	sent, won atomic.Int64
+	sent, won atomic.Int64 // numbers of second requests, and of those that were answered first
 }
 
 // The size classes of reads: up to 64 KiB, up to 512 KiB, and larger. Get is a class of its own,
@@ -42,15 +42,15 @@ const (
 	hedgeClasses
 )
 
-// hedgeTokens bounds the unused budget of second requests. A store that becomes slow therefore does
-// not get many second requests in a short time.
+// hedgeTokens bounds the number of second requests that may be sent at once. Without this bound, a
+// store that becomes slow after a long fast time would get many second requests.
 const hedgeTokens = 10
 
-// WithHedge sends a second request if the first request takes longer than 95 percent of recent
-// requests. It uses the response that comes first. Only Get and short reads of an open object are
-// hedged, never writes. Hedging makes the slowest reads faster if one of the store's many machines
-// is overloaded. The losing request of a Get is cancelled. The losing request of a read runs to its
-// end.
+// WithHedge returns a bucket that hedges reads: if a request takes longer than 95 percent of recent
+// requests, it sends a second request and uses the response that comes first. Only Get and short
+// reads of an open object are hedged, never writes. Hedging makes the slowest reads faster if one of
+// the store's many machines is overloaded. The slower request of a Get is cancelled. That of ReadAt
+// runs to its end, because ReadAt takes no context.
 func WithHedge(b Bucket, h Hedge) *Hedged {
 	h.MaxBytes = cmp.Or(h.MaxBytes, 4<<20)
 	h.Floor = cmp.Or(h.Floor, 50*time.Millisecond)
@@ -62,7 +62,7 @@ func WithHedge(b Bucket, h Hedge) *Hedged {
 // Unwrap returns the wrapped bucket.
 func (h *Hedged) Unwrap() Bucket { return h.Bucket }
 
-// Hedges returns how many second requests were sent, and how many of them answered first.
+// Hedges returns how many second requests were sent, and how many of them were answered first.
 func (h *Hedged) Hedges() (sent, won int64) { return h.sent.Load(), h.won.Load() }
 
 // latencies holds the durations of the last reads of one size class.
@@ -70,7 +70,7 @@ type latencies struct {
 	ring  [128]time.Duration
 	n     int           // number of measured reads
 	p95   time.Duration // 95th percentile of the durations in ring, updated after every 16 reads
-	known bool
+	known bool          // enough reads were measured, so p95 is set
 }
 
 func (l *latencies) add(d time.Duration, samples int) {
@@ -83,17 +83,17 @@ func (l *latencies) add(d time.Duration, samples int) {
 	}
 }
 
-// begin counts a read. It returns the wait before a second request, and whether a second request is
-// allowed.
+// begin adds a read's share to the budget. It returns the wait before a second request. If too few
+// reads of the class were measured, it returns false: no second request may be sent.
 func (h *Hedged) begin(class int) (time.Duration, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tokens = min(h.tokens+h.hedge.Share, hedgeTokens)
 	l := &h.classes[class]
-	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a tenth more than p95, because a read that takes about p95 is not slow
+	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a read is slow if it takes a tenth longer than p95
 }
 
-// takeBudget takes the budget for a second request, or returns false if the budget is used up.
+// takeBudget takes one second request from the budget, or returns false if the budget is used up.
 func (h *Hedged) takeBudget() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -104,7 +104,7 @@ func (h *Hedged) takeBudget() bool {
 	return true
 }
 
-func (h *Hedged) took(class int, d time.Duration) {
+func (h *Hedged) measured(class int, d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.classes[class].add(d, h.hedge.Samples)
@@ -117,46 +117,47 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged calls ask() and, if this call takes long, calls ask() a second time in parallel. ask must
-// not touch data of the caller. discard receives the value of the losing call.
+// hedged calls ask. If this call takes long, hedged calls ask a second time in parallel, and returns
+// the first result. ask must not touch data of the caller, because one call may still run when
+// hedged returns. discard receives the value of the slower call.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), discard func(T)) (T, error) {
-	wait, may := h.begin(class)
+	wait, allowed := h.begin(class)
 	replies := make(chan reply[T], 2)
 	send := func(second bool) {
 		began := time.Now()
 		value, err := ask()
 		// The duration of a cancelled request counts too, because most cancelled requests are slow.
 		if err == nil || err == io.EOF || errors.Is(err, context.Canceled) {
-			h.took(class, time.Since(began))
+			h.measured(class, time.Since(began))
 		}
 		replies <- reply[T]{value, err, second}
 	}
 	go send(false)
-	if !may {
+	if !allowed {
 		r := <-replies
 		return r.value, r.err
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	asked := 1
+	pending := 1
 	for {
 		select {
 		case r := <-replies:
-			asked--
-			if asked > 0 && errors.Is(r.err, ErrUnavailable) {
+			pending--
+			if pending > 0 && errors.Is(r.err, ErrUnavailable) {
 				discard(r.value)
 				continue // the other request may still succeed
 			}
 			if r.second {
 				h.won.Add(1)
 			}
-			if asked > 0 {
+			if pending > 0 {
 				go func() { discard((<-replies).value) }()
 			}
 			return r.value, r.err
 		case <-timer.C:
 			if h.takeBudget() {
-				asked++
+				pending++
 				h.sent.Add(1)
 				go send(true)
 			}
@@ -167,7 +168,7 @@ func hedged[T any](h *Hedged, class int, ask func() (T, error), discard func(T))
 // Get implements Bucket.
 func (h *Hedged) Get(ctx context.Context, key string, limit int64) ([]byte, Version, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // the cancellation ends the losing request
+	defer cancel() // ends the slower request
 	type object struct {
 		body []byte
 		at   Version
@@ -188,18 +189,19 @@ func (h *Hedged) Open(ctx context.Context, key string) (Object, error) {
 	return &hedgedObject{Object: o, hedged: h}, nil
 }
 
-// hedgedObject closes the wrapped object as soon as Close was called and the last read has ended.
+// hedgedObject is an open object with hedged reads. It closes the wrapped object when Close was
+// called and no read runs any more.
 type hedgedObject struct {
 	Object
 	hedged *Hedged
 
 	mu     sync.Mutex
-	reads  int
+	reads  int // number of running reads
 	closed bool
 }
 
-// buffers is the pool of the buffers of hedged reads. The losing request may write to its buffer
-// after ReadAt has returned, so a request must not write to the caller's buffer.
+// buffers holds buffers for hedged reads. The slower request may write to its buffer after ReadAt
+// has returned, so a request must not write to the caller's buffer.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // part is the result of one ranged read.
@@ -260,7 +262,7 @@ func (o *hedgedObject) leave() {
 	defer o.mu.Unlock()
 	o.reads--
 	if o.closed && o.reads == 0 {
-		_ = o.Object.Close() // the error is dropped, because Close has already returned
+		_ = o.Object.Close() // nobody gets the error, because hedgedObject.Close has already returned
 	}
 }
 

@@ -6,21 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// Reserved must not be the first element of a key. A directory store keeps temporary files and
-// locks in the folder Reserved.
+// Reserved is the name of the folder in which a directory store keeps temporary files and locks. No
+// key begins with this element.
 const Reserved = ".tmp"
 
-// These constants bound keys, in bytes. A whole key leaves room for a prefix within the 1,024 bytes
-// that S3 allows. An element of a key is short enough to be a file name.
 const (
-	maxKey     = 900
-	maxElement = 255
+	maxKey     = 900 // longest key, in bytes; S3 allows 1,024 with the prefix of the store
+	maxElement = 255 // longest element of a key, in bytes: the longest file name on most file systems
 )
 
-// CheckKey checks that key may name an object in every kind of store. A key is UTF-8 without
-// control characters. Slashes separate its elements, and no element is empty, "." or "..". The
-// first element is not Reserved. A key has at most 900 bytes, and an element at most 255. CheckKey
-// returns ErrKey.
+// CheckKey returns ErrKey unless key may name an object in every kind of store. A key is UTF-8
+// without control characters. Slashes separate its elements, and no element is empty, "." or "..".
+// The first element is not Reserved. A key has at most 900 bytes, and an element at most 255.
 func CheckKey(key string) error {
 	switch {
 	case key == "":
@@ -47,8 +44,8 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// CheckPrefix checks that prefix may be listed. The folders of a prefix obey CheckKey. The text
-// after the last slash may be empty or the beginning of any name.
+// CheckPrefix returns ErrKey unless prefix may be listed. The text before the last slash of a prefix
+// must be a valid key. The text after it may be empty or the beginning of any element.
 func CheckPrefix(prefix string) error {
 	folder, name := "", prefix
 	if i := strings.LastIndexByte(prefix, '/'); i >= 0 {

@@ -11,11 +11,11 @@ import (
 // slowest is the lowest accepted rate of a write, in bytes per second.
 const slowest = 256 << 10
 
-// WithLimit bounds the time of a Create or a Swap by d plus one second for each 256 KiB of the body.
-// Without a limit the stores repeat Create and Swap until ctx ends. A call that reaches the limit
-// returns ErrUnavailable, and its outcome is unknown. The caller may repeat the call, because a call
-// succeeds if the object already has the same bytes. A caller that repeats the call with different
-// bytes must be able to recognise the bytes of the earlier call.
+// WithLimit returns a bucket whose Create and Swap take at most d, plus one second for each 256 KiB
+// of the body. Without a limit, the stores repeat these calls until ctx ends. A call that reaches
+// the limit returns ErrUnavailable, and nobody knows whether it took effect. The caller may repeat
+// it with the same bytes: the call succeeds if the object already has them. A caller that continues
+// with other bytes must be able to recognise the bytes of the earlier call in the store.
 func WithLimit(b Bucket, d time.Duration) Bucket { return &limited{b, d} }
 
 type limited struct {
@@ -43,7 +43,7 @@ func (b *limited) within(ctx context.Context, call, key string, size int64, writ
 	defer cancel()
 	v, err := write(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil && !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) {
-		// The error does not wrap a context error, because no context of the caller has ended.
+		// The error must not wrap a context error, because the caller's context has not ended.
 		return "", fmt.Errorf("%s %q: %w: not done within %v: %s", call, key, ErrUnavailable, limit, err.Error())
 	}
 	return v, err

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// MaxSkew is the largest accepted difference between this machine's clock and the store's clock.
-// Clocks matter, because one table holds times of several machines.
+// MaxSkew is the largest accepted difference between this machine's clock and the store's clock. A
+// table holds times of several machines, so the clocks of all machines must agree.
 const MaxSkew = time.Minute
 
 const (
@@ -20,17 +20,17 @@ const (
 	probeRounds  = 3
 )
 
-// ProbeResult holds the findings of Probe about a usable store.
+// ProbeResult is what Probe has found out about a usable store.
 type ProbeResult struct {
 	Skew  time.Duration // store's time minus this machine's time
 	Dated bool          // the store has its own clock, so Skew is valid
 }
 
-// Probe checks that b keeps the promises that the protocol needs. It races writers on scratch keys
-// under probe/ and deletes the scratch keys. It returns ErrUnsupported if a race has two winners,
-// if the store accepts an outdated version, or if a read misses the last write. It returns ErrClock
-// if the clocks differ too much. A store that breaks a promise only rarely may pass. A dry run must
-// not call Probe, because Probe writes.
+// Probe checks that b keeps the promises of Bucket. Several goroutines write the same scratch key
+// under probe/ at the same time, and Probe deletes the key. It returns ErrUnsupported if two writers
+// win, if the store accepts an outdated version, or if a read misses the last write. It returns
+// ErrClock if the clocks differ by more than MaxSkew. A store that rarely breaks a promise may pass.
+// A dry run must not call Probe, because Probe writes.
 func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 	defer func() {
 		if err != nil {
@@ -38,8 +38,8 @@ func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 		}
 	}()
 	key := "probe/" + rand.Text()
-	// Probe reads before it writes. If the store cannot be reached, a read fails soon, but a
-	// conditional write tries until ctx ends.
+	// Probe reads first. If the store cannot be reached, a read fails soon, but a write is repeated
+	// until ctx ends.
 	if _, _, err := b.Get(ctx, key, 1); !errors.Is(err, ErrNotFound) {
 		if err == nil {
 			err = fmt.Errorf("%w: an object exists that was never written", ErrUnsupported)
@@ -72,7 +72,7 @@ func probeRound(ctx context.Context, b Bucket, key string) (err error) {
 		defer cancel()
 		deleted := b.Delete(ctx, key)
 		if err == nil && !errors.Is(deleted, ErrUnavailable) && !errors.Is(deleted, context.DeadlineExceeded) {
-			err = deleted // an unavailable store may keep the scratch key, which does no harm
+			err = deleted // if the store is unavailable, the scratch key stays, which does no harm
 		}
 	}()
 	created, first, err := race(ctx, b, key, "create-only writes", ErrExists, func(body []byte) (Version, error) {
@@ -99,8 +99,9 @@ func probeRound(ctx context.Context, b Bucket, key string) (err error) {
 	return nil
 }
 
-// race lets writers write different bodies at the same time, and returns the winner's body and
-// version. All other writers must lose, and a read must see the winner's body.
+// race calls write for several bodies at the same time, and returns the body and version of the call
+// that succeeded. All other calls must fail with the error lost, and a read must return the winner's
+// body.
 func race(ctx context.Context, b Bucket, key, what string, lost error, write func([]byte) (Version, error)) ([]byte, Version, error) {
 	bodies := make([][]byte, probeWriters)
 	versions := make([]Version, probeWriters)

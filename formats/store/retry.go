@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// Backoff computes the pauses between repeated tries. Each pause is twice as long as the previous
-// pause, up to Max. Each pause is then shortened at random, by at most half. Clients that failed at
-// the same time thus try again at different times. The pauses of the zero Backoff grow from 200 ms
-// to 20 s.
+// Backoff computes the pauses between tries. Each pause is twice as long as the previous one, up to
+// Max. Delay shortens each pause at random, by at most half, so that clients that failed at the same
+// time try again at different times. The pauses of the zero Backoff grow from 200 ms to 20 s.
 type Backoff struct {
 	Base, Max time.Duration
 	Rand      func() float64 // random number in [0,1); nil means math/rand/v2
@@ -49,22 +48,22 @@ func Sleep(ctx context.Context, d time.Duration) error {
 type Retry struct {
 	Tries   int // number of tries, including the first; zero means 8 tries, which take about a minute with the zero Backoff
 	Backoff Backoff
-	// Burst and Share set the budget for retries after a short pause. The budget begins with Burst
-	// retries, and each call adds Share of a retry. A retry beyond the budget waits for the longest
-	// pause of Backoff, so that retries do not flood a failing store. A zero Burst means 64, and a
-	// zero Share means 0.2.
+	// Burst and Share limit the retries that come after a short pause, so that they do not flood a
+	// failing store. Their number begins at Burst, which is also its maximum. Each call adds Share to
+	// it, and each retry takes 1. A retry beyond this budget waits for Backoff.Max. A zero Burst
+	// means 64, and a zero Share means 0.2.
 	Burst int
 	Share float64
 	Sleep func(context.Context, time.Duration) error // function that waits between tries; nil means Sleep
-	// OnRetry, if set, is called before each pause with the number of tries, the pause and the
-	// failure.
+	// OnRetry, if set, is called before each pause with the number of failed tries, the pause and
+	// the error.
 	OnRetry func(tried int, wait time.Duration, err error)
 }
 
-// WithRetry repeats calls that are safe to repeat while the store is unavailable: Get, Open, reads
-// of opened objects, List and Delete. A repeated List continues after the last yielded key.
-// WithRetry does not repeat Create and Swap, because only the stores can distinguish a lost
-// response from a lost race.
+// WithRetry returns a bucket that repeats calls while the store is unavailable: Get, Open, reads of
+// opened objects, List and Delete. A repeated List continues after the last yielded key. Create and
+// Swap are not repeated here: only the store itself can tell whether another writer has won, or the
+// response to a successful write was lost.
 func WithRetry(b Bucket, r Retry) Bucket {
 	r.Tries = cmp.Or(r.Tries, 8)
 	r.Burst = cmp.Or(r.Burst, 64)
@@ -85,15 +84,14 @@ type retrying struct {
 
 func (b *retrying) Unwrap() Bucket { return b.Bucket }
 
-// addShare adds Share, a fraction of one retry, to the budget. Each call of the store calls
-// addShare once.
+// addShare adds Share to the budget of retries. Each call to the store calls addShare once.
 func (b *retrying) addShare() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tokens = min(b.tokens+b.retry.Share, float64(b.retry.Burst))
 }
 
-// delay returns the pause after a failed try. The pause is short while the budget lasts.
+// delay returns the pause after a failed try: a short one while the budget lasts.
 func (b *retrying) delay(try int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,10 +102,11 @@ func (b *retrying) delay(try int) time.Duration {
 	return b.retry.Backoff.Delay(try)
 }
 
-// longest is the number of a try after which every Backoff returns its longest pause.
+// longest is the number of a try that is so high that every Backoff returns its longest pause.
 const longest = 1 << 10
 
-// wait sleeps after a failed try. It returns nil if the caller must try again, or the final error.
+// wait sleeps after a failed try, and returns nil if the caller must try again. If not, wait returns
+// the error for the caller of the bucket.
 func (b *retrying) wait(ctx context.Context, try int, failed error) error {
 	if !errors.Is(failed, ErrUnavailable) || errors.Is(failed, context.Canceled) || errors.Is(failed, context.DeadlineExceeded) {
 		return failed

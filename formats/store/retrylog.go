@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// retryLogEvery is the shortest time between two warnings, because a failing store causes hundreds
-// of retries per second.
+// retryLogEvery is the shortest time between two warnings. A failing store causes hundreds of
+// retries per second.
 const retryLogEvery = 10 * time.Second
 
-// RetryLog logs the retries of calls to a store and their reasons. It writes at most one warning
-// every ten seconds, with the number of omitted retries. All other lines have the level debug.
+// RetryLog logs the retries of calls to a store. It writes at most one warning every ten seconds,
+// with the number of retries since the last warning. The other lines have the level debug.
 type RetryLog struct {
 	Log *slog.Logger
 	Now func() time.Time
@@ -21,7 +21,7 @@ type RetryLog struct {
 	omitted int // number of retries since the last warning
 }
 
-// Read logs the retry of a read. Retry.OnRetry can call Read.
+// Read logs the retry of a read. It is a function for Retry.OnRetry.
 func (r *RetryLog) Read(tried int, wait time.Duration, err error) {
 	r.line("the store does not answer, reading again", "tried", tried, "wait", wait.Round(time.Millisecond), "error", err)
 }

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// SameBytes reports whether a stored object has the same bytes as body. It reads both up to the
-// first difference. The stored object has size bytes. If the reader of the object ends earlier,
-// SameBytes returns io.ErrUnexpectedEOF, because a connection may have broken.
+// SameBytes reports whether a stored object has the same bytes as body. Both have size bytes, and
+// SameBytes reads both up to the first difference. If one ends earlier, the error is
+// io.ErrUnexpectedEOF: a connection may have broken.
 func SameBytes(stored io.Reader, body io.ReaderAt, size int64) (bool, error) {
 	const chunk = 128 << 10
 	half := max(1, min(size, chunk))
@@ -16,10 +16,10 @@ func SameBytes(stored io.Reader, body io.ReaderAt, size int64) (bool, error) {
 	for off := int64(0); off < size; {
 		n := min(size-off, half)
 		if m, err := body.ReadAt(ours[:n], off); int64(m) < n {
-			return false, early(err)
+			return false, unexpectedEOF(err)
 		}
 		if _, err := io.ReadFull(stored, theirs[:n]); err != nil {
-			return false, early(err)
+			return false, unexpectedEOF(err)
 		}
 		if !bytes.Equal(ours[:n], theirs[:n]) {
 			return false, nil
@@ -29,7 +29,7 @@ func SameBytes(stored io.Reader, body io.ReaderAt, size int64) (bool, error) {
 	return true, nil
 }
 
-func early(err error) error {
+func unexpectedEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}

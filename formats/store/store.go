@@ -3,9 +3,10 @@
 // in S3, R2, MinIO, versitygw or a local directory. crawlbatch needs no other service.
 //
 // The input is keys (see package layout) and bodies. The output is objects and their versions. A
-// write is visible whole or not at all, and the result of a conditional write is definite. Package
-// store imports the standard library only. The packages dirstore and s3store implement Bucket.
-// Wrappers such as WithRetry implement Bucket too.
+// write is visible whole or not at all. Unless its context ends first, a conditional write returns
+// only when it is certain whether it took effect. The packages dirstore and s3store implement
+// Bucket. Wrappers such as WithRetry implement Bucket too. Package store imports the standard
+// library only.
 package store
 
 import (
@@ -20,7 +21,7 @@ import (
 var (
 	// ErrNotFound means that no object has the given key.
 	ErrNotFound = errors.New("object not found")
-	// ErrExists means that Create found an object with the same key and other content.
+	// ErrExists means that Create found an object with the same key and other bytes.
 	ErrExists = errors.New("object exists already")
 	// ErrConflict means that Swap found an object with another version than the expected one.
 	ErrConflict = errors.New("object was changed by another writer")
@@ -38,16 +39,16 @@ var (
 	ErrFull = errors.New("store is full")
 	// ErrTooLarge means that Get found an object larger than the given limit.
 	ErrTooLarge = errors.New("object is larger than allowed")
-	// ErrKey means that the key or prefix breaks the rules of CheckKey. An invalid key is a bug of
-	// the caller.
+	// ErrKey means that a key or prefix breaks the rules of CheckKey or CheckPrefix. The caller has
+	// a bug.
 	ErrKey = errors.New("invalid key")
 	// ErrClock means that this machine's clock and the store's clock differ by more than MaxSkew.
 	ErrClock = errors.New("clock differs from the store's")
 )
 
 // Version identifies one state of one object, such as an ETag or a digest of the content. The zero
-// Version means "no object". Each body that Swap writes must differ from all earlier bodies, for
-// example by an attempt, epoch or counter, so that a Version never recurs.
+// Version means "no object". Each body that Swap writes must differ from all earlier bodies of the
+// object, for example by a counter, so that a Version never recurs.
 type Version string
 
 // Info describes an object in a listing.
@@ -56,16 +57,16 @@ type Info struct {
 	Size int64 // size of the object, in bytes
 }
 
-// Object is an open object that is read by ranges. The caller closes an Object once. Several
-// goroutines may call ReadAt at the same time.
+// Object is an open object, of which a caller reads ranges. The caller closes an Object once.
+// Several goroutines may call ReadAt at the same time.
 type Object interface {
 	io.ReaderAt
 	io.Closer
 	Size() int64 // size of the object, in bytes
 }
 
-// ReadBy wraps o in an object whose ReadAt calls readAt. readAt can hold a context, which io.ReaderAt
-// cannot take.
+// ReadBy wraps o in an object whose ReadAt calls readAt. A readAt that is a closure can use a
+// context, which io.ReaderAt does not pass.
 func ReadBy(o Object, readAt func(p []byte, off int64) (int, error)) Object {
 	return &readObject{o, readAt}
 }
@@ -83,27 +84,28 @@ func (o *readObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(
 // and a folder.
 type Bucket interface {
 	// Create stores the first size bytes of body as an object, if the key has no object. If the key
-	// has an object with the same bytes, Create succeeds, so repeating a Create is harmless. If the
-	// object has other bytes, Create returns ErrExists. The object is durable when Create returns.
+	// has an object with the same bytes, Create succeeds too, so repeating a Create is harmless. If
+	// the object has other bytes, Create returns ErrExists. The object is durable when Create
+	// returns.
 	Create(ctx context.Context, key string, body io.ReaderAt, size int64) (Version, error)
 
-	// Swap replaces an object of the version old by body, and returns the new version. If old is
-	// the zero Version, Swap requires that no object exists. Swap returns ErrConflict if the object
-	// has another version. Callers never swap in the same content twice: if the object already has
-	// the new content, an earlier call of this caller wrote it, and Swap succeeds. After a lost
-	// response, Swap reads back the object until the outcome is known. ErrConflict then means that
-	// the object has other bytes: the swap had no effect, or another writer has replaced the new
-	// content since. To distinguish the two cases, a caller puts a mark into the new content, and
-	// other writers keep the mark. If ctx ends before the outcome is known, Swap returns
-	// ErrUnavailable with ctx's error.
+	// Swap replaces the object with body if its version is old, and returns the new version. If old
+	// is the zero Version, Swap requires that no object exists. Swap returns ErrConflict if the
+	// object has another version. Callers never swap in the same content twice. If the object
+	// already has the new content, an earlier call of this caller wrote it, and Swap succeeds.
+	//
+	// If the response to a write is lost, Swap reads back the object until the outcome is known.
+	// ErrConflict then means that the object has other bytes: the swap had no effect, or another
+	// writer has replaced the new content since. To distinguish the two cases, a caller puts a mark
+	// into the new content, and other writers keep the mark. If ctx ends before the outcome is
+	// known, Swap returns ErrUnavailable with ctx's error.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
-	// Get reads all of a small object. If the object is larger than the limit in bytes, Get returns
+	// Get reads a whole small object. If the object has more than limit bytes, Get returns
 	// ErrTooLarge.
 	Get(ctx context.Context, key string, limit int64) ([]byte, Version, error)
 
-	// Open opens an object for reads by range. The end of ctx also ends reads of the object, so ctx
-	// must not end before Close.
+	// Open opens an object, so that ranges of it can be read. If ctx ends, reads of the object fail.
 	Open(ctx context.Context, key string) (Object, error)
 
 	// List yields the objects whose key starts with the prefix, in byte order of keys. It never

@@ -3,12 +3,15 @@
 //
 // The input is keys and bodies. The output is files under the root, named after their keys. An
 // object is visible whole or not at all. Once the write has returned, the object survives a power
-// failure. Each body goes to a temporary file in ROOT/.tmp and is synced. Create links the file to
-// its name. Swap renames the file under a lock. Create and Swap then sync the folders. Locks are
-// flocks (flock(2)). A lock ends with its process, or when its file is removed. A lock excludes
-// only processes of the same machine, so Open refuses network and FUSE file systems. A version is
-// the SHA-256 of the content. Reads never create files: the first write creates the root. Package
-// dirstore imports store, store/localfile and the standard library.
+// failure. Each body is written to a temporary file in ROOT/.tmp, which is then synced. Create links
+// this file to the name of the object. Swap renames the file while it holds a lock. Create and Swap
+// then sync the folders. A version is the SHA-256 of the content. Reads never create files: the
+// first write creates the root.
+//
+// Locks are flocks (flock(2)). A lock ends with its process, or when its file is removed. A lock
+// excludes only processes of the same machine, so Open refuses network and FUSE file systems.
+//
+// Package dirstore imports store, store/localfile and the standard library.
 package dirstore
 
 import (
@@ -37,7 +40,7 @@ type Options struct {
 type Store struct {
 	root    string // absolute path of the root
 	given   string // path of the root as the user wrote it
-	anchor  string // deepest folder in the path of root that existed at Open; its parents need no sync
+	anchor  string // deepest folder of the path root that existed at Open; its parents need no sync
 	options Options
 
 	fsync      func(*os.File) error                      // (*os.File).Sync, unless a test replaces it
@@ -45,8 +48,8 @@ type Store struct {
 
 	mu       sync.Mutex
 	prepared bool                // .tmp exists, and files of dead writers are removed
-	known    map[string]struct{} // folders whose entry in the parent folder is durable
-	epoch    int                 // number of times that the map known was cleared
+	known    map[string]struct{} // folders whose entry in their parent folder is durable
+	epoch    int                 // number of times that known was cleared
 }
 
 var (
@@ -54,9 +57,9 @@ var (
 	_ store.Locker = (*Store)(nil)
 )
 
-// Open returns the store in the directory root, which the first write creates. The error is
-// store.ErrUnsupported on a file system without reliable locks and links, and store.ErrDenied if
-// root cannot be a directory.
+// Open returns the store in the directory root. If root is missing, the first write creates it. The
+// error is store.ErrUnsupported on a file system without reliable locks and links, and
+// store.ErrDenied if root cannot be a directory.
 func Open(root string, options Options) (*Store, error) {
 	if root == "" {
 		return nil, fmt.Errorf("open store: %w: the directory's name is empty", store.ErrDenied)
@@ -79,8 +82,8 @@ func Open(root string, options Options) (*Store, error) {
 	return s, nil
 }
 
-// nearest returns the deepest existing folder of a path, or an error if an element of the path is a
-// file.
+// nearest returns the deepest folder of a path that exists, or an error if an element of the path is
+// not a folder.
 func nearest(path string) (string, error) {
 	for {
 		info, err := os.Stat(path)
@@ -96,7 +99,7 @@ func nearest(path string) (string, error) {
 	}
 }
 
-// pseudo lists kernel file systems that cannot store files.
+// pseudo holds the names of the kernel's file systems that cannot store files.
 var pseudo = map[string]bool{"procfs": true, "sysfs": true, "cgroup": true, "devpts": true, "debugfs": true, "tracefs": true, "securityfs": true}
 
 func (s *Store) checkFileSystem(dir string) error {

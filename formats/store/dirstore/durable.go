@@ -19,8 +19,8 @@ const (
 
 func (s *Store) tmp() string { return filepath.Join(s.root, store.Reserved) }
 
-// prepare creates the root and its .tmp before the first write. It also removes the temporary files
-// of dead writers.
+// prepare creates the root and its folder .tmp, and removes the temporary files of dead writers. It
+// does so before the first write, and again after somebody removed .tmp.
 func (s *Store) prepare() error { return s.emptied(s.prepareOnce()) }
 
 func (s *Store) prepareOnce() error {
@@ -43,12 +43,11 @@ func (s *Store) prepareOnce() error {
 	return nil
 }
 
-// errEmptied means that somebody removed the temporary folder, or files in this folder, during a
-// write.
+// errEmptied means that somebody removed the folder .tmp, or files in it, during a write.
 var errEmptied = fmt.Errorf("%w: somebody removed the store's temporary folder or files in it", store.ErrUnavailable)
 
-// retryWrite calls write, and calls it again if somebody removed the temporary folder during the
-// call. Each write recreates the folder. The failed write has changed no object.
+// retryWrite calls write, and calls it again if the error is errEmptied. Each call of write recreates
+// the folder .tmp. A call that fails with errEmptied has changed no object.
 func retryWrite(write func() error) (err error) {
 	for range linkTries {
 		if err = write(); !errors.Is(err, errEmptied) {
@@ -58,8 +57,8 @@ func retryWrite(write func() error) (err error) {
 	return err
 }
 
-// emptied turns an error into errEmptied if files of a write are gone, because somebody removed the
-// temporary folder. The next write recreates the folder.
+// emptied turns fs.ErrNotExist, the error of a missing file in .tmp, into errEmptied. The next call
+// of prepare recreates the folder. If the whole root is empty, the error is store.ErrUnavailable.
 func (s *Store) emptied(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -75,7 +74,7 @@ func (s *Store) emptied(err error) error {
 	return fmt.Errorf("%w: %s: %s", errEmptied, s.tmp(), err.Error())
 }
 
-// sweep removes temporary files on which no living process holds a flock.
+// sweep removes the temporary files on which no process holds a flock.
 func (s *Store) sweep() error {
 	entries, err := os.ReadDir(s.tmp())
 	if err != nil {
@@ -98,8 +97,8 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// syncFolder makes the entries of a folder durable. A missing folder was deleted with its content,
-// so nothing needs a sync.
+// syncFolder makes the entries of a folder durable. If the folder is missing, it was deleted with its
+// content, so there is nothing to sync.
 func (s *Store) syncFolder(folder string) (there bool, err error) {
 	f, err := os.Open(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +112,7 @@ func (s *Store) syncFolder(folder string) (there bool, err error) {
 }
 
 // syncFolders makes the entries of a folder durable. It also syncs the folder's parents, once per
-// process, because another process may have created the parents and not synced them yet.
+// process: another process may have created the parents without syncing them yet.
 func (s *Store) syncFolders(folder string) error {
 	_, epoch := s.isKnown(folder)
 	there, err := s.syncFolder(folder)
@@ -129,8 +128,8 @@ func (s *Store) syncFolders(folder string) error {
 	return err
 }
 
-// isKnown reports whether the folder's entry in its parent is known to be durable. It also returns
-// the current epoch. A new epoch begins whenever a known folder may have been removed.
+// isKnown reports whether the folder's entry in its parent folder is known to be durable. It also
+// returns the current epoch. A new epoch begins whenever a known folder may have been removed.
 func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,9 +137,8 @@ func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	return ok, s.epoch
 }
 
-// markDurable records that the folder's entry in its parent is durable. If folders were removed
-// since the given epoch began, markDurable records nothing, because the entry may belong to a new
-// folder.
+// markDurable records that the folder's entry in its parent folder is durable. If the given epoch has
+// ended, markDurable records nothing: the folder may have been removed and created again.
 func (s *Store) markDurable(folder string, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// wrap adds the call and the key to an error, and adds the sentinel for an error of the operating
-// system.
+// wrap adds the call, the key and the result of sentinel to an error.
 func wrap(call, key string, err error) error {
 	return fmt.Errorf("%s %q: %w", call, key, sentinel(err))
 }
 
-// sentinel wraps an error of the file system in the matching error value of package store and adds
-// advice. Errors that already wrap a sentinel stay unchanged.
+// sentinel wraps an error of the file system in the matching error of package store, such as
+// store.ErrFull, and adds advice. An error that already wraps an error of package store stays
+// unchanged.
 func sentinel(err error) error {
 	for _, known := range []error{store.ErrNotFound, store.ErrExists, store.ErrConflict, store.ErrTooLarge, store.ErrKey,
 		store.ErrDenied, store.ErrUnsupported, store.ErrFull, store.ErrUnavailable} {
@@ -49,6 +49,5 @@ func sentinel(err error) error {
 	return fmt.Errorf("%w: %s: %w", meaning, advice, err)
 }
 
-// errNoLinks means that the file system refuses link(2) for all files. Linux reports the refusal as
-// EPERM.
+// errNoLinks means that link(2) returned EPERM: the file system has no hard links.
 var errNoLinks = errors.New("link: operation not permitted")

@@ -8,8 +8,8 @@ import (
 
 const mountLocal = 0x1000 // value of MNT_LOCAL in sys/mount.h
 
-// sharedFileSystem returns the name of dir's file system, or "" for a file system on this machine's
-// own disks.
+// sharedFileSystem returns the name of dir's file system if Open may refuse it, otherwise "". A file
+// system on this machine's own disks has the result "".
 func sharedFileSystem(dir string) (string, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -5,8 +5,9 @@ import (
 	"syscall"
 )
 
-// sharedFileSystem returns the name of dir's file system if it is a network or FUSE file system,
-// otherwise "". The magic numbers of statfs(2) identify the file system.
+// sharedFileSystem returns the name of dir's file system if Open may refuse it, otherwise "". Open
+// refuses network and FUSE file systems, and file systems of the kernel such as procfs. The magic
+// numbers of statfs(2) identify the file system.
 func sharedFileSystem(dir string) (string, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// List implements store.Bucket. It reads a folder only when it comes to the keys in that folder. At
-// any time it holds only the entries of the folders that lead to the current key.
+// List implements store.Bucket. It reads a folder only when it reaches the keys in that folder, and
+// holds only the entries of the folders that lead to the current key.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		if err := store.CheckPrefix(prefix); err != nil {
@@ -33,7 +33,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, e
 }
 
 type walk struct {
-	done   func() error
+	ctxErr func() error // Err of the context of List
 	root   string
 	prefix string
 	yield  func(store.Info, error) bool
@@ -42,7 +42,7 @@ type walk struct {
 // listFolder yields the objects below a folder in key order. folder is "" or ends in a slash. more
 // is false if the consumer wants no more objects.
 func (w *walk) listFolder(folder string) (more bool, err error) {
-	if err := w.done(); err != nil {
+	if err := w.ctxErr(); err != nil {
 		return false, err
 	}
 	entries, err := os.ReadDir(filepath.Join(w.root, filepath.FromSlash(folder)))
@@ -52,7 +52,7 @@ func (w *walk) listFolder(folder string) (more bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	// A folder is sorted as if its name ended in a slash, because the key "a.b" comes before "a/b".
+	// Folders are sorted as if their names ended in a slash: the key "a.b" comes before the key "a/b".
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(sortName(a), sortName(b)) })
 	for _, e := range entries {
 		key := folder + sortName(e)

@@ -16,9 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// lockKey takes the lock that Swap holds while it compares and renames the file of key. Closing the
-// file releases the lock. All keys share 256 lock files, so nothing needs to remove them. lockKey
-// polls, because a blocking flock ignores ctx and the holder may be a stopped process.
+// lockKey takes the lock that Swap and Delete hold while they change the file of key. The caller
+// releases the lock by closing the file. All keys share 256 lock files, which are never removed.
+// lockKey polls, because a blocking flock ignores ctx and the holder may be a stopped process.
 func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
@@ -49,18 +49,18 @@ func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 type fileLock struct {
 	file   *os.File
 	is     syscall.Stat_t // identity of the open file
-	found  bool           // the file of an earlier holder existed
+	found  bool           // an earlier holder left the file
 	closed atomic.Bool
 }
 
 // Stands implements store.Lock. It compares the inode of the file at the lock's path with that of the
-// open file, which the system does not reuse while the file is open.
+// open file. The system does not reuse the inode of an open file.
 func (l *fileLock) Stands() bool {
 	var named syscall.Stat_t
 	return !l.closed.Load() && syscall.Lstat(l.file.Name(), &named) == nil && named.Ino == l.is.Ino && named.Dev == l.is.Dev
 }
 
-// Inherited implements store.Lock. A holder that dies does not remove the lock's file.
+// Inherited implements store.Lock. Only a holder that dies or abandons the lock leaves its file.
 func (l *fileLock) Inherited() bool { return l.found }
 
 // Abandon implements store.Lock.
@@ -70,9 +70,9 @@ func (l *fileLock) Abandon() {
 	}
 }
 
-// Release implements store.Lock. It removes the file while holding the lock, so that lock files do
-// not pile up. If another process opened the file before its removal, Stands returns false in that
-// process.
+// Release implements store.Lock. It removes the file while it holds the lock, so that lock files do
+// not pile up. Another process may have opened the file before. If it then gets the flock of the
+// removed file, it opens the path again (see Store.tryLock).
 func (l *fileLock) Release() {
 	held := l.Stands()
 	if l.closed.Swap(true) {
@@ -84,8 +84,8 @@ func (l *fileLock) Release() {
 	_ = l.file.Close()
 }
 
-// Lock implements store.Locker with a flock on a file in ROOT/.tmp/locks. The lock becomes
-// free when the holding process dies for any reason.
+// Lock implements store.Locker with a flock on a file in ROOT/.tmp/locks. The system frees the flock
+// when the process that holds it dies for any reason.
 func (s *Store) Lock(name string) (store.Lock, bool, error) {
 	l, err := s.tryLock(name)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Store) Lock(name string) (store.Lock, bool, error) {
 	return l, true, nil
 }
 
-// tryLock takes the named lock, or returns nil if another process holds the lock.
+// tryLock takes the named lock, or returns nil if another holder has the lock.
 func (s *Store) tryLock(name string) (*fileLock, error) {
 	if err := store.CheckKey(name); err != nil {
 		return nil, err

@@ -21,8 +21,8 @@ import (
 // copyBuffer is the size of the buffer for copying a body, in bytes.
 const copyBuffer = 256 << 10
 
-// linkTries is the largest number of tries of link while other processes create and remove the
-// object or its folders. If that many tries fail, the cause is something else, such as a broken
+// linkTries bounds how often a call starts again because other processes create or remove files or
+// folders that it needs. If so many tries fail, the cause is something else, such as a broken
 // symbolic link.
 const linkTries = 1000
 
@@ -70,8 +70,8 @@ func (s *Store) create(ctx context.Context, path string, body io.ReaderAt, size 
 	return "", fmt.Errorf("%w: the folders of %s cannot be created, or somebody removes them repeatedly", store.ErrUnavailable, path)
 }
 
-// link gives the staged file the name of the object. It returns false if the caller must try again,
-// because another writer was faster or a folder is missing.
+// link gives the staged file the name of the object. It returns false if the caller must compare and
+// link again: another writer was faster, or a folder was missing.
 func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 	switch err := os.Link(tmp.f.Name(), path); {
 	case err == nil:
@@ -99,7 +99,7 @@ func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 	}
 }
 
-// inTheWay returns a clear error if the key of an object is also needed as a folder.
+// inTheWay replaces ENOTDIR with a clear error: an object has the name of a folder of the key.
 func inTheWay(err error) error {
 	if errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("an object has the name that this key needs for a folder (%s)", err.Error())
@@ -107,8 +107,8 @@ func inTheWay(err error) error {
 	return err
 }
 
-// Swap implements store.Bucket. It holds a lock of the key while it compares the versions and
-// renames the file.
+// Swap implements store.Bucket. It holds the lock of the key while it compares the versions and
+// replaces the file.
 func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
 	path, err := s.path(key)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 		switch now, err := current(ctx, path); {
 		case err != nil:
 			return err
-		case now == v: // an earlier call of this caller has already swapped the body, but the result of that call was lost
+		case now == v: // an earlier call of this caller has written the body (see store.Bucket)
 			return s.syncFolders(filepath.Dir(path))
 		case now != old:
 			return fmt.Errorf("%w: it is %s, not %s", store.ErrConflict, short(now), short(old))
@@ -146,8 +146,8 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 				return err
 			}
 		}
-		// If another process empties .tmp after the check, the staged file is gone and the rename
-		// fails.
+		// The lock counts only if its file still exists. If somebody empties .tmp after this check,
+		// the staged file is gone too, and the rename fails.
 		if !stillNamed(lock) {
 			return s.emptied(fs.ErrNotExist)
 		}
@@ -157,8 +157,8 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 			}
 			return s.syncFolders(filepath.Dir(path))
 		}
-		// The first version must be linked and not renamed, because a concurrent Create takes no
-		// lock.
+		// A first version is linked, because a rename would replace the object of a concurrent Create,
+		// which takes no lock.
 		switch done, err := s.link(tmp, path); {
 		case err != nil:
 			return err
@@ -220,19 +220,19 @@ func compare(ctx context.Context, path string, body io.ReaderAt, size int64) (st
 
 // bounded is a reader whose reads fail once its context has ended.
 type bounded struct {
-	r    io.Reader
-	done func() error
+	r      io.Reader
+	ctxErr func() error // Err of the context
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
-	if err := b.done(); err != nil {
+	if err := b.ctxErr(); err != nil {
 		return 0, err
 	}
 	return b.r.Read(p)
 }
 
-// staged is a synced temporary file that does not have its final name yet. The flock on the file
-// shows that the writer is alive. sweep removes the files of dead writers.
+// staged is a temporary file with the body of an object. The flock on the file shows sweep that the
+// writer is alive.
 type staged struct {
 	f       *os.File
 	version store.Version
@@ -242,12 +242,12 @@ func (t *staged) discard() {
 	if t == nil {
 		return
 	}
-	_ = os.Remove(t.f.Name()) // after a rename this removal fails, which does no harm
+	_ = os.Remove(t.f.Name()) // fails after a rename, which does no harm
 	_ = t.f.Close()
 }
 
-// stage writes size bytes of body to a new temporary file and syncs the file. Every call uses a new
-// file, because after a failed fsync the file's cached pages may be lost.
+// stage writes size bytes of body to a new temporary file and syncs the file. It never repairs an
+// older file: after a failed fsync, the cached pages of the file may be lost.
 func (s *Store) stage(ctx context.Context, body io.ReaderAt, size int64) (*staged, error) {
 	if err := s.prepare(); err != nil {
 		return nil, err
@@ -287,7 +287,7 @@ func (s *Store) temporary() (*os.File, error) {
 		if err != nil {
 			return nil, s.emptied(err)
 		}
-		// Another process that sweeps may take the flock first and remove the file.
+		// The sweep of another process may take the flock first and remove the file.
 		ok, err := tryLock(f)
 		if ok && stillNamed(f) {
 			return f, nil

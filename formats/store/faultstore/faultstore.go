@@ -1,9 +1,9 @@
 // Package faultstore makes the calls of a store.Bucket fail on purpose, for tests.
 //
-// The input is a bucket, a seed and rates. The output is the same bucket with faults. A call may
-// fail before or after its effect, take long, end half-way, or find the store unavailable. All
-// failures are store.ErrUnavailable, as with a real store. Calls from a single goroutine get the
-// same faults for the same seed. Package faultstore imports store and the standard library.
+// The input is a bucket, a seed and probabilities. The output is the same bucket with faults. A call
+// may fail before or after its effect, take a long time, or end half-way. For a time, all calls may
+// fail. Each error is store.ErrUnavailable, as with a real store. Calls from a single goroutine get
+// the same faults for the same seed. Package faultstore imports store and the standard library.
 package faultstore
 
 import (
@@ -95,8 +95,8 @@ func (s *Store) AwayFor(d time.Duration) {
 	s.back = s.faults.Now().Add(d)
 }
 
-// meet sleeps for the latency of a call, and chooses the fault of the call. For the fault Short, it
-// also returns the share of the call that takes place, 0 to 1.
+// meet sleeps for the latency of a call, and chooses the fault of the call. For the fault Before, it
+// returns the error. For the fault Short, it returns the part of the call that takes place, 0 to 1.
 func (s *Store) meet(ctx context.Context, op Op, key string) (f Fault, part float64, err error) {
 	s.mu.Lock()
 	chance, wait, part := s.random.Float64(), s.random.Float64(), s.random.Float64()
@@ -131,7 +131,7 @@ func (s *Store) fail(op Op, key, how string) error {
 	return fmt.Errorf("%s %q: %w: %s on purpose", op, key, store.ErrUnavailable, how)
 }
 
-// answer returns an error for a successful call if the fault f is After.
+// answer returns err, or an error in place of nil if the fault f is After.
 func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	if f == After && err == nil {
 		return s.fail(op, key, "response lost")
@@ -139,7 +139,7 @@ func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	return err
 }
 
-// call runs do with the fault, if any, that the store chooses for this call.
+// call calls do, with the fault that the store chooses for this call, if any.
 func call[T any](ctx context.Context, s *Store, op Op, key string, do func() (T, error)) (T, error) {
 	var v, none T
 	f, _, err := s.meet(ctx, op, key)

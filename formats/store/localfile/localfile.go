@@ -1,5 +1,5 @@
-// Package localfile holds the common code of stores with local files: objects that are open files,
-// and versions that are digests.
+// Package localfile holds the code that is common to stores of local files: objects that are open
+// files, and versions that are digests.
 //
 // The input is files and bodies. The output is store.Object and store.Version values. Package
 // localfile imports store and the standard library.
@@ -18,10 +18,10 @@ import (
 
 // object is a store.Object that is an open file.
 type object struct {
-	f    *os.File
-	size int64
-	done func() error // returns the error of the context that bounds reads
-	wrap func(error) error
+	f      *os.File
+	size   int64
+	ctxErr func() error // Err of the context; reads fail after the context has ended
+	wrap   func(error) error
 }
 
 // NewObject returns an object that reads the open file f of size bytes. Reads fail after ctx has
@@ -38,7 +38,7 @@ func (o *object) Close() error { return o.f.Close() }
 
 // ReadAt implements io.ReaderAt.
 func (o *object) ReadAt(p []byte, off int64) (int, error) {
-	if err := o.done(); err != nil {
+	if err := o.ctxErr(); err != nil {
 		return 0, o.wrap(err)
 	}
 	n, err := o.f.ReadAt(p, off)

@@ -1,7 +1,7 @@
 // Package overlay puts a layer in a local directory over a store.Bucket. Writes go to the
-// directory. Objects that were not written are read from the bucket below, which the overlay never
-// changes. A task can thus run a second time and leave the store unchanged. The caller uses the new
-// result to check the committed result, or to rebuild lost parts.
+// directory. Objects that were not written are read from the bucket below. The overlay never changes
+// the bucket below, so a task can run a second time and leave the store unchanged. The caller
+// compares the new result with the committed result, or uses it to rebuild lost parts.
 //
 // The input is a bucket and an empty local directory, which the caller removes. The output is a
 // bucket that keeps the contract of package store with two exceptions. First, Create succeeds even
@@ -34,7 +34,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
-// Bucket is a layer of local writes above another bucket.
+// Bucket is a bucket with a layer of local writes over it.
 type Bucket struct {
 	base store.Bucket
 	dir  string
@@ -44,7 +44,7 @@ type Bucket struct {
 	files   atomic.Int64 // number of files created so far, which makes file names unique
 }
 
-// written is the state of a key in the layer of local writes.
+// written is the state of a key that was written or deleted in the layer.
 type written struct {
 	file    string // name of the file, "" if the object was deleted
 	size    int64  // size in bytes, -1 if the object was deleted
@@ -71,7 +71,7 @@ func (b *Bucket) OpenWritten(ctx context.Context, key string) (store.Object, err
 	return openFile(ctx, key, w)
 }
 
-// Create implements store.Bucket but ignores objects of the bucket below.
+// Create implements store.Bucket, except that it ignores objects of the bucket below.
 func (b *Bucket) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	if err := check(ctx, key); err != nil {
 		return "", wrap("create", key, err)
@@ -139,7 +139,7 @@ func (b *Bucket) Get(ctx context.Context, key string, limit int64) ([]byte, stor
 	if err := check(ctx, key); err != nil {
 		return nil, "", wrap("get", key, err)
 	}
-	// The lock keeps a concurrent Swap from removing the file between look-up and open.
+	// The lock is held so that a concurrent Swap cannot remove the file before it is opened.
 	b.mu.Lock()
 	w, here := b.written[key]
 	var body []byte
@@ -189,7 +189,8 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 		}
 		b.mu.Unlock()
 		slices.SortFunc(above, func(a, b store.Info) int { return strings.Compare(a.Key, b.Key) })
-		// aboveUntil yields the layer's objects that come before the key in key order.
+		// aboveUntil yields the layer's objects whose keys come before key, or all of them. It returns
+		// false if the consumer wants no more objects.
 		aboveUntil := func(key string, all bool) bool {
 			for len(above) > 0 && (all || above[0].Key < key) {
 				i := above[0]
@@ -223,7 +224,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 	}
 }
 
-// Delete implements store.Bucket. It also hides an object of the bucket below.
+// Delete implements store.Bucket. It hides an object of the bucket below.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	if err := check(ctx, key); err != nil {
 		return wrap("delete", key, err)
@@ -279,7 +280,7 @@ func markFull(err error) error {
 	return err
 }
 
-// check returns an error if the context has ended or the key is invalid.
+// check returns an error if the key is invalid or ctx has ended.
 func check(ctx context.Context, key string) error {
 	if err := store.CheckKey(key); err != nil {
 		return err

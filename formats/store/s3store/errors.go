@@ -17,17 +17,17 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// fault classifies an error of the SDK.
+// fault says what an error of the SDK means.
 type fault struct {
-	kind error // sentinel of package store, or nil if no sentinel fits
-	// unsettled marks a conditional write whose outcome is unknown. The write may have taken
+	kind error // error of package store, or nil if none fits
+	// unsettled means that nobody knows the outcome of a conditional write. The write may have taken
 	// effect, or another writer may have won. The caller must read back the object to find out.
 	unsettled bool
 	says      string // cause and advice, free of secrets
 }
 
-// faults has the error codes that tell more than the HTTP status. The messages do not quote the
-// server's text, which may contain signatures and key names.
+// faults holds the error codes of servers that tell more than the HTTP status. The messages do not
+// quote the server's text, which may contain signatures and key names.
 var faults = map[string]fault{
 	"NoSuchKey":    {kind: store.ErrNotFound},
 	"NotFound":     {kind: store.ErrNotFound}, // code of a HEAD, whose response has no body
@@ -59,8 +59,8 @@ var faults = map[string]fault{
 	"SlowDown":                   {kind: store.ErrUnavailable, unsettled: true, says: "asked to slow down"},
 }
 
-// judge classifies an error of the SDK. Without a response of the server, the store counts as
-// unavailable, and a write counts as unsettled.
+// judge says what an error of the SDK means. If the server has not answered, the store counts as
+// unavailable, and a write as unsettled.
 func judge(err error) fault {
 	var api smithy.APIError
 	status := 0
@@ -111,7 +111,7 @@ func isCertificate(err error) bool {
 	return verification || authority || hostname
 }
 
-// plain returns the innermost cause of a network error, without the URL of the request.
+// plain returns the cause of a network error in one line, without the URL of the request.
 func plain(err error) string {
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err

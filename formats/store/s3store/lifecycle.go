@@ -32,9 +32,9 @@ type LifecycleTransition struct {
 	StorageClass string
 }
 
-// Cold returns the lifecycle configuration that moves the objects in a folder of the store to a storage
-// class when they are the given number of days old. The name of its rule contains the prefix of the
-// store, so that several stores may share a bucket.
+// Cold returns a lifecycle configuration with one rule: it moves the objects in a folder of the store
+// to a storage class when they are the given number of days old. The rule's ID contains the prefix of
+// the store, so that each of several stores in a bucket can have a rule.
 func (s *Store) Cold(folder string, days int32, class string) Lifecycle {
 	rule := LifecycleRule{
 		ID: "crawlbatch cold " + s.prefix + folder, Status: string(types.ExpirationStatusEnabled),
@@ -45,7 +45,7 @@ func (s *Store) Cold(folder string, days int32, class string) Lifecycle {
 }
 
 // SetLifecycle adds rules to the lifecycle configuration of the bucket. It replaces rules with the same
-// ID and keeps all others. S3 has no conditional write of a configuration, so a change that another
+// ID and keeps all others. S3 cannot write a configuration on a condition, so a change that another
 // program makes at the same time may be lost. SetLifecycle returns the number of rules that it kept.
 func (s *Store) SetLifecycle(ctx context.Context, add Lifecycle) (kept int, err error) {
 	const what = "the lifecycle configuration of"

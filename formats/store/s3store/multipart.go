@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	partSize   = 16 << 20 // smallest size of a part, in bytes; S3 requires 5 MiB
-	maxParts   = 10_000   // largest number of parts in S3
-	partsAloft = 4        // number of parts that are uploaded at the same time
+	partSize      = 16 << 20 // size of a part of all but the largest bodies, in bytes; S3 requires 5 MiB
+	maxParts      = 10_000   // largest number of parts in S3
+	parallelParts = 4        // number of parts that are uploaded at the same time
 )
 
-// multipartUpload is a create-only write in parts. The SDK may repeat the requests for parts,
-// because parts are invisible until the upload is complete. Only the request that completes the
-// upload is conditional.
+// multipartUpload is a create-only write in parts. Parts are invisible until the upload is complete,
+// so the SDK may repeat the requests that upload them. Only the request that completes the upload is
+// conditional.
 type multipartUpload struct {
 	s    *Store
 	name *string
 	src  *bodyReader
 
-	id    string // upload ID; "" before the upload begins, and after the server has ended the upload
+	id    string // upload ID; "" before the upload begins, and after it is complete or aborted
 	parts []types.CompletedPart
 }
 
-// send uploads the parts and tries once to complete the upload. A later call of send continues the
-// upload, or begins a new upload if the server has ended the old one.
+// send uploads the parts and tries once to complete the upload. After an error, the next call of send
+// continues the upload, or begins a new one if the old one was aborted.
 func (u *multipartUpload) send(ctx context.Context) (store.Version, error) {
 	if u.id == "" {
 		if err := u.begin(ctx); err != nil {
@@ -75,8 +75,8 @@ func (u *multipartUpload) begin(ctx context.Context) error {
 	return nil
 }
 
-// checksum returns the checksum algorithm that the SDK uses for each part. An upload must announce
-// the algorithm.
+// checksum returns the checksum algorithm that the SDK uses for each part, or "" for none. The
+// request that begins an upload must name the algorithm.
 func (u *multipartUpload) checksum() types.ChecksumAlgorithm {
 	if u.s.client.Options().RequestChecksumCalculation == aws.RequestChecksumCalculationWhenSupported {
 		return types.ChecksumAlgorithmCrc32
@@ -88,7 +88,7 @@ func (u *multipartUpload) partSize() int64 { return max(partSize, (u.src.size+ma
 
 func (u *multipartUpload) sendParts(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(partsAloft)
+	group.SetLimit(parallelParts)
 	for i := range u.parts {
 		if u.parts[i].ETag != nil {
 			continue // an earlier try has uploaded the part
@@ -113,8 +113,8 @@ func (u *multipartUpload) sendParts(ctx context.Context) error {
 	return group.Wait()
 }
 
-// abort frees the parts of an incomplete upload, even if ctx has ended. If the process is killed, a
-// lifecycle rule of the bucket must free the parts.
+// abort deletes the parts of an incomplete upload, even if ctx has ended. If the process is killed,
+// the parts stay until a lifecycle rule of the bucket deletes them.
 func (u *multipartUpload) abort(ctx context.Context) {
 	if u.id == "" {
 		return

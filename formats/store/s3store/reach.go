@@ -28,12 +28,12 @@ func (s *Store) Reach(ctx context.Context) error {
 	defer cancel()
 	if s.options.OnSilence != nil {
 		until := time.Now().Add(reachWithin)
-		told := time.AfterFunc(reachSilent, func() { s.options.OnSilence(s.host(ctx), until) })
-		defer told.Stop()
+		silent := time.AfterFunc(reachSilent, func() { s.options.OnSilence(s.host(ctx), until) })
+		defer silent.Stop()
 	}
 	pauses := store.Backoff{Base: reachPause / 8, Max: reachPause}
 	for try := 0; ; try++ {
-		err := s.ask(limited)
+		err := s.reachOnce(limited)
 		if err == nil || !errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil && limited.Err() == nil {
 			return err
 		}
@@ -49,8 +49,8 @@ func (s *Store) Reach(ctx context.Context) error {
 	}
 }
 
-// ask makes one try of Reach.
-func (s *Store) ask(ctx context.Context) error {
+// reachOnce makes one try of Reach: it lists at most one object.
+func (s *Store) reachOnce(ctx context.Context) error {
 	once, cancel := context.WithTimeout(ctx, reachTry)
 	defer cancel()
 	_, err := s.client.ListObjectsV2(once, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.prefix), MaxKeys: aws.Int32(1)}, noRetry)
@@ -63,7 +63,7 @@ func (s *Store) ask(ctx context.Context) error {
 	return fail(ctx, "reach", s.String(), err)
 }
 
-// host returns the host of requests, with the port if the address has one.
+// host returns the host to which requests go, with the port if its URL has one.
 func (s *Store) host(ctx context.Context) string {
 	o := s.client.Options()
 	at, err := o.EndpointResolverV2.ResolveEndpoint(ctx, s3.EndpointParameters{

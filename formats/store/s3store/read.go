@@ -42,8 +42,8 @@ func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store
 	return body, at, nil
 }
 
-// Open implements store.Bucket with one HEAD request. Every read of the object is one GET request
-// for a range. The GET fails if the object has changed since the HEAD.
+// Open implements store.Bucket with one HEAD request. Every read of the object is one GET request for
+// a range, which fails if the object has changed since the HEAD.
 func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 	name, err := s.object(key)
 	if err != nil {
@@ -145,15 +145,16 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return fail(ctx, "delete", key, err)
 }
 
-// datesAsked is the largest number of requests that Skew sends. The SDK does not repeat a request
+// skewTries is the largest number of requests that Skew sends. The SDK does not repeat a request
 // whose response breaks off, so Skew does.
-const datesAsked = 3
+const skewTries = 3
 
-// Skew implements store.Dater with the Date of a response, which has whole seconds.
+// Skew implements store.Dater with the Date field of a response. Date has whole seconds, so Skew
+// adds half a second.
 func (s *Store) Skew(ctx context.Context) (time.Duration, error) {
 	var out *s3.ListObjectsV2Output
 	var err error
-	for range datesAsked {
+	for range skewTries {
 		out, err = s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.prefix), MaxKeys: aws.Int32(1)})
 		if err == nil || !errors.Is(kind(err), store.ErrUnavailable) || ctx.Err() != nil {
 			break

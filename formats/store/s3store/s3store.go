@@ -1,13 +1,14 @@
 // Package s3store keeps a store in a bucket, below a prefix. The server is S3, or another server
 // that speaks the protocol of S3 with conditional writes (R2, MinIO, versitygw).
 //
-// The input is keys and bodies. The output is objects named prefix/key. Create is a PUT with
-// If-None-Match: *. A large body is uploaded in parts, and only the request that completes the
-// upload has this condition. Swap is a PUT with If-Match. The SDK neither retries nor hedges the
-// requests of Create and Swap. If the response is missing or does not tell who won, the store reads
-// back the object (see settle). A version is an ETag. The SDK repeats reads a few times. Each try
-// of a request has its own time limit, in proportion to the size of the body. No error contains
-// credentials. Package s3store imports store, the AWS SDK and the standard library.
+// The input is keys and bodies. The output is objects named prefix/key. A version is an ETag. Create
+// is a PUT with If-None-Match: *. A large body is uploaded in parts, and only the request that
+// completes the upload has this condition. Swap is a PUT with If-Match. The SDK does not retry these
+// conditional requests. If the response is missing or does not tell which writer won, the store
+// reads back the object (see settle). The SDK repeats reads a few times. Each try of a request has a
+// time limit, which grows with the size of the body. No error contains credentials.
+//
+// Package s3store imports store, the AWS SDK and the standard library.
 package s3store
 
 import (
@@ -41,7 +42,7 @@ type Options struct {
 	// bucket.
 	StorageClass string
 	// OnRetry, if set, is called before a conditional write is sent again. Its arguments are the
-	// key, the number of tries, and the reason why the outcome is still unknown.
+	// key, the number of times that the write was sent, and the error of the last time.
 	OnRetry func(key string, sent int, err error)
 	// OnSilence, if set, is called once by Reach if the store has not answered within three
 	// seconds. Its arguments are the endpoint's host and the time until which Reach tries.
@@ -52,7 +53,7 @@ type Options struct {
 type Store struct {
 	client  *s3.Client
 	bucket  string
-	prefix  string // prefix of all object names, "" or ending in a slash
+	prefix  string // prefix of all object names: "", or a text that ends in a slash
 	options Options
 
 	backoff store.Backoff
@@ -65,8 +66,9 @@ var (
 )
 
 // Open returns the store at address, which is s3://bucket or s3://bucket/prefix. Credentials,
-// region and endpoint come from the AWS default chain. Requests to a custom endpoint
-// (AWS_ENDPOINT_URL_S3) use path style. Open sends no request, unlike Reach and store.Probe.
+// region and endpoint come from the default chain of the AWS SDK. Requests to a custom endpoint
+// (AWS_ENDPOINT_URL_S3) use path style. Open sends no request to the store: call Reach or
+// store.Probe to find out whether it answers.
 func Open(ctx context.Context, address string, options Options) (*Store, error) {
 	bucket, prefix, err := parse(address)
 	if err != nil {
@@ -79,8 +81,8 @@ func Open(ctx context.Context, address string, options Options) (*Store, error) 
 	return s, nil
 }
 
-// bucketName matches the names of buckets. Old buckets, and buckets on other servers, may have
-// names that S3 refuses today.
+// bucketName matches the names of buckets. It also matches names that S3 refuses for new buckets,
+// because old buckets and other servers have them.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$`)
 
 func parse(address string) (bucket, prefix string, err error) {
@@ -97,15 +99,15 @@ func parse(address string) (bucket, prefix string, err error) {
 		return bucket, "", nil
 	}
 	if err := store.CheckKey(prefix); err != nil || len(prefix) > 100 {
-		return "", "", fmt.Errorf("open store %q: the prefix must be at most 100 bytes of clean names between single slashes", address)
+		return "", "", fmt.Errorf("open store %q: the prefix must have at most 100 bytes, single slashes, and no element . or ..", address)
 	}
 	return bucket, prefix + "/", nil
 }
 
 func newClient(ctx context.Context) (*s3.Client, error) {
-	transport := awshttp.NewBuildableClient().WithReadTimeout(silence).WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConnsPerHost = 64 // many connections stay open, because a task reads many ranges at the same time
-	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = connecting })
+	transport := awshttp.NewBuildableClient().WithReadTimeout(longLimit).WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConnsPerHost = 64 // a task reads many ranges at the same time, so many connections stay open
+	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = connectLimit })
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, fmt.Errorf("%w: the AWS configuration cannot be loaded: %s", store.ErrDenied, plain(err))
@@ -126,8 +128,8 @@ func newClient(ctx context.Context) (*s3.Client, error) {
 		if o.Region == "" {
 			o.Region = "us-east-1" // servers other than AWS ignore the region or use us-east-1
 		}
-		// Some servers do not support the trailing checksums that the SDK adds by default. Without
-		// TLS the signature covers the body, so no checksum is needed.
+		// Some servers do not support the trailing checksums that the SDK adds by default. TLS, or
+		// without TLS the signature of the body, protects the body too.
 		if os.Getenv("AWS_REQUEST_CHECKSUM_CALCULATION") == "" {
 			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
@@ -152,8 +154,8 @@ func (s *Store) object(key string) (*string, error) {
 	return aws.String(s.prefix + key), nil
 }
 
-// tryContext returns the context for one try at a conditional write of size bytes. The
-// context's time limit covers all requests of the try.
+// tryContext returns a context with the time limit of one try at a conditional write of size bytes.
+// The limit covers all requests of the try.
 func tryContext(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, silence+transfer(size))
+	return context.WithTimeout(ctx, longLimit+transfer(size))
 }

@@ -11,15 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// These constants bound three times in one try of a request: the time to connect, the time until a
-// response begins, and the time until its body ends. The last two limits grow by one second for every
-// 256 KiB (slowest). The request that completes an upload in parts has a longer limit, because a
-// server may join the parts before it answers.
+// One try of a request has three time limits: to connect, until the response begins, and from then
+// until its body ends. The last two grow by one second for every 256 KiB of the request or response.
 const (
-	connecting = 10 * time.Second
-	prompt     = 30 * time.Second // limit until a response begins, and limit until its body ends
-	silence    = 2 * time.Minute  // limit for requests that cost the server much work, and for the wait for the next byte
-	slowest    = 256 << 10        // slowest accepted rate, in bytes per second
+	connectLimit  = 10 * time.Second
+	responseLimit = 30 * time.Second // until a response begins, and from then until its body ends
+	longLimit     = 2 * time.Minute  // until a response to a POST begins, which may join parts; until the next byte of any response
+	slowest       = 256 << 10        // slowest accepted rate, in bytes per second
 )
 
 // timedClient is an HTTP client that applies the time limits to every try.
@@ -27,9 +25,9 @@ type timedClient struct{ next aws.HTTPClient }
 
 // Do implements aws.HTTPClient.
 func (c timedClient) Do(r *http.Request) (*http.Response, error) {
-	limit := prompt
+	limit := responseLimit
 	if r.Method == http.MethodPost {
-		limit = silence
+		limit = longLimit
 	}
 	limit += transfer(r.ContentLength)
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -42,9 +40,9 @@ func (c timedClient) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	timer.Stop()
-	limit = prompt + transfer(answer.ContentLength)
+	limit = responseLimit + transfer(answer.ContentLength)
 	if answer.ContentLength < 0 {
-		limit += silence
+		limit += longLimit // the length of the body is unknown
 	}
 	body := &timedBody{ReadCloser: answer.Body, because: func(err error) error { return timeoutCause(ctx, err) }}
 	timer = time.AfterFunc(limit, func() { cancel(tooSlow(limit)) })
@@ -56,7 +54,7 @@ func (c timedClient) Do(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// transfer returns the longest time that the transfer of size bytes may take.
+// transfer returns the time that the transfer of size bytes takes at the slowest accepted rate.
 func transfer(size int64) time.Duration {
 	return time.Duration(max(size, 0)/slowest) * time.Second
 }
@@ -64,8 +62,8 @@ func transfer(size int64) time.Duration {
 // timedBody is a response body that must be complete within a time limit.
 type timedBody struct {
 	io.ReadCloser
-	because func(error) error
-	stop    func()
+	because func(error) error // returns the error of the time limit if the limit was the cause
+	stop    func()            // ends the time limit
 }
 
 func (b *timedBody) Read(p []byte) (int, error) {
@@ -81,8 +79,7 @@ func (b *timedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// timeoutCause returns the error of the time limit if a time limit ended the request,
-// otherwise err.
+// timeoutCause returns a tooSlow if a time limit of timedClient ended the request, otherwise err.
 func timeoutCause(ctx context.Context, err error) error {
 	if slow, ok := errors.AsType[tooSlow](context.Cause(ctx)); ok {
 		return slow
@@ -90,10 +87,10 @@ func timeoutCause(ctx context.Context, err error) error {
 	return err
 }
 
-// tooSlow is the error of a try that exceeded the time limit.
+// tooSlow is the error of a try that exceeded a time limit of this length.
 type tooSlow time.Duration
 
 func (t tooSlow) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(t)) }
 
-// Timeout returns true, so that the SDK repeats a repeatable request.
+// Timeout returns true, so that the SDK repeats a request that may be repeated.
 func (tooSlow) Timeout() bool { return true }

@@ -73,26 +73,26 @@ func TestEveryTryHasALimitInProportionToItsSize(t *testing.T) {
 		call func(ctx context.Context, s *Store) error
 		want time.Duration
 	}{
-		{"get", never, func(ctx context.Context, s *Store) error { _, _, err := s.Get(ctx, "k", 10); return err }, prompt},
-		{"head", never, func(ctx context.Context, s *Store) error { _, err := s.Open(ctx, "k"); return err }, prompt},
-		{"delete", never, func(ctx context.Context, s *Store) error { return s.Delete(ctx, "k") }, prompt},
+		{"get", never, func(ctx context.Context, s *Store) error { _, _, err := s.Get(ctx, "k", 10); return err }, responseLimit},
+		{"head", never, func(ctx context.Context, s *Store) error { _, err := s.Open(ctx, "k"); return err }, responseLimit},
+		{"delete", never, func(ctx context.Context, s *Store) error { return s.Delete(ctx, "k") }, responseLimit},
 		{"list", never, func(ctx context.Context, s *Store) error {
 			for _, err := range s.List(ctx, "") {
 				return err
 			}
 			return nil
-		}, prompt},
+		}, responseLimit},
 		{"body that does not end", func(r *http.Request) (*http.Response, error) {
 			return response(r, 200, 1000, endless{r.Context()}), nil
-		}, func(ctx context.Context, s *Store) error { _, _, err := s.Get(ctx, "k", 1000); return err }, prompt},
+		}, func(ctx context.Context, s *Store) error { _, _, err := s.Get(ctx, "k", 1000); return err }, responseLimit},
 		{"put", never, func(ctx context.Context, s *Store) error {
 			_, err := s.put(ctx, &s3.PutObjectInput{Key: new("k")}, &bodyReader{r: strings.NewReader("x"), size: 1})
 			return err
-		}, prompt},
+		}, responseLimit},
 		{"large put", never, func(ctx context.Context, s *Store) error {
 			_, err := s.put(ctx, &s3.PutObjectInput{Key: new("k")}, &bodyReader{r: zeros(1), size: size})
 			return err
-		}, prompt + size/slowest*time.Second},
+		}, responseLimit + size/slowest*time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newWireStore(t, c.wire)
@@ -111,7 +111,7 @@ func TestEveryTryHasALimitInProportionToItsSize(t *testing.T) {
 }
 
 func TestASlowAnswerWithinItsLimitIsTaken(t *testing.T) {
-	s := newWireStore(t, hangs(prompt-time.Second, says(200, "content")))
+	s := newWireStore(t, hangs(responseLimit-time.Second, says(200, "content")))
 	synctest.Test(t, func(t *testing.T) {
 		body, _, err := s.Get(t.Context(), "k", 10)
 		if string(body) != "content" || err != nil {
@@ -228,7 +228,7 @@ func TestReachEndsWithItsContext(t *testing.T) {
 }
 
 func TestTheDateOfABrokenAnswerIsAskedForAgain(t *testing.T) {
-	for broken := range datesAsked + 1 {
+	for broken := range skewTries + 1 {
 		asked := 0
 		s := newWireStore(t, func(r *http.Request) (*http.Response, error) {
 			asked++
@@ -240,8 +240,8 @@ func TestTheDateOfABrokenAnswerIsAskedForAgain(t *testing.T) {
 			return answer, err
 		})
 		skew, err := s.Skew(t.Context())
-		if broken == datesAsked {
-			if !errors.Is(err, store.ErrUnavailable) || asked != datesAsked {
+		if broken == skewTries {
+			if !errors.Is(err, store.ErrUnavailable) || asked != skewTries {
 				t.Errorf("%d broken answers: asked %d times, %v", broken, asked, err)
 			}
 		} else if err != nil || asked != broken+1 || skew.Abs() > time.Minute {

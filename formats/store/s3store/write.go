@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// If a body has at least lookFirst bytes, Create looks for an existing object before the
-	// upload. A large upload that loses the race wastes its bytes, and its connection may be reset
-	// at the end.
+	// If a body has more than lookFirst bytes, Create looks for an existing object before the
+	// upload. A large upload that loses to another writer wastes its bytes, and the server may reset
+	// its connection.
 	lookFirst = 1 << 20
-	// inParts is the size above which a body is uploaded in parts, in bytes.
+	// A body of more than inParts bytes is uploaded in parts.
 	inParts = 64 << 20
 )
 
@@ -79,19 +79,20 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 			v, at, err := s.compare(ctx, name, src)
 			switch {
 			case v == anothers && at == old:
-				v = absent // the old object still exists, so the swap has not taken effect yet
+				v = absent // the old version still exists, so the swap has not taken effect yet
 			case err == nil && v == absent && old != "":
-				v = anothers // the object was deleted, so the version old cannot come back, and the swap has lost
+				v = anothers // the object was deleted: its version will never be old again, so the swap has lost
 			}
 			return v, at, err
 		},
 	})
 }
 
-// errGone replaces a 404 response to a request with If-Match. The outcome of such a request is
-// unknown, as after a 412 response.
+// errGone replaces a 404 response to a request with If-Match. As after a 412 response, the store must
+// read back the object: an earlier try may have taken effect.
 var errGone = errors.New("there is no object to replace")
 
+// kind returns the error of package store that fits an error of the SDK, or nil.
 func kind(err error) error {
 	if err == nil {
 		return nil
@@ -99,32 +100,31 @@ func kind(err error) error {
 	return judge(err).kind
 }
 
-// verdict says which writer's bytes an object has.
+// verdict says what an object shows about a conditional write.
 type verdict int
 
 const (
-	absent verdict = iota
-	mine
-	anothers
+	absent   verdict = iota // the write has not taken effect: there is no object, or the object is still the old one
+	mine                    // the object has the bytes of the write
+	anothers                // the object has other bytes, so another writer has won
 )
 
 // conditional describes one conditional write.
 type conditional struct {
 	call, key string
 	src       *bodyReader
-	send      func(context.Context) (store.Version, error)
-	look      func(context.Context) (verdict, store.Version, error)
-	lost      error // error to return if the object has another writer's bytes
+	send      func(context.Context) (store.Version, error)          // sends the write once
+	look      func(context.Context) (verdict, store.Version, error) // reads back the object
+	lost      error                                                 // error to return if another writer has won
 }
 
-// settle sends a conditional write until its outcome is definite or ctx ends. Without a response,
-// or after 409, 412 or 5xx, settle reads back the object. If the object has the write's bytes, the
-// write has won: a response was lost, or another process sent the same bytes. If the object has
-// another writer's bytes, the write has lost. A late request has no effect, because its condition
-// cannot become true again. Otherwise settle sends the same bytes again, never other bytes.
+// settle sends a conditional write until its outcome is known or ctx ends. If there is no response,
+// or its status is 409, 412 or 5xx, settle reads back the object. If the object has the bytes of the
+// write, the write has won: a response was lost, or another process sent the same bytes. If the
+// object has other bytes, the write has lost. A request that reaches the server later has no effect,
+// because its condition cannot become true again. In all other cases settle sends the write again.
 func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error) {
-	// writeError returns the error that ends the write, or nil if the outcome is still
-	// unknown.
+	// writeError returns the error with which settle ends, or nil if the outcome is still unknown.
 	writeError := func(call string, err error, sent int) error {
 		switch {
 		case w.src.failed() != nil:
@@ -153,7 +153,7 @@ func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error
 			defer cancel()
 			return w.look(ctx)
 		}()
-		if err := writeError("settle the "+w.call, looked, sent); err != nil {
+		if err := writeError("read back after "+w.call, looked, sent); err != nil {
 			return "", err
 		}
 		switch {
@@ -172,7 +172,7 @@ func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error
 }
 
 func unknown(ctx context.Context, w conditional, sent int) error {
-	return fmt.Errorf("%s %q: %w: ended before the outcome was known (sent %d times): %w", w.call, w.key, store.ErrUnavailable, sent, ctx.Err())
+	return fmt.Errorf("%s %q: %w: stopped before the outcome was known (sent %d times): %w", w.call, w.key, store.ErrUnavailable, sent, ctx.Err())
 }
 
 // put sends one PUT without retries.
@@ -198,8 +198,8 @@ func (s *Store) encryption() (types.ServerSideEncryption, *string) {
 
 func noRetry(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// tag returns the version that a response's ETag names. Without an ETag, the caller must read back
-// the object.
+// tag returns the version that is in a response's ETag. If a response to a write has no ETag, the
+// caller must read back the object.
 func tag(etag *string) (store.Version, error) {
 	if etag == nil || *etag == "" {
 		return "", errors.New("the answer has no ETag")
@@ -238,8 +238,8 @@ func (s *Store) compare(ctx context.Context, name *string, src *bodyReader) (ver
 	}
 }
 
-// bodyReader is a body that keeps the error of its own reads. The SDK would report such an error as
-// a network error, and settle would then retry.
+// bodyReader is a body that keeps the error of its own reads. The SDK reports such an error like a
+// network error, after which settle would send the write again.
 type bodyReader struct {
 	r    io.ReaderAt
 	size int64

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Run checks the contract on empty buckets. Each call of bucket opens one. The subtests run in
-// sequence.
+// Run checks the contract. Each call of bucket must open an empty bucket. The subtests run one after
+// the other.
 func Run(t *testing.T, bucket func(t *testing.T) store.Bucket) {
 	for _, c := range []struct {
 		name string
@@ -34,14 +34,14 @@ func Run(t *testing.T, bucket func(t *testing.T) store.Bucket) {
 		{"get refuses more than its limit", getLimit},
 		{"ranges are read concurrently and end as io.ReaderAt says", readAt},
 		{"list goes in key order below a prefix", listOrder},
-		{"list stops when told and names bad prefixes", listStops},
-		{"delete removes and forgives absence", deleteObject},
+		{"list stops when its consumer stops, and refuses bad prefixes", listStops},
+		{"delete removes an object and accepts a missing one", deleteObject},
 		{"writers and deleters of one folder do not disturb each other", comeAndGo},
 		{"keys of the layout and odd ones work", oddKeys},
 		{"keys that are not clean are refused everywhere", badKeys},
-		{"a lock, if it has locks, has one holder until its release", locks},
+		{"a lock, if the store has locks, has one holder until its release", locks},
 		{"a context that has ended ends calls", endedContext},
-		{"probe finds it fit and leaves nothing", probe},
+		{"probe accepts the store and leaves nothing", probe},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, bucket(t)) })
 	}

@@ -46,8 +46,8 @@ func createAgain(t *testing.T, b store.Bucket) {
 	want(t, b, "k", "same", v)
 }
 
-// endlessBody is an endless body that repeats a block of random bytes. The size of a part or
-// buffer is never a multiple of the block's length, so tests detect misplaced parts.
+// endlessBody is an endless body that repeats a block of random bytes. No size of a part or buffer
+// is a multiple of the block's length, so tests detect misplaced parts.
 type endlessBody [1<<20 - 3]byte
 
 func newPattern(seed byte) *endlessBody {
@@ -205,8 +205,8 @@ func swapAppend(t *testing.T, b store.Bucket) {
 	CheckMarks(t, b, "marks", writers*each)
 }
 
-// Append adds marks to the list of marks under key. Each mark contains the name who. One swap adds
-// one mark. A swap that took effect may still report a conflict (see store.Bucket), so each try
+// Append adds so many marks to the list of marks under key, one swap for each. Each mark contains the
+// name who. A swap that took effect may still report a conflict (see store.Bucket), so each try
 // first looks for its mark.
 func Append(ctx context.Context, b store.Bucket, key, who string, times int) error {
 	for i := range times {

@@ -1,9 +1,9 @@
 // Package versitygw starts a real S3 server on loopback for tests.
 //
-// The input is the path of a versitygw binary, in the environment. The binary must be v1.8.0 or
-// newer, because conditional writes are not atomic before v1.8.0. The output is a server whose
-// objects are plain files in a temporary directory. The server stops when the test ends. Package
-// versitygw imports only the standard library.
+// The input is the path of a versitygw binary, in an environment variable. The binary must be v1.8.0
+// or newer: conditional writes of older versions are not atomic. The output is a server whose objects
+// are plain files in a temporary directory. The server stops when the test ends. Package versitygw
+// imports only the standard library.
 package versitygw
 
 import (
@@ -48,7 +48,7 @@ func StartOn(t testing.TB, ip string) *Server {
 	if binary == "" {
 		t.Skipf("%s is not set, so there is no S3 server to test against; `make test-s3` builds one and runs this", Binary)
 	}
-	// Another process may take the free port before the server listens on the port.
+	// Another process may take the free port before the server does.
 	for try := 1; ; try++ {
 		s, err := start(t, binary, ip)
 		if err == nil {
@@ -82,7 +82,7 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 		return nil, err
 	}
 	said := func() []byte {
-		text, _ := os.ReadFile(log.Name()) // a read error only shortens the message
+		text, _ := os.ReadFile(log.Name()) // after an error the message only lacks the output
 		return text
 	}
 	ended := make(chan struct{})
@@ -99,7 +99,7 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 			<-ended
 		}
 	}
-	if err := answers(s.Endpoint+"/health", ended); err != nil {
+	if err := waitForAnswer(s.Endpoint+"/health", ended); err != nil {
 		stop()
 		return nil, fmt.Errorf("%w; its output:\n%s", err, said())
 	}
@@ -112,8 +112,9 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 	return s, nil
 }
 
-// answers waits until url responds, the server has ended, or 30 seconds have passed.
-func answers(url string, ended <-chan struct{}) error {
+// waitForAnswer waits until url answers with status 200. It fails if the server ends first, or after
+// 30 seconds.
+func waitForAnswer(url string, ended <-chan struct{}) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	limit := time.After(30 * time.Second)
