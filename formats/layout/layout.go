@@ -1,7 +1,7 @@
 // Package layout makes and parses every key of the store. No key names both an object and a folder.
 //
-// The input is crawl, round, stage and partition. The output is keys. Package layout imports the
-// standard library only.
+// The input is names and numbers, such as those of a crawl, round, stage and partition. The output
+// is keys. Package layout imports the standard library only.
 package layout
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// ParseMonth checks that a crawl's name is a calendar month, such as 2026-11.
+// ParseMonth returns the first moment, in UTC, of a month such as 2026-11.
 func ParseMonth(s string) (time.Time, error) {
 	t, err := time.Parse("2006-01", s)
 	if err != nil || t.Year() < 1990 || t.Year() > 2099 {
@@ -51,7 +51,7 @@ func ParsePart(s string) (int, error) {
 	digits, ok := strings.CutPrefix(s, "part-")
 	n, err := strconv.Atoi(digits)
 	if !ok || err != nil || n < 0 || Part(n) != s {
-		return 0, fmt.Errorf("%q names no partition: expected part-00000", s)
+		return 0, fmt.Errorf("%q is not the name of a partition, such as part-00000", s)
 	}
 	return n, nil
 }
@@ -68,21 +68,21 @@ func CrawlDir(crawl string) string { return "crawl=" + crawl + "/" }
 // CrawlManifest returns the key of the crawl's frozen config.
 func CrawlManifest(crawl string) string { return CrawlDir(crawl) + "crawl.json" }
 
-// Ledger returns the key of a crawl's ledger, which records what the crawl began, decided and
-// sealed.
+// Ledger returns the key of a crawl's ledger.
 func Ledger(crawl string) string { return CrawlDir(crawl) + "ledger.json" }
 
 // Crawls returns the key of the list of the store's crawls.
 func Crawls() string { return "crawls.json" }
 
-// Politeness returns the key of the newest revision of the crawl's politeness section.
+// Politeness returns the key of the newest revision of the politeness section of a crawl's config.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
 
-// PruneDir returns the prefix of the keys of a crawl's lists of objects that stay after pruning.
+// PruneDir returns the prefix of the keys of a crawl's lists of pruned crawls' files that stay (see
+// manifest.Prune).
 func PruneDir(crawl string) string { return CrawlDir(crawl) + "prune-" }
 
-// Prune returns the key of a list of objects that stay. The key contains digest, the digest of the
-// list.
+// Prune returns the key of a list of WARC files that stay when a crawl is pruned. The key contains
+// the first 16 characters of digest, the digest of the list.
 func Prune(crawl, digest string) string { return fmt.Sprintf("%s%.16s.json", PruneDir(crawl), digest) }
 
 // Folders returns the folders that hold all objects of a crawl, with a final slash. datasets are the
@@ -107,16 +107,16 @@ func CrawlOf(key string) string {
 	return m[1]
 }
 
-// Settings returns the key of the config that tasks on other machines read. The key contains digest,
-// the digest of the config's text.
+// Settings returns the key of the config for tasks on other machines. The key contains digest, the
+// digest of the config's text.
 func Settings(crawl, digest string) string { return CrawlDir(crawl) + "settings-" + digest + ".json" }
 
 // Active returns the key of the object that names the crawl and round whose fetch stage runs in
 // this store.
 func Active() string { return "active.json" }
 
-// Quarantined returns the key to which the n-th object under key is moved. No command reads
-// quarantined objects.
+// Quarantined returns the key to which a damaged or stray object is moved. n is 1 for the first
+// object that had the given key, 2 for the second. No command reads quarantined objects.
 func Quarantined(key string, n int) string {
 	if n > 1 {
 		return fmt.Sprintf("quarantine/%d/%s", n, key)
@@ -138,8 +138,8 @@ func Sealed(crawl string, round int) string { return RoundDir(crawl, round) + "s
 // FileListDir is the folder of a round's manifests, without a slash.
 const FileListDir = "manifests"
 
-// FileList returns the key of the n-th manifest of a finished round. digest is the manifest's
-// digest, so processes that would write different bytes use different keys.
+// FileList returns the key of the n-th manifest of a round's seal. The key contains the first 16
+// characters of the manifest's digest, so processes that make different bytes write different keys.
 func FileList(crawl string, round, n int, digest string) string {
 	return fmt.Sprintf("%s%s/%05d-%.16s.parquet", RoundDir(crawl, round), FileListDir, n, digest)
 }
@@ -160,8 +160,8 @@ func PlanPart(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + Part(partition) + ".parquet"
 }
 
-// PlanSpellings returns the key of a partition's file of spellings. The file covers URLs that are
-// known but not planned.
+// PlanSpellings returns the key of a partition's spellings file: spellings of URLs that are known but
+// not planned.
 func PlanSpellings(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + fmt.Sprintf("spellings-%05d.parquet", partition)
 }
@@ -186,7 +186,7 @@ func Inputs(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "inputs.json"
 }
 
-// TaskList returns the key of a list of tasks for other machines. The key contains digest, the
+// TaskList returns the key of a list of tasks that other machines run. The key contains digest, the
 // digest of the list.
 func TaskList(crawl string, round int, stage, digest string) string {
 	return StageDir(crawl, round, stage) + "tasks-" + digest + ".json"
@@ -207,18 +207,19 @@ func Attempt(crawl string, round int, stage string, partition, attempt int) stri
 	return fmt.Sprintf("%s-e%d.json", AttemptsDir(crawl, round, stage)+Part(partition), attempt)
 }
 
-// Begun returns the key of the record that an attempt began. Records of beginnings have their own
-// numbers.
+// Begun returns the key of the record that an attempt began. n numbers these records of a task from
+// 1. It may differ from the number of the attempt, which is given when the attempt ends.
 func Begun(crawl string, round int, stage string, partition, n int) string {
 	return fmt.Sprintf("%s-b%d.json", AttemptsDir(crawl, round, stage)+Part(partition), n)
 }
 
-// ParseAttempt returns the partition and the attempt's number from key, which is in the folder dir.
+// ParseAttempt returns the partition and the number of the attempt in key. dir is the result of
+// AttemptsDir.
 func ParseAttempt(dir, key string) (partition, attempt int, ok bool) {
 	return parseAttempt(dir, key, "-e")
 }
 
-// ParseBegun is like ParseAttempt for the record that an attempt began.
+// ParseBegun is the inverse of Begun, as ParseAttempt is that of Attempt.
 func ParseBegun(dir, key string) (partition, n int, ok bool) { return parseAttempt(dir, key, "-b") }
 
 func parseAttempt(dir, key, mark string) (partition, attempt int, ok bool) {
@@ -236,19 +237,18 @@ func parseAttempt(dir, key, mark string) (partition, attempt int, ok bool) {
 	return partition, attempt, true
 }
 
-// Attempts returns the prefix of a partition's attempts.
+// Attempts returns the prefix of the keys of a partition's ended attempts.
 func Attempts(crawl string, round int, stage string, partition int) string {
 	return AttemptsDir(crawl, round, stage) + Part(partition) + "-e"
 }
 
-// Results returns the prefix of a stage's results. For the stage fetch, the prefix also covers the
-// tasks' folders.
+// Results returns the prefix of the keys of a stage's results. For the stage fetch, keys of other
+// objects of its tasks have the same prefix (see FetchDir).
 func Results(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "part-"
 }
 
-// Working returns the key of a reduce task's working file, which only later stages read. A working
-// file is created once and never replaced.
+// Working returns the key of a working file of a reduce task.
 func Working(crawl string, round int, stage, name string, partition int) string {
 	return fmt.Sprintf("%swork/%s/%s.parquet", StageDir(crawl, round, stage), name, Part(partition))
 }
@@ -259,9 +259,8 @@ func Run(crawl string, round int, stage, name string, partition int) string {
 	return fmt.Sprintf("%swork/%s/%s.run", StageDir(crawl, round, stage), name, Part(partition))
 }
 
-// URLFilter returns the key of the Bloom filter over the URLs of a bucket. The filter covers the
-// bucket's parts of the datasets urls and skips. The filter is a working file that later rounds
-// read too.
+// URLFilter returns the key of the Bloom filter of the URLs in a bucket's parts of the datasets urls
+// and skips. The filter is a working file that later rounds read too.
 func URLFilter(crawl string, round, bucket int) string {
 	return fmt.Sprintf("%swork/known/%s.bloom", StageDir(crawl, round, "frontier"), Part(bucket))
 }
@@ -271,35 +270,33 @@ func FetchDir(crawl string, round, partition int) string {
 	return StageDir(crawl, round, "fetch") + Part(partition) + "/"
 }
 
-// Checkpoint returns the key of a partition's checkpoint. The checkpoint names the lease holder and
-// the committed outcomes.
+// Checkpoint returns the key of a partition's checkpoint.
 func Checkpoint(crawl string, round, partition int) string {
 	return FetchDir(crawl, round, partition) + "checkpoint.json"
 }
 
-// TakenDir returns the folder of the objects of Taken, with a final slash.
+// TakenDir returns the folder of the objects whose keys Taken returns, with a final slash.
 func TakenDir(crawl string, round int) string { return StageDir(crawl, round, "fetch") + "taken/" }
 
-// Taken returns the key of an object whose existence shows that a partition has had a checkpoint.
+// Taken returns the key of the object that shows that a partition has had a checkpoint.
 func Taken(crawl string, round, partition int) string {
 	return TakenDir(crawl, round) + Part(partition) + ".json"
 }
 
-// Segment returns the key of a segment: one dataset's rows that a task recorded between two
-// checkpoints. The key contains plan, partition, epoch and number, so no key is used twice.
+// Segment returns the key of a segment's file for one dataset: the rows that an attempt recorded
+// between two checkpoints. Plan, partition, epoch and number together make the key unique.
 func Segment(crawl string, round int, plan string, partition, epoch, number int, dataset string) string {
 	return fmt.Sprintf("%ssegments/%s-e%d-%05d-%s.parquet", FetchDir(crawl, round, partition), plan, epoch, number, dataset)
 }
 
-// WARC returns the key of a file of raw responses. Archive tools identify files by base name, so
-// the base name is unique, such as 2026-11-r0-4f2a…-part-00017-e1-00003.warc.gz.
+// WARC returns the key of a WARC file. Archive tools identify files by base name, so the base name
+// alone is unique: 2026-11-r0-4f2a…-part-00017-e1-00003.warc.gz.
 func WARC(crawl string, round int, plan string, partition, epoch, number int) string {
 	return fmt.Sprintf("%s%d-%05d.warc.gz", WARCs(crawl, round, plan, partition)[0], epoch, number)
 }
 
-// WARCs returns the two prefixes that the keys of a task's WARC files may have. A prefix ends
-// before the epoch. Names with the second prefix lack crawl, round and plan; only older versions
-// wrote them.
+// WARCs returns the two prefixes of keys that a task's WARC files may have, up to the epoch. The base
+// names of keys with the second prefix lack crawl, round and plan. Only older versions wrote them.
 func WARCs(crawl string, round int, plan string, partition int) [2]string {
 	dir, part := fmt.Sprintf("warc/crawl=%s/round=%d/", crawl, round), Part(partition)
 	return [2]string{fmt.Sprintf("%s%s-r%d-%s-%s-e", dir, crawl, round, plan, part), dir + part + "-e"}
@@ -320,7 +317,8 @@ func ParseWARC(key string) (crawl string, round, partition int, ok bool) {
 	return m[1], round, partition, err == nil
 }
 
-// LinksOf returns the key of the part of links with the crawl, round and partition of a WARC file.
+// LinksOf returns the key of the part of the dataset links that has the links of the pages in a WARC
+// file. The argument is the key of the WARC file. ok is false if it is not such a key.
 func LinksOf(warc string) (key string, ok bool) {
 	crawl, round, partition, ok := ParseWARC(warc)
 	return Table("links", crawl, round, partition), ok

@@ -39,19 +39,19 @@ type Attempt struct {
 	Machine string `json:"machine"`         // name of the host or pod
 	Usage   *Usage `json:"usage,omitempty"` // cost of the attempt, nil in records of older versions
 
-	// The fields below exist since format 9. They are empty in records of attempts that somebody else
-	// found dead.
+	// The fields below exist since format 9. They are empty in the record of an attempt that died: another
+	// process wrote the record.
 	Began string `json:"began,omitempty"`      // time when the attempt began, as in the attempt's Begun
 	Epoch int    `json:"epoch,omitempty"`      // epoch with which the attempt held its partition, 0 if it held none
 	CPUMS int64  `json:"cpu_ms,omitempty"`     // share of the process's CPU time during the attempt, milliseconds
-	Peak  int64  `json:"peak_bytes,omitempty"` // largest resident memory of the process so far
+	Peak  int64  `json:"peak_bytes,omitempty"` // largest resident memory of the process so far, bytes
 	Rows  *int64 `json:"rows,omitempty"`       // rows of the files in the task's result, nil if this attempt stored no result
 }
 
 func (*Attempt) kind() string { return "attempt" }
 
-// Begun records that an attempt at a task began. The record of the attempt's end has the same machine
-// and time. An attempt without such a record was killed, or still runs.
+// Begun records that an attempt at a task began. The Attempt of the same attempt has the same Machine,
+// and the same time in Began. If there is no such Attempt, the attempt still runs or was killed.
 type Begun struct {
 	Header
 	Task    string `json:"task"`
@@ -70,8 +70,8 @@ func (a *Attempt) Failure() bool {
 	return true
 }
 
-// Usage is the cost of attempts: their time, and the calls to the store that store.Counts counts.
-// Usage does not count the call that writes the attempt's record.
+// Usage is the cost of one or more attempts: their time, and their calls to the store as in
+// store.Counts. The call that writes the attempt's record is not counted.
 type Usage struct {
 	WallMS       int64 `json:"wall_ms"`
 	Puts         int64 `json:"puts"` // writes; an upload in parts counts as one write

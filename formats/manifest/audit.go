@@ -8,30 +8,29 @@ type Audit struct {
 	Plan        string  `json:"plan"`  // plan of the round whose folder holds the audit's documents
 	Round       int     `json:"round"` // the only round to audit; negative: all rounds
 	Phase       string  `json:"phase"`
-	Sample      float64 `json:"sample"`
+	Sample      float64 `json:"sample"` // share of the partitions, records, files and tasks to check, 0 to 1
 	OneClock    bool    `json:"one_clock"`
-	InFlight    int     `json:"in_flight"`     // largest number of simultaneous requests to a host that the crawl allows
+	InFlight    int     `json:"in_flight"`     // largest number of simultaneous requests to a host that the config allows
 	RobotsTTLMS int64   `json:"robots_ttl_ms"` // time for which a robots.txt stays valid, milliseconds
 	Tasks       int     `json:"tasks"`         // number of tasks in the phase
-	Nonce       string  `json:"nonce"`         // random text, which distinguishes audits that began in the same second
-	Unreadable  []byte  `json:"unreadable"`    // xxHash3 of the keys of unreadable objects that the audit has already reported: 8 bytes each, in order
+	Nonce       string  `json:"nonce"`         // random text that distinguishes audits that began in the same second
+	Unreadable  []byte  `json:"unreadable"`    // unreadable objects that the audit has already reported: xxHash3 of their keys, 8 bytes each, sorted
 }
 
 func (*Audit) kind() string { return "audit" }
 
-// Findings holds what one task of an audit has found. The report combines the findings of all
-// tasks.
+// Findings is the result of one task of an audit. The report combines the findings of all tasks.
 type Findings struct {
 	Checked    []CheckCount      `json:"checked"`
 	Violations []Violation       `json:"violations"`
-	Places     []PlacedViolation `json:"places"` // not counted in Checked, because several tasks may report the same place
+	Places     []PlacedViolation `json:"places"` // not counted in Checked, because another task may report the same place
 	Notes      []string          `json:"notes"`
 	Counted    []CountedNote     `json:"counted"`
 	Unreadable []byte            `json:"unreadable"` // as in Audit
 }
 
-// PlacedViolation is a violation that several steps of a check may find at the same place. The report
-// lists each place only once.
+// PlacedViolation is a violation that several tasks or steps may find. The report lists only one
+// violation for each Place.
 type PlacedViolation struct {
 	Place     string    `json:"place"`
 	Violation Violation `json:"violation"`
@@ -57,8 +56,9 @@ type CheckCount struct {
 	Found     int64  `json:"found"`  // number of violations, including violations that the report does not list
 }
 
-// CountedNote is a note that a report lists once. In the text, {n} stands for the number of times
-// that the note applies, and {example} for the example.
+// CountedNote is a note that the report shows once, although several tasks may have made it. The
+// report replaces {n} in Text with N, the number of times that the note applies, and {example} with
+// Example.
 type CountedNote struct {
 	Text    string `json:"text"`
 	N       int64  `json:"n"`

@@ -18,10 +18,10 @@ import (
 // ErrChanged means that an object's bytes differ from the digest or size that the writer recorded.
 var ErrChanged = errors.New("the store is damaged")
 
-// Checked is a bucket that opens the files that a task reads. If a file's digest is known, readers
-// get only bytes that match this digest. A file of up to 1 MiB has one digest, and a larger file
-// has a digest for each block. In formats before 3, a larger file has no digests of blocks, so
-// Checked reads the whole file once, before any reader gets a byte.
+// Checked is a bucket that checks the files that a task reads. If the digest of a file was added,
+// readers get only bytes that match the digest. A larger file than 1 MiB has a digest for each
+// block, so that Checked can check a part of it. In formats before 3, a larger file has only a digest
+// of the whole file: Checked reads the whole file once before a reader gets a byte.
 type Checked struct {
 	store.Bucket
 	files map[string]*input
@@ -31,8 +31,8 @@ type input struct {
 	File
 	remedy string
 
-	mu    sync.Mutex // held while a larger file without digests of blocks is read and checked
-	sound bool       // the digest of the whole file matched, so it need not be checked again
+	mu    sync.Mutex // held while the whole file is read and checked
+	sound bool       // the digest of this larger file matched, so it need not be checked again
 }
 
 // NewChecked returns a Checked without known files.
@@ -78,12 +78,12 @@ func (f *input) changed(format string, args ...any) error {
 type checked struct {
 	store.Object
 	file   *input
-	start  int64  // offset of the object in its file, for a section of a run
+	start  int64  // offset of the object in its file; 0 unless the object is a section of a run
 	blocks []byte // digests of the blocks; if empty, only the whole file has a digest
 
 	mu   sync.Mutex
-	read bool   // the whole file was read, and err is the result
-	body []byte // content of a small file, kept after the first read of a part
+	read bool   // the whole file was read, and body and err are the result
+	body []byte // content of a file of up to 1 MiB; nil for a larger file
 	err  error
 
 	kept   []byte // a checked block, at offset keptAt
@@ -100,7 +100,7 @@ func (o *checked) ReadAt(p []byte, off int64) (int, error) {
 		if err == nil {
 			err = o.checkSum(sha256.Sum256(p[:n]))
 		}
-		return ended(p, n, err)
+		return withEOF(p, n, err)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,8 +117,8 @@ func (o *checked) ReadAt(p []byte, off int64) (int, error) {
 	return o.Object.ReadAt(p, off)
 }
 
-// readWhole reads the whole file and checks the file's digest. If the file is small, readWhole
-// returns the bytes.
+// readWhole reads the whole file and checks its digest. It returns the bytes of a file of up to
+// 1 MiB, and nil for a larger file.
 func (o *checked) readWhole() ([]byte, error) {
 	f := o.file
 	f.mu.Lock()
@@ -158,9 +158,8 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return &scratch{hash: sha256.New()} }}
 
-// readBlocks copies a range of a file that has digests of blocks. If the range begins in the kept
-// block, readBlocks copies the beginning of the range from this block. It reads the rest from the
-// object, with a single read.
+// readBlocks reads a range of a file that has digests of blocks. If the range begins in the kept
+// block, readBlocks takes the first bytes from there. It reads the other blocks in one call.
 func (o *checked) readBlocks(p []byte, off int64) (int, error) {
 	if off < 0 || off >= o.Size() {
 		return 0, io.EOF
@@ -172,10 +171,11 @@ func (o *checked) readBlocks(p []byte, off int64) (int, error) {
 			return 0, err
 		}
 	}
-	return ended(p, len(want), nil)
+	return withEOF(p, len(want), nil)
 }
 
-// fromKept copies the start of a range if the range begins in the kept block.
+// fromKept copies the first bytes of a range from the kept block, and returns their number: 0 if the
+// range does not begin in this block.
 func (o *checked) fromKept(p []byte, off int64) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -185,8 +185,8 @@ func (o *checked) fromKept(p []byte, off int64) int {
 	return 0
 }
 
-// fetch reads the blocks that hold a range, with one read. If the range ends within a block, fetch
-// keeps the block, because the next column of a wide table begins there.
+// fetch reads and checks the blocks that hold a range, and copies the range to p. If the range ends
+// within a block, fetch keeps this block: the next column of a wide table often begins there.
 func (o *checked) fetch(p []byte, off int64) error {
 	first, end := off/BlockBytes, (off+int64(len(p))+BlockBytes-1)/BlockBytes
 	start := first * BlockBytes
@@ -233,8 +233,9 @@ func readFull(r io.ReaderAt, p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// ended adds io.EOF to a read of fewer bytes than len(p), because io.ReaderAt requires an error.
-func ended(p []byte, n int, err error) (int, error) {
+// withEOF returns the result of a ReadAt that read n bytes at the end of an object. If n < len(p),
+// the error is io.EOF, because io.ReaderAt requires one.
+func withEOF(p []byte, n int, err error) (int, error) {
 	if err != nil {
 		return 0, err
 	}

@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Checkpoint holds the authoritative state of a partition. Only the holder of the lease may fetch.
-// An outcome does not count until a checkpoint lists the outcome.
+// Checkpoint is the state of a partition. Only the attempt that it names as holder of the lease may
+// fetch. An outcome counts only when a checkpoint lists it.
 type Checkpoint struct {
 	Header
 	Plan        string        `json:"plan"`
@@ -24,8 +24,8 @@ type Checkpoint struct {
 	Released    bool          `json:"released"`
 	Complete    bool          `json:"complete"`
 	CompletedAt int64         `json:"completed_at_ms,omitempty"` // time of completion, milliseconds since 1970, UTC
-	LeaseMS     int64         `json:"lease_ms"`                  // time for which the holder may fetch after it sends a swap, in milliseconds
-	ElapsedMS   int64         `json:"elapsed_ms"`                // elapsed part of the fetch window over all attempts, in milliseconds
+	LeaseMS     int64         `json:"lease_ms"`                  // time for which the holder may fetch after it sent a swap, in milliseconds
+	ElapsedMS   int64         `json:"elapsed_ms"`                // part of the fetch window that all attempts together have used, in milliseconds
 	Recorded    []byte        `json:"recorded"`                  // Roaring bitmap of the plan's rows with an outcome
 	Files       []File        `json:"files"`                     // committed segments and WARC files
 	Hosts       []HostClock   `json:"hosts"`                     // pace and health of the hosts, sorted by host
@@ -34,11 +34,11 @@ type Checkpoint struct {
 	Counts      []Count       `json:"counts"`
 
 	Politeness int       `json:"politeness,omitempty"` // revision of the politeness section that the holder follows
-	Stalled    int       `json:"stalled,omitempty"`    // number of consecutive attempts without a recorded outcome, this attempt included
+	Stalled    int       `json:"stalled,omitempty"`    // number of last attempts, this one included, that recorded no outcome
 	Trying     *Trying   `json:"trying,omitempty"`     // in serial mode, the item that the attempt works on
-	Suspects   []Suspect `json:"suspects,omitempty"`   // items during which attempts in serial mode died
+	Suspects   []Suspect `json:"suspects,omitempty"`   // items on which attempts in serial mode died
 
-	// Activity shows people what the holder was doing. Checkpoints of format 1 have no Activity.
+	// Activity tells people what the holder was doing. Checkpoints of format 1 have no Activity.
 	Activity *Activity `json:"activity,omitempty"`
 
 	// Proof is the SHA-256, in hex, of the document's encoding without Proof. Proof must be the
@@ -49,16 +49,16 @@ type Checkpoint struct {
 
 func (*Checkpoint) kind() string { return "checkpoint" }
 
-// These names select the dataset and the counts that Check compares with a checkpoint's bitmap.
+// Names of the dataset and the counts that Check compares with the bitmap Recorded.
 const (
 	datasetFetches = "fetches"  // dataset with one row per recorded URL
 	countURLs      = "urls"     // name of the count of recorded URLs
 	countOutcomes  = "outcome." // prefix of the names of the counts by outcome, such as outcome.ok
 )
 
-// Check compares four numbers of a checkpoint, which must be equal. The numbers are the recorded
-// rows, the rows in the files of the dataset fetches, the count of URLs, and the sum of the counts
-// by outcome. Check also refuses a file that is listed twice. The error wraps ErrCorrupt.
+// Check returns an error that wraps ErrCorrupt if the checkpoint contradicts itself. Four numbers
+// must be equal: the recorded rows, the rows in the files of the dataset fetches, the count of URLs,
+// and the sum of the counts by outcome. No file may be listed twice.
 func (c *Checkpoint) Check() error {
 	recorded, err := c.RecordedRows()
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *Checkpoint) Check() error {
 	return nil
 }
 
-// Position orders the checkpoints of a partition. Each swap raises the position.
+// Position is the place of a checkpoint among those of its partition. Each swap raises it.
 type Position struct {
 	Epoch   int
 	Counter int64
@@ -126,29 +126,29 @@ func (c *Checkpoint) RecordedRows() (*roaring.Bitmap, error) {
 	return rows, nil
 }
 
-// Activity describes the holder's work at a checkpoint or renewal, by the holder's clock. Activity
-// is only for display.
+// Activity describes what the holder does at a checkpoint or a renewal of the lease. Times are by the
+// holder's clock. Activity is only for display.
 type Activity struct {
-	At          int64     `json:"at_ms"`              // UTC
+	At          int64     `json:"at_ms"`              // milliseconds since 1970, UTC
 	InFlight    int       `json:"in_flight"`          // number of requests in progress
 	Ready       int       `json:"ready"`              // number of hosts that were due
 	Delayed     int       `json:"delayed"`            // number of hosts that waited for their usual delay
-	Sitemaps    int       `json:"sitemaps,omitempty"` // number of sitemaps that waited for their request
+	Sitemaps    int       `json:"sitemaps,omitempty"` // number of sitemaps that waited to be requested
 	Waits       []Wait    `json:"waits,omitempty"`
-	More        int       `json:"more_waits,omitempty"`   // number of waits in addition to those in Waits
+	More        int       `json:"more_waits,omitempty"`   // number of waits that Waits omits
 	RemainingMS int64     `json:"remaining_ms,omitempty"` // predicted remaining time, in milliseconds
 	Closes      int64     `json:"closes_ms,omitempty"`    // time when the window closes, milliseconds since 1970, UTC
 	Failures    []Failure `json:"failures,omitempty"`     // failures by class, the newest class first
 
-	// Checkpoints of formats before 9 lack these fields. Outcomes that no checkpoint lists yet count here,
-	// so a display need not wait for the next checkpoint.
+	// Checkpoints of formats before 9 lack these fields. Left also leaves out URLs whose outcome no
+	// checkpoint lists yet, so that a display need not wait for the next checkpoint.
 	Left      int64  `json:"left_urls,omitempty"`  // number of planned URLs without an outcome; 0 also means unknown
 	Bytes     int64  `json:"bytes,omitempty"`      // number of bytes that the attempt received
-	ElapsedMS int64  `json:"elapsed_ms,omitempty"` // time of all attempts at the task until At, in milliseconds
+	ElapsedMS int64  `json:"elapsed_ms,omitempty"` // time that all attempts at the task have taken until At, in milliseconds
 	Machine   string `json:"machine,omitempty"`    // name of the host or pod
 }
 
-// Wait describes why, and until when, the holder waits.
+// Wait says why the holder waited, and until when.
 type Wait struct {
 	Host  string `json:"host,omitempty"` // host that causes the wait, empty if the whole task waited
 	Why   string `json:"why"`
@@ -156,7 +156,7 @@ type Wait struct {
 	URLs  int64  `json:"urls,omitempty"`     // number of URLs that waited
 }
 
-// Failure is a class of failed requests of one attempt.
+// Failure counts the failed requests of one class in one attempt.
 type Failure struct {
 	Class string `json:"class"`
 	N     int64  `json:"n"`
@@ -178,10 +178,10 @@ type HostClock struct {
 
 // HostBreaker is the state of a host's breaker at a checkpoint. A breaker suspends a failing host.
 type HostBreaker struct {
-	OK      int   `json:"ok,omitempty"`     // successful requests in the breaker's window
-	Failed  int   `json:"failed,omitempty"` // failed requests in the breaker's window
-	Open    bool  `json:"open,omitempty"`   // the host is suspended
-	GaveUp  bool  `json:"gave_up,omitempty"`
+	OK      int   `json:"ok,omitempty"`       // successful requests in the breaker's window
+	Failed  int   `json:"failed,omitempty"`   // failed requests in the breaker's window
+	Open    bool  `json:"open,omitempty"`     // the host is suspended
+	GaveUp  bool  `json:"gave_up,omitempty"`  // the round requests nothing more of the host
 	ProbeMS int64 `json:"probe_ms,omitempty"` // time until the next probe, in milliseconds
 	PauseMS int64 `json:"pause_ms,omitempty"` // pause before the next probe, in milliseconds
 	Probes  int   `json:"probes,omitempty"`   // consecutive failed probes
@@ -194,7 +194,7 @@ type RetryCounts struct {
 	ServerErrors int `json:"server_errors,omitempty"`
 	Limited      int `json:"limited,omitempty"` // 429 and 503
 	DNS          int `json:"dns,omitempty"`
-	Later        int `json:"later,omitempty"` // late retries of a robots.txt, after all other retries failed
+	Later        int `json:"later,omitempty"` // late retries of a robots.txt, after its other retries were used up
 }
 
 // URLRetry is a planned URL that waits for another try.
@@ -208,12 +208,12 @@ type URLRetry struct {
 	Chain *Chain `json:"chain,omitempty"`
 }
 
-// Chain is an unfinished chain of redirects, up to the last recorded response.
+// Chain is an unfinished chain of redirects.
 type Chain struct {
 	Met   []Hop        `json:"met"`             // redirected requests, beginning with the request for the planned URL
 	Next  string       `json:"next"`            // URL to request
 	Tries int32        `json:"tries,omitempty"` // number of requests sent for Next
-	Fetch schema.Fetch `json:"fetch"`           // row of the dataset fetches, as far as its columns are known
+	Fetch schema.Fetch `json:"fetch"`           // the URL's row of the dataset fetches, as far as it is known
 }
 
 // Hop is a request that was redirected.
@@ -252,9 +252,9 @@ type Suspect struct {
 	Deaths int `json:"deaths"`
 }
 
-// Taken is the object taken/part-00017.json. An attempt creates Taken after the partition's first
-// checkpoint and before the first request. If a partition has the object Taken but no checkpoint,
-// the checkpoint was lost.
+// Taken is the object taken/part-00017.json. An attempt creates it after the partition's first
+// checkpoint and before the first request. If a partition has this object but no checkpoint, the
+// checkpoint was lost.
 type Taken struct {
 	Header
 	Plan      string `json:"plan"`

@@ -10,14 +10,15 @@ import (
 const (
 	// BlockBytes is the size of a block. A File holds a digest for each block of a large object.
 	BlockBytes = 512 << 10
-	// wholeBytes is the size of the largest file without digests of blocks. Readers hold such a
-	// file in memory.
+	// wholeBytes is the size of the largest file without digests of blocks. To check such a file,
+	// a reader holds it in memory.
 	wholeBytes = 1 << 20
 	// blockSum is the length of a block's digest: the first 16 bytes of the block's SHA-256.
 	blockSum = 16
 )
 
-// Sum computes the size and digests of an object for a File. Sum is an io.Writer that never fails.
+// Sum computes the size and digests of an object for a File, from the bytes that are written to it.
+// Write never fails.
 type Sum struct {
 	whole, block hash.Hash
 	bytes        int64
@@ -26,7 +27,7 @@ type Sum struct {
 
 	section int64  // start of the current section
 	bucket  int    // bucket of the last section
-	index   []byte // the SectionIndex
+	index   []byte // SectionIndex of the File so far
 }
 
 // NewSum returns the Sum of an empty object.

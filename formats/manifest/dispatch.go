@@ -1,7 +1,7 @@
 package manifest
 
-// Tasks is tasks-DIGEST.json, a list of tasks of one stage that other machines run. A machine
-// learns only the index of its task in the list.
+// Tasks is tasks-DIGEST.json, a list of tasks of one stage that other machines run. A pod of an
+// Indexed Job knows only the index of its task in this list.
 type Tasks struct {
 	Header
 	Crawl      string `json:"crawl"`
@@ -13,8 +13,8 @@ type Tasks struct {
 
 func (*Tasks) kind() string { return "tasks" }
 
-// Settings is settings-DIGEST.json, the config that tasks on other machines read. Settings may
-// differ from the frozen config only in keys that may change during a crawl.
+// Settings is settings-DIGEST.json, the config for tasks on other machines. It differs from the
+// frozen config at most in keys that may change during a crawl.
 type Settings struct {
 	Header
 	Config string `json:"config"` // config as YAML, with ${VAR} unexpanded

@@ -10,9 +10,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Load reads the document under key into d. Load returns the document's version and the SHA-256 of
-// its bytes, in hex. For a missing, newer or damaged document, the error wraps store.ErrNotFound,
-// ErrNewer or ErrCorrupt.
+// Load reads the document under key into d. It returns the object's version and the SHA-256 of its
+// bytes, in hex. The error wraps store.ErrNotFound if the document is missing, ErrNewer if a newer
+// crawlbatch wrote it, and ErrCorrupt if it is damaged.
 func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Version, string, error) {
 	body, version, err := b.Get(ctx, key, MaxBytes)
 	if err != nil {
@@ -24,8 +24,8 @@ func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Ve
 	return version, Digest(body), nil
 }
 
-// Create writes a document that is never replaced. If key already holds a different document, the
-// error wraps store.ErrExists.
+// Create writes a document that is never replaced, and returns its SHA-256 in hex. If key already
+// holds a different document, the error wraps store.ErrExists.
 func Create(ctx context.Context, b store.Bucket, key string, d Document) (string, error) {
 	body, err := Encode(d)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 // The kinds of ledger entries (Entry.What).
 const (
 	EntryCrawl      = "crawl"      // crawl.json was created or will be replaced
-	EntryPlanning   = "planning"   // the round has a fixed time by which planned URLs must be due
+	EntryPlanning   = "planning"   // the time is fixed by which URLs must be due to be planned in the round
 	EntryPlan       = "plan"       // the plan of the round is chosen
 	EntryStarted    = "started"    // the round has started and follows its plan
 	EntryFetching   = "fetching"   // a partition of the round has a checkpoint
 	EntryFrozen     = "frozen"     // the inputs of a stage are frozen
 	EntrySealed     = "sealed"     // the round is complete
-	EntryPoliteness = "politeness" // a revision of the politeness is published
+	EntryPoliteness = "politeness" // a revision of the config's politeness section is published
 	EntryStop       = "stop"       // a person stopped a host or a registered domain
 	EntryResume     = "resume"     // a person ended such a stop
 	EntryPause      = "pause"      // a person paused the requests of the crawl
@@ -29,8 +29,8 @@ const (
 	EntryPruned     = "pruned"     // the deletions of the newest entry `pruning` are complete
 )
 
-// Ledger is ledger.json, which records what a crawl began, decided and sealed. Entries are only
-// added, never changed. Each entry's digest covers all earlier entries.
+// Ledger is ledger.json: the record of what a crawl began, decided and sealed. Entries are added,
+// and never changed or removed. The digest of each entry covers all earlier entries.
 type Ledger struct {
 	Header
 	Crawl   string  `json:"crawl"`
@@ -47,27 +47,28 @@ type Entry struct {
 	Round      *int   `json:"round,omitempty"`
 	Stage      string `json:"stage,omitempty"`
 	Plan       string `json:"plan,omitempty"`
-	Now        string `json:"now,omitempty"`        // time by which the planned URLs were due, RFC 3339, UTC
+	Now        string `json:"now,omitempty"`        // time by which all planned URLs were due, RFC 3339, UTC
 	Format     int    `json:"format,omitempty"`     // format of the object, or the format in which the round began
 	Revision   int    `json:"revision,omitempty"`   // revision of the politeness section
 	Generation int    `json:"generation,omitempty"` // generation of the seal
 	Object     string `json:"object,omitempty"`     // key of the document that the entry records
 	SHA256     string `json:"sha256,omitempty"`     // ContentDigest of the object; "" if unknown
 	Host       string `json:"host,omitempty"`       // host, as in the tables, that was stopped or resumed
-	Domain     string `json:"domain,omitempty"`     // registered domain of which all hosts were stopped or resumed
-	By         string `json:"by,omitempty"`         // person and machine that stopped, resumed, paused or continued
-	Reason     string `json:"reason,omitempty"`     // reason of that person
+	Domain     string `json:"domain,omitempty"`     // registered domain whose hosts were all stopped or resumed
+	By         string `json:"by,omitempty"`         // person who stopped, resumed, paused or continued, and the machine
+	Reason     string `json:"reason,omitempty"`     // reason that the person gave
 	// Adopted marks an entry for an object that existed before the ledger was created or recreated.
 	// The ledger cannot tell which objects were lost before this entry.
 	Adopted bool     `json:"adopted,omitempty"`
-	Prune   *Pruning `json:"prune,omitempty"` // what an entry `pruning` is about
+	Prune   *Pruning `json:"prune,omitempty"` // only in an entry `pruning`: what is deleted
 	Digest  string   `json:"digest"`
 }
 
 // InRound reports whether the entry concerns the given round.
 func (e *Entry) InRound(round int) bool { return e.Round != nil && *e.Round == round }
 
-// chained returns the entry's digest, which also covers before, the digest of the previous entry.
+// chained returns the digest of the entry. It covers the entry without Digest, and before: the
+// digest of the previous entry.
 func (e Entry) chained(before string) (string, error) {
 	e.Digest = ""
 	body, err := json.Marshal(&e)
@@ -77,7 +78,7 @@ func (e Entry) chained(before string) (string, error) {
 	return Digest(append([]byte(before), body...)), nil
 }
 
-// Append numbers entries, adds them to the ledger and sets their digests.
+// Append adds entries to the ledger, and sets their numbers and digests.
 func (l *Ledger) Append(entries ...Entry) error {
 	for _, e := range entries {
 		before := ""
@@ -94,7 +95,7 @@ func (l *Ledger) Append(entries ...Entry) error {
 	return nil
 }
 
-// Check checks the numbers and digests of all entries. The error of Check wraps ErrCorrupt.
+// Check checks the numbers and digests of all entries. The error wraps ErrCorrupt.
 func (l *Ledger) Check() error {
 	before := ""
 	for i, e := range l.Entries {
@@ -110,8 +111,8 @@ func (l *Ledger) Check() error {
 	return nil
 }
 
-// Crawls is crawls.json, the list of all crawls, in the store's root. The object crawls.json is
-// called the head.
+// Crawls is crawls.json in the root of a store: the list of all its crawls. This object is called
+// the head.
 type Crawls struct {
 	Header
 	Crawls []CrawlName `json:"crawls"` // crawls in the order in which they began or were adopted
@@ -139,8 +140,8 @@ func (c *Crawls) Names(crawl string) bool {
 	return false
 }
 
-// ContentDigest returns the SHA-256, in hex, of a document without its field written_by. Equal
-// documents of several crawlbatch versions then have the same digest.
+// ContentDigest returns the SHA-256, in hex, of a document without its field written_by. Documents
+// that differ only in the version of crawlbatch that wrote them have the same ContentDigest.
 func ContentDigest(body []byte) string {
 	sum := sha256.New()
 	head, rest := body, []byte(nil)
@@ -156,7 +157,7 @@ func ContentDigest(body []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// LoadContents is like Load, but returns the document's ContentDigest.
+// LoadContents is like Load, but returns the document's ContentDigest in place of its SHA-256.
 func LoadContents(ctx context.Context, b store.Bucket, key string, d Document) (store.Version, string, error) {
 	body, version, err := b.Get(ctx, key, MaxBytes)
 	if err == nil {

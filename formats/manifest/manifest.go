@@ -2,9 +2,9 @@
 // plans, checkpoints, inputs, results, attempts and seals.
 //
 // The input is bytes from the store. The output is checked values, or an error that names the
-// object and says what to do. Every document has a format version. Decoding a document of a newer
-// version returns ErrNewer. Encoding is deterministic: struct fields are in order, maps are sorted,
-// and no clock is read. Package manifest imports packages schema and store.
+// object and says what to do. Every document has a format version. Decode returns ErrNewer for a
+// document of a newer version. The encoding of a document depends only on its fields, so equal
+// documents have equal bytes. Package manifest imports packages schema and store.
 package manifest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// MaxBytes bounds the size of a manifest, in bytes. Longer manifests are neither written nor read.
+// MaxBytes is the size of the largest manifest, in bytes. Larger ones are neither written nor read.
 const MaxBytes = 64 << 20
 
 var (
@@ -51,8 +51,8 @@ func Encode(d Document) ([]byte, error) {
 	return EncodeAs(d, schema.FormatVersion)
 }
 
-// EncodeAs encodes a document in an older format. The result has the same bytes as the encoding by
-// an older program.
+// EncodeAs is like Encode, but the document has an older format. An older version of crawlbatch
+// encodes the document as the same bytes.
 func EncodeAs(d Document, format int) ([]byte, error) {
 	h := d.header()
 	h.Format, h.Kind = format, d.kind()
@@ -110,8 +110,8 @@ func Decode(key string, body []byte, d Document) error {
 	return nil
 }
 
-// File describes a committed object. A document names an object only after the object is durable
-// and its size and digest are known.
+// File describes an object: a part of a dataset, or a working file. A document names an object only
+// after the object is durable.
 type File struct {
 	Dataset string `json:"dataset"` // name of the dataset or kind of working file
 	Subset  string `json:"subset,omitempty"`
@@ -119,13 +119,13 @@ type File struct {
 	Bytes   int64  `json:"bytes"`
 	Rows    int64  `json:"rows"`
 	SHA256  string `json:"sha256"` // hex
-	// Blocks holds, in base 64, 16 bytes of the SHA-256 of each block, so that a reader can check a
-	// part of the file. Blocks is empty for WARC files, for files up to 1 MiB, and in documents
-	// before format 3. Seals also omit Blocks of files that no later round reads.
+	// Blocks holds, in base 64, the first 16 bytes of the SHA-256 of each block of 512 KiB, so that a
+	// reader can check a part of the file. Blocks is empty for WARC files, for files up to 1 MiB, and
+	// in documents before format 3. Seals also omit Blocks of files that no later round reads.
 	Blocks string `json:"blocks,omitempty"`
 	// SectionIndex lists the sections of a run, in base 64. The entry of a section begins with
-	// three varints: its bucket minus the previous section's bucket, the number of rows, and the
-	// number of bytes. A digest of each block follows, as in Blocks.
+	// three varints: its bucket minus the previous section's bucket, its number of rows, and its
+	// number of bytes. The digests of its blocks follow, as in Blocks.
 	SectionIndex string `json:"sections,omitempty"`
 }
 
@@ -140,56 +140,55 @@ type Crawl struct {
 	Header
 	Crawl     string `json:"crawl"`
 	CreatedAt string `json:"created_at"`          // time of creation, RFC 3339, UTC
-	Config    string `json:"config"`              // config as YAML, as the first plan resolved it, with ${VAR} unexpanded
-	Continues string `json:"continues,omitempty"` // previous crawl, whose states of URLs and representatives this crawl reads
+	Config    string `json:"config"`              // config as YAML, with the defaults of the first plan and with ${VAR} unexpanded
+	Continues string `json:"continues,omitempty"` // previous crawl: this crawl reads its states of URLs and its representatives
 	// Continued lists the crawls that this crawl continues, oldest first, with the number of rounds
 	// that it reads of each. A crawl without plan.history has no list. It reads all rounds of the
-	// crawl that Continues names, and of the crawls before that one, even rounds that are sealed
-	// later.
+	// crawl Continues and of the crawls that this one continues, even rounds that are sealed later.
 	Continued []ContinuedCrawl `json:"continued,omitempty"`
-	// Listed means that the crawl was planned without the frontier of these crawls. It plans a URL
-	// from them only if a source names the URL or one of its own rounds finds it.
+	// Listed means that the crawl was planned without the frontier of the crawls that it continues.
+	// It plans a URL that they know only if a source lists the URL, or if a round of this crawl finds
+	// it.
 	Listed bool `json:"listed,omitempty"`
 	// Reparse names the responses that the crawl parses again. Reparse is nil if the crawl fetches.
 	Reparse *Reparse `json:"reparse,omitempty"`
-	// AdoptedFrom is the format of the crawl before it got a ledger; AdoptedFrom is 0 if the crawl
-	// began with a ledger.
+	// AdoptedFrom is the format of the crawl before it got a ledger, or 0 if it began with one.
 	AdoptedFrom int `json:"adopted_from,omitempty"`
 }
 
 func (*Crawl) kind() string { return "crawl" }
 
-// TakesLinks reports whether a page of the crawl that answers 304 keeps the links from earlier
-// rounds. Such a crawl plans only URLs from its sources and URLs that it finds, so it needs the
-// links of every page. Crawls of formats before 6 request pages without validators instead, so that
-// no page answers 304.
+// TakesLinks reports whether the crawl takes the links of pages that answer 304 from earlier rounds.
+// A listed crawl plans only URLs from its sources and URLs that it finds, so it needs the links of
+// every page. If its format is older than 6, it does not request pages conditionally whose links it
+// follows, so that no such page answers 304.
 func (c *Crawl) TakesLinks() bool { return c.Listed && c.Format >= 6 }
 
-// ContinuedCrawl is a crawl that another crawl continues, up to a round.
+// ContinuedCrawl says how many rounds of an earlier crawl another crawl reads.
 type ContinuedCrawl struct {
 	Crawl  string `json:"crawl"`
 	Rounds int    `json:"rounds"`
 }
 
-// Reparse describes a reparse, a crawl whose fetch tasks read stored responses.
+// Reparse says which stored responses a reparse parses again.
 type Reparse struct {
-	// Of is the crawl that fetched the responses. If Of is empty, the plan names external WARC
-	// files in the store Archive.
+	// Of is the crawl that fetched the responses. If Of is empty, the responses are in external WARC
+	// files in the store Archive, and the plan names these files.
 	Of      string `json:"of,omitempty"`
 	Archive string `json:"archive,omitempty"` // store of external WARC files as the user named it: directory or s3://bucket/prefix
 	// Files is the SHA-256 of the list of external WARC files.
 	Files  string `json:"files_sha256,omitempty"`
-	Parser int    `json:"parser_version"` // version of the parser that made the rows, except rows of unreadable records
+	Parser int    `json:"parser_version"` // version of the parser that made all rows, except those for unreadable records
 }
 
 // Plan is plan.json, the manifest of a round's plan.
 type Plan struct {
 	Header
-	ID               string          `json:"plan"` // digest of the plan's inputs and config
+	ID               string          `json:"plan"` // digest of the plan's inputs and of the config
 	Crawl            string          `json:"crawl"`
 	Round            int             `json:"round"`
 	Buckets          int             `json:"buckets"`         // number of reduce buckets; each partition is in one bucket
-	Known            int64           `json:"known,omitempty"` // lower bound of the number of URLs that earlier rounds know
+	Known            int64           `json:"known,omitempty"` // earlier rounds know at least this number of URLs
 	URLs             int64           `json:"urls"`
 	Domains          int64           `json:"domains"`
 	Hosts            int64           `json:"hosts"`
@@ -199,13 +198,13 @@ type Plan struct {
 	SourceLines      int64           `json:"source_lines"`
 	Refused          []Count         `json:"refused"` // number of refused URLs for each reason
 	RefusedFile      *File           `json:"refused_file,omitempty"`
-	OptOutFile       *File           `json:"opt_out_file,omitempty"` // entries of the opt-out list; nil if the round has none
+	OptOutFile       *File           `json:"opt_out_file,omitempty"` // entries of the opt-out list; nil if there are none
 	Partitions       []PlanPartition `json:"partitions"`
 }
 
 func (*Plan) kind() string { return "plan" }
 
-// Lists returns the plan's files that cover all partitions.
+// Lists returns RefusedFile and OptOutFile, as far as the plan has them.
 func (p *Plan) Lists() (files []File) {
 	for _, f := range []*File{p.RefusedFile, p.OptOutFile} {
 		if f != nil {
@@ -215,12 +214,11 @@ func (p *Plan) Lists() (files []File) {
 	return files
 }
 
-// KeepsSpellings reports whether the plan lists the spellings of its URLs. Plans of format 1 do not
-// list spellings.
+// KeepsSpellings reports whether the plan lists the spellings of its URLs. Plans of format 1 do not.
 func (p *Plan) KeepsSpellings() bool { return p.Format >= 2 }
 
-// PodHours returns the sum of the predicted times of all partitions, in hours. The sum is the total
-// running time of the fetch pods.
+// PodHours returns the sum of the predicted times of all partitions, in hours: the time for which
+// all fetch pods together run.
 func (p *Plan) PodHours() (hours float64) {
 	for i := range p.Partitions {
 		hours += p.Partitions[i].EstimatedSeconds / 3600
@@ -228,8 +226,8 @@ func (p *Plan) PodHours() (hours float64) {
 	return hours
 }
 
-// SecondsAt predicts in how many seconds a process fetches all partitions in their order, if it
-// fetches the given number of partitions at a time.
+// SecondsAt predicts how many seconds it takes to fetch all partitions in their order, if the given
+// number of fetch tasks runs at a time.
 func (p *Plan) SecondsAt(tasks int) float64 {
 	ends := make([]float64, max(1, min(tasks, len(p.Partitions))))
 	for i := range p.Partitions {
@@ -248,13 +246,13 @@ type PlanPartition struct {
 	Hosts            int64   `json:"hosts"`
 	EstimatedSeconds float64 `json:"estimated_seconds"`
 	File             File    `json:"file"`
-	// Spellings lists URLs of the partition's domains that have several known spellings and are not
-	// planned in this round. Spellings is nil in older plans, and in plans without such URLs.
+	// Spellings lists those URLs of the partition's domains that have several known spellings and
+	// are not planned in this round. It is nil if there are none, and in plans of format 1.
 	Spellings *File `json:"spellings,omitempty"`
 }
 
-// Start is start.json, which names the plan that a round follows. Since format 3, the ledger names
-// the plan instead.
+// Start is start.json, which names the plan that a round of format 1 or 2 follows. Since format 3,
+// the ledger names the plan.
 type Start struct {
 	Header
 	Plan string `json:"plan"`
@@ -262,8 +260,7 @@ type Start struct {
 
 func (*Start) kind() string { return "start" }
 
-// Inputs is inputs.json, the list of results that a stage reads. Inputs is written once and never
-// changes.
+// Inputs is inputs.json, the frozen list of the results that a stage reads.
 type Inputs struct {
 	Header
 	Stage string      `json:"stage"`
@@ -280,8 +277,8 @@ type InputTask struct {
 	SHA256    string `json:"sha256"` // digest of the result document
 }
 
-// Result is the result of a committed task. The inputs of a task determine the result, so the
-// result of a reduce task contains no time and no machine name.
+// Result is the result of a committed task. The result of a reduce task depends only on the inputs of
+// the task, so it contains no time and no name of a machine.
 type Result struct {
 	Header
 	Task      string  `json:"task"` // name of the task, such as merge@2026-11.0:17
@@ -291,8 +288,8 @@ type Result struct {
 	Counts    []Count `json:"counts"` // sorted by name
 	Files     []File  `json:"files"`
 
-	// Hosts lists each host with an unfinished pause that is longer than the usual delay. Only
-	// fetch tasks set Hosts. The next round respects the pauses.
+	// Hosts lists the hosts that asked for a longer pause than the usual delay, if the pause lasts
+	// beyond the task. The next round respects these pauses. Only fetch tasks set Hosts.
 	Hosts       []HostClock `json:"hosts,omitempty"`
 	CompletedAt int64       `json:"completed_at_ms,omitempty"` // time when the fetch task completed, by the attempt's clock, milliseconds UTC
 
@@ -315,7 +312,7 @@ func (r *Result) Count(name string) int64 {
 	return 0
 }
 
-// FilesOf returns the result's files of a dataset, in order.
+// FilesOf returns the result's files of a dataset or kind of working file, in order.
 func (r *Result) FilesOf(dataset string) []File { return filesOf(r.Files, dataset) }
 
 // FileOf returns the result's file with the given key, or nil if the result is nil or has no such
@@ -341,7 +338,7 @@ func filesOf(files []File, dataset string) []File {
 	return out
 }
 
-// SortedCounts returns counts as a slice sorted by name, the form that documents use.
+// SortedCounts returns counts in the form of documents: a slice that is sorted by name.
 func SortedCounts[K ~string](counts map[K]int64) []Count {
 	out := make([]Count, 0, len(counts))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -357,23 +354,24 @@ type Sealed struct {
 	Round  int     `json:"round"`
 	Plan   string  `json:"plan"`
 	Counts []Count `json:"counts"` // numbers of rows, such as outcome.ok, pages and links
-	// Buckets is the number of reduce buckets. Seals of formats before 4 have no such field: use the
-	// method ReduceBuckets.
+	// Buckets is the number of reduce buckets. It is 0 in seals of formats before 4: call
+	// ReduceBuckets, which knows their number.
 	Buckets int `json:"buckets,omitempty"`
 	// Files lists the parts of all datasets, and the working files that later rounds read. Since
-	// format 4, seals list the files in manifests instead. The reader of the manifests then sets
-	// Files to the files that its caller needs.
+	// format 4, the objects Manifests list these files. Code that reads the objects sets Files to
+	// the files that its caller needs.
 	Files     []File     `json:"files,omitempty"`
 	Manifests []FileList `json:"manifests,omitempty"`
-	// Pruned marks a seal without files that stands for a round of a pruned crawl. No document has it.
+	// Pruned marks a value that is not a stored seal: it stands for a round of a pruned crawl and has
+	// no files.
 	Pruned bool `json:"-"`
 }
 
 func (*Sealed) kind() string { return "sealed" }
 
-// FileList describes a manifest: a Parquet object that lists files of a sealed round.
+// FileList describes a manifest of a seal: a Parquet object that lists files of the sealed round.
 type FileList struct {
-	File                 // the manifest itself; Rows is the number of listed files
+	File                 // the Parquet object; Rows is the number of listed files
 	FirstBucket int      `json:"first_bucket"` // lowest bucket of the listed files; NoBucket if a file has no bucket
 	LastBucket  int      `json:"last_bucket"`
 	Datasets    []string `json:"datasets"` // datasets of the listed files, sorted
@@ -401,8 +399,8 @@ type Active struct {
 	Round int    `json:"round"`
 	Nonce string `json:"nonce"` // random text that makes every body unique
 	Done  bool   `json:"done"`
-	// Prune means that `prune` deletes objects in this store. Until Done, no round is fetched and
-	// no crawl is parsed again. Crawl is the first crawl that loses objects.
+	// Prune means that not a fetch stage but the command prune runs: it deletes objects. Until Done,
+	// no round is fetched and no crawl is parsed again. Crawl is the first crawl that loses objects.
 	Prune bool `json:"prune,omitempty"`
 	// Proof is a digest of the document, like Checkpoint.Proof. active.json has a proof since
 	// format 3.
@@ -411,8 +409,8 @@ type Active struct {
 
 func (*Active) kind() string { return "active" }
 
-// Politeness is politeness.json, the newest revision of the config's politeness section. Tasks
-// follow Politeness even if they started with another config.
+// Politeness is politeness.json, the newest revision of the config's politeness section. Tasks obey
+// it, even if they started with another config.
 type Politeness struct {
 	Header
 	Revision int    `json:"revision"` // number of the revision, from 1, which makes every body unique

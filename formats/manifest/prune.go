@@ -1,28 +1,29 @@
 package manifest
 
-// The kinds of objects that are pruned (Pruning.Policy).
+// The policies of pruning (Pruning.Policy).
 const (
-	// PruneRaw is the policy for raw captures: WARC files with their indexes, segments, and working
-	// files that no later round reads.
+	// PruneRaw deletes raw captures: WARC files with their indexes, segments, and working files
+	// that no later round reads.
 	PruneRaw = "raw"
-	// PruneMetadata is the policy for everything else: a crawl loses all objects except its ledger.
+	// PruneMetadata deletes all objects of a crawl except its ledger, the lists Prune, and the WARC
+	// files and indexes in these lists.
 	PruneMetadata = "metadata"
 )
 
-// Pruning says which objects of a crawl are deleted by age.
+// Pruning says which objects of a crawl the command prune deletes, and why.
 type Pruning struct {
 	Policy string `json:"policy"`
-	Months int    `json:"months"` // age in months at which the policy deletes
-	Rounds int    `json:"rounds"` // number of the crawl's rounds, which are all sealed
+	Months int    `json:"months"` // age of a crawl, in months, from which the policy applies to it
+	Rounds int    `json:"rounds"` // number of rounds of the crawl, which are all sealed
 	// Buckets holds the number of reduce buckets of each round, and Continues is the crawl that the
-	// pruned crawl continued. Later months need both after the crawl's documents are gone. Only
-	// entries about metadata have them.
+	// pruned crawl continued. Later months need both when the crawl's documents are gone. Both are
+	// empty unless Policy is PruneMetadata.
 	Buckets   []int  `json:"buckets,omitempty"`
 	Continues string `json:"continues,omitempty"`
 }
 
-// Prune is the list of those WARC files of a pruned crawl that stay, because a later round refers to
-// their payloads. Their indexes stay, too. A ledger's entry `pruning` names the list.
+// Prune lists the WARC files of a pruned crawl that stay with their indexes, because later rounds
+// refer to payloads in them. The entry `pruning` of the ledger names this document.
 type Prune struct {
 	Header
 	Crawl string   `json:"crawl"`

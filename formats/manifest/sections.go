@@ -20,11 +20,11 @@ type Section struct {
 	Rows   int64
 	Offset int64 // offset of the section in the run, in bytes
 	Bytes  int64
-	sums   []byte // digests of the section's blocks; the first block begins with the section
+	sums   []byte // digests of the section's blocks; the first block begins where the section begins
 }
 
-// EndSection ends a section of a run. The section holds the bytes that were written after the
-// previous section. File then returns a SectionIndex instead of Blocks.
+// EndSection ends a section of a run: the bytes that were written after the previous section. File
+// then returns a SectionIndex instead of Blocks.
 func (s *Sum) EndSection(bucket int, rows int64) {
 	if s.filled > 0 {
 		s.endBlock()
@@ -70,8 +70,8 @@ func (f *File) Sections() ([]Section, error) {
 	return sections, nil
 }
 
-// OpenSection opens a section of a run as a separate object. ReadAt returns only bytes that match
-// the recorded digests.
+// OpenSection opens a section of a run as an object. Its ReadAt returns only bytes that match the
+// digests in s.
 func OpenSection(ctx context.Context, b store.Bucket, s Section) (store.Object, error) {
 	o, err := b.Open(ctx, s.Key)
 	if err != nil {

@@ -1,12 +1,12 @@
 package manifest
 
-// Stops tells which hosts get no requests, because a person stopped them. A nil *Stops stops
-// nothing.
+// Stops holds the hosts and registered domains that a person stopped: they get no requests. A nil
+// *Stops holds none.
 type Stops struct {
 	hosts, domains map[string]string // reason by name
 }
 
-// Stop adds a host, or a registered domain if host is "".
+// Stop adds the host, or the registered domain if host is "". reason must not be "".
 func (s *Stops) Stop(host, domain, reason string) {
 	if s.hosts == nil {
 		s.hosts, s.domains = map[string]string{}, map[string]string{}
@@ -18,8 +18,8 @@ func (s *Stops) Stop(host, domain, reason string) {
 	}
 }
 
-// Reason returns the reason why a host, as in the tables, of a registered domain is stopped. It
-// returns "" if the host is not stopped.
+// Reason returns the reason why a host is stopped, or "" if it is not. host is written as in the
+// tables, and domain is its registered domain.
 func (s *Stops) Reason(host, domain string) string {
 	if s == nil {
 		return ""
