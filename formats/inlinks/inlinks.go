@@ -3,9 +3,10 @@
 //
 // A sum does not depend on how the pages are divided into partitions, as long as all pages of a host
 // are in one partition. Each column of a sum is a count, a least or greatest value, or a set of the
-// least elements. The anchor texts are such a set: the MaxAnchors texts with the least hashes. A
-// text in the last sum was in every earlier sum, so its count is exact. A site-wide link has many
-// sources but one anchor text, so few targets have more than MaxAnchors texts.
+// least elements. The anchor texts are such a set: the MaxAnchors texts with the least hashes. A text
+// that is in the total of all partitions was also in each partition's sum, so its count is exact. A
+// link on every page of a site has many sources but one anchor text, so few targets have more than
+// MaxAnchors texts.
 //
 // Package inlinks imports packages schema and urlkey.
 package inlinks
@@ -25,8 +26,8 @@ const (
 	shownAnchors = 5   // number of anchor texts in the final row
 )
 
-// Weightier returns the weight (schema.Inlink.Weight) that is farther from 0. If both are equally
-// far, it returns the positive one.
+// Weightier returns the weight (schema.Inlink.Weight) that is farther from 0, or the positive one if
+// both are equally far.
 func Weightier(a, b int32) int32 {
 	if cmp.Or(cmp.Compare(max(a, -a), max(b, -b)), cmp.Compare(a, b)) < 0 {
 		return b
@@ -34,8 +35,8 @@ func Weightier(a, b int32) int32 {
 	return a
 }
 
-// Weight returns the weight that a sitemap_priority gives its URL. A priority that is null or 0.5,
-// the default of the sitemap protocol, gives 0.
+// Weight returns the weight (schema.Inlink.Weight) of a sitemap_priority: 0 if the priority is null or
+// 0.5, which is the default of the sitemap protocol.
 func Weight(priority *float64) int32 {
 	if priority == nil {
 		return 0
@@ -62,8 +63,9 @@ func Add(sum, row *schema.TargetLinks) {
 	sum.Anchors, sum.AnchorCounts = all.Kept()
 }
 
-// Source makes the given source the row's first source if it ranks before the present one. Sources
-// with followed links rank first. Among these, a smaller depth ranks first, then the lower URL.
+// Source sets the columns followed, source_depth and first_source of a row to the given source if it
+// ranks before the row's source. Sources whose links are followed rank first. Of two such sources, or
+// of two others, the one with the smaller depth ranks first, then the one with the lower URL.
 func Source(row *schema.Inlink, followed bool, depth int32, source string) {
 	if source == "" || row.Followed && !followed {
 		return
@@ -94,7 +96,7 @@ func Finish(sum *schema.TargetLinks) schema.Inlink {
 type Anchors struct {
 	texts []anchor
 	index map[string]int // index of each text in texts; nil while there are few texts
-	limit anchor         // kept text with the greatest hash; unset until a text has been dropped
+	limit anchor         // text with the greatest hash that was kept when texts were dropped last
 	full  bool           // a text has been dropped
 }
 
@@ -110,8 +112,8 @@ func compareAnchors(a, b anchor) int {
 
 const fewAnchors = 8 // up to this number, comparing texts is faster than a map
 
-// Add adds n links with an anchor text and ignores links without text. It copies a new text. Add
-// returns the additional memory, in bytes.
+// Add counts n links with an anchor text. It ignores links without text. If the text is new, Add
+// copies it and returns about the number of bytes that it takes, otherwise 0.
 func (a *Anchors) Add(text string, n int32) (grown int) {
 	if text == "" {
 		return 0
@@ -139,8 +141,8 @@ func (a *Anchors) Add(text string, n int32) (grown int) {
 	return anchorBytes + len(text)
 }
 
-// anchorBytes is the estimated memory of an anchor text in addition to its letters, in bytes. It
-// includes the text's part of the index.
+// anchorBytes is the estimated memory that an anchor text takes in texts and index, besides its own
+// bytes.
 const anchorBytes = 96
 
 func (a *Anchors) find(text string) int {

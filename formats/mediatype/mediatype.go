@@ -1,9 +1,9 @@
-// Package mediatype reads Content-Type fields, and stores values under media ranges. Media ranges
-// are the patterns for media types in an Accept field (RFC 9110, 8.3 and 12.5.1).
+// Package mediatype reads Content-Type fields, and maps media ranges to values (RFC 9110, 8.3 and
+// 12.5.1).
 //
-// A media range is a type such as text/html, a wildcard such as image/* or */*, or a wildcard with
-// a structured suffix (RFC 6838, 4.2.8) such as application/*+xml. If several ranges include a
-// media type, the value of the most specific range is used. The package imports no other package of
+// A media range is a pattern for media types: a type such as text/html, a wildcard such as image/* or
+// */*, or a wildcard with a structured suffix (RFC 6838, 4.2.8) such as application/*+xml. If several
+// ranges match a media type, the most specific one applies. The package imports no other package of
 // this project.
 package mediatype
 
@@ -16,13 +16,12 @@ import (
 // ErrRange means that a text is not a media range.
 var ErrRange = errors.New("not a media range: write type/subtype, type/*, type/*+suffix or */*, in lower case, without parameters")
 
-// maxPart bounds each part of a type, and maxRange bounds a whole range, in bytes (RFC 6838, 4.2).
 const (
-	maxPart  = 127
-	maxRange = 2*maxPart + 1
+	maxPart  = 127           // longest type or subtype, in bytes (RFC 6838, 4.2)
+	maxRange = 2*maxPart + 1 // longest media range, in bytes
 )
 
-// Check returns an error that wraps ErrRange if r is not a media range.
+// Check returns an error that wraps ErrRange unless r is a media range.
 func Check(r string) error {
 	main, sub, ok := strings.Cut(r, "/")
 	suffix, ranged := strings.CutPrefix(sub, "*")
@@ -50,8 +49,8 @@ func token(s string) bool {
 	return s != ""
 }
 
-// Essence returns the media type of a Content-Type field in lower case, without parameters. It
-// returns "" if there is no type. If the field was repeated, Essence returns the first type.
+// Essence returns the media type of a Content-Type field in lower case, without parameters, or "" if
+// there is none. If the field holds several types, separated by commas, Essence returns the first.
 func Essence(contentType string) string {
 	if i := strings.IndexAny(contentType, ";,"); i >= 0 {
 		contentType = contentType[:i]
@@ -74,8 +73,8 @@ func httpToken(s string) bool {
 	return s != "" && len(s) <= maxPart
 }
 
-// Charset returns the raw charset parameter of a Content-Type field, or "" if there is none. The
-// rest of the field may be malformed.
+// Charset returns the value of the charset parameter of a Content-Type field, without quotes, or "" if
+// there is none. The rest of the field may be malformed.
 func Charset(contentType string) string {
 	for {
 		i := strings.IndexByte(contentType, ';')
@@ -95,12 +94,11 @@ func Charset(contentType string) string {
 	}
 }
 
-// Ranges maps media ranges to values. The zero value is empty. Ranges is safe for concurrent use
-// after the last call to Set.
+// Ranges maps media ranges to values. The zero value is empty. Several goroutines may call Lookup at
+// the same time, but not Set.
 type Ranges[T any] struct{ values map[string]T }
 
-// Set stores the value v for a range, in place of an earlier value. If the range is malformed, the
-// error wraps ErrRange.
+// Set sets the value of a media range. If the range is malformed, the error wraps ErrRange.
 func (r *Ranges[T]) Set(mediaRange string, v T) error {
 	if err := Check(mediaRange); err != nil {
 		return err
@@ -112,9 +110,9 @@ func (r *Ranges[T]) Set(mediaRange string, v T) error {
 	return nil
 }
 
-// Lookup returns the value of the most specific range that includes a media type (lower case,
-// without parameters). It tries four ranges in this order: the type itself, the main type with the
-// suffix, the main type, and */*. ok is false if no range matches.
+// Lookup returns the value of the most specific range that matches a media type in lower case,
+// without parameters. It tries four ranges in turn, such as application/rss+xml, application/*+xml,
+// application/* and */*. ok is false if no range matches.
 func (r *Ranges[T]) Lookup(mediaType string) (v T, ok bool) {
 	if v, ok = r.values[mediaType]; ok {
 		return v, true

@@ -2,20 +2,19 @@ package simhash
 
 import "context"
 
-// visitor receives the items of a list, sorted by the bits of a mask.
+// visitor receives the items of a list, sorted by the bits of a mask. A run is all items of the list
+// that agree in these bits.
 type visitor struct {
-	// sorted receives the items in parts that are in memory. All items that agree in the mask are in
-	// the same part, and sorted may reorder them.
-	sorted func(part []item, mask uint64) error
-	// large receives items that agree in the mask and do not fit into memory. It may reorder these
-	// items, and it returns them.
+	// sorted receives one or more whole runs that are in memory. It may reorder the items of a run.
+	sorted func(runs []item, mask uint64) error
+	// large receives a run that does not fit into memory. It may reorder the items, and returns them.
 	large func(run list, mask uint64) (list, error)
 }
 
-// arrange sorts a list stably by each mask in turn, shows the sorted items to the visitor, and
-// returns the list in its last order. The caller must not use the old list. A list in memory is
-// sorted in place. Other lists are divided into shards. The items of a sorted shard go directly to
-// the shards of the next mask.
+// arrange sorts a list stably by each mask in turn, passes the sorted items to the visitor each time,
+// and returns the list in its last order. The caller must not use the old list. A list in memory is
+// sorted in place. A list in a scratch file is divided into shards, which are sorted one by one. The
+// items of a sorted shard are then written to the shards of the next mask.
 func (s *Search) arrange(ctx context.Context, l list, masks []uint64, v visitor) (list, error) {
 	if l.spool == nil {
 		for _, mask := range masks {
@@ -47,8 +46,8 @@ func (s *Search) arrange(ctx context.Context, l list, masks []uint64, v visitor)
 	return l, s.drain(ctx, d, masks[0], v, func(items []item) error { return l.spool.append(items...) })
 }
 
-// drain sorts the items of each shard by the mask, shows them to the visitor, passes them to out,
-// and removes the shards.
+// drain sorts the items of each shard by the mask, passes them to the visitor and then to out, and
+// removes the shards.
 func (s *Search) drain(ctx context.Context, d *shards, mask uint64, v visitor, out func([]item) error) error {
 	for _, p := range d.spools {
 		if err := ctx.Err(); err != nil {
@@ -58,7 +57,7 @@ func (s *Search) drain(ctx context.Context, d *shards, mask uint64, v visitor, o
 		switch {
 		case p.n <= s.memory:
 			l, err = s.sortShard(p, d.rest, mask, v)
-		case d.rest != 0: // skewed keys: this range is divided further
+		case d.rest != 0: // many items have similar keys, so this shard is divided again
 			finer, err := s.divide(p, d.rest)
 			if err != nil {
 				return err
@@ -85,8 +84,8 @@ func (s *Search) drain(ctx context.Context, d *shards, mask uint64, v visitor, o
 	return nil
 }
 
-// sortShard loads and sorts a shard, and shows it to the visitor. The items are valid until the next
-// shard is loaded.
+// sortShard loads and sorts a shard, and passes its items to the visitor. The returned items are valid
+// until the next shard is loaded.
 func (s *Search) sortShard(p *spool, rest, mask uint64, v visitor) (list, error) {
 	items, err := p.load(s.buffer[:0])
 	if err != nil {
@@ -99,8 +98,8 @@ func (s *Search) sortShard(p *spool, rest, mask uint64, v visitor) (list, error)
 	return list{items: items}, v.sorted(items, mask)
 }
 
-// divide divides the items of a spool into shards, by the highest bits of the mask, and removes the
-// spool.
+// divide distributes the items of a spool to new shards, by the highest bits of the mask, and removes
+// the spool.
 func (s *Search) divide(p *spool, mask uint64) (*shards, error) {
 	d, err := s.newShards(mask, p.n)
 	if err != nil {

@@ -1,16 +1,16 @@
 package simhash
 
 // counter counts, for each of 64 bits, how many of the added words have the bit set. The counts are
-// bit-sliced: bit i of planes[p] is bit p of the count for bit i. Bit-slicing lets one addition
-// update all 64 counts.
+// bit-sliced: bit i of planes[p] is bit p of the count for bit i. One addition thus updates all 64
+// counts.
 type counter struct {
-	planes  [40]uint64 // planes for up to 2^40 words, more than any text has
-	pending [8]uint64
-	n       int // number of added words
+	planes  [40]uint64 // enough for 2^40 - 1 words, more than any text has
+	pending [8]uint64  // the last n%8 words are not counted in planes yet
+	n       int        // number of added words
 }
 
-// add adds a word. A tree of full adders (Harley and Seal) adds eight words at a time. The tree
-// needs a ninth of the work of single additions.
+// add adds a word. A tree of full adders (Harley and Seal) adds eight words at a time, which is much
+// faster than eight single additions.
 func (c *counter) add(w uint64) {
 	c.pending[c.n%8] = w
 	c.n++

@@ -6,38 +6,38 @@ import (
 	"slices"
 )
 
-// Part says which pairs a Search reports. The zero value reports the pairs of the whole search, in the
-// order in which the search finds them.
+// Part says which pairs a Search reports. With the zero value it reports the pairs of the whole
+// search, in the order in which it finds them.
 type Part struct {
-	// ByNumber makes the pairs independent of the order of the search. The numbers of fingerprints
-	// must then ascend with the fingerprints. Pairs are compared by the lower number, then by the
-	// higher number. The reported pairs include the least spanning forest: the forest that
-	// Kruskal's algorithm finds if it takes the least pair first. Only one such forest exists, so
-	// the reports of all parts together determine it, whatever the number of parts.
+	// ByNumber makes the result independent of the order of the search. The numbers of the
+	// fingerprints must then ascend like the fingerprints. Pairs are ordered by their lower number,
+	// then by their higher number. The reported pairs include the least spanning forest, which
+	// Kruskal's algorithm finds if it takes the pairs in this order. Only one such forest exists. The
+	// caller can compute it from the reports of all parts, whatever the number of parts.
 	ByNumber bool
 	// Index is the number of this part, from 0. Of is the number of parts; 0 and 1 mean that the search
-	// is not divided. Parts must have ByNumber.
+	// is not divided. If Of is greater than 1, ByNumber must be true.
 	Index, Of int
 }
 
 func (p Part) divided() bool { return p.Of > 1 }
 
-// spreads is an odd number near 2^64 divided by the golden ratio. A product with it spreads the keys
-// of any blocks over its high bits.
-const spreads = 0x9e3779b97f4a7c15
+// keyFactor is an odd number near 2^64 divided by the golden ratio. The high bits of a key times
+// keyFactor depend on all bits of the key.
+const keyFactor = 0x9e3779b97f4a7c15
 
-// has reports whether the part has the items with a key. Items with equal keys are in the same part.
+// has reports whether a key belongs to the part. A key is the chosen bits of a fingerprint.
 func (p Part) has(key uint64) bool {
-	part, _ := bits.Mul64(key*spreads, uint64(p.Of))
+	part, _ := bits.Mul64(key*keyFactor, uint64(p.Of))
 	return part == uint64(p.Index)
 }
 
-// masksTogether is the number of choices of blocks whose items searchPart selects in one pass over all
-// items. Each of them takes a buffer of spoolBytes. Up to a distance of 3, one pass is enough.
+// masksTogether is the number of masks for which searchPart selects items in one pass over all items.
+// Each mask takes a buffer of spoolBytes. Up to a distance of 3, one pass is enough.
 const masksTogether = 128
 
-// searchPart searches the items of the part. For each choice of blocks, these are the items whose
-// chosen bits are a key of the part.
+// searchPart finds the pairs of the part: for each choice of blocks, the pairs of items whose key
+// belongs to the part.
 func (s *Search) searchPart(ctx context.Context, all list, blocks int) error {
 	l := &level{blocks: cut(^uint64(0), blocks), keep: blocks - s.k}
 	v := s.visitor(ctx, l, ^uint64(0), nil)
@@ -58,8 +58,8 @@ func (s *Search) searchPart(ctx context.Context, all list, blocks int) error {
 	return nil
 }
 
-// selectItems returns a spool for each mask, with those items whose bits of the mask are a key of the
-// part.
+// selectItems returns a spool for each mask. It holds the items whose key under the mask belongs to
+// the part.
 func (s *Search) selectItems(all list, masks []uint64) ([]*spool, error) {
 	selected := make([]*spool, len(masks))
 	for i := range selected {

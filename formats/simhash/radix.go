@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// digitBits is the number of bits that one pass of the sort covers. The counters of such a pass
+	// digitBits is the number of bits by which one pass sorts. The 1<<digitBits counters of a pass
 	// fit into the first-level cache.
 	digitBits = 10
 	// cachedItems is the number of items that fit into the second-level cache together with the
@@ -17,28 +17,27 @@ const (
 	fewItems = 64
 )
 
-// radixSort sorts the items a by the bits of mask. The sort is stable. spare is a buffer as long as
-// a.
+// radixSort sorts a stably by the bits of mask. spare is a buffer as long as a.
 func radixSort(a, spare []item, mask uint64) {
 	if len(a) <= cachedItems || bits.OnesCount64(mask) <= digitBits {
 		sortCached(a, spare, mask)
 		return
 	}
-	// The first pass sorts by the highest digit. All items with the same highest digit then fit
-	// into the cache. Sorting all items by the lowest digit first would miss the cache in every
-	// pass.
+	// The first pass sorts by the highest digit. The items with the same highest digit then usually
+	// fit into the cache for the other passes. If every pass covered all items, every pass would
+	// miss the cache.
 	high := highest(mask, digitBits)
 	counts := scatter(a, spare, high)
 	copy(a, spare)
 	begin := uint32(0)
-	for _, end := range counts { // scatter has returned the end of each value's items
+	for _, end := range counts { // the items with one value of the digit end at end
 		sortCached(a[begin:end], spare[begin:end], mask&^high)
 		begin = end
 	}
 }
 
-// sortCached is like radixSort, but each of its passes covers the whole slice. The first pass sorts
-// by the lowest digit.
+// sortCached is like radixSort, but each of its passes covers all items, from the lowest digit to the
+// highest. It is fast if the items fit into the cache.
 func sortCached(a, spare []item, mask uint64) {
 	if len(a) < fewItems {
 		slices.SortStableFunc(a, func(x, y item) int { return cmp.Compare(x.fingerprint&mask, y.fingerprint&mask) })
@@ -56,8 +55,8 @@ func sortCached(a, spare []item, mask uint64) {
 	}
 }
 
-// scatter copies the items of one slice to another slice, sorted by the digit that the bits of mask
-// form. It returns, for each value of the digit, the end of the items with this value.
+// scatter copies the items of one slice to another slice, sorted by the digit of mask. It returns, for
+// each value of the digit, the end of the items with this value.
 func scatter(from, to []item, mask uint64) *[1 << digitBits]uint32 {
 	d := digitOf(mask)
 	var ends [1 << digitBits]uint32
@@ -86,8 +85,8 @@ func highest(mask uint64, n int) uint64 {
 	return rest
 }
 
-// digit gathers up to digitBits bits of a fingerprint into a number. The bits form runs. Most digits
-// have at most three runs, because a mask consists of few blocks.
+// digit is a number that is made of up to digitBits bits of a fingerprint. The bits form runs. Most
+// digits have at most three runs, because a mask consists of few blocks.
 type digit struct {
 	first [3]run
 	more  []run
@@ -108,7 +107,7 @@ func (d *digit) valueIn(x uint64) uint64 {
 	return v & (1<<digitBits - 1)
 }
 
-// digitOf returns the digit that consists of the bits set in mask, which are at most digitBits.
+// digitOf returns the digit of the bits that are set in mask, at most digitBits of them.
 func digitOf(mask uint64) *digit {
 	d := &digit{}
 	taken := 0

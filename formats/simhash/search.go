@@ -10,30 +10,30 @@ import (
 	"time"
 )
 
-// MaxDistance is the largest distance that a Search accepts. For larger distances, a Search would
-// cost nearly as much as comparing all pairs.
+// MaxDistance is the largest distance that a Search accepts. With a larger distance, a Search would
+// cost nearly as much as a comparison of all pairs.
 const MaxDistance = 7
 
-// memoryItems is the number of items that a Search sorts in memory. A Search takes twice 16 bytes for
-// each of these items, which is 384 MiB.
+// memoryItems is the number of items that a Search sorts in memory. Each of them takes 32 bytes, half
+// of them in a buffer, so a Search takes up to 384 MiB.
 const memoryItems = 12 << 20
 
-// Search finds pairs of near fingerprints. It reports not all pairs but a spanning forest of the
-// pairs. The pairs of the forest connect the same fingerprints as all pairs do.
+// Search finds pairs of near fingerprints. It need not report all pairs: it reports a spanning forest
+// of the pairs, which connects the same fingerprints as all pairs do.
 //
 // A Search for distances of at most k cuts the 64 bits into more than k blocks. Two fingerprints
 // within this distance agree in at least (blocks - k) blocks. For every choice of (blocks - k)
-// blocks, the Search sorts the fingerprints by the chosen blocks and compares fingerprints that
-// agree in them. The number of blocks minimizes the cost. If many fingerprints agree in the chosen
-// blocks (from templates or mirrors), the Search also cuts their other bits into blocks. A large
-// group is slow only if it has many pairs.
+// blocks, the Search sorts the fingerprints by the bits of these blocks, called the key, and compares
+// fingerprints with the same key. It takes the number of blocks with the least cost. If many
+// fingerprints have the same key (from templates or mirrors), the Search also cuts their other bits
+// into blocks. A large group is slow only if it has many pairs.
 //
 // If the fingerprints do not fit into memory, each sort divides them into shards in scratch files.
 // Each shard holds a range of the keys. The order in which pairs are reported depends only on the
 // fingerprints, and not on the memory.
 //
-// Several Searches with the same fingerprints can divide the work (Part). Each of them then looks only
-// at its part of the keys.
+// Several Searches with the same fingerprints can divide the work (Part). Each of them then compares
+// only the fingerprints whose keys belong to its part.
 //
 // Only one goroutine may use a Search. The caller must close the Search.
 type Search struct {
@@ -42,18 +42,18 @@ type Search struct {
 	part   Part
 	memory int // number of items that are sorted in memory
 
-	added  list // fingerprints in the order of Add
-	last   uint64
+	added  list   // fingerprints in the order of Add
+	last   uint64 // the fingerprint that was added last
 	spools map[*spool]bool
-	buffer []item // shard in memory
+	buffer []item // buffer for the items of a shard
 	spare  []item // buffer for sorting
 	trees  trees
-	every  bool // true: the search reports all pairs, not a forest; only for tests
+	every  bool // true: the search reports all pairs and not a forest; only for tests
 	report func(a, b uint64) error
 }
 
-// NewSearch returns a Search for pairs whose distance is at most k. The Search puts scratch files
-// into the directory dir.
+// NewSearch returns a Search for pairs whose distance is at most k. Its scratch files are in the
+// directory dir.
 func NewSearch(dir string, k int, part Part) (*Search, error) {
 	if k < 0 || k > MaxDistance {
 		return nil, fmt.Errorf("simhash: distance %d is not between 0 and %d", k, MaxDistance)
@@ -62,11 +62,11 @@ func NewSearch(dir string, k int, part Part) (*Search, error) {
 }
 
 // Add adds a fingerprint with a number below 1<<63. Fingerprints must come in ascending order,
-// without repeats. Two old fingerprints are never reported as a pair.
+// without repeats. A pair of two old fingerprints is not reported.
 func (s *Search) Add(fingerprint, number uint64, old bool) error {
 	n := s.added.len()
 	if n > 0 && fingerprint <= s.last {
-		return fmt.Errorf("simhash: fingerprints are not sorted and distinct at %d", n)
+		return fmt.Errorf("simhash: fingerprint %d is not greater than the one before it", n)
 	}
 	s.last = fingerprint
 	i := item{fingerprint, number << 1}
@@ -90,9 +90,9 @@ func (s *Search) Add(fingerprint, number uint64, old bool) error {
 	return s.added.spool.append(i)
 }
 
-// Forest calls report with the numbers of both fingerprints of each pair of a spanning forest. The
-// number of the lower fingerprint comes first. Forest may also report further pairs. An error of
-// report ends the search.
+// Forest calls report with the numbers of both fingerprints of each pair of a spanning forest, and
+// perhaps of further pairs. The number of the lower fingerprint comes first. An error of report ends
+// the search.
 func (s *Search) Forest(ctx context.Context, report func(a, b uint64) error) error {
 	n := s.added.len()
 	if s.k == 0 || n < 2 {
@@ -122,21 +122,20 @@ func (s *Search) Close() error {
 	return err
 }
 
-// smallGroup is the size of the largest group that is compared pair by pair. Comparing all pairs of
-// a small group costs about as much as sorting the group once.
+// smallGroup is the size of the largest group that is always compared pair by pair. To compare all
+// pairs of such a group costs about as much as to sort the group once.
 const smallGroup = 256
 
-// level describes one cut of a group's bits into blocks, and the chosen blocks in which the group's
-// members agree.
+// level describes one cut of bits into blocks, and the current choice of blocks. The members of the
+// current group agree in the chosen blocks.
 type level struct {
 	blocks []uint64 // masks of the blocks
-	keep   int      // number of blocks in which a pair must agree
+	keep   int      // number of blocks in a choice
 	chosen uint64   // union of the chosen blocks
 }
 
 // firstAgreement reports whether a pair agrees in the chosen blocks and in no earlier choice of
-// blocks. diff holds the bits that differ between the two fingerprints. A Search considers each
-// pair only in the first choice in which the pair agrees.
+// blocks. diff holds the bits in which the two fingerprints differ.
 func (l *level) firstAgreement(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
@@ -150,7 +149,7 @@ func (l *level) firstAgreement(diff uint64) bool {
 	return union == l.chosen
 }
 
-// choices returns the bits of every choice of l.keep blocks, in lexicographic order.
+// choices returns the union of the blocks of every choice of l.keep blocks, in lexicographic order.
 func (l *level) choices() []uint64 {
 	var masks []uint64
 	// choose adds blocks to mask. left is the number of blocks to add, and at is the number of the
@@ -170,14 +169,14 @@ func (l *level) choices() []uint64 {
 }
 
 // split finds the pairs of a group whose members differ only in the free bits. It cuts these bits
-// into n blocks and reorders the group.
+// into n blocks. above holds the levels of the cuts that led to this group. split reorders the group.
 func (s *Search) split(ctx context.Context, group list, free uint64, n int, above []*level) (list, error) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	return s.arrange(ctx, group, l.choices(), s.visitor(ctx, l, free, above))
 }
 
-// visitor searches the runs of items that agree in a choice of the blocks of l. The items differ only in
-// the free bits.
+// visitor returns a visitor that finds the pairs of each run of items that agree in a choice of the
+// blocks of l. All items differ only in the free bits.
 func (s *Search) visitor(ctx context.Context, l *level, free uint64, above []*level) visitor {
 	levels := append(slices.Clip(above), l)
 	return visitor{
@@ -201,8 +200,8 @@ func (s *Search) visitor(ctx context.Context, l *level, free uint64, above []*le
 	}
 }
 
-// endOfRun returns the end of the run that begins at an index of a sorted list. The members of a run
-// agree in the bits of mask.
+// endOfRun returns the index after the run that begins at index begin of a sorted list. The members of
+// a run agree in the bits of mask.
 func endOfRun(sorted []item, begin int, mask uint64) int {
 	end := begin + 1
 	for end < len(sorted) && (sorted[end].fingerprint^sorted[begin].fingerprint)&mask == 0 {
@@ -211,14 +210,14 @@ func endOfRun(sorted []item, begin int, mask uint64) int {
 	return end
 }
 
-// search finds the pairs of a run whose members agree in all bits that are not free. It may reorder
-// the run. The caller sorts again for the next choice of blocks, so the new order does no harm.
+// search finds the pairs of a run whose members agree in all bits except the free bits. It may
+// reorder the run, because the caller sorts again for the next choice of blocks.
 func (s *Search) search(ctx context.Context, run list, free uint64, levels []*level) (list, error) {
 	if run.len() > smallGroup {
 		if err := ctx.Err(); err != nil {
 			return run, err
 		}
-		// Only bits in which members differ can split the run.
+		// Only a cut of bits in which members differ can split the run.
 		differ, err := differingBits(run)
 		if err != nil {
 			return run, err
@@ -235,7 +234,7 @@ func (s *Search) search(ctx context.Context, run list, free uint64, levels []*le
 			}
 		}
 	}
-	if run.spool != nil { // no cut splits the run, so compare needs the run in memory
+	if run.spool != nil { // no cut pays, so all members are compared in memory
 		items, err := run.spool.load(nil)
 		if err != nil {
 			return run, err
@@ -245,7 +244,7 @@ func (s *Search) search(ctx context.Context, run list, free uint64, levels []*le
 	return run, s.compare(ctx, run.items, levels)
 }
 
-// differingBits returns the bits that differ between members of a run.
+// differingBits returns the bits in which the members of a run differ.
 func differingBits(run list) (differ uint64, err error) {
 	var first *item
 	err = run.each(func(items []item) error {
@@ -260,9 +259,9 @@ func differingBits(run list) (differ uint64, err error) {
 	return differ, err
 }
 
-// cutPays reports whether cutting the bits of a run into n blocks saves at least half of the
-// comparisons. A cut saves nothing if all members are near each other and agree in every choice of
-// blocks. cutPays reorders the run.
+// cutPays reports whether a cut of the free bits of a run into n blocks saves at least half of the
+// comparisons. A cut saves nothing if, for example, all members are near each other and most of them
+// agree in each choice of blocks. cutPays reorders the run.
 func (s *Search) cutPays(ctx context.Context, run list, free uint64, n int) (list, bool, error) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	left := run.len() * run.len() / 2
@@ -289,9 +288,9 @@ func (s *Search) cutPays(ctx context.Context, run list, free uint64, n int) (lis
 	return run, true, nil
 }
 
-// compare compares the members of a run with each other. With Part.ByNumber, it compares them in the
-// order of their fingerprints. It then reports the run's forest of least pairs, as Kruskal's algorithm
-// does: a pair that it omits is greater than the pairs that connect the same two members.
+// compare compares the members of a run with each other and reports the pairs of a spanning forest.
+// With Part.ByNumber, it takes the pairs in ascending order, as Kruskal's algorithm does: if it omits
+// a pair, smaller pairs already connect its two members.
 func (s *Search) compare(ctx context.Context, run []item, levels []*level) error {
 	if !s.every && !slices.ContainsFunc(run, func(i item) bool { return !i.old() }) {
 		return nil
@@ -299,7 +298,7 @@ func (s *Search) compare(ctx context.Context, run []item, levels []*level) error
 	if s.part.ByNumber {
 		slices.SortFunc(run, func(a, b item) int { return cmp.Compare(a.fingerprint, b.fingerprint) })
 	}
-	joined := 0 // number of reported pairs, which join the members
+	joined := 0 // number of reported pairs
 	for i, a := range run {
 		if i%smallGroup == smallGroup-1 && ctx.Err() != nil {
 			return ctx.Err()
@@ -331,9 +330,8 @@ func (s *Search) compare(ctx context.Context, run []item, levels []*level) error
 	return nil
 }
 
-// inFirst reports whether the current choice of blocks is the first choice in which a pair agrees.
-// Several choices may find the same pair, but the Search considers the pair only in the first
-// choice.
+// inFirst reports whether, at each level, the current choice of blocks is the first one in which a
+// pair agrees. Several choices may find the same pair. The Search considers it only in the first.
 func inFirst(levels []*level, diff uint64) bool {
 	for _, l := range levels {
 		if !l.firstAgreement(diff) {
@@ -343,7 +341,7 @@ func inFirst(levels []*level, diff uint64) bool {
 	return true
 }
 
-// trees are the joined members of a run (union-find with path halving).
+// trees records which members of a run are joined (union-find with path halving).
 type trees struct{ parent []int32 }
 
 func (t *trees) reset(n int) {
@@ -382,21 +380,22 @@ func cut(free uint64, n int) []uint64 {
 	return blocks
 }
 
-// These costs, in nanoseconds of one core, decide the number of blocks. The costs must never
-// change: without Part.ByNumber, another number of blocks would change the order of the pairs, and
-// thus the column via of tables that rounds of an older format publish.
+// These costs, in nanoseconds of one core, decide the number of blocks. They must never change:
+// without Part.ByNumber, the number of blocks decides the order of the pairs, and thus the column via
+// of the dataset duplicates in rounds of older formats.
 const (
 	sortCost    = 4.0 // cost of a pass of the sort, per fingerprint
 	groupCost   = 4.0 // cost of finding groups, per fingerprint
 	compareCost = 0.8 // cost of a comparison, per pair
-	sortedBits  = 10  // number of bits that one pass of the sort covers
+	sortedBits  = 10  // number of bits by which one pass sorts
 )
 
-// memoryCost is the measured cost of a search among a hundred million fingerprints, divided by the
-// estimated cost. Most of the time goes into memory accesses and scratch files.
+// memoryCost is the measured time of a search among a hundred million fingerprints, divided by the
+// time that cheapestBlocks estimates. The estimate leaves out most of the time for accesses to memory
+// and scratch files.
 const memoryCost = 4
 
-// EstimatedCost returns the CPU time of a search among n evenly spread fingerprints for pairs with
+// EstimatedCost estimates the CPU time of a search among n evenly spread fingerprints for pairs with
 // a distance of at most k.
 func EstimatedCost(n int64, k int) time.Duration {
 	_, cost := cheapestBlocks(int(n), 64, k)
@@ -404,8 +403,8 @@ func EstimatedCost(n int64, k int) time.Duration {
 }
 
 // cheapestBlocks returns the number of blocks with which a search over width bits is cheapest, and
-// the cost of this search. The cost is the estimated time of the search among n evenly spread
-// fingerprints for pairs with a distance of at most k, in nanoseconds.
+// the cost of this search: the estimated time, in nanoseconds, to find the pairs with a distance of at
+// most k among n evenly spread fingerprints.
 func cheapestBlocks(n, width, k int) (int, float64) {
 	best, bestCost := k+1, math.Inf(1)
 	choices := 1.0 // number of ways to choose (blocks - k) of the blocks

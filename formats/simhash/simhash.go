@@ -20,8 +20,8 @@
 //     words has the fingerprint 0.
 //  4. Hash each shingle's UTF-8 by XXH3-64 with seed 0. A shingle counts as
 //     often as it occurs.
-//  5. Set bit i of the fingerprint if most hashes have bit i set. A
-//     tie leaves the bit clear.
+//  5. Set bit i of the fingerprint if more than half of the hashes have bit i
+//     set.
 //
 // Categories, scripts and case are those of the Unicode version of Go's package
 // unicode.
@@ -45,20 +45,20 @@ const shingleWords = 3
 // Distance returns the Hamming distance of two fingerprints, 0 to 64.
 func Distance(a, b uint64) int { return bits.OnesCount64(a ^ b) }
 
-// Hasher makes fingerprints and reuses its buffer for all texts. The zero value is ready for use. A
-// Hasher is not safe for concurrent use.
+// Hasher makes fingerprints and reuses its buffer. The zero value is ready for use. Only one
+// goroutine may use a Hasher.
 type Hasher struct {
-	buf    []byte // words of incomplete shingles, with a space after each word
-	begins [shingleWords]int
-	words  int // number of words so far
+	buf    []byte            // words of the text, with a space after each word; endWord drops old words
+	begins [shingleWords]int // offsets in buf of the last words: word i begins at begins[i%shingleWords]
+	words  int               // number of words so far
 	votes  counter
 
 	inWord bool
-	alone  bool // the current word is a single letter of an unspaced script
+	alone  bool // the current word is one letter of an unspaced script, with its marks
 }
 
-// keepBuffer is the size of the largest buffer that a Hasher keeps for the next shingle or text, in
-// bytes.
+// keepBuffer is the size of the largest buffer that a Hasher keeps for the next text, in bytes.
+// endWord drops old words from the buffer when they take more than half of this size.
 const keepBuffer = 64 << 10
 
 // Fingerprint returns the fingerprint of text.
@@ -76,7 +76,7 @@ func (h *Hasher) Fingerprint(text string) uint64 {
 				h.step(spaced)
 			}
 			h.buf = append(h.buf, asciiFold[c])
-			for i < len(text) && text[i] < utf8.RuneSelf && asciiFold[text[i]] != 0 { // the loop adds the rest of a run of letters and digits
+			for i < len(text) && text[i] < utf8.RuneSelf && asciiFold[text[i]] != 0 { // the rest of the letters and digits
 				h.buf = append(h.buf, asciiFold[text[i]])
 				i++
 			}
@@ -84,7 +84,7 @@ func (h *Hasher) Fingerprint(text string) uint64 {
 		}
 		r, size := utf8.DecodeRuneInString(text[i:])
 		i += size
-		k := kindOf(r)
+		k := roleOf(r)
 		if r == utf8.RuneError && size == 1 {
 			k = separator
 		}
@@ -102,8 +102,8 @@ func (h *Hasher) Fingerprint(text string) uint64 {
 	return h.votes.majority()
 }
 
-// step reads a code point with the role k, at which a word may begin or end. It reports whether the
-// code point is part of a word.
+// step begins and ends words as a code point with the role k requires. It reports whether the code
+// point is part of a word.
 func (h *Hasher) step(k runeRole) bool {
 	switch {
 	case k == separator:
@@ -139,11 +139,11 @@ func (h *Hasher) endWord() {
 		return
 	}
 	h.votes.add(xxh3.Hash(h.buf[h.begins[h.words%shingleWords]:end]))
-	// The shingle is complete, so its first word is no longer needed.
+	// No later shingle has the first word of this one.
 	if second := h.begins[(h.words+1)%shingleWords]; second > keepBuffer/2 {
 		h.buf = h.buf[:copy(h.buf, h.buf[second:])]
 		for i := range h.begins {
-			h.begins[i] -= second // the entry of the first word may become negative, but it is overwritten before it is read
+			h.begins[i] -= second // the entry of the first word may become negative; beginWord overwrites it
 		}
 	}
 }
@@ -153,9 +153,9 @@ type runeRole uint8
 
 const (
 	separator runeRole = iota
-	spaced             // code point of a word of several code points
-	unspaced           // code point that is a word by itself
-	mark               // code point that belongs to the word before it
+	spaced             // letter or number of a script with spaces between words
+	unspaced           // letter that is a word by itself
+	mark               // mark, which belongs to the word before it
 )
 
 // asciiFold maps ASCII letters and digits to lower case, and everything else to 0.
@@ -176,7 +176,7 @@ var unspacedScripts = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
 
-func kindOf(r rune) runeRole {
+func roleOf(r rune) runeRole {
 	switch {
 	case r >= 0x4e00 && r <= 0x9fff && unicode.Is(unicode.Han, r):
 		return unspaced

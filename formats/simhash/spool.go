@@ -20,9 +20,9 @@ func (i item) number() uint64 { return i.label >> 1 }
 func (i item) old() bool      { return i.label&1 != 0 }
 
 const (
-	itemBytes  = 16
-	spoolBytes = 64 << 10 // size of the buffer of a spool
-	maxParts   = 8        // a list is divided into at most 1<<maxParts parts at a time
+	itemBytes    = 16
+	spoolBytes   = 64 << 10 // size of the buffer of a spool
+	maxShardBits = 8        // a list is divided into at most 1<<maxShardBits shards at a time
 )
 
 // list is a sequence of items, in memory or in a scratch file.
@@ -46,7 +46,7 @@ func (l list) each(visit func([]item) error) error {
 	return visit(l.items)
 }
 
-// spool is a scratch file of items.
+// spool is a scratch file of items. After the first call of each, no items may be appended.
 type spool struct {
 	file *os.File
 	out  *bufio.Writer
@@ -84,8 +84,7 @@ func (p *spool) append(items ...item) error {
 	return nil
 }
 
-// each calls visit with the items of the spool, in order and in batches. The caller must not append
-// items after a call of each.
+// each calls visit with the items of the spool, in order and in batches.
 func (p *spool) each(visit func([]item) error) error {
 	if err := p.out.Flush(); err != nil {
 		return fmt.Errorf("write scratch file: %w", err)
@@ -109,7 +108,7 @@ func (p *spool) each(visit func([]item) error) error {
 	return nil
 }
 
-// load appends the items of the spool to a buffer.
+// load appends the items of the spool to a slice.
 func (p *spool) load(items []item) ([]item, error) {
 	err := p.each(func(batch []item) error {
 		items = append(items, batch...)
@@ -122,15 +121,15 @@ func (p *spool) load(items []item) ([]item, error) {
 // the keys, and the shards are in the order of the keys. The items of a shard keep the order of the
 // list.
 type shards struct {
-	digit  *digit
-	rest   uint64 // bits of the mask in which the items of a shard may differ
+	digit  *digit // the highest bits, which are equal in all items of a shard
+	rest   uint64 // the other bits of the mask
 	spools []*spool
 }
 
-// newShards makes shards for n items that the caller adds. Shards of evenly spread items fit into
+// newShards makes empty shards for n items. If the items are evenly spread, each shard fits into
 // memory.
 func (s *Search) newShards(mask uint64, n int) (*shards, error) {
-	width := min(bits.Len(uint(2*n/s.memory)), maxParts, bits.OnesCount64(mask))
+	width := min(bits.Len(uint(2*n/s.memory)), maxShardBits, bits.OnesCount64(mask))
 	high := highest(mask, width)
 	d := &shards{digit: digitOf(high), rest: mask &^ high, spools: make([]*spool, 1<<width)}
 	for i := range d.spools {

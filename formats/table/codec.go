@@ -9,13 +9,12 @@ import (
 	"unsafe"
 )
 
-// ErrScratch means that a row in a scratch file cannot be decoded, because the disk or the program
-// is faulty.
+// ErrScratch means that a row in a scratch file cannot be decoded: the disk or the program is faulty.
 var ErrScratch = errors.New("damaged scratch file")
 
 // Codec encodes rows of T for scratch files. It finds the fields of T by reflection, so it needs no
-// change for a new column. The encoding is not a durable format. Package gob is not used, because
-// gob decodes a pointer to false as nil.
+// change for a new column. No file in the store has this encoding. Package gob would not do, because
+// it decodes a pointer to false as nil.
 type Codec[T any] struct {
 	layout *rowLayout
 }
@@ -48,10 +47,9 @@ func (c *Codec[T]) Decode(data string, row *T) error {
 	return c.layout.decode(data, unsafe.Pointer(row))
 }
 
-// rowLayout lists the fields of a row struct in order, with embedded structs flattened. The methods
-// of rowLayout measure, encode and decode rows. The methods find a field by its offset, which is
-// several times faster than reflection. A field's shape and kind determine the type of the value at
-// the offset.
+// rowLayout lists the fields of a row struct in order, with the fields of embedded structs in their
+// place. Its methods measure, encode and decode rows. They find a field by its offset, which is
+// several times faster than reflection. A field's shape and kind tell the type of the value there.
 type rowLayout struct {
 	fields []rowField
 	row    reflect.Type
@@ -60,8 +58,8 @@ type rowLayout struct {
 
 type rowField struct {
 	name     string
-	embedded bool
-	offset   uintptr
+	embedded bool    // the field belongs to an embedded struct
+	offset   uintptr // offset of the field in the row, in bytes
 	shape    shape
 	kind     reflect.Kind // kind of the value, or of each element of a list
 	elem     reflect.Type // Go type of the value, or of each element of a list
@@ -127,8 +125,8 @@ func (l *rowLayout) add(t reflect.Type, offset uintptr, embedded bool) error {
 	return nil
 }
 
-// isColumn reports whether columns may have the shape and kind of f. Integers of Parquet files are
-// signed, so uint64 occurs only in scratch files.
+// isColumn reports whether a column may have the shape and kind of f. A uint64 occurs only in scratch
+// files, because integers in Parquet files are signed.
 func (f *rowField) isColumn() bool {
 	switch f.kind {
 	case reflect.String:
@@ -143,7 +141,8 @@ func (f *rowField) isColumn() bool {
 	return f.kind == reflect.Uint64 && f.shape == plain
 }
 
-// textBytes returns the number of bytes that a row's fields hold outside the struct.
+// textBytes returns the number of bytes that the fields of a row hold outside the struct: texts,
+// lists, and values behind pointers.
 func (l *rowLayout) textBytes(row unsafe.Pointer) int {
 	n := 0
 	for i := range l.fields {
@@ -165,7 +164,7 @@ func (l *rowLayout) textBytes(row unsafe.Pointer) int {
 	return n
 }
 
-// elements returns the first element of a list of any type, and the list's length.
+// elements returns the address of the first element of the list at p, of any type, and its length.
 func elements(p unsafe.Pointer) (first unsafe.Pointer, length int) {
 	l := *(*[]byte)(p)
 	return unsafe.Pointer(unsafe.SliceData(l)), len(l)
@@ -176,8 +175,8 @@ func (f *rowField) elementAt(first unsafe.Pointer, i int) unsafe.Pointer {
 	return unsafe.Add(first, uintptr(i)*f.size)
 }
 
-// encode appends an encoded row to buf. A nil pointer or list becomes 0. Any other pointer becomes
-// 1, followed by the value. Any other list becomes its length plus 1, followed by the elements.
+// encode appends an encoded row to buf. A nil pointer or nil list is encoded as 0, another pointer as
+// 1 and the value, and another list as its length plus 1 and the elements.
 func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 	for i := range l.fields {
 		f := &l.fields[i]
@@ -278,7 +277,7 @@ func (d *decoder) list(f *rowField, p unsafe.Pointer) {
 	if n == 0 {
 		return
 	}
-	if n--; n > uint64(len(d.data)) { // a list longer than the data is malformed, because each element takes at least one byte
+	if n--; n > uint64(len(d.data)) { // each element takes at least one byte
 		d.bad = true
 		return
 	}

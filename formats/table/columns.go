@@ -19,17 +19,17 @@ var errShort = errors.New("a column ends early")
 var errLong = errors.New("a column has more values than its row group has rows")
 
 // columnReader decodes the columns of one row group straight into the fields of rows, by their
-// offsets. The library's own reader of rows boxes every value, which takes several times as long.
+// offsets. The library's own reader wraps every value in a parquet.Value, which takes several times
+// as long.
 type columnReader struct {
 	columns []*columnCursor
 	rows    int64 // number of rows that are not read yet
 	size    uintptr
 }
 
-// leavesOf finds the column of a file for each field of a row type. If the file lacks a column, the
-// column's entry is nil. If a column has an unusual shape or a list is missing, leavesOf returns
-// false, because only the library can then read the rows. The library reads a missing list as a
-// list of one empty text.
+// leavesOf returns the column of a file for each field of a row type, or nil for a column that the
+// file lacks. It returns false if only the library can read the rows: if a column has an unusual
+// shape, or if a list is missing. (The library reads a missing list as a list of one empty text.)
 func leavesOf(layout *rowLayout, names []string, file *parquet.File) ([]*parquet.Column, bool) {
 	leaves := make([]*parquet.Column, len(names))
 	for i := range layout.fields {
@@ -52,7 +52,7 @@ func leavesOf(layout *rowLayout, names []string, file *parquet.File) ([]*parquet
 	return leaves, true
 }
 
-// column returns the physical type of a field's column.
+// column returns the physical type of the column of a field, or -1 if columnReader cannot read it.
 func (f *rowField) column() parquet.Kind {
 	switch f.kind {
 	case reflect.String:
@@ -66,7 +66,7 @@ func (f *rowField) column() parquet.Kind {
 	case reflect.Float64:
 		return parquet.Double
 	}
-	return -1 // columnReader reads no such column
+	return -1
 }
 
 // columnNames returns the names of the columns for a row type's fields.
@@ -99,7 +99,8 @@ func newColumnReader(layout *rowLayout, leaves []*parquet.Column, g parquet.RowG
 	return r
 }
 
-// read fills n rows, which must be zero before the call. first is the address of row 0.
+// read fills up to n rows, which must be zero before the call, and returns their number. first is the
+// address of the first row. The error is io.EOF after the last row of the row group.
 func (r *columnReader) read(first unsafe.Pointer, n int) (int, error) {
 	n = int(min(int64(n), r.rows))
 	for _, c := range r.columns {
@@ -133,21 +134,21 @@ func (r *columnReader) close() error {
 type columnCursor struct {
 	field *rowField
 	pages parquet.Pages   // nil if the file lacks the column
-	most  byte            // largest definition level, the only level that means a value
+	most  byte            // largest definition level: only this level stands for a value
 	lent  *[]parquet.Page // receives the pages whose texts the rows share; nil if rows get copies
 
 	page        parquet.Page
-	levels      int // number of the page's levels that were read so far
-	count       int // number of the page's levels
-	value       int // number of the page's values that were read so far
+	levels      int // number of levels of the page that were read so far; a null has a level too
+	count       int // number of levels of the page
+	value       int // number of values of the page that were read so far
 	repetitions []byte
 	definitions []byte
 	values      typed
 	indexes     []int32  // indexes into the dictionary; nil if the page has the values themselves
 	entries     typed    // entries of the dictionary
-	texts       []string // texts of the dictionary that rows share
-	copy        string   // copy of some of the values' bytes; copied is the offset of its first byte
-	copied      uint32
+	texts       []string // texts of the dictionary, which rows share
+	copy        string   // copy of a part of the page's texts
+	copied      uint32   // offset of this part in the bytes of the values
 	words       []string // texts of the current list
 	numbers     []int32  // numbers of the current list
 }
@@ -190,7 +191,7 @@ func (c *columnCursor) release() {
 	c.page = nil
 }
 
-// nextPage moves on to the next page that has values.
+// nextPage moves on to the next page that has levels. The error is errShort if there is none.
 func (c *columnCursor) nextPage() error {
 	c.release()
 	for {
@@ -222,8 +223,8 @@ func (c *columnCursor) nextPage() error {
 	return nil
 }
 
-// end returns an error if the column has more values than its row group has rows. A damaged footer
-// may count too few rows, and only the pages show the damage.
+// end returns errLong if the column has more values than its row group has rows. A damaged footer may
+// count too few rows, and only the pages show the damage.
 func (c *columnCursor) end() error {
 	if c.pages == nil {
 		return nil
@@ -238,8 +239,8 @@ func (c *columnCursor) end() error {
 	return err
 }
 
-// readRows reads the values or the lists of the next n rows. p points to the field of the first row.
-// The fields of successive rows are step bytes apart.
+// readRows reads the values or lists of the column for the next n rows. p is the address of the field
+// in the first row, and step is the distance of rows in bytes.
 func (c *columnCursor) readRows(p unsafe.Pointer, n int, step uintptr) error {
 	for i, m := 0, 1; i < n && (c.pages != nil || c.field.shape == list); i += m {
 		to := unsafe.Add(p, uintptr(i)*step)
@@ -269,14 +270,14 @@ func (c *columnCursor) readRows(p unsafe.Pointer, n int, step uintptr) error {
 	return nil
 }
 
-// defined moves on to the next definition level and reports whether this level has a value.
-func (c *columnCursor) defined() bool {
+// nextIsValue reads the next level, and reports whether it stands for a value.
+func (c *columnCursor) nextIsValue() bool {
 	c.levels++
 	return c.most == 0 || c.definitions[c.levels-1] == c.most
 }
 
-// setList reads a list. A row's list may continue in the next page. Like the library, setList reads
-// an empty list as nil.
+// setList reads the list of one row. A list may continue in the next page. An empty list is read as an
+// empty slice and not as nil.
 func (c *columnCursor) setList(p unsafe.Pointer) error {
 	c.words, c.numbers = c.words[:0], c.numbers[:0]
 	for n := 0; ; n++ {
@@ -292,7 +293,7 @@ func (c *columnCursor) setList(p unsafe.Pointer) error {
 		if n > 0 && c.repetitions[c.levels] == 0 {
 			break
 		}
-		if !c.defined() {
+		if !c.nextIsValue() {
 			continue
 		}
 		if c.field.kind == reflect.String {
@@ -311,7 +312,7 @@ func (c *columnCursor) setList(p unsafe.Pointer) error {
 	return nil
 }
 
-// assign copies the next n values to fields that are step bytes apart, from the field at p on.
+// assign copies the next n values to the field at p and to the following fields, step bytes apart.
 func (c *columnCursor) assign(p unsafe.Pointer, n int, step uintptr) {
 	values, first := &c.values, c.value
 	c.value += n
@@ -340,12 +341,13 @@ func (c *columnCursor) assign(p unsafe.Pointer, n int, step uintptr) {
 	}
 }
 
-// copyBytes bounds the bytes of short texts that are copied together. A caller that keeps one of
-// these texts keeps the whole copy.
+// copyBytes bounds the number of bytes of short texts that are copied together. A caller that keeps
+// one of these texts keeps the memory of all of them.
 const copyBytes = 512
 
-// text returns a copy of a text. Rows share the texts of a dictionary. Other short texts are copied
-// together, because an allocation for each text would cost more than the copy.
+// text returns text i of values. Rows share the texts of a dictionary. If pages are lent, other texts
+// lie in the page. If not, text copies short texts together, because an allocation for each text
+// would cost more than the copy.
 func (c *columnCursor) text(values *typed, i int) string {
 	begin, end := values.offsets[i], values.offsets[i+1]
 	if c.indexes != nil {
@@ -390,7 +392,7 @@ func schemaOf(t reflect.Type, opts ...parquet.SchemaOption) *parquet.Schema {
 	return parquet.SchemaOf(reflect.New(t).Interface(), opts...)
 }
 
-// boxedReader reads the rows of a row group with the library's own conversion of columns.
+// boxedReader reads the rows of a row group with the library's own reader, which can convert columns.
 type boxedReader struct {
 	schema *parquet.Schema
 	rows   parquet.Rows
@@ -409,7 +411,7 @@ func newBoxedReader(t reflect.Type, g parquet.RowGroup) (*boxedReader, error) {
 	return &boxedReader{schema: s, rows: g.Rows()}, nil
 }
 
-// read stores rows in batch, a slice of zero rows.
+// read fills batch, a slice of zero rows, and returns the number of rows that it has read.
 func (b *boxedReader) read(batch reflect.Value) (n int, err error) {
 	b.buf = slices.Grow(b.buf[:0], batch.Len())[:batch.Len()]
 	for n < batch.Len() {

@@ -11,10 +11,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Commit stores the finished file l as the object with the given key, and then removes the file. A
-// manifest may name the object only after Commit has returned, because the object is then durable.
-// A repeated Commit of the same bytes succeeds. If the key has an object with other bytes, Commit
-// returns ErrDiffers. A failed Commit leaves the file in place.
+// Commit stores the finished file l as the object with the given key, and then removes the file. The
+// object is durable when Commit returns; no manifest may name it before. If the object already exists
+// with the same bytes, Commit succeeds. If it has other bytes, Commit returns ErrDiffers. If storing
+// fails, the file stays.
 func Commit(ctx context.Context, b store.Bucket, l Local, dataset, key string) (manifest.File, error) {
 	f, err := os.Open(l.Path)
 	if err != nil {

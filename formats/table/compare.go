@@ -19,11 +19,12 @@ import (
 
 // NewComparer returns a writer that writes nothing. Instead, the writer compares its rows, in
 // order, with the rows of the object with the given key. Comparing is much cheaper than encoding
-// the rows. Close returns the description of the stored object. The writer's methods return
-// ErrDiffers at the first difference in rows, schema, codec, sort order or row groups. The options
-// determine the expected codec, sort order and row groups. The writer ignores the encoding and the
-// boundaries of pages. If known is not nil, it describes the object, so Close does not read the
-// object again.
+// the rows. The writer's methods return ErrDiffers at the first difference in rows, schema, codec,
+// sort order or row groups. The options determine the expected codec, sort order and row groups. The
+// writer does not compare the encoding and the boundaries of pages.
+//
+// Close returns the description of the stored object. If the caller passes it as known, Close need
+// not read the object once more to compute its digests.
 func NewComparer[T any](ctx context.Context, b store.Bucket, key string, known *manifest.File, opts ...WriterOption) (*Writer[T], error) {
 	w, err := newComparer(ctx, b, key, known, reflect.TypeFor[T](), newEncoder[T], optionsOf(opts))
 	if err != nil {
@@ -47,7 +48,7 @@ func newComparer(ctx context.Context, b store.Bucket, key string, known *manifes
 	}
 	r.lends = true // the comparer keeps no rows
 	s := &storedObject{reader: r, known: known, batch: newRows(t, writeRows), fields: layout.fieldsInFormat(o.format), ends: map[int64]bool{}}
-	if err := s.framed(want); err != nil {
+	if err := s.compareFooter(want); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	w := &writer{stored: s, layout: layout, opt: o, pending: newRows(t, writeRows)}
@@ -57,7 +58,7 @@ func newComparer(ctx context.Context, b store.Bucket, key string, known *manifes
 	return w, nil
 }
 
-// specimen returns the footer of a file with one empty row.
+// specimen returns the footer of a file with one row of zero values.
 func specimen(layout *rowLayout, encoder encoderFunc, o writerOptions) (*format.FileMetaData, error) {
 	var file bytes.Buffer
 	w := newWriter(&file, layout, encoder, o)
@@ -78,13 +79,14 @@ func specimen(layout *rowLayout, encoder encoderFunc, o writerOptions) (*format.
 type storedObject struct {
 	*reader
 	known  *manifest.File // the object's description, or nil
-	batch  unsafe.Pointer // address of the rows read from the object, with room for writeRows
-	fields []rowField
+	batch  unsafe.Pointer // address of a buffer of writeRows rows, into which the object's rows are read
+	fields []rowField     // fields to compare
 	ends   map[int64]bool // numbers of rows after which a row group ends
 }
 
-// framed compares the object's footer with want, the footer of a file with the same options.
-func (s *storedObject) framed(want *format.FileMetaData) error {
+// compareFooter compares the object's footer with want, the footer of a file with the same options,
+// and sets ends.
+func (s *storedObject) compareFooter(want *format.FileMetaData) error {
 	m := s.file.Metadata()
 	same := m.Version == want.Version && m.CreatedBy == want.CreatedBy && reflect.DeepEqual(m.Schema, want.Schema) &&
 		reflect.DeepEqual(m.KeyValueMetadata, want.KeyValueMetadata) && reflect.DeepEqual(m.ColumnOrders, want.ColumnOrders)
@@ -103,7 +105,7 @@ func (s *storedObject) framed(want *format.FileMetaData) error {
 	return nil
 }
 
-// compareRows compares rows, of which the first is at rows, with the next n rows of the object.
+// compareRows compares n rows with the next n rows of the object. rows is the address of the first.
 func (s *storedObject) compareRows(rows unsafe.Pointer, n int) error {
 	m, err := s.readRows(s.batch, n)
 	if err != nil && err != io.EOF {
@@ -117,7 +119,7 @@ func (s *storedObject) compareRows(rows unsafe.Pointer, n int) error {
 		}
 	}
 	if !same {
-		return fmt.Errorf("%q has other rows: %w", s.key, ErrDiffers)
+		return fmt.Errorf("%q has different rows: %w", s.key, ErrDiffers)
 	}
 	return nil
 }
@@ -152,8 +154,8 @@ func (l *rowLayout) fieldsInFormat(format int) (fields []rowField) {
 	return fields
 }
 
-// equal compares a field of two rows. An empty list equals nil, because a file stores both in the
-// same way.
+// equal compares a field of the rows at a and b. An empty list equals nil, because files store both in
+// the same way.
 func (f *rowField) equal(a, b unsafe.Pointer) bool {
 	a, b = unsafe.Add(a, f.offset), unsafe.Add(b, f.offset)
 	switch f.shape {

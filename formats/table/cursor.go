@@ -5,8 +5,8 @@ import (
 	"iter"
 )
 
-// Cursor takes the rows of a sequence one at a time. It reads nothing before the caller asks for
-// the first row. Only one goroutine may use a Cursor. The caller must close the Cursor.
+// Cursor reads a sequence of rows one at a time. It reads no row before the first call of a method.
+// Only one goroutine may use a Cursor. The caller must close the Cursor.
 type Cursor[T any] struct {
 	rows iter.Seq2[T, error]
 	next func() (T, error, bool)
@@ -16,7 +16,7 @@ type Cursor[T any] struct {
 	err  error // error that ended the sequence, or io.EOF at the end
 }
 
-// Pull returns a cursor before the first row.
+// Pull returns a cursor whose next row is the first row of the sequence.
 func Pull[T any](rows iter.Seq2[T, error]) *Cursor[T] { return &Cursor[T]{rows: rows} }
 
 // Peek returns the row that Next will return, or nil at the end. The row is valid until the cursor
@@ -48,9 +48,9 @@ func (c *Cursor[T]) Next() (*T, error) {
 	return row, err
 }
 
-// Find moves to the first row for which compare returns 0 or more. If compare returned 0, Find
-// returns the row, otherwise nil. The next call of Next returns the found row again. Look-ups of
-// keys in ascending order thus need only one pass.
+// Find skips the rows for which compare returns less than 0. If compare returns 0 for the next row,
+// Find returns this row, otherwise nil. It does not move past the row: Next returns it again. Several
+// keys in ascending order can thus be looked up in one pass.
 func (c *Cursor[T]) Find(compare func(*T) int) (*T, error) {
 	for {
 		row, err := c.Peek()
@@ -79,7 +79,7 @@ func (c *Cursor[T]) Read(batch []T) (int, error) {
 	return len(batch), nil
 }
 
-// Close ends the sequence and always returns nil. The result lets Cursor implement io.Closer.
+// Close ends the sequence. It always returns nil: the result makes Cursor an io.Closer.
 func (c *Cursor[T]) Close() error {
 	if c.stop != nil {
 		c.stop()

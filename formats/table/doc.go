@@ -1,19 +1,19 @@
-// Package table reads and writes rows as Parquet files on the store, sorts them outside memory and
-// merges sorted streams.
+// Package table reads and writes rows as Parquet files in the store, sorts more rows than fit into
+// memory, and merges sorted streams.
 //
 // The input is row structs of package schema. The output is streams of rows, and Parquet files that
 // DuckDB, Athena, Spark and pandas open. A file is first written to local scratch space and then
 // committed as a whole.
 //
-// The bytes of a file depend only on the rows, the options and the program's version. Memory is
-// bounded by a row group and a page per column, for any number of rows. A column that a file lacks
-// reads as null. Errors name the object. Reading a damaged file returns an error and never panics.
+// The bytes of a file depend only on the rows, the options and the program's version. For any number
+// of rows, a writer or reader holds at most a row group, and a page of each column. A column that a
+// file lacks is read as null. Errors name the object. Reading a damaged file returns an error and
+// never panics.
 //
 //   - Writer writes a file, Commit creates the object.
 //   - Reader streams the rows of an object, or only the rows of the row groups in a range.
 //   - WriteRun writes a run, with a section for each bucket. OpenSection reads one section.
-//   - Sorter sorts more rows than fit in memory, Merge merges sorted streams, Cursor takes
-//     rows one at a time.
+//   - Sorter sorts rows, Merge merges sorted streams, Cursor reads rows one at a time.
 //   - Codec, RowWriter and RowReader store rows in scratch files.
 //
 // Package table imports packages schema, store, manifest and window.
@@ -28,8 +28,8 @@ import (
 var (
 	// ErrCorrupt means that the object is not a Parquet file or is damaged.
 	ErrCorrupt = window.ErrCorrupt
-	// ErrDiffers means that the key already has an object with other bytes. Retrying cannot help,
-	// because the bytes of a part follow from committed inputs.
+	// ErrDiffers means that the key already has an object with other bytes. Retrying does not help:
+	// the same inputs give the same bytes again.
 	ErrDiffers = errors.New("an object with other content has this key already: " +
 		"its inputs or the program's version changed since it was written")
 )

@@ -9,14 +9,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Format selects the columns and encodings of a format version (schema.FormatVersion). A task with
-// inputs of an older version then writes the same bytes as an older program. Zero means the newest
-// version.
+// Format is the option that selects the columns and encodings of a version of schema.FormatVersion.
+// If the inputs of a task have an older version, the task thus writes the same bytes as an older
+// program. Zero means the newest version.
 //
 //	1: Text columns use RLE_DICTIONARY with the tag dict, DELTA_BYTE_ARRAY with the tag delta, and
 //	   otherwise DELTA_LENGTH_BYTE_ARRAY. Data pages have version 2.
 //	2: Text in lists and in columns with the tag dict uses RLE_DICTIONARY until the dictionary is full.
-//	   All other text is PLAIN. Data pages have version 1. With Zstandard, files are no larger.
+//	   All other text is PLAIN. Data pages have version 1. Files compressed with Zstandard are no
+//	   larger than in version 1.
 //
 //	4: More text columns have dictionaries, and dictionaries may be larger.
 //
@@ -24,7 +25,7 @@ import (
 // (SPARK-52240). fastparquet supports no delta encoding and misreads lists of plain text. In data
 // pages of version 2, fastparquet also misreads nulls and lists of numbers.
 //
-// Working files (Fast), which no other program reads, always use format 1.
+// Working files (Fast) always use the encodings of version 1, because no other program reads them.
 func Format(version int) WriterOption {
 	return func(o *writerOptions) {
 		if version > 0 {
@@ -33,7 +34,8 @@ func Format(version int) WriterOption {
 	}
 }
 
-// fields returns schema options that replace the tags of fields of the struct type t.
+// fields returns schema options that replace the parquet tags of some fields of the struct type t, as
+// the format requires.
 func fields(t reflect.Type, o *writerOptions) (opts []parquet.SchemaOption) {
 	portable := o.portable()
 	for _, f := range reflect.VisibleFields(t) {
@@ -56,9 +58,9 @@ func fields(t reflect.Type, o *writerOptions) (opts []parquet.SchemaOption) {
 // portable reports whether programs other than crawlbatch must be able to read the file.
 func (o *writerOptions) portable() bool { return o.format >= 2 && !o.working }
 
-// dictionaryBytes returns the size of the largest dictionary, in bytes. Once the dictionary of a
-// column is full, the rest of the row group is written plain. The targets of a row group of links
-// take one to two MiB.
+// dictionaryBytes returns the size of the largest dictionary, in bytes. When the dictionary of a
+// column is full, the rest of the row group has the encoding PLAIN. The dictionary of the column
+// target of the dataset links takes one to two MiB.
 func (o *writerOptions) dictionaryBytes() int64 {
 	if o.portable() && o.format >= 4 {
 		return 4 << 20

@@ -8,10 +8,9 @@ import (
 	"unsafe"
 )
 
-// Rows of all types share the code that reads, sorts, merges and writes them. This code knows a row
-// by its address, and its type by a reflect.Type or a rowLayout. Code that is generic over the row
-// type is in the binary once for each of some eighty types, so the generic functions only convert
-// between pointers.
+// Rows of all types share the code that reads, sorts, merges and writes them. This code gets a row as
+// an address, and its type as a reflect.Type or a rowLayout. Generic code would be in the binary once
+// for each of some eighty row types, so the generic functions only convert pointers.
 
 // rowStream is a stream of rows of one type. nextRow returns the address of the next row, which is
 // valid until the next call. It returns io.EOF at the end.
@@ -19,7 +18,8 @@ type rowStream interface {
 	nextRow() (unsafe.Pointer, error)
 }
 
-// rowSource stores n rows from the address first on, as Stream.Read does.
+// rowSource is a Stream of rows of any type. readRows stores up to n rows, as Stream.Read does. first
+// is the address of the first.
 type rowSource interface {
 	readRows(first unsafe.Pointer, n int) (int, error)
 }
@@ -31,18 +31,18 @@ func (s sourceOf[T]) readRows(first unsafe.Pointer, n int) (int, error) {
 	return s.stream.Read(unsafe.Slice((*T)(first), n))
 }
 
-// untyped returns a compare function that takes the addresses of rows. The machine code of a
-// function does not depend on the type to which a pointer points.
+// untyped converts a compare function to one that takes the addresses of rows. This is possible
+// because all pointers are passed in the same way.
 func untyped[T any](compare func(a, b *T) int) func(a, b unsafe.Pointer) int {
 	return *(*func(a, b unsafe.Pointer) int)(unsafe.Pointer(&compare))
 }
 
-// newRows returns the address of n rows of type t, which are zero.
+// newRows returns the address of n new zero rows of type t.
 func newRows(t reflect.Type, n int) unsafe.Pointer {
 	return reflect.MakeSlice(reflect.SliceOf(t), n, n).UnsafePointer()
 }
 
-// batches is the rowStream of a rowSource. It reads a batch of rows at a time.
+// batches is a rowStream that reads batches of rows from a rowSource.
 type batches struct {
 	source rowSource
 	batch  unsafe.Pointer
@@ -89,7 +89,8 @@ func eachRow(ctx context.Context, s rowStream, yield func(row unsafe.Pointer) bo
 	}
 }
 
-// rowsOf yields the rows for which each calls its argument, and then the error of each.
+// rowsOf returns the sequence of the rows that each passes to its argument. If each returns an error,
+// the error ends the sequence.
 func rowsOf[T any](each func(yield func(row unsafe.Pointer) bool) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		stopped := false
@@ -120,21 +121,21 @@ func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Str
 	})
 }
 
-// merger is the rowStream of the rows of several streams in sorted order. It is a binary heap of
-// inputs with the lowest row on top. A loser tree would save one comparison per level, but
-// comparisons take much less time than decoding the rows.
+// merger is a rowStream that merges several sorted streams. It is a binary heap of inputs: the input
+// with the lowest row is on top. A loser tree would save one comparison per level, but comparisons
+// take much less time than decoding the rows.
 type merger struct {
 	compare func(a, b unsafe.Pointer) int
 	heap    []mergeInput
 	streams []rowStream // streams that are not read yet
-	taken   bool        // nextRow has returned the row of heap[0]
+	taken   bool        // nextRow has already returned the row of heap[0]
 }
 
 // mergeInput is a stream with its lowest remaining row.
 type mergeInput struct {
 	stream rowStream
 	row    unsafe.Pointer
-	order  int
+	order  int // index of the stream; of equal rows, the one with the lower index comes first
 }
 
 func newMerger(compare func(a, b unsafe.Pointer) int, streams []rowStream) *merger {

@@ -10,10 +10,10 @@ import (
 // nullable lists the fields whose zero value is stored as null. Each field is given by its index
 // path (see reflect.Value.FieldByIndex).
 //
-// parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug in optional columns. If a run of values
-// is as long as the number of rows before it, all nulls after the run become zero. For example, the
-// four values null, x, null, null become null, x, 0, 0. The writer avoids this bug by passing the
-// rows in parts. Files of format 1 keep the wrong zeros.
+// parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug in optional columns. It writes the nulls at
+// the end of a slice of rows as zeros if the run of values before them is as long as the number of
+// rows before this run. For example, the four values null, x, null, null become null, x, 0, 0. The
+// writer avoids this bug by passing the rows in parts. Files of format 1 keep the wrong zeros.
 type nullable [][]int
 
 func nullableOf(t reflect.Type) (n nullable) {
@@ -25,27 +25,27 @@ func nullableOf(t reflect.Type) (n nullable) {
 	return n
 }
 
-// misread returns an index into rows, a slice of structs. The caller must divide rows there, so
-// that parquet-go writes all nulls as null. The result is 0 if the rows need not be divided.
-func (n nullable) misread(rows reflect.Value) int {
+// cut returns the index at which the caller must divide rows, a slice of structs, so that parquet-go
+// writes all nulls as null. The result is 0 if the rows need not be divided.
+func (n nullable) cut(rows reflect.Value) int {
 	for _, index := range n {
-		if begin, _ := misreadRun(rows, index); begin > 0 {
+		if begin, _ := runBeforeZeros(rows, index); begin > 0 {
 			return begin
 		}
 	}
 	return 0
 }
 
-// misreadRun returns the run of a column's values after which parquet-go writes nulls as zero, or
-// 0, 0 if there is none.
-func misreadRun(rows reflect.Value, index []int) (begin, end int) {
+// runBeforeZeros returns the run of values of a column after which parquet-go writes nulls as zeros,
+// or 0, 0 if there is none.
+func runBeforeZeros(rows reflect.Value, index []int) (begin, end int) {
 	null := func(i int) bool { return rows.Index(i).FieldByIndex(index).IsZero() }
 	end = rows.Len()
 	for end > 0 && null(end-1) {
 		end--
 	}
 	if end == rows.Len() || end%2 == 1 {
-		return 0, 0 // the bug needs a long run and nulls after the run
+		return 0, 0 // no nulls at the end, or the run cannot be half of the rows up to its end
 	}
 	begin = end
 	for begin > 0 && !null(begin-1) {
@@ -57,8 +57,8 @@ func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	return begin, end
 }
 
-// zeroless lists the pointer fields that a format stores like fields without a pointer. Such a
-// format stores zero as null. Each field is given by its index path.
+// zeroless lists the pointer fields that a format stores as if they were no pointers: zero becomes
+// null. Each field is given by its index path.
 type zeroless [][]int
 
 func zerolessOf(t reflect.Type, format int) (z zeroless) {
@@ -70,8 +70,8 @@ func zerolessOf(t reflect.Type, format int) (z zeroless) {
 	return z
 }
 
-// normalize changes rows (a slice of structs) to what parquet-go makes of fields without a pointer:
-// zero becomes null, and nulls after a misread run become zero.
+// normalize changes rows, a slice of structs, in the way in which parquet-go stores fields that are no
+// pointers: zero becomes null, and some nulls become zero (see nullable).
 func (z zeroless) normalize(rows reflect.Value) {
 	for _, index := range z {
 		for i := range rows.Len() {
@@ -79,7 +79,7 @@ func (z zeroless) normalize(rows reflect.Value) {
 				f.SetZero()
 			}
 		}
-		if begin, end := misreadRun(rows, index); begin > 0 {
+		if begin, end := runBeforeZeros(rows, index); begin > 0 {
 			for i := end; i < rows.Len(); i++ {
 				f := rows.Index(i).FieldByIndex(index)
 				f.Set(reflect.New(f.Type().Elem()))

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/window"
 )
 
-// readRows is the number of rows that iterators read at a time.
+// readRows is the number of rows that All and Concat read at a time.
 const readRows = 64
 
 type readerOptions struct {
@@ -26,24 +26,24 @@ type readerOptions struct {
 // ReaderOption limits the row groups that a Reader reads.
 type ReaderOption func(*readerOptions)
 
-// IntRange limits a Reader to row groups in which an integer column may have values from lo to hi.
-// The Reader also returns rows outside the range, unless the writer ended row groups at lo and hi.
-// The Reader also returns all rows of a row group without statistics, and of an older file without
-// the column.
+// IntRange limits a Reader to the row groups in which an integer column may have values from lo to
+// hi. The Reader returns all rows of such a row group, even rows outside the range. It also returns
+// the rows of row groups without statistics, and of older files without the column.
 func IntRange(column string, lo, hi int64) ReaderOption {
 	return rangeOption(column, func(least, most parquet.Value) bool {
 		return intOf(most) >= lo && intOf(least) <= hi
 	})
 }
 
-// StringRange is like IntRange for a string column, whose values compare by bytes.
+// StringRange is like IntRange for a string column. Its values are compared by bytes.
 func StringRange(column, lo, hi string) ReaderOption {
 	return rangeOption(column, func(least, most parquet.Value) bool {
 		return string(most.ByteArray()) >= lo && string(least.ByteArray()) <= hi
 	})
 }
 
-// StringsIn is like StringRange for several values, which are sorted.
+// StringsIn limits a Reader to the row groups in which a string column may have one of the given
+// values, which must be sorted. It is otherwise like StringRange.
 func StringsIn(column string, sorted []string) ReaderOption {
 	return rangeOption(column, func(least, most parquet.Value) bool {
 		at, _ := slices.BinarySearch(sorted, string(least.ByteArray()))
@@ -76,13 +76,12 @@ func rangeOption(column string, meets func(least, most parquet.Value) bool) Read
 }
 
 // Reader streams the rows of one object as values of T, in file order. It does not decode columns
-// that T lacks. Columns that the file lacks are null. A Reader holds one row group of up to 4 MiB,
-// or 1 MiB per column, and a decoded page per column. Only one goroutine may use a Reader. The
+// that T lacks. Columns that the file lacks are null. A Reader holds up to 4 MiB of a row group, or
+// 1 MiB for each column, and a decoded page of each column. Only one goroutine may use a Reader. The
 // caller must close the Reader.
 type Reader[T any] struct{ *reader }
 
-// Open opens the object with the given key. ctx must not end before Close, because the end of ctx may
-// also end the reads of the object.
+// Open opens the object with the given key. If ctx ends before Close, reads of the object may fail.
 func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...ReaderOption) (*Reader[T], error) {
 	r, err := openTable(ctx, b, key, reflect.TypeFor[T](), opts)
 	if err != nil {
@@ -91,7 +90,7 @@ func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...Reader
 	return &Reader[T]{r}, nil
 }
 
-// Read implements Stream. The rows share no memory with the Reader, unless the Reader lends texts.
+// Read implements Stream. The rows share no memory with the Reader.
 func (r *Reader[T]) Read(batch []T) (int, error) {
 	return r.readRows(unsafe.Pointer(unsafe.SliceData(batch)), len(batch))
 }
@@ -106,16 +105,16 @@ type reader struct {
 	win    *window.Window
 	file   *parquet.File
 	layout *rowLayout
-	wanted map[string]bool // top-level names of the columns of the row type
+	wanted map[string]bool // names of the columns of the row type
 	groups []int           // row groups to read
 	next   int             // index into groups
 
-	leaves  []*parquet.Column
-	columns *columnReader  // reader of the columns of the current row group
-	lends   bool           // true: the texts of rows stay valid only until the next readRows
-	lent    []parquet.Page // pages with texts of the last readRows
-	boxed   bool           // only the library can convert the file's columns
-	cur     *boxedReader   // reader of the current row group, if boxed
+	leaves  []*parquet.Column // columns of the file for the fields of the row type (see leavesOf)
+	columns *columnReader     // reader of the current row group, unless boxed
+	lends   bool              // the texts of rows lie in pages, and are valid only until the next readRows
+	lent    []parquet.Page    // pages with the texts of the last readRows
+	boxed   bool              // only the library can convert the file's columns
+	cur     *boxedReader      // reader of the current row group, if boxed
 }
 
 func openTable(ctx context.Context, b store.Bucket, key string, t reflect.Type, opts []ReaderOption) (*reader, error) {
@@ -126,7 +125,7 @@ func openTable(ctx context.Context, b store.Bucket, key string, t reflect.Type, 
 	return readerOf(obj, key, t, window.WholeBytes, opts)
 }
 
-// readerOf returns a reader of an open object. If the object's size is at most whole, one request
+// readerOf returns a reader of an open object. If the object has at most whole bytes, one request
 // reads it. If readerOf fails, it closes the object.
 func readerOf(obj store.Object, key string, t reflect.Type, whole int64, opts []ReaderOption) (*reader, error) {
 	r, err := newReader(obj, key, t, whole, opts)
@@ -145,9 +144,9 @@ func newReader(obj store.Object, key string, t reflect.Type, whole int64, opts [
 	if r.win, err = window.Open(obj, whole); err != nil {
 		return nil, err
 	}
-	defer r.win.Damage(&err)
-	// The Reader skips the page index and the Bloom filters. Reading them would cost requests, and
-	// streaming does not need them.
+	defer r.win.CatchDamage(&err)
+	// Streaming does not need the page index and the Bloom filters, and reading them would cost
+	// requests.
 	r.file, err = parquet.OpenFile(r.win, r.win.Size(), parquet.SkipMagicBytes(true),
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(16<<10))
 	if err != nil {
@@ -185,10 +184,10 @@ func (r *reader) extents(group int) []window.Extent {
 	return out
 }
 
-// Noted returns the value that Writer.Note stored under a key, or false if there is no value.
+// Noted returns the value that Writer.Note stored under a key, and whether there is one.
 func (r *reader) Noted(key string) (string, bool) { return r.file.Lookup(key) }
 
-// Rows returns the number of rows in the object, including rows that options leave out.
+// Rows returns the number of rows in the object, including those that options leave out.
 func (r *reader) Rows() int64 { return r.file.NumRows() }
 
 // readRows implements rowSource.
@@ -213,7 +212,7 @@ func (r *reader) readRows(first unsafe.Pointer, n int) (int, error) {
 
 // read stores up to most rows from the address first on.
 func (r *reader) read(first unsafe.Pointer, most int) (n int, err error) {
-	defer r.win.Damage(&err)
+	defer r.win.CatchDamage(&err)
 	for r.cur == nil && r.columns == nil {
 		if r.next == len(r.groups) {
 			return 0, io.EOF

@@ -16,13 +16,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/window"
 )
 
-// runGroupBytes bounds a row group of a run, in the writer's memory. A reader then reads the row
-// group with one request.
+// runGroupBytes bounds the memory of a row group of a run in the writer. The row group then takes at
+// most window.GroupBytes in the file, so a reader reads it with one request.
 const runGroupBytes = window.GroupBytes * 3 / 4
 
-// WriteRun writes a run to the scratch file path. The rows come in the order of buckets. Each bucket
-// with rows gets a section of its own (see manifest.Section). A run without rows has an empty
-// section of bucket 0. A run is a working file (see Fast).
+// WriteRun writes a run to the scratch file path. The rows must be in the order of their buckets. Each
+// bucket with rows gets a section (see manifest.Section). If there are no rows, the run has one
+// section, of bucket 0, without rows. A run is a working file (see Fast).
 func WriteRun[T any](path string, rows iter.Seq2[T, error], bucketOf func(*T) int32, opts ...WriterOption) (_ Local, err error) {
 	w, err := newRunWriter(path, reflect.TypeFor[T](), newEncoder[T], opts)
 	if err != nil {
@@ -114,7 +114,7 @@ func (w *runWriter) end() error {
 	return nil
 }
 
-// OpenSection opens a section of a run like Open. One request reads a section of up to 4 MiB.
+// OpenSection is like Open for a section of a run. One request reads a section of up to 4 MiB.
 func OpenSection[T any](ctx context.Context, b store.Bucket, s manifest.Section) (*Reader[T], error) {
 	r, err := openSection(ctx, b, s, reflect.TypeFor[T]())
 	if err != nil {

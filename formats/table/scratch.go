@@ -10,11 +10,11 @@ import (
 	"unsafe"
 )
 
-// maxScratchRow is the size of the longest valid encoded row, in bytes. A longer row is damaged.
+// maxScratchRow bounds the size of an encoded row, in bytes. A larger size is damage.
 const maxScratchRow = 1 << 30
 
-// RowWriter writes encoded rows to a scratch file, each row after its length. Only one goroutine
-// may use a RowWriter.
+// RowWriter writes encoded rows to a scratch file. The length of each row precedes it. Only one
+// goroutine may use a RowWriter.
 type RowWriter[T any] struct{ rowWriter }
 
 // Writer returns a RowWriter that calls out.Write once for each row.

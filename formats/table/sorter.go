@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// DefaultSortMemory is the number of bytes of rows that a Sorter holds before it spills them to
-	// a file.
+	// DefaultSortMemory is the number of bytes of rows that a Sorter holds in memory before it writes
+	// them to a file.
 	DefaultSortMemory = 64 << 20
-	maxRuns           = 128 // number of runs merged at a time, which bounds open files and buffers
+	maxRuns           = 128 // largest number of runs of a Sorter, which bounds open files and buffers
 )
 
-// Sorter sorts any number of rows in bounded memory. It spills sorted runs to local scratch files
-// and merges the runs. Equal rows keep the order in which they were added. Only one goroutine may
-// use a Sorter. The caller must close the Sorter.
+// Sorter sorts any number of rows in bounded memory. It writes sorted parts of the rows, called runs,
+// to local scratch files and merges the runs. Equal rows keep the order in which they were added.
+// Only one goroutine may use a Sorter. The caller must close the Sorter.
 type Sorter[T any] struct{ sorter }
 
-// NewSorter returns a sorter that spills rows to the directory dir when its rows take about memory
-// bytes. If memory is zero, DefaultSortMemory applies.
+// NewSorter returns a sorter that holds up to about memory bytes of rows in memory, and writes runs to
+// the directory dir. If memory is zero, DefaultSortMemory applies.
 func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sorter[T], error) {
 	s, err := newSorter(dir, reflect.TypeFor[T](), untyped(compare), memory)
 	if err != nil {
@@ -72,9 +72,9 @@ type sorter struct {
 	rows    chunks
 	n       int   // number of rows in memory
 	held    int64 // estimated memory of the rows, in bytes
-	total   int64
+	total   int64 // number of added rows
 	runs    []*os.File
-	order   []int32 // indexes of the rows in sorted order, after Sort
+	order   []int32 // indexes of the rows in memory, in sorted order; nil before Sort
 }
 
 func newSorter(dir string, t reflect.Type, compare func(a, b unsafe.Pointer) int, memory int64) (*sorter, error) {
@@ -112,22 +112,22 @@ func (s *sorter) added(row unsafe.Pointer) error {
 func (s *sorter) Len() int64 { return s.total }
 
 // Sort sorts the rows in memory. After Sort or Sorted, the caller must not call Add. Sorted calls
-// Sort if nobody has called it yet. Several goroutines can sort in parallel if each calls Sort on a
-// sorter of its own.
+// Sort if the caller has not. A caller with several sorters can call Sort of each in a goroutine, to
+// sort in parallel.
 func (s *sorter) Sort() {
 	if s.order == nil {
 		s.order = s.sorted()
 	}
 }
 
-// Close removes the spilled runs.
+// Close removes the runs.
 func (s *sorter) Close() error {
 	s.rows.first = nil
 	return s.removeRuns()
 }
 
-// sorted returns the order of the rows in memory, as a list of their indexes. Sorting indexes is
-// faster than moving the wide rows.
+// sorted returns the indexes of the rows in memory, in sorted order. Sorting indexes is faster than
+// moving wide rows.
 func (s *sorter) sorted() []int32 {
 	compare := func(a, b int32) int {
 		if c := s.compare(s.rows.at(a), s.rows.at(b)); c != 0 {
@@ -143,7 +143,7 @@ func (s *sorter) sorted() []int32 {
 	return order
 }
 
-// spill writes the rows in memory to a scratch file as a run.
+// spill writes the rows in memory to a run.
 func (s *sorter) spill() error {
 	if err := s.addRun(context.Background(), &memoryRun{rows: s.rows, order: s.sorted()}); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (s *sorter) spill() error {
 	return nil
 }
 
-// addRun writes rows, which are in order, to a new run.
+// addRun writes sorted rows to a new run.
 func (s *sorter) addRun(ctx context.Context, rows rowStream) error {
 	if len(s.runs) == maxRuns {
 		if err := s.compact(); err != nil {
@@ -252,7 +252,7 @@ func (s *sorter) removeRuns() error {
 	return err
 }
 
-// chunks holds rows in arrays of fixed size, so that growing neither copies rows nor leaves
+// chunks holds rows in arrays of chunkRows rows. Adding a row thus copies no other rows and leaves no
 // garbage.
 type chunks struct {
 	first []unsafe.Pointer // address of the first row of each array

@@ -15,14 +15,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Stream is a source of rows, such as a Reader. Read fills batch from its start. Read returns fewer
-// rows than len(batch) only with an error, which is io.EOF at the end.
+// Stream is a source of rows, such as a Reader. Read stores rows in batch and returns their number. If
+// the number is less than len(batch), Read returns an error, which is io.EOF at the end.
 type Stream[T any] interface {
 	Read(batch []T) (int, error)
 }
 
-// All yields the rows of a stream. An error ends the sequence. If ctx ends, the last pair holds the
-// error of ctx.
+// All yields the rows of a stream. An error ends the sequence, also the error of ctx.
 func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
 	return rowsOf[T](func(yield func(row unsafe.Pointer) bool) error {
 		return eachRow(ctx, newBatches(reflect.TypeFor[T](), readRows, sourceOf[T]{s}), yield)
@@ -58,21 +57,21 @@ func concat(ctx context.Context, b store.Bucket, keys []string, t reflect.Type, 
 	return nil
 }
 
-// maxOpen is the number of objects that MergeFiles merges at a time, which bounds open objects and
-// their buffers.
+// maxOpen is the largest number of objects that MergeFiles merges at a time. It bounds the number of
+// open objects and their buffers.
 const maxOpen = 64
 
 // MergeFiles yields the rows of several objects as one sorted sequence (see Merge). The rows of
-// each object must be sorted by compare. MergeFiles merges more than 64 objects in passes: it
-// writes all rows to runs in the directory scratch before it yields the first row. If scratch is
-// empty, MergeFiles opens all objects at the same time.
+// each object must be sorted by compare. If there are more than 64 objects, MergeFiles first merges
+// 64 of them at a time into scratch files in the directory scratch, and then merges these files. If
+// scratch is empty, MergeFiles opens all objects at the same time.
 func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
 	t := reflect.TypeFor[T]()
 	m := merging{t, scratch, untyped(compare), func(i int) (*reader, error) { return openTable(ctx, b, keys[i], t, opts) }}
 	return rowsOf[T](func(yield func(row unsafe.Pointer) bool) error { return m.inPasses(ctx, len(keys), yield) })
 }
 
-// merging merges objects as MergeFiles does.
+// merging is a merge of objects by MergeFiles or MergeSections.
 type merging struct {
 	t       reflect.Type
 	scratch string
@@ -80,7 +79,7 @@ type merging struct {
 	open    func(i int) (*reader, error) // opens object i
 }
 
-// inPasses calls yield with the rows of n objects.
+// inPasses calls yield with the rows of n objects in sorted order, until yield returns false.
 func (m *merging) inPasses(ctx context.Context, n int, yield func(row unsafe.Pointer) bool) error {
 	if n <= maxOpen || m.scratch == "" {
 		return m.merge(0, n, func(rows rowStream) error { return eachRow(ctx, rows, yield) })
@@ -120,11 +119,12 @@ func (m *merging) merge(begin, end int, use func(rowStream) error) (err error) {
 	return use(newMerger(m.compare, streams))
 }
 
-// openers is the number of inputs that openAll opens at a time. On S3, opening takes two requests.
+// openers is the number of objects that openAll opens at a time. On S3, opening one takes two
+// requests.
 const openers = 8
 
-// openAll opens the inputs from begin to end (exclusive), and stops after an error. It returns the
-// readers that were opened, and the error of the first input that could not be opened.
+// openAll opens the objects from begin to end (exclusive), and stops after an error. It returns the
+// readers of the opened objects, and the error of the first object that could not be opened.
 func openAll(begin, end int, open func(i int) (*reader, error)) ([]*reader, error) {
 	n := end - begin
 	readers, failed, panics := make([]*reader, n), make([]error, n), make([]any, n)
@@ -159,9 +159,8 @@ func openAll(begin, end int, open func(i int) (*reader, error)) ([]*reader, erro
 // convertRows is the number of rows that Convert reads at a time.
 const convertRows = 32
 
-// Convert calls convert with each row of a stream, and returns a stream of the results. If convert
-// returns false, the new stream omits the row. The pointer that convert receives stays valid after
-// the call.
+// Convert returns a stream of the results of convert for each row of the stream in. If convert
+// returns false, the new stream omits the row. convert may keep its argument.
 func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {
 	return &converted[T, U]{in: in, convert: convert}
 }

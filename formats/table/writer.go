@@ -21,11 +21,11 @@ import (
 
 // The default settings of a Writer.
 const (
-	DefaultRowGroupRows  = 128 << 10 // number of rows per row group, the unit of parallel work in DuckDB and Athena
-	DefaultRowGroupBytes = 32 << 20  // memory of a row group, in bytes: compressed pages and page buffers
+	DefaultRowGroupRows  = 128 << 10 // largest number of rows of a row group, the unit of parallel work in DuckDB and Athena
+	DefaultRowGroupBytes = 32 << 20  // memory of a row group at which it ends, in bytes: compressed pages and page buffers
 	defaultPageBytes     = 128 << 10 // size of a page's encoded values before compression, in bytes
-	writeRows            = 64        // number of rows passed to the encoder at a time
-	writeBytes           = 1 << 20   // largest total size of texts in the rows passed to the encoder at a time, in bytes
+	writeRows            = 64        // largest number of rows that are passed to the encoder at a time
+	writeBytes           = 1 << 20   // size of the texts of pending rows at which they are passed to the encoder, in bytes
 	writeBuffer          = 256 << 10 // size of a write to the file, in bytes
 )
 
@@ -55,14 +55,14 @@ type writerOptions struct {
 // WriterOption changes how a Writer lays out its file.
 type WriterOption func(*writerOptions)
 
-// Fast is the option for working files, which only crawlbatch reads, once or twice. It compresses
-// with Snappy instead of Zstandard and uses the encodings of format 1.
+// Fast is the option for working files. They are read only once or twice, and only by crawlbatch, so
+// they are compressed with Snappy instead of Zstandard and have the encodings of format 1.
 func Fast() WriterOption {
 	return func(o *writerOptions) { o.codec, o.working = snappyCodec, true }
 }
 
-// SortedBy records in the file that its rows are in ascending order of the given columns. The
-// Writer does not sort rows (see Sorter).
+// SortedBy is the option that records in the file that its rows are in ascending order of the given
+// columns. The Writer does not sort the rows (see Sorter).
 func SortedBy(columns ...string) WriterOption {
 	return func(o *writerOptions) {
 		o.sorted = o.sorted[:0]
@@ -82,13 +82,13 @@ type Local struct {
 	SectionIndex string // as in manifest.File
 }
 
-// LocalOf describes the finished file at path, whose size and digests are in s.
+// LocalOf returns the description of the finished file at path, whose size and digests are in s.
 func LocalOf(path string, rows int64, s *manifest.Sum) Local {
 	f := s.File()
 	return Local{path, rows, f.Bytes, f.SHA256, f.Blocks, f.SectionIndex}
 }
 
-// File returns the manifest's entry for the file, stored under the given key.
+// File returns the entry of a manifest for the file when it is stored under the given key.
 func (l *Local) File(dataset, key string) manifest.File {
 	return manifest.File{Dataset: dataset, Key: key, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256, Blocks: l.Blocks, SectionIndex: l.SectionIndex}
 }
@@ -106,15 +106,15 @@ type writer struct {
 	layout *rowLayout
 	stored *storedObject // set if the writer compares (NewComparer); encoder, out and buf are then unset
 
-	nullable nullable // fields with nulls, for which rows are written in parts; nil in files that keep the wrong zeros of format 1
-	zeroless zeroless // fields that the format stores without null; nil in the newest format
+	nullable nullable // fields whose nulls need rows to be written in parts; nil in files that keep the wrong zeros of format 1
+	zeroless zeroless // fields whose zeros the format stores as null; nil in the newest format
 	opt      writerOptions
 	pending  unsafe.Pointer // address of the rows not yet passed to the encoder, with room for writeRows
 	n        int            // number of pending rows
-	text     int            // size of the text in pending rows, in bytes
-	group    int64
-	rows     int64
-	base     int64 // size of the file at the start of the row group, in bytes
+	text     int            // size of the texts of pending rows, in bytes
+	group    int64          // number of rows in the current row group
+	rows     int64          // number of rows in the file
+	base     int64          // size of the file at the start of the row group, in bytes
 	err      error
 }
 
@@ -175,8 +175,7 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	return &Writer[T]{newWriter(dst, layout, newEncoder[T], optionsOf(opts))}, nil
 }
 
-// Write appends rows and keeps no reference to the slice. After an error of Write, the caller can
-// only call Abort.
+// Write appends copies of rows. After an error, the caller can only call Abort.
 func (w *Writer[T]) Write(rows []T) error {
 	for i := range rows {
 		if err := w.Append(&rows[i]); err != nil {
@@ -201,7 +200,7 @@ func newWriter(dst io.Writer, layout *rowLayout, encoder encoderFunc, o writerOp
 	return newSection(out, bufio.NewWriterSize(out, writeBuffer), layout, encoder, o)
 }
 
-// newSection returns a writer that writes to out through buf.
+// newSection returns a writer that writes to out through the buffer buf.
 func newSection(out *summingWriter, buf *bufio.Writer, layout *rowLayout, encoder encoderFunc, o writerOptions) *writer {
 	pqOptions := []parquet.WriterOption{
 		// CreatedBy is the same for every build, so that the same rows give the same bytes.
@@ -227,13 +226,13 @@ func newSection(out *summingWriter, buf *bufio.Writer, layout *rowLayout, encode
 	return w
 }
 
-// bulky lists the columns that hold whole documents. The footer omits the lowest and highest values
-// of these columns. Such values are whole documents and do not help queries.
+// bulky lists the columns whose values are texts of whole documents. The footer omits the lowest and
+// highest values of these columns, because they are long and do not help queries.
 var bulky = []string{"main", "full"}
 
-// withoutBounds omits the lowest and highest values from page headers. No program reads them there,
-// and page headers would hold even long values uncompressed. For bulky columns, withoutBounds also
-// omits the values from the footer.
+// withoutBounds returns options that omit the lowest and highest values from page headers, where no
+// program reads them and long values would be uncompressed. For bulky columns, the options also omit
+// these values from the footer.
 func withoutBounds(s *parquet.Schema) (opts []parquet.WriterOption) {
 	for _, path := range s.Columns() {
 		opts = append(opts, parquet.SkipPageStatistics(path...))
@@ -268,8 +267,8 @@ func (w *writer) appended(row unsafe.Pointer) error {
 	return w.err
 }
 
-// EndRowGroup ends the row group, so that a reader can read later rows without the earlier rows. An
-// empty row group stays open.
+// EndRowGroup ends the current row group, so that a reader can skip it. If the row group has no rows,
+// EndRowGroup does nothing.
 func (w *writer) EndRowGroup() error {
 	w.encode()
 	if w.err != nil || w.group == 0 {
@@ -309,7 +308,7 @@ func (w *writer) writeParts(rows reflect.Value) error {
 	if w.stored != nil {
 		return w.stored.compareRows(rows.UnsafePointer(), rows.Len())
 	}
-	if cut := w.nullable.misread(rows); cut > 0 {
+	if cut := w.nullable.cut(rows); cut > 0 {
 		if err := w.writeParts(rows.Slice(0, cut)); err != nil {
 			return err
 		}
@@ -372,7 +371,7 @@ func (w *writer) Abort() {
 	w.err = errClosed
 }
 
-// summingWriter adds up the bytes that reach the destination.
+// summingWriter is a writer that also computes the size and digests of the written bytes.
 type summingWriter struct {
 	w   io.Writer
 	sum *manifest.Sum

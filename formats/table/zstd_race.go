@@ -12,16 +12,16 @@ import (
 
 func init() { zstdCodec = newKeptEncoders() }
 
-// keptEncoders is parquet-go's Zstandard codec with four kept encoders. If all four are in use, an
-// encoder comes from the codec's sync.Pool. Under the race detector a sync.Pool drops a quarter of
-// its items, so tests would spend half their time on new encoders of over 1 MiB.
+// keptEncoders is parquet-go's Zstandard codec with up to four encoders that it keeps. If all of them
+// are in use, an encoder comes from the codec's sync.Pool. Under the race detector a sync.Pool drops
+// a quarter of its items, so tests would spend half their time on new encoders of over 1 MiB.
 type keptEncoders struct {
 	compress.Codec
 	idle chan *zstd.Encoder
 }
 
-// newKeptEncoders makes all encoders in advance. If a synctest bubble made an encoder, no goroutine
-// outside the bubble could use it.
+// newKeptEncoders makes all encoders in advance: if a goroutine in a synctest bubble made one, no
+// goroutine outside the bubble could use it.
 func newKeptEncoders() *keptEncoders {
 	n := min(runtime.GOMAXPROCS(0), 4)
 	k := &keptEncoders{&parquetzstd.Codec{Level: parquetzstd.SpeedDefault}, make(chan *zstd.Encoder, n)}

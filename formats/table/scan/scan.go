@@ -1,5 +1,5 @@
-// Package scan decodes whole Parquet files, to check them. It uses Arrow's reader, which shares no
-// code with package table.
+// Package scan decodes whole Parquet files in order to check them. It uses Arrow's reader, which
+// shares no code with package table.
 //
 // Package scan imports formats/store and formats/table/window.
 package scan
@@ -19,7 +19,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/window"
 )
 
-// levels is the largest number of values, nulls and empty lists that Table decodes at a time.
+// levels is the largest number of values (nulls and empty lists included) that Table decodes at a
+// time.
 const levels = 1024
 
 // Table decodes every column of an object and returns the number of its rows.
@@ -46,7 +47,7 @@ func scan(ctx context.Context, obj store.Object) (rows int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer win.Damage(&err)
+	defer win.CatchDamage(&err)
 	props := parquet.NewReaderProperties(memory.DefaultAllocator)
 	props.BufferedStreamEnabled = true
 	pf, err := file.NewParquetReader(io.NewSectionReader(win, 0, win.Size()), file.WithReadProps(props))
@@ -67,7 +68,7 @@ func scan(ctx context.Context, obj store.Object) (rows int64, err error) {
 	return rows, nil
 }
 
-// scanGroup decodes one row group. All columns must have as many rows as the footer counts.
+// scanGroup decodes one row group. Each column must have as many rows as the footer says.
 func scanGroup(ctx context.Context, win *window.Window, group *file.RowGroupReader) (rows int64, err error) {
 	var extents []window.Extent
 	for i := range group.NumColumns() {
@@ -109,7 +110,7 @@ func scanColumn(c file.ColumnChunkReader) (rows int64, err error) {
 	case *file.ByteArrayColumnChunkReader:
 		return scanValues(c.ReadBatchInPage)
 	}
-	return 0, fmt.Errorf("no column has the type %v", c.Type())
+	return 0, fmt.Errorf("a column has the type %v, which tables of crawlbatch do not use", c.Type())
 }
 
 func scanValues[V any](read func(batch int64, values []V, definitions, repetitions []int16) (n int64, read int, err error)) (rows int64, err error) {

@@ -1,5 +1,5 @@
-// Package window turns the small reads of a Parquet library into few large reads of an object. It
-// also turns panics of the library into errors.
+// Package window turns the small reads of a Parquet library into few large reads of an object, and
+// panics of the library into errors.
 //
 // Package window imports formats/store and formats/manifest.
 package window
@@ -19,27 +19,27 @@ import (
 
 // ErrCorrupt means that the object is not a Parquet file or is damaged.
 var ErrCorrupt = errors.New("not a readable Parquet file: the object is damaged or was cut short; " +
-	"restore it, or, where a reduce task made it, run `crawlbatch retry --rebuild`")
+	"restore it or, if a reduce task made it, run `crawlbatch retry --rebuild`")
 
 // These constants decide how many bytes a Window requests from the store at a time. Each request
-// costs a round trip, so one request reads a small object or row group.
+// costs a round trip, so small objects and small row groups are read in one request.
 const (
 	WholeBytes  = 1 << 20   // size of the largest object that one request reads whole
 	tailBytes   = 128 << 10 // size of the first read of a larger object: its end, which usually holds the whole footer
-	GroupBytes  = 4 << 20   // size of the largest row group that one request reads whole
+	GroupBytes  = 4 << 20   // size of the largest part of a row group that one request reads whole
 	windowBytes = 1 << 20   // size of a read from a column chunk of a larger row group
 )
 
 // Window is an io.ReaderAt over an object. It turns the small reads of a Parquet reader into few
-// large reads. It holds at most one row group, or windowBytes per column. Only one goroutine may
-// use a Window.
+// large reads. It holds GroupBytes, or windowBytes for each column. Only one goroutine may use a
+// Window.
 type Window struct {
 	obj    store.Object
 	size   int64
 	tail   span   // end of the object
-	chunks []span // column chunks of the current row group, sorted by start, with buffers that fill on demand
-	group  []byte // buffer for whole row groups
-	err    error  // first error of the store, which does not mean that the file is damaged
+	chunks []span // column chunks of the current row group, sorted by start; ReadAt fills their buffers
+	group  []byte // buffer for a row group that is read whole
+	err    error  // first error of the store; it does not mean that the file is damaged
 }
 
 // span is a byte range of the object, from start to end (exclusive). buf holds bytes of the object,
@@ -51,7 +51,7 @@ type span struct {
 }
 
 // Open reads the end of an object, or all of it if its size is at most whole. It also checks the
-// magic number and the footer's length, because parquet-go does not check the length.
+// magic number and, because parquet-go does not, the length of the footer.
 func Open(obj store.Object, whole int64) (*Window, error) {
 	w := &Window{obj: obj, size: obj.Size()}
 	if w.size < 12 {
@@ -101,9 +101,10 @@ func (w *Window) fetch(p []byte, off int64) error {
 	return err
 }
 
-// Damage turns a panic or an error of a Parquet library into ErrCorrupt, unless the store failed.
-// The libraries may panic on damaged files, because they trust most of a file's content.
-func (w *Window) Damage(err *error) {
+// CatchDamage must be deferred. It turns a panic or an error of a Parquet library into ErrCorrupt,
+// or into the error of the store if a read failed. The libraries trust most of a file's content, so
+// they may panic on damaged files.
+func (w *Window) CatchDamage(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%v", p)
 	}
@@ -116,10 +117,11 @@ func (w *Window) Damage(err *error) {
 	}
 }
 
-// Extent is the place of a column chunk: its offset and length in bytes.
+// Extent is the offset and the length of a column chunk, in bytes.
 type Extent struct{ start, size int64 }
 
-// ExtentOf returns the extent of a chunk from its offsets in the footer.
+// ExtentOf returns the extent of a column chunk. In the footer, data is the offset of its data pages,
+// dictionary is that of its dictionary or 0, and size is its compressed size.
 func ExtentOf(data, dictionary, size int64) Extent {
 	if dictionary > 0 {
 		data = min(data, dictionary)
@@ -127,7 +129,8 @@ func ExtentOf(data, dictionary, size int64) Extent {
 	return Extent{data, size}
 }
 
-// Enter prepares for the reads of the column chunks of one row group.
+// Enter prepares the Window for reads of these column chunks, which belong to one row group. If they
+// lie within GroupBytes, Enter reads them.
 func (w *Window) Enter(chunks []Extent) error {
 	w.chunks = w.chunks[:0]
 	if w.tail.start == 0 {
@@ -175,7 +178,7 @@ func (w *Window) ReadAt(p []byte, off int64) (int, error) {
 	}
 	n := min(max(windowBytes, int64(len(p))), c.end-off)
 	if end := (off + n) / manifest.BlockBytes * manifest.BlockBytes; off+n < c.end && end >= off+int64(len(p)) {
-		n = end - off // the window ends with a block, so that the next window reads no block again
+		n = end - off // the read ends where a block of manifest.File ends, so that no block is read and checked twice
 	}
 	if int64(cap(c.buf)) < n {
 		c.buf = make([]byte, n)
