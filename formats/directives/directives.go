@@ -1,6 +1,6 @@
-// Package directives reads directives for robots from a document and its response header, but not
-// from robots.txt. The directives are meta robots, X-Robots-Tag, Content-Signal and TDMRep (the
-// reservation of text and data mining).
+// Package directives reads the directives for robots in a document and its response header: meta
+// robots, X-Robots-Tag, Content-Signal and TDMRep (the reservation of text and data mining). It does
+// not read robots.txt.
 //
 // The input is values of header fields and meta elements, which may be hostile. The output is the
 // directives for one robot, and texts for columns. The number and the length of these texts are
@@ -27,7 +27,7 @@ type Robots struct {
 	list []string
 }
 
-// Reset removes all directives but keeps the list's memory for reuse.
+// Reset removes all directives. It keeps the memory of the list for reuse.
 func (d *Robots) Reset() { *d = Robots{list: d.list[:0]} }
 
 // Indexable reports whether the document may be shown at the given time.
@@ -43,15 +43,16 @@ const (
 	maxItem   = 64 // length of the longest directive in the list, in bytes
 )
 
-// Meta adds the content of a meta element that is named "robots" or after the robot.
-func (d *Robots) Meta(content string) { d.each(content, "", false) }
+// Meta adds the content of a meta element whose name is "robots" or the name of the robot.
+func (d *Robots) Meta(content string) { d.addList(content, "", false) }
 
-// Field adds a value of X-Robots-Tag. In a value, the prefix "name:" limits the following
-// directives to one robot: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links.
-// agent is the robot's product token, in any letter case.
-func (d *Robots) Field(value, agent string) { d.each(value, agent, true) }
+// Field adds the directives in a value of X-Robots-Tag that apply to the robot agent, a product token
+// in any letter case. In such a value, a name and a colon limit the directives after them to one
+// robot: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links.
+func (d *Robots) Field(value, agent string) { d.addList(value, agent, true) }
 
-func (d *Robots) each(list, agent string, scoped bool) {
+// addList adds the directives of a list. If scoped is true, the list may name robots.
+func (d *Robots) addList(list, agent string, scoped bool) {
 	ours := true
 	for list != "" {
 		var item string
@@ -66,7 +67,7 @@ func (d *Robots) each(list, agent string, scoped bool) {
 			continue
 		}
 		if colon && fold(name) == "unavailable_after" {
-			// A date may contain a comma, which otherwise ends an item.
+			// A date may contain a comma, at which cutItem has cut it.
 			at, ok := parseDate(trim(value))
 			if !ok && list != "" {
 				next, rest := cutItem(list)
@@ -78,11 +79,12 @@ func (d *Robots) each(list, agent string, scoped bool) {
 				d.UnavailableAfter = at
 			}
 		}
-		d.add(item)
+		d.addItem(item)
 	}
 }
 
-// cutItem returns the first item of a comma-separated list, and the rest of the list.
+// cutItem returns the first item of a list and the rest of the list. Commas or semicolons separate
+// the items.
 func cutItem(list string) (item, rest string) {
 	i := strings.IndexAny(list, ",;")
 	if i < 0 {
@@ -91,7 +93,8 @@ func cutItem(list string) (item, rest string) {
 	return trim(list[:i]), list[i+1:]
 }
 
-// hasValue reports whether the text before a colon is the name of a directive, not of a robot.
+// hasValue reports whether the name before a colon is that of a directive with a value. If not, it is
+// the name of a robot.
 func hasValue(name string) bool {
 	name = fold(name)
 	return name == "unavailable_after" || strings.HasPrefix(name, "max-")
@@ -103,16 +106,17 @@ func isFor(name, agent string) bool {
 	return name == "*" || name == "robots" || agent != "" && name == fold(agent)
 }
 
-// add adds the directives of an item. White space separates the directives.
-func (d *Robots) add(item string) {
+// addItem adds an item of a list as a directive. If it consists of several words that are all known
+// directives, addItem adds each of them: some pages separate directives by white space.
+func (d *Robots) addItem(item string) {
 	if strings.ContainsFunc(item, isSpace) && isWords(item) {
 		for w := range strings.FieldsFuncSeq(item, isSpace) {
-			d.one(fold(w), true)
+			d.addDirective(fold(w), true)
 		}
 		return
 	}
 	item = fold(item)
-	d.one(item, isWord(item))
+	d.addDirective(item, isWord(item))
 }
 
 // words lists the known directives without a value.
@@ -129,7 +133,7 @@ func isWords(item string) bool {
 	return true
 }
 
-func (d *Robots) one(item string, known bool) {
+func (d *Robots) addDirective(item string, known bool) {
 	switch item {
 	case "":
 		return
@@ -139,7 +143,7 @@ func (d *Robots) one(item string, known bool) {
 		d.NoFollow = true
 	case "none":
 		d.NoIndex, d.NoFollow = true, true
-	case "noarchive", "nocache": // some search engines write "nocache" for "noarchive"
+	case "noarchive", "nocache": // some search engines call noarchive nocache
 		d.NoArchive = true
 	}
 	if !slices.Contains(d.list, item) && (known || len(d.list) < maxOthers) {
@@ -181,13 +185,13 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isSpace reports whether r is white space or a control character. Texts for columns have a single
-// space in place of each run of such characters.
+// isSpace reports whether r is white space or a control character.
 func isSpace(r rune) bool { return r <= ' ' || r >= 0x7F && (r <= 0x9F || unicode.IsSpace(r)) }
 
 func trim(s string) string { return strings.TrimFunc(s, isSpace) }
 
-// fold returns a text in lower case, with single spaces, valid UTF-8 and bounded length.
+// fold returns s in lower case, as valid UTF-8, with single spaces, and cut to maxItem bytes before
+// that.
 func fold(s string) string {
 	s = trim(s)
 	if len(s) > maxItem {
@@ -199,7 +203,7 @@ func fold(s string) string {
 	return oneLine(strings.ToLower(s))
 }
 
-// oneLine replaces each run of white space by one space.
+// oneLine replaces each run of white space and control characters by one space.
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), isSpace), " ")
 }

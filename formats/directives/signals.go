@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Signals holds the preferences of Content-Signal (contentsignals.org). A preference such as
-// ai-train=no says whether fetched content may be used for a purpose. The zero value has no
-// preferences.
+// Signals holds the signals of Content-Signal (contentsignals.org). A signal such as ai-train=no says
+// whether fetched content may be used for a purpose. The zero value has no signals.
 type Signals struct {
 	list []signal // sorted by name
 }
@@ -18,12 +17,12 @@ type signal struct {
 }
 
 const (
-	maxSignals    = 16
+	maxSignals    = 16 // largest number of signals; further ones are ignored
 	maxSignalName = 32 // longest accepted name, in bytes
 )
 
-// Add adds a list such as "search=yes, ai-train=no". Add ignores values other than yes and no. If a
-// signal occurs with both values, Add keeps no.
+// Add adds the signals of a list such as "search=yes, ai-train=no". It ignores values other than yes
+// and no. If a signal occurs with both values, the result is no.
 func (s *Signals) Add(list string) {
 	for item := range strings.SplitSeq(list, ",") {
 		name, value, ok := strings.Cut(item, "=")
@@ -37,16 +36,14 @@ func (s *Signals) Add(list string) {
 	}
 }
 
-// Merge adds the signals of another list to s. If a signal occurs with both values, the result is
-// no.
+// Merge adds the other signals to s. If a signal occurs with both values, the result is no.
 func (s *Signals) Merge(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, false)
 	}
 }
 
-// Override adds the signals of another list to s. If s already has a signal of the same name, the
-// new signal replaces it.
+// Override adds the other signals to s. They replace signals of s with the same names.
 func (s *Signals) Override(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, true)
@@ -63,16 +60,15 @@ func (s *Signals) set(name string, yes, replace bool) {
 	}
 }
 
-// signalNameBytes are the bytes that a signal's name may have. Add checks names before it calls
-// ToLower, because ToLower turns the Kelvin sign into an ASCII k.
+// signalNameBytes are the bytes that may occur in the name of a signal. Add checks a name before it
+// calls ToLower, because ToLower turns the Kelvin sign into an ASCII k.
 const signalNameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 func isSignalName(name string) bool {
 	return name != "" && len(name) <= maxSignalName && strings.Trim(name, signalNameBytes) == ""
 }
 
-// String lists the signals by name, such as "ai-train=no,search=yes". Without signals, String
-// returns "".
+// String returns the signals, sorted by name, such as "ai-train=no,search=yes".
 func (s Signals) String() string {
 	var b strings.Builder
 	for i, g := range s.list {
@@ -89,11 +85,10 @@ func (s Signals) String() string {
 	return b.String()
 }
 
-// TDM is the reservation of text and data mining (TDMRep, the final report of a W3C community group
-// from 2024). The zero value states nothing.
+// TDM says whether a document reserves the right of text and data mining (TDMRep, the final report of
+// a W3C community group from 2024). The zero value states nothing.
 type TDM struct {
-	// Reserved reports whether the right is reserved. Reserved is nil if the document states
-	// nothing about the right.
+	// Reserved says whether the right is reserved. It is nil if the document does not say.
 	Reserved *bool
 	Policy   string // the policy as the document gives it, usually a URL
 }
@@ -102,7 +97,7 @@ type TDM struct {
 const maxPolicy = 2048
 
 // Reservation adds a value of tdm-reservation. The value 1 reserves the right, and the value 0 does
-// not.
+// not. If both occur, the right is reserved. Reservation ignores other values.
 func (t *TDM) Reservation(value string) {
 	var reserved bool
 	switch trim(value) {

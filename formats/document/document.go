@@ -1,5 +1,5 @@
 // Package document is the contract between the parser and the stages that capture documents. It
-// holds the types of captured and parsed documents, and it assembles rows of pages.
+// holds the types of captured and parsed documents, and completes the rows of pages.
 //
 // Package document imports other formats packages only.
 package document
@@ -34,29 +34,28 @@ type Document struct {
 
 // Parsed holds the rows of a document. It shares no memory with the document's body.
 type Parsed struct {
-	// Page holds the columns that follow from the document itself. Complete adds the columns of the
-	// capture.
+	// Page holds the columns that come from the document itself. Complete adds the columns that
+	// come from the capture.
 	Page  schema.Page
 	Terms schema.TermCounts // terms of the main content
 	Text  schema.Text
 	Links []schema.Link
-	// NoArchive means that the page says noarchive. The store may then keep the page's rows, but no
-	// copy of the page.
+	// NoArchive means that the page says noarchive. The store may then keep the rows of the page, but
+	// no byte of the document.
 	NoArchive bool
 	Cut       bool // whether the body, the text or a sitemap was too long and was cut
 }
 
-// Parser reads documents. Parsers are safe for concurrent use. A Parser must not keep a Document or
-// its body.
+// Parser reads documents. Several goroutines may use a Parser at the same time. A Parser must not keep
+// a Document or its body.
 type Parser interface {
 	// Sniff returns the media type of a document, without parameters. It needs the Content-Type
 	// field, or "" if there is none, and the first bytes of the document, up to SniffLen.
 	Sniff(contentType string, prefix []byte) string
 	// Wants reports whether to store a document that begins with prefix. mediaType is the result
-	// of Sniff. If prefix is nil, Wants reports whether any document of that type may be stored.
+	// of Sniff. If prefix is nil, Wants reports whether any document of this type is stored.
 	Wants(mediaType string, prefix []byte) bool
-	// Refuses reports whether a document of this Content-Type is never stored, whatever the
-	// document's bytes are.
+	// Refuses reports whether no document with this Content-Type is stored, whatever its bytes.
 	Refuses(contentType string) bool
 	// IsSitemap reports whether a document that begins with prefix is a sitemap. mediaType is the
 	// result of Sniff. Sitemaps may be longer than other documents.
@@ -66,7 +65,7 @@ type Parser interface {
 	Parse(*Document) (*Parsed, error)
 }
 
-// Parse runs a parser and turns a panic into an error, so that a panic costs only the document, not
+// Parse calls the parser and turns a panic into an error. A panic thus loses only one document and not
 // the task.
 func Parse(parser Parser, d *Document) (p *Parsed, err error) {
 	defer func() {
@@ -81,18 +80,18 @@ func Parse(parser Parser, d *Document) (p *Parsed, err error) {
 	return p, err
 }
 
-// Origin holds the columns of a page that describe its capture.
-type Origin struct {
+// Capture holds the columns of a page that come from its capture.
+type Capture struct {
 	schema.URLColumns
-	schema.CaptureColumns // Complete ignores Charset and Languages; the parser takes them from the document
+	schema.CaptureColumns // Complete ignores Charset and Languages, which come from the document
 	PlannedURL            string
 	ETag, LastModified    string
 	Changed               *bool              // nil if the URL was not fetched before
-	Signals               directives.Signals // signals of robots.txt; a "no" in either robots.txt or the document prevails over a "yes"
+	Signals               directives.Signals // signals of robots.txt; a "no" of robots.txt or of the document prevails over a "yes" of the other
 }
 
-// Complete fills the columns of p that come from the capture o and not from the document.
-func (p *Parsed) Complete(o *Origin) {
+// Complete fills the columns of p that come from the capture o.
+func (p *Parsed) Complete(o *Capture) {
 	page := &p.Page
 	charset, languages := page.Charset, page.Languages
 	page.URLColumns, page.CaptureColumns = o.URLColumns, o.CaptureColumns

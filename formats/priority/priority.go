@@ -1,10 +1,10 @@
-// Package priority computes how soon a URL should be fetched, as a number from 0 to 1000, and names
-// the parts of this number.
+// Package priority computes the priority of a URL: a number from 0 to 1000 that is higher for a URL
+// that should be fetched sooner. It also returns the parts of this number, so that a user can see
+// why a plan prefers one URL to another.
 //
 // The frontier computes the parts that follow from a round's results (Facts). A plan adds the parts
-// that depend on its time (Timing). Each part is a weight of the config times a share from 0 to 1,
-// or times a count. A user can therefore see why a plan prefers one URL to another. Package priority
-// imports only the standard library.
+// that depend on its time (Timing). Each part is a weight from the config times a count or a share
+// from 0 to 1. Package priority imports only the standard library.
 package priority
 
 import (
@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	highest = 1000
-	base    = 500 // points of every URL
+	highest = 1000 // highest priority
+	base    = 500  // points that every URL has
 )
 
 // Weights holds the points of each part. A weight of 0 switches its part off.
@@ -35,17 +35,17 @@ type Weights struct {
 }
 
 // Default returns the weights of a crawl whose config sets none. The weight of sitemaps is small,
-// because hosts may state any priority. It is also less than the change after which the frontier
-// writes a waiting URL again.
+// because a host may state any priority. It is also too small to make the frontier write a waiting
+// URL again.
 func Default() Weights { return Weights{HostRank: 300, Directory: 100, Anchor: 100, Sitemap: 80} }
 
-// Part is a part of a priority.
+// Part is one summand of a priority.
 type Part struct {
-	Name   string  `json:"name"` // base, limit, or the name of the weight in the config
+	Name   string  `json:"name"` // base, frontier, limit, or the name of the weight in the config
 	Points float64 `json:"points"`
 }
 
-// Sum returns the priority that the parts make: their sum, rounded.
+// Sum returns the priority that consists of the parts: their sum, rounded.
 func Sum(parts []Part) int32 {
 	sum := 0.0
 	for _, p := range parts {
@@ -54,7 +54,8 @@ func Sum(parts []Part) int32 {
 	return int32(math.Round(sum))
 }
 
-// limited leaves out parts without points. It adds the part limit if the sum is not a priority.
+// limited leaves out parts without points. If the sum is below 0 or above 1000, limited adds a part
+// "limit" that corrects it.
 func limited(parts []Part) []Part {
 	kept, sum := parts[:0], 0.0
 	for _, p := range parts {
@@ -80,7 +81,7 @@ type Facts struct {
 	Hops    int32   // number of links between a listed URL and the URL
 }
 
-// Parts returns the parts of a URL's priority after a round.
+// Parts returns the parts of the priority that the frontier gives a URL after a round.
 func (w *Weights) Parts(f Facts) []Part {
 	count := func(yes bool) int {
 		if yes {
@@ -100,8 +101,8 @@ func (w *Weights) Parts(f Facts) []Part {
 	})
 }
 
-// rankShare returns the host's part of the weight, from 0 to 1. Ranks follow a power law, so a
-// hundred times the mean counts as the best rank.
+// rankShare returns the share of the weight HostRank that a host gets, from 0 to 1. Ranks follow a
+// power law, so the share is logarithmic: a hundred times the mean rank gives 1.
 func rankShare(rank float64, hosts int64) float64 {
 	if rank <= 0 || hosts <= 0 {
 		return 0.5
@@ -134,7 +135,7 @@ func (w *Weights) AtPlan(priority int32, t Timing) []Part {
 			late := min(max(float64(t.Now.Sub(t.Due))/float64(t.Interval), 0), 1)
 			parts = append(parts, Part{"overdue", float64(w.Overdue) * late})
 		}
-		// The share is the mean of the posterior if the rate of changes has a uniform prior (rule of succession).
+		// The share is an estimate of the probability of a change (Laplace's rule of succession).
 		parts = append(parts, Part{"change", float64(w.Change) * float64(t.Changes+1) / float64(t.Fetches+2)})
 	}
 	if w.News != 0 {
@@ -153,7 +154,7 @@ const newsDays = 7
 // date matches a date in a path, such as /2026/11/24/ and /2026-11-24-title.
 var date = regexp.MustCompile(`[/_-]((?:19|20)[0-9]{2})[/_-]?([01][0-9])[/_-]?([0-3][0-9])(?:[^0-9]|$)`)
 
-// dateIn returns the date that the path of a URL holds.
+// dateIn returns the date in the path of a URL, and whether there is one.
 func dateIn(url string) (time.Time, bool) {
 	_, rest, _ := strings.Cut(url, "://")
 	slash := strings.IndexByte(rest, '/')

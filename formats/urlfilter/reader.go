@@ -15,9 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Filter is the Bloom filter of a bucket's parts of the datasets urls and skips. For most absent
-// URLs it proves that the parts do not contain the URL. A Filter is immutable and safe for
-// concurrent use.
+// Filter is the Bloom filter of the URLs in a bucket's parts of the datasets urls and skips. A Filter
+// is immutable and safe for concurrent use.
 type Filter struct {
 	bits *bloom.BloomFilter
 	keys int64
@@ -38,8 +37,8 @@ func Open(ctx context.Context, b store.Bucket, key string) (*Filter, error) {
 	return f, nil
 }
 
-// Read reads a filter of size bytes. Before Read allocates memory, Read checks that the header
-// describes a file of exactly this size.
+// Read reads a filter of size bytes. It allocates memory only if the header describes a file of
+// exactly this size.
 func Read(r io.ReaderAt, size int64) (*Filter, error) {
 	if size < int64(wordsAt+sumBytes) {
 		return nil, fmt.Errorf("%w (%d bytes)", ErrCorrupt, size)
@@ -86,6 +85,6 @@ func Read(r io.ReaderAt, size int64) (*Filter, error) {
 // Keys returns the number of added URLs, including repeats.
 func (f *Filter) Keys() int64 { return f.keys }
 
-// MayHold returns false only if the parts do not contain the URL. If the result is true, the caller
-// must look the URL up in the parts.
+// MayHold returns false only if the parts have no row of the URL. If it returns true, the caller must
+// look for a row in the parts.
 func (f *Filter) MayHold(url string) bool { return f.bits.TestString(url) }

@@ -18,21 +18,21 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// rate is the designed share of absent URLs that get the answer "perhaps present". Package
-// urlfilter promises 0.1 %. The design aims at half of that, because the real share varies by chance.
+// rate is the share of absent URLs that are expected to get the answer "perhaps present". It is half of
+// the promised share, because the real share varies by chance.
 const rate = 0.0005
 
-// A filter of fewer than leastKeys URLs has the same size as a filter of leastKeys URLs (2 kB).
-// With fewer bits, hash functions collide and the rate rises.
+// A filter of fewer than leastKeys URLs has the size of a filter of leastKeys URLs (2 kB). In a
+// smaller filter, the hash functions would often give the same bit, and more absent URLs would get
+// the answer "perhaps present".
 const leastKeys = 1000
 
-// Writer collects URLs in a scratch file. It builds the filter at the end, because the filter's
-// size depends on the number of URLs. Only one goroutine may use a Writer. The caller ends a Writer
-// with Finish or Abort.
+// Writer collects URLs in a scratch file. Finish builds the filter, because its size depends on the
+// number of URLs. Only one goroutine may use a Writer. The caller ends a Writer with Finish or Abort.
 type Writer struct {
 	file *os.File // scratch file, nil after Finish or Abort
 	buf  *bufio.Writer
-	keys uint64
+	keys uint64 // number of added URLs
 }
 
 // NewWriter returns a Writer and creates its scratch file path.
@@ -44,7 +44,7 @@ func NewWriter(path string) (*Writer, error) {
 	return &Writer{file: f, buf: bufio.NewWriterSize(f, 256<<10)}, nil
 }
 
-// Add adds a URL. For a row without a URL, the caller passes the row's source text.
+// Add adds a URL. For a row of skips without a URL, the caller passes the text in its place.
 func (w *Writer) Add(url string) error {
 	var length [binary.MaxVarintLen64]byte
 	w.buf.Write(binary.AppendUvarint(length[:0], uint64(len(url)))) // nolint:errcheck // the next write returns the same error
@@ -64,8 +64,8 @@ func (w *Writer) Abort() {
 	}
 }
 
-// Finish creates the object with the given key and returns its description. Its Rows is the number
-// of added URLs. Finish needs two bytes of memory per URL.
+// Finish builds the filter, stores it as the object with the given key, and returns the object's
+// description. Its field Rows is the number of added URLs. Finish takes two bytes of memory per URL.
 func (w *Writer) Finish(ctx context.Context, b store.Bucket, dataset, key string) (manifest.File, error) {
 	defer w.Abort()
 	f, err := w.filter(ctx)
@@ -76,7 +76,7 @@ func (w *Writer) Finish(ctx context.Context, b store.Bucket, dataset, key string
 	if err != nil {
 		return manifest.File{}, fmt.Errorf("write %q: %w", key, err)
 	}
-	defer os.Remove(l.Path) // removes the file if Commit fails
+	defer os.Remove(l.Path) // for the case that Commit fails
 	return table.Commit(ctx, b, l, dataset, key)
 }
 
@@ -89,7 +89,8 @@ func (w *Writer) filter(ctx context.Context) (*bloom.BloomFilter, error) {
 		return nil, err
 	}
 	bits, hashes := bloom.EstimateParameters(uint(max(w.keys, leastKeys)), rate)
-	// A filter at maxBits has more false positives, but no false answer "absent".
+	// If maxBits limits the filter, more absent URLs get the answer "perhaps present". The answer
+	// "absent" stays certain.
 	f := bloom.New(min(bits, maxBits), min(hashes, maxHashes))
 	in := bufio.NewReaderSize(w.file, 256<<10)
 	var url []byte

@@ -10,7 +10,7 @@ import (
 // Key is a canonical URL and the keys derived from it.
 type Key struct {
 	URL    string // canonical URL
-	SURT   string // sort key of tables, as url_surtkey of Common Crawl; several URLs may share a SURT
+	SURT   string // sort key of tables, like Common Crawl's url_surtkey; several URLs may have the same SURT
 	Host   string // unit of pacing: name or address, with the port unless the port is 80 or 443
 	Domain string // unit of sharding (see the function Domain)
 }
@@ -22,19 +22,19 @@ type Canonicalizer struct {
 	plain *Canonicalizer // the Canonicalizer without rules; nil if this Canonicalizer has none
 }
 
-// New returns a Canonicalizer that strips query parameters whose names match one of the patterns.
-// Matching ignores letter case. In a pattern, * matches any run of characters, and ? matches any
-// single character. The error for a bad pattern quotes the pattern and wraps ErrPattern.
+// New returns a Canonicalizer that drops query parameters whose names match one of the patterns, in
+// any letter case. In a pattern, * matches any run of characters, and ? matches any single character.
+// The error for a bad pattern quotes the pattern and wraps ErrPattern.
 func New(stripParams []string) (*Canonicalizer, error) {
-	strip, err := newNames(stripParams)
+	strip, err := newPatterns(stripParams)
 	if err != nil {
 		return nil, err
 	}
 	return &Canonicalizer{strip: strip}, nil
 }
 
-// Canonical resolves the reference raw against the URL base ("" if there is none). It returns the
-// canonical form, which the package comment defines, and its keys. A malformed base is an error
+// Canonical resolves the reference raw against the URL base, which may be "". It returns the canonical
+// form of the result, which the package comment defines, and its keys. A malformed base is an error
 // only if the reference is relative. Errors wrap ErrNotURL, ErrScheme, ErrHost, ErrTooLong or, with
 // rules, ErrRewrite. The strings of the Key may share memory with raw.
 func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
@@ -51,7 +51,7 @@ func (c *Canonicalizer) URL(raw, base string) (string, error) {
 	return l.url, err
 }
 
-// result returns the canonical form, rules included.
+// result returns the canonical form after rules.
 func (c *Canonicalizer) result(raw, base string) (urlLayout, error) {
 	l, _, err := c.canonical(raw, base)
 	if err == nil && c.rules != nil {
@@ -60,7 +60,7 @@ func (c *Canonicalizer) result(raw, base string) (urlLayout, error) {
 	return l, err
 }
 
-// canonical returns the form that the package comment defines, without rules.
+// canonical returns the canonical form before rules, and the path and query of the input.
 func (c *Canonicalizer) canonical(raw, base string) (urlLayout, inputParts, error) {
 	if len(raw) > maxRaw {
 		return urlLayout{}, inputParts{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrTooLong)
@@ -98,7 +98,7 @@ func schemeOf(s string) string {
 	return ""
 }
 
-// canonicalizeSlow canonicalizes any input with the URL Standard's parser.
+// canonicalizeSlow makes the canonical form of any input with the URL Standard's parser.
 func (c *Canonicalizer) canonicalizeSlow(raw, base string) (urlLayout, inputParts, error) {
 	u, err := parse(raw, base)
 	if err != nil && base != "" {
@@ -111,7 +111,7 @@ func (c *Canonicalizer) canonicalizeSlow(raw, base string) (urlLayout, inputPart
 		return urlLayout{}, inputParts{}, ErrScheme
 	}
 	g := inputParts{path: u.Pathname(), query: u.Query()}
-	l, err := lay(u, normalizeEscapes(g.path))
+	l, err := layOut(u, normalizeEscapes(g.path))
 	if err != nil {
 		return urlLayout{}, inputParts{}, err
 	}
@@ -119,8 +119,8 @@ func (c *Canonicalizer) canonicalizeSlow(raw, base string) (urlLayout, inputPart
 	return l, g, err
 }
 
-// urlLayout is a canonical URL with the offsets of its parts. The URL has no query until addQuery
-// adds one.
+// urlLayout is a canonical URL with the offsets of its parts. It may lack the query until addQuery is
+// called.
 type urlLayout struct {
 	url     string // the URL, at least up to the end of the path
 	host    int    // offset of the start of the host
@@ -129,10 +129,10 @@ type urlLayout struct {
 	pathEnd int
 }
 
-// lay makes a canonical URL from a parsed URL, without credentials, query and fragment.
-func lay(u *url.Url, path string) (urlLayout, error) {
+// layOut makes a canonical URL from the scheme, host and port of u and a canonical path.
+func layOut(u *url.Url, path string) (urlLayout, error) {
 	host := strings.TrimSuffix(u.Hostname(), ".")
-	if !lookable(host) || u.Port() == "0" {
+	if !validHost(host) || u.Port() == "0" {
 		return urlLayout{}, ErrHost
 	}
 	var b strings.Builder
@@ -151,9 +151,8 @@ func lay(u *url.Url, path string) (urlLayout, error) {
 	return l, nil
 }
 
-// lookable reports whether the crawler can look up a host: an IPv6 address in brackets or a valid
-// DNS name.
-func lookable(host string) bool {
+// validHost reports whether a host is an IP address or a valid DNS name (see ErrHost).
+func validHost(host string) bool {
 	if strings.HasPrefix(host, "[") {
 		return true
 	}
@@ -174,8 +173,8 @@ func lookable(host string) bool {
 	return label > 0 && len(host) <= 253
 }
 
-// addQuery adds the canonical form of the query. If follows is true, "?" and the query already follow
-// l.url in memory, so an unchanged query needs no new memory.
+// addQuery adds the canonical form of the query to l. If follows is true, "?" and the query are in
+// l.url after the path, so addQuery need not copy an unchanged query.
 func (c *Canonicalizer) addQuery(l urlLayout, query string, follows bool) (urlLayout, error) {
 	canonical := c.canonicalQuery(query)
 	switch {
@@ -192,7 +191,7 @@ func (c *Canonicalizer) addQuery(l urlLayout, query string, follows bool) (urlLa
 	return l, nil
 }
 
-// key derives the keys of a complete canonical URL l.
+// key returns l, a canonical URL with its query, and its keys.
 func (l urlLayout) key() Key {
 	host := l.url[l.host:l.hostEnd]
 	k := Key{URL: l.url, Host: host, Domain: Domain(host), SURT: l.surt()}

@@ -2,8 +2,8 @@ package urlkey
 
 import "strings"
 
-// WithoutCredentials removes the user name and password from a text that may be a URL, before the
-// text is stored or logged. Canonical URLs have no credentials.
+// WithoutCredentials returns s without user name and password if s is a URL. Call it before a text
+// that may be a URL is stored or logged. Canonical URLs have no credentials.
 func WithoutCredentials(s string) string {
 	start := authorityAt(s)
 	if start < 0 {

@@ -2,9 +2,9 @@ package urlkey
 
 import "strings"
 
-// canonicalizeFast gives the same result as canonicalizeSlow at a tenth of the cost, but only for
-// clean ASCII, which most input is. ok is false if the input needs canonicalizeSlow. A fuzz test
-// compares both methods.
+// canonicalizeFast gives the same result as canonicalizeSlow at a tenth of the cost. It can do so for
+// most input, which is clean ASCII. If not, ok is false, and the caller must call canonicalizeSlow. A
+// fuzz test compares both methods.
 func (c *Canonicalizer) canonicalizeFast(raw, base string) (l urlLayout, g inputParts, ok bool, err error) {
 	if !strings.HasPrefix(raw, "http://") && !strings.HasPrefix(raw, "https://") {
 		if raw, ok = join(base, raw); !ok {
@@ -28,8 +28,8 @@ func (c *Canonicalizer) canonicalizeFast(raw, base string) (l urlLayout, g input
 	return l, inputParts{path: l.url[l.portEnd:l.pathEnd], query: query}, true, nil
 }
 
-// scan reads an absolute URL that the standard's parser would not change, except for an empty path.
-// ok is false if the host or an escape is not canonical.
+// scan finds the parts of an absolute URL that, except for an empty path, is as the URL Standard's
+// parser would write it. ok is false for other URLs.
 func scan(s string) (l urlLayout, query string, ok bool) {
 	l.url = s
 	i := len("http://")
@@ -50,7 +50,7 @@ func scan(s string) (l urlLayout, query string, ok bool) {
 	if i < len(s) && s[i] != '/' && s[i] != '?' && s[i] != '#' {
 		return l, "", false
 	}
-	if i, ok = scanPart(s, i, inPath, '?'); !ok || dotted(s[l.portEnd:i]) {
+	if i, ok = scanPart(s, i, inPath, '?'); !ok || hasDotSegment(s[l.portEnd:i]) {
 		return l, "", false
 	}
 	l.pathEnd = i
@@ -63,7 +63,8 @@ func scan(s string) (l urlLayout, query string, ok bool) {
 	return l, query, true
 }
 
-// scanHost reads a host name in lower case. The last label must not look like a number.
+// scanHost reads the host name at s[i], in lower case. ok is false if the last label begins with a
+// digit, because the host may then be an IPv4 address.
 func scanHost(s string, i int) (end int, ok bool) {
 	start, label := i, i
 	for ; i < len(s); i++ {
@@ -85,21 +86,21 @@ func scanHost(s string, i int) (end int, ok bool) {
 	return i, s[label] < '0' || s[label] > '9'
 }
 
-// scanPort reads a port other than the scheme's default. The colon before the port is s[i].
+// scanPort reads the port after the colon at s[i]. ok is false for the default port of the scheme.
 func scanPort(s string, i int) (end int, ok bool) {
 	start, n := i+1, 0
 	for i = start; i < len(s) && '0' <= s[i] && s[i] <= '9' && i-start < 6; i++ {
 		n = n*10 + int(s[i]-'0')
 	}
-	own := 80
+	standard := 80
 	if s[4] == 's' {
-		own = 443
+		standard = 443
 	}
-	return i, i > start && s[start] != '0' && n <= 65535 && n != own
+	return i, i > start && s[start] != '0' && n <= 65535 && n != standard
 }
 
-// scanPart reads octets of one class and canonical percent escapes. It ends at "#" and at the octet
-// stop.
+// scanPart reads, from s[i] on, octets of the class kind and canonical percent escapes. It ends before
+// "#" or the octet stop.
 func scanPart(s string, i int, kind uint8, stop byte) (end int, ok bool) {
 	for ; i < len(s); i++ {
 		c := s[i]
@@ -118,8 +119,8 @@ func scanPart(s string, i int, kind uint8, stop byte) (end int, ok bool) {
 	return i, true
 }
 
-// dotted reports whether a path has a "." or ".." segment.
-func dotted(path string) bool {
+// hasDotSegment reports whether a path has a segment "." or "..".
+func hasDotSegment(path string) bool {
 	for {
 		i := strings.Index(path, "/.")
 		if i < 0 {
@@ -133,9 +134,9 @@ func dotted(path string) bool {
 	}
 }
 
-// join resolves a reference against a clean base by cutting and joining strings. The result may be
-// unclean, so the caller must pass the result to scan.
-func join(base, ref string) (string, bool) {
+// join resolves a reference against a base that scan accepts, by cutting and joining strings. ok is
+// false if it cannot. scan may refuse the result.
+func join(base, ref string) (joined string, ok bool) {
 	if !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
 		return "", false
 	}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// KeyOf derives the keys of a canonical URL, such as one read from a table. The error is ErrNotURL
-// if the argument cannot be a canonical URL.
+// KeyOf returns the keys of a canonical URL, such as one from a table. The error wraps ErrNotURL if
+// the argument cannot be a canonical URL.
 func KeyOf(canonical string) (Key, error) {
 	l, err := layCanonical(canonical)
 	if err != nil {
@@ -22,7 +22,7 @@ func KeyOf(canonical string) (Key, error) {
 	return l.key(), nil
 }
 
-// SURT is like KeyOf but returns only the sort key.
+// SURT is like KeyOf but returns only the SURT.
 func SURT(canonical string) (string, error) {
 	l, err := layCanonical(canonical)
 	if err != nil {
@@ -55,15 +55,15 @@ func layCanonical(s string) (urlLayout, error) {
 	if i := strings.IndexByte(s[l.portEnd:], '?'); i >= 0 {
 		l.pathEnd = l.portEnd + i
 	}
-	if !lookable(s[l.host:l.hostEnd]) {
+	if !validHost(s[l.host:l.hostEnd]) {
 		return l, fmt.Errorf("key of %s: %w", quoted(s), ErrNotURL)
 	}
 	return l, nil
 }
 
-// Domain returns the unit of sharding of a host name without port: the public or private suffix and
-// the label before the suffix. For an IP address, a single label or a suffix, Domain returns the
-// host itself.
+// Domain returns the domain of a host name without port: the public suffix, private suffixes
+// included, and the label before it. For an IP address, a single label or a suffix, Domain returns
+// the host itself.
 func Domain(host string) string {
 	if isIP(host) {
 		return host
@@ -72,8 +72,8 @@ func Domain(host string) string {
 	return suffixWithLabel(host, suffix, host)
 }
 
-// suffixWithLabel returns the suffix and the label before the suffix in the host, or fallback if
-// there is no such label.
+// suffixWithLabel returns the end of the host that consists of the suffix and the label before it, or
+// fallback if there is no such label.
 func suffixWithLabel(host, suffix, fallback string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {
@@ -82,8 +82,8 @@ func suffixWithLabel(host, suffix, fallback string) string {
 	return host[1+strings.LastIndexByte(host[:i], '.'):]
 }
 
-// isIP reports whether a host is an address. A host that ends in a letter is not an address,
-// because IPv6 addresses end in a bracket.
+// isIP reports whether a host is an IP address. IPv6 addresses are in brackets, so a host that ends in
+// a letter is none.
 func isIP(host string) bool {
 	if host == "" || host[0] == '[' {
 		return host != ""
@@ -95,8 +95,8 @@ func isIP(host string) bool {
 	return err == nil
 }
 
-// Hash returns the XXH3-64 of a domain's name, which is the same on every machine and in every
-// version. A bucket is a range of hashes, whatever the number of buckets.
+// Hash returns the XXH3-64 of a domain's name. It is the same on every machine and in every version
+// of crawlbatch. A bucket is a range of these hashes.
 func Hash(domain string) uint64 { return xxh3.HashString(domain) }
 
 // Bucket maps a domain to one of n reduce buckets, 0 to n-1. The i-th bucket holds the i-th of n
@@ -112,18 +112,18 @@ func BucketOf(hash uint64, n int) int {
 	return int(hi)
 }
 
-// Overlapping compares two divisions of all hashes, one into n buckets and one to which the given
-// bucket belongs. Among the n buckets, it returns the first and the last that share hashes with the
-// given bucket. buckets is the number of buckets in the other division.
+// Overlapping compares two divisions of all hashes, one into the given number of buckets and one into
+// n buckets. It returns the first and the last of the n buckets that share hashes with the given
+// bucket of the first division.
 func Overlapping(bucket, buckets, n int) (first, last int) {
 	return bucket * n / buckets, ((bucket+1)*n - 1) / buckets
 }
 
 // Parts holds the url_* columns of Common Crawl's cc-index. An empty string means null.
 //
-// Suffixes follow the Public Suffix List with its default rule "*": an unlisted top-level domain
-// counts as a suffix. Common Crawl has no such URLs, so its columns cannot differ. An IP address has
-// no labels, suffixes or domains.
+// Suffixes follow the Public Suffix List with its default rule "*": a top-level domain that is not
+// listed counts as a suffix. Common Crawl has no URLs with such domains. An IP address has no labels,
+// suffixes or domains.
 type Parts struct {
 	HostName         string // url_host_name, such as www.example.co.uk
 	TLD              string // url_host_tld, such as uk
@@ -137,7 +137,7 @@ type Parts struct {
 	PrivateDomain    string // url_host_private_domain, such as example.co.uk
 	NameReversed     string // url_host_name_reversed, such as uk.co.example.www
 	Protocol         string // url_protocol, http or https
-	Port             int32  // url_port; 0 is the protocol's default port, which is null in the table
+	Port             int32  // url_port; 0, which is null in the table, means the default port of the protocol
 	Path             string // url_path, with its first slash
 	Query            string // url_query, without the question mark
 }
@@ -183,7 +183,7 @@ func (p *Parts) splitName() {
 	p.PrivateSuffix = suffix
 	p.PrivateDomain = suffixWithLabel(p.HostName, suffix, "")
 	for !icann && strings.Contains(suffix, ".") {
-		// The registry suffix is the end of a private suffix, such as io in github.io.
+		// A private suffix ends in a registry suffix, such as io in github.io.
 		_, suffix, _ = strings.Cut(suffix, ".")
 		suffix, icann = publicsuffix.PublicSuffix(suffix)
 	}

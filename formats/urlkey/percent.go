@@ -19,8 +19,8 @@ var class = func() (t [256]uint8) {
 		case 'A' <= c && c <= 'Z' || c == '.' || c == '~':
 			t[c] = unreserved | inPath | inQuery
 		case c == '"' || c == '#' || c == '<' || c == '>' || c == '%':
-			// The URL Standard escapes the octets of this case everywhere. The loop reads a percent
-			// sign together with the next two octets.
+			// These octets are never unescaped. A percent sign begins an escape, which code reads
+			// with triplet.
 		case c == '\'':
 			t[c] = inPath
 		case c == '?' || c == '^' || c == '`' || c == '{' || c == '}' || c == '\\':
@@ -32,7 +32,7 @@ var class = func() (t [256]uint8) {
 	return t
 }()
 
-// unhex returns the value of a hexadecimal digit, or 0xff.
+// unhex returns the value of a hexadecimal digit, or 0xff for another octet.
 func unhex(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':
@@ -45,7 +45,7 @@ func unhex(c byte) byte {
 	return 0xff
 }
 
-// triplet reads a percent-encoded octet at s[i].
+// triplet decodes the percent-encoded octet at s[i]. ok is false if there is none.
 func triplet(s string, i int) (octet byte, ok bool) {
 	if i+2 >= len(s) || s[i] != '%' {
 		return 0, false
@@ -54,8 +54,8 @@ func triplet(s string, i int) (octet byte, ok bool) {
 	return hi<<4 | lo, hi != 0xff && lo != 0xff
 }
 
-// unescape decodes the percent-encoded octets of s in one pass. Decoded octets may form new
-// escapes.
+// unescape decodes the percent-encoded octets of s in one pass. The result may contain escapes, which
+// decoded octets have formed.
 func unescape(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
@@ -72,9 +72,9 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// normalizeEscapes decodes percent-encoded unreserved octets and writes the hex digits of all other
-// escapes in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2). An octet within two places after a stray
-// percent sign stays encoded, because the decoded octet could complete another escape.
+// normalizeEscapes decodes percent-encoded unreserved octets, and writes the hex digits of all other
+// escapes in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2). An octet stays encoded if it is one of the
+// two octets after a stray percent sign, with which it could form an escape.
 func normalizeEscapes(s string) string {
 	first := strings.IndexByte(s, '%')
 	if first < 0 {

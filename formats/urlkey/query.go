@@ -12,9 +12,9 @@ type paramPatterns struct {
 	first    [256]bool // set of the first octets of matching names
 }
 
-// newNames checks the patterns. In a pattern, * matches any run of octets, and ? matches any single
-// octet.
-func newNames(patterns []string) (paramPatterns, error) {
+// newPatterns checks the patterns. In a pattern, * matches any run of octets, and ? matches any
+// single octet.
+func newPatterns(patterns []string) (paramPatterns, error) {
 	var n paramPatterns
 	for _, p := range patterns {
 		if p == "" || strings.ContainsAny(p, "&=#%[]\\ ") || strings.ContainsFunc(p, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
@@ -41,7 +41,7 @@ func lower(c byte) byte {
 	return c
 }
 
-// match reports whether a pattern matches name, in any letter case.
+// match reports whether a pattern matches the name of a parameter, in any letter case.
 func (n *paramPatterns) match(name string) bool {
 	if name == "" || !n.first[name[0]] {
 		return false
@@ -49,8 +49,8 @@ func (n *paramPatterns) match(name string) bool {
 	return slices.ContainsFunc(n.patterns, func(p string) bool { return glob(p, name) })
 }
 
-// glob reports whether a name matches a pattern in lower case. The time is proportional to the
-// product of both lengths.
+// glob reports whether a name, in any letter case, matches a pattern in lower case. The time is
+// proportional to the product of both lengths.
 func glob(pattern, name string) bool {
 	p, s, star, mark := 0, 0, -1, 0
 	for s < len(name) {
@@ -70,8 +70,8 @@ func glob(pattern, name string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// param returns the first parameter of a query (its name and its whole text) and the rest of the
-// query.
+// param returns the name and the whole text of the first parameter of a query, and the rest of the
+// query. more is false if this was the last parameter.
 func param(q string) (name, whole, rest string, more bool) {
 	whole, rest, more = strings.Cut(q, "&")
 	name, _, _ = strings.Cut(whole, "=")

@@ -10,52 +10,52 @@ import (
 	"strings"
 )
 
-// Rules are steps that follow the steps in the package comment. Each step merges URLs that usually,
-// but not certainly, are one resource. The zero value has no step.
+// Rules are the steps after those of the package comment. Each step merges URLs that usually, but not
+// always, are one resource. The zero value has no step.
 //
-// The steps apply in the order of the fields. They are repeated until they change nothing, so the
-// result is its own canonical form.
+// The steps are applied in the order of the fields, and all of them again until they change nothing.
+// The result is therefore its own canonical form.
 type Rules struct {
 	Sessions      bool      // drop session identifiers from paths and queries
 	HTTPS         []string  // hosts whose URLs get the scheme https, with their subdomains; * means all hosts; a URL with a port keeps its scheme
-	WWW           bool      // drop "www." from a host if the rest belongs to the same registered domain
+	WWW           bool      // drop "www." from a host if the rest has the same registered domain
 	IndexFiles    bool      // drop a last path segment such as index.html
 	TrailingSlash bool      // drop slashes at the end of a path other than "/"
-	Rewrite       []Rewrite // in order
+	Rewrite       []Rewrite // replacements, in order
 }
 
 // Rewrite replaces the matches of an expression in a URL.
 type Rewrite struct {
-	Name    string // name of the rule for people; "rewrite N" if missing
+	Name    string // name of the rewrite for people; if it is empty, "rewrite N" with the number from 1
 	Match   string // regular expression, in RE2's syntax; it may match any part of the URL
 	Replace string // replacement of every match, with $1 or ${name} for groups
-	Last    bool   // whether a URL that the expression matches skips the later rewrites
+	Last    bool   // if the expression matches a URL, the later rewrites do not apply to it
 }
 
 // The bounds of rules.
 const (
-	MaxRules      = 256  // number of rewrites
-	MaxExpression = 1000 // length of an expression or a replacement, octets
-	maxPasses     = 8    // number of times that all steps are applied
+	MaxRules      = 256  // largest number of rewrites
+	MaxExpression = 1000 // length of the longest expression or replacement, in octets
+	maxPasses     = 8    // largest number of times that all steps are applied
 )
 
 var (
 	// ErrRule means that a rule passed to NewWithRules cannot be used.
 	ErrRule = errors.New("bad rule for URLs")
-	// ErrRewrite means that rules have no result for a URL: they go on changing it, or their result
-	// is not a URL.
+	// ErrRewrite means that rules have no result for a URL: after maxPasses times they still change
+	// it, or the result of a rewrite is not a URL.
 	ErrRewrite = errors.New("the rules of the config make no URL of it")
 )
 
-// rules are checked Rules.
+// rules are Rules that NewWithRules has checked.
 type rules struct {
 	Rules
-	rewrites []*regexp.Regexp
-	https    map[string]bool // hosts; "*" means all
+	rewrites []*regexp.Regexp // expression of each Rewrite
+	https    map[string]bool  // hosts; "*" means all
 }
 
 // NewWithRules is like New, but the Canonicalizer also applies rules. Errors wrap ErrPattern or
-// ErrRule and quote the rule.
+// ErrRule, and quote the bad pattern or rule.
 func NewWithRules(stripParams []string, r Rules) (*Canonicalizer, error) {
 	c, err := New(stripParams)
 	if err != nil {
@@ -96,8 +96,8 @@ func NewWithRules(stripParams []string, r Rules) (*Canonicalizer, error) {
 	return c, nil
 }
 
-// Expression compiles a regular expression on URLs. It matches in time linear in the URL. The error
-// wraps ErrRule.
+// Expression compiles a regular expression for URLs, in RE2's syntax. To match it takes time linear in
+// the length of the URL. The error wraps ErrRule.
 func Expression(text string) (*regexp.Regexp, error) {
 	if text == "" || len(text) > MaxExpression {
 		return nil, fmt.Errorf("%.120q: %w: give an expression of 1 to %d octets", text, ErrRule, MaxExpression)
@@ -123,8 +123,8 @@ func HostName(text string) (string, error) {
 	return l.url[l.host:l.hostEnd], nil
 }
 
-// Plain returns the Canonicalizer without rules. The crawler follows redirects and stores documents
-// under the URL that Plain gives, because the server and not a rule decides where its documents are.
+// Plain returns the same Canonicalizer without rules. The crawler uses it for the targets of redirects
+// and for the URLs of documents, because the server decides where its documents are.
 func (c *Canonicalizer) Plain() *Canonicalizer {
 	if c.plain != nil {
 		return c.plain
@@ -132,18 +132,18 @@ func (c *Canonicalizer) Plain() *Canonicalizer {
 	return c
 }
 
-// Standard is the name of the step that gives the form in the package comment.
+// Standard is the name of the step that makes the form that the package comment defines.
 const Standard = "standard"
 
 // Step is a change of a URL on the way to its canonical form.
 type Step struct {
-	Rule string `json:"rule"` // Standard, or the name of a switch or of a rewrite
+	Rule string `json:"rule"` // Standard, the name of a switch such as https, or Rewrite.Name
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// Steps returns the changes that Canonical makes to a URL. If rules have no result for the URL,
-// Steps also returns the changes until the failure.
+// Steps returns the changes that Canonical makes to a URL, in order. If the error wraps ErrRewrite,
+// they are the changes before the error.
 func (c *Canonicalizer) Steps(raw, base string) ([]Step, error) {
 	l, _, err := c.canonical(raw, base)
 	if err != nil {
@@ -162,9 +162,10 @@ func (c *Canonicalizer) Steps(raw, base string) ([]Step, error) {
 	return steps, err
 }
 
-// ruled applies the rules to l, a URL in standard form. spelling is the URL's own spelling, or "". The
-// second result is the spelling of the new URL: the given spelling or, without one, the standard
-// form if its path or query differs from the new URL's. Spellings lack session identifiers.
+// ruled applies the rules to l, a URL in standard form with the given spelling or "". It returns the
+// new URL and its spelling. This is the given spelling. If there is none, but the rules have changed
+// path or query, it is the standard form. If the rules drop session identifiers, the spelling lacks
+// them too.
 func (c *Canonicalizer) ruled(l urlLayout, spelling string) (urlLayout, string, error) {
 	to, err := c.apply(l, nil)
 	if err != nil {
@@ -177,7 +178,7 @@ func (c *Canonicalizer) ruled(l urlLayout, spelling string) (urlLayout, string, 
 	if c.rules.Sessions {
 		var ok bool
 		if own, ok = c.replaced(l, withoutSessions(l)); !ok {
-			return to, "", nil // the given spelling equals the spelling of the result
+			return to, "", nil // without session identifiers it is not a URL, so there is no spelling
 		}
 		if s := spelling; s != "" {
 			spelling = ""
@@ -198,8 +199,8 @@ func (c *Canonicalizer) ruled(l urlLayout, spelling string) (urlLayout, string, 
 	return to, spelling, nil
 }
 
-// apply applies the rules until they change nothing. It calls note for each step, unless note is
-// nil.
+// apply applies the rules to l until they change nothing. It calls note, unless this is nil, after
+// each step.
 func (c *Canonicalizer) apply(l urlLayout, note func(rule, from, to string)) (urlLayout, error) {
 	for range maxPasses {
 		before := l.url
@@ -209,7 +210,7 @@ func (c *Canonicalizer) apply(l urlLayout, note func(rule, from, to string)) (ur
 			}
 			next, ok := c.replaced(l, s.change(c.rules, l))
 			if !ok {
-				continue // the result is not a URL, as in the case of a path that is too long for its escapes
+				continue // the result is not a URL, for example because its escapes make it too long
 			}
 			if note != nil {
 				note(s.name, l.url, next.url)
@@ -240,7 +241,7 @@ func (c *Canonicalizer) apply(l urlLayout, note func(rule, from, to string)) (ur
 	return urlLayout{}, fmt.Errorf("after %d times, rules still change %s: %w", maxPasses, quoted(l.url), ErrRewrite)
 }
 
-// replaced returns the standard form of a text that replaces a URL.
+// replaced returns the standard form of a text that replaces the URL l, or false if it is not a URL.
 func (c *Canonicalizer) replaced(l urlLayout, text string) (urlLayout, bool) {
 	if text == l.url {
 		return l, true
@@ -249,7 +250,7 @@ func (c *Canonicalizer) replaced(l urlLayout, text string) (urlLayout, bool) {
 	return next, err == nil
 }
 
-// switches are the steps before the rewrites, in order.
+// switches are the steps before the rewrites, in order. Each can be switched on.
 var switches = []struct {
 	name   string
 	on     func(*rules) bool
@@ -262,8 +263,8 @@ var switches = []struct {
 	{"trailing_slash", func(r *rules) bool { return r.TrailingSlash }, func(_ *rules, l urlLayout) string { return withoutSlash(l) }},
 }
 
-// withHTTPS changes the scheme of a URL without port to https, if the rule names the host or a
-// domain above the host.
+// withHTTPS changes the scheme of a URL without port to https, if Rules.HTTPS names its host or a
+// domain above it.
 func (r *rules) withHTTPS(l urlLayout) string {
 	if !strings.HasPrefix(l.url, "http:") || l.hostEnd != l.portEnd {
 		return l.url
@@ -291,7 +292,7 @@ func withoutWWW(l urlLayout) string {
 	return l.url[:l.host] + rest + l.url[l.hostEnd:]
 }
 
-// indexFiles are the names of the documents that servers return for a directory.
+// indexFiles holds names of the documents that servers return for a directory.
 var indexFiles = map[string]bool{
 	"index.html": true, "index.htm": true, "index.shtml": true, "index.php": true, "index.asp": true, "index.aspx": true, "index.jsp": true,
 	"default.html": true, "default.htm": true, "default.asp": true, "default.aspx": true,
@@ -319,7 +320,7 @@ func withoutSlash(l urlLayout) string {
 }
 
 // withoutSessions drops session identifiers: path parameters with the name jsessionid, and query
-// parameters with the name of a session.
+// parameters for which isSession returns true.
 func withoutSessions(l urlLayout) string {
 	path, query := l.url[l.portEnd:l.pathEnd], l.url[l.pathEnd:]
 	newPath := withoutPathSessions(path)
@@ -372,7 +373,7 @@ func withoutPathSessions(path string) string {
 }
 
 // leastSID is the length of the shortest value of a parameter sid that counts as a session
-// identifier. Shorter values are often the number of a story or a section.
+// identifier. A shorter value is often the number of a story or a section.
 const leastSID = 16
 
 // isSession reports whether a query parameter holds a session identifier.

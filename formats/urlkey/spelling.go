@@ -2,18 +2,18 @@ package urlkey
 
 import "strings"
 
-// inputParts holds the path and the query of a parsed URL. The path has no dot segments.
-// Percent escapes and the order of parameters are as in the input.
+// inputParts holds the path and the query of a parsed URL, with the percent escapes and the order of
+// parameters of the input. The path has no dot segments.
 type inputParts struct{ path, query string }
 
 // Spelled is like Canonical but also returns the spelling of the URL in raw: the canonical URL with
-// the input's percent escapes and order of parameters. The spelling is "" if it equals the
-// canonical URL. The crawler also matches robots.txt against the spelling. Escapes have upper-case
-// hex digits, because matchers ignore the case of hex digits.
+// the percent escapes and the order of parameters of the input. The spelling is "" if it equals the
+// canonical URL. robots.txt must allow the spelling too. The hex digits of its escapes are in upper
+// case, because robots.txt matching ignores their case.
 //
-// Canonical turns a spelling into the canonical URL. If raw is a spelling, Spelled returns this
-// spelling. A spelling may have up to three times MaxLength octets, so that no URL is refused
-// because of a long spelling.
+// The canonical URL of a spelling is the canonical URL. If raw is a spelling, Spelled returns it. A
+// spelling may have up to three times MaxLength octets, so that no URL is refused because of a long
+// spelling.
 func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
 	l, s, err := c.spelled(raw, base)
 	if err != nil {
@@ -40,8 +40,8 @@ func (c *Canonicalizer) spelled(raw, base string) (urlLayout, string, error) {
 	return l, s, nil
 }
 
-// spelling returns the URL l with the path and query g of the input, or "" if this text equals
-// l.url.
+// spelling returns the spelling of the canonical URL l whose input has the path and query g, or "" if
+// it equals l.url.
 func (c *Canonicalizer) spelling(l urlLayout, g inputParts) string {
 	canonical := strings.TrimPrefix(l.url[l.pathEnd:], "?")
 	path, query := upperEscapes(g.path), g.query
@@ -65,17 +65,17 @@ func (c *Canonicalizer) spelledQuery(given, canonical string) string {
 	if c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
-	// A dropped parameter may have separated a stray percent sign from an escape. Dropping the
-	// parameter would change the meaning of the escape, so spelledQuery tries normalized escapes.
+	// A dropped parameter may have separated a stray percent sign from an escape. Without the
+	// parameter, the escape has another meaning. Normalized escapes may keep it.
 	if s = c.keptParams(normal, normal); c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
 	return canonical
 }
 
-// keptParams returns the parameters of a query that canonicalization keeps. normal is the query with
-// normalized escapes. Both have the same number of parameters, because normalizeEscapes never
-// decodes "&".
+// keptParams returns the parameters of a query that canonicalQuery keeps. normal is the query with
+// normalized escapes, which decide. Both have the same number of parameters, because
+// normalizeEscapes never decodes "&".
 func (c *Canonicalizer) keptParams(query, normal string) string {
 	var out strings.Builder
 	out.Grow(len(query))

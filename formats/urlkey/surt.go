@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// surt returns the sort key of a canonical URL. The tools of the Internet Archive and Common Crawl
-// give the same key. A SURT has the labels of the host in reverse order, without "www.". A SURT's
-// path and query are unescaped and in lower case. The path of a SURT has no empty segments and no
-// trailing slash. The query of a SURT is sorted and lacks session identifiers.
+// surt returns the SURT of a canonical URL. The tools of the Internet Archive and Common Crawl make
+// the same SURT. It has the labels of the host in reverse order, without "www.", then the port, path
+// and query. Path and query are unescaped and in lower case. The path has no empty segments and no
+// trailing slash. The query is sorted and lacks session identifiers.
 func (l urlLayout) surt() string {
 	var room [256]byte
 	b := appendHost(room[:0], l.url[l.host:l.hostEnd])
@@ -27,8 +27,8 @@ func (l urlLayout) surt() string {
 	return string(b)
 }
 
-// appendHost appends the labels of a host in reverse order, separated by commas. It also reverses
-// the parts of an IPv4 address, and removes the brackets of an IPv6 address.
+// appendHost appends the labels of a host in reverse order, separated by commas. It treats the parts
+// of an IPv4 address like labels, and removes the brackets of an IPv6 address.
 func appendHost(b []byte, host string) []byte {
 	if strings.HasPrefix(host, "[") {
 		return append(b, host[1:len(host)-1]...)
@@ -49,7 +49,7 @@ func appendHost(b []byte, host string) []byte {
 	}
 }
 
-// plain reports whether s needs no unescaping, no escaping and no change to lower case.
+// plain reports whether minimal and ToLower would not change s.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c == '%' || c <= ' ' || c >= 0x7f || c == '#' || 'A' <= c && c <= 'Z' {
@@ -59,14 +59,14 @@ func plain(s string) bool {
 	return true
 }
 
-// minimal unescapes s until nothing is left to unescape, then escapes "#", "%" and everything
-// except printable ASCII.
+// minimal unescapes s until it has no escapes, and then escapes "#", "%" and everything that is not
+// printable ASCII.
 func minimal(s string) string { return escapeOnce(unescapeAll(s)) }
 
-// unescapeAll gives, in one pass, the same result as repeated calls of unescape until no escape is
-// left. When the last three written octets are a percent escape, unescapeAll replaces them by the
-// encoded octet. This octet may complete another escape. Escapes never overlap, so the order of
-// decoding does not matter.
+// unescapeAll gives the same result as calls of unescape until no escape is left, but in one pass.
+// When the last three octets of the output are an escape, it replaces them by the octet that they
+// encode. This octet may complete another escape. Escapes do not overlap, so the order of decoding
+// does not matter.
 func unescapeAll(s string) []byte {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -98,8 +98,8 @@ func escapeOnce(s []byte) string {
 	return out.String()
 }
 
-// The patterns of session identifiers in paths and queries, from URLRegexTransformer of the
-// reference implementation. surt tries each pattern once, in the order of the list.
+// The patterns of session identifiers in paths and queries, from class URLRegexTransformer of the
+// Internet Archive's implementation. surt applies each pattern once, in this order.
 var (
 	pathSessions = []*regexp.Regexp{
 		regexp.MustCompile(`(?is)^(.*/)(?:\((?:[a-z]\([0-9a-z]{24}\))+\)/)([^?]+\.aspx.*)$`),
@@ -121,7 +121,7 @@ func surtPath(path string) string {
 	if !plain(path) {
 		path = escapeOnce(segments(unescapeAll(path)))
 		path = strings.ToLower(path)
-	} else if strings.Contains(path, "//") || dotted(path) {
+	} else if strings.Contains(path, "//") || hasDotSegment(path) {
 		path = string(segments([]byte(path)))
 	}
 	if strings.Contains(path, ".aspx") {
@@ -137,8 +137,8 @@ func surtPath(path string) string {
 	return path
 }
 
-// segments removes "." and empty segments of an unescaped path, and resolves "..". It keeps an
-// empty last segment, and a ".." at the root.
+// segments removes "." and empty segments from an unescaped path, and resolves "..". It keeps an
+// empty last segment, and a ".." that would lead above the root.
 func segments(path []byte) []byte {
 	var kept []string
 	for _, s := range strings.Split(string(path), "/")[1:] {

@@ -9,19 +9,18 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// standard is the parser of the URL Standard, safe for concurrent use. The parser's options correct
-// two deviations of the library: "^" belongs to the path percent-encode set, and an ASCII domain is
-// only lowercased, even if its punycode is broken.
+// standard is the parser of the URL Standard. It is safe for concurrent use. Its options correct two
+// deviations of the library from the standard: "^" is escaped in paths, and an ASCII domain is only
+// changed to lower case, even if its punycode is broken.
 var standard = url.NewParser(
 	url.WithPathPercentEncodeSet(url.PathPercentEncodeSet.Set('^')),
 	url.WithPreParseHostFunc(hideACE),
 	url.WithPostParseHostFunc(func(_ *url.Url, host string) string { return showACE(host) }),
 )
 
-// WHATWG parses the reference raw, and returns its href by the URL Standard. A relative reference
-// is resolved against the URL base, unless base is "". The href includes fragment and credentials.
-// WHATWG accepts any scheme. Errors wrap ErrNotURL, or ErrTooLong if the input has more than 64
-// KiB.
+// WHATWG resolves the reference raw against the URL base, which may be "", and returns the href of
+// the result according to the URL Standard. The href includes fragment and credentials. WHATWG
+// accepts any scheme. Errors wrap ErrNotURL, or ErrTooLong if the input has more than 64 KiB.
 func WHATWG(raw, base string) (string, error) {
 	u, err := parse(raw, base)
 	if err != nil {
@@ -52,8 +51,8 @@ func parse(raw, base string) (*url.Url, error) {
 	return u, nil
 }
 
-// encodeOpaqueEnd percent-encodes the last space of an opaque path before a query or a fragment, as
-// the URL Standard's opaque path state does.
+// encodeOpaqueEnd percent-encodes a space at the end of an opaque path before a query or a fragment,
+// as the URL Standard's opaque path state does. The library does not.
 func encodeOpaqueEnd(href string) string {
 	if i := strings.IndexAny(href, "?#"); i > 0 && href[i-1] == ' ' {
 		return href[:i-1] + "%20" + href[i:]
@@ -61,7 +60,7 @@ func encodeOpaqueEnd(href string) string {
 	return href
 }
 
-// domains maps non-ASCII names like the URL Standard's "domain to ASCII" with beStrict false.
+// domains is the profile for the URL Standard's algorithm "domain to ASCII" with beStrict false.
 var domains = idna.New(
 	idna.MapForLookup(),
 	idna.BidiRule(),
@@ -73,12 +72,12 @@ var domains = idna.New(
 	idna.Transitional(false),
 )
 
-// badHost replaces a refused host. Its code point is forbidden in hosts, so the parser returns an
+// badHost replaces a host that hideACE refuses. It is forbidden in hosts, so the parser returns an
 // error.
 const badHost = "\x00"
 
-// hideACE applies "domain to ASCII" before the parser does. The parser must not see the ACE prefix
-// "xn--", so hideACE inserts a "q" after "xn-", which showACE removes again. IPv6 addresses and
+// hideACE applies "domain to ASCII" in place of the parser. The parser must not see the ACE prefix
+// "xn--" of a label, so hideACE inserts a "q" after "xn-". showACE removes it. IPv6 addresses and
 // hosts of schemes that are not special stay unchanged.
 func hideACE(u *url.Url, host string) string {
 	if host == "" || host[0] == '[' || !u.IsSpecialScheme() {
@@ -92,8 +91,8 @@ func hideACE(u *url.Url, host string) string {
 }
 
 // endsInNumber reports whether the last label of a host is a decimal or hexadecimal number. The URL
-// Standard parses such a host as an IPv4 address, whose numbers have no sign, but the library's
-// parser accepts signs.
+// Standard parses such a host as an IPv4 address. The library wrongly accepts signs in its numbers,
+// so hideACE refuses them.
 func endsInNumber(name string) bool {
 	last := strings.TrimSuffix(name, ".")
 	last = last[strings.LastIndexByte(last, '.')+1:]
@@ -117,7 +116,7 @@ func domainToASCII(name string) (string, bool) {
 	return name, err == nil && name != ""
 }
 
-// mapLabels replaces the prefix old by new in each label of a host that has the prefix.
+// mapLabels replaces the prefix old by new in each label that begins with old.
 func mapLabels(host, old, new string) string {
 	if !strings.Contains(host, old) {
 		return host

@@ -1,16 +1,15 @@
 // Package urlstate lists the files that hold the newest state of every known URL after some sealed
 // rounds.
 //
-// Each round has the dataset urls, with a row for each URL whose state the round changed. With
-// these parts alone, reading the state of all URLs would take longer with every round. Therefore, a
-// round may also have bases. The base of a bucket holds one row for each URL that is known after
-// the round. The state of a bucket's URLs is in the newest base, and in the parts of the dataset
-// urls of later rounds. These files are the chain of the bucket. The frontier stage writes a new
-// base when the chain is long, because the known URLs have grown or changed by a certain share (see
-// Chain.Long).
+// Each round has the dataset urls, with a row for each URL whose state the round changed. If there
+// were only these parts, it would take longer with every round to read the states of all URLs. A
+// round may therefore also have bases. The base of a bucket has one row for each URL of the bucket
+// that is known after the round. The states of a bucket's URLs are in its newest base, and in the
+// parts of the dataset urls of later rounds. These files are the chain of the bucket. When the chain
+// has become long (see Chain.Long), the frontier stage writes a new base.
 //
-// Buckets are equal ranges of the hashes of domains. Rounds can therefore be compared even if they
-// have different numbers of buckets. Package urlstate imports formats packages only.
+// Buckets are equal ranges of the hashes of domains. The files of a bucket can therefore be found even
+// in rounds with another number of buckets. Package urlstate imports formats packages only.
 package urlstate
 
 import (
@@ -29,22 +28,21 @@ import (
 // sorted by SURT and URL.
 const (
 	Delta = "urls"      // published dataset with the URLs whose state a round changed
-	Base  = "urls-base" // working files of some buckets, with all URLs that are known after the round
+	Base  = "urls-base" // working files: the bases of some buckets
 )
 
-// Filter is the dataset name that manifest.File gives to URL filters. A bucket's filter has the URLs
-// of the bucket's part of Delta, among others (package urlfilter).
+// Filter is the Dataset of URL filters in manifest.File. The filter of a bucket covers the bucket's
+// part of Delta (package urlfilter).
 const Filter = "known"
 
-// maxFollowing is the largest number of rounds that may follow the first round of a bucket's chain. The
-// chain is the files that hold the state of the bucket's URLs (see the package comment). maxFollowing
-// limits the number of files that a reader has open.
+// maxFollowing is the largest number of rounds of a chain after its first round. It limits the number
+// of files that a reader has open.
 const maxFollowing = 15
 
-// BaseName returns the name of the folder of a round's bases. The name contains the number of
-// sealed rounds before the round. A month may get more rounds after a later month has continued it.
-// The bases of the later month then lack the states of these new rounds. The number in the bases'
-// names does not count the new rounds, so After ignores these bases.
+// BaseName returns the name of the folder of a round's bases. The name contains the number of sealed
+// rounds that the bases cover, besides this round. After a later month has continued a month, the
+// earlier month may still get rounds. The bases of the later month lack the states of these rounds.
+// After notices this, because the number in their name is too small, and ignores them.
 func BaseName(earlier int) string { return fmt.Sprintf("%s-%d", Base, earlier) }
 
 // History holds the files with the states of URLs after some sealed rounds.
@@ -54,7 +52,7 @@ type History struct {
 
 // states holds the files of one round.
 type states struct {
-	pruned                bool // true: the files were deleted by age
+	pruned                bool // the files were deleted by the command prune
 	buckets               int
 	delta, bases, filters []part
 }
@@ -65,8 +63,7 @@ type part struct {
 	file   manifest.File
 }
 
-// After returns the history after the given rounds, which are all sealed rounds up to some round,
-// oldest first.
+// After returns the history after the given rounds: all sealed rounds up to some round, oldest first.
 func After(rounds []*manifest.Sealed) History {
 	var h History
 	for n, s := range rounds {
@@ -90,8 +87,8 @@ func partsOf(s *manifest.Sealed, dataset string) (parts []part) {
 	return parts
 }
 
-// overlapping returns the parts that may hold domains of the given bucket. buckets is the number of
-// buckets that the caller has. complete is true if none of these parts is missing.
+// overlapping returns the parts that may hold domains of one of the caller's buckets. buckets is the
+// number of the caller's buckets. complete is true if there are such parts and none is missing.
 func (s *states) overlapping(parts []part, bucket, buckets int) (found []part, complete bool) {
 	first, last := urlkey.Overlapping(bucket, buckets, s.buckets)
 	from, _ := slices.BinarySearchFunc(parts, first, comparePart)
@@ -102,7 +99,8 @@ func (s *states) overlapping(parts []part, bucket, buckets int) (found []part, c
 
 func comparePart(p part, bucket int) int { return p.bucket - bucket }
 
-// inChain returns the round's parts in the chain of a bucket, and whether the chain begins with them.
+// inChain returns the files of the round in the chain of a bucket. begins is true if they are bases,
+// so that the chain begins with them.
 func (s *states) inChain(bucket, buckets int) (parts []part, begins bool) {
 	if parts, begins = s.overlapping(s.bases, bucket, buckets); !begins {
 		parts, _ = s.overlapping(s.delta, bucket, buckets)
@@ -117,22 +115,23 @@ func filesOf(parts []part) (files []manifest.File) {
 	return files
 }
 
-// Overlapping lists the files of a round's dataset urls that may hold domains of the given bucket.
-// buckets is the number of buckets that the caller has.
+// Overlapping lists the parts of a round's dataset urls that may hold domains of one of the caller's
+// buckets. buckets is the number of the caller's buckets.
 func Overlapping(s *manifest.Sealed, bucket, buckets int) []manifest.File {
 	of := After([]*manifest.Sealed{s}).rounds[0]
 	parts, _ := of.overlapping(of.delta, bucket, buckets)
 	return filesOf(parts)
 }
 
-// Chain holds the files with the states of a bucket's URLs.
+// Chain holds the files with the states of a bucket's URLs (see the package comment).
 type Chain struct {
 	rounds [][]manifest.File // files of each round, oldest round first; the first round may have bases
-	cut    bool              // the oldest files of the chain were deleted by age
-	mixed  bool              // a file of a round with fewer buckets also holds URLs of other buckets
+	cut    bool              // the oldest files of the chain were deleted by the command prune
+	mixed  bool              // a file also holds URLs of other buckets, because its round has fewer buckets
 }
 
-// Chain returns the chain of the given bucket. buckets is the number of buckets that the caller has.
+// Chain returns the chain of one of the caller's buckets. buckets is the number of the caller's
+// buckets.
 func (h History) Chain(bucket, buckets int) Chain {
 	var c Chain
 	for _, s := range slices.Backward(h.rounds) {
@@ -152,8 +151,8 @@ func (h History) Chain(bucket, buckets int) Chain {
 	return c
 }
 
-// Cut reports whether the chain lacks its oldest files, because they were deleted by age. Its other
-// files then do not hold the states of all known URLs.
+// Cut reports whether the chain lacks its oldest files, because the command prune deleted them. The
+// other files then do not hold the states of all known URLs.
 func (c Chain) Cut() bool { return c.cut }
 
 // Cut reports whether the chain of any bucket is cut.
@@ -167,8 +166,8 @@ func (h History) Cut() bool {
 }
 
 // Keys lists the keys of the files, those of the oldest round first. If a URL has rows in several
-// files, the row in the last file is the current one. The files may also hold rows of URLs of other
-// buckets.
+// files, the row in the last of them is the current one. The files may also hold rows of other
+// buckets' URLs.
 func (c Chain) Keys() (keys []string) {
 	for _, f := range slices.Concat(c.rounds...) {
 		keys = append(keys, f.Key)
@@ -176,10 +175,9 @@ func (c Chain) Keys() (keys []string) {
 	return keys
 }
 
-// Long reports whether the current round should write a base. The cost of a base is proportional to
-// the size of the chain. A base pays in three cases: the later rounds of the chain have more than
-// half as many rows as the first round, the chain has many rounds, or the number of buckets has
-// grown.
+// Long reports whether the next round should write a base. A base costs as much as to read the chain.
+// It pays in three cases: the later rounds of the chain have more than half as many rows as the
+// first round, the chain has more than maxFollowing rounds, or the number of buckets has grown.
 func (c Chain) Long() bool {
 	if len(c.rounds) == 0 {
 		return false
@@ -198,18 +196,18 @@ func rows(files []manifest.File) (n int64) {
 	return n
 }
 
-// Part is a file with states of URLs.
+// Part is a file with states of URLs: a part of the dataset urls, or a base.
 type Part struct {
 	manifest.File
 	Filter          *manifest.File // the URL filter of the part; nil if there is none
 	Bucket, Buckets int            // the part's bucket, and the number of buckets of its round
 }
 
-// Parts lists the files of all chains, those of the newest round first. If a URL has rows in several
-// files, the row of the first file counts.
+// Parts lists the files of the chains of all buckets, those of the newest round first. If a URL has
+// rows in several files, the row in the first of them is the current one.
 func (h History) Parts() (out []Part) {
 	buckets := h.Buckets()
-	begun := make([]bool, buckets) // buckets whose chains begin with a round that the loop visited
+	begun := make([]bool, buckets) // for each bucket: all files of its chain are listed
 	for _, s := range slices.Backward(h.rounds) {
 		listed := map[string]bool{}
 		for bucket := range buckets {
@@ -237,8 +235,8 @@ func (s *states) filterOf(p part) *manifest.File {
 	return nil
 }
 
-// Buckets returns the number of buckets of the newest round, or 0 if there is no round. A new round
-// has at least as many.
+// Buckets returns the number of buckets of the newest round, or 0 if there is no round. Later rounds
+// have at least as many.
 func (h History) Buckets() int {
 	if len(h.rounds) == 0 {
 		return 0
@@ -246,8 +244,8 @@ func (h History) Buckets() int {
 	return h.rounds[len(h.rounds)-1].buckets
 }
 
-// Known returns a lower bound of the number of known URLs. After a round with bases, this is the
-// number of all known URLs. It counts no new URLs of later rounds until a later round writes bases.
+// Known returns a lower bound of the number of known URLs. After a round with bases of all buckets, it
+// is the number itself. New URLs of later rounds count only when a round writes new bases.
 func (h History) Known() (n int64) {
 	for bucket := range h.Buckets() {
 		most := int64(0)

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// Capture is one line of a CDXJ index, which describes a stored response and its position.
+// Capture is one line of a CDXJ index: a stored response and its position in a WARC file.
 type Capture struct {
-	// SURT is the sort-friendly form of URL, the line's key.
+	// SURT is the sort key of URL (package urlkey). It is the key of the line.
 	SURT string
 	Date time.Time
 	URL  string
-	// MIME is the media type that the server sent. Detected is the media type found in the content.
-	// An unknown media type is "".
+	// MIME is the media type that the server declared. Detected is the media type that the content
+	// shows. An unknown media type is "".
 	MIME, Detected string
 	Status         int // HTTP status of the response, 0 if there is none
 	Digest         Digest
-	Filename       string // name by which readers find the WARC file
+	Filename       string // name under which readers find the WARC file
 	Extent         Extent
 	Charset        string
 	Languages      string // ISO 639-3 codes of the languages, separated by commas
@@ -30,8 +30,8 @@ type Capture struct {
 	Revisit        bool // the record is a revisit, whose payload is in another record
 }
 
-// capturedFields is the JSON part of an index line. Names and order of the keys are those of pywb's
-// and Common Crawl's indexes, which write numbers as strings.
+// capturedFields is the JSON part of an index line. As in the indexes of pywb and Common Crawl, its
+// keys have these names and this order, and numbers are strings.
 type capturedFields struct {
 	URL       string `json:"url"`
 	MIME      string `json:"mime,omitempty"`
@@ -48,8 +48,8 @@ type capturedFields struct {
 }
 
 // Index collects the captures of one WARC file and writes them as CDXJ. A line has the SURT, a UTC
-// timestamp of 14 digits, and JSON. The lines are in byte order (LC_ALL=C), for pywb's binary
-// search. An Index takes a few hundred bytes of memory per capture.
+// timestamp of 14 digits, and JSON. The lines are sorted by bytes (LC_ALL=C), because pywb searches
+// them by bisection. An Index takes a few hundred bytes of memory per capture.
 type Index struct {
 	lines []string
 }
@@ -81,7 +81,7 @@ func (x *Index) Add(c Capture) error {
 	return nil
 }
 
-// cdxKey escapes characters that would end a key or its line.
+// cdxKey percent-encodes the characters that would end a key or its line.
 func cdxKey(surt string) string {
 	if strings.IndexFunc(surt, breaksKey) < 0 {
 		return surt
@@ -102,7 +102,7 @@ func breaksKey(r rune) bool { return r <= ' ' || r == 0x7f }
 // Len returns the number of captures.
 func (x *Index) Len() int { return len(x.lines) }
 
-// WriteTo writes the sorted index and implements io.WriterTo.
+// WriteTo implements io.WriterTo. It sorts the lines and writes them.
 func (x *Index) WriteTo(w io.Writer) (int64, error) {
 	slices.Sort(x.lines)
 	var written int64

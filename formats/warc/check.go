@@ -8,15 +8,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 )
 
-// maxHTTPHead is the size of the longest accepted head of an HTTP message, in bytes. After a longer
-// head, the payload is not checked.
+// maxHTTPHead is the size of the longest accepted head of an HTTP message, in bytes. If a head is
+// longer, the payload is not checked.
 const maxHTTPHead = 1 << 20
 
 // checker computes the digests of a block and its payload while a caller reads the block.
 //
-// In WARC 1.1 the payload of an HTTP message is its entity body, without chunk framing. A digest of
-// the entity body, of the body with framing or of the whole block counts as a match, because
-// writers differ.
+// In WARC 1.1 the payload of an HTTP message is its entity body, without chunk framing. But some
+// writers compute the payload digest of the body with its framing, or of the whole block. These
+// digests count as matches too.
 type checker struct {
 	wantBlock, wantPayload Digest
 	block                  hash.Hash
@@ -27,10 +27,12 @@ type checker struct {
 	lineLen  int
 	large    bool   // the head is larger than maxHTTPHead
 	some     bool   // the message has a body of at least one byte
-	partial  bool   // the record says, without giving a reason, that part of the block is missing
+	partial  bool   // the record says WARC-Truncated: unspecified
 	start    string // first line of the message
 
-	whole, body, entity hash.Hash // hashes of the block, of the body, and of the body without chunk framing; unneeded hashes are nil
+	// Hashes of the whole block, of the body, and of the body without chunk framing, to compare with
+	// wantPayload. A hash is nil if it is not needed.
+	whole, body, entity hash.Hash
 	chunks              dechunker
 }
 
@@ -69,8 +71,8 @@ func (c *checker) add(p []byte) {
 	}
 }
 
-// takeHead appends the bytes of the HTTP head to c.head. It returns the bytes of p that follow the
-// head.
+// takeHead reads the bytes of the HTTP head from p, the next part of the block. It returns the bytes
+// of p that follow the head.
 func (c *checker) takeHead(p []byte) []byte {
 	begin := 0
 	for i, b := range p {
@@ -87,7 +89,7 @@ func (c *checker) takeHead(p []byte) []byte {
 				c.head = nil
 				return p[i+1:]
 			}
-			c.head, begin = c.head[:0], i+1 // drops an interim response; the final response follows (RFC 9110, section 15.2)
+			c.head, begin = c.head[:0], i+1 // skips an interim response, after which the final one follows (RFC 9110, section 15.2)
 		}
 	}
 	c.head = append(c.head, p[begin:]...)
@@ -98,7 +100,7 @@ func (c *checker) takeHead(p []byte) []byte {
 	return nil
 }
 
-// interim reports whether a head belongs to a 1xx response other than 101.
+// interim reports whether a head is that of an interim response: a 1xx response other than 101.
 func interim(head []byte) bool {
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	fields := bytes.Fields(line)
@@ -106,7 +108,7 @@ func interim(head []byte) bool {
 		len(fields[1]) == 3 && fields[1][0] == '1' && string(fields[1]) != "101"
 }
 
-// endHead looks for Transfer-Encoding, the only field of a complete head that affects the payload.
+// endHead reads Transfer-Encoding from a complete head. No other field affects the payload.
 func (c *checker) endHead(head []byte) {
 	c.headDone = true
 	c.noteStart(head)
@@ -137,7 +139,8 @@ func (c *checker) takeBody(p []byte) {
 	}
 }
 
-// finish sets the verdicts and problems in the summary s.
+// finish sets StartLine and the verdicts in the summary s, and adds problems. The whole block must
+// have been added.
 func (c *checker) finish(s *Summary) {
 	if c.http && !c.headDone && !c.large {
 		c.noteStart(c.head)
@@ -158,11 +161,11 @@ func (c *checker) finish(s *Summary) {
 	}
 }
 
-// messagePayload returns the verdict on the payload of an HTTP message. If the digest covers more
-// than the entity body, which WARC 1.1 forbids, the method also returns a message.
+// messagePayload returns the verdict on the payload digest of an HTTP message. If the digest covers
+// more than the entity body, which WARC 1.1 forbids, messagePayload also describes this problem.
 func (c *checker) messagePayload() (v Verdict, problem string) {
 	matches := func(h hash.Hash) bool { return h != nil && c.wantPayload.matches(h.Sum(nil)) }
-	onlyHead := !c.headDone && !c.large // the block ended within the head, so the hash covers no bytes of a body
+	onlyHead := !c.headDone && !c.large // the block ends within the head, so the body is empty
 	switch {
 	case matches(c.entity), c.headDone && c.entity == nil && matches(c.body):
 		return Matches, ""
@@ -190,13 +193,12 @@ func (c *checker) verdict(want Digest, h hash.Hash) Verdict {
 	return Differs
 }
 
-// dechunker removes chunk framing from a body (RFC 9112, section 7.1). Like HTTP clients, a
-// dechunker accepts bare line feeds and ignores chunk extensions. A dechunker stops at a malformed
-// chunk.
+// dechunker removes chunk framing from a body (RFC 9112, section 7.1). Like HTTP clients, it accepts
+// bare line feeds and ignores chunk extensions. It ignores all bytes from a malformed chunk on.
 type dechunker struct {
 	state  chunkState
-	size   int64 // size of the chunk as read so far, later the number of remaining bytes of the chunk
-	digits int
+	size   int64 // in state chunkSize the size as far as it was read, later the number of remaining bytes of the chunk
+	digits int   // number of digits of the size that were read
 }
 
 type chunkState int
@@ -209,7 +211,7 @@ const (
 	chunkStop
 )
 
-// decode writes the chunk data in p to out. p is the next part of the body.
+// decode writes the data of the chunks in p, the next part of the body, to out.
 func (d *dechunker) decode(out hash.Hash, p []byte) {
 	for len(p) > 0 && d.state != chunkStop {
 		if d.state == chunkData {
@@ -258,7 +260,7 @@ func (d *dechunker) frame(b byte) {
 
 func (d *dechunker) sizeEnds() {
 	d.state = chunkData
-	if d.size == 0 { // the last chunk has size 0; trailers follow
+	if d.size == 0 { // this was the last chunk; only trailers follow
 		d.state = chunkStop
 	}
 }

@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// Digest is a labelled digest of a WARC header: algorithm, colon, value. crawlbatch writes "sha1:"
-// with a base32 value, like Common Crawl. Other writers also use other algorithms, base16 and
-// base64.
+// Digest is a digest as in a WARC header: algorithm, colon, value. Like Common Crawl, crawlbatch
+// writes "sha1:" and a value in base 32. Other writers also use other algorithms, base 16 and base 64.
 type Digest string
 
 // DigestOf returns the SHA-1 digest of the concatenation of parts.
@@ -27,7 +26,7 @@ func DigestOf(parts ...[]byte) Digest {
 	return Digest("sha1:" + base32.StdEncoding.EncodeToString(h.Sum(sum[:0])))
 }
 
-// Algorithm returns the label before the colon, in lower case.
+// Algorithm returns the text before the colon, in lower case.
 func (d Digest) Algorithm() string {
 	algorithm, _, _ := strings.Cut(string(d), ":")
 	return strings.ToLower(algorithm)
@@ -39,7 +38,7 @@ func (d Digest) Value() string {
 	return value
 }
 
-// hasher returns a new hash of d's algorithm, or nil for an unknown algorithm.
+// hasher returns a new hash of d's algorithm, or nil if the algorithm is unknown.
 func (d Digest) hasher() hash.Hash {
 	switch d.Algorithm() {
 	case "sha1", "sha-1":
@@ -54,7 +53,7 @@ func (d Digest) hasher() hash.Hash {
 	return nil
 }
 
-// matches compares the value of d with sum, encoded in base16, base32 or base64.
+// matches reports whether the value of d is the encoding of sum in base 16, base 32 or base 64.
 func (d Digest) matches(sum []byte) bool {
 	v := strings.TrimSpace(d.Value())
 	return strings.EqualFold(v, base32.StdEncoding.EncodeToString(sum)) ||
@@ -69,12 +68,12 @@ type Verdict string
 
 // The verdicts on digests.
 const (
-	// Withheld means that the record omits its payload on purpose (WARC-Truncated: unspecified). A
-	// record with a withheld payload has no digest. Early versions of crawlbatch wrote the digest
-	// of the omitted payload.
+	// Withheld means that the record omits its payload on purpose (WARC-Truncated: unspecified).
+	// Such a record has no payload digest. Early versions of crawlbatch wrote the digest of the
+	// omitted payload.
 	Withheld Verdict = "withheld"
-	// Unchecked means that the digest is missing, that its algorithm is unknown, or that the
-	// payload of a revisit is in another record.
+	// Unchecked means that there is no digest, that its algorithm is unknown, or that the payload
+	// is not available: the record is a revisit, or the head of its message is too long.
 	Unchecked Verdict = "unchecked"
 	// Matches means that the digest in the header is the digest of the record's bytes.
 	Matches Verdict = "matches"

@@ -14,7 +14,7 @@ import (
 // Header holds the header fields of a record, in order.
 type Header []Field
 
-// Get returns the value of the first field called name, ignoring case, or "".
+// Get returns the value of the first field with the given name, in any letter case, or "".
 func (h Header) Get(name string) string {
 	for _, f := range h {
 		if strings.EqualFold(f.Name, name) {
@@ -24,8 +24,8 @@ func (h Header) Get(name string) string {
 	return ""
 }
 
-// uri is like Get but removes angle brackets. Record IDs have angle brackets, and so have target
-// URIs from wget 1.14 to 1.19.
+// uri is like Get but removes angle brackets around the value. Record IDs have angle brackets, and so
+// have the target URIs that wget 1.14 to 1.19 wrote.
 func (h Header) uri(name string) string {
 	v := h.Get(name)
 	if len(v) >= 2 && v[0] == '<' && v[len(v)-1] == '>' {
@@ -34,8 +34,8 @@ func (h Header) uri(name string) string {
 	return v
 }
 
-// dateLayouts are the layouts of W3C-DTF that WARC 1.1 allows. Package time accepts fractions of
-// seconds with every layout. The last layout comes from ARC files, but some WARC files have it.
+// dateLayouts are the layouts of W3C-DTF that WARC 1.1 allows, and as the last one that of ARC files,
+// which some WARC files have. With a layout that ends in seconds, package time also accepts fractions.
 var dateLayouts = []string{
 	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01", "2006", "20060102150405",
 }
@@ -50,7 +50,7 @@ func parseDate(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s %q is not a date", FieldDate, s)
 }
 
-// These are the reasons why a header cannot be read.
+// The reasons why a record cannot be read.
 var (
 	errNoVersion    = errors.New(`no line "WARC/…" where a record should begin`)
 	errHeaderLarge  = errors.New("the header is larger than allowed")
@@ -60,9 +60,9 @@ var (
 	errMemberHeader = errors.New("no gzip member begins here")
 )
 
-// readHeader reads the version line and the fields up to the blank line, at most limit bytes. It
-// accepts bare LF and folded fields (WARC 1.0). It skips blank lines before the version, and lines
-// without a colon.
+// readHeader reads the header of a record: the version line and the fields up to the blank line, at
+// most limit bytes. It accepts lines that end in LF alone, and folded fields (WARC 1.0). It skips
+// blank lines before the version line, and lines without a colon.
 func readHeader(br *bufio.Reader, limit int) (version string, h Header, err error) {
 	left := limit
 	for version == "" {

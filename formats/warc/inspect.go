@@ -20,9 +20,9 @@ type Finding struct {
 	Truncated     string  `json:"truncated,omitempty"`
 	Block         Verdict `json:"block_digest,omitempty"`
 	Payload       Verdict `json:"payload_digest,omitempty"`
-	// Problems are faults that did not prevent reading of the record.
+	// Problems are faults of the record, which could be read nevertheless.
 	Problems []string `json:"problems,omitempty"`
-	// Damage says why a stretch of the file has no whole record. It is "" for a record.
+	// Damage says why a stretch of the file cannot be read as records. It is "" for a record.
 	Damage string `json:"damage,omitempty"`
 }
 
@@ -31,8 +31,8 @@ func (f Finding) Sound() bool {
 	return f.Damage == "" && f.Block != Differs && f.Payload != Differs
 }
 
-// Inspect reads a WARC file and checks the digests of every record. The findings report faults of
-// the file. An error means that reading the file failed, and ends the iteration.
+// Inspect reads a WARC file, checks the digests of every record, and yields a finding for each record
+// and damaged stretch. If reading the file fails, the error ends the sequence.
 func Inspect(in io.Reader) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
 		r := NewReader(in, ReaderOptions{Check: true})

@@ -12,15 +12,16 @@ import (
 
 // ReaderOptions configure a Reader. The zero value is valid.
 type ReaderOptions struct {
-	// Check makes Finish verify block and payload digests, which takes up to four hashes.
+	// Check makes Entry.Finish check the digests of block and payload. This takes up to four hashes
+	// of each record.
 	Check bool
 }
 
 // maxHeader is the size of the largest accepted record header, in bytes.
 const maxHeader = 256 << 10
 
-// DamageError describes a stretch of a file without a whole record. Reading can continue after a
-// DamageError.
+// DamageError describes a stretch of a file that cannot be read as records. After a DamageError, the
+// Reader can read the records that follow.
 type DamageError struct {
 	Extent       // position of the skipped stretch
 	Err    error // cause of the damage
@@ -32,35 +33,35 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Reader reads the records of a plain or gzip WARC file one after the other, as a stream. It is not
-// safe for concurrent use.
+// Reader reads the records of a plain or gzip WARC file one after the other. Only one goroutine may
+// use a Reader.
 type Reader struct {
 	opt     ReaderOptions
 	src     *source
 	plain   bool
-	begun   bool // true: the Reader knows whether the file is plain
-	member  gzip.Reader
-	content *bufio.Reader // decompressed content of the member; in a plain file, the file itself
+	begun   bool          // the first record was looked for, so plain is set
+	member  gzip.Reader   // current gzip member
+	content *bufio.Reader // decompressed content of the member; for a plain file, the file itself
 
-	memberOffset int64
-	inMember     bool // another record follows in the current gzip member
+	memberOffset int64 // offset of the current gzip member
+	inMember     bool  // another record follows in the current gzip member
 	current      *Entry
-	scratch      []byte
-	probe        gzip.Reader
-	reread       int64 // number of bytes read again after damage
-	err          error // error after which nothing can be read
+	scratch      []byte      // buffer for the bytes that Finish skips
+	probe        gzip.Reader // see recordInMember
+	reread       int64       // number of bytes that were read again after damage
+	err          error       // error after which nothing can be read
 }
 
-// NewReader returns a Reader of the WARC file in r. If r can seek, the Reader also finds records
-// that follow a damaged gzip member, even if that member seemed to contain them.
+// NewReader returns a Reader of the WARC file in r. To decompress a damaged gzip member, the Reader
+// may have read records after it. If r is an io.Seeker, the Reader goes back and finds them.
 func NewReader(r io.Reader, opt ReaderOptions) *Reader {
 	rd := &Reader{opt: opt, scratch: make([]byte, 32<<10)}
 	rd.Reset(r, 0)
 	return rd
 }
 
-// Reset makes the Reader read a WARC file from another io.Reader, whose first byte is at offset
-// base of the file.
+// Reset makes the Reader read from another io.Reader. The first byte of in is at offset base of a WARC
+// file.
 func (r *Reader) Reset(in io.Reader, base int64) {
 	if r.src == nil {
 		r.src = newSource()
@@ -70,13 +71,13 @@ func (r *Reader) Reset(in io.Reader, base int64) {
 	r.current, r.reread, r.err = nil, 0, nil
 }
 
-// ReadAt opens the record at e in a WARC file. The length of the extent may be 0 if it is unknown.
-// If the length is wrong, Finish reports it as a problem.
+// ReadAt opens the record at extent e of a WARC file. The length of e may be 0, which means unknown.
+// If the length is wrong, Entry.Finish reports a problem.
 func ReadAt(in io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
 	return NewReader(nil, opt).ReadAt(in, e)
 }
 
-// ReadAt resets the Reader to the record at e in a WARC file, as the function ReadAt does.
+// ReadAt is like the function ReadAt, but resets and uses this Reader.
 func (r *Reader) ReadAt(in io.ReaderAt, e Extent) (*Entry, error) {
 	length := e.Length
 	if length <= 0 {
@@ -94,9 +95,9 @@ func (r *Reader) ReadAt(in io.ReaderAt, e Extent) (*Entry, error) {
 	return entry, nil
 }
 
-// Next returns the next record, or io.EOF after the last record. After a *DamageError, the caller
-// may call Next again. All errors except *DamageError come from the underlying reader and are
-// final. Next first finishes the previous record and returns the error of that Finish.
+// Next returns the next record, or io.EOF after the last record. First it calls Finish of the
+// previous record, and returns an error of this call. After a *DamageError, the caller may call Next
+// again. Any other error comes from the underlying reader and is final.
 func (r *Reader) Next() (*Entry, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -166,8 +167,8 @@ func (r *Reader) begin() (int64, error) {
 	return r.memberOffset, nil
 }
 
-// looksPlain reports whether a file with the beginning in br is not gzip, even if its first record
-// is damaged.
+// looksPlain reports whether a file is not gzip. br holds the beginning of the file, whose first
+// record may be damaged.
 func looksPlain(br *bufio.Reader) bool {
 	window, _ := br.Peek(probeSize)
 	if bytes.HasPrefix(window, gzipMagic[:2]) {
@@ -176,8 +177,8 @@ func looksPlain(br *bufio.Reader) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(window, "\r\n"), []byte("WARC/")) || !bytes.Contains(window, gzipMagic)
 }
 
-// fail returns the DamageError of the record at offset and moves to the next record. An error of
-// the underlying reader is final.
+// fail moves to the next record, and returns the DamageError of the record at offset. If the
+// underlying reader has failed, fail returns its error.
 func (r *Reader) fail(offset int64, cause error) error {
 	r.inMember = false
 	if r.src.err == nil {
@@ -198,7 +199,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// Entry is a record that is being read. Read returns the record's block.
+// Entry is the record that a Reader currently reads. Its method Read reads the block.
 type Entry struct {
 	// Offset is the offset of the record in the file, in bytes. In a gzip file, Offset is the start
 	// of the record's gzip member.
@@ -207,7 +208,7 @@ type Entry struct {
 	Version string
 	Type    Type
 	Header  Header
-	// Length is the length of the block that the header states, in bytes.
+	// Length is the length of the block according to the header, in bytes.
 	Length int64
 
 	reader   *Reader
@@ -221,15 +222,15 @@ type Entry struct {
 
 // Summary describes a record after it has been read to its end.
 type Summary struct {
-	// Extent is the position of the record. The length of Extent is 0 if the record shares a gzip
-	// member with other records and cannot be read alone.
+	// Extent is the position of the record. Its length is 0 if the record shares a gzip member with
+	// other records, because such a record cannot be read alone.
 	Extent
 	// Block and Payload are the verdicts on the digests, if ReaderOptions.Check is set.
 	Block, Payload Verdict
 	// StartLine is the first line of the HTTP message in the block, cut to 1 KiB. It is set only
 	// with ReaderOptions.Check.
 	StartLine string
-	// Problems are faults that did not prevent reading of the record.
+	// Problems are faults of the record, which could be read nevertheless.
 	Problems []string
 }
 
@@ -308,7 +309,8 @@ func (e *Entry) problem(format string, args ...any) {
 	e.summary.Problems = append(e.summary.Problems, fmt.Sprintf(format, args...))
 }
 
-// end reads the bytes between the block of e and the next record, and sets the extent of e.
+// end reads the bytes between the block of e and the next record. It sets the extent of e and adds
+// problems.
 func (r *Reader) end(e *Entry) error {
 	e.summary.Extent.Offset = e.Offset
 	blank, err := skipBlankLines(r.content)
@@ -361,7 +363,7 @@ func skipBlankLines(br *bufio.Reader) (int, error) {
 	}
 }
 
-// startsRecord reports whether br continues with the beginning of a record.
+// startsRecord reports whether the next bytes of br begin a record.
 func startsRecord(br *bufio.Reader) bool {
 	b, _ := br.Peek(len("WARC/"))
 	return string(b) == "WARC/"

@@ -9,14 +9,14 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// source counts the bytes read from the file, for exact offsets. It also separates read errors from
-// faults in the file's content.
+// source reads the file and counts its bytes, so that offsets are exact. It keeps the first error of
+// the underlying reader, to tell it from faults in the content of the file.
 type source struct {
 	in   io.Reader
 	br   *bufio.Reader // buffered reader over the source's own Read
 	read int64         // offset of the first byte that br has not read
-	base int64
-	err  error // error of the underlying reader, except io.EOF
+	base int64         // offset of the first byte of in
+	err  error         // error of in, except io.EOF
 }
 
 func newSource() *source {
@@ -43,7 +43,7 @@ func (s *source) Read(p []byte) (int, error) {
 // offset returns the offset of the next byte of br.
 func (s *source) offset() int64 { return s.read - int64(s.br.Buffered()) }
 
-// seek moves back to an offset. The result is false if the file cannot seek.
+// seek moves to an offset. It returns false if in cannot seek.
 func (s *source) seek(offset int64) bool {
 	seeker, ok := s.in.(io.Seeker)
 	if !ok {
@@ -60,8 +60,8 @@ func (s *source) seek(offset int64) bool {
 // gzipMagic is the beginning of every gzip member that uses deflate (RFC 1952, section 2.3.1).
 var gzipMagic = []byte{0x1f, 0x8b, 0x08}
 
-// rereadAllowance is the number of bytes that the search for records may read again, in addition to
-// the file's size.
+// rereadAllowance bounds the work after damage: up to the offset of a damaged record, the Reader may
+// have read as many bytes again as the offset, plus rereadAllowance.
 const rereadAllowance = 64 << 20
 
 // resync moves to the probable beginning of the record after a damaged record.
@@ -71,12 +71,12 @@ func (r *Reader) resync(offset int64, cause error) {
 		return
 	}
 	if errors.Is(cause, errMemberEnd) || errors.Is(cause, errHeaderShort) {
-		return // the damaged member was read to its end
+		return // the damaged member was read to its end, so the next member follows
 	}
 	if window, _ := r.src.br.Peek(probeSize); errors.Is(cause, gzip.ErrChecksum) && (len(window) == 0 || r.recordInMember(window)) {
-		return // the member seems complete, although its content is wrong
+		return // the member seems complete, although its checksum is wrong
 	}
-	// Reading of a damaged member may have consumed the members after it.
+	// The Reader may have taken the members after a damaged member for its content.
 	behind := r.src.offset() - offset
 	if behind > 1 && r.reread+behind <= offset+rereadAllowance && r.src.seek(offset+1) {
 		r.reread += behind
@@ -84,10 +84,11 @@ func (r *Reader) resync(offset int64, cause error) {
 	r.resyncGzip()
 }
 
-// A record must begin within the first probeSize bytes of a gzip member.
+// probeSize is the number of bytes that resync examines at a time. The first line of a record must be
+// within so many bytes of a gzip member.
 const probeSize = 4 << 10
 
-// resyncGzip moves to the next gzip member that begins like a record.
+// resyncGzip moves to the next gzip member whose content begins like a record.
 func (r *Reader) resyncGzip() {
 	br := r.src.br
 	for {
@@ -103,7 +104,7 @@ func (r *Reader) resyncGzip() {
 		case err != nil:
 			_, _ = br.Discard(len(window))
 			return
-		default: // the last bytes stay, because a magic number may begin there
+		default: // a magic number may begin in the last bytes
 			_, _ = br.Discard(len(window) - len(gzipMagic) + 1)
 		}
 	}

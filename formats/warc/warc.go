@@ -1,11 +1,10 @@
 // Package warc reads and writes WARC 1.1 files (ISO 28500:2017) and the CDXJ index of each file. A
 // WARC file keeps every response as the server sent it.
 //
-// The input is records, with blocks as byte slices or readers. The output is one gzip member per
-// record, with its offset and length, so that any record can be read alone. The reader accepts the
-// files of any writer: WARC 1.0 and 1.1, plain or gzip. The reader reports damage with its offset
-// and continues with the next record. No content of a file makes the reader panic or exceed its
-// memory bounds.
+// A Writer takes records and writes each as a gzip member, so that any record can be read alone if
+// its offset and length are known. A Reader accepts the files of any writer: WARC 1.0 and 1.1, plain
+// or gzip. It reports damage with its offset and continues with the next record. No content of a
+// file makes the Reader panic or exceed its memory bounds.
 //
 // Package warc imports the standard library, a gzip implementation, UUIDs and package mediatype.
 package warc
@@ -81,8 +80,7 @@ const (
 	TruncatedUnspecified Truncation = "unspecified"
 )
 
-// ErrInvalid means that the Writer refused a record that would not be valid WARC, and wrote
-// nothing.
+// ErrInvalid means that a record is not valid in WARC 1.1, so the Writer wrote nothing.
 var ErrInvalid = errors.New("not a valid WARC record")
 
 // Field is one line of a WARC header, or of a block of application/warc-fields.
@@ -90,9 +88,8 @@ type Field struct {
 	Name, Value string
 }
 
-// Extent is the offset and length of a record in its file, in bytes. In a gzip file, an Extent
-// covers the record's gzip member. In a plain file, an Extent covers the record and the blank lines
-// after the record.
+// Extent is the offset and length of a record in its file, in bytes. In a gzip file, it covers the
+// record's gzip member. In a plain file, it covers the record and the blank lines after it.
 type Extent struct {
 	Offset int64 `json:"offset"`
 	Length int64 `json:"length"`
@@ -103,11 +100,11 @@ type Record struct {
 	Type Type
 	// ID is the record's URI, "urn:uuid:…" without angle brackets. If ID is empty, the Writer sets it.
 	ID string
-	// Date is the time when the capture began. The Writer writes Date in UTC with milliseconds.
+	// Date is the time when the capture began. The Writer cuts it to milliseconds.
 	Date time.Time
 	// TargetURI is the requested URI. Only warcinfo and metadata records may have no TargetURI.
 	TargetURI string
-	// Block holds the parts of the block. The Writer does not copy Block.
+	// Block holds the parts of the block, one after another.
 	Block [][]byte
 	// PayloadDigest is the digest of the block's entity body, with content codings but without
 	// chunk framing. It is "" if the record has no payload digest.
@@ -125,7 +122,7 @@ type Record struct {
 	// CipherSuite is the name of the TLS cipher suite in IANA's registry.
 	CipherSuite string
 
-	// Profile and the RefersTo fields describe a revisit and the record to which it refers.
+	// Profile and the RefersTo fields describe a revisit: its kind, and the record with its payload.
 	Profile      string
 	RefersTo     string
 	RefersToURI  string
@@ -135,8 +132,7 @@ type Record struct {
 	Filename string
 }
 
-// Fields returns a block of application/warc-fields, as in warcinfo and metadata
-// records.
+// Fields returns a block of application/warc-fields, for warcinfo and metadata records.
 func Fields(fields ...Field) []byte {
 	var b []byte
 	for _, f := range fields {
@@ -151,13 +147,13 @@ func Fields(fields ...Field) []byte {
 
 var lineBreaks = strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ")
 
-// contentTypes maps record types to the content types of their blocks.
+// contentTypes holds the content types of the blocks that a Writer writes, by record type.
 var contentTypes = map[Type]string{
 	Response: ContentTypeResponse, Revisit: ContentTypeResponse, Request: ContentTypeRequest,
 	Warcinfo: ContentTypeFields, Metadata: ContentTypeFields,
 }
 
-// check returns ErrInvalid for a record that WARC 1.1 does not allow.
+// check returns an error that wraps ErrInvalid for a record that WARC 1.1 does not allow.
 func (rec *Record) check() error {
 	switch {
 	case rec.Type == "":

@@ -18,38 +18,38 @@ const version = "WARC/1.1\r\n"
 // dateFormat is W3C-DTF with milliseconds (WARC 1.1, section 5.4).
 const dateFormat = "2006-01-02T15:04:05.000Z"
 
-// Writer writes records, each as its own gzip member, to an io.Writer. A Writer does not buffer:
-// when Write returns, the io.Writer has all bytes of the record. Only one goroutine may use a
-// Writer at a time. A Writer needs no Close.
+// Writer writes records to an io.Writer, each as a gzip member. It does not buffer: when Write
+// returns, the io.Writer has all bytes of the record. A Writer therefore needs no Close. Only one
+// goroutine may use a Writer at a time.
 type Writer struct {
 	out        countingWriter
-	end        int64 // offset of the end of the last whole record
-	warcinfoID string
-	header     []byte // buffer for the header of a record, reused
+	end        int64  // offset of the end of the last whole record
+	warcinfoID string // ID of the last warcinfo record; later records refer to it
+	header     []byte // buffer for the header of a record
 	err        error  // error of the first write that failed
 }
 
-// compressors is a pool of gzip writers, each of which takes over 1 MiB. The pool stays small,
-// because a process writes few records at a time, even with many open files. The compression level
-// is the fastest, because every page is written but few are read.
+// compressors is a pool of gzip writers. Each of them takes over 1 MiB. A process writes few records
+// at a time, even if it has many files open, so the pool stays small. The compression level is the
+// fastest, because every page is written but few are read.
 var compressors = sync.Pool{New: func() any {
-	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // NewWriterLevel cannot fail, because the level is valid
+	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // fails only if the level is invalid
 	return z
 }}
 
-// NewWriter returns a Writer that writes a WARC file to w. Offsets in the file count from the first
-// byte that the Writer writes.
+// NewWriter returns a Writer that writes a WARC file to w. The first byte that it writes has the
+// offset 0.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: countingWriter{w: w}} }
 
-// NewID returns a random record ID, "urn:uuid:…". Records that refer to each other, such as request
-// and response, need IDs before the first Write.
+// NewID returns a random record ID, "urn:uuid:…". Records that refer to each other, such as a request
+// and its response, need IDs before the first of them is written.
 func NewID() string { return uuid.New().URN() }
 
 // Write writes one record and returns its extent. If rec.ID is empty, Write sets it.
 //
-// Write returns ErrInvalid for a record that WARC cannot represent. The caller may then write other
-// records. Other errors come from the underlying writer and are final: the file may end with part
-// of a record, after the last returned extent.
+// If the record is not valid, the error wraps ErrInvalid, and the caller may write other records.
+// Other errors come from the underlying writer and are final: the file may then end with part of a
+// record, after the last returned extent.
 func (w *Writer) Write(rec *Record) (Extent, error) {
 	if w.err != nil {
 		return Extent{}, w.err
@@ -82,7 +82,7 @@ func (w *Writer) writeMember(rec *Record) error {
 	z := compressors.Get().(*gzip.Writer)
 	z.Reset(&w.out)
 	defer func() {
-		z.Reset(io.Discard) // the pooled gzip writer must not refer to the file
+		z.Reset(io.Discard) // a gzip writer in the pool must not keep w alive
 		compressors.Put(z)
 	}()
 	if _, err := z.Write(w.header); err != nil {
@@ -149,7 +149,7 @@ type headerWriter struct {
 }
 
 func (h *headerWriter) add(name, value string) {
-	// A line break or a NUL in a URL from the web must not begin another field.
+	// A value may come from the web. A line break in it would begin another field.
 	if i := strings.IndexAny(value, "\r\n\x00"); i >= 0 && h.err == nil {
 		h.err = fmt.Errorf("%w: %s %q has a control character at byte %d", ErrInvalid, name, value, i)
 	}
@@ -171,7 +171,7 @@ func (h *headerWriter) addURI(name, uri string) {
 	h.add(name, "<"+uri+">")
 }
 
-// countingWriter is a writer that counts the bytes that w accepted.
+// countingWriter writes to w and counts the bytes.
 type countingWriter struct {
 	w io.Writer
 	n int64

@@ -220,7 +220,7 @@ func (f *fetcher) handleDocument(u *urlTask, s *request.Sent) {
 	u.fetch.MimeDetected = cmp.Or(cp.MimeDetected, u.detected)
 	u.fetch.ContentBytes = int64(len(s.Exchange.Body))
 
-	from := document.Origin{
+	from := document.Capture{
 		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: u.planned.URL,
 		ETag: u.fetch.ETag, LastModified: u.fetch.LastModified, Signals: u.rules.Signals(u.key.URL),
 	}

@@ -35,7 +35,7 @@ type Record struct {
 	Offset, Length int64
 	Type, ID, URI  string
 	Status         string // HTTP status of a response
-	Block, Payload string // verdict on each digest, "ok" or "differs"; "" if there is no digest, or if warcio read the whole file
+	Block, Payload string // verdict on each digest: "ok" or "differs"; "" if there is no digest, and in the first result of Read
 	Digest         string // WARC-Payload-Digest of the record
 }
 
@@ -47,10 +47,9 @@ func Need(t testing.TB) {
 	}
 }
 
-// Read returns the records of each file, which warcio reads in two ways. The first result holds the
-// records as warcio reads them from the start of the file. The second result holds each record as
-// warcio reads it by its extent. An error of warcio fails the test. Without warcio, Read skips the
-// test.
+// Read returns the records of each file, by file name, as warcio reads them in two ways. For the
+// first result, warcio reads the file from its start. For the second result, it reads each record at
+// its extent. An error of warcio fails the test. Without warcio, Read skips the test.
 func Read(t testing.TB, files ...File) (whole, alone map[string][]Record) {
 	t.Helper()
 	Need(t)

@@ -188,7 +188,7 @@ func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	}
 	f.Outcome, f.ContentBytes = schema.OK, int64(len(x.Body))
 	cp.Charset, cp.Languages = parsed.Page.Charset, parsed.Page.Languages
-	parsed.Complete(&document.Origin{
+	parsed.Complete(&document.Capture{
 		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: d.URL, ETag: f.ETag, LastModified: f.LastModified,
 	})
 	d.rows.Page, d.rows.Terms, d.rows.Text, d.rows.Links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links

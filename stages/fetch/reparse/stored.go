@@ -198,7 +198,7 @@ func (r *run) keep(old *previous, d *recordedDoc) error {
 	case d.parsed != nil:
 		p, was := d.parsed, &d.page
 		cp.MimeDetected, cp.Charset, cp.Languages = d.mime, p.Page.Charset, p.Page.Languages
-		from := document.Origin{
+		from := document.Capture{
 			URLColumns: was.URLColumns, CaptureColumns: was.CaptureColumns, PlannedURL: was.PlannedURL,
 			ETag: was.ETag, LastModified: was.LastModified, Changed: was.Changed,
 		}
