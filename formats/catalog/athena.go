@@ -13,16 +13,16 @@ import (
 // AthenaOptions are options for Athena's tables.
 type AthenaOptions struct {
 	Database string
-	// Projection lets Athena compute the partitions from their names. Without Projection the script
-	// lists the folders of the sealed rounds.
+	// Projection selects partition projection: Athena computes the folders of partitions from ranges
+	// of values. Without Projection, the script lists the folders of the sealed rounds.
 	Projection bool
 }
 
 // Athena returns the DDL that opens every dataset of the store at root, such as s3://bucket/prefix.
-// Without o.Projection, only sealed rounds have partitions. The DDL drops and recreates existing
+// Without o.Projection, the tables have only sealed rounds. The DDL drops and recreates existing
 // tables, because an older table lacks newer columns. The tables are external, so dropping a table
-// deletes no data. Athena finds the columns of Parquet by name and returns null for columns that a
-// part of a dataset lacks.
+// deletes no data. Athena finds the columns of Parquet files by name, and returns null for columns
+// that a file lacks.
 func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, error) {
 	if !strings.HasPrefix(root, "s3://") {
 		return nil, fmt.Errorf("Athena reads only from S3, but the store is %q: use --store s3://bucket/prefix", root)
@@ -67,8 +67,8 @@ func tableProperties(properties [][2]string) string {
 	return joined(properties, ",\n  ", func(p [2]string) string { return hiveLiteral(p[0]) + "=" + hiveLiteral(p[1]) })
 }
 
-// athenaPartitions adds statements that register the folders of sealed rounds. An Athena statement
-// has at most 256 KiB, so each statement names a limited number of folders.
+// athenaPartitions adds statements that register the folders of sealed rounds. Each statement names at
+// most 500 folders, because a statement of Athena has at most 256 KiB.
 func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manifest.Sealed) {
 	n := 0
 	for some := range slices.Chunk(folders(d.Name, sealed), 500) {
@@ -92,7 +92,7 @@ func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manife
 }
 
 // projectedRounds is the number of rounds of each crawl that partition projection covers. Athena
-// lists the folder of each round, so a larger number would slow every query.
+// lists a folder for each of them, whether it exists or not, so a larger number would slow queries.
 const projectedRounds = 100
 
 // projection returns the table properties with which Athena computes the partitions.
@@ -121,8 +121,8 @@ func projection(location string, d Dataset, sealed []*manifest.Sealed) [][2]stri
 }
 
 // projectedCrawls returns the projection type and the values of the column crawl. If all sealed
-// rounds belong to one crawl or to reparses, the values are names. Otherwise the values are a range
-// of months, which cannot contain the name of a reparse.
+// rounds belong to one crawl, or all to reparses, the values are names. Otherwise they are a range of
+// months, which does not include reparses.
 func projectedCrawls(sealed []*manifest.Sealed) (kind, values string) {
 	var names, months []string
 	for _, s := range sealed {

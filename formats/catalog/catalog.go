@@ -12,7 +12,7 @@ import (
 // Type is the type of a column.
 type Type int
 
-// The types that datasets use.
+// The types of the columns of datasets.
 const (
 	String Type = iota
 	Boolean
@@ -25,8 +25,8 @@ const (
 	Int32List
 )
 
-// Each type has four names: in the documentation, in DuckDB, in the dialects of Hive (Athena's DDL
-// and Spark), and in Trino.
+// names holds four names of each type: in the documentation, in DuckDB, in the dialects of Hive
+// (Athena's DDL and Spark), and in Trino.
 var names = [...][4]string{
 	String:     {"string", "VARCHAR", "string", "varchar"},
 	Boolean:    {"boolean", "BOOLEAN", "boolean", "boolean"},
@@ -62,7 +62,7 @@ type Column struct {
 // Dataset is a published table.
 type Dataset struct {
 	Name       string
-	Row        string   // description of a row, such as "a planned URL and its one outcome"
+	Row        string   // what a row describes, such as "a planned URL and its one outcome"
 	Columns    []Column // columns that the Parquet files hold
 	Partitions []Column // columns whose values are part of the key of a file: crawl, round and, for captures, subset
 	SortedBy   []string // columns that determine the order of the rows in each file
@@ -75,7 +75,7 @@ var (
 	roundColumn  = Column{"round", Int32, false, true, "round of the crawl, from 0"}
 )
 
-// Datasets returns the catalogue, in the order in which the documentation lists it.
+// Datasets returns all published datasets, in the order in which the documentation lists them.
 func Datasets() []Dataset {
 	return []Dataset{
 		dataset[schema.Capture]("captures", "a stored response, including redirect hops and robots.txt", "url_surtkey", "url"),
@@ -120,7 +120,7 @@ func Columns(t reflect.Type) []Column {
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
 		if name == "" || name == "-" {
-			continue // an embedded struct is not a column, but VisibleFields also lists its fields
+			continue // an embedded struct is no column; VisibleFields lists its fields too
 		}
 		out = append(out, Column{
 			Name:        name,
@@ -133,7 +133,8 @@ func Columns(t reflect.Type) []Column {
 	return out
 }
 
-// describe returns a column's description, including the format that introduced the column.
+// describe returns a column's description. If a format after 1 introduced the column, it names the
+// format.
 func describe(f reflect.StructField) string {
 	if v := schema.Since(f); v > 1 {
 		return fmt.Sprintf("%s; null in tables older than format %d", f.Tag.Get("doc"), v)
@@ -157,7 +158,7 @@ func typeOf(t reflect.Type, options string) Type {
 	return StringList
 }
 
-// types maps kinds of Go values to column types. A column of any other kind is a string.
+// types maps kinds of Go values to column types. Other kinds have the zero Type, String.
 var types = map[reflect.Kind]Type{
 	reflect.Bool: Boolean, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64, reflect.Float64: Float64,
 }

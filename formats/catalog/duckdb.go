@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// S3 tells DuckDB how to reach a store at s3://. The SQL holds no credentials, because DuckDB takes
-// them from the user's environment, profile or instance.
+// S3 tells DuckDB how to reach a store at s3://. The SQL holds no credentials. DuckDB takes them from
+// the environment, the profile or the instance of its user.
 type S3 struct {
 	Endpoint string // URL of an S3-compatible service; empty means AWS
 	Region   string // region of the bucket; empty means the credential chain's region
@@ -24,14 +24,15 @@ type S3 struct {
 // relative to DuckDB's working directory.
 //
 // The view urls has the newest state of each URL. The view urls_history has every state. The view
-// urls excludes states of reparses unless all crawls are reparses.
+// urls leaves out states of reparses, unless all crawls are reparses.
 //
-// Parts that an older crawlbatch wrote may lack columns, which the views show as null. DuckDB reads
-// the schema of every part, which takes about 0.2 ms per part and query on a local disk. The SQL
-// cannot list the columns of a part, because no document records which version wrote the part.
+// Parts that an older crawlbatch wrote may lack columns, which the views show as null. For this,
+// DuckDB reads the schema of every part in each query. This takes about 0.2 ms per part on a local
+// disk. The SQL cannot name the columns of each part, because no document says which version wrote
+// the part.
 //
 // Time columns are TIMESTAMP in UTC, regardless of the session's time zone. If note is not empty,
-// the script begins with note as an extra comment line.
+// the script has it as a comment at the beginning.
 func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sealed) error {
 	if err := checkSealed(sealed); err != nil {
 		return err
@@ -61,15 +62,15 @@ func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sea
 	return out.Flush()
 }
 
-// withoutReparses returns the condition that excludes reparses from the search for the newest state
-// of a URL. A reparse parses responses of an earlier crawl, so its states are no newer than those
-// of that crawl. If all crawls are reparses, the condition is empty.
+// withoutReparses returns the SQL condition that leaves out rows of reparses, or "" if all crawls are
+// reparses. The newest state of a URL does not come from a reparse, because a reparse parses the
+// responses of an earlier crawl.
 func withoutReparses(sealed []*manifest.Sealed) string {
-	again := func(s *manifest.Sealed) bool { return layout.IsReparse(s.Crawl) }
-	if len(sealed) > 0 && !slices.ContainsFunc(sealed, func(s *manifest.Sealed) bool { return !again(s) }) {
+	fetched := func(s *manifest.Sealed) bool { return !layout.IsReparse(s.Crawl) }
+	if len(sealed) > 0 && !slices.ContainsFunc(sealed, fetched) {
 		return ""
 	}
-	return "WHERE crawl NOT LIKE '%r%'\n" // only names of reparses contain an r, such as 2026-11r1
+	return "WHERE crawl NOT LIKE '%r%'\n" // of all crawls' names, only those of reparses contain an r: 2026-11r1
 }
 
 // rounds returns the names of the sealed rounds as one text, such as "2026-11.0, 2026-11.1".
@@ -111,7 +112,7 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 		duckComments(out, name, d)
 		return
 	}
-	// The first SELECT returns no rows. It adds the columns that no part has.
+	// The first SELECT returns no rows. It is there for the columns that no part has.
 	fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n  UNION ALL BY NAME\n  SELECT * FROM read_parquet([\n", duckNulls(d.Columns))
 	fmt.Fprintf(out, "%s\n", joined(keys, ",\n", func(key string) string { return "  " + literal(escapeGlob(root)+"/"+key) }))
 	types := joined(d.Partitions, ", ", func(p Column) string { return fmt.Sprintf("'%s': %s", p.Name, p.Type.DuckDB()) })
@@ -125,7 +126,7 @@ func duckExpression(c Column, empty bool) string {
 	case empty:
 		return fmt.Sprintf("CAST(NULL AS %s)", c.Type.DuckDB())
 	case c.Type == Timestamp:
-		// DuckDB would show the files' UTC times in the session's time zone. make_timestamp gives a
+		// DuckDB shows the times in files in the session's time zone. make_timestamp gives a
 		// TIMESTAMP in UTC, as in Common Crawl's tables.
 		return fmt.Sprintf("make_timestamp(epoch_us(%s))", identifier(c.Name))
 	}
@@ -149,7 +150,7 @@ func duckComments(out io.Writer, name string, d Dataset) {
 	}
 }
 
-// parts returns the keys of a dataset's parts that the sealed rounds published.
+// parts returns the keys of the parts of a dataset in sealed rounds.
 func parts(dataset string, sealed []*manifest.Sealed) (keys []string) {
 	for _, s := range sealed {
 		for _, f := range s.FilesOf(dataset) {
@@ -164,10 +165,10 @@ func parts(dataset string, sealed []*manifest.Sealed) (keys []string) {
 // literal quotes s as a SQL string.
 func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// identifier quotes a name, because some column names are SQL keywords.
+// identifier quotes s as a SQL identifier, because some columns' names are SQL keywords.
 func identifier(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
-// escapeGlob escapes the glob characters in a directory's name.
+// escapeGlob escapes the glob characters in a path for DuckDB.
 func escapeGlob(s string) string {
 	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(s)
 }

@@ -17,8 +17,8 @@ var ErrUnsafe = errors.New("is not safe in SQL")
 // subsets are the values of the partition column subset.
 var subsets = []string{"warc", "crawldiagnostics", "robotstxt"}
 
-// CheckDatabase refuses a database or schema name that a SQL client could read as anything but a
-// plain name.
+// CheckDatabase returns an error that wraps ErrUnsafe if a SQL client could read the name of a
+// database or schema as something else than a name.
 func CheckDatabase(name string) error {
 	if name == "" || strings.ContainsAny(name, "`\"'\\;$") || strings.Contains(name, "--") || hasControl(name) {
 		return fmt.Errorf("the database %q %w: use only letters, digits and _", name, ErrUnsafe)
@@ -26,8 +26,9 @@ func CheckDatabase(name string) error {
 	return nil
 }
 
-// CheckAddress refuses a store's address that a SQL client could read as anything but literal text.
-// Some clients split statements at semicolons inside strings. Spark and Athena replace ${…}.
+// CheckAddress returns an error that wraps ErrUnsafe if a SQL client could read the address of a store
+// as something else than text. Some clients split statements at semicolons inside strings. Spark and
+// Athena replace ${…}.
 func CheckAddress(root string) error {
 	if strings.Contains(root, ";") || strings.Contains(root, "${") || hasControl(root) {
 		return fmt.Errorf("the address %q %w: use an address without ; and ${ and control characters", root, ErrUnsafe)
@@ -39,8 +40,8 @@ func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
 }
 
-// checkSealed refuses a seal that names a crawl, a round or a part in a form that crawlbatch never
-// writes. SQL with a forged name could read other files or run other statements.
+// checkSealed returns an error if a seal has a name of a crawl, a round or a part that crawlbatch never
+// writes. With such a name, the SQL might read other files or run other statements.
 func checkSealed(sealed []*manifest.Sealed) error {
 	for _, s := range sealed {
 		if !layout.ValidCrawl(s.Crawl) || s.Round < 0 {

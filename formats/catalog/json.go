@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// AppendJSON appends a row as one JSON object. The object's keys are the columns, in order. A null
-// column becomes null. A timestamp becomes an RFC 3339 string in UTC.
+// AppendJSON appends a row as one JSON object. The keys of the object are the names of the columns, in
+// order. A timestamp becomes a string as in RFC 3339, in UTC.
 func AppendJSON(dst []byte, row any) ([]byte, error) {
 	v := reflect.ValueOf(row)
 	for v.Kind() == reflect.Pointer {
@@ -22,7 +22,7 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 	first := true
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		if f.Anonymous {
-			continue // an embedded struct is not a column, but VisibleFields also lists its fields
+			continue // an embedded struct is no column; VisibleFields lists its fields too
 		}
 		if !first {
 			dst = append(dst, ',')
@@ -49,7 +49,8 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// Row is a table's row that AppendJSON encodes as JSON. If Of is nil, Row becomes null.
+// Row is a row of a table, as a json.Marshaler. Of is the struct of the row. If it is nil, the JSON is
+// null.
 type Row struct{ Of any }
 
 // MarshalJSON implements json.Marshaler.
@@ -60,7 +61,7 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return AppendJSON(nil, r.Of)
 }
 
-// Rows wraps each row of a table. The JSON of a table without rows is [], not null.
+// Rows returns the rows of a table as json.Marshalers. The JSON of a table without rows is [].
 func Rows[T any](rows []T) []Row {
 	wrapped := make([]Row, len(rows))
 	for i, row := range rows {

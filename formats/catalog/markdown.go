@@ -12,10 +12,11 @@ func Markdown(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, `# Datasets
 
-Parquet files under `+"`tables/NAME/`"+`, partitioned Hive style. Integers are signed, times are
-milliseconds UTC. A round's parts count once the round is sealed; the views of
-`+"`crawlbatch views`"+` follow that. Where Common Crawl's `+"`cc-index`"+` has a column, name, type
-and meaning are the same. Two crawls of the same web agree on every column marked stable.
+The datasets are Parquet files in `+"`tables/NAME/`"+`, with partitions in Hive's style. Integers are
+signed, and times are milliseconds UTC. A round's parts count only when the round is sealed. The views
+of `+"`crawlbatch views`"+` show only sealed rounds. If Common Crawl's `+"`cc-index`"+` has a column of
+the same name, type and meaning are the same too. A stable column is the same in two crawls of the
+same web.
 
 | dataset | one row for |
 |---|---|

@@ -11,9 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Script is SQL that opens the datasets, for a client that takes one statement at a time. Comments
-// and column descriptions contain no semicolon, because many clients split a script at each
-// semicolon.
+// Script is SQL that opens the datasets, for a client that takes one statement at a time. Many
+// clients split a script at each semicolon, so its comments and descriptions contain none.
 type Script struct {
 	Head       []string // comment lines before the first statement
 	Statements []Statement
@@ -25,8 +24,8 @@ type Statement struct {
 	SQL  string // text of the statement, without a final semicolon
 }
 
-// Write writes the script's comment and its statements. A semicolon and an empty line follow each
-// statement.
+// Write writes the script's comment and its statements, each with an empty line before it and a
+// semicolon after it.
 func (s *Script) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	out.WriteString(s.Comment())
@@ -49,7 +48,7 @@ func (s *Script) add(name, format string, args ...any) {
 	s.Statements = append(s.Statements, Statement{name, strings.TrimRight(fmt.Sprintf(format, args...), "\n")})
 }
 
-// newScript begins a script over the parts of sealed rounds.
+// newScript returns a script without statements, whose head names the store and the sealed rounds.
 func newScript(root string, sealed []*manifest.Sealed) *Script {
 	return &Script{Head: []string{
 		fmt.Sprintf("The datasets of %s: %s.", root, rounds(sealed)),
@@ -57,8 +56,8 @@ func newScript(root string, sealed []*manifest.Sealed) *Script {
 	}}
 }
 
-// tableName returns the name of the table or view with all rows of a dataset. For the dataset urls,
-// the name is urls_history, because urls is a view that shows the newest state of each URL.
+// tableName returns the name of the table or view with all rows of a dataset. For the dataset urls it
+// is urls_history, because the view urls shows only the newest state of each URL.
 func tableName(d Dataset) string {
 	if d.Name == "urls" {
 		return "urls_history"
@@ -66,7 +65,7 @@ func tableName(d Dataset) string {
 	return d.Name
 }
 
-// folders returns the sorted folders that hold a dataset's parts of sealed rounds.
+// folders returns the folders with the parts of a dataset in sealed rounds, sorted.
 func folders(dataset string, sealed []*manifest.Sealed) []string {
 	var out []string
 	for _, key := range parts(dataset, sealed) {
@@ -76,8 +75,7 @@ func folders(dataset string, sealed []*manifest.Sealed) []string {
 	return slices.Compact(out)
 }
 
-// partitionValues reads the values of d's partition columns from the name of a folder. The values
-// are in the order of the columns.
+// partitionValues returns the values of d's partition columns, in order, from the path of a folder.
 func partitionValues(folder string, d Dataset) []string {
 	values := make([]string, len(d.Partitions))
 	for element := range strings.SplitSeq(folder, "/") {
@@ -89,7 +87,8 @@ func partitionValues(folder string, d Dataset) []string {
 	return values
 }
 
-// sealedRows returns the condition on the partition columns that selects the rows of sealed rounds.
+// sealedRows returns the SQL condition that selects the rows of sealed rounds by their partition
+// columns.
 func sealedRows(sealed []*manifest.Sealed) string {
 	var crawls []string
 	roundsOf := map[string][]string{}
@@ -104,8 +103,8 @@ func sealedRows(sealed []*manifest.Sealed) string {
 	})
 }
 
-// newest returns a query that selects each URL's newest row from the table history. list holds the
-// names of the selected columns.
+// newest returns a query that selects the newest row of each URL from the table history. list is the
+// list of the selected columns.
 func newest(history, list string, sealed []*manifest.Sealed) string {
 	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
 		"    row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) AS newest\n"+
@@ -121,23 +120,23 @@ func joined[T any](items []T, separator string, text func(T) string) string {
 	return strings.Join(texts, separator)
 }
 
-// quoted returns the columns' names as a list. Each name stands between two quote characters.
+// quoted returns the names of columns as a list, with quote before and after each name.
 func quoted(columns []Column, quote string) string {
 	return joined(columns, ", ", func(c Column) string { return quote + c.Name + quote })
 }
 
-// nulls returns a select list with a typed null for each column. typeName returns a type's name in
-// the client's dialect.
+// nulls returns a select list with a null of the right type for each column. typeName returns the
+// name of a type in the client's dialect.
 func nulls(columns []Column, typeName func(Type) string, quote string) string {
 	return joined(columns, ",\n", func(c Column) string {
 		return fmt.Sprintf("  CAST(NULL AS %s) AS %s", typeName(c.Type), quote+c.Name+quote)
 	})
 }
 
-// plain replaces the semicolons of a description, because clients split a script at semicolons.
+// plain replaces the semicolons of a text by commas, because clients split a script at semicolons.
 func plain(s string) string { return strings.ReplaceAll(s, ";", ",") }
 
-// comment turns a text into one comment line without semicolons.
+// comment returns a text without line breaks, other control characters and semicolons.
 func comment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -147,12 +146,12 @@ func comment(s string) string {
 	}, plain(s))
 }
 
-// hiveLiteral quotes a string for the dialects of Hive, which escape with a backslash.
+// hiveLiteral quotes a string for the dialects of Hive. Their escape character is a backslash.
 func hiveLiteral(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }
 
-// hiveColumns returns declarations of columns in the dialects of Hive.
+// hiveColumns returns the declarations of columns in the dialects of Hive.
 func hiveColumns(columns []Column) string {
 	return joined(columns, ",\n", func(c Column) string {
 		return fmt.Sprintf("  `%s` %s COMMENT %s", c.Name, c.Type.Hive(), hiveLiteral(plain(c.Description)))

@@ -9,7 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Older lists the datasets that have parts of format 1 in a sealed round.
+// Older names a sealed round and its datasets with parts of format 1, which some versions of Spark
+// misread.
 type Older struct {
 	Crawl    string
 	Round    int
@@ -22,9 +23,9 @@ func (o Older) String() string {
 
 // Spark returns the statements that open every dataset as a temporary view of a Spark session. The
 // views read the folders of sealed rounds. root is the store's address for Spark, such as
-// s3a://bucket/prefix or file:///data. Spark finds the columns of Parquet by name and returns null
-// for columns that a part of a dataset lacks. older lists parts that some versions of Spark
-// misread.
+// s3a://bucket/prefix or file:///data. Spark finds the columns of Parquet files by name, and returns
+// null for columns that a file lacks. If there are older rounds, a statement makes Spark read them
+// correctly.
 func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, error) {
 	root = strings.TrimSuffix(root, "/")
 	if err := errors.Join(CheckAddress(root), checkSealed(sealed)); err != nil {
@@ -49,8 +50,7 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, erro
 			for i, f := range found {
 				found[i] = strings.TrimPrefix(f, "tables/"+d.Name+"/")
 			}
-			// The list in braces names exactly the folders of sealed rounds, so Spark reads no
-			// other folder.
+			// The braces hold the folders of sealed rounds. Spark reads no other folder.
 			path := sparkGlob.Replace(base) + "/{" + strings.Join(found, ",") + "}"
 			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` (\n%s\n)\nUSING parquet\nOPTIONS (path %s, basePath %s)",
 				view, hiveColumns(columns), hiveLiteral(path), hiveLiteral(base))
@@ -62,5 +62,5 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, erro
 	return s, nil
 }
 
-// sparkGlob escapes the glob characters in a directory's name.
+// sparkGlob escapes the glob characters in a path for Spark.
 var sparkGlob = strings.NewReplacer(`\`, `\\`, `{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `*`, `\*`, `?`, `\?`)

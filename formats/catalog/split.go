@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// ErrNotEmpty means that the directory for the statements already holds files.
+// ErrNotEmpty means that the directory for Split already holds files.
 var ErrNotEmpty = errors.New("is not empty: name a new directory")
 
 // statementFile matches the names of the files that Split writes.
 var statementFile = regexp.MustCompile(`^\d{3}-[a-z_0-9-]+\.sql$`)
 
-// Split writes each statement into its own file in dir, numbered in order. The files contain no
-// semicolon, because clients that take one statement per call refuse semicolons. If replace is
-// true, Split first removes the statements of an earlier Split. If replace is false and dir is not
-// empty, Split returns ErrNotEmpty.
+// Split writes each statement to a file of its own in dir. The names of the files begin with the
+// number of the statement. The files contain no semicolon, because clients that take one statement
+// per call refuse it. If dir is not empty and replace is false, the error wraps ErrNotEmpty. If
+// replace is true, Split first removes the files that an earlier Split has written.
 func (s *Script) Split(dir string, replace bool) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

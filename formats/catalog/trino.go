@@ -13,11 +13,11 @@ import (
 // root is the store's address for Trino: s3://bucket/prefix, or a URL such as local:///data. schema
 // may include its catalog, as in hive.crawlbatch.
 //
-// A dataset NAME becomes a table NAME_parts and a view NAME. The table's partitions are all
-// existing folders, because some clusters cannot register single partitions. The view covers only
-// the folders of sealed rounds. The DDL recreates an existing table or view. The table is external,
-// so recreating it deletes no data. Trino's Hive connector finds the columns of Parquet by name and
-// returns null for columns that a part lacks.
+// A dataset NAME becomes a table NAME_parts and a view NAME. The partitions of the table are all
+// existing folders, because some clusters cannot register single partitions. The view shows only the
+// rows of sealed rounds. The DDL recreates existing tables and views. The tables are external, so
+// this deletes no data. Trino's Hive connector finds the columns of Parquet files by name, and
+// returns null for columns that a file lacks.
 func Trino(root, schema string, sealed []*manifest.Sealed) (*Script, error) {
 	root = strings.TrimSuffix(root, "/")
 	if err := errors.Join(CheckDatabase(schema), CheckAddress(root), checkSealed(sealed)); err != nil {
@@ -47,8 +47,7 @@ func Trino(root, schema string, sealed []*manifest.Sealed) (*Script, error) {
 		row := literal(plain("One row for " + d.Row + "."))
 		s.add(view+"-drop", "DROP TABLE IF EXISTS %s", in(table))
 		if len(folders(d.Name, sealed)) == 0 {
-			// Without parts the script creates no table, because Trino refuses a location that does
-			// not exist.
+			// There is no table, because Trino refuses a location that does not exist.
 			s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\nSELECT\n%s\nWHERE false", in(view), row, nulls(columns, Type.Trino, `"`))
 		} else {
 			s.add(view+"-table", "CREATE TABLE %s (\n%s\n)\nCOMMENT %s\nWITH (\n  format = 'PARQUET',\n  external_location = %s,\n  partitioned_by = ARRAY[%s]\n)",

@@ -9,12 +9,12 @@ import (
 // elementRule tells how to read an XML element. Each rule sets exactly one of the three fields.
 type elementRule struct {
 	take   func(*reader) // function that reads the element's attributes
-	within compound      // compound that the element begins
+	within compound      // compound that the element begins (see compound)
 	field  textField     // meaning of the element's text
 }
 
-// urlElements lists the elements of a sitemap entry by the compound that surrounds them. The reader
-// recognizes an extension by the name of its outermost element, under any prefix.
+// urlElements holds the rules for the elements of a sitemap entry, by the compound that contains them.
+// The reader recognizes an extension by the name of its outermost element, under any prefix.
 var urlElements = [...]map[string]elementRule{
 	withinNothing: {
 		"loc":        {field: fieldLoc},
@@ -48,8 +48,8 @@ var urlElements = [...]map[string]elementRule{
 	},
 }
 
-// itemElements lists the elements of a feed entry by prefix. The prefix "" is the feed's own
-// vocabulary. The reader ignores elements with other prefixes.
+// itemElements holds the rules for the elements of a feed entry, by prefix. The prefix "" stands for
+// the feed's own vocabulary. The reader ignores elements with other prefixes.
 var itemElements = map[string]map[string]elementRule{
 	"": {
 		"title":       {field: fieldTitle},
@@ -88,14 +88,14 @@ var dublinCore = map[string]elementRule{
 	"description": {field: fieldSummary},
 }
 
-// media holds the elements of Media RSS and of iTunes' vocabulary.
+// media holds the rules for the elements of Media RSS and of iTunes' vocabulary.
 var media = map[string]elementRule{
 	"content":   {take: (*reader).media},
 	"thumbnail": {take: (*reader).media},
 	"image":     {take: (*reader).media},
 }
 
-// feedElements lists the elements of a feed itself, by prefix.
+// feedElements holds the rules for the elements of a feed itself, by prefix.
 var feedElements = map[string]map[string]elementRule{
 	"":       feedOwn,
 	"dc":     feedOwn,
@@ -121,14 +121,15 @@ var feedOwn = map[string]elementRule{
 	"link":           {take: (*reader).feedLink},
 }
 
-// itemImage lists the elements within an entry's image. feedAuthor lists the elements within a
-// feed's author.
+// itemImage holds the rules for the elements within the image of an entry, and feedAuthor those for
+// the elements within the author of a feed.
 var (
 	itemImage  = map[string]elementRule{"url": {field: fieldImage}}
 	feedAuthor = map[string]elementRule{"name": {field: fieldAuthor}}
 )
 
-// knownElements returns the known elements at the position of the current tag.
+// knownElements returns the rules for the elements that may occur where the current tag is, by local
+// name.
 func (x *reader) knownElements() map[string]elementRule {
 	switch {
 	case !x.feed() && x.open:
@@ -159,7 +160,7 @@ func (x *reader) knownElements() map[string]elementRule {
 	return feedElements[string(prefix)]
 }
 
-// take reads the current element as e says.
+// take reads the current element according to the rule e. The zero rule ignores the element.
 func (x *reader) take(e elementRule) {
 	switch {
 	case e.take != nil:
@@ -176,7 +177,7 @@ func (x *reader) take(e elementRule) {
 // linkAttrs are the attributes of a link element.
 type linkAttrs struct{ rel, href, lang, mediaType, base string }
 
-// linkAttrs reads the attributes of the tag. A tag without rel gets the given rel.
+// linkAttrs reads the attributes of the tag. If the tag has no rel, the result has the given rel.
 func (x *reader) linkAttrs(rel string) linkAttrs {
 	l := linkAttrs{rel: rel}
 	x.attrs(func(key, val []byte) {
@@ -205,7 +206,7 @@ func (x *reader) alternate() {
 	}
 }
 
-// pageMapImage reads an attribute element of a PageMap, which may name an image.
+// pageMapImage reads an element "attribute" of a PageMap, whose text may be the URL of an image.
 func (x *reader) pageMapImage() {
 	x.attrs(func(key, val []byte) {
 		if string(key) == "name" && (string(val) == "image_src" || string(val) == "src") {
@@ -214,12 +215,12 @@ func (x *reader) pageMapImage() {
 	})
 }
 
-// link reads a link of any feed. A link of Atom is in an attribute, and a link of RSS is in the
-// element's text.
+// link reads a link of an entry. In Atom, the URL is in the attribute href. In RSS, it is the text of
+// the element.
 func (x *reader) link() {
 	l := x.linkAttrs("alternate")
 	if l.href != "" && len(l.href) <= MaxLoc && len(l.base) <= MaxLoc {
-		l.href = join(l.base, l.href) // join may return a relative URL, because the entry's base may be relative
+		l.href = join(l.base, l.href) // the result may be relative to Entry.Base
 	}
 	e := &x.entry
 	switch {
@@ -239,7 +240,7 @@ func (x *reader) link() {
 	}
 }
 
-// feedLink reads a link of the feed itself, not of an entry.
+// feedLink reads a link of the feed itself.
 func (x *reader) feedLink() {
 	l := x.linkAttrs("alternate")
 	if l.href == "" {
@@ -253,7 +254,7 @@ func (x *reader) feedLink() {
 	x.addFeedLink(FeedLink{Rel: l.rel, Href: l.href, Base: base})
 }
 
-// maxFeedLinks is the largest number of kept links of the feed itself.
+// maxFeedLinks is the largest number of links of the feed itself that are kept.
 const maxFeedLinks = 64
 
 func (x *reader) addFeedLink(l FeedLink) {
@@ -262,7 +263,7 @@ func (x *reader) addFeedLink(l FeedLink) {
 	}
 }
 
-// enclosure reads the RSS element for an attached file.
+// enclosure reads the element of RSS for an attached file.
 func (x *reader) enclosure() {
 	x.attrs(func(key, val []byte) {
 		if string(key) == "url" && len(val) > 0 {

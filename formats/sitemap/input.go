@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// maxLayers is the largest number of gzip layers. A file may be gzipped itself, have a content
-// coding, and be gzipped once more by mistake.
+// maxLayers is the largest number of times that a file may be gzipped: as a .gz file, as a content
+// coding, and once more by mistake.
 const maxLayers = 3
 
 // decodedInput is a decompressed file, decoded to UTF-8 if its charset is known.
@@ -26,7 +26,7 @@ type decodedInput struct {
 }
 
 // cut reports whether a part of the file was not read, because of a limit or because the compressed
-// data are incomplete.
+// data are damaged or incomplete.
 func (i *decodedInput) cut() bool {
 	return slices.ContainsFunc(i.layers, func(l *limited) bool { return l.cut })
 }
@@ -52,7 +52,7 @@ func open(r io.Reader, lim Limits) (*decodedInput, error) {
 	in.charset = name
 	in.Reader = bufio.NewReaderSize(decoded, MaxLoc+2)
 	if mark, _ := in.Peek(len(bom)); bytes.Equal(mark, bom) {
-		_, _ = in.Discard(len(bom)) // Discard cannot fail, because Peek has already read the bytes
+		_, _ = in.Discard(len(bom)) // cannot fail, because Peek has already read the bytes
 	}
 	return in, nil
 }
@@ -63,11 +63,11 @@ func (i *decodedInput) limit(r io.Reader, bytes int64) *bufio.Reader {
 	return bufio.NewReaderSize(l, headLen)
 }
 
-// limited is a reader that ends at a limit and records whether input was left.
+// limited is a reader that ends at a limit, and where the gzip data of r are damaged.
 type limited struct {
 	r    io.Reader
-	left int64
-	cut  bool
+	left int64 // number of bytes up to the limit
+	cut  bool  // the caller read up to the limit, or to damaged data
 }
 
 func (l *limited) Read(p []byte) (int, error) {
@@ -80,13 +80,14 @@ func (l *limited) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p)
 	l.left -= int64(n)
-	if err != nil && err != io.EOF && isTruncation(err) { // the data before the damaged part of a gzip file is kept
+	if err != nil && err != io.EOF && isDamage(err) { // the data before the damaged part are kept
 		l.cut, err = true, io.EOF
 	}
 	return n, err
 }
 
-func isTruncation(err error) bool {
+// isDamage reports whether err means that gzip data are damaged or incomplete.
+func isDamage(err error) bool {
 	var corrupt flate.CorruptInputError
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt)
 }
@@ -94,8 +95,8 @@ func isTruncation(err error) bool {
 var bom = []byte("\xEF\xBB\xBF")
 
 // decode decodes r to UTF-8 and returns the name of its charset. A byte order mark overrides the XML
-// declaration, and both override outside, the charset from the Content-Type. UTF-8 passes
-// unchanged, even if malformed.
+// declaration, and both override outside, the charset from the Content-Type. UTF-8 stays unchanged,
+// even if it is malformed.
 func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 	label := outside
 	switch {
@@ -110,7 +111,7 @@ func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 			label = l
 		}
 		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(label)), "utf-16") {
-			label = "utf-8" // the declaration is readable, so the file is not in UTF-16
+			label = "utf-8" // a file in UTF-16 would have matched a case above
 		}
 	}
 	e, name := charset.Lookup(label)

@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// jsonFeedVersion is part of each URL that names a version of JSON Feed.
+// jsonFeedVersion is a part of the URLs by which files name their version of JSON Feed.
 const jsonFeedVersion = "jsonfeed.org/version/"
 
 // looksLikeJSON reports whether a file begins like a JSON object that names a version of JSON Feed.
@@ -21,8 +21,7 @@ func looksLikeJSON(head []byte) bool {
 	return bytes.Contains(head, []byte(jsonFeedVersion)) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`))
 }
 
-// jsonItem holds the members of a JSON Feed item that the reader uses. The reader ignores values of
-// a wrong type.
+// jsonItem holds the members of an item of a JSON Feed. Values of a wrong type are ignored.
 type jsonItem struct {
 	ID          jsonText `json:"id"`
 	URL         jsonText `json:"url"`
@@ -43,12 +42,11 @@ type jsonFeedRef struct {
 	Name  jsonText `json:"name"`
 }
 
-// jsonRefs holds the objects among the first maxExtras elements of a list. The reader ignores
-// elements that are not objects.
+// jsonRefs holds the objects among the first maxExtras elements of a list. Other elements are ignored.
 type jsonRefs []jsonFeedRef
 
-// UnmarshalJSON implements json.Unmarshaler. It decodes one element at a time. Otherwise, a long
-// list of numbers could become a much larger list of objects.
+// UnmarshalJSON implements json.Unmarshaler. It decodes one element at a time, because a long list of
+// numbers would otherwise become a much larger list of objects.
 func (l *jsonRefs) UnmarshalJSON(p []byte) error {
 	*l = nil
 	if len(p) == 0 || p[0] != '[' {
@@ -87,8 +85,8 @@ func (t *jsonText) UnmarshalJSON(p []byte) error {
 	return json.Unmarshal(p, (*string)(t))
 }
 
-// readJSON reads a JSON Feed (jsonfeed.org, 1.1). It keeps the items before a syntax error and
-// skips items longer than maxValue.
+// readJSON reads a JSON Feed (jsonfeed.org, 1.1). After a syntax error it reads no more items. It skips
+// items longer than maxValue.
 func readJSON(r *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
 	j := &jsonReader{in: jsonStream{r: r}, sum: Summary{Kind: JSON}, max: max, each: each}
 	err := j.run()
@@ -143,7 +141,7 @@ func (j *jsonReader) run() error {
 	}
 }
 
-// head reads a member of the feed itself, not of one of its items.
+// head reads a member of the feed itself.
 func (j *jsonReader) head(key string, raw []byte) {
 	var v jsonText
 	switch key {
@@ -178,12 +176,13 @@ func (j *jsonReader) head(key string, raw []byte) {
 	}
 }
 
-// plainJSON folds and shortens a text in which < is an ordinary character, not markup.
+// plainJSON folds and shortens a text without markup: < is an ordinary character.
 func plainJSON(v jsonText) string {
 	return cut(fold(cut(string(v), maxMarkup)), MaxSummary)
 }
 
-// items passes the items to the caller of Read. It also reports whether to read on.
+// items reads the list of items, and passes each to the caller of Read. It returns false if reading
+// must end.
 func (j *jsonReader) items() (more bool, err error) {
 	if err := j.in.delim('['); err != nil {
 		return false, err

@@ -6,15 +6,15 @@ import (
 	"io"
 )
 
-// maxValue bounds the values that are held in memory, in bytes: items, and members of the feed
-// itself. The reader skips longer values.
+// maxValue is the length of the longest value that is held in memory, in bytes: an item, or a member
+// of the feed itself. Longer values are skipped.
 const maxValue = 1 << 20
 
 // errJSON is a syntax error in JSON.
 var errJSON = errors.New("malformed JSON")
 
-// jsonStream splits JSON into values and holds one value of at most maxValue bytes at a time. It
-// finds the ends of values, and encoding/json checks their contents.
+// jsonStream splits JSON into values and holds one value of at most maxValue bytes at a time. It only
+// finds the ends of values. Package encoding/json checks their contents.
 type jsonStream struct {
 	r   *bufio.Reader
 	buf []byte
@@ -48,8 +48,8 @@ func (s *jsonStream) delim(want byte) error {
 	return err
 }
 
-// hasMore reports whether another member or element follows, and consumes the comma before it. At
-// the end, hasMore reads the closing delimiter and returns false.
+// hasMore reads the comma before the next member or element, if any, and returns true. At the end of
+// the object or list it reads the closing delimiter end and returns false.
 func (s *jsonStream) hasMore(end byte) (bool, error) {
 	c, err := s.peekByte()
 	switch {
@@ -59,7 +59,7 @@ func (s *jsonStream) hasMore(end byte) (bool, error) {
 		return false, s.delim(end)
 	case c == ',':
 		if err = s.delim(','); err == nil {
-			if c, err = s.peekByte(); err == nil && c == end { // tolerates a comma before the closing delimiter
+			if c, err = s.peekByte(); err == nil && c == end { // some files have a comma before the closing delimiter
 				return false, s.delim(end)
 			}
 		}
@@ -67,7 +67,8 @@ func (s *jsonStream) hasMore(end byte) (bool, error) {
 	return err == nil, err
 }
 
-// value reads a value. The result is valid until the next call, and nil if the value is too long.
+// value reads a value. The result is valid until the next call. It is nil if the value is longer than
+// maxValue.
 func (s *jsonStream) value() ([]byte, error) {
 	s.buf = s.buf[:0]
 	long := false
@@ -114,16 +115,16 @@ func (s *jsonStream) value() ([]byte, error) {
 	}
 }
 
-// nesting describes the position of a byte in JSON: its depth in objects and lists, whether it is
-// in a string, and whether a backslash escapes it. The zero value describes the beginning of a JSON
-// value.
+// nesting describes the position of the next byte in a JSON value: its depth in objects and lists,
+// whether it is in a string, and whether a backslash escapes it. The zero value describes the
+// beginning of a value.
 type nesting struct {
 	depth           int
 	quoted, escaped bool
 }
 
-// add updates the position for the byte c and reports whether c ends the outermost string, object
-// or list.
+// add moves the position past the byte c, and reports whether c ends the outermost string, object or
+// list.
 func (n *nesting) add(c byte) (ended bool) {
 	switch {
 	case n.escaped:

@@ -4,17 +4,17 @@
 // 1.1.
 //
 // The input is a file as a server sends it, perhaps gzipped (even twice), in any charset. The
-// output is entries, one at a time, in the order of the file. The package reads no more decoded
-// bytes and entries than Limits allows, in linear time and bounded memory. The reader tolerates the
-// following faults:
+// output is entries, one at a time, in the order of the file. Read reads no more decoded bytes and
+// entries than Limits allows, in linear time and bounded memory. It tolerates these faults:
 //
 //   - a file that ends early, and junk before the XML, such as a warning of PHP;
 //   - elements in a wrong namespace or none, under any prefix, in any letter case; entries of a
-//     sitemap in an index, and the reverse;
-//   - a bare & and the entities of HTML. Entities that the document defines are never
-//     resolved, so they cannot expand;
-//   - a text in place of the element loc, and octets of a wrong charset, which are percent-encoded in
-//     references and read as windows-1252 in texts.
+//     sitemap in an index, and entries of an index in a sitemap;
+//   - an & that begins no entity, and the entities of HTML. Entities that the document defines are
+//     not resolved, so they cannot expand;
+//   - a URL directly in the element url, without loc;
+//   - octets of a wrong charset. They are percent-encoded in references, and read as windows-1252 in
+//     texts.
 //
 // References are trimmed and their entities resolved. The caller makes references absolute and
 // canonical, and decides which hosts they may name. The package imports no other package of this
@@ -58,13 +58,13 @@ const (
 	Text   Kind = "text" // text file with one URL per line
 )
 
-// Entry is a URL that a sitemap or a feed lists. The slices of an Entry are valid until the
-// callback returns. The strings stay valid.
+// Entry is a URL that a sitemap or a feed lists. The caller of Read may keep the strings of an Entry
+// but not the slices.
 type Entry struct {
 	Loc        string
 	Sitemap    bool    // the entry is in a sitemap index, and Loc is another sitemap
 	LastMod    int64   // modification date, or else publication date, in milliseconds UTC; 0 if unknown
-	Priority   float64 // priority from 0 to 1; -1 if the priority is missing or is not a number
+	Priority   float64 // priority from 0 to 1; -1 if it is missing or malformed
 	ChangeFreq string  // frequency of changes, such as daily; "" if missing or unknown
 	Title      string  // title of a feed entry or a news entry
 	Summary    string  // summary of a feed entry, or else its content, as plain text of at most MaxSummary bytes
@@ -79,14 +79,14 @@ type Entry struct {
 // Ref is a reference with the title or caption of its target.
 type Ref struct{ Loc, Text string }
 
-// Alternate is the version of an entry in another language (xhtml:link).
+// Alternate is a version of an entry's page in another language (xhtml:link).
 type Alternate struct {
 	Lang string
 	Href string
 }
 
-// FeedLink is a link of the feed itself: to the site (alternate), the feed (self), the next page
-// (next, RFC 5005) or the hub.
+// FeedLink is a link of the feed itself: to the site (alternate), to the feed (self), to its next page
+// (next, RFC 5005) or to its hub (hub).
 type FeedLink struct {
 	Rel  string // relation of the link, in lower case
 	Href string
@@ -106,8 +106,8 @@ type Limits struct {
 type Summary struct {
 	Kind        Kind
 	Entries     int
-	Skipped     int    // entries and lines that were left out: without a reference, or with one longer than MaxLoc
-	Cut         bool   // a limit ended the read
+	Skipped     int    // number of entries and lines without a reference, or with one longer than MaxLoc; they do not count as Entries
+	Cut         bool   // a part of the file was not read, because of a limit or a fault
 	Charset     string // name of the charset in the Encoding Standard
 	Title       string // title of a feed; only feeds have a Title and the fields below
 	Description string
@@ -117,12 +117,12 @@ type Summary struct {
 	Links       []FeedLink
 }
 
-// headLen is the number of bytes that Read examines to detect the kind of a file.
+// headLen is the number of bytes in which Read detects the kind of a file.
 const headLen = 4096
 
 // Read calls each with one entry of r after the other, until a call returns false. The error wraps
-// ErrUnknown if r is neither a sitemap nor a feed. If reading r fails, Read passes on the entries
-// before the failure and returns r's error.
+// ErrUnknown if r is neither a sitemap nor a feed. If r returns an error, Read returns this error
+// after the entries before it.
 func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	lim.Entries, lim.Bytes = cmp.Or(lim.Entries, MaxEntries), cmp.Or(lim.Bytes, MaxBytes)
 	in, err := open(r, lim)
@@ -149,7 +149,7 @@ func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	return s, err
 }
 
-// looksLikeText reports whether the first line, apart from comments, holds a URL.
+// looksLikeText reports whether the first line that is not a comment begins with a URL.
 func looksLikeText(head []byte) bool {
 	for {
 		head = bytes.TrimLeft(head, " \t\r\n\x00")

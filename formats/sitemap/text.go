@@ -11,9 +11,9 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// reference returns a reference as a trimmed string. It resolves &amp; once more, because text may
-// be in CDATA or escaped twice. It percent-encodes octets of malformed UTF-8, so that the server
-// receives these octets unchanged.
+// reference returns a reference as a trimmed string. It resolves &amp; once more, because a reference
+// may be in CDATA or escaped twice. It percent-encodes octets that are not UTF-8, so that the server
+// of the reference gets these octets.
 func reference(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if bytes.Contains(p, []byte("&amp;")) {
@@ -35,15 +35,15 @@ func reference(p []byte) string {
 	return b.String()
 }
 
-// trimmedText returns a text as a trimmed string. Malformed UTF-8 is read as windows-1252, because
-// most mislabelled text has this charset.
+// trimmedText returns a text as a trimmed string. If it is not UTF-8, it is read as windows-1252:
+// most texts with a wrong label have this charset.
 func trimmedText(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if utf8.Valid(p) {
 		return string(p)
 	}
 	if whole := trimRune(p); utf8.Valid(whole) {
-		return string(whole) // only the last rune is incomplete, because a size limit cut the text
+		return string(whole) // a limit has cut the text within its last rune
 	}
 	if out, err := charmap.Windows1252.NewDecoder().Bytes(p); err == nil {
 		p = out
@@ -51,8 +51,8 @@ func trimmedText(p []byte) string {
 	return strings.ToValidUTF8(string(p), "\uFFFD")
 }
 
-// fold replaces each run of white space by one space and trims the text. Control characters and
-// zero width spaces count as white space, as in the texts of pages.
+// fold trims a text and replaces each run of white space by one space. Control characters and zero
+// width spaces count as white space, as in the texts of pages.
 func fold(s string) string { return strings.Join(strings.FieldsFunc(s, isSpace), " ") }
 
 func isSpace(r rune) bool {
@@ -80,7 +80,7 @@ const maxEntity = 32
 var entities = map[string]byte{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
 
 // unescape appends p to dst with the entities of XML and HTML resolved. An entity without a
-// semicolon stays unchanged, so the & of a query such as ?a=1&copy=2 is kept.
+// semicolon stays unchanged, so that the query ?a=1&copy=2 keeps its &copy.
 func unescape(dst, p []byte) []byte {
 	for {
 		i := bytes.IndexByte(p, '&')
@@ -122,10 +122,10 @@ func unescapeUpTo(dst, p []byte, max int) []byte {
 	return dst[:min(len(dst), max)]
 }
 
-// maxMarkup is the largest amount of markup that is read for a summary, in bytes.
+// maxMarkup is the number of bytes of a text with markup that are read.
 const maxMarkup = 64 << 10
 
-// plain removes HTML from a text and returns words with single spaces, cut to max bytes.
+// plain returns a text without HTML markup, with single spaces, cut to max bytes.
 func plain(p []byte, max int) string {
 	p = p[:min(len(p), maxMarkup)]
 	if bytes.IndexByte(p, '<') < 0 && bytes.IndexByte(p, '&') < 0 {
@@ -154,21 +154,21 @@ func plain(p []byte, max int) string {
 			if !inline(name) {
 				out = append(out, ' ')
 			}
-			skipped = skips(skipped, string(name), p[1] == '/')
+			skipped = skippedAfter(skipped, string(name), p[1] == '/')
 			p = p[tagEnd(p):]
 		}
 	}
 	return cut(fold(trimmedText(out)), max)
 }
 
-// beginsTag reports whether a < before c begins a tag, a declaration or similar markup.
+// beginsTag reports whether a < with c after it begins a tag, a declaration or similar markup.
 func beginsTag(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '/' || c == '!' || c == '?'
 }
 
-// skips returns the element (script or style) that hides the text after a tag, or "" if the text is
-// visible. name and closing describe the tag. open is what skips returned for the previous tag.
-func skips(open, name string, closing bool) string {
+// skippedAfter returns the element whose content is skipped after a tag, script or style, or "" if
+// none is. name and closing describe the tag. open is the result for the previous tag.
+func skippedAfter(open, name string, closing bool) string {
 	switch {
 	case closing && name == open:
 		return ""
@@ -178,7 +178,7 @@ func skips(open, name string, closing bool) string {
 	return open
 }
 
-// tagName returns the name of a tag. p begins after the tag's <, perhaps with a slash.
+// tagName returns the name of a tag. p begins after the <, with a slash if it is an end tag.
 func tagName(p []byte) []byte {
 	p = bytes.TrimPrefix(p, []byte("/"))
 	n := 0
@@ -188,8 +188,7 @@ func tagName(p []byte) []byte {
 	return p[:n]
 }
 
-// tagEnd returns the offset at which the tag at the beginning of p ends. A > inside quotes does not
-// end the tag.
+// tagEnd returns the length of the tag at the beginning of p. A > inside quotes does not end the tag.
 func tagEnd(p []byte) int {
 	quote := byte(0)
 	for i, c := range p {

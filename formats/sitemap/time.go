@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ParseTime tries these layouts of dates in this order. The first layouts are W3C's profile of ISO
-// 8601 (NOTE-datetime), and RFC 822 and RFC 1123 as in feeds.
+// layouts holds the layouts of dates that ParseTime tries, in this order. They are variants of W3C's
+// profile of ISO 8601 (NOTE-datetime), of RFC 822 and RFC 1123 as in feeds, and other common forms.
 var layouts = []string{
 	time.RFC3339,
 	"2006-01-02T15:04:05Z0700",
@@ -57,9 +57,9 @@ var layouts = []string{
 	"2006.01.02",
 }
 
-// zones maps the names of time zones to their offsets in minutes. It has the names of RFC 822, 5.1,
-// and names that have mostly one meaning on the web, such as BST for Britain. Ambiguous names, such
-// as IST, and unknown names mean UTC.
+// zones maps the names of time zones to their offsets from UTC, in minutes. It has the names of RFC
+// 822, 5.1, and names that mostly have one meaning on the web, such as BST for Britain. Other names,
+// such as IST with its several meanings, are read as UTC.
 var zones = map[string]int{
 	"UT": 0, "UTC": 0, "GMT": 0, "Z": 0, "WET": 0,
 	"EST": -5 * 60, "EDT": -4 * 60, "CST": -6 * 60, "CDT": -5 * 60, "MST": -7 * 60, "MDT": -6 * 60, "PST": -8 * 60, "PDT": -7 * 60,
@@ -72,12 +72,12 @@ var zones = map[string]int{
 // maxZone is the length of the longest accepted zone name, in bytes.
 const maxZone = 5
 
-// cutZone removes the name of a zone from a date with a time and returns the zone's offset. Package
-// time would look up names in the machine's own zone. cutZone reads UTC+2 and GMT+02:00 as two
+// cutZone removes the name of a time zone from a date with a time, and returns the zone's offset from
+// UTC. (Package time knows only the names of the machine's own zone.) UTC+2 and GMT+02:00 mean two
 // hours ahead of UTC.
 func cutZone(s string) (rest string, offset time.Duration) {
 	if i := strings.IndexByte(s, '('); i > 0 && s[len(s)-1] == ')' {
-		s = strings.TrimRight(s[:i], " ") // the removed comment (RFC 822, 3.4.3) repeats the zone
+		s = strings.TrimRight(s[:i], " ") // a comment (RFC 822, 3.4.3) repeats the zone
 	}
 	if n := len(s) - 5; n > 0 && s[n] == ' ' && strings.Trim(s[n+1:], "0123456789") == "" && strings.IndexByte(s, ':') > 0 {
 		// In the formats of ctime and asctime, the zone precedes the year.
@@ -91,7 +91,7 @@ func cutZone(s string) (rest string, offset time.Duration) {
 	return s, 0
 }
 
-// cutLastZone removes a zone at the end of a date. ok is false if there is no zone.
+// cutLastZone removes the name of a time zone from the end of a date. ok is false if there is none.
 func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
 	zoned := strings.TrimRight(s, "0123456789:")
 	suffix := s[len(zoned):]
@@ -117,13 +117,12 @@ func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
 			return "", 0, false
 		}
 	case !known && (len(name) < 3 || name != zoned[len(before):]):
-		return "", 0, false // the word is known but is not a zone, such as AM or PM
+		return "", 0, false // the word is too short or not in upper case, so it is no zone: PM, or May
 	}
 	return rest, time.Duration(minutes) * time.Minute, true
 }
 
-// minutesOf reads the offset after UTC or GMT, such as +2, +02, +0200 or +02:00, and returns
-// minutes.
+// minutesOf returns an offset after UTC or GMT, such as +2, +02, +0200 or +02:00, in minutes.
 func minutesOf(s string) (int, bool) {
 	digits := strings.Replace(s[1:], ":", "", 1)
 	n, err := strconv.ParseUint(digits, 10, 16)
@@ -143,9 +142,9 @@ func minutesOf(s string) (int, bool) {
 	return minutes, true
 }
 
-// millis parses a date like ParseTime and returns milliseconds.
+// millis is like ParseTime but returns milliseconds since 1970.
 func millis(p []byte) (int64, bool) {
-	if t, ok := common(p); ok {
+	if t, ok := parseCommon(p); ok {
 		return t.UnixMilli(), true
 	}
 	t, ok := ParseTime(string(p[:min(len(p), maxTime+1)]))
@@ -155,9 +154,9 @@ func millis(p []byte) (int64, bool) {
 // maxTime is the length of the longest accepted date, in bytes.
 const maxTime = 64
 
-// common reads the two forms of dates that most sitemaps have, without allocating memory:
+// parseCommon reads the two forms of dates that most sitemaps have, without allocating memory:
 // 2006-01-02, and 2006-01-02T15:04:05 with Z or an offset.
-func common(p []byte) (t time.Time, ok bool) {
+func parseCommon(p []byte) (t time.Time, ok bool) {
 	var whole [20]byte
 	switch len(p) {
 	case 10:
@@ -172,13 +171,13 @@ func common(p []byte) (t time.Time, ok bool) {
 	return t, inRange(t)
 }
 
-// inRange returns false for implausible dates, such as the common mistake 0001-01-01.
+// inRange returns false for implausible dates, such as 0001-01-01, a common mistake.
 func inRange(t time.Time) bool {
 	return t.Year() >= 1970 && t.Year() <= 2199
 }
 
-// ParseTime reads a date as sitemaps, feeds and pages write it. A date without an offset is in UTC.
-// ParseTime rejects dates before 1970 or after 2199.
+// ParseTime reads a date in any form that sitemaps, feeds and pages use. A date without a zone is in
+// UTC. ParseTime returns false for other text, and for dates before 1970 or after 2199.
 func ParseTime(s string) (time.Time, bool) {
 	s = strings.TrimSpace(s)
 	if len(s) < 4 || len(s) > maxTime {
@@ -205,7 +204,7 @@ func ParseTime(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// sinceEpoch reads a time since 1970: ten digits are seconds, and thirteen digits are milliseconds.
+// sinceEpoch reads a number as a time since 1970: ten digits are seconds, thirteen are milliseconds.
 func sinceEpoch(s string) (time.Time, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
@@ -218,5 +217,6 @@ func sinceEpoch(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isNumeric reports whether a date, or a layout of dates, begins with a year in digits.
+// isNumeric reports whether a date, or a layout of dates, begins with a number, unless the name of a
+// month follows.
 func isNumeric(s string) bool { return s[0] >= '0' && s[0] <= '9' && (len(s) < 5 || s[4] < 'A') }

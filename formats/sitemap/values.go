@@ -12,7 +12,7 @@ import (
 // Google's image extension allows 1,000 images per entry.
 const maxExtras = 1000
 
-// set stores the text of the current field in the entry.
+// set stores the text of the current field in the entry or, outside entries, in the summary.
 func (x *reader) set() {
 	v := bytes.TrimSpace(x.buf)
 	if len(v) == 0 {
@@ -79,8 +79,8 @@ func withText(refs []Ref, v []byte) {
 	}
 }
 
-// date sets the date of the entry. It keeps the first modification date or, if there is none, the
-// first publication date.
+// date sets the date of the entry to v, unless the entry has a better one: its first modification date
+// or, if there is none, its first publication date.
 func (x *reader) date(v []byte, modified bool) {
 	if x.entry.LastMod != 0 && (x.modified || !modified) {
 		return
@@ -90,7 +90,7 @@ func (x *reader) date(v []byte, modified bool) {
 	}
 }
 
-// frequency returns v if the sitemaps protocol defines the word, otherwise "".
+// frequency returns v in lower case if the sitemaps protocol defines this word, otherwise "".
 func frequency(v []byte) string {
 	for _, w := range [...]string{"daily", "weekly", "monthly", "always", "hourly", "yearly", "never"} {
 		if len(v) == len(w) && strings.EqualFold(string(v), w) {
@@ -100,7 +100,7 @@ func frequency(v []byte) string {
 	return ""
 }
 
-// priority reads a number from 0 to 1. Some files write the number with a decimal comma.
+// priority reads a number from 0 to 1. Some files have a decimal comma in it.
 func priority(v []byte) (float64, bool) {
 	if len(v) == 3 && v[0] == '0' && v[1] == '.' && v[2] >= '0' && v[2] <= '9' {
 		return float64(v[2]-'0') / 10, true
@@ -109,7 +109,7 @@ func priority(v []byte) (float64, bool) {
 	return p, err == nil && p >= 0 && p <= 1
 }
 
-// setOfFeed stores the text of a field of the feed itself, not of an entry.
+// setOfFeed stores the text of a field of the feed itself.
 func (x *reader) setOfFeed(v []byte) {
 	s := &x.sum
 	switch x.field {
@@ -130,8 +130,8 @@ func (x *reader) setOfFeed(v []byte) {
 	}
 }
 
-// join resolves ref against base, a URL that may be relative or empty. It returns a malformed
-// reference unchanged.
+// join resolves ref against base, a URL that may be relative or empty. It returns ref unchanged if one
+// of them is malformed.
 func join(base, ref string) string {
 	b, err := url.Parse(base)
 	if err != nil || base == "" {

@@ -19,8 +19,7 @@ var class = func() (t [256]uint8) {
 		case 'A' <= c && c <= 'Z' || c == '.' || c == '~':
 			t[c] = unreserved | inPath | inQuery
 		case c == '"' || c == '#' || c == '<' || c == '>' || c == '%':
-			// These octets are never unescaped. A percent sign begins an escape, which code reads
-			// with triplet.
+			// In a canonical URL these octets are escaped, and a percent sign begins an escape.
 		case c == '\'':
 			t[c] = inPath
 		case c == '?' || c == '^' || c == '`' || c == '{' || c == '}' || c == '\\':

@@ -1,9 +1,8 @@
 // Package duckdbtest runs DuckDB in tests, so that an independent program reads this project's
 // Parquet files and SQL.
 //
-// The input is SQL files, and an installation of DuckDB. An environment variable tells where DuckDB
-// is installed. The output is DuckDB's columns, types and rows. The package imports only the
-// standard library.
+// The input is SQL files. An environment variable tells where DuckDB is installed. The output is
+// DuckDB's columns, types and rows. The package imports only the standard library.
 package duckdbtest
 
 import (
@@ -30,7 +29,8 @@ var script []byte
 // Answer is DuckDB's result for the last statement of a file.
 type Answer struct {
 	Columns [][2]string // name and type of each column
-	// Rows holds one map per row. Values are as in JSON, but BIGINT and wider integers are strings.
+	// Rows holds a map of each row, by column. Values are as in JSON, but BIGINT and wider integers
+	// are strings.
 	Rows []map[string]any
 }
 
@@ -42,8 +42,8 @@ func Need(t testing.TB) {
 	}
 }
 
-// Ask runs SQL files in one session and returns the answers by file name. It fails the test at the
-// first statement that DuckDB refuses. Without DuckDB, Ask skips the test.
+// Ask runs SQL files in one session and returns the answers by file name. If DuckDB refuses a
+// statement, the test fails. Without DuckDB, Ask skips the test.
 func Ask(t testing.TB, files ...string) map[string]*Answer {
 	t.Helper()
 	Need(t)
@@ -102,7 +102,7 @@ func SQLFile(t testing.TB, sql string) string {
 // String returns the rows as one text, with a space between rows.
 func (a *Answer) String() string { return strings.Join(a.Lines(), " ") }
 
-// Lines returns each row as its values joined with |.
+// Lines returns a text for each row: its values with | between them.
 func (a *Answer) Lines() (rows []string) {
 	for _, r := range a.Rows {
 		var values []string
