@@ -87,7 +87,7 @@ type Capture struct {
 	PlannedURL            string
 	ETag, LastModified    string
 	Changed               *bool              // nil if the URL was not fetched before
-	Signals               directives.Signals // signals of robots.txt; a "no" of robots.txt or of the document prevails over a "yes" of the other
+	Signals               directives.Signals // signals of robots.txt; a "no" of it or of the document prevails
 }
 
 // Complete fills the columns of p that come from the capture o.

@@ -14,7 +14,9 @@ type Audit struct {
 	RobotsTTLMS int64   `json:"robots_ttl_ms"` // time for which a robots.txt stays valid, milliseconds
 	Tasks       int     `json:"tasks"`         // number of tasks in the phase
 	Nonce       string  `json:"nonce"`         // random text that distinguishes audits that began in the same second
-	Unreadable  []byte  `json:"unreadable"`    // unreadable objects that the audit has already reported: xxHash3 of their keys, 8 bytes each, sorted
+	// Unreadable holds the unreadable objects that the audit has already reported: the xxHash3 of
+	// their keys, 8 bytes each, sorted.
+	Unreadable []byte `json:"unreadable"`
 }
 
 func (*Audit) kind() string { return "audit" }

@@ -24,8 +24,8 @@ type Checkpoint struct {
 	Released    bool          `json:"released"`
 	Complete    bool          `json:"complete"`
 	CompletedAt int64         `json:"completed_at_ms,omitempty"` // time of completion, milliseconds since 1970, UTC
-	LeaseMS     int64         `json:"lease_ms"`                  // time for which the holder may fetch after it sent a swap, in milliseconds
-	ElapsedMS   int64         `json:"elapsed_ms"`                // part of the fetch window that all attempts together have used, in milliseconds
+	LeaseMS     int64         `json:"lease_ms"`                  // time for which the holder may fetch after it sent a swap
+	ElapsedMS   int64         `json:"elapsed_ms"`                // part of the fetch window that all attempts have used
 	Recorded    []byte        `json:"recorded"`                  // Roaring bitmap of the plan's rows with an outcome
 	Files       []File        `json:"files"`                     // committed segments and WARC files
 	Hosts       []HostClock   `json:"hosts"`                     // pace and health of the hosts, sorted by host
@@ -34,7 +34,7 @@ type Checkpoint struct {
 	Counts      []Count       `json:"counts"`
 
 	Politeness int       `json:"politeness,omitempty"` // revision of the politeness section that the holder follows
-	Stalled    int       `json:"stalled,omitempty"`    // number of last attempts, this one included, that recorded no outcome
+	Stalled    int       `json:"stalled,omitempty"`    // last attempts, this one included, that recorded no outcome
 	Trying     *Trying   `json:"trying,omitempty"`     // in serial mode, the item that the attempt works on
 	Suspects   []Suspect `json:"suspects,omitempty"`   // items on which attempts in serial mode died
 
@@ -144,7 +144,7 @@ type Activity struct {
 	// checkpoint lists yet, so that a display need not wait for the next checkpoint.
 	Left      int64  `json:"left_urls,omitempty"`  // number of planned URLs without an outcome; 0 also means unknown
 	Bytes     int64  `json:"bytes,omitempty"`      // number of bytes that the attempt received
-	ElapsedMS int64  `json:"elapsed_ms,omitempty"` // time that all attempts at the task have taken until At, in milliseconds
+	ElapsedMS int64  `json:"elapsed_ms,omitempty"` // time that all attempts at the task have taken until At
 	Machine   string `json:"machine,omitempty"`    // name of the host or pod
 }
 

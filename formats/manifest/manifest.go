@@ -140,8 +140,8 @@ type Crawl struct {
 	Header
 	Crawl     string `json:"crawl"`
 	CreatedAt string `json:"created_at"`          // time of creation, RFC 3339, UTC
-	Config    string `json:"config"`              // config as YAML, with the defaults of the first plan and with ${VAR} unexpanded
-	Continues string `json:"continues,omitempty"` // previous crawl: this crawl reads its states of URLs and its representatives
+	Config    string `json:"config"`              // config as YAML, with all defaults; ${VAR} is unexpanded
+	Continues string `json:"continues,omitempty"` // previous crawl, whose states of URLs and representatives are read
 	// Continued lists the crawls that this crawl continues, oldest first, with the number of rounds
 	// that it reads of each. A crawl without plan.history has no list. It reads all rounds of the
 	// crawl Continues and of the crawls that this one continues, even rounds that are sealed later.

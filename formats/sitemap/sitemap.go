@@ -106,7 +106,7 @@ type Limits struct {
 type Summary struct {
 	Kind        Kind
 	Entries     int
-	Skipped     int    // number of entries and lines without a reference, or with one longer than MaxLoc; they do not count as Entries
+	Skipped     int    // entries and lines that are not in Entries: without a reference, or with one longer than MaxLoc
 	Cut         bool   // a part of the file was not read, because of a limit or a fault
 	Charset     string // name of the charset in the Encoding Standard
 	Title       string // title of a feed; only feeds have a Title and the fields below

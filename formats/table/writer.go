@@ -21,7 +21,7 @@ import (
 
 // The default settings of a Writer.
 const (
-	DefaultRowGroupRows  = 128 << 10 // largest number of rows of a row group, the unit of parallel work in DuckDB and Athena
+	DefaultRowGroupRows  = 128 << 10 // most rows of a row group, the unit of parallel work in DuckDB and Athena
 	DefaultRowGroupBytes = 32 << 20  // memory of a row group at which it ends, in bytes: compressed pages and page buffers
 	defaultPageBytes     = 128 << 10 // size of a page's encoded values before compression, in bytes
 	writeRows            = 64        // largest number of rows that are passed to the encoder at a time
@@ -106,7 +106,7 @@ type writer struct {
 	layout *rowLayout
 	stored *storedObject // set if the writer compares (NewComparer); encoder, out and buf are then unset
 
-	nullable nullable // fields whose nulls need rows to be written in parts; nil in files that keep the wrong zeros of format 1
+	nullable nullable // fields whose nulls need rows to be written in parts; nil if the file keeps format 1's wrong zeros
 	zeroless zeroless // fields whose zeros the format stores as null; nil in the newest format
 	opt      writerOptions
 	pending  unsafe.Pointer // address of the rows not yet passed to the encoder, with room for writeRows

@@ -89,7 +89,7 @@ func (c *checker) takeHead(p []byte) []byte {
 				c.head = nil
 				return p[i+1:]
 			}
-			c.head, begin = c.head[:0], i+1 // skips an interim response, after which the final one follows (RFC 9110, section 15.2)
+			c.head, begin = c.head[:0], i+1 // the final response follows an interim one (RFC 9110, section 15.2)
 		}
 	}
 	c.head = append(c.head, p[begin:]...)

@@ -13,10 +13,11 @@ import (
 
 // One try of a request has three time limits: to connect, until the response begins, and from then
 // until its body ends. The last two grow by one second for every 256 KiB of the request or response.
+// A POST may take longer, because the server may join the parts of an upload before it answers.
 const (
 	connectLimit  = 10 * time.Second
 	responseLimit = 30 * time.Second // until a response begins, and from then until its body ends
-	longLimit     = 2 * time.Minute  // until a response to a POST begins, which may join parts; until the next byte of any response
+	longLimit     = 2 * time.Minute  // until a response to a POST begins; until the next byte of any response
 	slowest       = 256 << 10        // slowest accepted rate, in bytes per second
 )
 

@@ -35,7 +35,7 @@ type Record struct {
 	Offset, Length int64
 	Type, ID, URI  string
 	Status         string // HTTP status of a response
-	Block, Payload string // verdict on each digest: "ok" or "differs"; "" if there is no digest, and in the first result of Read
+	Block, Payload string // verdict on each digest: ok or differs; "" without a digest, and in whole
 	Digest         string // WARC-Payload-Digest of the record
 }
 
