@@ -11,15 +11,16 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// learned holds what rounds of a crawl used, so that a driver reads the records of a round only once.
+// learned holds the resource usage of a crawl's rounds, so that a driver reads the records of a
+// round only once.
 type learned struct {
 	crawl  string
 	rounds int // number of rounds of the crawl
 	past   cost.Past
 }
 
-// account writes the parts of stages and runs of a round that is about to be sealed. A round that was
-// planned before they existed has none.
+// account writes a round's parts of the datasets stages and runs, before the round is sealed. A
+// round that was planned in an older format has no such parts.
 func (d *Driver) account(ctx context.Context, p *manifest.Plan, counts []manifest.Count) error {
 	if p.Format < roundstate.AccountsSince {
 		return nil
@@ -43,7 +44,7 @@ func (d *Driver) account(ctx context.Context, p *manifest.Plan, counts []manifes
 	return err
 }
 
-// learn reads what the rounds before the round of a plan used.
+// learn reads the resource usage of the rounds before the round of p.
 func (d *Driver) learn(ctx context.Context, p *manifest.Plan) error {
 	if d.learned.crawl == p.Crawl && d.learned.rounds == p.Round {
 		return nil

@@ -3,11 +3,11 @@
 //
 // The driver reads a store with a planned crawl, and leaves sealed rounds in the store. All state
 // is in the store, and the driver runs the tasks whose results are missing. A driver may therefore
-// stop at any time, and another driver may continue. A reparse is a crawl with copied plans. The
-// fetch tasks of a reparse read stored responses. Reparse creates such a crawl, and the driver runs
-// a reparse like any other crawl. The package imports jobs/roundstate, jobs/worker, jobs/config,
-// planner and formats. Executors (jobs/local, k8s) implement Executor without importing jobs. Only
-// cmd chooses an executor.
+// stop at any time, and another driver may continue. A reparse is a crawl with copied plans, whose
+// fetch tasks read stored responses. The function Reparse creates such a crawl, and the driver runs
+// it like any other crawl. The package imports jobs/roundstate, jobs/worker, jobs/config, planner
+// and formats. Executors (jobs/local, k8s) implement Executor without importing jobs. Only cmd
+// chooses an executor.
 package jobs
 
 import (

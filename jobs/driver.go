@@ -31,8 +31,8 @@ type Driver struct {
 	Version  string
 	Scratch  string                      // an existing local directory for planning
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
-	Costs    *cost.Model                 // predicts and prices what rounds use, for the dataset runs; may be nil
-	Flags    string                      // the flags for this store, except --month, that end the commands in errors; begins with a space
+	Costs    *cost.Model                 // predicts and prices the usage of rounds, for the dataset runs; may be nil
+	Flags    string                      // flags for this store, for the commands in errors; begins with a space
 
 	learned learned
 }
@@ -42,7 +42,7 @@ type Driver struct {
 // roundstate.ErrNoPlan, ErrTasksFailed, stages.ErrInterrupted or stages.ErrPermanent.
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	began := d.Clock.Now()
-	l, err := ledger.Load(ctx, d.Bucket, crawl) // read one time for all sealed rounds, because the ledger grows with rounds
+	l, err := ledger.Load(ctx, d.Bucket, crawl) // once for all sealed rounds, because it grows with each round
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	if err != nil {
 		return err
 	}
-	if err := d.neverDone(ctx, p, missing); err != nil {
+	if err := d.recheckResults(ctx, p, missing); err != nil {
 		return err
 	}
 	d.observeStart(ctx, p, stage, stage.Tasks(p), missing)
@@ -191,8 +191,8 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	return nil
 }
 
-// awaitContinue waits while the crawl is paused, so that no Jobs are submitted for tasks that would only
-// wait.
+// awaitContinue waits while the crawl is paused. Otherwise an executor would submit Jobs whose
+// tasks only wait.
 func (d *Driver) awaitContinue(ctx context.Context, t stages.Task) error {
 	l, err := ledger.Load(ctx, d.Bucket, t.Crawl)
 	if err != nil || layout.IsReparse(t.Crawl) {
@@ -203,9 +203,9 @@ func (d *Driver) awaitContinue(ctx context.Context, t stages.Task) error {
 	return err
 }
 
-// neverDone returns a ledger.Lost error if a result of missing tasks is lost. It checks only the
-// first task, because the proof that a result existed applies to all tasks of the stage.
-func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stages.Task) error {
+// recheckResults returns a ledger.Lost error if the missing tasks once had results. It checks only
+// the first task: the ledger has one entry for the results of a whole stage.
+func (d *Driver) recheckResults(ctx context.Context, p *manifest.Plan, missing []stages.Task) error {
 	if len(missing) == 0 {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stag
 	if err != nil {
 		return err
 	}
-	_, err = roundstate.NeverDone(ctx, d.Bucket, l, missing[0])
+	_, err = roundstate.RecheckResult(ctx, d.Bucket, l, missing[0])
 	return err
 }
 
@@ -274,8 +274,8 @@ type failure struct {
 func (f *failure) Error() string   { return f.text }
 func (f *failure) Unwrap() []error { return f.causes }
 
-// failureOf returns the error for a stage in which tasks failed with the given errors. The returned
-// error is permanent if all of these errors are permanent.
+// failureOf returns stages.ErrPermanent if all errors of the failed tasks are permanent, otherwise
+// ErrTasksFailed.
 func failureOf(failed []error) error {
 	for _, err := range failed {
 		if !errors.Is(err, stages.ErrPermanent) {

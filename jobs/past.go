@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Past returns what the rounds before a round used: the rounds of the newest crawl that the crawl
-// continues, and the earlier rounds of the crawl itself. A round without records does not count.
+// Past returns the resource usage of the rounds before a round: the rounds of the newest continued
+// crawl, and the earlier rounds of the crawl itself. It skips rounds whose records are gone.
 func Past(ctx context.Context, b store.Bucket, m *cost.Model, crawl string, round int, continued []manifest.ContinuedCrawl) (past cost.Past, err error) {
 	r := StatusReader{Bucket: b, Costs: m}
 	if err := r.learnContinued(ctx, continued, &past); err != nil {
@@ -23,8 +23,8 @@ func Past(ctx context.Context, b store.Bucket, m *cost.Model, crawl string, roun
 	return past, r.learn(ctx, crawl, round, &past)
 }
 
-// pastOf returns what the rounds of the newest crawl used that the crawl of a ledger continues. It
-// reads them once.
+// pastOf returns the resource usage of one crawl: the newest that the ledger's crawl continues.
+// Later calls return the same without reading it again.
 func (r *StatusReader) pastOf(ctx context.Context, l *ledger.Ledger) (past cost.Past, err error) {
 	if r.Costs == nil || layout.IsReparse(l.Crawl) {
 		return past, nil
@@ -74,7 +74,7 @@ func (r *StatusReader) learn(ctx context.Context, crawl string, before int, past
 	return nil
 }
 
-// usages returns the plan of a round, and what each stage used.
+// usages returns the plan of a round, and the resource usage of each stage.
 func (r *StatusReader) usages(ctx context.Context, l *ledger.Ledger, round int) (*manifest.Plan, cost.Usages, error) {
 	p, _, err := roundstate.PlanIn(ctx, r.Bucket, l, round)
 	if err != nil {
@@ -91,8 +91,8 @@ func (r *StatusReader) usages(ctx context.Context, l *ledger.Ledger, round int) 
 	return p, used, nil
 }
 
-// ignoreMissing returns nil for the error of a lost or damaged document. A prediction does without it,
-// and Read reports it.
+// ignoreMissing returns nil if err says that a document is missing or damaged, otherwise err. A
+// prediction does not need every document, and Read reports the lost ones.
 func ignoreMissing(err error) error {
 	for _, missing := range []error{ledger.ErrLost, manifest.ErrCorrupt, manifest.ErrNewer, ledger.ErrPruned, store.ErrNotFound, roundstate.ErrNoPlan, roundstate.ErrNoCrawl} {
 		if errors.Is(err, missing) {
@@ -102,7 +102,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// usageOf adds up the usage of attempts, by partition.
+// usageOf returns the sum of the usage of all attempts. The keys of attempts are partitions.
 func usageOf(attempts map[int][]*manifest.Attempt) (sum manifest.Usage) {
 	for _, all := range attempts {
 		for _, a := range all {

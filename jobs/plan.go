@@ -40,7 +40,7 @@ type PlanRequest struct {
 	Frontier  bool
 	Config    *config.Config // the config from the user; an existing crawl keeps its frozen keys
 	Replace   bool
-	Force     bool // plan also what was fetched within plan.skip_within
+	Force     bool // true: plan also URLs that were fetched within plan.skip_within
 	DryRun    bool
 	Clock     stages.Clock
 	Version   string
@@ -54,7 +54,7 @@ type PlanRequest struct {
 	Tell      func(stages.Wait)                                               // called for each wait of a source for a host; may be nil
 
 	driver bool             // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
-	pruned ledger.AllPruned // what was deleted by age before the plan was begun
+	pruned ledger.AllPruned // what `prune` had deleted when planning began
 }
 
 // Counts holds the number of entries of each source of a plan.
@@ -285,8 +285,8 @@ func (r PlanRequest) formatOf(ctx context.Context, round int) (int, error) {
 	return schema.FormatVersion, nil
 }
 
-// paced returns a copy of the config with the crawl's newest politeness and stops, because domains and
-// hosts that were stopped while the crawl ran must not be planned.
+// paced returns a copy of the config with the crawl's newest politeness and stops. Hosts and
+// domains that were stopped while the crawl ran must not be planned.
 func (r PlanRequest) paced(ctx context.Context, cfg *config.Config) (*config.Config, error) {
 	paced := cfg.Clone()
 	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
@@ -345,7 +345,7 @@ func (r PlanRequest) frozenConfig(ctx context.Context) (*config.Config, *manifes
 		return nil, nil, err
 	}
 	kept := r.Config.Clone()
-	// An older crawl continues without these keys, and Adopt allows their defaults.
+	// An older crawl was frozen without these keys. Adopt accepts their defaults, but the crawl keeps its own values.
 	kept.Plan.History, kept.Fetch.Sitemaps = c.Plan.History, c.Fetch.Sitemaps
 	return kept, m, nil
 }
@@ -358,7 +358,8 @@ func checkNew(c *config.Config) error {
 	return c.RefuseLiteralSecrets(nil)
 }
 
-// A round of more than mostFarURLs URLs must not have a dedup.max_distance above nearDistance.
+// A round of more than mostFarURLs URLs must not have a dedup.max_distance greater than
+// nearDistance.
 const (
 	mostFarURLs  = 100_000_000
 	nearDistance = 3
@@ -375,11 +376,11 @@ func checkDistance(distance int, urls int64) error {
 		distance, urls, simhash.EstimatedCost(urls, distance).Round(time.Minute), simhash.EstimatedCost(urls, nearDistance).Round(time.Minute), nearDistance, nearDistance, mostFarURLs)
 }
 
-// CheckAgent returns an error for a user agent whose product token robots.txt would take for
-// another crawler's token. A crawl that has already frozen such a user agent continues.
+// CheckAgent returns an error for a user agent to which robots.txt might apply the rules for
+// another crawler. A crawl that has already frozen such a user agent continues.
 func CheckAgent(c *config.Config) error {
 	if c.UserAgent == "" {
-		return nil // the crawl uses the program's own agent, or RequireContact rejects the config
+		return nil // then the program's own user agent applies, unless RequireContact rejects the config
 	}
 	if err := robots.CheckAgent(c.UserAgent); err != nil {
 		return fmt.Errorf("%w: %w", config.ErrInvalid, err)

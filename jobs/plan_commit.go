@@ -66,11 +66,11 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 	return err
 }
 
-// checkPruned returns roundstate.ErrBusy while `prune` deletes objects, or if it began to delete any since
-// the plan was begun. Such a plan may make requests on the condition that pages have not changed, although
-// their contents are gone.
+// checkPruned returns roundstate.ErrBusy while `prune` deletes objects, or if `prune` deleted any
+// since planning began. Otherwise the plan might ask servers whether pages have changed whose
+// stored contents are gone.
 func (r PlanRequest) checkPruned(ctx context.Context) error {
-	// Errors for a lost active.json are up to the fetch stage.
+	// The fetch stage reports a lost active.json.
 	if err := roundstate.CheckNoPruning(ctx, r.Bucket, r.Crawl); errors.Is(err, roundstate.ErrBusy) {
 		return err
 	}
@@ -103,8 +103,9 @@ func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manife
 	return ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
 }
 
-// replaceCrawl stores the crawl.json that the ledger now names. The round cannot start before that.
-// If another `plan --replace` has named its own crawl.json since then, the error is ErrPlanned.
+// replaceCrawl stores the crawl.json that the ledger now names. The round cannot start before it is
+// stored. If another `plan --replace` has named its own crawl.json since then, the error is
+// ErrPlanned.
 func (r PlanRequest) replaceCrawl(ctx context.Context, body []byte, digest string) error {
 	key := layout.CrawlManifest(r.Crawl)
 	for {

@@ -68,9 +68,9 @@ func (r PlanRequest) keepsContinued(l *ledger.Ledger, old *manifest.Crawl) bool 
 }
 
 // continueCrawls decides which earlier crawls an unbegun crawl continues. With plan.history, a
-// crawl continues the newest earlier month and the crawls that this month
-// continues. It reads the rounds that are sealed now. Without plan.history, a crawl continues
-// earlier crawls only if it is planned from the frontier. It then reads all their rounds.
+// crawl continues the newest earlier month and the crawls that this month continues, but only the
+// rounds that are sealed now. Without plan.history, a crawl continues earlier crawls only if it is
+// planned from the frontier, and then with all their rounds.
 func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl) error {
 	crawl.Continued, crawl.Listed = nil, false
 	if !r.Frontier && !cfg.Plan.History {
@@ -97,7 +97,7 @@ func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, cra
 // Continuation says which earlier crawls a crawl continues.
 type Continuation struct {
 	Crawls  []manifest.ContinuedCrawl // with the numbers of their rounds, oldest crawl first
-	Skipped []string                  // months after the newest of Crawls, without a finished round, newest first
+	Skipped []string                  // months newer than the last of Crawls that have no finished round, newest first
 }
 
 // adviseAlone adds advice to an error about an earlier month: how to plan a month only from its
@@ -109,15 +109,15 @@ func (r PlanRequest) adviseAlone(err error) error {
 	return fmt.Errorf("%s would continue an earlier month: %w; to plan it without what earlier months know, set plan.history: false", r.Crawl, err)
 }
 
-// plannedFrom reports whether the planner reads this dataset of earlier rounds.
+// plannedFrom reports whether the planner reads the named dataset of earlier rounds.
 func plannedFrom(dataset string) bool {
 	return dataset == stages.FileHosts || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
 }
 
 // hasLinks returns the function for planner.Request.HasLinks. If the crawl takes the links of
 // unchanged pages from earlier rounds, the function reports whether the store has these links. A
-// crawl from lists in a format before 6 takes no such links: its function returns true only for
-// pages from which the crawl follows no link.
+// crawl from lists in a format below 6 takes no links from earlier rounds. Its function returns
+// true only for pages from which the crawl follows no link.
 func (r PlanRequest) hasLinks(ctx context.Context, crawl *manifest.Crawl, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string, depth int) bool, error) {
 	switch {
 	case crawl.TakesLinks():
@@ -129,10 +129,10 @@ func (r PlanRequest) hasLinks(ctx context.Context, crawl *manifest.Crawl, cfg *c
 	return nil, nil
 }
 
-// storedLinks returns a function that reports whether the store has the links of a page. The
-// argument is the key of the WARC file with the page's content. The function lists the parts of
-// sealed rounds, because somebody may have deleted parts of earlier months. It ignores crawls whose
-// config would find other links on the same page.
+// storedLinks returns a function that reports whether the store has the links of a page. Its
+// argument is the key of the WARC file with the page's content. storedLinks lists the stored parts
+// instead of reading the seals, because somebody may have deleted parts of earlier months. It
+// ignores crawls whose config would find other links on the same page.
 func (r PlanRequest) storedLinks(ctx context.Context, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string) bool, error) {
 	stored, same := map[string]bool{}, map[string]bool{r.Crawl: true}
 	for _, s := range earlier {
@@ -169,7 +169,7 @@ func (r PlanRequest) storedLinks(ctx context.Context, cfg *config.Config, earlie
 // at the same lengths, and obey the directives for the same user agent. If the crawl's config is
 // unreadable, the result is false.
 func (r PlanRequest) sameLinks(ctx context.Context, crawl string, cfg *config.Config) (bool, error) {
-	unset := func(string) (string, bool) { return "", true } // for ${VAR}: links do not depend on secrets
+	unset := func(string) (string, bool) { return "", true } // for ${VAR}, because links do not depend on secrets
 	_, before, err := roundstate.OpenCrawl(ctx, r.Bucket, crawl, unset)
 	if errors.Is(err, config.ErrInvalid) || errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrPruned) {
 		return false, nil

@@ -86,7 +86,7 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 		}
 		return r.create(ctx, crawl)
 	}
-	// A plan that no driver can follow would keep `prune` from going on.
+	// A plan that is stored while `prune` deletes its source would stop that `prune`, but could never run.
 	if err := roundstate.CheckNoPruning(ctx, r.Bucket, r.As); errors.Is(err, roundstate.ErrBusy) {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (r *ReparseRequest) ledgers() ledger.Writer {
 	return ledger.Writer{Version: r.Version, Clock: r.Clock}
 }
 
-// sourceOf checks that a crawl can be parsed again.
+// sourceOf returns the document of a crawl, or an error if the crawl cannot be parsed again.
 func sourceOf(ctx context.Context, b store.Bucket, crawl string) (*manifest.Crawl, error) {
 	m, _, err := ledger.LoadCrawl(ctx, b, crawl)
 	if err != nil {
@@ -197,8 +197,8 @@ func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, w l
 	return p, choosePlan(ctx, b, p, w)
 }
 
-// checkStates returns an error that wraps ledger.ErrPruned if states of URLs before a round were pruned.
-// A reparse of the round would take known URLs for new ones.
+// checkStates returns an error that wraps ledger.ErrPruned if states of URLs before a round were
+// pruned. A reparse of the round would then treat known URLs as new ones.
 func checkStates(ctx context.Context, b store.Bucket, crawl string, round int) error {
 	m, _, err := ledger.LoadCrawl(ctx, b, crawl)
 	if err != nil {
@@ -277,8 +277,8 @@ func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 		}
 		return roundstate.Claim(ctx, d.Bucket, l, p, d.ledgers())
 	}
-	// The ledger of a reparse names its plan now. A later `prune` therefore sees that the reparse
-	// needs its source, and an earlier one holds active.json.
+	// The ledger of the reparse already names its plan, so a later `prune` sees that the reparse
+	// needs its source. A `prune` that began earlier holds active.json.
 	if err := roundstate.CheckNoPruning(ctx, d.Bucket, p.Crawl); err != nil {
 		return err
 	}

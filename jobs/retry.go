@@ -13,7 +13,8 @@ import (
 )
 
 var (
-	// ErrNotStarted means that the round has a plan, but none of its tasks has run yet.
+	// ErrNotStarted means that the round has not started, or that tasks of a reparse cannot be
+	// given up.
 	ErrNotStarted = errors.New("nothing to retry")
 	// ErrNoPartition means that the stage has no such partition.
 	ErrNoPartition = errors.New("no such partition")
@@ -52,7 +53,7 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 		if len(missing) == 0 {
 			continue
 		}
-		if err := d.neverDone(ctx, p, missing); err != nil {
+		if err := d.recheckResults(ctx, p, missing); err != nil {
 			return 0, err
 		}
 		if s == stages.Fetch {
@@ -90,7 +91,7 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	}
 	missing, err := d.Missing(ctx, p, stages.Fetch, partitions)
 	if err == nil {
-		err = d.neverDone(ctx, p, missing)
+		err = d.recheckResults(ctx, p, missing)
 	}
 	if err != nil || len(missing) == 0 {
 		return 0, err

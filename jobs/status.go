@@ -81,7 +81,7 @@ type StageStatus struct {
 	Running  int              `json:"running"`          // number of fetch tasks with a lease, including leases of dead attempts; 0 for other stages
 	Failed   []TaskStatus     `json:"failed,omitempty"` // tasks without a result whose newest attempt failed
 	Attempts int              `json:"attempts"`         // number of ended attempts
-	Usage    manifest.Usage   `json:"usage"`            // cost of the ended attempts
+	Usage    manifest.Usage   `json:"usage"`            // resources that the ended attempts used
 	Dollars  cost.Dollars     `json:"dollars"`          // price of Usage
 	Counts   []manifest.Count `json:"counts,omitempty"` // counts of the results, summed over the tasks
 	Recorded int64            `json:"recorded_urls"`    // number of planned URLs with a recorded outcome; only for the fetch stage
@@ -124,12 +124,12 @@ type StatusReader struct {
 	Flags  string      // all flags for this store except --month, with a leading space; for the printed commands
 	Costs  *cost.Model // predicts the usage of each round; nil: the status has no predictions
 
-	// Clock is the clock by which a later Read leaves out checkpoints and losses that it has looked for a
+	// With a Clock, Read does not look again for checkpoints and lost objects for which it looked a
 	// moment ago. nil: each Read looks for all of them.
 	Clock stages.Clock
 
 	listed   bool       // true: the store's crawls were compared with the head
-	before   *cost.Past // what the rounds of the continued crawl used
+	before   *cost.Past // resource usage of the continued crawl's rounds
 	results  map[stages.Task][]manifest.Count
 	attempts map[string]*manifest.Attempt // attempts that were read, by key
 	known    known
@@ -212,8 +212,8 @@ func (r *StatusReader) lookForLosses(ctx context.Context, s *Status, l *ledger.L
 	return s.lose(ledger.CheckActive(ctx, r.Bucket, head, l.Crawl))
 }
 
-// round reads the status of a round. It predicts what the round needs from past, which holds what the
-// rounds before used, and adds a sealed round to past.
+// round reads the status of a round. It predicts the usage of the round from past, the usage of the
+// rounds before it. It adds a sealed round to past.
 func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, round int, past *cost.Past) (*RoundStatus, error) {
 	if rs := r.sealedBefore(l, round, past); rs != nil {
 		return rs, nil
@@ -266,7 +266,7 @@ func (r *StatusReader) readStages(ctx context.Context, s *Status, l *ledger.Ledg
 			return missing, err
 		}
 		for _, t := range tasks {
-			_, err := roundstate.NeverDone(ctx, r.Bucket, l, t)
+			_, err := roundstate.RecheckResult(ctx, r.Bucket, l, t)
 			if err := s.lose(err); err != nil {
 				return missing, err
 			}

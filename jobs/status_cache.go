@@ -12,13 +12,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The first Read asks the store for everything. A later Read costs in proportion to what may have
-// changed since: it reads nothing again of sealed rounds and finished tasks, it does not look for
-// partitions that nobody has taken, and it does not list stages whose turn has not come.
+// The first Read reads everything from the store. A later Read reads only what may have changed
+// since then. It does not read sealed rounds and finished tasks again, look for the checkpoints of
+// partitions that nobody has taken, or list the objects of stages that wait for an earlier stage.
 
-// renewals is how many times a held checkpoint is read within the time of its lease. Its holder writes
-// it three times.
-const renewals = 9
+// readsPerLease is how often a checkpoint is read during one lease. The lease holder writes it
+// three times in this time.
+const readsPerLease = 9
 
 // lossesEvery is the time after which a Read looks again for lost objects if the ledger is unchanged.
 const lossesEvery = time.Minute
@@ -30,15 +30,15 @@ type stageKey struct {
 	stage stages.Stage
 }
 
-// known is what a StatusReader keeps between two Reads beside results and attempts.
+// known holds what a StatusReader keeps between two Reads, besides results and attempts.
 type known struct {
 	sealed      map[stageKey]*sealedStatus               // the stage of these keys is ""
 	idle        map[stageKey]bool                        // stages without a result and without an attempt
-	done        map[stageKey]map[int][]*manifest.Attempt // attempts at stages of which each task has a result and the record of a successful attempt
+	done        map[stageKey]map[int][]*manifest.Attempt // attempts at finished stages (see keepDone)
 	checkpoints map[stages.Task]*knownCheckpoint
 	taken       map[stageKey]map[int]bool // the partitions that are taken, as this Read listed them
-	ledger      string                    // digest of the newest entry at the last look for lost objects that found none
-	looked      time.Time                 // when that look was
+	ledger      string                    // digest of the ledger's newest entry; "" if the last search found a lost object
+	looked      time.Time                 // time of the last search for lost objects
 }
 
 // sealedStatus is the status of a sealed round of which no result is missing.
@@ -97,7 +97,7 @@ func (r *StatusReader) keepSealed(l *ledger.Ledger, p *manifest.Plan, rs *RoundS
 	r.known.sealed[stageKey{crawl: l.Crawl, round: rs.Round}] = k
 }
 
-// keepIdle notes whether a stage has anything to list.
+// keepIdle notes whether a stage has neither a result nor an ended attempt.
 func (r *StatusReader) keepIdle(p *manifest.Plan, st *StageStatus) {
 	if r.known.idle == nil {
 		r.known.idle = map[stageKey]bool{}
@@ -105,13 +105,14 @@ func (r *StatusReader) keepIdle(p *manifest.Plan, st *StageStatus) {
 	r.known.idle[stageKey{p.Crawl, p.Round, st.Stage}] = st.Done == 0 && st.Attempts == 0
 }
 
-// allDone reports whether nothing more is expected of a stage. A record that an attempt of a finished
-// task writes later is not shown while the crawl is watched.
+// allDone reports whether an earlier Read found the stage finished. Later Reads of this
+// StatusReader do not show records that attempts write after that.
 func (r *StatusReader) allDone(p *manifest.Plan, stage stages.Stage) bool {
 	return r.known.done[stageKey{p.Crawl, p.Round, stage}] != nil
 }
 
-// keepDone notes a stage of which each task has a result and the record of a successful attempt.
+// keepDone keeps the attempts at a finished stage: each task has a result and the record of a
+// successful attempt.
 func (r *StatusReader) keepDone(p *manifest.Plan, stage stages.Stage, missing int, attempts map[int][]*manifest.Attempt) {
 	for n := range stage.Tasks(p) {
 		recorded := false
@@ -128,9 +129,10 @@ func (r *StatusReader) keepDone(p *manifest.Plan, stage stages.Stage, missing in
 	r.known.done[stageKey{p.Crawl, p.Round, stage}] = attempts
 }
 
-// askedAgain returns those of the fetch tasks without a result whose checkpoint may have changed since
-// the last Read. A task without a checkpoint may have one as soon as the partition is taken.
-func (r *StatusReader) askedAgain(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]stages.Task, error) {
+// mayHaveChanged returns those fetch tasks whose checkpoint may have changed since the last Read.
+// tasks are fetch tasks without a result. A task has no checkpoint before an attempt takes its
+// partition.
+func (r *StatusReader) mayHaveChanged(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]stages.Task, error) {
 	now := r.now()
 	var again []stages.Task
 	for _, t := range tasks {
@@ -150,7 +152,8 @@ func (r *StatusReader) askedAgain(ctx context.Context, p *manifest.Plan, tasks [
 	return again, nil
 }
 
-// taken lists the partitions of a round that an attempt has taken, once in each Read.
+// taken returns the partitions of a round that an attempt has taken. It lists them at most once in
+// each Read.
 func (r *StatusReader) taken(ctx context.Context, p *manifest.Plan) (map[int]bool, error) {
 	key := stageKey{crawl: p.Crawl, round: p.Round}
 	if all, ok := r.known.taken[key]; ok {
@@ -176,7 +179,7 @@ func (r *StatusReader) taken(ctx context.Context, p *manifest.Plan) (map[int]boo
 func (r *StatusReader) keepCheckpoint(t stages.Task, f *FetchStatus, lease time.Duration) {
 	k := &knownCheckpoint{status: f}
 	if f != nil && !f.Released && !f.Complete && r.Clock != nil {
-		k.until = r.now().Add(lease / renewals)
+		k.until = r.now().Add(lease / readsPerLease)
 	}
 	if r.known.checkpoints == nil {
 		r.known.checkpoints = map[stages.Task]*knownCheckpoint{}
@@ -184,9 +187,9 @@ func (r *StatusReader) keepCheckpoint(t stages.Task, f *FetchStatus, lease time.
 	r.known.checkpoints[t] = k
 }
 
-// mayHaveResult reports whether a task may have a result that no earlier Read found. A fetch task whose
-// partition is not taken, or whose checkpoint is not complete, has none. (Tasks that parse again take no
-// partition.)
+// mayHaveResult reports whether a task may have a result that no earlier Read found. A fetch task
+// whose partition is not taken, or whose checkpoint is not complete, has none. (Fetch tasks of a
+// reparse take no partition, so for them it returns true.)
 func (r *StatusReader) mayHaveResult(ctx context.Context, p *manifest.Plan, t stages.Task) (bool, error) {
 	k := r.known.checkpoints[t]
 	if t.Stage != stages.Fetch || k == nil || layout.IsReparse(t.Crawl) {
@@ -199,12 +202,13 @@ func (r *StatusReader) mayHaveResult(ctx context.Context, p *manifest.Plan, t st
 	return taken[t.Partition], err
 }
 
-// lookedForLosses reports whether an earlier Read found no lost object in this ledger a moment ago.
+// lookedForLosses reports whether a Read within the last minute searched this ledger and found no
+// lost object.
 func (r *StatusReader) lookedForLosses(l *ledger.Ledger) bool {
 	return r.Clock != nil && r.known.ledger != "" && r.known.ledger == digestOf(l) && r.now().Sub(r.known.looked) < lossesEvery
 }
 
-// keepLosses notes that a look for lost objects has ended.
+// keepLosses notes the time and the outcome of a search for lost objects.
 func (r *StatusReader) keepLosses(s *Status, l *ledger.Ledger) {
 	r.known.ledger, r.known.looked = "", r.now()
 	if len(s.Lost) == 0 {

@@ -151,7 +151,7 @@ func attemptKeys(ctx context.Context, b store.Bucket, p *manifest.Plan, stage st
 
 // readCheckpoints returns the status of the fetch tasks that have a checkpoint.
 func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]FetchStatus, error) {
-	ask, err := r.askedAgain(ctx, p, tasks)
+	ask, err := r.mayHaveChanged(ctx, p, tasks)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 	return all, nil
 }
 
-// countOf returns a count of a checkpoint.
+// countOf returns the sum of the counts with the given name.
 func countOf(counts []manifest.Count, name string) (n int64) {
 	for _, c := range counts {
 		if c.Name == name {

@@ -1,12 +1,12 @@
-// Package accounts makes the datasets stages and runs, which say what each attempt at a task and each
-// round took and cost.
+// Package accounts makes the datasets stages and runs. They record the times, resources and cost of
+// each attempt at a task and of each round.
 //
 // The input is the records of attempts under attempts/, the round's plan and counts, and the model
 // of costs. The output is one part of each dataset, written once, before the round is sealed. An
-// attempt whose process was killed left only the record that it began; its row says so. The rows
-// depend on times, so nothing compares them, and nothing is made from them. The rows of a round are
-// in memory, about 500 bytes for each attempt. The package imports jobs/cost, jobs/roundstate,
-// stages, stages/publish and formats.
+// attempt whose process was killed left only the record that it began, and its row has the outcome
+// killed. The rows depend on times, so no check compares them, and no other data depends on them.
+// The package holds all rows of a round in memory, about 500 bytes for each attempt. The package
+// imports jobs/cost, jobs/roundstate, stages, stages/publish and formats.
 package accounts
 
 import (
@@ -51,8 +51,8 @@ func (r *Round) Written(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Write writes the parts that do not exist, and returns what each stage used. predicted is what the
-// model predicted for the round, or nil.
+// Write writes the parts that do not exist, and returns the usage of each stage. predicted is the
+// usage that the model predicted for the round, or nil.
 func (r *Round) Write(ctx context.Context, predicted cost.Usages) (cost.Usages, error) {
 	attempts, used, err := r.attempts(ctx)
 	if err != nil {
@@ -83,7 +83,8 @@ func create[T any](ctx context.Context, r *Round, dataset string, rows []T, sort
 	return err
 }
 
-// attempts returns the rows of all attempts, in the order of stages, and what each stage used.
+// attempts returns the rows of all attempts, sorted by the name of the stage, and the usage of each
+// stage.
 func (r *Round) attempts(ctx context.Context) ([]schema.StageAttempt, cost.Usages, error) {
 	var rows []schema.StageAttempt
 	used := cost.Usages{}
@@ -120,7 +121,7 @@ func (r *Round) read(ctx context.Context, stage stages.Stage) ([]records, error)
 		key   string
 		task  int
 		n     int
-		begun *manifest.Begun // nil if the record is damaged, or is one of an end
+		begun *manifest.Begun // nil if the record is damaged, or records an end
 		ended *manifest.Attempt
 	}
 	p, all := r.Plan, []record{}

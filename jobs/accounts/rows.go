@@ -16,7 +16,8 @@ import (
 // longestError bounds the column error, in bytes.
 const longestError = 1000
 
-// outcomeKilled and outcomeFailed are values of the column outcome. The others are classes of attempts.
+// outcomeKilled and outcomeFailed are values of the column outcome. Its other values are the
+// classes of attempts that did not fail.
 const (
 	outcomeKilled = manifest.ClassKilled
 	outcomeFailed = manifest.ClassFailed
@@ -45,15 +46,15 @@ func (r *Round) rows(stage stages.Stage, task int, found *records) []schema.Stag
 	return rows
 }
 
-// pair is what is known of one attempt. At most one of the records is nil.
+// pair holds the two records of one attempt. At most one of the records is nil.
 type pair struct {
 	begun *manifest.Begun
 	ended *manifest.Attempt
 }
 
-// pairs finds the beginning of each attempt that ended. If somebody else recorded the end of a dead
-// attempt, its record has no time of the beginning: it then belongs to an attempt on the same machine,
-// or, if the machine is unknown, to the newest attempt that left no record.
+// pairs matches the records of beginnings and ends. If another process recorded the end of a dead
+// attempt, this record lacks the time of the beginning. It then belongs to the newest attempt on
+// the same machine, or on any machine if its machine is unknown, whose end no other record tells.
 func pairs(found *records) []pair {
 	all := make([]pair, len(found.begun))
 	for i, b := range found.begun {
@@ -165,7 +166,7 @@ func (s *span) hours() *float64 {
 	return new(float64(s.last-s.first) / 3.6e6)
 }
 
-// run returns the row of the round.
+// run returns the row of the round in the dataset runs.
 func (r *Round) run(attempts []schema.StageAttempt, used, predicted cost.Usages) schema.Run {
 	p, total := r.Plan, used.Total()
 	row := schema.Run{

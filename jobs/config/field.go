@@ -55,7 +55,7 @@ func key[T any](at *T, initial T, r *rule[T], change mutability, doc string) fie
 	return f
 }
 
-func (f field) option(name, help string) field {
+func (f field) withFlag(name, help string) field {
 	f.flag, f.help = name, help
 	return f
 }

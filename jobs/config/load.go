@@ -19,10 +19,10 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// ErrInvalid is in the chain of every error of this package. The user must correct the config.
+// ErrInvalid means that the user must correct the config.
 var ErrInvalid = errors.New("invalid config")
 
-// invalid is an error with a one-line message. It wraps ErrInvalid.
+// invalid is an error with a one-line message. errors.Is finds ErrInvalid in it.
 type invalid struct{ text string }
 
 func (e *invalid) Error() string        { return e.text }
@@ -153,7 +153,7 @@ func (c *Config) YAML() (string, error) {
 	for _, r := range c.references {
 		if value, err := valueAt(file, r.path); err != nil {
 			return "", err
-		} else if value != r.value { // a flag or a later file has replaced the value
+		} else if value != r.value { // a flag or another file has replaced the value
 			continue
 		}
 		p, err := yaml.PathString(r.path)

@@ -133,7 +133,7 @@ func userSecret(text string) (from, to int, ok bool) {
 
 const masked = "***"
 
-// hideAll replaces the whole text unless it is a reference to the environment.
+// hideAll returns *** instead of a text, unless the whole text is a reference to the environment.
 func hideAll(text string) string {
 	if text == "" || reference.FindString(text) == text {
 		return text

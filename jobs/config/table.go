@@ -28,7 +28,7 @@ func (c *Config) table() []field {
 	p, f := &c.Politeness, &c.Fetch
 	return slices.Concat([]field{
 		key(&c.UserAgent, "", nil, frozen, "sent with each request; a public crawl needs a contact in it (URL or mail address); robots.txt groups are matched with its product token").
-			option("user-agent", "user agent with a contact, such as \"examplebot/1.0 (+https://example.org/bot)\""),
+			withFlag("user-agent", "user agent with a contact, such as \"examplebot/1.0 (+https://example.org/bot)\""),
 
 		key(&p.Delay, 2*second, minMax(0, day), live, "minimum time between two requests to a host, from the moment one is written to the moment the next is written"),
 		key(&p.InFlightPerHost, 1, minMax(1, 64), live, "concurrent requests to a host"),
@@ -44,13 +44,13 @@ func (c *Config) table() []field {
 		key(&f.Timeout.Total, 30*second, minMax(ms, hour), live, "time limit of a whole request"),
 		key(&f.Timeout.Robots, 15*second, minMax(ms, hour), live, "time limit of a request for robots.txt; all URLs of a host wait for it"),
 		key(&f.MaxBody, 5*mib, minMax(kib, gib), frozen, "size limit of a body; longer bodies are cut and marked as truncated"),
-		key(&f.MaxSitemap, 50*mib, minMax(0, gib), frozen, "size limit of a sitemap, if it is more than `fetch.max_body`").
+		key(&f.MaxSitemap, 50*mib, minMax(0, gib), frozen, "size limit of a sitemap; `fetch.max_body` applies instead if it is larger").
 			beforeItExisted(0),
 		key(&f.MaxRedirects, 5, minMax(0, 20), frozen, "redirects followed for a URL"),
 		key(&f.Sitemaps, SitemapsOfRobots, oneOf(SitemapsOfRobots, SitemapsIfPlanned, SitemapsIgnored), frozen, "robots: the sitemaps that robots.txt or an index file names are fetched in the round that finds them, if they belong to the same registered domain; planned: sitemaps are fetched only as URLs that a source or a link names; none: as planned, and the crawl does not follow the entries of sitemaps and feeds").
 			beforeItExisted(SitemapsIfPlanned),
-		key(&f.SitemapLimits.Files, 100, minMax(1, 50_000), frozen, "most sitemaps that a crawl fetches because robots.txt or an index names them, for each host and registered domain"),
-		key(&f.SitemapLimits.URLs, 1_000_000, minMax(1, 1<<31-1), frozen, "most entries that a crawl takes from these sitemaps, for each host and registered domain"),
+		key(&f.SitemapLimits.Files, 100, minMax(1, 50_000), frozen, "largest number of sitemaps that a crawl fetches because robots.txt or an index names them, for each host and registered domain"),
+		key(&f.SitemapLimits.URLs, 1_000_000, minMax(1, 1<<31-1), frozen, "largest number of entries that a crawl takes from these sitemaps, for each host and registered domain"),
 		key(&f.SitemapLimits.Bytes, gib, minMax(kib, tib), frozen, "total decoded length of these sitemaps, for each host and registered domain; after it, the crawl fetches no further sitemap there"),
 		key(&f.Types.Store, nil, mediaRanges, frozen, "media ranges to store in addition to text and the types that the parser reads: `[application/pdf, image/*]`, `[\"*/*\"]`; the detected type decides, by the most specific range"),
 		key(&f.Types.Skip, nil, c.skippedTypes(), frozen, "media ranges not to store: their URLs end as `mime_filtered`"),
@@ -73,14 +73,14 @@ func (c *Config) table() []field {
 		key(&f.Checkpoint.Bytes, 256*mib, minMax(64*kib, 16*gib), live, "bytes fetched since the last checkpoint that cause the next one"),
 		key(&f.Checkpoint.Lease, 3*minute, c.leaseRule(), live, "time after which another attempt may take over from an attempt that does not renew its lease"),
 		key(&f.ConnectTo, nil, nil, live, "rules `HOST:PORT:ADDR:PORT` as curl's `--connect-to`: an empty part means any").
-			option("connect-to", "HOST:PORT:ADDR:PORT as in curl: connect to ADDR:PORT instead of HOST:PORT; an empty part means any; repeatable"),
+			withFlag("connect-to", "HOST:PORT:ADDR:PORT as in curl: connect to ADDR:PORT instead of HOST:PORT; an empty part means any; repeatable"),
 		key(&f.AllowPrivateNetworks, false, nil, live, "requests may reach private addresses").
-			option("allow-private-networks", "let requests reach private addresses"),
+			withFlag("allow-private-networks", "let requests reach private addresses"),
 
-		key(&c.Parse.MaxLinks, 10_000, minMax(0, 1_000_000), frozen, "most rows in `links` per page; links to embedded resources are left out first; links beyond the limit are only counted; 0: the default"),
+		key(&c.Parse.MaxLinks, 10_000, minMax(0, 1_000_000), frozen, "largest number of rows in `links` per page; links to embedded resources are left out first; links beyond the limit are only counted; 0: the default"),
 		key(&c.Parse.MainText, "fast", oneOf("fast", "trafilatura"), frozen, "extractor of the main content; trafilatura takes 20 times as long; for pages that are too large for trafilatura, or without a result, fast is used"),
 	}, c.planTable(), []field{
-		key(&c.Dedup.MaxDistance, 3, minMax(0, 7), frozen, "bits in which the SimHashes of near duplicates may differ; `plan` refuses more than 3 for more than 100 million planned URLs"),
+		key(&c.Dedup.MaxDistance, 3, minMax(0, 7), frozen, "number of bits in which the SimHashes of near duplicates may differ; `plan` refuses more than 3 for more than 100 million planned URLs"),
 		key(&c.Dedup.MinWords, 50, minMax(0, 1_000_000), frozen, "texts with fewer words are duplicates only if they are equal"),
 		key(&c.Dedup.Months, 12, minMax(0, 1200), frozen, "pages are compared with earlier rounds of the crawl's month and of this many months before it; 0: with all earlier rounds").
 			beforeItExisted(0),
@@ -103,8 +103,8 @@ func (c *Config) table() []field {
 // planTable returns the keys of the section plan.
 func (c *Config) planTable() []field {
 	return []field{
-		key(&c.Plan.PartitionURLs, 500_000, minMax(1, 10_000_000), frozen, "most URLs in a partition; a domain with more has a partition of its own"),
-		key(&c.Plan.BucketURLs, 2_000_000, minMax(1, 1_000_000_000), frozen, "most planned URLs in a reduce bucket, and a fifth of the most known URLs; a task of `rank` or `frontier` works on one bucket"),
+		key(&c.Plan.PartitionURLs, 500_000, minMax(1, 10_000_000), frozen, "largest number of URLs in a partition; a domain with more has a partition of its own"),
+		key(&c.Plan.BucketURLs, 2_000_000, minMax(1, 1_000_000_000), frozen, "largest number of planned URLs in a reduce bucket; the bucket may hold five times as many known URLs; a task of `rank` or `frontier` works on one bucket"),
 		key(&c.Plan.Budgets.Default, 10_000, minMax(0, 1<<31-1), frozen, "URLs planned per domain and crawl; 0: no limit"),
 		key(&c.Plan.Budgets.PerDay, 0, minMax(0, 1<<31-1), frozen, "URLs planned per day of a round's `fetch.window`; 0: no limit"),
 		key(&c.Plan.Budgets.Total, 0, minMax(0, 1<<40), frozen, "URLs planned per crawl; 0: no limit"),
@@ -119,14 +119,14 @@ func (c *Config) planTable() []field {
 		key(&c.Plan.Priority.HostRank, 300, points, frozen, "points for a URL of a host with a hundred times the mean rank; half of them for a host of mean or unknown rank"),
 		key(&c.Plan.Priority.Directory, 100, points, frozen, "points that each directory of a path takes away"),
 		key(&c.Plan.Priority.Anchor, 100, points, frozen, "points for a URL to which a link with a text leads"),
-		key(&c.Plan.Priority.Sitemap, 80, points, frozen, "points for a URL whose host's sitemap gives it a priority; they are multiplied by that priority less 0.5"),
+		key(&c.Plan.Priority.Sitemap, 80, points, frozen, "points for a URL whose host's sitemap gives it a priority; they are multiplied by that priority minus 0.5"),
 		key(&c.Plan.Priority.Inlinks, 0, points, frozen, "points for a URL to which 1,000 or more pages of the round link; a third of them for ten pages"),
-		key(&c.Plan.Priority.Hop, 0, points, frozen, "points that each link between a listed URL and the URL takes away"),
+		key(&c.Plan.Priority.Hop, 0, points, frozen, "points that each link on the way from a listed URL to the URL takes away"),
 		key(&c.Plan.Priority.Query, 0, points, frozen, "points that a query in the URL takes away"),
 		key(&c.Plan.Priority.Overdue, 0, points, frozen, "points for a known URL that has been due for as long as its interval between two fetches"),
 		key(&c.Plan.Priority.Change, 0, points, frozen, "points for a known URL that changes at each fetch"),
 		key(&c.Plan.Priority.News, 0, points, frozen, "points for a URL whose path holds the date of the plan's day, such as /2026/11/25/; a seventh less for each day before"),
-		key(&c.Plan.MaxDepth, 15, minMax(0, 1000), frozen, "most links between a seed and a planned URL"),
+		key(&c.Plan.MaxDepth, 15, minMax(0, 1000), frozen, "largest number of links on the way from a seed to a planned URL"),
 		key(&c.Plan.StripParams, []string{"utm_*", "fbclid", "gclid", "ref"}, paramPatterns, frozen, "parameters removed from canonical URLs"),
 		key(&c.Plan.Canonical.Sessions, false, nil, frozen, "drop session identifiers from URLs: `;jsessionid=` and the parameters PHPSESSID, jsessionid, ASPSESSIONID…, CFID and CFTOKEN, and sid if its value has 16 letters and digits"),
 		key(&c.Plan.Canonical.HTTPS, nil, httpsHosts, frozen, "hosts, with their subdomains, that serve https: their URLs without a port get the scheme https; `[\"*\"]`: all hosts"),
@@ -150,7 +150,7 @@ func (c *Config) retentionTable() []field {
 		key(&c.Retention.Raw, 12, minMax(0, 1200), live, "months after a crawl's month for which `prune` keeps raw captures: WARC files with their indexes, segments, and working files that no later round reads; 0: for ever"),
 		key(&c.Retention.Metadata, 18, c.metadataRule(), live, "months after a crawl's month for which `prune` keeps tables, plans and all other documents; then only the crawl's ledger is left; 0: for ever"),
 		key(&c.Retention.ColdAfter, 90*day, minMax(day, 3660*day), live, "age at which the rule of `prune --lifecycle` moves WARC files in S3 to the class below, in whole days"),
-		key(&c.Retention.ColdClass, "GLACIER_IR", oneOf("GLACIER_IR", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING"), live, "storage class of old WARC files; objects in these classes can be read at once, as `reparse` and `verify` must"),
+		key(&c.Retention.ColdClass, "GLACIER_IR", oneOf("GLACIER_IR", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING"), live, "storage class of old WARC files; objects in these classes can be read at once, which `reparse` and `verify` need"),
 	}
 }
 
@@ -159,9 +159,9 @@ func (c *Config) kubernetesTable() []field {
 	k := &c.Kubernetes
 	return []field{
 		key(&k.Namespace, "crawl", objectName, live, "namespace of the Jobs").
-			option("namespace", "namespace of the Jobs (kubernetes.namespace)"),
+			withFlag("namespace", "namespace of the Jobs (kubernetes.namespace)"),
 		key(&k.Image, "", imageName, live, "image of crawlbatch, needed to submit Jobs").
-			option("image", "image of crawlbatch (kubernetes.image)"),
+			withFlag("image", "image of crawlbatch (kubernetes.image)"),
 		key(&k.ImagePullPolicy, "", orEmpty(oneOf("Always", "IfNotPresent", "Never")), live, "when a node pulls the image; empty: Kubernetes decides by the image's tag"),
 		key(&k.ImagePullSecrets, nil, objectNames, live, "names of the Secrets for pulling the image"),
 		key(&k.Parallelism, 50, minMax(1, 10_000), live, "pods of a stage at a time"),
@@ -187,7 +187,7 @@ func (c *Config) kubernetesTable() []field {
 		key(&k.WebIdentityAudience, "sts.amazonaws.com", audience, live, "audience of that token, as in the role's trust policy"),
 		key(&k.Annotations, nil, nil, live, "annotations of pods"),
 		key(&k.MetricsPort, 9090, metricsPort, live, "port on which task pods serve Prometheus metrics; 0: none"),
-		key(&k.MetricsLegacyNames, false, nil, live, "serve metrics under their old names too: `crawler_urls_queued_total`"),
+		key(&k.MetricsLegacyNames, false, nil, live, "serve metrics under their old names too, such as `crawler_urls_queued_total`"),
 		key(&k.PolitenessConfigMap, "crawlbatch-politeness", orEmpty(objectName), live, "ConfigMap whose key politeness.yaml sets the pace of fetch pods, also while they run; it may be missing"),
 	}
 }

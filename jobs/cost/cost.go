@@ -1,10 +1,11 @@
-// Package cost predicts what a round needs of the store and of machines, and what that costs.
+// Package cost predicts the requests, bytes and machine time that a round needs, and their price.
 //
-// The input is a plan, the prices of the config, the size of each stage's pods, and what earlier
-// rounds used. The output is a usage for each stage, and the dollars of a usage. A prediction is
-// arithmetic on the plan. It reads nothing, and the same arguments give the same figures. Predicted
-// figures and the figures that tasks record count the same calls, so they can be compared. Neither
-// counts the calls of the driver. The package imports formats/manifest, jobs/config and stages.
+// The input is a plan, the prices of the config, the size of each stage's pods, and the usage of
+// earlier rounds. The output is a usage for each stage, and the price of a usage in dollars. A
+// prediction is arithmetic on the plan. It reads nothing, and the same arguments give the same
+// figures. Predicted figures and the figures that tasks record count the same calls, so they can be
+// compared. Neither counts the calls of the driver. The package imports formats/manifest,
+// jobs/config and stages.
 package cost
 
 import (
@@ -64,7 +65,8 @@ func (m *Model) Price(p *manifest.Plan, stage stages.Stage, u manifest.Usage) Do
 	}
 }
 
-// Past holds what earlier rounds used, and what the model predicts for them without a past.
+// Past holds the usage of earlier rounds, and the usage that the model predicts for them as first
+// rounds.
 type Past struct {
 	Rounds          int
 	used, predicted Usages
@@ -90,9 +92,9 @@ func (m *Model) Learn(past *Past, p *manifest.Plan, used Usages) {
 	}
 }
 
-// Predict predicts the usage of each stage of a round. It multiplies the figures of the arithmetic
-// by the ratios in which earlier rounds used more or less. The time of the fetch stage is the
-// plan's, which the planner predicts from the same rounds.
+// Predict predicts the usage of each stage of a round. It predicts the figures of a first round,
+// and multiplies them by used ÷ predicted of the earlier rounds. The time of the fetch stage comes
+// from the plan, because the planner has already learned from these rounds.
 func (m *Model) Predict(p *manifest.Plan, past Past) Usages {
 	all := m.arithmetic(p)
 	for stage, u := range all {
@@ -107,7 +109,7 @@ func (m *Model) Predict(p *manifest.Plan, past Past) Usages {
 	return all
 }
 
-// scale returns n × used ÷ predicted, or n if earlier rounds do not tell.
+// scale returns n × used ÷ predicted, or n if either of the two is unknown.
 func scale(n, used, predicted int64) int64 {
 	if used <= 0 || predicted <= 0 {
 		return n
@@ -121,17 +123,17 @@ const (
 	checkpointPage = 110_000 // bytes that a page adds to a checkpoint: 256 MiB hold 2,440 pages
 	segmentPuts    = 10
 	segmentGets    = 28     // calls of merge for each segment
-	segmentBytes   = 85_000 // bytes of a segment's files beside those of its pages
+	segmentBytes   = 85_000 // bytes of a segment's files, without the bytes of its pages
 	knownGets      = 25     // calls of a fetch task for each partition of its bucket in earlier rounds
 
-	controlMS = 10_000 // time between two looks of a fetch task at the ledger, as worker.ControlEvery
+	controlMS = 10_000 // time between two reads of the ledger by a fetch task, as worker.ControlEvery
 
 	// A checkpoint with few URLs waits for several intervals, as in stages/fetch.
-	worthwhile  = 5000.0 / 60 // URLs a second with which a checkpoint does not wait longer
+	worthwhile  = 5000.0 / 60 // URLs a second from which on a checkpoint does not wait longer
 	stretch     = 10
 	patientFrom = 10 * time.Second
 
-	reduceStartMS = 100 // time of a reduce task beside that of its URLs
+	reduceStartMS = 100 // time of a reduce task, without the time for its URLs
 )
 
 // arithmetic returns the figures of a first round.
@@ -153,8 +155,8 @@ func (m *Model) arithmetic(p *manifest.Plan) Usages {
 	if p.Known > 0 {
 		fetch.Gets += knownGets * parts * parts / buckets
 	}
-	// reduce returns the usage of a reduce stage. The time and the written bytes are for each URL, and the
-	// bytes of files without rows for each task.
+	// reduce returns the usage of a reduce stage. ms and urlBytes are the time and the written
+	// bytes for each URL. taskBytes is the size of a task's files if they have no rows.
 	reduce := func(tasks int64, ms float64, puts, gets, urlBytes, taskBytes int64) manifest.Usage {
 		return manifest.Usage{WallMS: int64(urls*ms) + tasks*reduceStartMS, Puts: puts, Gets: gets, BytesWritten: p.URLs*urlBytes + tasks*taskBytes}
 	}
@@ -167,7 +169,8 @@ func (m *Model) arithmetic(p *manifest.Plan) Usages {
 		stages.Publish:  reduce(parts, 0.05, 2*parts, 20*parts+million(260), 500, 28_000),
 	}
 	if shards := int64(stages.Digest.Tasks(p)); shards > 0 {
-		// Each task of digest reads three columns of all pages, and each task of similar reads all classes.
+		// Each task of digest reads three columns of all pages. Each task of similar reads all
+		// classes of pages with equal fingerprints.
 		all[stages.Digest] = reduce(shards, 0.0015+0.0002*float64(shards), 3*shards, shards*(8+3*parts)+million(100), 17, 5000)
 		all[stages.Similar] = reduce(shards, 0.002+0.0003*float64(shards), 2*shards, shards*(8+3*shards), 1, 3000)
 		all[stages.Cluster] = reduce(1, 0.003, 2, 8+4*parts+6*shards+million(200), 30, 3000)

@@ -6,8 +6,8 @@
 //
 // A table may spell a URL in any way, so the database cannot join its URLs with canonical ones.
 // Feedback therefore reads the table once for each round, makes the URLs canonical as the planner
-// does, sorts them, and merges them with fetches. It sends the matches to the database in batches,
-// in the order of the table's key.
+// does, sorts them, and merges them with fetches. It sends the matching rows to the database in
+// batches, in the order of the table's key.
 //
 // Package feedback promises:
 //
@@ -133,7 +133,7 @@ func compareListed(a, b *listed) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// outcome holds the columns of fetches that feedback reads.
+// outcome holds the columns of the dataset fetches that feedback reads.
 type outcome struct {
 	SURT          string         `parquet:"url_surtkey"`
 	URL           string         `parquet:"url"`
@@ -153,7 +153,7 @@ type match struct {
 
 func compareMatches(a, b *match) int { return int(min(max(a.N-b.N, -1), 1)) }
 
-// giver gives back the outcomes of one round.
+// giver writes the outcomes of one round to the database.
 type giver struct {
 	Request
 	sealed  *manifest.Sealed

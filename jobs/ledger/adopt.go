@@ -11,14 +11,14 @@ import (
 )
 
 // Adopt creates the store's head and the ledger of each crawl of an older format. Before that,
-// Adopt calls alive, which waits until no process of an older version fetches. Adopt
-// skips crawls that already have a ledger. Several processes may call Adopt at the same time, and a
-// second call continues an interrupted adoption.
+// Adopt calls await, which waits until no process of an older version fetches. Adopt skips crawls
+// that already have a ledger. Several processes may call Adopt at the same time, and a second call
+// continues an interrupted adoption.
 //
 // Adopt first writes active.json and crawl.json in the new format, which older versions refuse.
 // Adopt then writes the ledger, and finally adds the crawl's name to the head. An interrupted
 // adoption shows in a crawl.json with the field adopted_from whose crawl the head does not name.
-func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, alive func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {
+func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, await func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {
 	var old []string
 	for _, crawl := range crawls {
 		head, _, err := LoadHead(ctx, b, crawl)
@@ -40,7 +40,7 @@ func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, aliv
 	if len(old) == 0 {
 		return nil, nil
 	}
-	if err := w.adoptActive(ctx, b, old[0], alive); err != nil {
+	if err := w.adoptActive(ctx, b, old[0], await); err != nil {
 		return nil, err
 	}
 	for _, crawl := range old {
@@ -63,7 +63,7 @@ func (l *Ledger) Unadopted(m *manifest.Crawl, head *manifest.Crawls) bool {
 
 // adoptActive gives active.json the new format, so that an older version can no longer claim a
 // round.
-func (w Writer) adoptActive(ctx context.Context, b store.Bucket, crawl string, alive func(ctx context.Context, a *manifest.Active) error) error {
+func (w Writer) adoptActive(ctx context.Context, b store.Bucket, crawl string, await func(ctx context.Context, a *manifest.Active) error) error {
 	for {
 		a, version, err := LoadActive(ctx, b, crawl)
 		if errors.Is(err, store.ErrNotFound) {
@@ -72,8 +72,8 @@ func (w Writer) adoptActive(ctx context.Context, b store.Bucket, crawl string, a
 		if err != nil || a.Format >= Since {
 			return err
 		}
-		if !a.Done && alive != nil {
-			if err := alive(ctx, a); err != nil {
+		if !a.Done && await != nil {
+			if err := await(ctx, a); err != nil {
 				return err
 			}
 		}

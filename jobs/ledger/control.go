@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// This file holds what people tell a running crawl: stops of hosts, and pauses. Each is one entry of
-// the ledger, so that it takes effect with one swap, and no later object can undo it.
+// This file holds what people tell a running crawl: stops of hosts, and pauses. Each is one entry
+// of the ledger, so it takes effect with one swap, and only a later entry ends it.
 
 // Stop is a stop of a host or of a registered domain.
 type Stop struct {
@@ -26,7 +26,7 @@ type Stop struct {
 	Ended   string `json:"ended,omitempty"`
 }
 
-// Name returns the host, or the domain with the words "all hosts of".
+// Name returns the host, or "all hosts of" and the domain.
 func (s *Stop) Name() string {
 	if s.Host == "" {
 		return "all hosts of " + s.Domain
@@ -43,7 +43,8 @@ func (s *Stop) String() string {
 	return text
 }
 
-// Moment writes a time of the ledger with seconds, in UTC.
+// Moment formats a time of the ledger in UTC, without fractions of a second. It returns invalid
+// times unchanged.
 func Moment(at string) string {
 	t, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
@@ -59,7 +60,7 @@ func (l *Ledger) Stops() []Stop {
 		if e.What != manifest.EntryStop && e.What != manifest.EntryResume {
 			continue
 		}
-		for i := range all { // a stop with another reason replaces the earlier one
+		for i := range all { // a resume ends the earlier stop, and so does a stop with another reason
 			if s := &all[i]; s.Ended == "" && s.Host == e.Host && s.Domain == e.Domain {
 				s.Ended, s.EndedBy = e.At, e.By
 			}
@@ -76,7 +77,7 @@ func (l *Ledger) StopsInForce() []Stop {
 	return slices.DeleteFunc(l.Stops(), func(s Stop) bool { return s.Ended != "" })
 }
 
-// Stopped returns what gets no requests. It returns nil if nothing is stopped.
+// Stopped returns the hosts and domains that get no requests, or nil if nothing is stopped.
 func (l *Ledger) Stopped() (stopped *manifest.Stops) {
 	for _, s := range l.StopsInForce() {
 		if stopped == nil {
@@ -105,7 +106,7 @@ func (p *Pause) String() string {
 	return fmt.Sprintf("paused since %s by %s%s: continue with `%s`", Moment(p.Since), p.By, why, p.Continue)
 }
 
-// Paused returns the pause in force, or nil. flags end the command that continues the crawl.
+// Paused returns the pause in force, or nil. The command that continues the crawl ends with flags.
 func (l *Ledger) Paused(flags string) *Pause {
 	e, over := l.Of(manifest.EntryPause), l.Of(manifest.EntryContinue)
 	if e == nil || over != nil && over.N > e.N {

@@ -68,9 +68,9 @@ func OfActive(ctx context.Context, b store.Bucket, a *manifest.Active, crawl str
 	return l, err
 }
 
-// CheckHead returns a Lost error if the head is gone, or if somebody restored an older head. A crawl
-// is named in the head before entries follow the first ones of its ledger. If the ledger has later
-// entries and the head lacks the crawl's name, the head is therefore too old.
+// CheckHead returns a Lost error if the head is gone, or if somebody restored an older head. The
+// ledger of a crawl gets entries beyond those of its creation or adoption only after the head names
+// the crawl. If such a ledger's crawl is not in the head, the head is too old.
 func CheckHead(l *Ledger, head *manifest.Crawls) error {
 	if !l.Stored || l.fresh() || head != nil && head.Names(l.Crawl) {
 		return nil

@@ -257,7 +257,7 @@ func (l *Ledger) Newest(what string, round int) *manifest.Entry {
 // ledger has no such entry, Of returns nil.
 func (l *Ledger) Of(what string) *manifest.Entry { return l.Newest(what, -1) }
 
-// Frozen returns the entry of a stage's inputs, or nil.
+// Frozen returns the entry that names the inputs.json of a stage, or nil.
 func (l *Ledger) Frozen(round int, stage stages.Stage) *manifest.Entry {
 	return l.newestAt(subject{what: manifest.EntryFrozen, round: round, stage: string(stage)})
 }

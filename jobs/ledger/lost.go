@@ -192,7 +192,7 @@ func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, er
 		}
 		for _, e := range l.requiredEntries() {
 			var s manifest.Sealed
-			err := l.look(ctx, b, e, &s)
+			err := l.checkEntry(ctx, b, e, &s)
 			if !tell(err) {
 				return
 			}
@@ -208,8 +208,8 @@ func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, er
 	}
 }
 
-// lookers is the number of manifests that are opened at the same time.
-const lookers = 32
+// manifestsOpen is the number of manifests that are opened at the same time.
+const manifestsOpen = 32
 
 // lookForManifests opens each manifest of a seal, and returns an error for each manifest that
 // cannot be opened or has another size. It does not compare digests, because the readers of a
@@ -217,7 +217,7 @@ const lookers = 32
 func lookForManifests(ctx context.Context, b store.Bucket, s *manifest.Sealed) []error {
 	errs := make([]error, len(s.Manifests))
 	var group errgroup.Group
-	group.SetLimit(lookers)
+	group.SetLimit(manifestsOpen)
 	for i, m := range s.Manifests {
 		group.Go(func() error {
 			o, err := b.Open(ctx, m.Key)
@@ -237,8 +237,9 @@ func lookForManifests(ctx context.Context, b store.Bucket, s *manifest.Sealed) [
 	return errs
 }
 
-// look checks the object that an entry names. If the object is a seal, look stores the seal in s.
-func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry, s *manifest.Sealed) error {
+// checkEntry checks the object that an entry names. If the object is a seal, checkEntry stores the
+// seal in s.
+func (l *Ledger) checkEntry(ctx context.Context, b store.Bucket, e *manifest.Entry, s *manifest.Sealed) error {
 	switch e.What {
 	case manifest.EntryCrawl:
 		return l.Check(ctx, b, e, &manifest.Crawl{})

@@ -18,8 +18,8 @@ import (
 // says so.
 var ErrPruned = errors.New("deleted on purpose, which is no loss")
 
-// Pruning returns the newest entry `pruning`, or nil if the crawl has all its objects. Such an entry
-// covers at least the raw captures.
+// Pruning returns the newest entry `pruning`, or nil if nothing of the crawl was pruned. Such an
+// entry covers at least the raw captures.
 func (l *Ledger) Pruning() *manifest.Entry { return l.Of(manifest.EntryPruning) }
 
 // PruneUnfinished reports whether `prune` was interrupted, or is running, in the ledger's crawl.
@@ -50,7 +50,7 @@ func (l *Ledger) CheckRaw() error {
 	return fmt.Errorf("crawl %s: %s: %w", l.Crawl, pruned(l.Pruning()), ErrPruned)
 }
 
-// pruned says in words what an entry `pruning` is about.
+// pruned describes an entry `pruning` for messages.
 func pruned(e *manifest.Entry) string {
 	day, _, _ := strings.Cut(e.At, "T")
 	if e.Prune.Policy == manifest.PruneMetadata {
@@ -200,7 +200,7 @@ func ReadAllPruned(ctx context.Context, b store.Bucket, crawl string) (AllPruned
 	return all, nil
 }
 
-// unlessFault returns nil for the error of a lost or damaged document.
+// unlessFault returns nil if err says that a document is lost or damaged, otherwise err.
 func unlessFault(err error) error {
 	for _, fault := range []error{ErrLost, manifest.ErrCorrupt, manifest.ErrNewer, ErrNoCrawl} {
 		if errors.Is(err, fault) {
@@ -218,7 +218,7 @@ func prunings(ctx context.Context, b store.Bucket, crawl string) (all []manifest
 			return nil, fmt.Errorf("list %s: %w", layout.PruneDir(crawl), err)
 		}
 		var list manifest.Prune
-		digest, _, err := look(ctx, b, o.Key, &list)
+		digest, _, err := readOptional(ctx, b, o.Key, &list)
 		if err != nil {
 			return nil, err
 		}
@@ -239,8 +239,8 @@ func pruningEntry(key, digest string, list *manifest.Prune) manifest.Entry {
 }
 
 // BeginPruning stores the list of the WARC files that stay, and then appends the entry `pruning`.
-// Afterwards, the absence of the objects that Pruned.Has names is no loss. BeginPruning does nothing
-// if the newest entry says the same.
+// After that, objects for which Pruned.Has returns true may be absent. BeginPruning does nothing if
+// the newest entry says the same.
 func (w Writer) BeginPruning(ctx context.Context, b store.Bucket, list *manifest.Prune) (*Ledger, error) {
 	list.Version = w.Version
 	return w.Append(ctx, b, list.Crawl, func(l *Ledger) ([]manifest.Entry, error) {

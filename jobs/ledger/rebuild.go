@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Keeper copies an object to quarantine/.
+// Keeper copies an object to quarantine/ and returns the key of the copy.
 type Keeper func(ctx context.Context, b store.Bucket, key string) (to string, err error)
 
 // Rebuild recreates a lost or damaged ledger, head or active.json from the objects in the store. It

@@ -36,19 +36,19 @@ func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manif
 	}
 	all := []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(crawl), SHA256: digest, Format: m.Format}}
 	var p manifest.Politeness
-	digest, found, err := look(ctx, b, layout.Politeness(crawl), &p)
+	digest, found, err := readOptional(ctx, b, layout.Politeness(crawl), &p)
 	if err != nil {
 		return nil, err
 	}
 	if found {
-		all = append(all, politeness(crawl, p.Revision, digest, p.Format))
+		all = append(all, politenessEntry(crawl, p.Revision, digest, p.Format))
 	}
 	rounds, err := roundsIn(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}
 	for _, round := range rounds {
-		entries, err := ofRound(ctx, b, crawl, round)
+		entries, err := entriesOfRound(ctx, b, crawl, round)
 		if err != nil {
 			return nil, err
 		}
@@ -110,14 +110,14 @@ func roundsIn(ctx context.Context, b store.Bucket, crawl string) ([]int, error) 
 	return slices.Sorted(maps.Keys(seen)), nil
 }
 
-// politeness returns the ledger's entry for a revision of the politeness.
-func politeness(crawl string, revision int, digest string, format int) manifest.Entry {
+// politenessEntry returns the ledger's entry for a revision of the politeness.
+func politenessEntry(crawl string, revision int, digest string, format int) manifest.Entry {
 	return manifest.Entry{What: manifest.EntryPoliteness, Revision: revision, Object: layout.Politeness(crawl), SHA256: digest, Format: format}
 }
 
-// look reads a document that may not exist. For an unreadable document, found is true and the
-// digest is empty.
-func look(ctx context.Context, b store.Bucket, key string, d manifest.Document) (digest string, found bool, err error) {
+// readOptional reads a document that may not exist. For an unreadable document, found is true and
+// the digest is empty.
+func readOptional(ctx context.Context, b store.Bucket, key string, d manifest.Document) (digest string, found bool, err error) {
 	_, digest, err = manifest.LoadContents(ctx, b, key, d)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -128,17 +128,18 @@ func look(ctx context.Context, b store.Bucket, key string, d manifest.Document) 
 	return digest, err == nil, err
 }
 
-// ofRound returns the ledger entries for a round, one for each existing document of the round.
-func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]manifest.Entry, error) {
+// entriesOfRound returns the ledger entries for a round, one for each existing document of the
+// round.
+func entriesOfRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]manifest.Entry, error) {
 	var all []manifest.Entry
-	id, format, err := followed(ctx, b, crawl, round)
+	id, format, err := followedPlan(ctx, b, crawl, round)
 	if err != nil {
 		return nil, err
 	}
 	if id != "" {
 		key := layout.PlanManifest(crawl, round, id)
 		var p manifest.Plan
-		digest, _, err := look(ctx, b, key, &p)
+		digest, _, err := readOptional(ctx, b, key, &p)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +160,7 @@ func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]ma
 	for _, stage := range stages.Order {
 		key := layout.Inputs(crawl, round, string(stage))
 		var in manifest.Inputs
-		digest, found, err := look(ctx, b, key, &in)
+		digest, found, err := readOptional(ctx, b, key, &in)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +172,7 @@ func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]ma
 	}
 	key := layout.Sealed(crawl, round)
 	var s manifest.Sealed
-	digest, found, err := look(ctx, b, key, &s)
+	digest, found, err := readOptional(ctx, b, key, &s)
 	if found {
 		sealed := Named(manifest.EntrySealed, round, key, digest, s.Format)
 		sealed.Generation = 1
@@ -180,11 +181,11 @@ func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]ma
 	return all, err
 }
 
-// followed returns the ID of the plan that a round follows. If the round has started, followed also
+// followedPlan returns the ID of the plan that a round follows. If the round has started, it also
 // returns the format in which the round began. For a round of an older format, start.json names the
-// plan and the format. Without start.json, followed returns the plan that other objects of the
+// plan and the format. Without start.json, followedPlan returns the plan that other objects of the
 // round name, or the only plan.
-func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
+func followedPlan(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
 	var s manifest.Start
 	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -195,7 +196,7 @@ func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id 
 			return s.Plan, s.Format, err
 		}
 	}
-	made, err := madeOf(ctx, b, crawl, round)
+	made, err := usedPlan(ctx, b, crawl, round)
 	switch {
 	case err != nil:
 		return "", 0, err
@@ -215,19 +216,19 @@ func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id 
 	return ids[0], format, err
 }
 
-// madeOf returns the plan that a round uses, or "" if nothing shows that the round has begun. The
-// plan's ID is in the round's seal, in an inputs.json, and in the objects under fetch/taken/. A list
-// of plans does not tell which plan is used, because a process may have died before it deleted the
-// replaced plans. start.json proves nothing, because a driver of an older version may create it
-// while this version adopts the store (see Adopt).
-func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
+// usedPlan returns the ID of the plan that a round uses, or "" if nothing shows that the round has
+// begun. The plan's ID is in the round's seal, in an inputs.json, and in the objects under
+// fetch/taken/. A list of plans does not tell which plan is used, because a process may have died
+// before it deleted the replaced plans. start.json proves nothing, because a driver of an older
+// version may create it while this version adopts the store (see Adopt).
+func usedPlan(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
 	var sealed manifest.Sealed
-	if _, found, err := look(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {
+	if _, found, err := readOptional(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {
 		return sealed.Plan, err
 	}
 	for _, stage := range stages.Order {
 		var in manifest.Inputs
-		if _, found, err := look(ctx, b, layout.Inputs(crawl, round, string(stage)), &in); err != nil || found && in.Plan != "" {
+		if _, found, err := readOptional(ctx, b, layout.Inputs(crawl, round, string(stage)), &in); err != nil || found && in.Plan != "" {
 			return in.Plan, err
 		}
 	}
@@ -236,7 +237,7 @@ func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (strin
 			return "", fmt.Errorf("list taken partitions of %s.%d: %w", crawl, round, err)
 		}
 		var t manifest.Taken
-		if _, found, err := look(ctx, b, o.Key, &t); err != nil || found && t.Plan != "" {
+		if _, found, err := readOptional(ctx, b, o.Key, &t); err != nil || found && t.Plan != "" {
 			return t.Plan, err
 		}
 	}

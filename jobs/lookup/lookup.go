@@ -1,9 +1,10 @@
 // Package lookup finds what a store knows about one URL.
 //
 // A lookup reads the documents of a crawl's sealed rounds and of the newest plan, and the rounds'
-// URL filters. Of urls, skips and partitions, it reads only row groups that may contain the URL. It
-// returns the URL's newest state, its newest skip, and the partition of the newest plan that
-// contains the URL. The state comes with the parts of the URL's priority.
+// URL filters. Of the datasets urls and skips and of the plan's partitions, it reads only row
+// groups that may contain the URL. It returns the URL's newest state, its newest skip, and the
+// partition of the newest plan that contains the URL. The state comes with the parts of the URL's
+// priority.
 //
 // A lookup searches the rounds from newest to oldest. In each round, the lookup first asks the
 // filter of the URL's bucket. If the filter excludes the URL, the lookup skips the tables of the
@@ -44,7 +45,7 @@ type Found struct {
 	Planned *Planned `json:"planned"`
 }
 
-// State is the newest row of urls.
+// State is the URL's newest row in the dataset urls.
 type State struct {
 	Round     string          `json:"round"` // name of the round, such as 2026-11.0
 	State     schema.URLState `json:"state"`
@@ -55,7 +56,7 @@ type State struct {
 	Listings
 }
 
-// Listings says which sources listed a URL first and last, and is empty for a URL that none listed.
+// Listings says which sources listed a URL first and last. It is empty if no source listed the URL.
 type Listings struct {
 	First *Listed `json:"listed_first,omitempty"`
 	Last  *Listed `json:"listed_last,omitempty"`
@@ -78,7 +79,8 @@ func listings(l *schema.Listing) Listings {
 	}
 }
 
-// Skip is the newest row of skips. It is left out if a later round has a state of the URL.
+// Skip is the URL's newest row in the dataset skips. It is left out if a later round has a state of
+// the URL.
 type Skip struct {
 	Round  string            `json:"round"`
 	Reason schema.SkipReason `json:"reason"`
@@ -323,7 +325,7 @@ func partOf(files []manifest.File, bucket int) string {
 	return ""
 }
 
-// firstRow returns the first row that accepts approves, or nil if there is none.
+// firstRow returns the first row for which accepts returns true, or nil if there is none.
 func firstRow[T any](ctx context.Context, b store.Bucket, key string, accepts func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
 	if key == "" {
 		return nil, nil

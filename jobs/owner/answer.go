@@ -28,7 +28,7 @@ type Row struct {
 	PlannedURL    string `json:"planned_url"` // planned URL for which the request was sent
 	Status        *int16 `json:"http_status"`
 	Outcome       string `json:"outcome"`        // for a failed request, its class; for a URL without a request, the reason
-	RobotsAllowed *bool  `json:"robots_allowed"` // verdict of robots.txt on the URL; nil for requests for robots.txt, and if robots.txt was not consulted
+	RobotsAllowed *bool  `json:"robots_allowed"` // whether robots.txt allows the URL; nil for requests for robots.txt, and if robots.txt was not consulted
 	RobotsRule    string `json:"robots_rule"`    // line of robots.txt that decided; "" if no rule matched
 	RobotsDigest  string `json:"robots_digest"`  // SHA-1 of the robots.txt that applied, base 32
 	DelayMS       *int64 `json:"delay_ms"`       // delay in force, milliseconds
@@ -267,7 +267,8 @@ func (t *tally) countHost(host string) bool {
 }
 
 // readRobots records when an unfinished round last read the robots.txt of a host, and the digest of
-// the file, which only later requests to the host name. The round's entries are t.Robots[from:].
+// the file. Only later requests to the host name this digest. The round's entries are
+// t.Robots[from:].
 func (t *tally) readRobots(round string, r *schema.Request, from int) {
 	at := slices.IndexFunc(t.Robots[from:], func(e RobotsRead) bool { return e.Host == r.Host })
 	switch {
@@ -311,7 +312,7 @@ func requestRow(round string, r *schema.Request) *Row {
 	return row
 }
 
-// clock writes a time in milliseconds since 1970. For 0 it returns "".
+// clock formats a time in milliseconds since 1970. For 0 it returns "".
 func clock(ms int64) string {
 	if ms == 0 {
 		return ""
@@ -319,7 +320,7 @@ func clock(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// counts sorts numbers by their names.
+// counts returns the numbers in a map, sorted by name.
 func counts(m map[string]int64) []Count {
 	list := make([]Count, 0, len(m))
 	for name, n := range m {

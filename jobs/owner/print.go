@@ -53,7 +53,7 @@ func (q *Question) CSV(ctx context.Context, out io.Writer) error {
 	return w.Error()
 }
 
-// cell keeps spreadsheets from reading a text of the web as a formula.
+// cell returns a text from the web in a form that spreadsheets do not read as a formula.
 func cell(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s

@@ -20,12 +20,13 @@ import (
 // deleting is the number of objects that are deleted at the same time.
 const deleting = 16
 
-// overtakenEvery is the number of deletions after which Apply looks again whether it still holds active.json.
+// overtakenEvery is the number of deletions after which Apply checks whether it still holds
+// active.json.
 const overtakenEvery = 256
 
 // Apply deletes what Find finds, and returns it. The error is roundstate.ErrBusy if a round is
-// unfinished. If nothing can be deleted, Apply also releases the claim of an earlier Apply that died,
-// because the unfinished round, or a repair of the store, waits for it.
+// unfinished. If nothing can be deleted, Apply also releases the claim of an earlier Apply that
+// died. Otherwise an unfinished round, or a repair of the store, would wait for this claim.
 func Apply(ctx context.Context, r Request) (f *Found, err error) {
 	held, err := r.interrupted(ctx)
 	if err != nil {
@@ -100,7 +101,7 @@ func (r *Request) letGo(ctx context.Context) error {
 	return (&claim{r.Bucket, a, v}).release(ctx)
 }
 
-// claim is the claim of active.json.
+// claim is the right of one Apply to delete: active.json names it.
 type claim struct {
 	bucket store.Bucket
 	active *manifest.Active
@@ -117,8 +118,8 @@ func (c *claim) release(ctx context.Context) error {
 	return err
 }
 
-// check returns roundstate.ErrBusy if another Apply has taken the claim over. That Apply may have another
-// retention, and a round may have been planned after it.
+// check returns roundstate.ErrBusy if another Apply has taken the claim over. The other Apply may
+// have another retention, and a round may have been planned since it ended.
 func (c *claim) check(ctx context.Context) error {
 	_, v, err := ledger.LoadActive(ctx, c.bucket, "YYYY-MM")
 	if err == nil && v != c.mine {
@@ -153,7 +154,7 @@ func (r *Request) hold(ctx context.Context, f *Found) (*claim, error) {
 
 func (r *Request) now() string { return r.Clock.Now().UTC().Format(time.RFC3339Nano) }
 
-// prune deletes the objects of a crawl that its list covers.
+// prune deletes the objects of a crawl that c.list covers.
 func (r *Request) prune(ctx context.Context, c *Crawl, h *claim) error {
 	if err := h.check(ctx); err != nil {
 		return err
@@ -193,7 +194,7 @@ func (r *Request) prune(ctx context.Context, c *Crawl, h *claim) error {
 	return w.EndPruning(ctx, r.Bucket, c.Name)
 }
 
-// removeLists deletes the lists that the ledger's newest entry does not name.
+// removeLists deletes the crawl's older lists, which the ledger's newest entry does not name.
 func (r *Request) removeLists(ctx context.Context, l *ledger.Ledger) error {
 	for o, err := range r.Bucket.List(ctx, layout.PruneDir(l.Crawl)) {
 		if err == nil && o.Key != l.Pruning().Object {

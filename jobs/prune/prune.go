@@ -6,13 +6,13 @@
 // except its ledger.
 //
 // These objects stay whatever their age:
-//   - WARC files with a payload to which a round refers whose own raw captures stay. Such a round has
-//     a revisit of the payload, or planned the URL without getting new content.
-//   - metadata of crawls with files in the newest month's chain of states (package urlstate), which
-//     the next month reads
+//   - WARC files with a payload to which another round refers, if the raw captures of that round stay.
+//     A round refers to a payload if it has a revisit of it, or planned its URL and got no new content.
+//   - metadata of crawls with states of URLs that the next month reads (package urlstate)
 //   - all objects of a crawl that has an unfinished round, or a lost or damaged document
 //
-// Find returns an error if the ledger of any crawl cannot be read, because nobody knows what the crawl needs.
+// Find returns an error if the ledger of any crawl cannot be read, because then nobody knows which
+// objects that crawl needs.
 //
 // Apply is safe at every instant. It claims active.json, so no round is fetched and no crawl is
 // parsed again meanwhile. For each crawl, it stores the list of the WARC files that stay, appends the
@@ -70,7 +70,7 @@ type Kind struct {
 type Crawl struct {
 	Name   string `json:"crawl"`
 	Policy string `json:"policy,omitempty"` // manifest.PruneRaw or PruneMetadata; empty: everything stays
-	Why    string `json:"why"`              // why objects stay, or by which key they are deleted
+	Why    string `json:"why"`              // why objects stay, or which config key decides that they are deleted
 	Delete []Kind `json:"delete"`           // ordered by name
 	Kept   Size   `json:"kept"`             // WARC files that stay although they are old, because later rounds refer to their payloads
 	// Unfinished means that an earlier Apply was interrupted in this crawl.
@@ -79,7 +79,7 @@ type Crawl struct {
 	months int
 	ledger *ledger.Ledger
 	list   manifest.Prune
-	pruned *ledger.Pruned // what the new list covers
+	pruned *ledger.Pruned // the objects that list covers
 }
 
 // Total returns the sum of what may be deleted.
@@ -188,7 +188,8 @@ func (r *Request) names(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), err
 }
 
-// unfinished returns the number of the first round that has a plan and no seal.
+// unfinished returns the number of the first round that has a plan and no seal. If there is none,
+// it returns the number of rounds.
 func (r *Request) unfinished(ctx context.Context, l *ledger.Ledger) (int, error) {
 	for round := range l.Rounds() {
 		if l.Newest(manifest.EntrySealed, round) != nil {
@@ -203,8 +204,8 @@ func (r *Request) unfinished(ctx context.Context, l *ledger.Ledger) (int, error)
 	return l.Rounds(), nil
 }
 
-// lacksSource says why a reparse cannot go on because the raw captures that it parses were pruned. It
-// returns "" for other crawls.
+// lacksSource returns a text that says that the raw captures of a reparse's source were pruned, so
+// that the reparse can never go on. In all other cases it returns "".
 func (r *Request) lacksSource(ctx context.Context, crawl string) (string, error) {
 	if !layout.IsReparse(crawl) {
 		return "", nil
@@ -271,7 +272,7 @@ func (r *Request) age(crawl string) (int, error) {
 	return 12*(now.Year()-t.Year()) + int(now.Month()) - int(t.Month()), nil
 }
 
-// describe fills the list of a crawl without the WARC files that stay.
+// describe fills c.list, except the WARC files that stay, which measure adds.
 func (r *Request) describe(ctx context.Context, c *Crawl) error {
 	about := manifest.Pruning{Policy: c.Policy, Months: c.months, Rounds: c.ledger.Rounds()}
 	if c.ledger.Gone() {
@@ -318,8 +319,8 @@ func (c *Crawl) folders() []string {
 	return layout.Folders(c.Name, nil)[:2] // tables and web graphs are metadata
 }
 
-// measure lists the objects of a crawl, and completes the list of the WARC files that stay. refers
-// holds the WARC files to which later rounds refer.
+// measure adds the WARC files that stay to c.list, and measures the objects that may be deleted.
+// refers holds the WARC files to which later rounds refer.
 func (r *Request) measure(ctx context.Context, c *Crawl, refers map[string]bool) error {
 	for o, err := range r.Bucket.List(ctx, "warc/"+layout.CrawlDir(c.Name)) {
 		if err != nil {
@@ -348,7 +349,7 @@ func (r *Request) measure(ctx context.Context, c *Crawl, refers map[string]bool)
 	return err
 }
 
-// each calls do with each object of a crawl that its list covers.
+// each calls do with each object of a crawl that c.list covers.
 func (r *Request) each(ctx context.Context, c *Crawl, do func(store.Info) error) error {
 	for _, folder := range c.folders() {
 		for o, err := range r.Bucket.List(ctx, folder) {

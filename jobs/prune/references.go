@@ -67,20 +67,22 @@ func (r *Request) keepMetadata(ctx context.Context, c *Crawl, newest string) err
 	return r.describe(ctx, c)
 }
 
-// referringCapture holds the column of captures that locates the payload of a revisit.
+// referringCapture holds the column of the dataset captures that names the WARC file with a
+// revisit's payload.
 type referringCapture struct {
 	File string `parquet:"payload_warc_filename,optional"`
 }
 
-// referringURL holds the columns of urls that locate the last content of a URL.
+// referringURL holds the columns of the dataset urls that name a URL's last round and the WARC file
+// with its last content.
 type referringURL struct {
 	LastPlanned string `parquet:"last_planned,optional"`
 	File        string `parquet:"warc_filename,optional"`
 }
 
-// references returns the WARC files of crawls that lose their raw captures, as far as crawls that keep
-// theirs refer to them. If a table of such a crawl cannot be read, nobody knows to what it refers,
-// and references returns an error.
+// references returns WARC files that must stay. They belong to crawls that lose their raw captures,
+// and a crawl that keeps its raw captures refers to them. If a table of a crawl that keeps its raw
+// captures cannot be read, nobody knows to what it refers, and references returns an error.
 func (r *Request) references(ctx context.Context, f *Found) (map[string]bool, error) {
 	loses, refers := map[string]bool{}, map[string]bool{}
 	for _, c := range f.Crawls {

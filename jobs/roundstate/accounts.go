@@ -13,8 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
-// accountsOf describes the parts of stages and runs that exist for a round. They depend on times, so
-// nothing else tells their digests until the round is sealed: whoever writes a part first decides.
+// accountsOf describes the existing parts of a round in the datasets stages and runs. Their
+// contents depend on times, so a second writer would make other bytes. The part that was written
+// first counts.
 func accountsOf(ctx context.Context, b store.Bucket, p *manifest.Plan) (files []manifest.File, err error) {
 	if p.Format < AccountsSince {
 		return nil, nil
@@ -32,13 +33,13 @@ func accountsOf(ctx context.Context, b store.Bucket, p *manifest.Plan) (files []
 	return files, nil
 }
 
-// footer is a row type whose only column is in no file. To open a table with this type, only the
-// footer of the file is read.
+// footer is a row type whose only column is in no file. A table that is opened with this type
+// therefore reads only the footer of the file.
 type footer struct {
 	None string `parquet:"none,optional"`
 }
 
-// describePart reads a part and describes it as a writer of the part would.
+// describePart reads a part, and returns the description that the part's writer would return.
 func describePart(ctx context.Context, b store.Bucket, dataset, key string) (f manifest.File, err error) {
 	o, err := b.Open(ctx, key)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// look is the pause between two reads of a checkpoint while waitForAttempts waits for an attempt of
-// an older version.
-const look = time.Second
+// pollInterval is the pause between two reads of a checkpoint while waitForAttempts waits for an
+// attempt of an older version.
+const pollInterval = time.Second
 
 // Ready prepares a store for a command that writes. The first such command adopts every crawl of an
 // older format, and logs the adoption. Later commands adopt only their own crawl. Ready returns the
@@ -96,7 +96,7 @@ func adopt(ctx context.Context, b store.Bucket, crawls []string, w ledger.Writer
 }
 
 // waitForAttempts waits until no attempt holds a partition of the round that active.json names. It
-// calls waits before its first pause.
+// calls waits before each pause.
 func waitForAttempts(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
 	p, _, err := FindPlan(ctx, b, a.Crawl, a.Round)
 	if errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoCrawl) || errors.Is(err, ledger.ErrLost) {
@@ -124,7 +124,7 @@ func waitForAttempts(ctx context.Context, b store.Bucket, a *manifest.Active, cl
 			return nil
 		}
 		waits()
-		if err := clock.Sleep(ctx, look); err != nil {
+		if err := clock.Sleep(ctx, pollInterval); err != nil {
 			return stages.ErrInterrupted
 		}
 	}

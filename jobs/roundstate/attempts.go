@@ -30,13 +30,13 @@ func CreateAttempt(ctx context.Context, b store.Bucket, t stages.Task, a *manife
 	}
 }
 
-// AccountsSince is the first format of a plan whose round records when attempts begin, and has the
-// datasets stages and runs.
+// AccountsSince is the first format whose rounds record the beginnings of attempts and have parts
+// of the datasets stages and runs.
 const AccountsSince = 9
 
 // CreateBegun stores the record that an attempt at the task t began, under the task's first free
-// number, and returns its key. It returns "" if the store does not take the record, because an attempt
-// can do without.
+// number, and returns its key. If the store rejects the record, CreateBegun returns "": the attempt
+// can run without it.
 func CreateBegun(ctx context.Context, b store.Bucket, t stages.Task, d *manifest.Begun) string {
 	for n := 1; ; n++ {
 		key := layout.Begun(t.Crawl, t.Round, string(t.Stage), t.Partition, n)
@@ -52,8 +52,9 @@ func CreateBegun(ctx context.Context, b store.Bucket, t stages.Task, d *manifest
 
 // RecordLostAttempt records an attempt that could not record its own end, for example because the
 // process was killed. The attempt ran the task t on the machine a.Machine. RecordLostAttempt writes
-// nothing if the task has a record of this machine, or if the machine is unknown and the newest
-// record is a failure: the attempt then probably recorded itself. It sets the number and time of a.
+// nothing if the attempt probably recorded itself: the task has a record of this machine, or the
+// machine is unknown and the newest record is a failure. The new record gets the first free number
+// and the present time.
 func RecordLostAttempt(ctx context.Context, b store.Bucket, clock stages.Clock, t stages.Task, a manifest.Attempt) error {
 	var newest manifest.Attempt
 	dir := layout.AttemptsDir(t.Crawl, t.Round, string(t.Stage))

@@ -147,10 +147,10 @@ func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, siz
 	return f.Bucket.Create(ctx, key, body, size)
 }
 
-// NeverDone checks a task for which the caller found no result. The error is nil if the task never
-// had a result, and a ledger.Lost error if it had one. done is true if the task has a result now,
-// because an attempt committed it after the caller looked for it.
-func NeverDone(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (done bool, err error) {
+// RecheckResult checks a task for which the caller found no result. The error is nil if the task
+// never had a result, and a ledger.Lost error if its result is gone. done is true if an attempt has
+// committed a result since the caller looked for it.
+func RecheckResult(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (done bool, err error) {
 	lost := CheckResult(l, t)
 	if lost == nil {
 		return false, nil

@@ -12,11 +12,11 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// ConfigInForce returns the config that a crawl froze, and the current config, to which a process
-// applies its own --config and flags. A driver stores the current config for its pods under the key
-// settings. If settings is "", the current config is the frozen one. In both cases, the current
-// config has the crawl's newest politeness. If the newest politeness is lost, it has the frozen
-// politeness, and the error is a ledger.Lost error.
+// ConfigInForce returns a crawl's frozen config and its current config. A process applies its own
+// --config and flags to the current config. settings is the key under which a driver stored the
+// current config for its pods; if it is "", the current config is the frozen one. In both cases,
+// the current config has the crawl's newest politeness. If the newest politeness is lost, it has
+// the frozen politeness, and the error is a ledger.Lost error.
 func ConfigInForce(ctx context.Context, b store.Bucket, l *ledger.Ledger, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
 	_, frozen, err = openIn(ctx, b, l, lookup)
 	if err != nil {

@@ -32,9 +32,10 @@ func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]
 // readsResult reports whether the task t reads the result of partition n of the stage from. A merge
 // task reads the results of its own partition. A publish task reads the merge result of its own
 // partition, the rank result of its own bucket, and the rank result of bucket 0, whose task writes
-// the hosts of all buckets since format 4. If dedup has a task for each bucket, it reads the merge
-// results of its bucket, and publish reads the dedup result of its own bucket. All other tasks read
-// every result of the stage. For example, frontier counts the hosts of all buckets of rank.
+// the hosts of all buckets since format 4. If dedup has one task for each bucket, a dedup task
+// reads the merge results of its own bucket, and a publish task reads the dedup result of its own
+// bucket. All other tasks read every result of the stage. For example, frontier counts the hosts of
+// all buckets of rank.
 func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
 	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:
@@ -154,8 +155,8 @@ func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.
 	return &in, err
 }
 
-// frozenFor returns err, the error of reading inputs.json, or another error if the document was read
-// but belongs to another stage or plan.
+// frozenFor checks an inputs.json that was read with the error err. It returns err, or an error if
+// the document belongs to another stage or plan.
 func frozenFor(in *manifest.Inputs, p *manifest.Plan, stage stages.Stage, err error) error {
 	if ledger.Read(err) && (in.Stage != string(stage) || in.Plan != p.ID) {
 		key := layout.Inputs(p.Crawl, p.Round, string(stage))
@@ -200,7 +201,7 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 	}
 	for i, source := range sources {
 		if results[i] == nil || digests[i] != want[i] {
-			return nil, notFrozen(t.String(), source)
+			return nil, changedResult(t.String(), source)
 		}
 		in.Results[source.Stage][source.Partition] = results[i]
 	}
@@ -214,12 +215,13 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 		}
 	}
 	in.TakesLinks = m.TakesLinks()
-	in.Earlier, err = WithFiles(ctx, b, earlier, laterFiles(t, p, in.TakesLinks))
+	in.Earlier, err = WithFiles(ctx, b, earlier, earlierFiles(t, p, in.TakesLinks))
 	return in, err
 }
 
-// created returns the time at which a crawl was created, in milliseconds UTC, rounded up to a
-// second. For a reparse, this is the time of the crawl that fetched.
+// created returns an upper bound of the time at which a crawl was created, as Unix time in ms:
+// created_at plus one second, because created_at lacks fractions. For a reparse, it is the time of
+// the crawl that fetched.
 func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (int64, error) {
 	if m.Reparse != nil && m.Reparse.Of != "" {
 		m = &manifest.Crawl{Crawl: m.Reparse.Of}
@@ -234,13 +236,13 @@ func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (int64, err
 	return at.UnixMilli() + 1000, nil
 }
 
-// FrozenFormats returns for each stage of a round the format in which its inputs were frozen, which
-// is the format of its parts. If a stage's inputs.json is lost, nobody knows the format, because a
-// newer crawlbatch may have sealed parts that an older one wrote. FrozenFormats then returns 1, the
-// format whose columns all parts have.
+// FrozenFormats returns, for each stage of a round, the format of its inputs.json. The stage's
+// parts have the same format. If inputs.json is lost, the format is unknown: a newer crawlbatch may
+// have sealed parts that an older one wrote. FrozenFormats then returns 1, the format whose columns
+// all parts have.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
-	for _, stage := range stages.Order[1:] { // the fetch stage comes first and freezes nothing
+	for _, stage := range stages.Order[1:] { // without the first stage, fetch, which writes no dataset
 		if stage == stages.Digest || stage == stages.Similar || stage == stages.Cluster {
 			continue // they write no dataset, and not every round has them
 		}

@@ -27,14 +27,14 @@ type Selection struct {
 	Bucket, Buckets int
 }
 
-// overlaps reports whether the selection includes files of the buckets first to last of a round with
-// of buckets. The numbers of buckets may differ, because any number of buckets divides the same
-// hashes into equal ranges.
-func (s *Selection) overlaps(first, last, of int) bool {
+// overlaps reports whether the selection includes files of the buckets first to last, in a round
+// with the given number of buckets. This number may differ from s.Buckets, because any number of
+// buckets divides the same hashes into equal ranges.
+func (s *Selection) overlaps(first, last, buckets int) bool {
 	if s.Buckets == 0 || first == manifest.NoBucket {
 		return true
 	}
-	from, to := urlkey.Overlapping(s.Bucket, s.Buckets, of)
+	from, to := urlkey.Overlapping(s.Bucket, s.Buckets, buckets)
 	return first <= to && from <= last
 }
 
@@ -43,9 +43,9 @@ func (s *Selection) datasets(l *manifest.FileList) []string {
 	return slices.DeleteFunc(slices.Clone(l.Datasets), func(name string) bool { return s.Dataset != nil && !s.Dataset(name) })
 }
 
-// readingTogether is the number of manifests of a round that WithFiles reads at the same time. A
+// manifestReaders is the number of manifests of a round that WithFiles reads at the same time. A
 // manifest takes up to 8 MiB of memory while it is read.
-const readingTogether = 8
+const manifestReaders = 8
 
 // WithFiles returns copies of sealed rounds. The Files of each copy are the selected files, in key order.
 // WithFiles reads only the manifests that may list a selected file. A round of an older format has
@@ -55,7 +55,7 @@ func WithFiles(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed, w
 	out := make([]*manifest.Sealed, len(sealed))
 	found, errs := make([][][]manifest.File, len(sealed)), make([][]error, len(sealed))
 	var group errgroup.Group
-	group.SetLimit(readingTogether)
+	group.SetLimit(manifestReaders)
 	for i, s := range sealed {
 		found[i], errs[i] = make([][]manifest.File, len(s.Manifests)), make([]error, len(s.Manifests))
 		for n := range s.Manifests {
@@ -103,9 +103,9 @@ func HasStates(dataset string) bool {
 	return dataset == stages.FileURLs || dataset == stages.FileURLsBase
 }
 
-// laterFiles selects the files of earlier rounds that a task reads. links is true if the links of
+// earlierFiles selects the files of earlier rounds that a task reads. links is true if the links of
 // pages that answered 304 come from earlier rounds.
-func laterFiles(t stages.Task, p *manifest.Plan, links bool) Selection {
+func earlierFiles(t stages.Task, p *manifest.Plan, links bool) Selection {
 	switch t.Stage {
 	case stages.Merge:
 		if links && t.Partition < len(p.Partitions) {

@@ -93,7 +93,7 @@ func TestAReaderGetsTheFilesThatItAsksFor(t *testing.T) {
 	}
 	const links, pages, representatives, urls = "tables/links/part-00000.parquet", "tables/pages/part-00000.parquet", "tables/representatives/part-00000.parquet", "tables/urls/part-00000.parquet"
 	task := func(s stages.Stage) Selection {
-		return laterFiles(stages.Task{Stage: s, Crawl: "2026-11", Round: 1}, p, true)
+		return earlierFiles(stages.Task{Stage: s, Crawl: "2026-11", Round: 1}, p, true)
 	}
 	for name, test := range map[string]struct {
 		want Selection
@@ -106,7 +106,7 @@ func TestAReaderGetsTheFilesThatItAsksFor(t *testing.T) {
 		"a task of frontier":             {task(stages.Frontier), []string{urls}},
 		"a task of rank":                 {task(stages.Rank), nil},
 		"a task of merge":                {task(stages.Merge), []string{links}},
-		"of a crawl that takes no links": {laterFiles(stages.Task{Stage: stages.Merge, Crawl: "2026-11", Round: 1}, p, false), nil},
+		"of a crawl that takes no links": {earlierFiles(stages.Task{Stage: stages.Merge, Crawl: "2026-11", Round: 1}, p, false), nil},
 		"a dataset of no round":          {Selection{Dataset: func(d string) bool { return d == "none" }}, nil},
 	} {
 		if got := files(t, b, test.want); !slices.Equal(got, test.keys) {

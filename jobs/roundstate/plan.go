@@ -129,9 +129,9 @@ func BeginIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int, w
 	return p, l, nil
 }
 
-// settled returns an error if the stored crawl.json is not the document that the ledger names. They
-// differ while `plan --replace` runs, because this command names the new document in the ledger
-// before it stores the document.
+// settled returns an error if the stored crawl.json is not the document that the ledger names. The
+// two differ while `plan --replace` runs: it names the new document in the ledger before it stores
+// the document.
 func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	if round > 0 {
 		return nil
@@ -173,9 +173,9 @@ func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id
 }
 
 // Choose records in the ledger that a round follows a committed plan. Before that, Choose calls
-// allow with the present ledger, and also appends the entries that allow returns. If another writer
-// changes the ledger in the meantime, Choose calls allow again.
-func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w ledger.Writer, allow func(l *ledger.Ledger) (more []manifest.Entry, err error)) error {
+// check with the present ledger. With the plan's entry, it appends the entries that check returns.
+// If another writer changes the ledger in the meantime, Choose calls check again.
+func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w ledger.Writer, check func(l *ledger.Ledger) (more []manifest.Entry, err error)) error {
 	key := layout.PlanManifest(p.Crawl, p.Round, p.ID)
 	var stored manifest.Plan
 	_, digest, err := manifest.LoadContents(ctx, b, key, &stored)
@@ -183,7 +183,7 @@ func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w
 		return err
 	}
 	_, err = w.Append(ctx, b, p.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
-		more, err := allow(l)
+		more, err := check(l)
 		if err != nil {
 			return nil, err
 		}

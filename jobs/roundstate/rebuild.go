@@ -122,7 +122,7 @@ func recreated(e *manifest.Entry, d manifest.Document) ([]byte, error) {
 	return body, nil
 }
 
-// replace stores an object, in place of the damaged object that may have its key.
+// replace stores an object. If the key has a damaged object, replace overwrites it.
 func replace(ctx context.Context, b store.Bucket, key string, body []byte) error {
 	_, version, err := b.Get(ctx, key, manifest.MaxBytes)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

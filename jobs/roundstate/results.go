@@ -51,8 +51,8 @@ func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stage
 }
 
 // EachResult reads the results of tasks of a plan, many at the same time. For each task, EachResult
-// calls use with the index of the task in tasks. Several goroutines may call
-// use at the same time. If a task has no result, r is nil and digest is empty.
+// calls use with the task's index in tasks. Several goroutines may call use at the same time. If a
+// task has no result, r is nil and digest is empty.
 func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task, use func(i int, r *manifest.Result, digest string)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)

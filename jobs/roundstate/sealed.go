@@ -18,9 +18,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
-// Seal creates the manifests and sealed.json of a round, and appends the seal's entry to the ledger.
-// All tasks of the round must have results. Before, Seal calls account with the counts of the round.
-// account writes the round's parts of stages and runs, unless they exist; it may be nil.
+// Seal creates the manifests and sealed.json of a round, and appends the seal's entry to the
+// ledger. All tasks of the round must have results. Before it writes anything, Seal calls account
+// with the counts of the round. account writes the round's parts of the datasets stages and runs,
+// unless they exist. account may be nil.
 func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer, account func(counts []manifest.Count) error) error {
 	s, err := sealOf(ctx, b, p, w, account, func(f manifest.File, body []byte) error { return createManifest(ctx, b, f, body) })
 	if err != nil {
@@ -32,9 +33,8 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
 }
 
-// sealOf makes the seal of a round from the round's results. It calls put with each
-// manifest of the seal. To save memory, sealOf reads the results one by one and keeps only the
-// files that the seal lists.
+// sealOf makes the seal of a round from the round's results. It calls put with each manifest of the
+// seal. To save memory, sealOf keeps only the files that the seal lists, not the results.
 func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer, account func(counts []manifest.Count) error, put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
 	sealing, digests := publish.NewSealing(p), map[stages.Stage][]string{}
 	var mu sync.Mutex
@@ -101,16 +101,16 @@ func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests 
 		for _, f := range in.Tasks {
 			of := stages.Task{Stage: stages.Stage(f.Stage), Crawl: p.Crawl, Round: p.Round, Partition: f.Partition}
 			if have := digests[of.Stage]; f.Partition < 0 || f.Partition >= len(have) || have[f.Partition] != f.SHA256 {
-				return notFrozen(string(stage), of)
+				return changedResult(string(stage), of)
 			}
 		}
 	}
 	return nil
 }
 
-// notFrozen is the error for a result that was changed after its digest was frozen in inputs.json.
-// reader names the stage or task that reads the result.
-func notFrozen(reader string, of stages.Task) error {
+// changedResult returns the error for a result that was changed after its digest was frozen in
+// inputs.json. reader names the stage or task that reads the result.
+func changedResult(reader string, of stages.Task) error {
 	return fmt.Errorf("%s: the result of %s has changed since inputs.json froze its digest: restore it from a copy: %w", reader, of, stages.ErrPermanent)
 }
 
@@ -172,7 +172,7 @@ func Continued(ctx context.Context, b store.Bucket, m *manifest.Crawl) ([]*manif
 	crawls := m.Continued
 	if len(crawls) == 0 {
 		var err error
-		if crawls, err = following(ctx, b, m.Crawl, m.Continues); err != nil {
+		if crawls, err = continuedFrom(ctx, b, m.Crawl, m.Continues); err != nil {
 			return nil, err
 		}
 	}
@@ -203,11 +203,11 @@ func continuedBefore(ctx context.Context, b store.Bucket, l *ledger.Ledger, befo
 	return sealedBefore(ctx, b, l, before)
 }
 
-// Continuing lists the crawls that a new crawl continues, oldest first, with the number of their
-// rounds that are sealed now. The newest of these crawls is before, or "" if the new crawl continues
+// Continuing lists the crawls that a new crawl continues, oldest first, each with the number of its
+// rounds that are sealed now. before names the newest of them; it is "" if the new crawl continues
 // none.
 func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]manifest.ContinuedCrawl, error) {
-	crawls, err := following(ctx, b, crawl, before)
+	crawls, err := continuedFrom(ctx, b, crawl, before)
 	if err != nil {
 		return nil, err
 	}
@@ -225,9 +225,9 @@ func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]ma
 	return slices.DeleteFunc(crawls, func(c manifest.ContinuedCrawl) bool { return c.Rounds == 0 }), nil
 }
 
-// following lists the crawl whose name is before, and the crawls that it continues, oldest first,
-// with all their rounds.
-func following(ctx context.Context, b store.Bucket, crawl, before string) (crawls []manifest.ContinuedCrawl, err error) {
+// continuedFrom lists the crawl named before and the crawls that it continues, oldest first, each
+// with all its rounds.
+func continuedFrom(ctx context.Context, b store.Bucket, crawl, before string) (crawls []manifest.ContinuedCrawl, err error) {
 	seen := map[string]bool{crawl: true}
 	for before != "" && !seen[before] {
 		seen[before] = true
@@ -370,9 +370,9 @@ func newerFirst(a, b string) int {
 	if monthA != monthB {
 		return cmp.Compare(monthB, monthA)
 	}
-	againA, againB := strings.TrimPrefix(a, monthA), strings.TrimPrefix(b, monthB)
-	if againA == "" || againB == "" {
-		return cmp.Compare(len(againA), len(againB))
+	reparseA, reparseB := strings.TrimPrefix(a, monthA), strings.TrimPrefix(b, monthB)
+	if reparseA == "" || reparseB == "" {
+		return cmp.Compare(len(reparseA), len(reparseB))
 	}
-	return cmp.Or(cmp.Compare(len(againB), len(againA)), cmp.Compare(againB, againA)) // the longer number is greater: r10 comes before r9
+	return cmp.Or(cmp.Compare(len(reparseB), len(reparseA)), cmp.Compare(reparseB, reparseA)) // the longer number is greater: r10 comes before r9
 }

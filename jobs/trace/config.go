@@ -14,7 +14,7 @@ import (
 // ErrConfig means that a variable of OpenTelemetry has a value that cannot be used.
 var ErrConfig = errors.New("not a valid OpenTelemetry variable")
 
-// settings are the values of the variables.
+// settings holds the values of OpenTelemetry's environment variables.
 type settings struct {
 	endpoint string // URL to which batches are sent; "": nothing is traced
 	headers  http.Header
@@ -29,7 +29,8 @@ const (
 	defaultRatio   = 0.001
 )
 
-// read reads the variables. The error names the variable, but never its value, which may be a secret.
+// read reads the environment variables. An error names the variable, but never its value, which may
+// be a secret.
 func read(lookup func(string) (string, bool), version string) (s settings, err error) {
 	get := func(name string) string {
 		v, _ := lookup(name)
@@ -90,7 +91,8 @@ func read(lookup func(string) (string, bool), version string) (s settings, err e
 	return s, nil
 }
 
-// pairs reads a list key=value,… with escapes as in URLs. Wrong pairs are left out, as OpenTelemetry asks.
+// pairs reads a list key=value,… with escapes as in URLs. It skips invalid pairs, as OpenTelemetry
+// asks.
 func pairs(list string) (all []attribute) {
 	for _, pair := range strings.Split(list, ",") {
 		key, value, ok := strings.Cut(pair, "=")

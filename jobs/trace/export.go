@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	queueSpans = 4096            // spans that wait for the collector, about 2 MiB
-	batchSpans = 512             // most spans of a request
+	queueSpans = 4096            // largest number of spans that wait for the collector, about 2 MiB
+	batchSpans = 512             // largest number of spans in a request
 	batchEvery = 5 * time.Second // longest time for which a span waits for others
-	batchTries = 2               // requests for a batch, if the collector is busy
+	batchTries = 2               // largest number of requests for one batch
 	tryAgain   = time.Second     // pause between these requests
-	mostAnswer = 64 << 10        // bytes of an answer that are read
+	mostAnswer = 64 << 10        // largest number of bytes that are read of an answer
 	closing    = 5 * time.Second // longest time for the last batches
 )
 
@@ -40,8 +40,8 @@ type Tracer struct {
 	ended   chan struct{} // closed when the last batch is sent
 }
 
-// New returns a tracer for the variables of OpenTelemetry, or nil if they ask for none. The caller
-// closes it.
+// New returns a tracer that OpenTelemetry's environment variables configure, or nil if they name no
+// collector. The caller closes the tracer.
 func New(lookup func(string) (string, bool), version string, clock stages.Clock, log *slog.Logger) (*Tracer, error) {
 	s, err := read(lookup, version)
 	if err != nil || s.endpoint == "" {
@@ -49,7 +49,8 @@ func New(lookup func(string) (string, bool), version string, clock stages.Clock,
 	}
 	t := &Tracer{
 		settings: s, version: version, clock: clock, log: log, queue: make(chan span, queueSpans), stop: make(chan struct{}), ended: make(chan struct{}),
-		client: &http.Client{Timeout: s.timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, // the headers may hold a secret
+		// A redirect is not followed, because its target must not get the headers, which may hold a secret.
+		client: &http.Client{Timeout: s.timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 	go t.run()
 	return t, nil
@@ -89,7 +90,7 @@ func (t *Tracer) run() {
 	defer close(t.ended)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() { // Close also bounds a request under way
+	go func() { // after Close, a request under way may last for at most closing
 		select {
 		case <-t.stop:
 		case <-ctx.Done():
@@ -119,7 +120,8 @@ func (t *Tracer) run() {
 	}
 }
 
-// gather waits for a full batch, but at most batchEvery, and not at all after Close.
+// gather returns the next batch. It waits until the batch is full, but for at most batchEvery.
+// After Close it does not wait.
 func (t *Tracer) gather(stopped bool) (batch []span) {
 	timer := time.NewTimer(batchEvery)
 	defer timer.Stop()
@@ -145,7 +147,7 @@ func (t *Tracer) gather(stopped bool) (batch []span) {
 	return batch
 }
 
-// deliver sends a batch. If the collector does not take it, its spans are dropped.
+// deliver sends a batch. If the collector does not take the batch, the spans are dropped.
 func (t *Tracer) deliver(ctx context.Context, batch []span) {
 	body, err := json.Marshal(export{[]resourceSpans{{resource{t.resource}, []scopeSpans{{scope{"crawlbatch", t.version}, batch}}}}})
 	rejected := int64(len(batch))

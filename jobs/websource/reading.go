@@ -23,7 +23,7 @@ const toldEvery = 10
 // reading is one pass over a source. It reads the files in the order in which indexes name them.
 type reading struct {
 	*Source
-	*means
+	*webClient
 	yield   func(source.Entry, error) bool
 	stopped bool // whether the caller wants no more entries
 
@@ -42,11 +42,11 @@ type file struct {
 	line int64  // number of the entry that names the file, in the index
 }
 
-// left is the reason why a file is left out of the source.
-type left string
+// leftOut is the reason why a file is left out of the source.
+type leftOut string
 
 // Error implements error.
-func (l left) Error() string { return string(l) }
+func (l leftOut) Error() string { return string(l) }
 
 // run reads the named file and all files below it.
 func (r *reading) run(ctx context.Context) error {
@@ -54,7 +54,7 @@ func (r *reading) run(ctx context.Context) error {
 	for len(r.waiting) > 0 && !r.stopped {
 		f := r.waiting[0]
 		r.waiting = r.waiting[1:]
-		var why left
+		var why leftOut
 		switch err := r.file(ctx, f); {
 		case err == nil:
 		case !errors.As(err, &why):
@@ -72,20 +72,20 @@ func (r *reading) run(ctx context.Context) error {
 }
 
 // file requests and reads one file. If the reading can continue without the file, the error has the
-// type left.
+// type leftOut.
 func (r *reading) file(ctx context.Context, f file) error {
 	switch {
 	case r.bytes >= int64(r.limits.Bytes):
-		return left(fmt.Sprintf("fetch.sitemap_limits.bytes is %d, and the files before it have %d", r.limits.Bytes, r.bytes))
+		return leftOut(fmt.Sprintf("fetch.sitemap_limits.bytes is %d, and the files before it have %d", r.limits.Bytes, r.bytes))
 	case r.entries >= r.limits.URLs:
-		return left(fmt.Sprintf("fetch.sitemap_limits.urls is %d", r.limits.URLs))
+		return leftOut(fmt.Sprintf("fetch.sitemap_limits.urls is %d", r.limits.URLs))
 	}
 	key, err := r.canon.Canonical(f.url, "")
 	if err != nil {
-		return left(r.stored(err.Error()))
+		return leftOut(r.stored(err.Error()))
 	}
 	if entry, ok := r.barred(key.URL); ok {
-		return left(fmt.Sprintf("the opt-out list names it (%s)", entry))
+		return leftOut(fmt.Sprintf("the opt-out list names it (%s)", entry))
 	}
 	*r.got = spool{dir: r.got.dir}
 	rows, err := r.session.Fetch(ctx, f.url)
@@ -99,7 +99,7 @@ func (r *reading) file(ctx context.Context, f file) error {
 		r.tell(stages.Wait{Host: key.Host, Why: fmt.Sprintf("%d of %d files of %s were read", r.read, r.read+len(r.waiting), r.name)})
 	}
 	if rows.Fetch == nil {
-		return left("it has no outcome")
+		return leftOut("it has no outcome")
 	}
 	if why, later := failure(rows.Fetch, f.from != "", withoutSecrets); why != "" {
 		if later {
@@ -108,13 +108,13 @@ func (r *reading) file(ctx context.Context, f file) error {
 		if f.from != "" {
 			why, _ = failure(rows.Fetch, true, r.stored)
 		}
-		return left(why)
+		return leftOut(why)
 	}
 	r.bytes += r.got.length
 	return r.document(ctx, f)
 }
 
-// unavailable returns the error for a file that a later plan may get.
+// unavailable returns the error for a file that a later plan may be able to read.
 func unavailable(f file, why string) error {
 	if f.from != "" {
 		why = withoutSecrets(f.name) + ": " + why
@@ -123,9 +123,9 @@ func unavailable(f file, why string) error {
 }
 
 // failure says why a request brought no complete file, and whether a later request may succeed. It
-// returns "" for a complete file, and for a file that is longer than the limit. If a file that an
-// index names gets a 5xx other than 503, later is false, so that one such file cannot keep a crawl
-// from being planned. The function hide hides secrets.
+// returns "" for a complete file, and for a file that is longer than the limit. For a file that an
+// index names, later is false after a TLS error and after a 5xx other than 503: one such file must
+// not keep a crawl from being planned. The function hide hides secrets.
 func failure(row *schema.Fetch, ofIndex bool, hide func(string) string) (why string, later bool) {
 	detail := row.Error
 	if row.ErrorDetail != "" {
@@ -188,7 +188,7 @@ func (r *reading) document(ctx context.Context, f file) error {
 	case ctx.Err() != nil:
 		return stages.ErrInterrupted
 	case err != nil && sum.Entries == 0:
-		return left(err.Error())
+		return leftOut(err.Error())
 	case err != nil:
 		r.broken(f.name, f.name, line, fmt.Sprintf("the rest of the file after entry %d is left out: %v", line, err))
 	case full:
@@ -215,9 +215,9 @@ func (r *reading) kind() (sitemap.Kind, error) {
 	defer in.Close() //nolint:errcheck // read only
 	sum, err := sitemap.Read(in, r.lim(), func(*sitemap.Entry) bool { return false })
 	if errors.Is(err, sitemap.ErrUnknown) {
-		return "", left(err.Error())
+		return "", leftOut(err.Error())
 	}
-	return sum.Kind, nil // if the file has a fault, the second read, of the entries, returns it
+	return sum.Kind, nil // document reports a damaged file when it reads the entries
 }
 
 // entry passes one entry to the caller, or queues the file that an index entry names.
@@ -237,8 +237,8 @@ func (r *reading) entry(e *sitemap.Entry, f file, kind sitemap.Kind, line int64)
 	}
 }
 
-// absolute returns the URL of an entry as the file spells it, or for a relative reference its absolute
-// form. It returns the reference itself if it has no absolute form.
+// absolute returns the URL of an entry. It returns an absolute URL as the file spells it, and makes
+// a relative reference absolute. It returns an invalid reference unchanged.
 func (r *reading) absolute(e *sitemap.Entry) string {
 	if head := strings.ToLower(e.Loc[:min(len(e.Loc), len("https://"))]); strings.HasPrefix(head, "http://") || head == "https://" {
 		return e.Loc
@@ -280,7 +280,7 @@ func priority(e *sitemap.Entry) int32 {
 	return int32(math.Round(min(e.Priority, 1) * 1000))
 }
 
-// broken passes an entry to the caller that the plan must refuse. why is the reason.
+// broken passes the caller an entry that the plan must refuse, with the reason why.
 func (r *reading) broken(url, file string, line int64, why string) {
 	r.pass(source.Entry{URL: url, File: file, Line: line, Due: true, Listed: true, Broken: why})
 }

@@ -1,18 +1,19 @@
 // Package websource reads sitemaps and feeds by URL, as sources of a plan.
 //
-// Its input is a name such as sitemap:https://example.com/sitemap.xml and the config of the crawl. Its
-// output is the entries of that file and, if it is a sitemap index, of the files that it names. The
-// package requests the files as a fetch task would: it obeys robots.txt, and uses the user agent, the
-// delays, the limits and the address guard of the crawl. A host that several sources of a plan name gets
-// no more requests than for one. The package stores nothing, so a repeated plan requests the files again.
+// Its input is a name such as sitemap:https://example.com/sitemap.xml and the config of the crawl.
+// Its output is the entries of that file and, if it is a sitemap index, of the files that it names.
+// The package requests the files as a fetch task would: it obeys robots.txt, and uses the user
+// agent, the delays, the limits and the address guard of the crawl. If several sources of a plan
+// name one host, they share the delay between requests to this host. The package stores nothing, so
+// a repeated plan requests the files again.
 //
 // # Which entries count
 //
-// A sitemap may list only URLs of its own registered domain, and an index may name only sitemaps of its
-// own registered domain. The plan refuses other entries, because the crawl also ignores them in the
-// sitemaps that robots.txt names. The entries of a feed may belong to any host. fetch.sitemap_limits
-// bounds the files, entries and bytes of each source. For each entry or file that is left out, the output
-// has an entry with the reason, so that the plan counts it.
+// A sitemap may list only URLs of its own registered domain, and an index may name only sitemaps of
+// its own registered domain. The plan refuses other entries, because the crawl also ignores them in
+// the sitemaps that robots.txt names. The entries of a feed may belong to any host.
+// fetch.sitemap_limits bounds the files, entries and bytes of each source. If entries or files are
+// left out, the output has an entry that says why, so that the plan counts it.
 //
 // # Secrets
 //
@@ -22,9 +23,10 @@
 //
 // # What ends a plan
 //
-// If the file that the user names cannot be read, the error wraps ErrRefused, or source.ErrUnavailable if
-// a later plan may succeed. If an index names a file that its host refuses, this file is left out. If a
-// host does not answer, the plan ends with an error, because it would silently lack the URLs of a file.
+// If the file that the user names cannot be read, the error wraps ErrRefused, or
+// source.ErrUnavailable if a later plan may succeed. If an index names a file that its host
+// refuses, this file is left out. If a host does not answer, the plan ends with an error. Otherwise
+// it would silently lack the URLs of a file.
 package websource
 
 import (
@@ -95,7 +97,7 @@ type Source struct {
 	url   string // as the user wrote it
 	key   urlkey.Key
 	canon *urlkey.Canonicalizer
-	means *means // nil before Prepare
+	client *webClient // nil before Prepare
 }
 
 // Name implements source.Source.
@@ -106,8 +108,8 @@ func (s *Source) Name() string {
 	return s.name
 }
 
-// means holds what the sources of a plan share: the session that sends requests, and limits.
-type means struct {
+// webClient holds what the sources of a plan share: the session that sends requests, and limits.
+type webClient struct {
 	session *fetch.Session
 	got     *spool // the last file
 	limits  config.SitemapLimits
@@ -125,7 +127,7 @@ func (m *means) stored(s string) string {
 	return withoutSecrets(s)
 }
 
-// Options are the options of Prepare.
+// Options configures Prepare.
 type Options struct {
 	Config  *config.Config // config of the crawl, with the newest politeness
 	Version string
@@ -179,7 +181,7 @@ func Prepare(sources []source.Source, o Options) (done func(), err error) {
 		}
 		return entry, ok
 	}
-	m := &means{
+	m := &webClient{
 		got: &spool{dir: dir}, limits: o.Config.Fetch.SitemapLimits, most: cfg.Longest(), barred: bars, tell: o.Tell, named: o.BeforeFormat10,
 	}
 	env := &stages.Env{Scratch: dir, Clock: o.Clock, Log: o.Log, Progress: stages.NoProgress{}, Version: o.Version}
@@ -188,7 +190,7 @@ func Prepare(sources []source.Source, o Options) (done func(), err error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	for _, s := range ours {
-		s.means = m
+		s.client = m
 	}
 	return func() {
 		m.session.Close()
@@ -199,7 +201,7 @@ func Prepare(sources []source.Source, o Options) (done func(), err error) {
 // Entries implements source.Source. Prepare must have been called.
 func (s *Source) Entries(ctx context.Context) iter.Seq2[source.Entry, error] {
 	return func(yield func(source.Entry, error) bool) {
-		r := reading{Source: s, means: s.means, yield: yield, seen: map[string]bool{s.key.URL: true}}
+		r := reading{Source: s, webClient: s.client, yield: yield, seen: map[string]bool{s.key.URL: true}}
 		if err := r.run(ctx); err != nil && !r.stopped {
 			yield(source.Entry{}, fmt.Errorf("source %q: %w", s.name, err))
 		}

@@ -38,7 +38,7 @@ type meter struct {
 	machine string
 	cpu     func() time.Duration // the attempt's share of the process's CPU time so far
 	epoch   atomic.Int64         // epoch with which the attempt held its partition; 0 if it held none
-	rows    *int64               // rows of the files in the result that the attempt stored
+	rows    *int64               // number of rows in the files of the result; nil if the attempt stored no result
 	begun   string               // key of the record that the attempt began; empty if there is none
 }
 
@@ -73,8 +73,9 @@ func (m *meter) stored(result *manifest.Result) {
 	m.rows = &rows
 }
 
-// recordBegun records that an attempt began, so that it is known even if its process is killed. The
-// records of rounds that were planned before format 9 have no beginnings. A failed write does no harm.
+// recordBegun records that an attempt began, so that the attempt is known even if its process is
+// killed. It writes nothing for rounds that were planned before format 9. A failed write does no
+// harm.
 func (r Runner) recordBegun(ctx context.Context, p *manifest.Plan, t stages.Task) {
 	m := r.meter
 	if m == nil || p.Format < roundstate.AccountsSince {
@@ -121,8 +122,8 @@ func classOf(err error) string {
 }
 
 // recordAttempt creates the next attempts/part-…-eN.json. It creates no record for an attempt that
-// only waited for the previous stage, or that found the task's result in the store. It then removes
-// the record that the attempt began.
+// only waited for the previous stage, or that found the task's result in the store. For such an
+// attempt, it removes the record that the attempt began.
 func (r Runner) recordAttempt(ctx context.Context, t stages.Task, err error, m *meter) error {
 	class, within, u := classOf(err), recordWithin, m.usage()
 	if ctx.Err() != nil {

@@ -68,8 +68,8 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 
 // Reproduce recomputes a task without writing parts, so it is much faster than Recompute. Reproduce
 // compares the rows of the task's tables with the stored parts, and fails if a part is missing or
-// has other rows. Runs are an exception: it encodes them again. The returned result describes the
-// stored parts.
+// has other rows. Runs are an exception: Reproduce encodes these working files again. The returned
+// result describes the stored parts.
 //
 // The caller may pass the task's committed result as sound if it has just compared the digests of all
 // files that the documents of the crawl list. Reproduce then does not compare these digests again.

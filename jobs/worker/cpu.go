@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// CPU divides the CPU time of this process among the attempts that run in it. All Runners of a
-// process share one CPU. Attempts that run at the same time get equal shares.
+// CPU divides the CPU time of this process among the number of attempts that run now in it. All
+// Runners of a process share one CPU. Attempts that run at the same time get equal shares.
 type CPU struct {
 	mu      sync.Mutex
-	used    func() time.Duration // CPU time of the process; nil: as the system says
+	used    func() time.Duration // CPU time of the process; nil: what getrusage returns
 	last    time.Duration        // CPU time of the process when it was last divided
 	running int                  // attempts that run
-	each    time.Duration        // what an attempt would have got that ran all the time
+	each    time.Duration        // sum of the shares of an attempt that has run from the start
 }
 
-// share begins an attempt. so far returns what the attempt has got, and stop ends it. A nil CPU
-// measures an attempt as if it were alone in the process.
+// share begins an attempt. soFar returns the attempt's share of the CPU time until now, and stop
+// ends the attempt. If c is nil, the share is all CPU time of the process.
 func (c *CPU) share() (soFar func() time.Duration, stop func()) {
 	if c == nil {
 		c = &CPU{}
@@ -41,7 +41,8 @@ func (c *CPU) share() (soFar func() time.Duration, stop func()) {
 	}
 }
 
-// divide divides the CPU time since the last call. The caller holds the mutex.
+// divide divides the CPU time since the last call among the running attempts. The caller holds the
+// mutex.
 func (c *CPU) divide() {
 	used := c.used
 	if used == nil {
@@ -63,7 +64,7 @@ func processCPU() time.Duration {
 // peakMemory returns the largest resident memory that this process has had, in bytes.
 func peakMemory() int64 { return processUsage().Maxrss << 10 }
 
-// processUsage returns what this process has used. It is zero if the system does not say.
+// processUsage returns the resource usage of this process, or zero if getrusage fails.
 func processUsage() (u syscall.Rusage) {
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return u

@@ -16,11 +16,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// ControlEvery is the time between two looks of a fetch task at the ledger. A stop, a pause and new
+// ControlEvery is the time between two reads of the ledger by a fetch task. A stop, a pause and new
 // politeness therefore reach every process within this time. A task-hour costs 360 GETs.
 const ControlEvery = 10 * time.Second
 
-// errPaused ends the requests of a fetch task, because the crawl is paused.
+// errPaused is the cause with which a pause cancels the context of a fetch task.
 var errPaused = errors.New("the crawl is paused")
 
 // fetch runs a fetch task. While the crawl is paused, the task holds neither lease nor connection: its
@@ -34,15 +34,15 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 		if l, err = r.AwaitContinue(ctx, l, t); err != nil {
 			return nil, err
 		}
-		look, unsubscribe := r.Reloads.subscribe()
+		nudge, unsubscribe := r.Reloads.subscribe()
 		reload := make(chan fetch.Revision, 1)
 		unpaused, pause := context.WithCancelCause(ctx)
-		following, stop := context.WithCancel(unpaused)
+		watching, stop := context.WithCancel(unpaused)
 		var newest *ledger.Ledger // the ledger with the pause
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			r.follow(following, l, look, reload, func(l *ledger.Ledger) {
+			r.follow(watching, l, nudge, reload, func(l *ledger.Ledger) {
 				newest = l
 				pause(errPaused)
 			})
@@ -52,7 +52,8 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 		<-ended
 		unsubscribe()
 		pause(nil)
-		// A pause may also end what an attempt does before it holds the lease, such as a read of the store.
+		// A pause may also cancel what an attempt does before it holds the lease, such as a read of
+		// the store.
 		if newest == nil || ctx.Err() != nil || err == nil || errors.Is(err, stages.ErrPermanent) {
 			return result, err
 		}
@@ -116,13 +117,13 @@ func (r Runner) newestPoliteness(ctx context.Context, l *ledger.Ledger) (fetch.R
 	return fetch.Revision{Number: revision, Config: Politeness(&config.Config{Politeness: newest})}, err
 }
 
-// follow looks at the ledger every ControlEvery, and for each value from look, until ctx ends. It passes
-// new politeness and stops to the task, and calls pause as soon as the crawl is paused. If the store does
-// not answer or the ledger is damaged, the task keeps what it knows: it finds these faults itself, when it
-// needs the store.
-func (r Runner) follow(ctx context.Context, l *ledger.Ledger, look <-chan struct{}, reload chan fetch.Revision, pause func(*ledger.Ledger)) {
+// follow reads the ledger every ControlEvery, and after each value from nudge, until ctx ends. It
+// passes new politeness and stops to the task, and calls pause as soon as the crawl is paused. It
+// ignores a store that does not answer and a damaged ledger: the task itself finds these faults
+// when it needs the store.
+func (r Runner) follow(ctx context.Context, l *ledger.Ledger, nudge <-chan struct{}, reload chan fetch.Revision, pause func(*ledger.Ledger)) {
 	seen := l
-	for r.sleepOr(ctx, look) == nil {
+	for r.sleepOr(ctx, nudge) == nil {
 		l, err := ledger.Load(ctx, r.Bucket, seen.Crawl)
 		if err != nil || l.Same(seen) {
 			continue
@@ -140,26 +141,26 @@ func (r Runner) follow(ctx context.Context, l *ledger.Ledger, look <-chan struct
 	}
 }
 
-// sleepOr waits for ControlEvery, or until look has a value. The error is that of ctx.
-func (r Runner) sleepOr(ctx context.Context, look <-chan struct{}) error {
+// sleepOr waits for ControlEvery, or until nudge has a value. It returns the error of ctx.
+func (r Runner) sleepOr(ctx context.Context, nudge <-chan struct{}) error {
 	sleeping, wake := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		select {
-		case <-look:
+		case <-nudge:
 			wake()
 		case <-sleeping.Done():
 		}
 	}()
 	_ = r.Clock.Sleep(sleeping, ControlEvery)
 	wake()
-	<-ended // so that a value that comes later is not consumed before the look
+	<-ended // otherwise the goroutine could receive a later value, for which follow would not read the ledger
 	return ctx.Err()
 }
 
-// AwaitContinue waits while the crawl is paused. It returns the newest ledger that it read. The log and,
-// if there is one, the watcher of the task say for what it waits.
+// AwaitContinue waits while the crawl is paused. It returns the newest ledger that it read. The log
+// and the task's watcher, if it has one, say for what it waits.
 func (r Runner) AwaitContinue(ctx context.Context, l *ledger.Ledger, t stages.Task) (*ledger.Ledger, error) {
 	paused := l.Paused(r.Flags)
 	if paused == nil {

@@ -44,15 +44,15 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 	if len(missing) == 0 {
 		return nil, nil
 	}
-	if lost := fetchedBy(t, missing); len(lost) > 0 {
+	if lost := fetchedFiles(t, missing); len(lost) > 0 {
 		return nil, fmt.Errorf("rebuild %s: %s was fetched and cannot be recreated: restore it from a copy: %w", t, someKeys(lost), stages.ErrPermanent)
 	}
-	again, made, release, err := r.Recompute(ctx, t)
+	recomputed, made, release, err := r.Recompute(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("rebuild %s: %w", t, r.prunedInputs(ctx, t, err))
 	}
 	defer release()
-	if err := sameFiles(committed, again); err != nil {
+	if err := sameFiles(committed, recomputed); err != nil {
 		return nil, fmt.Errorf("rebuild %s: %w", t, err)
 	}
 	for _, f := range missing {
@@ -91,16 +91,16 @@ func (r Runner) rebuildResult(ctx context.Context, t stages.Task, damaged bool) 
 	if err != nil {
 		return nil, err
 	}
-	again, made, release, err := r.Recompute(ctx, t)
+	recomputed, made, release, err := r.Recompute(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("rebuild %s: %w", t, r.prunedInputs(ctx, t, err))
 	}
 	defer release()
-	body, err := encodedAs(again, want)
+	body, err := encodedAs(recomputed, want)
 	if err != nil {
 		return nil, fmt.Errorf("rebuild %s: %w", t, err)
 	}
-	missing, err := r.lostFiles(ctx, t, again)
+	missing, err := r.lostFiles(ctx, t, recomputed)
 	if err == nil && want == "" {
 		err = r.requireAbsent(ctx, missing)
 	}
@@ -140,8 +140,8 @@ func (r Runner) requireAbsent(ctx context.Context, files []manifest.File) error 
 	return nil
 }
 
-// encodedAs encodes a result in one format after the other, until the encoding has the wanted digest,
-// because an older version of crawlbatch may have written the lost result in an older format.
+// encodedAs encodes a result in one format after the other until the encoding has the wanted
+// digest. An older version of crawlbatch may have written the lost result in an older format.
 func encodedAs(result *manifest.Result, want string) ([]byte, error) {
 	for format := schema.FormatVersion; format > 0; format-- {
 		body, err := manifest.EncodeAs(result, format)
@@ -152,9 +152,10 @@ func encodedAs(result *manifest.Result, want string) ([]byte, error) {
 	return nil, fmt.Errorf("the recreated result does not have the SHA-256 %s that a later stage froze; nothing was written: use the crawlbatch version that made it, or restore it from a copy: %w", want, stages.ErrPermanent)
 }
 
-// fetchedBy returns those files of a task that came from the network. For a fetch task, these are all
-// its files; for a fetch task of a reparse, only the listed files of the crawl that is parsed again.
-func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
+// fetchedFiles returns those files of a task that came from the network. For a fetch task, these
+// are all its files. For a fetch task of a reparse, these are the files of the crawl that is parsed
+// again.
+func fetchedFiles(t stages.Task, files []manifest.File) []manifest.File {
 	if t.Stage != stages.Fetch {
 		return nil
 	}
@@ -165,7 +166,8 @@ func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// prunedInputs adds to the error of a task that could not be recomputed that its inputs were pruned.
+// prunedInputs returns err, the error of a failed recomputation. If the crawl's raw captures were
+// pruned, it adds this reason.
 func (r Runner) prunedInputs(ctx context.Context, t stages.Task, err error) error {
 	l, failed := ledger.Load(ctx, r.Bucket, t.Crawl)
 	if failed != nil || l.CheckRaw() == nil {
@@ -174,9 +176,9 @@ func (r Runner) prunedInputs(ctx context.Context, t stages.Task, err error) erro
 	return fmt.Errorf("restore it from a copy, because it cannot be computed again: %w (%v)", l.CheckRaw(), err)
 }
 
-// lostFiles returns the files of a result that are lost or damaged in the store, except pruned files. It compares the
-// digest of each file that can be recreated, but only the size of a fetched file. It opens every file
-// instead of listing them, because a listing may omit a file.
+// lostFiles returns the files of a result that are lost or damaged in the store, except pruned
+// files. It compares the digest of each file that can be recreated, but only the size of a fetched
+// file. It opens every file instead of listing them, because a listing may omit a file.
 func (r Runner) lostFiles(ctx context.Context, t stages.Task, committed *manifest.Result) ([]manifest.File, error) {
 	pruned, err := ledger.ReadAllPruned(ctx, r.Bucket, t.Crawl)
 	if err != nil {
@@ -184,7 +186,7 @@ func (r Runner) lostFiles(ctx context.Context, t stages.Task, committed *manifes
 	}
 	var missing []manifest.File
 	fetched := map[string]bool{}
-	for _, f := range fetchedBy(t, committed.Files) {
+	for _, f := range fetchedFiles(t, committed.Files) {
 		fetched[f.Key] = true
 	}
 	for _, f := range committed.Files {
@@ -228,9 +230,9 @@ func (r Runner) isWhole(ctx context.Context, f manifest.File, read bool) (bool, 
 
 // sameFiles returns an error unless a recomputed task gave all files of the committed result, with
 // the same digests.
-func sameFiles(committed, again *manifest.Result) error {
+func sameFiles(committed, recomputed *manifest.Result) error {
 	made := map[string]manifest.File{}
-	for _, f := range again.Files {
+	for _, f := range recomputed.Files {
 		made[f.Key] = f
 	}
 	for _, f := range committed.Files {

@@ -6,9 +6,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch"
 )
 
-// Reloads tells the running fetch tasks of this process to look at the ledger at once. It carries no
-// politeness: only the store knows the newest politeness together with the newest stops. The zero value
-// is ready to use.
+// Reloads tells the running fetch tasks of this process to read the ledger at once. It carries no
+// politeness: only the store knows the newest politeness together with the newest stops. The zero
+// value is ready to use.
 type Reloads struct {
 	mu    sync.Mutex
 	tasks map[chan struct{}]bool
@@ -21,13 +21,13 @@ func (r *Reloads) Publish() {
 	for task := range r.tasks {
 		select {
 		case task <- struct{}{}:
-		default: // the task has not looked since the last value
+		default: // the task has not received the last value yet
 		}
 	}
 }
 
-// subscribe returns a channel that tells a task to look, and a function that ends the subscription. If r
-// is nil, nothing is published.
+// subscribe returns a channel that tells a task to read the ledger, and a function that ends the
+// subscription. If r is nil, the channel never has a value.
 func (r *Reloads) subscribe() (<-chan struct{}, func()) {
 	task := make(chan struct{}, 1)
 	if r == nil {
@@ -46,8 +46,8 @@ func (r *Reloads) subscribe() (<-chan struct{}, func()) {
 	}
 }
 
-// offer puts the newest value into the channel in place of a value that the task has not read yet, so
-// that it never waits for the task.
+// offer sends c to a task without waiting for the task. If the channel still holds an older value,
+// offer discards that value.
 func offer(task chan fetch.Revision, c fetch.Revision) {
 	for {
 		select {

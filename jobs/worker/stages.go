@@ -31,9 +31,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/rank"
 )
 
-// roundBefore returns those results of the previous round's fetch tasks that may have host states,
-// robots files and sitemaps that the task needs: for hosts of its partition, and for buckets without
-// URLs whose sitemaps it records for later rounds.
+// roundBefore returns the results of the previous round's fetch tasks that may hold what task t
+// needs: host states, robots files and sitemaps for the hosts of its partition, and the sitemaps of
+// buckets without URLs, which it records for later rounds.
 func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil
@@ -61,9 +61,10 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 	return results, nil
 }
 
-// mayKnow reports whether partition n of the previous round's plan may have rows that partition part of
-// p needs. If the rounds have different numbers of buckets, it may; otherwise only if it has the same
-// bucket. Partition 0 of a round also has the sitemaps of buckets that have no URLs in the round.
+// mayKnow reports whether partition n of the previous round's plan may have rows that partition
+// part of p needs. If the rounds have different numbers of buckets, every partition may. Otherwise
+// only a partition of the same bucket may, or partition 0 of a round, which also has the sitemaps
+// of buckets without URLs in the round.
 func mayKnow(last *manifest.Plan, n int, p *manifest.Plan, part int) bool {
 	has := func(p *manifest.Plan, bucket int) bool {
 		return slices.ContainsFunc(p.Partitions, func(q manifest.PlanPartition) bool { return q.Bucket == bucket })
@@ -256,7 +257,7 @@ func NewParser(c *config.Config) (*Parser, error) {
 	return &Parser{p}, nil
 }
 
-// Parser lets the parse stage implement document.Parser.
+// Parser adapts a parse.Parser to the interface document.Parser.
 type Parser struct{ *parse.Parser }
 
 // Parse implements document.Parser. The error is always nil.

@@ -24,10 +24,11 @@ type PolitenessUpdates struct {
 	Version string // the version of this program, for the store
 	Clock   stages.Clock
 	Log     *slog.Logger
-	Tasks   Reloads // tells the fetch tasks of this process to look at the store
+	Tasks   Reloads // tells the fetch tasks of this process to read the ledger
 }
 
-// Publish makes the politeness of c the crawl's newest revision and tells the running tasks to read it. file names the source of c.
+// Publish makes the politeness of c the crawl's newest revision, and tells the running tasks to
+// read it. file names the source of c.
 func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.Config) error {
 	// Publish changes the store before it tells the running tasks. Otherwise, an attempt that takes a
 	// task over in between would read the old politeness, and could be less polite than its predecessor.

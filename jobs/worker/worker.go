@@ -44,8 +44,8 @@ type Runner struct {
 	// Archive opens the store at an address from which a reparse reads external WARC files. If
 	// Archive is nil, such tasks fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
-	// CPU divides the CPU time of this process among the attempts of all its Runners. If it is nil, an
-	// attempt counts the CPU time of all of them.
+	// CPU divides the CPU time of this process among the attempts of all its Runners. If CPU is
+	// nil, each attempt counts the CPU time of the whole process.
 	CPU *CPU
 
 	meter   *meter           // measures the attempt; nil if the task is recomputed
@@ -71,7 +71,8 @@ func (r Runner) Run(ctx context.Context, t stages.Task) error {
 }
 
 // attemptError adds the task's name to the error of an attempt. If the attempt was interrupted, it
-// replaces the error by stages.ErrInterrupted, unless the error is permanent.
+// replaces the error by stages.ErrInterrupted, unless the error is permanent. It makes errors about
+// damaged or differing data permanent.
 func attemptError(ctx context.Context, t stages.Task, err error) error {
 	if err == nil {
 		return nil
@@ -99,7 +100,7 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 	if err != nil {
 		return err
 	}
-	if done, err := roundstate.NeverDone(ctx, r.Bucket, l, t); err != nil || done {
+	if done, err := roundstate.RecheckResult(ctx, r.Bucket, l, t); err != nil || done {
 		return err
 	}
 	result, err := r.compute(ctx, l, t)
