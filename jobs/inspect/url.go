@@ -149,7 +149,7 @@ func printKnown(w io.Writer, k *lookup.Found) {
 	if p := k.Planned; p != nil {
 		fmt.Fprintf(w, "planned    partition %d of round %s\n", p.Partition, p.Round)
 	}
-	switch { // the plan has joined its listings with those of the state before
+	switch { // the plan's listings include those of the earlier state
 	case k.Planned != nil && k.Planned.First != nil:
 		printListings(w, k.Planned.Listings)
 	case k.State != nil:

@@ -286,7 +286,7 @@ func list(counts []Count) string {
 	return dash(strings.Join(words, ", "))
 }
 
-// span writes milliseconds, such as 2.01s.
+// span formats a number of milliseconds, such as 2.01s.
 func span(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
 
 // shown replaces characters that a terminal could take for commands.

@@ -57,7 +57,7 @@ func Parse(given string, domain bool) (Target, error) {
 	return t, nil
 }
 
-// String returns the host, or the domain with the words "all hosts of".
+// String returns the host, or "all hosts of" and the domain.
 func (t Target) String() string {
 	if t.Host == "" {
 		return "all hosts of " + t.Domain

@@ -10,15 +10,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Costs says where a Progress finds what a round costs.
+// Costs holds what a Progress needs to compute the cost of a round.
 type Costs struct {
 	Model  *cost.Model
 	Bucket store.Bucket        // holds the records of ended attempts
 	Used   func() store.Counts // calls of this process to the store so far; nil if tasks run elsewhere
 }
 
-// account holds what a round costs, as the records of ended attempts say when a stage begins. What the
-// stage uses in this process since then is added. Its fields are guarded by Progress.mu.
+// account holds the cost of a round: that of the ended attempts, to which spent adds what this
+// process has used since the stage began. Its fields are guarded by Progress.mu.
 type account struct {
 	due   chan struct{} // asks for a new look at the records
 	known *Spent        // nil: not read yet
@@ -42,7 +42,7 @@ func (a *account) begin(p *Progress) {
 	a.ask()
 }
 
-// ask asks for a new look at the records. It never waits.
+// ask a value makes keepAccount read the records. It never waits.
 func (a *account) ask() {
 	select {
 	case a.due <- struct{}{}:
@@ -50,7 +50,7 @@ func (a *account) ask() {
 	}
 }
 
-// keepAccount reads the records of ended attempts whenever a stage begins.
+// keepAccount reads the records of ended attempts after each call of ask.
 func (p *Progress) keepAccount(ctx context.Context) {
 	reader := jobs.StatusReader{Bucket: p.Costs.Bucket, Costs: p.Costs.Model, Clock: p.Clock}
 	var meter Meter
@@ -65,7 +65,7 @@ func (p *Progress) keepAccount(ctx context.Context) {
 		p.mu.Unlock()
 		s, err := reader.Read(ctx, plan.Crawl)
 		if err != nil {
-			continue // no cost is shown until the next stage begins
+			continue // the shown cost stays the same until the next call of ask
 		}
 		if screen := meter.Screen(s, p.Clock.Now()); screen.Round == plan.Round && screen.Cost != nil {
 			p.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Cost writes what a planned round needs of machines and of the store, and what that costs.
+// Cost writes the predicted pod-hours, requests and bytes of a planned round, and their price.
 func Cost(w io.Writer, m *cost.Model, p *manifest.Plan, past cost.Past) error {
 	all := m.Predict(p, past)
 	fetch := m.Price(p, stages.Fetch, all[stages.Fetch])

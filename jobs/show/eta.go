@@ -62,8 +62,9 @@ func (s *scale) of(planned float64) float64 {
 }
 
 // remaining predicts the remaining time of the fetch stage. It assigns the tasks to lanes: there is
-// one lane for each task that may run at the same time, and a lane runs one task after another. Each
-// running task, of which there must be one, predicts its own end. The caller holds p.mu.
+// one lane for each task that may run at the same time, and a lane runs one task after another. At
+// least one task must be running, and each running task predicts its own end. The caller holds
+// p.mu.
 func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 	var lanes []float64
 	for _, a := range running {

@@ -74,7 +74,8 @@ type Worker struct {
 	asOf     time.Time
 }
 
-// These levels of detail say from which level on lines are shown. A small terminal shows a lower level.
+// Each of these constants is the lowest level of detail that shows its lines. A small terminal
+// shows a lower level.
 const (
 	withRate     = 1
 	withFailures = 2
@@ -153,7 +154,7 @@ func (s *Screen) times(now time.Time) string {
 	return strings.Join(out, ", ")
 }
 
-// rates says how fast the stage goes. Its columns do not move.
+// rates says how fast the stage goes. Its columns have fixed widths, so they stay in place.
 func (s *Screen) rates() string {
 	var out []string
 	for _, r := range []struct {

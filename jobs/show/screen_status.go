@@ -26,8 +26,8 @@ type report struct {
 	urls, bytes int64
 }
 
-// silence is the age of a report from which its task may have died. Tasks report every minute, and others
-// may take their partitions over after three minutes.
+// silence is the age of a task's newest report after which the task may have died. Tasks report
+// every minute. Another process may take over a partition after three minutes without a report.
 const silence = 4 * time.Minute
 
 // Screen returns the screen of a status: of its first round that is not sealed, or of its last round.
@@ -144,8 +144,9 @@ func newsOf(reporting, silent int, newest, now time.Time) []string {
 	return nil
 }
 
-// predict fills in the remaining time, and the time that the plan predicts for as many tasks at a time as
-// run now. The partitions that nobody has taken come after the running ones. They have unbegun URLs.
+// predict fills in the remaining time, and the plan's prediction for as many tasks at a time as run
+// now. unbegun is the number of URLs in partitions that nobody has taken. They come after the
+// running ones.
 func (s *Screen) predict(r *jobs.RoundStatus, unbegun int64) {
 	lanes := float64(len(s.Workers))
 	var longest, sum int64

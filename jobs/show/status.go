@@ -34,7 +34,7 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	var failed []jobs.TaskStatus
 	var meter Meter
 	screen := meter.Screen(s, now)
-	if s.Paused != nil { // the second line says so
+	if s.Paused != nil { // the second line of the output already says so
 		screen.notes = slices.DeleteFunc(screen.notes, func(n string) bool { return n == s.Paused.String() })
 	}
 	for _, r := range s.Rounds {

@@ -92,17 +92,17 @@ func open(_ context.Context, name string, _ source.Options) (source.Source, erro
 
 // Source is a sitemap or feed with the files that it names.
 type Source struct {
-	name  string // without secrets
-	given string // name as the user wrote it
-	url   string // as the user wrote it
-	key   urlkey.Key
-	canon *urlkey.Canonicalizer
+	name   string // without secrets
+	given  string // name as the user wrote it
+	url    string // as the user wrote it
+	key    urlkey.Key
+	canon  *urlkey.Canonicalizer
 	client *webClient // nil before Prepare
 }
 
 // Name implements source.Source.
 func (s *Source) Name() string {
-	if s.means != nil && s.means.named {
+	if s.client != nil && s.client.named {
 		return s.given
 	}
 	return s.name
@@ -120,7 +120,7 @@ type webClient struct {
 }
 
 // stored returns a text as the plan stores it.
-func (m *means) stored(s string) string {
+func (m *webClient) stored(s string) string {
 	if m.named {
 		return s
 	}
