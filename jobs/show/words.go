@@ -63,7 +63,7 @@ func remainingTime(d time.Duration) string {
 	return fmt.Sprintf("about %.1f h left", d.Hours())
 }
 
-// closing says when the window closes, or returns "" if the stage should end earlier.
+// closing says when the window closes, or returns "" if the stage is expected to end earlier.
 func closing(a stages.Activity, now time.Time) string {
 	if a.Closes.IsZero() || a.Remaining < a.Closes.Sub(now)-time.Minute {
 		return ""
@@ -71,8 +71,8 @@ func closing(a stages.Activity, now time.Time) string {
 	return "the window closes at " + clockTime(a.Closes, now) + " and the rest is deferred"
 }
 
-// Wait describes a wait with its reason. A wait without an end is not for a moment but for the host
-// that takes longest.
+// Wait describes a wait with its reason. A wait without an end time names the host that takes
+// longest.
 func Wait(w stages.Wait, now time.Time) string {
 	switch {
 	case w.Host == "":

@@ -23,9 +23,9 @@ import (
 type Execute func(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error
 
 // RunInTasks audits a crawl as Run does, with the same report. Each phase of the audit has n tasks.
-// Executors estimate the memory of a task from its round's plan, so the tasks belong to the round with
-// the most URLs, and the audit's documents are in its folder. RunInTasks removes them at the end. An
-// error means that a task failed, or that the audit is impossible.
+// Executors estimate the memory of a task from its round's plan, so the tasks belong to the round
+// with the most URLs, and the audit's documents are in its folder. RunInTasks removes these
+// documents at the end. An error means that a task failed, or that the audit is impossible.
 func RunInTasks(ctx context.Context, o Options, n int, execute Execute) (*Report, error) {
 	o.ID = audit.NewID(o.Now)
 	t := tasks{Options: o, n: n, execute: execute}

@@ -173,8 +173,8 @@ func (a *Audit) checkSealed(r *Round, sealing *publish.Sealing) error {
 	return nil
 }
 
-// accounts returns the parts of stages and runs that the seal lists. They depend on times, so nothing
-// tells what they should hold.
+// accounts returns the parts of the datasets stages and runs that the seal lists. Their contents
+// depend on times, so the audit cannot compute what they should be.
 func (r *Round) accounts() (files []manifest.File) {
 	if r.Plan.Format < roundstate.AccountsSince {
 		return nil

@@ -213,7 +213,8 @@ func (a *Audit) Decoded(t stages.Task) {
 	a.decoded[madeBy{int32(t.Round), fromStage(t.Stage), int32(t.Partition)}] = struct{}{}
 }
 
-// deferred reports whether a file is decoded after the checks, if at all.
+// deferred reports whether a file is decoded only after the checks, and only if no check has read
+// all its rows.
 func (a *Audit) deferred(f *listedFile) bool {
 	return a.defers && f.From > fromStage(stages.Fetch) && f.From < fromCheckpoint
 }
@@ -328,8 +329,8 @@ func (a *Audit) compareDigest(ctx context.Context, r *Round, f *listedFile) erro
 	return nil
 }
 
-// footer is a row type whose only column is in no file. To open a table with this type, only the
-// footer of the file is read.
+// footer is a row type whose only column is in no file. A table that is opened with this type
+// therefore reads only the footer of the file.
 type footer struct {
 	None string `parquet:"none,optional"`
 }

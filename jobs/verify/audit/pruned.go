@@ -10,8 +10,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// loadPruned reads what was deleted by age, in all crawls, because files of this crawl refer to those
-// of others. All checks skip such files as if they were unreadable.
+// loadPruned reads which files `prune` deleted in all crawls, because files of this crawl may refer
+// to files of other crawls. All checks skip the deleted files as if they were unreadable.
 func (a *Audit) loadPruned(ctx context.Context) error {
 	all, err := ledger.ReadAllPruned(ctx, a.Bucket, a.Crawl)
 	if err != nil {

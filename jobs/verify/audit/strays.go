@@ -195,7 +195,8 @@ func (l *lister) judge(o store.Info) Stray {
 	return s
 }
 
-// ofCrawl judges an object that belongs to no round.
+// ofCrawl judges an object that belongs to no round. Like the functions below, it returns why the
+// object is a stray, or "" if it is no stray.
 func (l *lister) ofCrawl(key string) string {
 	name := strings.TrimPrefix(key, layout.CrawlDir(l.Crawl))
 	known := []string{"crawl.json", "politeness.json", "ledger.json"}
@@ -211,7 +212,7 @@ func (l *lister) ofCrawl(key string) string {
 func (l *lister) ofNoRound(number int, read bool) string {
 	l.begun = l.begun || number == l.last && !read
 	if number < l.last || number == l.last && l.begun {
-		return "" // no stray: the round's documents are damaged, which was reported, or just being made
+		return "" // the round's documents are damaged, which other checks report, or another process is making them
 	}
 	return fmt.Sprintf("the crawl has no round %d", number)
 }

@@ -50,21 +50,21 @@ type payloadAt struct {
 	PayloadLength int32  `parquet:"payload_warc_record_length,optional"`
 }
 
-// capturedAt holds the columns of captures that invariant 4 needs.
+// capturedAt holds the columns of the dataset captures that invariant 4 needs.
 type capturedAt struct {
 	locatedRecord
 	payloadAt
 }
 
-// mention is a row of any table that names the place of a record. In the sort order, the capture of a
-// record comes before the rows that point to it.
-type mention struct {
+// recordRef is a row of any table that gives the place of a WARC record. In the sort order, the
+// capture of a record comes before the rows that point to it.
+type recordRef struct {
 	locatedRecord
 	Kind  int32
 	Table string // key of the file that holds the row
 }
 
-// These are the kinds of mentions.
+// These are the kinds of a recordRef.
 const (
 	ofCapture int32 = iota
 	ofPayload       // a revisit that names the place of its payload
@@ -73,7 +73,7 @@ const (
 	ofSitemap
 )
 
-func compareMentions(a, b *mention) int {
+func compareRefs(a, b *recordRef) int {
 	if c := cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Kind, b.Kind)); c != 0 {
 		return c
 	}
@@ -87,7 +87,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	if err != nil || p.Fetched == nil {
 		return err
 	}
-	rows, err := table.NewSorter(a.Scratch, compareMentions, audit.SortMemory)
+	rows, err := table.NewSorter(a.Scratch, compareRefs, audit.SortMemory)
 	if err != nil {
 		return err
 	}
@@ -128,28 +128,28 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 }
 
 // addCaptures adds captures and the payloads of revisits to a sorter.
-func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table.Sorter[mention]) error {
+func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table.Sorter[recordRef]) error {
 	return audit.Each(ctx, a, keys, func(key string, c *capturedAt) error {
-		err := rows.Add(&mention{c.locatedRecord, ofCapture, key})
+		err := rows.Add(&recordRef{c.locatedRecord, ofCapture, key})
 		if err == nil && c.Revisit != "" {
 			there := locatedRecord{File: c.PayloadFile, Offset: c.PayloadOffset, Length: c.PayloadLength, URL: c.URL, Digest: c.Digest}
-			err = rows.Add(&mention{there, ofPayload, key})
+			err = rows.Add(&recordRef{there, ofPayload, key})
 		}
 		return err
 	})
 }
 
 // addPointers reads files, and adds each of their rows that points to a record to the sorter.
-func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, rows *table.Sorter[mention]) error {
+func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, rows *table.Sorter[recordRef]) error {
 	return audit.Each(ctx, a, keys, func(key string, l *locatedRecord) error {
 		if l.File == "" && kind != ofPage || l.Earlier && kind == ofSitemap {
 			return nil // a row without a response of this round does not point to a record
 		}
-		return rows.Add(&mention{*l, kind, key})
+		return rows.Add(&recordRef{*l, kind, key})
 	})
 }
 
-// archive reads the mentions of a partition in order, one WARC file at a time.
+// archive reads the recordRefs of a partition in order, one WARC file at a time.
 type archive struct {
 	*audit.Audit
 	round  *audit.Round
@@ -166,11 +166,11 @@ type archive struct {
 	read, pointed, lines int64
 }
 
-func (c *archive) wrong(check audit.Check, object string, m *mention, format string, args ...any) {
+func (c *archive) wrong(check audit.Check, object string, m *recordRef, format string, args ...any) {
 	c.Wrong(check, c.round.Number, audit.At{Object: object, Row: fmt.Sprintf("%s at %d", m.URL, m.Offset)}, format, args...)
 }
 
-func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
+func (c *archive) walk(ctx context.Context, rows *table.Sorter[recordRef]) error {
 	var place atPlace
 	first := true
 	for m, err := range rows.Sorted(ctx) {
@@ -216,12 +216,12 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 // atPlace holds the rows about one record.
 type atPlace struct {
 	offset  int32
-	capture mention             // the capture of the record; zero if the partition has no capture of the record
-	payload mention             // the last revisit whose payload is in the record
+	capture recordRef             // the capture of the record; zero if the partition has no capture of the record
+	payload recordRef             // the last revisit whose payload is in the record
 	revisit map[uint64]struct{} // hashes of the URLs of all revisits whose payload is in the record
 }
 
-// openFile opens the WARC file of the next mentions, and the file's index.
+// openFile opens the WARC file of the next recordRefs, and the file's index.
 func (c *archive) openFile(ctx context.Context, key string) error {
 	if err := c.leaveFile(ctx); err != nil {
 		return err
@@ -232,7 +232,7 @@ func (c *archive) openFile(ctx context.Context, key string) error {
 	}
 	size, ok := c.warcs[key]
 	if !ok {
-		c.other = true // payload opens the file for a revisit; capture reports any other mention of the file
+		c.other = true // payload opens the file for a revisit; capture reports a capture in it
 		return nil
 	}
 	delete(c.warcs, key)
@@ -281,7 +281,7 @@ func (c *archive) leave() {
 // comparePointer compares a row with the capture of the record to which the row points. The row of a
 // page points to the record with the page's payload. If the page was revisited, this record belongs to
 // another capture.
-func (c *archive) comparePointer(m *mention, p *atPlace) {
+func (c *archive) comparePointer(m *recordRef, p *atPlace) {
 	what := "fetches"
 	switch m.Kind {
 	case ofPage:
@@ -306,7 +306,7 @@ func (c *archive) comparePointer(m *mention, p *atPlace) {
 }
 
 // payload checks the record that contains the payload of a revisit.
-func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
+func (c *archive) payload(ctx context.Context, m *recordRef, p *atPlace) error {
 	same := p.payload.Length == m.Length && p.payload.Digest == m.Digest // true: an earlier revisit has the same payload
 	if p.revisit == nil {
 		p.revisit = map[uint64]struct{}{}
@@ -328,13 +328,13 @@ func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
 	if c.object == nil {
 		return nil
 	}
-	return c.examine(m, "the payload of a revisit should be here: ", func(m *mention) (string, error) {
-		return c.checkRecord(m, func(r wholeRecord, m *mention) string { return checkPayload(r, m.Digest) })
+	return c.examine(m, "the payload of a revisit should be here: ", func(m *recordRef) (string, error) {
+		return c.checkRecord(m, func(r wholeRecord, m *recordRef) string { return checkPayload(r, m.Digest) })
 	})
 }
 
 // capture checks the record of a capture.
-func (c *archive) capture(m *mention) error {
+func (c *archive) capture(m *recordRef) error {
 	if c.object == nil {
 		if !c.Broken(m.File) {
 			c.wrong(recordsMatch, m.Table, m, "its record is in %q, which the fetch task does not list", m.File)
@@ -347,12 +347,12 @@ func (c *archive) capture(m *mention) error {
 	if c.External != nil {
 		return c.examine(m, "", c.describesExternal)
 	}
-	return c.examine(m, "", func(m *mention) (string, error) { return c.checkRecord(m, compareRecord) })
+	return c.examine(m, "", func(m *recordRef) (string, error) { return c.checkRecord(m, compareRecord) })
 }
 
-// examine reads the record of a mention if the record is in the sample, and reports a problem of
-// the record.
-func (c *archive) examine(m *mention, what string, problemOf func(*mention) (string, error)) error {
+// examine reads the record to which m refers if the record is in the sample, and reports a problem
+// of the record.
+func (c *archive) examine(m *recordRef, what string, problemOf func(*recordRef) (string, error)) error {
 	if !c.Sampled(fmt.Sprintf("%s@%d", m.File, m.Offset)) {
 		return nil
 	}

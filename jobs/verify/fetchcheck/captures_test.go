@@ -51,7 +51,7 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 		window: window{r: bytes.NewReader(file.Bytes()), size: int64(file.Len())},
 	}
 	for i, c := range cases {
-		m := mention{locatedRecord: c.row}
+		m := recordRef{locatedRecord: c.row}
 		m.URL, m.Offset, m.Length = "http://a.test/", int32(extents[i].Offset), int32(extents[i].Length)
 		problem, err := a.checkRecord(&m, compareRecord)
 		if err != nil || (c.want == "") != (problem == "") || !strings.Contains(problem, c.want) {
@@ -78,7 +78,7 @@ func TestAPageSaysWhyItsContentIsNotKept(t *testing.T) {
 		{"not kept without its word", row("unspecified", "noindex"), row("unspecified", ""), "does not say noarchive"},
 	} {
 		a := archive{Audit: audit.New(audit.Options{Bucket: noStore{}, Config: config.Default()}), round: &audit.Round{}}
-		a.comparePointer(&mention{c.page, ofPage, "pages"}, &atPlace{capture: mention{c.capture, ofCapture, "captures"}})
+		a.comparePointer(&recordRef{c.page, ofPage, "pages"}, &atPlace{capture: recordRef{c.capture, ofCapture, "captures"}})
 		found := a.Report().Violations
 		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want)) {
 			t.Errorf("%s: %+v, want %q", c.name, found, c.want)

@@ -100,7 +100,7 @@ func (x *index) read(r io.Reader, warcKey string, size int64) (problem string, e
 }
 
 // compare compares a capture with its line of the index.
-func (x *index) compare(c *archive, m *mention) {
+func (x *index) compare(c *archive, m *recordRef) {
 	i, ok := slices.BinarySearchFunc(x.entries, int64(m.Offset), func(e indexEntry, offset int64) int { return cmp.Compare(e.offset, offset) })
 	if !ok {
 		c.wrong(indexesMatch, x.key, m, "no line names the record of the capture")
@@ -113,8 +113,8 @@ func (x *index) compare(c *archive, m *mention) {
 	}
 }
 
-// checkUnnamed checks the index lines whose records no capture names, because a crash lost the row of
-// the response. A record must nevertheless begin at the line's offset.
+// checkUnnamed checks the index lines whose records no capture names. A crash may have lost the
+// capture's row, but a record must begin at the line's offset.
 func (x *index) checkUnnamed(ctx context.Context, c *archive) error {
 	for i := range x.entries {
 		e := &x.entries[i]

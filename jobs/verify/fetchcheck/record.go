@@ -20,9 +20,9 @@ type wholeRecord struct {
 	warc.Summary
 }
 
-// checkRecord reads the record that a mention names. problem describes a fault of the record itself. If
+// checkRecord reads the record that a recordRef names. problem describes a fault of the record itself. If
 // the record has no fault, problem is what check returns.
-func (c *archive) checkRecord(m *mention, check func(wholeRecord, *mention) string) (problem string, err error) {
+func (c *archive) checkRecord(m *recordRef, check func(wholeRecord, *recordRef) string) (problem string, err error) {
 	if problem := c.beyondEnd(m); problem != "" {
 		return problem, nil
 	}
@@ -49,8 +49,8 @@ func (c *archive) checkRecord(m *mention, check func(wholeRecord, *mention) stri
 	return check(wholeRecord{e, s}, m), nil
 }
 
-// beyondEnd returns a problem if a mention names bytes beyond the file's end, otherwise "".
-func (c *archive) beyondEnd(m *mention) string {
+// beyondEnd returns a problem if a recordRef names bytes beyond the file's end, otherwise "".
+func (c *archive) beyondEnd(m *recordRef) string {
 	if m.Offset < 0 || m.Length <= 0 || int64(m.Offset)+int64(m.Length) > c.window.size {
 		return fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", m.Length, m.Offset, c.window.size)
 	}
@@ -65,7 +65,7 @@ var profiles = map[schema.Revisit]string{
 
 // compareRecord compares a record with the description in a capture's row. It returns the
 // difference as a text, or "" if the record agrees with the row.
-func compareRecord(r wholeRecord, m *mention) string {
+func compareRecord(r wholeRecord, m *recordRef) string {
 	if r.TargetURI() != m.URL {
 		return fmt.Sprintf("the record has the URL %s, the row %s", r.TargetURI(), m.URL)
 	}
@@ -157,7 +157,7 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 // describesExternal compares an external record with the response in a capture's row. It returns
 // the difference as a text, or "" if the record agrees with the row. External records may lack
 // digests, so describesExternal computes the payload's digest as the reparse did.
-func (c *archive) describesExternal(m *mention) (problem string, err error) {
+func (c *archive) describesExternal(m *recordRef) (problem string, err error) {
 	if c.Config == nil {
 		return "", nil // without a config, the size limit of bodies is unknown
 	}

@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// pageRow holds the columns of pages that invariant 5 needs. Only rows of the publish stage have the
-// last three columns.
+// pageRow holds the columns of the dataset pages that invariant 5 needs. Only rows of the publish
+// stage have the last three columns.
 type pageRow struct {
 	SURT          string `parquet:"url_surtkey"`
 	URL           string `parquet:"url"`
@@ -44,12 +44,13 @@ func comparePageFacts(a, b *pageFact) int {
 	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
 }
 
-// ClustersAreTheComponents groups the pages by the definition of a cluster in package dedup, but without
-// the code of that package. The check compares the groups with every row of duplicates, with the columns
-// that publish fills, and with the representatives that later rounds will read.
+// ClustersAreTheComponents groups the pages by the definition of a cluster in package dedup, but
+// without the code of that package. The check compares the groups with every row of the dataset
+// duplicates, with the columns that publish fills, and with the representatives that later rounds
+// will read.
 //
-// The check reads pages twice in the same order. The first pass reads fingerprints and digests, and
-// computes the components (see likeness for the memory). The second pass reads the members of
+// The check reads all pages twice in the same order. The first pass reads fingerprints and digests,
+// and computes the components (see likeness for the memory). The second pass reads the members of
 // clusters with their rows, sorts the members by component, and judges each cluster as a whole.
 func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(clustersMatch, 0)
@@ -139,7 +140,7 @@ func (d *dedupCheck) numberPages(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := d.add(p.looks); err != nil {
+		if err := d.add(p.features); err != nil {
 			return err
 		}
 	}
@@ -152,7 +153,7 @@ func (d *dedupCheck) numberPages(ctx context.Context) error {
 			if m.page == nil {
 				continue
 			}
-			page, ok := d.looksOf(m.page)
+			page, ok := d.featuresOf(m.page)
 			if ok {
 				err = d.add(page)
 			} else if m.page.TextDigest != "" {
@@ -167,15 +168,15 @@ func (d *dedupCheck) numberPages(ctx context.Context) error {
 	return nil
 }
 
-// looksOf returns the looks of a page of the round. It returns false if the page has no text.
-func (d *dedupCheck) looksOf(p *pageRow) (looks, bool) {
-	return looksOf(p.TextDigest, p.SimHash, int(p.WordCount), d.minWords)
+// featuresOf returns the features of a page of the round. It returns false if the page has no text.
+func (d *dedupCheck) featuresOf(p *pageRow) (features, bool) {
+	return featuresOf(p.TextDigest, p.SimHash, int(p.WordCount), d.minWords)
 }
 
 // sealedText is a representative of an earlier round. The representative has a text.
 type sealedText struct {
 	schema.Representative
-	looks
+	features
 	age int // number of the representative's round, counted from the oldest
 }
 
@@ -184,7 +185,7 @@ func (d *dedupCheck) sealedTexts(ctx context.Context) iter.Seq2[sealedText, erro
 	return func(yield func(sealedText, error) bool) {
 		for age, s := range d.earlier {
 			for p, err := range audit.Concat[schema.Representative](ctx, d.a, audit.Keys(s.FilesOf(stages.FileRepresentatives))) {
-				l, ok := looksOf(p.TextDigest, p.SimHash, int(p.WordCount), d.minWords)
+				l, ok := featuresOf(p.TextDigest, p.SimHash, int(p.WordCount), d.minWords)
 				if (ok || err != nil) && !yield(sealedText{p, l, age}, err) {
 					return
 				}

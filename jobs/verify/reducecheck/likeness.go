@@ -14,38 +14,38 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// looks are the properties of a page that decide which pages are similar to it.
-type looks struct {
+// features holds the properties of a page that decide which pages are similar to it.
+type features struct {
 	A, B, C     uint64 // SHA-1 of the text
 	Fingerprint uint64
 	Long        bool // true: the page has enough words to be compared by fingerprint
 }
 
-// looksOf returns the looks of a page. It returns false if the page has no text, or if its
+// featuresOf returns the features of a page. It returns false if the page has no text, or if its
 // text_digest is not a digest.
-func looksOf(digest string, fingerprint int64, words, minWords int) (looks, bool) {
+func featuresOf(digest string, fingerprint int64, words, minWords int) (features, bool) {
 	var sum [sha1.Size + 4]byte
 	if len(digest) != base32.StdEncoding.EncodedLen(sha1.Size) {
-		return looks{}, false
+		return features{}, false
 	}
 	n, err := base32.StdEncoding.Decode(sum[:], []byte(digest))
-	return looks{
+	return features{
 		binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:]), binary.BigEndian.Uint64(sum[16:]),
 		uint64(fingerprint), words >= minWords,
 	}, err == nil && n == sha1.Size
 }
 
-func (l *looks) compareText(other *looks) int {
+func (l *features) compareText(other *features) int {
 	return cmp.Or(cmp.Compare(l.A, other.A), cmp.Compare(l.B, other.B), cmp.Compare(l.C, other.C))
 }
 
 // alike reports whether two pages are similar. Similar pages have equal texts, or long texts whose
 // fingerprints differ in at most k bits.
-func (l *looks) alike(other *looks, k int) bool {
+func (l *features) alike(other *features, k int) bool {
 	return l.compareText(other) == 0 || l.Long && other.Long && l.distance(other) <= k
 }
 
-func (l *looks) distance(other *looks) int {
+func (l *features) distance(other *features) int {
 	return bits.OnesCount64(l.Fingerprint ^ other.Fingerprint)
 }
 
@@ -64,9 +64,9 @@ type likeness struct {
 	parent  []uint64 // parent of each similar page in the union-find; a root is its own parent
 }
 
-// text is a page while texts are compared.
+// text is a page in the sort by text or by fingerprint.
 type text struct {
-	looks
+	features
 	Page int64
 }
 
@@ -75,7 +75,7 @@ type pair struct{ A, B int64 }
 
 func newLikeness(scratch string) (*likeness, error) {
 	texts, err1 := table.NewSorter(scratch, func(a, b *text) int {
-		return cmp.Or(a.compareText(&b.looks), cmp.Compare(a.Page, b.Page))
+		return cmp.Or(a.compareText(&b.features), cmp.Compare(a.Page, b.Page))
 	}, audit.SortMemory)
 	pairs, err2 := table.NewSorter(scratch, func(_, _ *pair) int { return 0 }, audit.SortMemory)
 	return &likeness{scratch: scratch, texts: texts, pairs: pairs}, errors.Join(err1, err2)
@@ -84,7 +84,7 @@ func newLikeness(scratch string) (*likeness, error) {
 func (l *likeness) close() error { return errors.Join(l.texts.Close(), l.pairs.Close()) }
 
 // add adds the next page.
-func (l *likeness) add(page looks) error {
+func (l *likeness) add(page features) error {
 	l.count++
 	return l.texts.Add(&text{page, l.count - 1})
 }
@@ -108,7 +108,7 @@ func (l *likeness) connect(ctx context.Context, k int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, long.Close()) }()
-	sameText := func(a, b *text) bool { return a.compareText(&b.looks) == 0 }
+	sameText := func(a, b *text) bool { return a.compareText(&b.features) == 0 }
 	if err := l.group(ctx, l.texts, sameText, func(t, _ *text) error {
 		if t.Long {
 			return long.Add(t)

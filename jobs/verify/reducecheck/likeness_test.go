@@ -23,7 +23,7 @@ func TestPagesTakeLittleMemory(t *testing.T) {
 	}
 	defer l.close()
 	for i := range uint64(pages) {
-		p := looks{A: i, Fingerprint: i * 0x9e3779b97f4a7c15, Long: true}
+		p := features{A: i, Fingerprint: i * 0x9e3779b97f4a7c15, Long: true}
 		if i%10 == 9 {
 			p.A--
 			p.Fingerprint -= 0x9e3779b97f4a7c15
@@ -55,12 +55,12 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.close()
-		var pages []looks
+		var pages []features
 		for i := range 120 {
 			if i == 10 || i == 30 {
 				l.sealed = int64(i)
 			}
-			p := looks{A: uint64(i), C: 1, Fingerprint: random.Uint64(), Long: random.IntN(4) > 0}
+			p := features{A: uint64(i), C: 1, Fingerprint: random.Uint64(), Long: random.IntN(4) > 0}
 			if i > 0 && random.IntN(3) > 0 {
 				of := pages[random.IntN(i)]
 				p.Fingerprint = of.Fingerprint

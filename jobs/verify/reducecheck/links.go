@@ -19,7 +19,7 @@ import (
 )
 
 // linkTarget is a URL to which a link or a redirect of the round leads. Targets are sorted by bucket,
-// SURT and URL, because the check looks them up in this order.
+// SURT and URL, because the check features them up in this order.
 type linkTarget struct {
 	Bucket    int32
 	SURT, URL string
@@ -35,7 +35,7 @@ func compareTargets(a, b *linkTarget) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// stateRow holds the columns of urls that invariant 6 needs.
+// stateRow holds the columns of the dataset urls that invariant 6 needs.
 type stateRow struct {
 	SURT        string          `parquet:"url_surtkey"`
 	URL         string          `parquet:"url"`
@@ -45,7 +45,7 @@ type stateRow struct {
 	Spellings   []string        `parquet:"spellings,list"`
 }
 
-// outcomeRow holds the columns of fetches that invariant 6 needs.
+// outcomeRow holds the columns of the dataset fetches that invariant 6 needs.
 type outcomeRow struct {
 	SURT           string         `parquet:"url_surtkey"`
 	URL            string         `parquet:"url"`
@@ -55,15 +55,15 @@ type outcomeRow struct {
 	FinalURL       string         `parquet:"final_url,optional"`
 }
 
-// skipRow holds the columns of skips that invariant 6 needs.
+// skipRow holds the columns of the dataset skips that invariant 6 needs.
 type skipRow struct {
 	SURT   string            `parquet:"url_surtkey,optional"`
 	URL    string            `parquet:"url"`
 	Reason schema.SkipReason `parquet:"reason"`
 }
 
-// urlRow holds the columns that invariant 6 needs from an earlier row of urls, or from a row of the
-// plan.
+// urlRow holds the columns that invariant 6 needs of a URL's row in an earlier round's dataset
+// urls, or in the plan.
 type urlRow struct {
 	SURT      string   `parquet:"url_surtkey"`
 	URL       string   `parquet:"url"`
@@ -86,9 +86,10 @@ func compareFacts(a, b *fact) int {
 	return schema.CompareURLs(a.surt, a.url, b.surt, b.url)
 }
 
-// NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target in urls and
-// skips. It also compares the states in urls with the outcomes of the round. The check merges the sorted
-// tables of one bucket at a time. It therefore needs memory only for one sort and for the open parts.
+// NoLinkTargetIsLost features up every link target of a followed kind and every redirect target in the
+// datasets urls and skips. It also compares the states in urls with the outcomes of the round. The
+// check merges the sorted tables of one bucket at a time. It therefore needs memory only for one
+// sort and for the open parts.
 func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	for _, c := range []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept} {
 		a.Count(c, 0)
@@ -125,7 +126,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 	return at.err
 }
 
-// linkRow holds the columns of links that invariant 6 needs.
+// linkRow holds the columns of the dataset links that invariant 6 needs.
 type linkRow struct {
 	Source string          `parquet:"source"`
 	Target string          `parquet:"target"`
@@ -298,8 +299,8 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 	return nil
 }
 
-// filterOf opens the URL filter of a bucket. It returns nil if an older version wrote no filter, or if
-// the filter is unreadable, which it reports.
+// filterOf opens the URL filter of a bucket. It returns nil if an older version wrote no filter. If
+// the filter is unreadable, it reports the filter and returns nil.
 func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
 	key := layout.URLFilter(r.Crawl, r.Number, bucket)
 	result, err := r.Result(ctx, stages.Frontier, bucket)

@@ -13,18 +13,18 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// member is a page of a cluster, with the page's row of duplicates.
+// member is a page of a cluster, with the page's row in the dataset duplicates.
 type member struct {
 	Component uint64
 	Page      int64 // number of the page
-	looks
+	features
 	Age       int32
 	Bucket    int32
 	Elsewhere bool // true: the page names another page as canonical
 	URL       string
 	Standing  bool // true: the page's round lists the page as a representative
 
-	Row                 bool // true: the page has a row of duplicates; the fields below come from this row
+	Row                 bool // true: the page has a row in duplicates; the fields below come from this row
 	Representative, Via string
 	Kind                string
 	Distance, Size      int32
@@ -53,7 +53,7 @@ func (d *dedupCheck) collect(ctx context.Context) error {
 		}
 		if d.isClustered(page) {
 			if err := d.members.Add(&member{
-				Component: d.find(page), Page: page, looks: p.looks, Age: int32(p.age), Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL,
+				Component: d.find(page), Page: page, features: p.features, Age: int32(p.age), Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL,
 			}); err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int64) error {
 		if standing != nil && (standing.CanonicalURL != p.CanonicalURL || standing.WordCount != p.WordCount || standing.TextDigest != p.TextDigest || standing.SimHash != p.SimHash) {
 			d.wrong(d.standingKey(bucket), p.URL, "its row of representatives differs from the page: %+v", *standing)
 		}
-		l, text := d.looksOf(p)
+		l, text := d.featuresOf(p)
 		if text {
 			*page++
 		}
@@ -162,9 +162,9 @@ func (d *dedupCheck) onlyRows(bucket int, at *pageFacts) (duplicate *schema.Dupl
 	return duplicate, standing
 }
 
-func (d *dedupCheck) memberOf(bucket int, page int64, l looks, p *pageRow, row *schema.Duplicate, standing *schema.Representative) *member {
+func (d *dedupCheck) memberOf(bucket int, page int64, l features, p *pageRow, row *schema.Duplicate, standing *schema.Representative) *member {
 	m := &member{
-		Component: d.find(page), Page: page, looks: l, Age: int32(len(d.earlier)), Bucket: int32(bucket),
+		Component: d.find(page), Page: page, features: l, Age: int32(len(d.earlier)), Bucket: int32(bucket),
 		Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL, Standing: standing != nil,
 	}
 	if row != nil {
@@ -237,7 +237,7 @@ func (d *dedupCheck) measure(c *cluster, ahead *table.Cursor[member]) error {
 		c.members++
 		if m.Page >= d.sealed {
 			c.size++
-			c.chained = c.chained || !m.alike(&c.representative.looks, d.maxDistance)
+			c.chained = c.chained || !m.alike(&c.representative.features, d.maxDistance)
 		}
 		if _, err := ahead.Next(); err != nil {
 			return err
@@ -251,7 +251,7 @@ func (d *dedupCheck) judgeCluster(c *cluster, members *table.Cursor[member], cha
 	for range c.members {
 		m, err := members.Next()
 		if err == nil && c.chained {
-			err = chains.Add(&claim{Component: m.Component, URL: m.URL, Page: m.Page, looks: m.looks})
+			err = chains.Add(&claim{Component: m.Component, URL: m.URL, Page: m.Page, features: m.features})
 		}
 		if err != nil {
 			return err
@@ -296,7 +296,7 @@ func (d *dedupCheck) judgeMember(m *member, c *cluster) *claim {
 	switch {
 	case m.URL == representative.URL:
 		kind = schema.DupRepresentative
-	case m.compareText(&representative.looks) == 0:
+	case m.compareText(&representative.features) == 0:
 		kind = schema.DupExact
 	}
 	var problems []string
@@ -309,9 +309,9 @@ func (d *dedupCheck) judgeMember(m *member, c *cluster) *claim {
 	differ("representative_crawl", m.Crawl, crawl)
 	differ("representative_round", int(m.Round), round)
 	differ("kind", m.Kind, string(kind))
-	differ("distance", int(m.Distance), m.distance(&representative.looks))
+	differ("distance", int(m.Distance), m.distance(&representative.features))
 	differ("cluster_size", m.Size, size)
-	near := m.alike(&representative.looks, d.maxDistance)
+	near := m.alike(&representative.features, d.maxDistance)
 	var chain *claim
 	switch {
 	case kind == schema.DupRepresentative:
@@ -319,7 +319,7 @@ func (d *dedupCheck) judgeMember(m *member, c *cluster) *claim {
 	case near:
 		differ("via", m.Via, representative.URL) // a member that resembles the representative must name it as via
 	default:
-		chain = &claim{Component: m.Component, URL: m.Via, Asks: true, Page: m.Page, looks: m.looks, Bucket: m.Bucket, Member: m.URL}
+		chain = &claim{Component: m.Component, URL: m.Via, Asks: true, Page: m.Page, features: m.features, Bucket: m.Bucket, Member: m.URL}
 	}
 	if problems != nil {
 		d.wrong(key, m.URL, "recomputed: %s", strings.Join(problems, "; "))
@@ -334,7 +334,7 @@ type claim struct {
 	URL       string
 	Asks      bool
 	Page      int64 // number of the member, or of the member that asks
-	looks
+	features
 	Bucket int32
 	Member string // URL of the member that asks
 }
@@ -345,7 +345,7 @@ func compareClaims(a, b *claim) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), strings.Compare(a.URL, b.URL), audit.FalseFirst(a.Asks, b.Asks), cmp.Compare(a.Page, b.Page))
 }
 
-// judgeChains answers the questions of claims: it looks up the member that a row names as via, and
+// judgeChains answers the questions of claims: it features up the member that a row names as via, and
 // reports the row if the two do not resemble each other.
 func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim]) error {
 	var members []claim // the members with this URL: a page and its earlier versions
@@ -364,7 +364,7 @@ func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim
 		}
 		like := false
 		for _, m := range members {
-			like = like || m.Page != c.Page && c.alike(&m.looks, d.maxDistance)
+			like = like || m.Page != c.Page && c.alike(&m.features, d.maxDistance)
 		}
 		switch {
 		case len(members) == 0:

@@ -22,7 +22,7 @@ type spellingsBySource struct {
 	linked  schema.Spellings // spellings in this round's links from the URL's own domain
 }
 
-// earlierRow is a row of urls in an earlier round.
+// earlierRow is a URL's row in the dataset urls of an earlier round.
 type earlierRow struct {
 	spellings schema.Spellings
 	own       bool // true: the earlier round belongs to the same crawl
