@@ -32,7 +32,7 @@ func (r *run) warn(ctx context.Context, w *watchedJob, reason, text string) {
 	case w.warned < maxEvents:
 		r.createEvent(ctx, w, corev1.EventTypeWarning, reason, text)
 	case w.warned == maxEvents:
-		r.createEvent(ctx, w, corev1.EventTypeWarning, reason, fmt.Sprintf("%s; further warnings are left out: see `crawlbatch status --month %s%s`", text, r.plan.Crawl, r.Again))
+		r.createEvent(ctx, w, corev1.EventTypeWarning, reason, fmt.Sprintf("%s; further warnings are left out: see `crawlbatch status --month %s%s`", text, r.plan.Crawl, r.Flags))
 	}
 }
 
@@ -69,7 +69,7 @@ func (r *run) stageDone(ctx context.Context) {
 		if n := len(w.failed); n > 0 {
 			slices.Sort(w.failed)
 			text = fmt.Sprintf("%s: %d of %d tasks failed for good, partitions %s: %s runs them again",
-				r.name(), n, len(w.batch.Partitions), ranges(w.failed), repeat(r.stage, r.plan.Crawl, r.Again))
+				r.name(), n, len(w.batch.Partitions), ranges(w.failed), repeat(r.stage, r.plan.Crawl, r.Flags))
 		}
 		r.normalEvent(ctx, w, eventStageDone, text)
 	}

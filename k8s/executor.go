@@ -41,9 +41,9 @@ type Executor struct {
 	Clock   stages.Clock
 	Log     *slog.Logger
 	Version string
-	Again   string // flags of the store and the cluster for commands in error messages; begins with a space
+	Flags   string // flags of the store and the cluster for commands in error messages; begins with a space
 
-	answered atomic.Bool // the API has answered this process
+	answered atomic.Bool // true: the API has answered this process
 }
 
 // run holds the state of one call of Executor.Run.

@@ -165,15 +165,15 @@ func (r *run) endFailed(ctx context.Context, w *watchedJob, indexes []int) {
 	for _, i := range indexes {
 		t := w.batch.task(i)
 		end, class := ends[i], manifest.ClassFailed
-		why := fmt.Errorf("all attempts failed, and their pods are gone: `crawlbatch status --month %s%s` shows what the pods recorded", t.Crawl, r.Again)
+		why := fmt.Errorf("all attempts failed, and their pods are gone: `crawlbatch status --month %s%s` shows what the pods recorded", t.Crawl, r.Flags)
 		if _, ok := t.Stage.Audit(); ok {
-			why = fmt.Errorf("all attempts failed, and their pods are gone: %s repeats the audit", repeat(t.Stage, t.Crawl, r.Again))
+			why = fmt.Errorf("all attempts failed, and their pods are gone: %s repeats the audit", repeat(t.Stage, t.Crawl, r.Flags))
 		}
 		switch {
 		case err != nil:
 			why = fmt.Errorf("its attempts failed; their pods cannot be read: %w", err)
 		case end != nil:
-			why, class = end.taskError(r.Again), end.class()
+			why, class = end.taskError(r.Flags), end.class()
 		}
 		record := manifest.Attempt{Task: t.String(), Class: class, Error: why.Error()}
 		if end != nil {

@@ -56,7 +56,7 @@ func TestAnIndexThatFailedForGoodSaysWhyInItsErrorAnEventAndARecord(t *testing.T
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLab(t)
-				l.Again = " --executor kubernetes"
+				l.Flags = " --executor kubernetes"
 				job, ends := l.begin(t, 0)
 				for before := range 7 {
 					l.addDeadPod(t, job, 0, before, c.end)

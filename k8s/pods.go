@@ -152,9 +152,9 @@ func (r *run) reportFailures(ctx context.Context, found []batchv1.Job) error {
 			return nil
 		}
 		t := w.batch.task(index)
-		r.Log.Warn("a pod failed", "task", t.String(), "pod", end.pod, "attempt", end.attempt, "exit", end.code, "error", end.reason(r.Again))
+		r.Log.Warn("a pod failed", "task", t.String(), "pod", end.pod, "attempt", end.attempt, "exit", end.code, "error", end.reason(r.Flags))
 		if end.oom || end.overScratch() {
-			r.warn(ctx, w, eventTooSmall, fmt.Sprintf("%s: pod %s: %s", t, end.pod, end.reason(r.Again)))
+			r.warn(ctx, w, eventTooSmall, fmt.Sprintf("%s: pod %s: %s", t, end.pod, end.reason(r.Flags)))
 		}
 		return nil
 	})
@@ -251,9 +251,9 @@ func (e *podEnd) overScratch() bool {
 }
 
 // reason says in one line why the pod ended and, if known, what to do.
-func (e *podEnd) reason(again string) string {
+func (e *podEnd) reason(flags string) string {
 	fix := func(field string) string {
-		return fmt.Sprintf("raise kubernetes.resources.%s.%s in the config, then %s", resourceKey(stages.Stage(e.stage)), field, repeat(stages.Stage(e.stage), e.crawl, again))
+		return fmt.Sprintf("raise kubernetes.resources.%s.%s in the config, then %s", resourceKey(stages.Stage(e.stage)), field, repeat(stages.Stage(e.stage), e.crawl, flags))
 	}
 	switch {
 	case e.oom:
@@ -267,8 +267,8 @@ func (e *podEnd) reason(again string) string {
 }
 
 // taskError returns the error of a task from the end of its last pod.
-func (e *podEnd) taskError(again string) error {
-	text := e.reason(again)
+func (e *podEnd) taskError(flags string) error {
+	text := e.reason(flags)
 	where := fmt.Sprintf("pod %s, attempt %d", e.pod, e.attempt)
 	if e.code >= 0 {
 		where += fmt.Sprintf(", exit %d", e.code)

@@ -9,10 +9,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// From these figures, the resources of a task are estimated. The estimates are generous: a limit that is too
-// low kills pods, but a limit that is too high only costs money. The config key kubernetes.resources overrides
-// the estimates. The peak memory of a task was measured on amd64 without a memory limit. In MB, for partitions
-// of 12,000 and of 48,000 documents of 6 kB, it is:
+// The resources of a task are estimated from these figures. The estimates are generous: a limit
+// that is too low kills pods, but a limit that is too high only costs money. The config key
+// kubernetes.resources overrides the estimates. The peak memory of a task was measured on amd64
+// without a memory limit. In MB, for partitions of 12,000 and of 48,000 documents of 6 kB, it is:
 //
 //	fetch 248, 450 · merge 280, 407 · dedup 79, 89 · rank 83, 112 · frontier 99, 135 · publish 103, 149
 //
@@ -35,7 +35,7 @@ const (
 	graphHost      = 32        // bytes for each planned host in rank; the graph of hosts takes 24 for each host with outlinks
 	graphDomain    = 768       // bytes for each planned domain in rank: 546 bytes in the graph of domains; the rest is for linked domains without a planned URL
 	hashMemory     = 256       // bytes for each document that dedup, or an audit's check of clusters, sorts in memory
-	dedupMemory    = 384 << 20 // most bytes for this sorting, in addition to the buffers
+	dedupMemory    = 384 << 20 // largest number of bytes for this sorting, in addition to the buffers
 	likeMemory     = 4         // bytes for the marks and the near duplicates in dedup, for each URL of the round
 	similarMemory  = 8         // bytes in an audit for each page that is similar to another; assumes that all pages are
 	dedupScratch   = 512       // bytes in dedup's sorted files for each URL of the round

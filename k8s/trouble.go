@@ -118,7 +118,8 @@ func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 	return ctx.Err()
 }
 
-// logBlind logs that the driver cannot read pods or events.
+// logBlind logs err, the reason why the driver cannot read pods or events. It returns false if err
+// is nil.
 func (r *run) logBlind(ctx context.Context, what string, err error) bool {
 	if err == nil {
 		return false

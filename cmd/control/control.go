@@ -1,6 +1,6 @@
-// Package control holds the commands that tell a running crawl what to do: host, which answers the owner
-// of a host and stops the host, and pause and continue. What they say is an entry of the crawl's ledger,
-// so that it reaches every process of the crawl, on any machine.
+// Package control holds the commands that tell a running crawl what to do: host, which answers the
+// owner of a host and stops the host, and pause and continue. Each command appends an entry to the
+// crawl's ledger, which every process of the crawl reads, on any machine.
 package control
 
 import (
@@ -64,7 +64,7 @@ when and why. A second pause changes nothing.`,
 		},
 	}
 	usage.MonthFlag(cmd, &month, "crawl to pause")
-	cmd.Flags().StringVar(&reason, "reason", "", "why; status and run repeat it")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason for the pause, which status and run show")
 	return cmd
 }
 
@@ -87,7 +87,7 @@ If no run and no Job of the crawl is left, start run again.`,
 	return cmd
 }
 
-// turn pauses or continues a crawl, and says what is in force then.
+// turn pauses or continues a crawl, and prints whether the crawl is paused now.
 func (open Open) turn(ctx context.Context, out io.Writer, month string, do func(ledger.Writer, store.Bucket) (*ledger.Ledger, bool, error)) error {
 	if layout.IsReparse(month) {
 		return usage.Errorf("%s is a reparse, which sends no requests", month)

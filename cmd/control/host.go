@@ -128,7 +128,7 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	if o.stops && o.resume {
 		return usage.Errorf("--stop and --resume cannot be combined")
 	}
-	if err := usage.OneOf("output", o.output, "text", "json"); err != nil { // requests alone are written as CSV
+	if err := usage.OneOf("output", o.output, "text", "json"); err != nil { // -o csv is only for lists of requests
 		return err
 	}
 	target, err := owner.Parse(host, o.domain)
@@ -172,7 +172,7 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	}
 	q := owner.Question{Bucket: b, Crawl: o.month, Config: cfg, Target: target}
 	unknown := q.Known(ctx)
-	if !errors.Is(unknown, owner.ErrUnknown) { // another error hides nothing: the stop holds
+	if !errors.Is(unknown, owner.ErrUnknown) { // any other error does not matter here, because the stop is in force
 		unknown = nil
 	}
 	if o.output == "json" {
@@ -220,7 +220,7 @@ func (o *hostOptions) resumed(ctx context.Context, b store.Bucket, out io.Writer
 	return err
 }
 
-// domainOf returns the registered domain of a host of the ledger.
+// domainOf returns the registered domain of a host that the ledger names.
 func domainOf(host string) string {
 	t, err := owner.Parse(host, false)
 	if err != nil {

@@ -44,7 +44,7 @@ func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (k8s.C
 // onCluster returns an executor that runs tasks in the cluster.
 func (o *runOptions) onCluster(client k8s.Client, b store.Bucket, cfg *config.Config, log *slog.Logger) *k8s.Executor {
 	return &k8s.Executor{
-		Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: stages.SystemClock{}, Log: log, Version: version, Again: o.givenFlags(),
+		Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: stages.SystemClock{}, Log: log, Version: version, Flags: o.givenFlags(),
 	}
 }
 

@@ -35,7 +35,7 @@ no result. It neither contacts a cluster nor writes to the store.`,
 	render.Flags().IntVar(&o.round, "round", 0, "round to run")
 	stageFlag(render, &o.stage, "stage to run, all if it is not given")
 	c.configFlags(render, true)
-	return usage.Group(&cobra.Command{Use: "k8s", Short: "Show what Kubernetes would be given"}, render)
+	return usage.Group(&cobra.Command{Use: "k8s", Short: "Show the objects that would be created in Kubernetes"}, render)
 }
 
 func runRender(ctx context.Context, o renderOptions) error {

@@ -31,7 +31,7 @@ content, duplicates, links, the cost of each stage, and the change since last mo
 number shows the SQL that gives it, for the views of ` + "`crawlbatch views`" + `. -o json writes the
 same numbers as JSON to stdout.
 
-The store keeps no verdict of verify. --verdict takes the output of
+The store keeps no output of verify. --verdict takes the output of
 ` + "`crawlbatch verify -o json`" + `, from a file or, with -, from stdin.
 
 Each dataset is read once. The memory does not depend on the number of rows.`,

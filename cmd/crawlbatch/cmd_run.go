@@ -63,13 +63,13 @@ and when a reason changes.`,
 }
 
 func (o *runOptions) executorFlags(cmd *cobra.Command) {
-	o.whereFlags(cmd)
+	o.clusterFlags(cmd)
 	addMetricsFlags(cmd, &o.metrics)
 	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", defaultFetchTasks, "partitions fetched at a time in this process")
 }
 
-// whereFlags defines the flags that say where tasks run.
-func (o *runOptions) whereFlags(cmd *cobra.Command) {
+// clusterFlags defines the flags that say where tasks run.
+func (o *runOptions) clusterFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.executor, "executor", executorLocal, "where tasks run: local or kubernetes")
 	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config that a driver stored for this process")
 	_ = cmd.Flags().MarkHidden("settings") // MarkHidden fails only for an unknown flag

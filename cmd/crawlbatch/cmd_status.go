@@ -46,7 +46,7 @@ The executor and cluster flags only go into the commands that it prints.`,
 	usage.MonthFlag(cmd, &o.month, "crawl to show")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "print again every --every, until interrupted")
 	cmd.Flags().DurationVar(&o.every, "every", 5*time.Second, "time between two updates with --watch")
-	o.whereFlags(cmd)
+	o.clusterFlags(cmd)
 	usage.OutputFlag(cmd, &o.output, "table", "json")
 	return cmd
 }

@@ -78,7 +78,7 @@ object. No fetch stage may run meanwhile.`,
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --quarantine: move the listed objects to quarantine/")
 	cmd.Flags().IntVar(&o.parallel, "parallel", 0, "checks at a time; 0: one per CPU")
 	cmd.Flags().IntVar(&o.tasks, "tasks", 0, "tasks into which the audit is divided; 0: none, all in this process")
-	o.whereFlags(cmd)
+	o.clusterFlags(cmd)
 	return cmd
 }
 

@@ -2,8 +2,8 @@
 // the URLs of a month, fetches them politely, parses the responses, reduces the outputs to tables
 // and finds the URLs of the next round.
 //
-// Each command has a file of its own, in which flags fill a struct and a run function does the
-// work. main maps errors to exit codes.
+// Each command has a file here, or a package of its own beside this one. Its flags fill a struct,
+// and a run function does the work. main maps errors to exit codes.
 package main
 
 import (

@@ -21,7 +21,7 @@ type metricsOptions struct {
 }
 
 func addMetricsFlags(cmd *cobra.Command, o *metricsOptions) {
-	cmd.Flags().BoolVar(&o.legacy, "metrics-legacy-names", false, "serve metrics under their old names too: crawler_urls_queued_total")
+	cmd.Flags().BoolVar(&o.legacy, "metrics-legacy-names", false, "serve metrics under their old names too, such as crawler_urls_queued_total")
 	cmd.Flags().StringVar(&o.listen, metricsFlag, "", "ADDR:PORT on which to serve Prometheus metrics, under /metrics; :PORT: on all addresses; empty: none")
 }
 

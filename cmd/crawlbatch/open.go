@@ -129,8 +129,9 @@ func (c *common) openNew(ctx context.Context) (store.Bucket, *config.Config, err
 	return b, cfg, err
 }
 
-// openRetention opens the store, and the config with the retention that the newest month froze, changed by
-// --config. A prune without the config file that a crawl was planned with thus keeps what the file keeps.
+// openRetention opens the store and the config. The retention is that of the newest month's frozen
+// config, unless --config changes it. A `prune` without --config thus keeps what the config of that
+// month keeps.
 func (c *common) openRetention(ctx context.Context) (store.Bucket, *config.Config, error) {
 	b, cfg, err := c.openNew(ctx)
 	if err != nil {

@@ -83,8 +83,8 @@ null. The crawl's frozen rules apply.`,
 	return cmd
 }
 
-// URLs writes what crawlbatch makes of each URL, which may be relative to base. If a crawl is named,
-// URLs also writes what its store knows of the URL.
+// URLs writes how crawlbatch reads each URL, which may be relative to base. If crawl is not "",
+// URLs also writes what the crawl's store knows about the URL.
 func (c Configs) URLs(ctx context.Context, crawl, base string, urls []string, out io.Writer) error {
 	i, err := c.urlInspector(ctx, crawl)
 	if err != nil {

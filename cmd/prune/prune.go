@@ -18,8 +18,8 @@ import (
 
 // Env is what the command needs of the program.
 type Env struct {
-	// Open returns the store and the config of --config and the flags. What they do not say about the
-	// retention is that of the newest month.
+	// Open returns the store and the config of --config and the flags. If these do not set the
+	// retention, the config has that of the newest month.
 	Open    func(ctx context.Context) (store.Bucket, *config.Config, error)
 	Flags   func() string // flags for the same store and config, for advice
 	Version string
@@ -42,10 +42,10 @@ func Command(env Env) *cobra.Command {
 		Short: "Delete raw captures and whole months that are older than their retention",
 		Long: `Prune prints for each crawl what is older than retention.raw and retention.metadata
 (months), with objects, bytes and dollars a month, and what stays, and why. With --apply it
-deletes that. It deletes nothing while a round of any crawl or reparse is unfinished. WARC
+deletes them. It deletes nothing while a round of any crawl or reparse is unfinished. WARC
 files stay as long as later rounds refer to a payload in them. A crawl's ledger always stays
 and says what was pruned, so other commands do not take it for a loss. After an interruption,
-run prune --apply again. A retention that --config does not give is that of the newest month.
+run prune --apply again. If --config sets no retention, that of the newest month applies.
 
 With --lifecycle it prints the lifecycle configuration that moves old WARC files of a store in
 S3 to cold storage (retention.cold_after, retention.cold_class), for

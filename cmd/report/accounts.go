@@ -8,7 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// accountRow holds the columns of stages and runs that a report needs. A dataset has some of them.
+// accountRow holds the columns of the datasets stages and runs that a report needs. Each dataset
+// has only some of them.
 type accountRow struct {
 	Stage      string   `parquet:"stage"`
 	ErrorClass string   `parquet:"error_class,optional"`
@@ -35,16 +36,17 @@ type accountRow struct {
 	PricesDate       string   `parquet:"prices_date,optional"`
 }
 
-// billionths are dollars times a billion, so that groups add up whole numbers.
+// billionths converts billionths of a dollar to dollars. Groups add up whole billionths, because
+// they add only whole numbers.
 const billionths = 1e-9
 
-// accounts collects what the datasets stages and runs say.
+// accounts collects the figures of the datasets stages and runs.
 type accounts struct {
 	stages, lost *group
 	runs         [][]any
 }
 
-// added is the sum of a column, 0 if all its values are null.
+// added returns the value column with the sum of a column, or 0 if all values are null.
 func added(name, unit, column string) value {
 	return value{name: name, unit: unit, sql: "coalesce(sum(" + column + "), 0)::BIGINT"}
 }
@@ -129,7 +131,7 @@ func orNil[T any](p *T) any {
 	return *p
 }
 
-// cost returns what the stages cost and what the store holds.
+// cost returns the section with the cost of the stages and the size of what the store holds.
 func (m *maker) cost() Section {
 	s := Section{ID: "cost", Title: "Cost"}
 	older := m.withoutAccounts()
@@ -163,7 +165,7 @@ func (m *maker) cost() Section {
 // withinDollars is the relative error of dollars, which are added up in billionths.
 const withinDollars = 1e-3
 
-// withoutAccounts returns the rounds that have no part of stages.
+// withoutAccounts returns the rounds that have no part of the dataset stages.
 func (m *maker) withoutAccounts() (older []int) {
 	for _, s := range m.rounds.sealed {
 		if len(s.FilesOf(stages.FileStages)) == 0 {

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
 
-// verdict says what verify found.
+// verdict returns the section with the findings of verify.
 func (m *maker) verdict() Section {
 	s := Section{ID: "verdict", Title: "Verdict of verify"}
 	v := m.Verdict

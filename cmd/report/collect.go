@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rounds are the sealed rounds of a crawl with their files.
+// rounds holds the sealed rounds of a crawl with their files.
 type rounds struct {
 	bucket store.Bucket
 	crawl  string
@@ -90,7 +90,7 @@ func collect(ctx context.Context, r *rounds) (*collected, error) {
 // keys of its tables.
 const passes = 3
 
-// clock writes a time in milliseconds since 1970. For 0 it returns nil.
+// clock formats a time in milliseconds since 1970. For 0 it returns nil.
 func clock(ms int64) any {
 	if ms == 0 {
 		return nil
@@ -98,7 +98,7 @@ func clock(ms int64) any {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// or returns a text, or what stands for a missing one.
+// or returns text, or missing if text is empty.
 func or(text, missing string) string {
 	if text == "" {
 		return missing
@@ -106,7 +106,7 @@ func or(text, missing string) string {
 	return text
 }
 
-// orNull returns a column in SQL with a text for null.
+// orNull returns the SQL of a column whose nulls become the text missing.
 func orNull(column, missing string) string { return "coalesce(" + column + ", '" + missing + "')" }
 
 // one returns 1 if a condition holds, otherwise 0.

@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fetchRow holds the columns of fetches that a report needs.
+// fetchRow holds the columns of the dataset fetches that a report needs.
 type fetchRow struct {
 	Outcome      schema.Outcome `parquet:"outcome"`
 	Attempts     int32          `parquet:"attempts"`
@@ -22,7 +22,7 @@ type fetchRow struct {
 	RetryAfterMS *int64         `parquet:"retry_after_ms,optional"`
 }
 
-// fetches collects what the dataset fetches says.
+// fetches collects the figures of the dataset fetches.
 type fetches struct {
 	outcomes, statuses, errors, rules, depths, types, rounds *group
 	retryAfter                                               histogram

@@ -35,7 +35,7 @@ type group struct {
 	unique          bool // true: a key has one row in each round
 	positive        bool // true: keys whose ranked value is 0 are left out
 	limit           int  // rows of the table; 0: defaultLimit
-	keep            int  // number of keys that are counted at least; 0: defaultKeep
+	keep            int  // least number of keys that are counted exactly; 0: defaultKeep
 	derived         []derived
 
 	top   *top
@@ -48,16 +48,17 @@ type derived struct {
 	of              func(values []int64) any
 }
 
-// defaultKeep is the number of keys that a group counts exactly at least.
+// defaultKeep is the least number of keys that a group counts exactly.
 const defaultKeep = 8192
 
-// defaultLimit is the number of rows of a table whose keys are few, unless a server makes them up.
+// defaultLimit is the largest number of rows of a table. Most tables have fewer keys, unless a
+// server invents keys.
 const defaultLimit = 300
 
-// count is the value that counts rows.
+// count returns the value column that counts rows.
 func count(name string) value { return value{name: name, unit: unitCount, sql: "count(*)"} }
 
-// total is the sum of a column.
+// total returns the value column with the sum of a column.
 func total(name, unit, column string) value {
 	return value{name: name, unit: unit, sql: "sum(" + column + ")::BIGINT"}
 }

@@ -16,13 +16,13 @@ func failures(h *schema.Host) int64 {
 	return h.FailedHTTP4xx + h.FailedHTTP5xx + h.FailedRate + h.FailedDNS + h.FailedConnect + h.FailedTLS + h.FailedTimeout + h.FailedProtocol
 }
 
-// hosts collects what the dataset hosts says.
+// hosts collects the figures of the dataset hosts.
 type hosts struct {
 	busiest, worst, suspended, holding, robots, delays, ranked *group
 	rows, breakers, suspendedHosts                             int64
 }
 
-// keepHosts is the number of hosts that a table of hosts counts exactly at least.
+// keepHosts is the least number of hosts that a table of hosts counts exactly.
 const keepHosts = 1 << 14
 
 // rankScale is the number of parts into which a rank of 1 is cut.
@@ -89,7 +89,7 @@ func newHosts() *hosts {
 const delaySQL = `CASE WHEN delay_ms IS NULL THEN 'nothing was requested' WHEN delay_ms < 1000 THEN 'under 1 s'
     WHEN delay_ms < 5000 THEN '1 to 5 s' WHEN delay_ms < 30000 THEN '5 to 30 s' ELSE '30 s and more' END`
 
-// delayClass returns the class of a delay, as delaySQL does.
+// delayClass returns the range of a delay, as delaySQL names it.
 func delayClass(ms *int64) string {
 	switch {
 	case ms == nil:

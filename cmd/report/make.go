@@ -72,7 +72,7 @@ func Make(ctx context.Context, o Options) (*Report, error) {
 // datasets are the datasets that the report reads.
 var datasets = []string{stages.FileFetches, stages.FileRequests, stages.FileHosts, stages.FilePages, stages.FileDuplicates, stages.FileLinks, stages.FileURLs, stages.FileSkips, stages.FileCaptures, stages.FileStages, stages.FileRuns}
 
-// size is what a store holds of a dataset.
+// size is the size of a dataset in the store.
 type size struct{ files, rows, bytes int64 }
 
 // readSealed reads the lists of files of sealed rounds, one after the other, because a large round
@@ -123,7 +123,7 @@ func (m *maker) readPrevious(ctx context.Context) error {
 	crawls = slices.DeleteFunc(crawls, func(c string) bool { return layout.IsReparse(c) || c >= month })
 	crawl, sealed, err := roundstate.NewestSealed(ctx, m.Bucket, crawls)
 	if errors.Is(err, ledger.ErrLost) {
-		return nil // the comparison is left out: the loss is another crawl's
+		return nil // leave out the comparison, because the loss is in another crawl
 	}
 	if len(sealed) > 0 {
 		m.previous, m.earlier = crawl, sealed

@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// pageRow holds the columns of pages that a report needs.
+// pageRow holds the columns of the dataset pages that a report needs.
 type pageRow struct {
 	URL          string `parquet:"url"`
 	Language     string `parquet:"language,optional"`
@@ -22,14 +22,14 @@ type pageRow struct {
 	Changed      *bool  `parquet:"changed,optional"`
 }
 
-// spread is a column of pages with the histogram of its values.
+// spread is a column of the dataset pages with the histogram of its values.
 type spread struct {
 	name, column, unit string
 	of                 func(*pageRow) int64
 	histogram
 }
 
-// pages collects what the dataset pages says.
+// pages collects the figures of the dataset pages.
 type pages struct {
 	languages, kinds, hints, linked *group
 	spreads                         []*spread
@@ -83,7 +83,7 @@ func (p *pages) add(_ int, row *pageRow) {
 	}
 }
 
-// duplicates collects what the dataset duplicates says.
+// duplicates collects the figures of the dataset duplicates.
 type duplicates struct {
 	kinds, families *group
 	copies          int64 // exact and near
@@ -111,7 +111,7 @@ func (d *duplicates) read(ctx context.Context, r *rounds) error {
 	})
 }
 
-// urls collects what the dataset urls says.
+// urls collects the figures of the dataset urls.
 type urls struct{ states, growth *group }
 
 func newURLs() *urls {
@@ -163,9 +163,9 @@ func readCaptures(ctx context.Context, r *rounds, g *group) error {
 	return scan(ctx, r, stages.FileCaptures, nil, func(_ int, row *smallRow) { g.add(or(row.Revisit, "own content"), 1, int64(row.Length)) })
 }
 
-// smallRow holds the columns of duplicates, urls, links, skips and captures that a report needs. A
-// dataset has some of these columns. One type serves all five, because each row type adds 30 kB of
-// readers to the binary.
+// smallRow holds the columns of the datasets duplicates, urls, links, skips and captures that a
+// report needs. Each dataset has only some of these columns. One type serves all five, because each
+// row type adds 30 kB of readers to the binary.
 type smallRow struct {
 	Representative string            `parquet:"representative"`
 	Kind           string            `parquet:"kind"`

@@ -42,7 +42,7 @@ func (a *account) begin(p *Progress) {
 	a.ask()
 }
 
-// ask a value makes keepAccount read the records. It never waits.
+// ask makes keepAccount read the records again. It does not wait.
 func (a *account) ask() {
 	select {
 	case a.due <- struct{}{}:

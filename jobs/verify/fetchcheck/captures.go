@@ -216,8 +216,8 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[recordRef]) error
 // atPlace holds the rows about one record.
 type atPlace struct {
 	offset  int32
-	capture recordRef             // the capture of the record; zero if the partition has no capture of the record
-	payload recordRef             // the last revisit whose payload is in the record
+	capture recordRef           // the capture of the record; zero if the partition has no capture of the record
+	payload recordRef           // the last revisit whose payload is in the record
 	revisit map[uint64]struct{} // hashes of the URLs of all revisits whose payload is in the record
 }
 

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fetchOutcome holds the columns of fetches that everyPlannedURLHasOneOutcome reads.
+// fetchOutcome holds the columns of the dataset fetches that everyPlannedURLHasOneOutcome reads.
 type fetchOutcome struct {
 	Row     int32  `parquet:"planned_row"`
 	URL     string `parquet:"url"`
@@ -33,9 +33,10 @@ type planned struct {
 	Domain string `parquet:"domain"`
 }
 
-// everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of fetches.
-// It matches a row of fetches with a planned URL by the number of the planned row, and then compares
-// their URLs. In an unfinished partition, exactly the URLs that the checkpoint records have an outcome.
+// everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows in the
+// dataset fetches. It matches a row of fetches with a planned URL by the number of the planned row,
+// and then compares their URLs. In an unfinished partition, exactly the URLs that the checkpoint
+// records have an outcome.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	p, err := r.Partition(ctx, n)
 	if err != nil {

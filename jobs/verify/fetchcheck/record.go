@@ -20,8 +20,8 @@ type wholeRecord struct {
 	warc.Summary
 }
 
-// checkRecord reads the record that a recordRef names. problem describes a fault of the record itself. If
-// the record has no fault, problem is what check returns.
+// checkRecord reads the record to which m refers. problem describes a fault of the record itself.
+// If the record has no fault, problem is what check returns.
 func (c *archive) checkRecord(m *recordRef, check func(wholeRecord, *recordRef) string) (problem string, err error) {
 	if problem := c.beyondEnd(m); problem != "" {
 		return problem, nil
@@ -49,7 +49,7 @@ func (c *archive) checkRecord(m *recordRef, check func(wholeRecord, *recordRef) 
 	return check(wholeRecord{e, s}, m), nil
 }
 
-// beyondEnd returns a problem if a recordRef names bytes beyond the file's end, otherwise "".
+// beyondEnd returns a problem if m refers to bytes beyond the file's end, otherwise "".
 func (c *archive) beyondEnd(m *recordRef) string {
 	if m.Offset < 0 || m.Length <= 0 || int64(m.Offset)+int64(m.Length) > c.window.size {
 		return fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", m.Length, m.Offset, c.window.size)

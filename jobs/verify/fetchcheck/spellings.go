@@ -26,7 +26,7 @@ type partitionSpellings struct {
 	chains  map[string][]hop    // redirects by planned URL, in the order of responses
 }
 
-// hop is a redirect of a chain.
+// hop is one redirect in the chain of redirects that begins at a planned URL.
 type hop struct {
 	epoch    int32
 	start    int64
