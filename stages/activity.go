@@ -8,18 +8,18 @@ type Activity struct {
 	InFlight int   // number of requests in flight
 	Ready    int   // number of hosts that are due and wait for a free slot
 	Delayed  int   // number of hosts that wait only for their usual delay
-	// Suspended is the number of hosts whose breaker is open. They count in the other numbers too.
+	// Suspended is the number of hosts whose breaker is open. The other numbers include these hosts.
 	Suspended int
-	Sitemaps  int // number of sitemaps that robots.txt or an index names and that wait for their request
+	Sitemaps  int // number of known sitemaps that the task has yet to request
 	Waits     []Wait
-	More      int // number of waits that the list Waits leaves out
-	// Remaining is a lower bound of the time that the task still takes. Remaining includes the
-	// known waits. Zero means unknown.
+	More      int // number of waits that are not in Waits
+	// Remaining is a lower bound of the time until the task ends, known waits included. Zero means
+	// unknown.
 	Remaining time.Duration
 	// Closes is when the fetch window closes. URLs without an outcome are then deferred. Zero means
 	// unknown.
 	Closes   time.Time
-	Failures []Failure // at most one of each class, the newest first
+	Failures []Failure // at most one for each class, the newest first
 	// Bytes is the number of bytes that the attempt received. Elapsed is the time of all attempts at the
 	// task. Zero means unknown.
 	Bytes   int64
@@ -38,8 +38,8 @@ type Wait struct {
 
 // Failure describes the failed requests of one class.
 type Failure struct {
-	Class string // outcome of a URL whose last request fails like this
-	N     int64
+	Class string // outcome that a URL gets if its last request fails like these
+	N     int64  // number of such requests
 	Host  string // host of the newest failed request
 	Text  string // text of the newest failure
 	At    time.Time
@@ -47,8 +47,8 @@ type Failure struct {
 
 // Watcher displays what tasks do. Its methods are safe for concurrent use.
 type Watcher interface {
-	// Watch registers a task. The Watcher calls look to ask what the task is doing. The task calls
-	// end to unregister.
+	// Watch registers a task. The Watcher calls look whenever it wants to know what the task is doing.
+	// The task calls end when it ends; after that, the Watcher forgets the task.
 	Watch(t Task, look func() Activity) (end func())
 }
 

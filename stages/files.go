@@ -10,36 +10,37 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	          robots                                       the same; working file, read by the task's next attempt
 //	          sitemaps                                     the same, since format 6
 //	          warc cdxj                                    layout.WARC, layout.CDXJ; none in a reparse of external WARC files
-//	          a reparse lists the files of the fetch task that it reads, except captures of subset
-//	          warc, pages, text and links, of which it writes one file each, as epoch 0
-//	merge     captures (one a subset) fetches requests text links   published (layout.Captures, layout.Table)
+//	          a reparse writes one file each of pages, text, links and the captures of subset warc, as
+//	          epoch 0, and lists the other files of the fetch task whose responses it reads
+//	merge     captures fetches requests text links         published (layout.Captures, one file for each subset;
+//	                                                       layout.Table)
 //	          pages hostedges hosts sitemaps               working (layout.Working), inputs of the reduces;
 //	                                                       sitemaps since format 6
 //	          targets redirects                            runs (layout.Run) with a section for each bucket; rounds
 //	                                                       of format 3 and older have the working file edges in
-//	                                                       place of targets, and no redirects;
-//	                                                       pages are rows of schema.WorkingPage, with the counts of
-//	                                                       their 50 most frequent terms, which publish drops
-//	digest    classes exact                                working, one a shard of the digests; rows of
+//	                                                       place of targets, and no redirects.
+//	                                                       pages has rows of schema.WorkingPage, with the counts of
+//	                                                       the 50 most frequent terms, which publish drops
+//	digest    classes exact                                working, one for each shard of the text digests; rows of
 //	                                                       schema.ClassMember, inputs of similar and cluster
-//	similar   pairs                                        working, one a shard of the keys of fingerprints
+//	similar   pairs                                        working, one for each shard of the search keys
 //	cluster   verdicts                                     run with a section for each bucket that has rows
-//	dedup     duplicates                                   published, one part a bucket (of the member's domain)
-//	          representatives                              working, one a bucket, read by later rounds
-//	rank      inlinks                                      working, one a bucket (of the target's domain)
-//	          hosts                                        published, one part a bucket (of the host's domain);
+//	dedup     duplicates                                   published, one part for each bucket (of the page's domain)
+//	          representatives                              working, one for each bucket, read by later rounds
+//	rank      inlinks                                      working, one for each bucket (of the target's domain)
+//	          hosts                                        published, one part for each bucket (of the host's domain);
 //	                                                       since format 4, the task of bucket 0 writes all parts
 //	          webgraph                                     text files (layout.WebGraph) of the task of bucket 0,
 //	                                                       since format 4
-//	frontier  urls skips                                   published, one part a bucket
-//	          known                                        working (layout.URLFilter), one a bucket: the Bloom file of
-//	                                                       the URLs in its urls and skips, read as long as these parts are
+//	frontier  urls skips                                   published, one part for each bucket
+//	          known                                        working (layout.URLFilter), one for each bucket: the Bloom
+//	                                                       file of the URLs in the bucket's parts of urls and skips
 //	          urls-base                                    working (layout.Working), for some buckets: the states of
 //	                                                       all known URLs (package urlstate)
-//	publish   pages                                        published, one part a partition
+//	publish   pages                                        published, one part for each partition
 //
-// No task makes the datasets stages and runs. Whoever seals a round of format 9 or newer writes one
-// part of each before, from the records of attempts.
+// No task writes the datasets stages and runs. In rounds of format 9 and newer, the process that seals
+// the round writes one part of each, from the records of attempts.
 //
 // Every part is written, even if it has no rows, so that each dataset can be opened from
 // the first round on. Working and published rows are sorted by

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Checked wraps the bucket b for code that reads an input. All readers of committed files use such
-// a bucket. A reader therefore gets only bytes that the file's writer recorded.
+// Checked wraps the bucket b for a task that reads the files of in. The result compares what it reads
+// with the digests in the plan, the results and the seals, so a task never reads changed bytes.
 func Checked(b store.Bucket, in *Input) *manifest.Checked {
 	c := manifest.NewChecked(b)
 	if in.Plan != nil {
@@ -54,7 +54,7 @@ func Since(earlier []*manifest.Sealed, crawl string, months int) []*manifest.Sea
 	return slices.DeleteFunc(slices.Clone(earlier), func(s *manifest.Sealed) bool { return monthOf(s.Crawl) < oldest })
 }
 
-// monthOf numbers the month of a crawl.
+// monthOf returns the month of a crawl as a number. Consecutive months have consecutive numbers.
 func monthOf(crawl string) int {
 	month, _ := layout.MonthOf(crawl)
 	t, err := layout.ParseMonth(month)
@@ -64,14 +64,14 @@ func monthOf(crawl string) int {
 	return 12*t.Year() + int(t.Month())
 }
 
-// ReadLater reports whether tasks of later rounds read a file that a seal lists. Only such files
-// keep the digests of their blocks in a seal, and Checked adds only such files of sealed rounds.
+// ReadLater reports whether tasks of later rounds read the file f of a sealed round. A seal omits the
+// block digests of all other files, and Checked does not check those files.
 func ReadLater(f manifest.File) bool {
 	return f.Dataset == FileURLs || f.Dataset == FileURLsBase || f.Dataset == FileRepresentatives || f.Dataset == FileLinks
 }
 
-// RemedyFor says how to recover a lost or changed file that the results of a stage list. In a
-// reparse, the results of stage fetch also list files of the crawl that fetched the pages.
+// RemedyFor says how to recover a lost or changed file that the results of stage s list. In a reparse,
+// the results of fetch also list files of the crawl that fetched the pages. These cannot be rebuilt.
 func RemedyFor(s Stage, crawl string, f manifest.File) string {
 	if s == Fetch && !(layout.IsReparse(crawl) && strings.HasPrefix(f.Key, layout.CrawlDir(crawl))) {
 		return "fetched data cannot be recreated: restore it from a copy"

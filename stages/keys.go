@@ -45,8 +45,8 @@ func keys(results []*manifest.Result, dataset string, match func(*manifest.File)
 }
 
 // Sections lists the sections of a bucket in the runs of a dataset, in the tasks' order. ok is false
-// if no task has a run of the dataset, because an older crawlbatch began the round. If only some
-// tasks have a run, the round was merged in two formats and cannot go on.
+// if no result lists a run of the dataset: the round has an older format. If only some results list a
+// run, two formats are mixed, the round cannot go on, and Sections returns ErrPermanent.
 func Sections(results []*manifest.Result, dataset string, bucket int) (sections []manifest.Section, ok bool, err error) {
 	runs := 0
 	for _, r := range results {
@@ -74,7 +74,8 @@ func Sections(results []*manifest.Result, dataset string, bucket int) (sections 
 	return sections, runs > 0, nil
 }
 
-// OfBucket selects the results of a stage's tasks on the partitions of a reduce bucket.
+// OfBucket selects the results for the partitions of a reduce bucket. results has one result for each
+// partition, in order.
 func OfBucket(p *manifest.Plan, results []*manifest.Result, bucket int) []*manifest.Result {
 	var out []*manifest.Result
 	for _, part := range p.Partitions {
@@ -85,8 +86,8 @@ func OfBucket(p *manifest.Plan, results []*manifest.Result, bucket int) []*manif
 	return out
 }
 
-// HostRanks reads the ranks of a bucket's hosts from the results of rank. HostRanks also returns
-// the total number of hosts in the results of rank that the task reads.
+// HostRanks reads the ranks of a bucket's hosts from the results of rank. It also returns the number of
+// hosts in all those results of rank that the task reads.
 func HostRanks(ctx context.Context, env *Env, in *Input, bucket int) (ranks map[string]float64, hosts int64, err error) {
 	type row struct {
 		Host string  `parquet:"host"`
@@ -94,7 +95,7 @@ func HostRanks(ctx context.Context, env *Env, in *Input, bucket int) (ranks map[
 	}
 	for _, r := range in.Results[Rank] {
 		if r == nil {
-			continue // publish reads only two results
+			continue // publish reads only the results of its own bucket and of bucket 0
 		}
 		for _, f := range r.FilesOf(FileHosts) {
 			hosts += f.Rows

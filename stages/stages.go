@@ -42,8 +42,8 @@ const (
 	Publish  Stage = "publish"
 )
 
-// Order lists the stages that have tasks, in the order in which they run. A round may have no tasks of
-// some of them (Of).
+// Order lists the stages that have tasks, in the order in which they run. Some rounds lack some of
+// these stages: see Of.
 var Order = []Stage{Fetch, Merge, Digest, Similar, Cluster, Dedup, Rank, Frontier, Publish}
 
 // Of lists the stages of a round, in the order in which they run.
@@ -51,7 +51,8 @@ func Of(p *manifest.Plan) []Stage {
 	return slices.DeleteFunc(slices.Clone(Order), func(s Stage) bool { return s.Tasks(p) == 0 })
 }
 
-// mostShards bounds the number of shards of dedup, because each shard reads all texts of the round.
+// mostShards bounds the tasks of digest and of similar. Each task of digest reads the text digests of
+// all pages of the round, and each task of similar reads all fingerprints.
 const mostShards = 64
 
 // Tasks returns the number of tasks of a stage. Fetch, merge and publish have one task per
@@ -86,9 +87,8 @@ func (s Stage) Valid() bool {
 // auditPrefix begins the names of the stages of audits.
 const auditPrefix = "verify-"
 
-// AuditStage returns the stage for one phase of the audit with the given ID, such as
-// verify-1a2b3c-files. The tasks of an audit run like the tasks of a stage with this name, but no
-// round waits for them.
+// AuditStage returns a name such as verify-1a2b3c-files, for one phase of the audit with the given ID.
+// The tasks of the phase run like tasks of a stage with this name, but no round waits for them.
 func AuditStage(id, phase string) Stage { return Stage(auditPrefix + id + "-" + phase) }
 
 // Audit returns the ID of the audit to which a stage belongs. ok is false if s is a stage of a round.
@@ -98,12 +98,12 @@ func (s Stage) Audit() (id string, ok bool) {
 	return id, ok && cut
 }
 
-// Task is the work of one stage on one partition (on one bucket for dedup, rank and frontier).
+// Task is the work of one stage on one partition, bucket or shard (see Stage.Tasks).
 type Task struct {
 	Stage     Stage
 	Crawl     string
 	Round     int
-	Partition int
+	Partition int // number of the partition, bucket or shard
 }
 
 // String returns the name of the task in logs, errors and keys: fetch@2026-11.0:17.
@@ -157,21 +157,21 @@ type Env struct {
 	Log      *slog.Logger // logger that adds the task's name to each line
 	Progress Progress
 	Watcher  Watcher // nil if nobody displays the task
-	// Held is called with the epoch with which a fetch task takes its partition. It may be nil.
+	// Held, if not nil, is called when a fetch task takes its partition, with the epoch of the lease.
 	Held func(epoch int)
-	// Trace sees each URL that a fetch task finishes, with its requests. It must not keep the rows. It is
-	// nil if nobody traces.
+	// Trace, if not nil, is called for each URL that a fetch task finishes, with the row of the URL and
+	// the rows of its requests. It must not keep the rows.
 	Trace   func(*schema.Fetch, []schema.Request)
 	Version string // version of crawlbatch, for manifests and WARC files
 	// Format is the schema.FormatVersion of the task's frozen inputs. The task writes tables with
 	// the columns and encodings of this version. Zero means the newest version.
 	Format int
 	// Compare makes the task compare the rows of its tables with the stored parts instead of
-	// writing parts. The task fails with table.ErrDiffers at the first difference. A run is encoded
-	// but not stored, so that its digest can be compared.
+	// writing parts. The task fails with table.ErrDiffers at the first difference. The task encodes
+	// each run but does not store it: the caller compares the run's digest.
 	Compare bool
-	// Sound is the task's committed result, if the caller has just compared all files of the crawl with
-	// their digests. With Compare, the task then does not compute the digests of its parts again.
+	// Sound is the task's committed result. The caller sets it if it has just compared all files of the
+	// crawl with their digests. With Compare, the task then does not compute these digests again.
 	Sound *manifest.Result
 }
 
@@ -184,7 +184,7 @@ type Input struct {
 	Task    Task
 	Plan    *manifest.Plan
 	Results map[Stage][]*manifest.Result // complete results of each stage, in the order of partitions
-	Earlier []*manifest.Sealed           // rounds of this crawl and of the crawls that this crawl continues, the oldest first
+	Earlier []*manifest.Sealed           // sealed rounds of this crawl and of the crawls that it continues, the oldest first
 	Listed  bool                         // the crawl plans only what sources list and what it finds itself, as in manifest.Crawl
 	// TakesLinks means that merge takes the links of pages that answered 304 from earlier rounds, as in
 	// manifest.Crawl.

@@ -14,10 +14,9 @@ import (
 // ByURL holds the columns by which most tables are sorted.
 var ByURL = []string{"url_surtkey", "url"}
 
-// NewWriter returns a table writer. The table has the task's format (Env.Format) and becomes the
-// object with the given key. The caller writes rows that are sorted by the columns of sortedBy,
-// then calls table.Finish. If Env.Compare is set, the writer writes nothing and compares the rows
-// with the rows of the stored object.
+// NewWriter returns a writer of the table with the given key, in the task's format (Env.Format). The
+// caller appends rows that are sorted by the columns of sortedBy, then calls table.Finish. If
+// Env.Compare is set, the writer writes nothing and compares the rows with those of the stored table.
 func NewWriter[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, opts ...table.WriterOption) (*table.Writer[T], error) {
 	opts = append(opts, table.Format(env.Format), table.SortedBy(sortedBy...))
 	if env.Compare {
@@ -42,9 +41,8 @@ func Write[T any](ctx context.Context, env *Env, dataset, key string, sortedBy [
 }
 
 // WriteRun stores a run under the given key. The rows come sorted by bucket, then by the columns of
-// sortedBy. If Env.Compare is set, WriteRun stores nothing and describes the run that it would
-// store. The encoding of a run depends only on its rows, so the digest shows whether the rows are
-// the same.
+// sortedBy. If Env.Compare is set, WriteRun stores nothing and returns the file that it would have
+// stored. Equal rows give equal bytes, so its digest shows whether the stored run has the same rows.
 func WriteRun[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, rows iter.Seq2[T, error], bucketOf func(*T) int32) (manifest.File, error) {
 	l, err := table.WriteRun(filepath.Join(env.Scratch, dataset+".run"), rows, bucketOf, table.Format(env.Format), table.SortedBy(sortedBy...))
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// candidate is a member of a cluster, with the columns that decide which member represents the
-// cluster.
+// candidate is a member of a cluster, with what decides which member represents the cluster.
 type candidate struct {
 	member
 	digest
-	Source    int32 // index of the source
+	Source    int32 // index in choice.sources
 	Elsewhere bool  // the page names another page as canonical
 	SURT, URL string
 }
@@ -38,7 +37,7 @@ type choice struct {
 	clusters int64 // for the result's counts
 }
 
-// verdict says what dedup writes about a clustered page of this round.
+// verdict says what dedup writes about a page of this round that is in a cluster.
 type verdict = schema.Verdict
 
 // compareVerdicts compares verdicts in the order in which the pages are written.
@@ -46,19 +45,20 @@ func compareVerdicts(a, b *verdict) int {
 	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL))
 }
 
-// unlinked is a verdict without via. The page and its representative are not alike.
+// unlinked is a verdict whose column via is still empty, because the page and its representative are
+// not alike. findVia fills it.
 type unlinked struct {
-	Parent uint64 // next class on the way to the representative's class
+	Parent uint64 // next class in the tree, on the way to the representative's class
 	verdict
 }
 
 func compareUnlinked(a, b *unlinked) int { return cmp.Compare(a.Parent, b.Parent) }
 
-// viaPage is a page that may be the value of the column via for another page of its cluster.
+// viaPage is a page whose URL may become the via of other pages of its cluster.
 type viaPage struct {
 	Class  uint64
 	Sealed bool
-	Order  int64 // place among all pages, by cluster and preference
+	Order  int64 // position in the order of choice.compare
 	URL    string
 }
 
@@ -90,9 +90,9 @@ func (ch *choice) close() {
 	closeSorter(&ch.viaPages)
 }
 
-// compare puts the best representative of each cluster first. It prefers a sealed representative of
-// the oldest round, then a page that names no other page as canonical, then the shortest URL, then
-// the URL that sorts first.
+// compare sorts candidates by cluster. In a cluster, the representative comes first: a sealed
+// representative of the oldest round, then a page that names no other page as canonical, then the
+// shortest URL, then the least URL.
 func (ch *choice) compare(a, b *candidate) int {
 	return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(ch.sources[a.Source].age, ch.sources[b.Source].age),
 		boolCompare(a.Elsewhere, b.Elsewhere), cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
@@ -162,9 +162,9 @@ func (ch *choice) choose(ctx context.Context) error {
 	return ch.findVia(ctx)
 }
 
-// judgeClusters goes through the clusters. Two cursors follow each other: the first finds the
-// representative and the size of a cluster, the second goes through its pages. The pages of a
-// cluster are therefore never in memory together.
+// judgeClusters goes through the clusters with two cursors over the same pages. The first cursor finds
+// the representative and the size of a cluster. Then the second goes through the pages of this cluster.
+// So the pages of a cluster, which may be many, are never in memory together.
 func (ch *choice) judgeClusters(ctx context.Context) error {
 	ahead, pages := table.Pull(ch.candidates.Sorted(ctx)), table.Pull(ch.candidates.Sorted(ctx))
 	defer ahead.Close()
@@ -184,8 +184,8 @@ func (ch *choice) judgeClusters(ctx context.Context) error {
 	}
 }
 
-// findVia completes the verdicts that lack via. It sets via to a page of the class u.Parent: the first
-// page of this round in the class, or else the first sealed representative.
+// findVia sets the column via of the unlinked verdicts to a page of the class Parent: to the first page
+// of this round in the class, or else to the first sealed representative.
 func (ch *choice) findVia(ctx context.Context) error {
 	viaPages := table.Pull(ch.viaPages.Sorted(ctx))
 	defer viaPages.Close()
@@ -214,11 +214,11 @@ type cluster struct {
 	representative candidate
 	total          int  // number of pages and sealed representatives
 	size           int  // number of pages of this round
-	chained        bool // some page of this round and the representative are not alike
+	chained        bool // at least one page of this round is not alike to the representative
 }
 
-// look counts the pages of the cluster. If a page and the representative are not alike, look makes
-// the representative's class the root of the cluster's tree.
+// look counts the pages of the cluster and sets chained. If the cluster is chained, look makes the
+// representative's class the root of the cluster's tree, so that parents lead to the representative.
 func (c *cluster) look(ahead *table.Cursor[candidate]) error {
 	for {
 		p, err := ahead.Peek()
@@ -262,7 +262,7 @@ func (c *cluster) judge(pages *table.Cursor[candidate]) error {
 			continue
 		}
 		v := verdict{Bucket: int32(s.bucket), Represents: p.Page == c.representative.Page, Duplicate: c.row(p)}
-		// A page needs no row if the cluster has only the page and its own earlier version.
+		// A page gets no row if its cluster has only this page and an earlier version of it.
 		v.Row = v.Kind != schema.DupRepresentative || c.size > 1 || !c.sources[c.representative.Source].sealed
 		if v.Row {
 			if !counted {
@@ -282,8 +282,8 @@ func (c *cluster) judge(pages *table.Cursor[candidate]) error {
 	return nil
 }
 
-// row returns the row of duplicates for a page. Its column via is empty if the page and the
-// representative are not alike.
+// row returns the row of the dataset duplicates for a page. The column via is empty if the page and
+// the representative are not alike.
 func (c *cluster) row(p *candidate) schema.Duplicate {
 	r := &c.representative
 	s := &c.sources[r.Source]
@@ -306,7 +306,7 @@ func (c *cluster) row(p *candidate) schema.Duplicate {
 	return d
 }
 
-// alike reports whether two pages count as exact or near duplicates.
+// alike reports whether the texts of two pages are equal or near.
 func (c *cluster) alike(a, b *candidate) bool {
 	return a.digest == b.digest || a.Long && b.Long && simhash.Distance(a.Fingerprint, b.Fingerprint) <= c.cfg.MaxDistance
 }

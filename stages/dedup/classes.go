@@ -40,7 +40,7 @@ func compareDigests(a, b digest) int {
 	return cmp.Or(cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B), cmp.Compare(a.C, b.C))
 }
 
-// text is the record of a page in the first sort.
+// text is what the first sort knows about the text of a page.
 type text struct {
 	digest
 	Fingerprint uint64
@@ -48,9 +48,8 @@ type text struct {
 	Long        bool // the text has enough words to be compared by fingerprint
 }
 
-// Pages with equal digests have equal texts, so also equal words and fingerprints. The comparison
-// includes fingerprints nevertheless, because a damaged file could put pages with different texts
-// into one class.
+// compareTexts sorts pages by digest. Equal digests mean equal texts and thus equal fingerprints. A
+// damaged file may break this rule; the fingerprint is compared too, so that the order is still fixed.
 func compareTexts(a, b *text) int {
 	return cmp.Or(compareDigests(a.digest, b.digest), cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Page, b.Page))
 }
@@ -61,8 +60,8 @@ type longText struct {
 	Page        uint64
 }
 
-// compareLong sorts pages by fingerprint. Of the pages with equal fingerprints, the last page comes
-// first, so a page of this round comes before sealed representatives.
+// compareLong sorts pages by fingerprint. Among equal fingerprints, higher page numbers come first, so
+// pages of this round come before sealed representatives.
 func compareLong(a, b *longText) int {
 	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(b.Page, a.Page))
 }
@@ -76,8 +75,8 @@ type grouping struct {
 	sealed int64 // number of sealed representatives
 }
 
-// newGrouping prepares the sorters. It need not clean up after an error, because it does not open
-// scratch files yet.
+// newGrouping prepares the sorters. It opens no scratch files, so there is nothing to close after an
+// error.
 func newGrouping(scratch string) (g *grouping, err error) {
 	g = &grouping{}
 	if g.texts, err = table.NewSorter(scratch, compareTexts, sortMemory); err != nil {
@@ -93,7 +92,7 @@ func (g *grouping) close() {
 	closeSorter(&g.long)
 }
 
-// closeSorter closes a sorter, if there is one, and frees its memory. Errors do not matter: the
+// closeSorter closes a sorter, if there is one, and frees its memory. It ignores errors, because the
 // scratch directory is removed later.
 func closeSorter[T any](s **table.Sorter[T]) {
 	if *s != nil {
@@ -102,7 +101,8 @@ func closeSorter[T any](s **table.Sorter[T]) {
 	}
 }
 
-// load reads the texts of all sources, and keeps those whose digest is in the shard.
+// load reads digest, fingerprint and length of the texts of all sources, and keeps those texts whose
+// digests are in the shard own.
 func (g *grouping) load(ctx context.Context, b store.Bucket, sources []source, minWords int, own shard) error {
 	for i := range sources {
 		s := &sources[i]
@@ -135,10 +135,10 @@ func (g *grouping) load(ctx context.Context, b store.Bucket, sources []source, m
 	return nil
 }
 
-// split divides the pages by the length of their texts. All pages with the same digest get the
-// fingerprint and the length of the first such page. Short pages with the same digest form a class.
-// Split calls exact with the pages of each such class, in order. The numbers of these classes begin
-// with 1.
+// split divides the pages into long and short ones. It keeps the long pages in g.long. If several short
+// pages have the same digest, they form a class, and split calls exact with each of these pages, in
+// order. Class numbers count the distinct digests from 1, so the numbers of such classes have gaps.
+// All pages with the same digest get the fingerprint and the length of the first of them.
 func (g *grouping) split(ctx context.Context, exact func(class uint64, t *text) error) error {
 	var first text
 	class, size := uint64(0), 0 // number of the current class, and number of its pages so far
@@ -169,9 +169,9 @@ func (g *grouping) split(ctx context.Context, exact func(class uint64, t *text) 
 	return nil
 }
 
-// addFingerprints gives the fingerprints of sorted long pages to a search, and returns their number. A
-// fingerprint that only sealed representatives have is old: the search reports no pair of two old
-// fingerprints.
+// addFingerprints gives the distinct fingerprints of long pages, which come sorted, to a search. It
+// returns their number. A fingerprint that only sealed representatives have is marked as old, because
+// the search reports no pair of two old fingerprints.
 func addFingerprints(long iter.Seq2[longText, error], search *simhash.Search) (count uint64, err error) {
 	var last uint64
 	for t, err := range long {

@@ -12,18 +12,18 @@ import (
 
 // Config holds the settings of dedup. The results of dedup depend only on its Config and inputs.
 type Config struct {
-	// MaxDistance is the largest number of bits (0 to 7, of 64) in which the fingerprints of near
+	// MaxDistance is the largest number of bits (0 to 7 of 64) in which the fingerprints of near
 	// duplicates differ.
 	MaxDistance int
-	// MinWords is the least number of words of a text that is compared by fingerprint. Shorter
-	// texts share fingerprints by chance.
+	// MinWords is the least number of words that a text must have to be compared by fingerprint. Shorter
+	// texts may share fingerprints by chance.
 	MinWords int
 	// Months bounds the age of the sealed rounds whose representatives are read (stages.Since).
 	Months int
 }
 
-// Run runs a task of digest, similar or dedup. The task of dedup finds the round's clusters and writes
-// them as duplicates and representatives.
+// Run runs a task of digest, similar, cluster or dedup. Together, these tasks find the round's clusters
+// and write them as duplicates and representatives.
 func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
 	if cfg.MaxDistance < 0 || cfg.MaxDistance > simhash.MaxDistance {
 		return nil, fmt.Errorf("distance %d is not between 0 and %d: %w", cfg.MaxDistance, simhash.MaxDistance, stages.ErrPermanent)
@@ -42,8 +42,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	return runDedup(ctx, env, in, cfg)
 }
 
-// These are counts of the results of dedup. If dedup has several tasks, the task of bucket 0 has
-// those that cluster counted.
+// These are the names of the counts in dedup's results. If dedup has several tasks, the result of bucket
+// 0 includes the counts of the stage cluster.
 const (
 	countClusters        = "clusters"
 	countExact           = "exact"
@@ -71,8 +71,8 @@ func runDedup(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config
 	return w.result(verdicts, counts)
 }
 
-// decide gives a verdict on each page of this round that is in a cluster, and counts clusters and pages.
-// The caller closes the choice.
+// decide gives a verdict on each page of this round that is in a cluster. It also returns the numbers of
+// clusters, pages and sealed representatives. The caller closes ch.
 func decide(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (ch *choice, counts []manifest.Count, err error) {
 	if ch, err = newChoice(env.Scratch, sourcesOf(in, cfg.Months), cfg); err != nil {
 		return nil, nil, err
@@ -109,8 +109,8 @@ func (ch *choice) decide(ctx context.Context, env *stages.Env, in *stages.Input)
 	return c.pages, c.sealed, ch.choose(ctx)
 }
 
-// sourcesOf lists the files to read: first the files of sealed rounds of the last months, the oldest first, then
-// this round's files by partition.
+// sourcesOf lists the files to read: first the representatives of the sealed rounds of the last months,
+// the oldest round first, then the pages of this round, by partition. Zero months means all rounds.
 func sourcesOf(in *stages.Input, months int) []source {
 	var sources []source
 	for age, sealed := range stages.Since(in.Earlier, in.Task.Crawl, months) {
@@ -120,7 +120,7 @@ func sourcesOf(in *stages.Input, months int) []source {
 	}
 	for partition, merged := range in.Results[stages.Merge] {
 		if merged == nil {
-			continue // a task of a bucket reads only the bucket's partitions
+			continue // a task of one bucket reads only the results of the bucket's partitions
 		}
 		for _, f := range merged.FilesOf(stages.FilePages) {
 			sources = append(sources, source{

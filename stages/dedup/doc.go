@@ -13,25 +13,26 @@
 // In a round of one bucket, a single task of the stage dedup does all this. In other rounds, four stages
 // share the work:
 //
-//   - digest has shards. A shard has a range of the text digests. Its task groups the pages of the shard
-//     by text, and writes their fingerprints.
-//   - similar has as many shards. The task of each shard reads all fingerprints, searches a part of the
-//     keys of the search, and writes a spanning forest of the near pairs that it finds.
+//   - digest divides the text digests into ranges, called shards. The task of a shard groups the pages
+//     whose digests are in its range by text, and writes their fingerprints.
+//   - similar has the same number of tasks. Each reads all fingerprints, searches a part of the search
+//     keys (package simhash), and writes a spanning forest of the near pairs that it finds.
 //   - cluster has one task. It joins the forests, and decides about each page in a cluster.
 //   - dedup has a task for each bucket, which writes the bucket's parts.
 //
-// Both ways give the same bytes. Rounds that were planned before format 9 have a single task.
+// One task and four stages give the same bytes. Rounds planned before format 9 have one task.
 //
 // # What a cluster is
 //
 // Two pages are alike if both have text and the digests of their texts are equal (exact). Two pages
 // are also alike if both have at least MinWords words and their fingerprints differ in at most
-// MaxDistance bits (near). A sealed representative is a page of a sealed round. When the round
-// ended, the page was neither a duplicate nor alike to an earlier representative. A sealed
-// representative never changes. Pages that are alike are connected. A cluster is a connected
-// component of the round's pages and the sealed representatives. Two sealed representatives are
-// never compared. A page that is alike to two sealed representatives joins their clusters in this
-// round. The clusters of earlier rounds do not change.
+// MaxDistance bits (near). A sealed representative is a page of a sealed round that was in no cluster
+// of that round, or was the representative of its cluster. A sealed representative never changes.
+//
+// The round's pages and the sealed representatives form a graph, in which an edge connects two pages
+// that are alike. A cluster is a connected component of this graph. Two sealed representatives are
+// never compared, but a page that is alike to both joins their clusters in this round. The clusters
+// of earlier rounds do not change.
 //
 // # The representative
 //
@@ -47,14 +48,14 @@
 //
 // # Columns
 //
-// Distance is the number of bits in which the fingerprints of the page and its representative
-// differ. Along a chain of alike pages, Distance may exceed MaxDistance. Via is a page that is
-// alike to the row's page and comes next on the way to the representative. Via is the
-// representative if the row's page is alike to the representative. If it is not, the way follows the
-// least spanning forest of the pairs of near fingerprints, in which pairs are compared by the lower
-// fingerprint, then by the higher one. (Tasks of formats before 9 take the pairs in the order of the
-// search.) Kind is exact if the texts of
-// the page and the representative are equal, else near.
+// The column distance is the number of bits in which the fingerprints of the page and its
+// representative differ. It may exceed MaxDistance if only other pages connect the two. The column via
+// is the next page on the way from the row's page to the representative. If these two are alike, via is
+// the representative. Otherwise the way follows the least spanning forest of the near pairs, in which
+// pairs are compared by the lower fingerprint, then by the higher one. (In formats before 9, it follows
+// the forest that takes the pairs in the order of the search.) The column kind is representative for the
+// representative and for a later version of it, exact if the page and the representative have equal
+// texts, else near.
 //
 // # Memory
 //
@@ -62,14 +63,15 @@
 // sorted in scratch files: by digest, by fingerprint, by number, then by cluster. The sort by
 // fingerprint forms classes. All pages of a class are alike to the same other pages. The sort by
 // number finds the URLs of the members of clusters. The search reports a spanning forest for each
-// group of equal keys. One union-find joins the forests, and its trees lead from each class to the
-// class of the representative.
+// group of equal search keys. One union-find joins the forests, and its trees lead from each class to
+// the class of the representative.
 //
-// These figures are for a single task, and bounds for each task of the four stages. Sorting takes about 600 MiB of memory at most. Every 8 distinct fingerprints take 9 bits more, and
-// each fingerprint that is near another takes 8 bytes (16 if there are more than 2^32 of these). The
-// size of a cluster does not matter, because its pages are only in sorted files. The number of
-// pages is not limited. ClusterSize is at most 2^31-1, which stands for larger clusters, too.
-// Scratch space is about 150 bytes for each page and sealed representative. A cluster in which a
-// page and the representative are not alike needs about 300 bytes more for each page. Dedup reads
-// the pages of this round three times. Package dedup imports only stages and formats packages.
+// These figures hold for a single task; a task of the four stages needs no more. Sorting takes at most
+// about 600 MiB of memory. Every 8 distinct fingerprints take 9 bits more, and each fingerprint that is
+// near another takes 8 bytes (16 if there are more than 2^32 of these). The size of a cluster does not
+// matter, because its pages are only in sorted files. The number of pages is not limited. The column
+// cluster_size is 2^31-1 for larger clusters, too. Scratch space is about 150 bytes for each page and
+// sealed representative. A page of a cluster in which not all pages are alike to the representative
+// takes about 300 bytes more. Dedup reads the pages of this round three times. Package dedup imports
+// only stages and formats packages.
 package dedup

@@ -11,14 +11,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// forest joins classes whose pages are alike. A class holds pages with the same fingerprint or, if their
-// texts are short, with the same text. Pages of two classes are alike if their fingerprints are near.
+// forest joins classes of long pages whose fingerprints are near. A class holds the pages with one
+// fingerprint.
 //
-// The search reports the pairs of each shard's spanning forest. The forest keeps the pairs and marks
-// their classes. When all pairs are known, the marked classes get consecutive
-// numbers, and only these classes are in the trees. The least pairs are joined first, so the trees
-// are those of the least spanning forest, whatever the order of the search and its parts. Before
-// format 9, the pairs were joined in the order of the search.
+// The search reports near pairs of classes. The forest keeps the pairs and marks their classes. When
+// all pairs are known, the marked classes get consecutive numbers, and only these classes are in the
+// trees. The least pairs are joined first, so the trees are those of the least spanning forest, however
+// the search was divided. Before format 9, pairs were joined in the order of the search.
 type forest struct {
 	scratch string
 	pairs   *table.Sorter[pair] // classes, in the order in which they are joined
@@ -60,7 +59,7 @@ func (f *forest) close() {
 // begin prepares the forest for count classes.
 func (f *forest) begin(count uint64) { f.marks = make([]uint64, (count+63)/64) }
 
-// search adds the pairs that a search finds among the fingerprints of sorted long pages.
+// search adds the pairs that the search s finds among the fingerprints of long pages, which come sorted.
 func (f *forest) search(ctx context.Context, s *simhash.Search, long iter.Seq2[longText, error]) error {
 	count, err := addFingerprints(long, s)
 	if err != nil {
@@ -77,8 +76,8 @@ func (f *forest) add(a, b uint64) error {
 	return f.pairs.Add(&pair{a, b})
 }
 
-// join joins the classes of all pairs. It calls connect with each pair that connects two trees, and with
-// the numbers of the pair's classes among the marked classes.
+// join joins the classes of all pairs. For each pair that connects two trees, it calls connect with the
+// two classes and with their numbers among the marked classes.
 func (f *forest) join(ctx context.Context, connect func(classes, numbers pair) error) (err error) {
 	marked := uint64(0)
 	for i, word := range f.marks {
@@ -104,7 +103,7 @@ func (f *forest) join(ctx context.Context, connect func(classes, numbers pair) e
 	return nil
 }
 
-// addEdge keeps a pair that connects two trees for plant.
+// addEdge stores the numbers of a pair that connects two trees. The method plant reads them.
 func (f *forest) addEdge(_, numbers pair) (err error) {
 	if f.edges == nil {
 		if f.edges, err = table.NewSorter(f.scratch, inOrder, sortMemory); err != nil {
@@ -114,7 +113,7 @@ func (f *forest) addEdge(_, numbers pair) (err error) {
 	return f.edges.Add(&numbers)
 }
 
-// plant turns the edges into parents and returns the trees. The clusters are then no longer known.
+// plant turns the edges into parents and returns the trees. From then on, place must not be called.
 func (f *forest) plant(ctx context.Context) (trees, error) {
 	f.marks, f.before = nil, nil
 	if f.edges != nil {
@@ -144,9 +143,9 @@ func (f *forest) number(class uint64) uint64 {
 func (f *forest) alike(class uint64) bool { return f.marks[class/64]&(1<<(class%64)) != 0 }
 
 // place returns the number of the cluster that contains a class of long pages, and the number of
-// the class in the trees. The lowest bits of the cluster's number tell three kinds of clusters
-// apart: clusters of classes that are near another class, clusters of other long pages, and clusters
-// of short pages. The classes of the last two kinds are in no tree.
+// the class in the trees. The two lowest bits of the cluster's number tell the kind of the cluster:
+// 0 if it has several classes, loneClass if it has one class of long pages, and shortClass if it has
+// one class of short pages. The classes of the last two kinds are in no tree.
 func (f *forest) place(class uint64) (cluster, number uint64) {
 	if !f.alike(class) {
 		return class<<2 | loneClass, 0

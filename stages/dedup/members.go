@@ -42,8 +42,8 @@ func newClusters(env *stages.Env) (c *clusters, err error) {
 	return c, err
 }
 
-// byNumber reports whether the via of a round follows the least spanning forest. Before format 9, via
-// followed the order of the search.
+// byNumber reports whether the pairs of a round are joined in the order of their classes, the least pair
+// first. Before format 9, they were joined in the order of the search.
 func byNumber(env *stages.Env) bool { return env.Has(9) }
 
 // close removes the scratch files. Later calls do nothing.
@@ -52,8 +52,8 @@ func (c *clusters) close() {
 	c.forest.close()
 }
 
-// find finds the members of all clusters, and the trees of the clusters that have several classes. It
-// does the work of the whole stage, without results of digest and similar.
+// find finds the members of all clusters, and returns the trees of the clusters that have several
+// classes. It reads all pages itself: a round of one bucket has no digest and similar.
 func (c *clusters) find(ctx context.Context, env *stages.Env, sources []source, cfg Config) (trees, error) {
 	g, err := newGrouping(env.Scratch)
 	if err != nil {
@@ -78,9 +78,9 @@ func (c *clusters) find(ctx context.Context, env *stages.Env, sources []source, 
 	return c.join(ctx, g.long.Sorted(ctx))
 }
 
-// gather is like find, but takes the classes and their pairs from the results of digest and similar.
+// gather is like find, but reads the classes and their pairs from the results of digest and similar.
 func (c *clusters) gather(ctx context.Context, env *stages.Env, in *stages.Input) (trees, error) {
-	count := uint64(0) // the number of classes is at most that of long pages
+	count := uint64(0) // number of long pages, so at least the number of their classes
 	for i, r := range in.Results[stages.Digest] {
 		c.pages += r.Count(countPages)
 		c.sealed += r.Count(countSealed)
@@ -117,7 +117,8 @@ func (c *clusters) addExact(class, page, fingerprint uint64) error {
 	return c.members.Add(&member{Page: page, Cluster: class<<2 | shortClass, Fingerprint: fingerprint})
 }
 
-// join joins the classes whose pairs the forest has, and adds the members of the classes of long pages.
+// join joins the classes whose pairs are in the forest, and adds the members of all classes of long
+// pages.
 func (c *clusters) join(ctx context.Context, long iter.Seq2[longText, error]) (trees, error) {
 	if err := c.forest.join(ctx, c.forest.addEdge); err != nil {
 		return nil, err
@@ -128,8 +129,8 @@ func (c *clusters) join(ctx context.Context, long iter.Seq2[longText, error]) (t
 	return c.forest.plant(ctx)
 }
 
-// addLong adds the members of the classes of long pages, which come sorted by fingerprint. AddLong
-// skips a page that is alone in its class if no other class is near.
+// addLong adds the members of the classes of long pages, which come sorted by fingerprint. It skips a
+// page that is alone in its class if no other class is near.
 func (c *clusters) addLong(long iter.Seq2[longText, error]) error {
 	var first longText
 	class, size := uint64(0), 0

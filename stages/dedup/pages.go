@@ -10,8 +10,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// row holds the columns that dedup reads of a page of this round. The file representatives has the
-// same columns.
+// row holds the columns that dedup reads of a page of this round. They are the columns of the working
+// file representatives.
 type row = schema.Representative
 
 // textRow holds the columns of a page that decide about its class.
@@ -35,14 +35,14 @@ type source struct {
 	first  uint64
 }
 
-// number gives the source's pages numbers between those of the sources before and after it.
+// number sets first for the source with the given index. Each source has 2^32 numbers for its pages.
 func (s *source) number(index int) {
 	if s.first = uint64(index) << 32; !s.sealed {
 		s.first += thisRound
 	}
 }
 
-// end is greater than the numbers of the source's pages.
+// end returns the first number after those of the source's pages.
 func (s *source) end() uint64 { return s.first + 1<<32 }
 
 // rows yields the pages of the source that have text, in order.
@@ -50,7 +50,7 @@ func (s *source) rows(ctx context.Context, b store.Bucket) iter.Seq2[row, error]
 	return withText(table.Concat[row](ctx, b, []string{s.key}))
 }
 
-// withText omits pages without text, which have no duplicates.
+// withText omits pages without text, because they have no duplicates.
 func withText(pages iter.Seq2[row, error]) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		for r, err := range pages {

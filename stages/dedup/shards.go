@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// shard is one of the equal ranges into which the tasks of digest divide all digests. The zero value has
-// all digests.
+// shard is one of the equal ranges into which the tasks of digest divide all digests. The zero value is
+// the range of all digests.
 type shard struct{ index, of int }
 
 func (s shard) has(d digest) bool {
@@ -28,8 +28,8 @@ func (s shard) has(d digest) bool {
 	return in == uint64(s.index)
 }
 
-// runDigest runs a task of the stage digest. It writes the classes of a shard: the long pages by
-// fingerprint, and the short pages whose texts are equal to others.
+// runDigest runs a task of the stage digest. It writes the working files classes, with the long pages of
+// the shard by fingerprint, and exact, with the short pages whose text another page has too.
 func runDigest(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
 	t := in.Task
 	g, err := newGrouping(env.Scratch)
@@ -72,8 +72,8 @@ func runDigest(ctx context.Context, env *stages.Env, in *stages.Input, cfg Confi
 	}, nil
 }
 
-// runSimilar runs a task of the stage similar. It writes the forest of the near pairs that its part of
-// the search finds.
+// runSimilar runs a task of the stage similar. It writes a spanning forest of the near pairs that its
+// part of the search finds.
 func runSimilar(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
 	t := in.Task
 	search, err := simhash.NewSearch(env.Scratch, cfg.MaxDistance, simhash.Part{ByNumber: true, Index: t.Partition, Of: t.Stage.Tasks(in.Plan)})

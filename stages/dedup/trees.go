@@ -2,18 +2,18 @@ package dedup
 
 import "math"
 
-// trees are the trees of a forest whose vertices are numbered from 0. Trees are first joined, then
-// linked, then rooted. While trees are joined they are sets without an order (union-find). The calls
-// of link then give the edges again, and plant turns the edges into parents.
+// trees are the trees of a forest whose vertices are numbered from 0. The caller first calls join with
+// all edges (union-find), then link with each edge that connected two trees, then plant once. After
+// that, reroot and parent may be called.
 type trees interface {
-	// join joins the trees of two vertices. It returns false if they are in the same tree.
+	// join joins the trees of two vertices. It returns false if they were in the same tree already.
 	join(a, b uint64) bool
 	// tree returns the number of a vertex's tree, which is its lowest vertex. It may be called until
 	// the first call of link.
 	tree(v uint64) uint64
-	// link adds an edge. Exactly those edges must be added for which join returned true.
+	// link adds an edge. The caller must add exactly the edges for which join returned true.
 	link(a, b uint64)
-	// plant finds the parent of each vertex. It chooses the roots.
+	// plant chooses a root for each tree and finds the parent of each vertex.
 	plant()
 	// reroot makes a vertex the root of its tree.
 	reroot(v uint64)
@@ -21,7 +21,7 @@ type trees interface {
 	parent(v uint64) uint64
 }
 
-// newTrees returns n trees with a vertex each. They take 8 bytes for each vertex, or 16 bytes if
+// newTrees returns n trees of one vertex each. They take up to 8 bytes for each vertex, or 16 bytes if
 // there are more than 2^32 vertices.
 func newTrees(n uint64) trees {
 	if n-1 <= math.MaxUint32 || n == 0 {
@@ -32,9 +32,9 @@ func newTrees(n uint64) trees {
 
 // treesOf implements trees. A V holds the number of a vertex.
 type treesOf[V uint32 | uint64] struct {
-	// next holds a number for each vertex. At first, this is its parent in the union-find. From the
-	// first call of link on, it is the exclusive or of the numbers of its neighbours. From the call
-	// of plant on, it is its parent in its tree.
+	// next holds one value for each vertex. Until the first call of link, the value is the vertex's parent
+	// in the union-find. From then on, it is the XOR of its neighbours' numbers. After plant, it is the
+	// vertex's parent in its tree.
 	next []V
 	// degree holds the number of neighbours of each vertex, from the first call of link to the call
 	// of plant. A degree is less than the number of vertices.
@@ -75,8 +75,8 @@ func (t *treesOf[V]) link(a, b uint64) {
 	t.degree[b]++
 }
 
-// plant removes one leaf after the other. A leaf has only one neighbour, so the exclusive or of its
-// neighbours is this neighbour, which becomes its parent. The last vertex of a tree becomes the root.
+// plant removes one leaf after the other. A leaf has one neighbour, so the XOR of its neighbours is the
+// number of this neighbour, which becomes its parent. The last vertex of a tree becomes the root.
 func (t *treesOf[V]) plant() {
 	for i := range t.degree {
 		for leaf := V(i); t.degree[leaf] == 1; {

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// writer writes the parts of buckets, and counts what they have.
+// writer writes the parts of buckets, and counts their rows.
 type writer struct {
 	env     *stages.Env
 	task    stages.Task
@@ -24,7 +24,8 @@ type writer struct {
 	exact, near, representatives int64
 }
 
-// result describes the written parts. It returns an error if verdicts are left.
+// result describes the written parts. If verdicts are left, they matched no page, and result returns an
+// error.
 func (w *writer) result(verdicts *table.Cursor[verdict], counts []manifest.Count) (*manifest.Result, error) {
 	if v, err := verdicts.Peek(); err != nil {
 		return nil, err
@@ -36,9 +37,9 @@ func (w *writer) result(verdicts *table.Cursor[verdict], counts []manifest.Count
 	return &manifest.Result{Counts: counts, Files: w.files}, nil
 }
 
-// write writes the bucket's parts of duplicates and representatives. The first part has a row
-// for each clustered page of the bucket. The second part has the bucket's new representatives: pages
-// that are in no cluster, and the representatives of clusters that have no sealed representative.
+// write writes the bucket's parts of duplicates and representatives. The part of duplicates has the
+// rows of the verdicts. The part of representatives has the bucket's new representatives: pages that
+// are in no cluster, and the representatives of clusters that have no sealed representative.
 func (w *writer) write(ctx context.Context, bucket int, verdicts *table.Cursor[verdict]) error {
 	env, t := w.env, w.task
 	duplicatesKey := layout.Table(stages.FileDuplicates, t.Crawl, t.Round, bucket)

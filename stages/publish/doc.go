@@ -4,12 +4,12 @@
 // A task reads a partition's working file pages (from merge), and the duplicates (from dedup),
 // inlinks and hosts (from rank) of the partition's bucket. The task writes the partition's part of
 // the dataset pages, sorted by (url_surtkey, url). When all stages have their results, a Sealing
-// makes the round's seal. The seal names manifests. Manifests are Parquet objects that list the
-// files of the round by bucket.
+// makes the round's seal. The seal names manifests: Parquet objects that list the files of the round,
+// sorted by bucket.
 //
-// All inputs are sorted by SURT and URL, so a task joins them as streams. Memory holds a batch of
-// rows of each input and the ranks of the bucket's hosts. A Sealing holds about 300 bytes for each
-// file of the round, and one manifest of at most about 2 MiB. Pages and seal depend only on
-// committed results, so every attempt gets the same bytes. Package publish imports stages and
-// formats packages.
+// Pages, duplicates and inlinks are sorted by SURT and URL, so a task joins them as streams. Memory
+// holds a batch of rows of each input and the ranks of the bucket's hosts. A Sealing holds about 300
+// bytes for each file that the seal lists, and one manifest of at most about 2 MiB. The pages depend
+// only on committed results, so every attempt writes the same bytes. Package publish imports stages
+// and formats packages.
 package publish

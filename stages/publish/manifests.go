@@ -22,8 +22,8 @@ const (
 	manifestBlocks = 1 << 20 // bytes of the digests of blocks, in base 64
 )
 
-// listedFile is a row of a manifest. Its columns are those of manifest.File, and the file's reduce
-// bucket (manifest.NoBucket for a file without one).
+// listedFile is a row of a manifest: a manifest.File and the file's reduce bucket, which is
+// manifest.NoBucket for a file without one.
 type listedFile struct {
 	Dataset string `parquet:"dataset,dict"`
 	Subset  string `parquet:"subset,optional,dict"`
@@ -35,9 +35,8 @@ type listedFile struct {
 	Blocks  string `parquet:"blocks,optional"`
 }
 
-// compareFiles orders files for manifests. The files of reduce buckets come before the files of
-// partitions. Later rounds read only files of buckets, so a task of a later round reads few
-// manifests.
+// compareFiles orders files for manifests. The files of bucket tasks come before the files of
+// partition tasks. Later rounds mostly read the files of one bucket, which are in few manifests.
 func compareFiles(a, b sealedFile) int {
 	if a.mapped != b.mapped {
 		if b.mapped {

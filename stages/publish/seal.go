@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Sealing collects the results of a round for its seal. The seal lists all files that the round has
-// published. A Sealing keeps only the files that the seal lists, about 300 bytes each.
+// Sealing collects the results of a round for its seal. It keeps only the files that the seal lists
+// (see lasts), in about 300 bytes each.
 type Sealing struct {
 	plan   *manifest.Plan
 	totals map[string]int64
@@ -25,7 +25,7 @@ type Sealing struct {
 type sealedFile struct {
 	manifest.File
 	bucket int
-	mapped bool // whether a task of a partition made the file; such files come last in manifests
+	mapped bool // whether the task that made the file works on a partition; such files come last in manifests
 }
 
 // NewSealing returns a Sealing for the round of a plan.
@@ -35,8 +35,8 @@ func NewSealing(p *manifest.Plan) *Sealing {
 	}}
 }
 
-// Add adds the result of the task n of a stage, in any order. Only the files that tasks of later
-// rounds read keep the digests of their blocks.
+// Add adds the result of task n of a stage. The order of calls does not matter. Only files that tasks of
+// later rounds read keep the digests of their blocks.
 func (s *Sealing) Add(from stages.Stage, n int, r *manifest.Result) {
 	s.added[from]++
 	for _, c := range r.Counts {
@@ -55,7 +55,7 @@ func (s *Sealing) Add(from stages.Stage, n int, r *manifest.Result) {
 	}
 }
 
-// name returns the first copy of n that it was given, so that equal names share memory.
+// name returns a string equal to n. For equal names it returns the same string, which saves memory.
 func (s *Sealing) name(n string) string {
 	if _, ok := s.names[n]; !ok {
 		s.names[n] = n
@@ -63,8 +63,8 @@ func (s *Sealing) name(n string) string {
 	return s.names[n]
 }
 
-// Accounts lists the datasets that say what a round took and cost. No task makes their parts: whoever
-// seals a round writes them before, from the records of attempts.
+// Accounts lists the datasets that say how long a round took and what it cost. No task writes them: the
+// process that seals the round does, from the records of attempts.
 var Accounts = []string{stages.FileRuns, stages.FileStages}
 
 // AccountKey returns the key of a round's only part of a dataset of Accounts.
@@ -72,7 +72,7 @@ func AccountKey(p *manifest.Plan, dataset string) string {
 	return layout.Table(dataset, p.Crawl, p.Round, 0)
 }
 
-// AddAccounts adds parts of the datasets Accounts, which no result lists.
+// AddAccounts adds the parts of the datasets in Accounts, because no result lists them.
 func (s *Sealing) AddAccounts(files []manifest.File) {
 	for _, f := range files {
 		s.files = append(s.files, sealedFile{f, manifest.NoBucket, false})
@@ -82,9 +82,9 @@ func (s *Sealing) AddAccounts(files []manifest.File) {
 // Counts returns the counts that the seal will have.
 func (s *Sealing) Counts() []manifest.Count { return manifest.SortedCounts(s.totals) }
 
-// Listed returns the seal with the list of all its files, in key order, whatever the seal's format.
-// The caller has added the results of all tasks of all stages. The counts are sums over the tasks,
-// with names of the form STAGE.NAME.
+// Listed returns the seal with all its files in one list, in key order, even if the format of the round
+// stores manifests. The caller must have added the results of all tasks. The counts are sums over the
+// tasks, with names of the form STAGE.NAME.
 func (s *Sealing) Listed() (*manifest.Sealed, error) {
 	sealed, err := s.head()
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *Sealing) Listed() (*manifest.Sealed, error) {
 	return sealed, nil
 }
 
-// Seal returns the seal as it is stored. Since format 4, the seal names manifests. Seal calls put to
-// store each of these manifests, in order.
+// Seal returns the seal in the form in which it is stored. Since format 4, a seal names manifests. Seal
+// calls put with each manifest, in order, to store it.
 func (s *Sealing) Seal(put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
 	if s.plan.Format < 4 {
 		return s.Listed()
@@ -140,17 +140,15 @@ func (s *Sealing) head() (*manifest.Sealed, error) {
 	return sealed, nil
 }
 
-// lasts reports whether later rounds or readers need a file after the round. Later rounds and
-// readers need parts of datasets, WARC files, web graphs, and the working files of dedup and
-// frontier.
+// lasts reports whether a seal lists a file: people or later rounds need it after the round. These are
+// parts of datasets, WARC files, web graphs, and the working files of dedup and frontier.
 func lasts(stage stages.Stage, f manifest.File) bool {
 	return strings.HasPrefix(f.Key, "tables/") || strings.HasPrefix(f.Key, "warc/") || f.Dataset == stages.FileWebGraph || stage == stages.Dedup || stage == stages.Frontier
 }
 
-// bucketOf returns the reduce bucket of a file in a result of the stage, and whether the tasks of
-// the stage work on partitions. The files of a partition have the partition's bucket. The name of a
-// part from dedup, rank or frontier has the number of its bucket. The other files of these stages
-// have no bucket.
+// bucketOf returns the reduce bucket of the file f, which task n of the stage made, and whether the
+// tasks of the stage work on partitions. A partition's files have the partition's bucket. In dedup,
+// rank and frontier, the name of a part states its bucket, and other files have no bucket.
 func bucketOf(p *manifest.Plan, from stages.Stage, n int, f manifest.File) (bucket int, mapped bool) {
 	switch from {
 	case stages.Fetch, stages.Merge, stages.Publish:
