@@ -13,16 +13,16 @@ import (
 )
 
 // A site with endless URLs is recognised only if both its URLs and its pages are alike. Alike URLs
-// alone prove nothing, because articles have numbers. Alike pages alone prove nothing, because
-// sites have copies.
+// alone prove nothing: the URLs of articles may differ only in a number. Alike pages alone prove
+// nothing: sites have copies of pages.
 const (
 	alikePercent  = 95        // a pattern is a trap only if at least this percentage of its pages resemble the page before
 	alikeDistance = 3         // texts are nearly the same if their fingerprints differ in at most this number of bits
 	alikeWords    = 20        // texts with fewer words are alike only if they are equal
 	fewWords      = 10        // texts with fewer words are never alike, because galleries and pages made by scripts have such texts
-	maxPatterns   = 50_000    // largest number of patterns of one host that are counted
-	maxNames      = 32        // largest number of query parameters that distinguish patterns
-	patternNumber = "0"       // replaces each part that varies
+	maxPatterns   = 50_000    // bounds the number of patterns of one host
+	maxNames      = 32        // bounds the number of query parameters in a pattern
+	patternNumber = "0"       // replaces each number and identifier
 	idLetters     = "abcdef-" // characters of identifiers, in addition to digits
 	idLength      = 8         // least length of an identifier, in characters
 )
@@ -37,17 +37,18 @@ type sampled struct {
 
 // sample counts the pages of one pattern.
 type sample struct {
-	last        sampled
-	pages, same int
+	last  sampled // newest page
+	pages int     // number of pages
+	same  int     // number of pages that resemble the page before
 }
 
-// alike maps a host and a pattern of URLs to the reason why such URLs are a trap. The reason is
-// that nearly all pages of the pattern have the same text.
+// alike holds the patterns whose pages nearly all have the same text. It maps a host and a pattern to
+// the reason that the dataset skips states.
 type alike map[string]string
 
-// learn reads the round's pages of the bucket. The pages of a host are adjacent, so memory holds
-// the patterns of only one host at a time. Memory also holds the traps of all hosts. Traps are few,
-// because each trap takes at least SimilarPages pages.
+// learn finds such patterns in the round's pages of the bucket. The pages of a host are adjacent, so
+// memory holds the patterns of one host at a time, and the traps of all hosts. Traps are few, because
+// each has at least SimilarPages pages.
 func (i *inputs) learn(ctx context.Context) (alike, error) {
 	found := alike{}
 	if i.cfg.SimilarPages <= 0 {
@@ -99,7 +100,7 @@ func (a *sampled) resembles(b *sampled) bool {
 	return a.WordCount >= alikeWords && b.WordCount >= alikeWords && bits.OnesCount64(uint64(a.SimHash)^uint64(b.SimHash)) <= alikeDistance
 }
 
-// trap returns why a URL counts as a trap, or "" if the URL is no trap.
+// trap returns why the pattern of a URL is a trap, or "" if it is none.
 func (a alike) trap(k *urlkey.Key) string {
 	if len(a) == 0 {
 		return ""
@@ -108,8 +109,8 @@ func (a alike) trap(k *urlkey.Key) string {
 	return a[host+p]
 }
 
-// pattern returns a URL's host, and its path and query with numbers, identifiers and parameter
-// values replaced. Numbers, identifiers and values vary between pages of one kind.
+// pattern returns a URL's host and its pattern: the path with "0" in place of numbers and identifiers,
+// and the names of the query parameters without their values.
 func pattern(url string) (host, p string) {
 	_, rest, _ := strings.Cut(url, "://")
 	end := strings.IndexAny(rest, "/?")

@@ -12,12 +12,12 @@ import (
 // Follow says which new URLs may be planned.
 type Follow string
 
-// The policies apply to redirects and links alike.
+// The policies apply to the targets of links and of redirects.
 const (
 	FollowNone   Follow = "none"   // no found URL may be planned, only URLs that a source lists
-	FollowHost   Follow = "host"   // URLs of hosts of which this crawl has planned URLs
-	FollowDomain Follow = "domain" // URLs of registered domains of which this crawl has planned URLs
-	FollowAny    Follow = "any"    // all found URLs
+	FollowHost   Follow = "host"   // a URL may be planned if this crawl has planned a URL of its host
+	FollowDomain Follow = "domain" // a URL may be planned if this crawl has planned a URL of its registered domain
+	FollowAny    Follow = "any"    // every found URL may be planned
 )
 
 // Scope decides which URLs may be planned. Refusal returns why a canonical URL may not be planned, with
@@ -31,17 +31,17 @@ type Scope interface {
 type Config struct {
 	Follow   Follow
 	Scope    Scope // decides which URLs are in scope; nil means that all URLs are
-	MaxDepth int32 // greatest depth; deeper URLs are skipped
+	MaxDepth int32 // a URL of a greater depth is skipped
 
-	MaxLength   int // greatest length in bytes; a longer URL counts as a trap
-	MaxSegments int // greatest number of path segments; a URL with more segments counts as a trap
-	MaxRepeats  int // greatest number of consecutive repetitions of one to three segments; a URL with more repetitions counts as a trap
+	MaxLength   int // a URL of more bytes is a trap
+	MaxSegments int // a URL with more path segments is a trap
+	MaxRepeats  int // a URL is a trap if one to three segments follow themselves this many times in a row
 	// URLs of one host that differ only in numbers, identifiers and values form a pattern. A
 	// pattern is a trap if it has at least SimilarPages pages in the round and nearly all have
 	// nearly the same text. If SimilarPages is 0, this rule is off.
 	SimilarPages int
 
-	Priority priority.Weights // how much each fact counts for the priority of a URL
+	Priority priority.Weights // weights of the facts that make up the priority of a URL
 
 	Interval    time.Duration // time from the first fetch of a URL until the second
 	MinInterval time.Duration // least interval, for a URL that changes each time

@@ -16,8 +16,8 @@ import (
 type decider struct {
 	cfg     *Config
 	round   string // name of the round, such as 2026-11.0
-	created int64  // time at which this crawl was created, milliseconds UTC, if crawl is set
-	crawl   string // beginning of the names of this crawl's rounds if it plans only URLs from sources and URLs that it finds; otherwise ""
+	crawl   string // "2026-11.", the prefix of this crawl's rounds, if stages.Input.Listed; otherwise ""
+	created int64  // time at which this crawl was created, milliseconds UTC; 0 if crawl is ""
 	planned plannedNames
 	ranks   map[string]float64
 	alike   alike
@@ -28,7 +28,7 @@ type decider struct {
 	base    *table.Writer[schema.URLRecord] // states of all known URLs; nil if the round writes none for the bucket
 	newest  *schema.URLRecord               // state of the current URL after the round; nil if it has none
 	filter  *urlfilter.Writer               // URL filter of the datasets urls and skips
-	waiting int64
+	waiting int64                           // number of URLs that are found or deferred after the round
 	counts  map[string]int64
 }
 
@@ -76,9 +76,9 @@ func (d *decider) decide(g *group) error {
 	return d.decideNew(g, &k)
 }
 
-// requested returns the outcome of a request for the URL in this round, or nil if there was no
-// request. The result other is true if the URL itself was not planned: another URL redirected to
-// it, or robots.txt names it as a sitemap.
+// requested returns the outcome of a request for the URL in this round, or nil if there was none. other
+// is true if the URL was requested without a plan: a planned URL redirected to it, or robots.txt names
+// it as a sitemap.
 func (g *group) requested() (o *outcome, other bool) {
 	switch {
 	case g.outcome != nil:
@@ -87,7 +87,7 @@ func (g *group) requested() (o *outcome, other bool) {
 		o := outcome(*g.response)
 		o.FinalURL = ""
 		return &o, true
-	case g.sitemap != nil && g.sitemap.Outcome != schema.Redirected: // its redirects are hops
+	case g.sitemap != nil && g.sitemap.Outcome != schema.Redirected: // a redirected sitemap has a hop
 		s := g.sitemap
 		return &outcome{
 			Outcome: s.Outcome, HTTPStatus: s.HTTPStatus, FetchedAt: s.FetchedAt, RecordedAt: s.FetchedAt, ContentDigest: s.ContentDigest,
@@ -131,7 +131,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	}
 	r = d.cfg.recordAfter(r, &prior, o, !other && moved(o))
 	if g.sitemap != nil && r.LastPlanned == "" {
-		r.NextDue = 0 // each month requests it because robots.txt names it
+		r.NextDue = 0 // no plan needs it: each month requests it, because robots.txt names it
 	}
 	if g.inlink != nil {
 		d.cfg.announced(&r, g.inlink.LastMod)
@@ -151,9 +151,9 @@ func (d *decider) tooManySpellings(g *group, k *urlkey.Key, depth int32) error {
 	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: schema.SkipSpellings, Detail: g.spellings.TooMany(), Source: source, Depth: depth})
 }
 
-// reconsider updates a known URL that was not requested in this round. If the URL waits, new links
-// may change its depth and priority. If the URL was fetched, a sitemap may announce a change. A URL
-// that waits or was fetched may also have new spellings.
+// reconsider updates a known URL that was not requested in this round. If the URL waits, links may
+// change its depth and priority. If the URL was fetched, a sitemap may announce a change. In any state,
+// the URL may have new spellings.
 func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	p := g.prior
 	grown := !slices.Equal(g.spellings, p.Spellings)
@@ -195,17 +195,17 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 	return d.url(d.record(g, k, g.prior.Depth))
 }
 
-// foreign reports whether only earlier crawls know a URL. It is false if this crawl plans such URLs
-// also from the frontier (stages.Input.Listed). A round of this crawl may have fetched the URL as
-// the target of a redirect without a plan.
+// foreign reports whether only earlier crawls know the URL of r. A round of this crawl knows the URL if it
+// found, planned or fetched it; it may have fetched the URL as the target of a redirect. If this crawl
+// plans all known URLs (stages.Input.Listed is false), foreign returns false.
 func (d *decider) foreign(r *schema.URLRecord) bool {
 	return d.crawl != "" && !strings.HasPrefix(r.FirstSeen, d.crawl) && !strings.HasPrefix(r.LastPlanned, d.crawl) && (r.LastFetched == 0 || r.LastFetched < d.created)
 }
 
-// rediscover decides about a foreign URL that was not requested in this round. If a link or
-// redirect leads to the URL, or a budget refused it, the URL is due at once and keeps its history.
-// A URL that was fetched too recently for the plan stays as it is. Other foreign URLs are not due
-// in this crawl.
+// rediscover decides about a foreign URL that was not requested in this round. If a followed link or a
+// redirect leads to the URL, or a budget refused it, the URL is due at once and keeps its history. If
+// the plan refused the URL because of a recent fetch, the URL is due according to that fetch. Other
+// foreign URLs are not due in this crawl.
 func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
 	p := g.prior
 	grown := !slices.Equal(g.spellings, p.Spellings)
@@ -237,13 +237,13 @@ func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
 		return nil
 	}
 	if r.State == schema.StateFound {
-		r.State = schema.StateDeferred // this crawl would plan each row with the state found
+		r.State = schema.StateDeferred // with the state found, this crawl would plan the URL
 	}
 	return d.url(r)
 }
 
-// writeAgain writes the record of a foreign URL that waits to be planned, unless an earlier round
-// of the crawl has written the same record.
+// writeAgain writes the record of a foreign URL that waits to be planned. If a round of this crawl has
+// written this record already, and no fact has changed much, writeAgain writes nothing.
 func (d *decider) writeAgain(g *group, k *urlkey.Key, depth int32) error {
 	r := d.record(g, k, depth)
 	if p := g.prior; g.own && p.State == schema.StateFound && p.NextDue == 0 && depth >= p.Depth && slices.Equal(g.spellings, p.Spellings) {
@@ -259,8 +259,8 @@ func (d *decider) writeAgain(g *group, k *urlkey.Key, depth int32) error {
 	return d.url(r)
 }
 
-// leaveAgain ends the wait of a foreign URL that was fetched too recently to be planned. The URL
-// gets back the due time from its last fetch.
+// leaveAgain ends the wait of a foreign URL that the plan refused because of a recent fetch. The URL
+// gets back the state and the due time from its last fetch.
 func (d *decider) leaveAgain(g *group, k *urlkey.Key) error {
 	r := d.record(g, k, g.prior.Depth)
 	r.State = schema.StateAfter(r.Outcome, 0, r.RedirectTo != "")
@@ -271,8 +271,8 @@ func (d *decider) leaveAgain(g *group, k *urlkey.Key) error {
 	return d.url(r)
 }
 
-// updateWaiting applies this round's links to the record of a waiting URL. The result changed tells
-// whether the links reduce the URL's depth, change its priority by 50 or more, or add spellings.
+// updateWaiting applies this round's links to the record of a waiting URL. changed is true if the links
+// reduce the URL's depth, change its priority by 50 or more, or add spellings.
 func (d *decider) updateWaiting(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
 	if g.inlink == nil && g.redirect == nil {
 		return r, false
@@ -288,7 +288,7 @@ func (d *decider) updateWaiting(g *group, k *urlkey.Key) (r schema.URLRecord, ch
 }
 
 // nearest returns the least depth that a link or redirect gives the URL, and the source of that
-// link or redirect. The result followed tells whether any link or redirect to the URL is followed.
+// link or redirect. followed is true if at least one link or redirect to the URL is followed.
 func (g *group) nearest() (depth int32, source string, followed bool) {
 	if l := g.inlink; l != nil {
 		depth, source, followed = l.SourceDepth+1, l.FirstSource, l.Followed
@@ -302,7 +302,7 @@ func (g *group) nearest() (depth int32, source string, followed bool) {
 // decideNew decides about a URL that is new or was skipped before.
 func (d *decider) decideNew(g *group, k *urlkey.Key) error {
 	if g.redirect == nil && g.inlink == nil {
-		depth := int32(0) // unknown: the URL appears only in links that are never followed (images, scripts)
+		depth := int32(0) // unknown: the URL occurs only in links of kinds that are not followed, such as images
 		if len(g.refused) > 0 {
 			depth = g.refused[0].Depth
 		}
@@ -324,8 +324,8 @@ func (d *decider) decideNew(g *group, k *urlkey.Key) error {
 	return d.remember(g, k, depth)
 }
 
-// remember writes a row with the spellings of a URL that is not planned. If the URL is planned
-// later, robots.txt must allow these spellings too. A URL without spellings gets no row.
+// remember writes a row with the spellings of a URL that may not be planned. If a later round plans the
+// URL, robots.txt must allow these spellings too. A URL without new spellings gets no row.
 func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 	if g.prior != nil && slices.Equal(g.spellings, g.prior.Spellings) || len(g.spellings) == 0 {
 		return nil
@@ -402,8 +402,8 @@ func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord 
 	return r
 }
 
-// listing returns the listings of the URL after the round. The plan has joined them with those of
-// earlier rounds. If no source lists the URL in this round, the parameter prior stays.
+// listing returns the listing of the URL after the round. If a source lists the URL in this round, the
+// plan has joined this listing with those of earlier rounds. Otherwise listing returns prior.
 func (g *group) listing(prior schema.Listing) schema.Listing {
 	if g.outcome != nil && g.outcome.ListedLastRound != "" {
 		return g.outcome.Listing
@@ -416,6 +416,7 @@ func (g *group) listing(prior schema.Listing) schema.Listing {
 	return prior
 }
 
+// url writes a row to the dataset urls. A URL with too many spellings is neither due nor found.
 func (d *decider) url(r schema.URLRecord) error {
 	if schema.Spellings(r.Spellings).Overflow() {
 		r.NextDue = 0

@@ -5,12 +5,12 @@
 // after the sealed rounds, and the outcomes and redirects of this round. The task also reads the
 // targets of this round's links (rank's inlinks), the ranks of hosts, and the entries that the plan
 // refused. The task writes the bucket's parts of two datasets. The dataset urls has a row for each
-// URL whose state changed, and the dataset skips has a row for each URL that was found and not
-// planned. For lookups, the task also writes a URL filter of both datasets. In some rounds, it
+// URL whose record changed, and the dataset skips has a row for each URL that was found but may not
+// be planned. For lookups, the task also writes a URL filter of both datasets. In some rounds, it
 // writes a base of the dataset urls, with the state of each known URL of the bucket (package
 // urlstate).
 //
-// A URL's state is its newest row:
+// The newest row of a URL in the dataset urls holds its state:
 //
 //	found ──plan──► fetched, redirected, denied, failed, gone   by its outcome
 //	  ▲               │ next_due has come
@@ -19,28 +19,28 @@
 // A crawl may plan only the URLs that sources list or that the crawl itself finds
 // (stages.Input.Listed). In such a crawl, a URL that only earlier crawls know returns to the state
 // found in two cases: a followed link or a redirect leads to the URL, or a budget refused it. The
-// URL keeps its history. The next plan takes the rows with the state found, and the rows of URLs
-// that the crawl itself first found or planned. Rows of other known URLs never have the state
-// found. A URL that waits is written in one round, and again only if links change its depth,
-// priority or spellings. If the plan refuses a URL because of a recent fetch, the URL gets back the state and
-// the due time of this fetch.
+// URL keeps its history. The next plan takes the URLs with the state found, and the URLs that the
+// crawl itself first found or planned. Other known URLs never have the state found. A URL that waits
+// gets a row in one round, and another only if links change its depth, priority or spellings. If the
+// plan refuses a URL because of a recent fetch, the URL gets back the state and the due time of this
+// fetch.
 //
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced
 // URL is due at the time of the announced change, but at least a minimum interval after its last
-// fetch. False announcements increase the minimum interval. Announcements do not change the
-// interval learned from the URL's own changes.
+// fetch. A false announcement doubles this minimum. Announcements do not change the interval learned
+// from the URL's own changes.
 //
 // A sitemap that was requested because robots.txt names it has a row with its state, so that a link
-// does not cause a second fetch. The sitemap is due only if a round has planned it, because
-// robots.txt names it again in each month.
+// to it does not cause a second fetch. It has a due time only if a round has planned it: otherwise
+// each month requests it anyway, because robots.txt names it.
 //
 // A URL's row keeps every known spelling of the URL, because robots.txt must allow each spelling.
 // Spellings come from links within the URL's domain (rank), from sources (the plan and its
-// refusals) and from earlier rounds. New spellings cause a new row. A row with five spellings means
-// that the URL has more than four spellings. A URL with too many spellings is never due again. A
-// URL that is skipped, or that occurs only in links of kinds that are not followed, gets a row of
-// urls only if it has spellings. This row has the state skipped. If a later round finds a link to
-// the URL, the stage decides about the URL again.
+// refusals) and from earlier rounds. New spellings cause a new row. A row holds at most five
+// spellings; five mean that the URL has too many, and such a URL is never due again. A URL that is
+// skipped, or that occurs only in links of kinds that are not followed, gets a row of urls only if it
+// has spellings. This row has the state skipped. If a later round finds a link to the URL, the stage
+// decides about the URL again.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
 // row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and
@@ -48,12 +48,12 @@
 //
 // A trap is a URL that is too long, that has too many segments, or whose segments repeat. URLs that
 // differ only in numbers, identifiers and parameter values form a pattern. The URLs of a pattern
-// are traps too if a round has at least 50 pages of the pattern and nearly all of them have the
-// same text. Pages that answered 304 do not count. No other rule about traps depends on the content
-// of pages. The row's detail says why a URL is a trap.
+// are traps too if a round has at least Config.SimilarPages pages of the pattern and nearly all of
+// them have the same text. Pages that answered 304 do not count. The column detail of the dataset
+// skips says why a URL is a trap.
 //
-// The stage promises to lose no target of a followed kind of link: each target has a row in the
-// dataset urls or skips. URLs are compared in full, so no URL is lost through a hash collision. The
-// same inputs give the same bytes, because the stage reads no clock and computes all times from
-// recorded times. Package frontier imports stages and formats packages.
+// The stage promises that each target of a link of a followed kind has a row in the dataset urls or
+// skips. It compares whole URLs, so no URL is lost through a hash collision. The same inputs give the
+// same bytes: the stage reads no clock and computes all times from recorded times. Package frontier
+// imports stages and formats packages.
 package frontier

@@ -16,9 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Run decides about the URLs of one reduce bucket. The result has these counts: rows of each
-// dataset (urls, skips), rows by state (state.found …), rows by reason (skip.budget …), and URLs
-// that are found or deferred after the round (waiting).
+// Run decides about the URLs of one reduce bucket. The result counts the rows of each dataset (urls,
+// skips), rows by state (state.found …), rows by reason (skip.budget …), and the URLs that are found or
+// deferred after the round (waiting).
 func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ *manifest.Result, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -93,19 +93,19 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 type group struct {
 	surt, url string
 	prior     *schema.URLRecord // state of the URL after the last earlier round
-	own       bool              // whether a round of this crawl wrote this state, other than in a base
+	own       bool              // whether prior is from a part of urls of this crawl, not from a base
 	outcome   *outcome          // set if the URL was planned in this round
-	response  *response         // set if the URL responded in place of a planned URL that redirected to it
-	hop       *hop              // set if the URL responded as a hop of a redirect chain; most such responses are redirects
+	response  *response         // set if a planned URL redirected to the URL, and the URL gave the last response
+	hop       *hop              // set if the URL has a capture that is not a document; most of these are redirects
 	sitemap   *schema.Sitemap   // set if the URL was requested without a plan, because robots.txt names it
-	redirect  *schema.Redirect  // set if a planned URL redirects to the URL
+	redirect  *schema.Redirect  // set if a planned URL redirects to the URL and the fetcher did not follow
 	inlink    *schema.Inlink
 	refused   []*schema.Refused
 	spellings schema.Spellings // spellings from all inputs, including the plan
 }
 
-// addItem adds an item to the group. Prior states come from the oldest to the newest, so a prior
-// state replaces the one before. Of several responses or redirects, addItem keeps the first.
+// addItem adds an item to the group. Prior states come in order, the oldest first, so each replaces the
+// one before. Of several responses or redirects, addItem keeps the first.
 func (g *group) addItem(i *item) {
 	switch row := i.row.(type) {
 	case *schema.URLRecord:

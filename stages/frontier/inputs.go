@@ -23,11 +23,11 @@ import (
 type item struct {
 	surt, url string
 	row       any
-	own       bool // the row is a state that a round of this crawl wrote; false before format 6
+	own       bool // the row is from a part of urls of this crawl; always false in formats before 6
 }
 
-// plannedSpelling holds the columns that the frontier reads from a plan. The frontier takes all
-// other columns from fetches.
+// plannedSpelling holds the columns that the frontier reads from a plan. All other facts about planned
+// URLs come from the dataset fetches.
 type plannedSpelling struct {
 	SURT      string   `parquet:"url_surtkey"`
 	URL       string   `parquet:"url"`
@@ -38,7 +38,8 @@ func compareItems(a, b *item) int {
 	return schema.CompareURLs(a.surt, a.url, b.surt, b.url)
 }
 
-// hop holds the columns that the frontier reads from a capture that is not a document.
+// hop holds the columns that the frontier reads from a capture that is not a document, such as a
+// redirect.
 type hop struct {
 	SURT      string `parquet:"url_surtkey"`
 	URL       string `parquet:"url"`
@@ -47,7 +48,7 @@ type hop struct {
 	FetchTime int64  `parquet:"fetch_time,timestamp(millisecond)"`
 }
 
-// target holds the columns of fetches that are read to find redirects.
+// target holds the columns of the dataset fetches in which addRedirects finds redirects.
 type target struct {
 	URL            string `parquet:"url"`
 	Depth          int32  `parquet:"depth"`
@@ -62,9 +63,10 @@ type inputs struct {
 	bucket  int
 	prior   urlstate.Chain // states of the bucket's URLs after the last sealed round
 	streams []table.Stream[item]
-	closers []io.Closer // opened inputs, which are closed in reverse order
+	closers []io.Closer // opened inputs
 }
 
+// Close closes the inputs, the last opened first.
 func (i *inputs) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(i.closers) {
@@ -78,7 +80,7 @@ func (i *inputs) owns(domain string) bool {
 	return urlkey.Bucket(domain, i.in.Plan.Buckets) == i.bucket
 }
 
-// addFiles adds objects to the merge, each as a separate stream.
+// addFiles adds tables to the merge, each as a separate stream. place returns the key of a row.
 func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*T) (surt, url string)) error {
 	return addRows(ctx, i, keys, func(row *T) (item, bool) {
 		surt, url := place(row)
@@ -86,7 +88,7 @@ func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*
 	})
 }
 
-// addRows adds objects to the merge, each as a separate stream. It leaves out the rows for which
+// addRows adds tables to the merge, each as a separate stream. It leaves out the rows for which
 // convert returns false.
 func addRows[T any](ctx context.Context, i *inputs, keys []string, convert func(*T) (item, bool)) error {
 	for _, key := range keys {
@@ -100,8 +102,8 @@ func addRows[T any](ctx context.Context, i *inputs, keys []string, convert func(
 	return nil
 }
 
-// addSorted calls take for every row of the objects. If take returns a row, addSorted adds the
-// returned row. tie orders rows of equal URLs.
+// addSorted adds the rows of tables that are not in the order of URLs. It calls take for every row, and
+// sorts and adds the rows that take returns, unless they are nil. tie orders rows of equal URLs.
 func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take func(*In) (*Out, error),
 	place func(*Out) (surt, url string), tie func(a, b *Out) int, opts ...table.ReaderOption) error {
 	s, err := table.NewSorter(i.env.Scratch, func(a, b *Out) int {
@@ -186,12 +188,12 @@ func (i *inputs) partitionKeys(dataset, subset string) []string {
 	return stages.SubsetKeys(stages.OfBucket(i.in.Plan, i.in.Results[stages.Merge], i.bucket), dataset, subset)
 }
 
-// response is the outcome of a planned URL whose request ended at another URL. Unlike in an
-// outcome, URL is the URL that responded, and FinalURL is the planned URL.
+// response is the outcome of a planned URL that redirected to another URL. Unlike in an outcome, URL is
+// the URL that gave the last response, and FinalURL is the planned URL.
 type response outcome
 
-// addResponses adds the URLs that responded in place of planned URLs. Redirects are followed only
-// within a domain, so both URLs are in the same bucket.
+// addResponses adds a response for each planned URL that redirected to another URL. The fetcher follows
+// redirects only within a domain, so both URLs are in the same bucket.
 func (i *inputs) addResponses(ctx context.Context) error {
 	return addSorted(ctx, i, i.partitionKeys(stages.FileFetches, ""), func(o *outcome) (*response, error) {
 		if !moved(o) {
@@ -208,7 +210,7 @@ func (i *inputs) addResponses(ctx context.Context) error {
 		func(a, b *response) int { return strings.Compare(a.FinalURL, b.FinalURL) })
 }
 
-// moved reports whether the response came from a URL other than the planned URL.
+// moved reports whether the last response came from a URL other than the planned URL.
 func moved(o *outcome) bool {
 	if o.FinalURL == "" || o.FinalURL == o.URL {
 		return false
@@ -220,9 +222,9 @@ func moved(o *outcome) bool {
 	return false
 }
 
-// addRedirects adds the targets of redirects that were not followed. addRedirects reads all
-// partitions, because a redirect may lead into any bucket. Partitions that an older crawlbatch
-// merged have no run of redirects, so addRedirects reads all of their fetches.
+// addRedirects adds the targets of redirects that the fetcher did not follow. It reads the results of
+// all partitions, because a redirect may lead into any bucket. In formats before 4, there are no runs of
+// redirects, and addRedirects reads the dataset fetches.
 func (i *inputs) addRedirects(ctx context.Context) error {
 	merged := i.in.Results[stages.Merge]
 	sections, known, err := stages.Sections(merged, stages.FileRedirects, i.bucket)
@@ -250,8 +252,8 @@ func (i *inputs) addRedirects(ctx context.Context) error {
 	}, func(r *schema.Redirect) (surt, url string) { return r.SURT, r.URL }, schema.CompareRedirects)
 }
 
-// addRefused adds the entries that the plan refused. Texts that are not URLs belong to
-// bucket 0. Since format 4, the file is in the order of buckets and has a column for them.
+// addRefused adds the entries that the plan refused. Texts that are not URLs belong to bucket 0. Since
+// format 4, the file has a column bucket and is sorted by it.
 func (i *inputs) addRefused(ctx context.Context) error {
 	f := i.in.Plan.RefusedFile
 	if f == nil || f.Rows == 0 {
@@ -272,7 +274,7 @@ func (i *inputs) addRefused(ctx context.Context) error {
 // use. A plan is sorted by host, so its rows are sorted again by SURT.
 func (i *inputs) addSpellings(ctx context.Context) error {
 	if i.env.Format == 1 {
-		return nil // plans of older formats have no column of spellings
+		return nil // plans of format 1 have no column spellings
 	}
 	var keys []string
 	for _, p := range i.in.Plan.Partitions {
@@ -292,15 +294,15 @@ func (i *inputs) addSpellings(ctx context.Context) error {
 // plannedNames holds the hosts and domains of the URLs that this crawl has planned in the bucket.
 type plannedNames struct{ hosts, domains map[string]bool }
 
-// name holds the columns of fetches and urls that plannedHosts reads.
+// name holds the columns that plannedHosts reads from the datasets fetches and urls.
 type name struct {
 	Host        string `parquet:"host"`
 	Domain      string `parquet:"domain"`
-	LastPlanned string `parquet:"last_planned,optional"` // only in urls
+	LastPlanned string `parquet:"last_planned,optional"` // only in the dataset urls
 }
 
-// plannedHosts finds the hosts and domains of planned URLs. If the follow policy does not need
-// them, the result is empty.
+// plannedHosts returns the hosts and domains of the bucket's URLs that this crawl has planned. If the
+// follow policy does not need them, the result is empty.
 func (i *inputs) plannedHosts(ctx context.Context) (plannedNames, error) {
 	p := plannedNames{map[string]bool{}, map[string]bool{}}
 	if i.cfg.Follow != FollowHost && i.cfg.Follow != FollowDomain {

@@ -32,8 +32,8 @@ type outcome struct {
 	schema.Listing
 }
 
-// recordAfter returns the record of a URL after an outcome. prior is the record before the outcome,
-// or zero if there is none. r is a copy of prior with the URL's keys.
+// recordAfter returns the record of a URL after an outcome. prior is the record before the round, or
+// zero if there is none. r is the record of decider.record: prior, updated with this round's links.
 func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *outcome, moved bool) schema.URLRecord {
 	r.State, r.Outcome, r.RedirectTo = schema.StateAfter(o.Outcome, o.HTTPStatus, moved), o.Outcome, ""
 	if r.State == schema.StateRedirected {
@@ -63,10 +63,10 @@ func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *out
 	return r
 }
 
-// fetched notes whether the content has changed since the last response, and sets the next
-// interval. A change halves the interval. Without a change, the interval grows by half. If an
-// announcement caused an early fetch and the content has not changed, the announcement was a false
-// alarm. The interval then grows only if the URL would have been due without the announcement.
+// fetched records whether the content has changed since the last fetch, and sets the next interval. A
+// change halves the interval. Without a change, the interval grows by half. If an announcement caused
+// an early fetch and the content has not changed, the announcement was a false alarm. The interval
+// then grows only if the URL would have been due without the announcement.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	wait := c.revisit(prior)
 	learned := prior.LastFetched + wait.Milliseconds()
@@ -98,8 +98,8 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	}
 }
 
-// revisit returns the learned interval between two fetches of a URL. Rows of older tables lack the
-// column revisit_ms. For such a row, revisit computes the interval from the due time.
+// revisit returns the learned interval between two fetches of a URL. If the row is of an older format
+// and lacks the column revisit_ms, revisit computes the interval from the due time.
 func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	switch {
 	case r.RevisitMS > 0:
@@ -110,11 +110,11 @@ func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	return c.Interval
 }
 
-// announced handles a change that a sitemap or feed of the host states. lastmod is the time of the
-// change. If it is after the last fetch, announced brings the next fetch forward to lastmod, but not
-// closer to the last fetch than MinInterval. This least interval doubles with each false alarm since
-// the last change, because many sitemaps always state the current time. The learned interval does
-// not change. announced reports whether the due time has moved.
+// announced updates r for a change at the time lastmod that a sitemap or feed of the host states. If
+// lastmod is after the last fetch, the URL becomes due at lastmod, but at least MinInterval after the
+// last fetch. This minimum doubles with each false alarm since the last change, because many sitemaps
+// always state the current time. The learned interval stays. announced reports whether the URL is due
+// earlier than before.
 func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	if r.State != schema.StateFetched || r.LastFetched == 0 || lastmod <= r.LastFetched {
 		return false
@@ -131,8 +131,8 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	return true
 }
 
-// recordContent notes where the content is stored, and the validators for the next conditional
-// request. If the response to that request is a 304, the stored content is still current.
+// recordContent records where the content is stored, and its ETag and Last-Modified for the next
+// conditional request. A 304 to that request means that the stored content is still current.
 func recordContent(r, prior *schema.URLRecord, o *outcome) {
 	switch {
 	case o.Outcome == schema.NotModified:
@@ -152,8 +152,7 @@ func recordContent(r, prior *schema.URLRecord, o *outcome) {
 	default:
 		r.ETag, r.LastModified = o.ETag, o.LastModified
 		if o.ContentDigest != prior.ContentDigest {
-			// The content is stored in the record of another URL. The next fetch stores the content
-			// under this URL.
+			// The content is stored only under another URL. The next fetch stores it under this URL, too.
 			r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// trap returns why a URL looks like a trap, or "" if the URL does not.
+// trap returns why the form of a URL makes it a trap, or "" if the URL is none.
 func (c *Config) trap(k *urlkey.Key) string {
 	if len(k.URL) > c.MaxLength {
 		return fmt.Sprintf("%d octets", len(k.URL))
@@ -24,7 +24,7 @@ func (c *Config) trap(k *urlkey.Key) string {
 		}
 	}
 	for period := 1; period <= 3; period++ {
-		same := 0 // length of the current run of segments, each equal to the segment that is period positions earlier
+		same := 0 // number of segments in a row that equal the segment period positions before them
 		for i := period; i < len(segments); i++ {
 			if segments[i] != segments[i-period] {
 				same = 0

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// edgeBuilder turns links into edges and host edges, as rounds of format 3 and older have them.
+// edgeBuilder turns links into edges and host edges. Rounds of format 3 and older use it.
 type edgeBuilder struct {
 	m     *merger
 	edges *table.Sorter[schema.Edge]
@@ -22,8 +22,8 @@ type edgeBuilder struct {
 
 	source schema.Edge     // columns of the current source
 	domain string          // domain of the current source
-	latest int64           // latest LastMod that counts, in milliseconds; later dates were in the future when the source was fetched
-	others []foreignTarget // targets of the current source on other hosts
+	latest int64           // a LastMod after this time, in milliseconds, was in the future when the source was fetched
+	others []foreignTarget // targets of the current source that are on other hosts
 }
 
 // foreignTarget holds a link target on another host.
@@ -47,7 +47,7 @@ func (e *edgeBuilder) close() {
 	_ = e.hosts.Close()
 }
 
-// begin starts the links of the next source.
+// begin prepares for the links of the next source.
 func (e *edgeBuilder) begin(_, url string, of origin) error {
 	if err := e.flush(); err != nil {
 		return err
@@ -64,8 +64,7 @@ func (e *edgeBuilder) begin(_, url string, of origin) error {
 
 // add adds a link of the source. If links of this kind are not followed, add keeps only the link's
 // spelling: a followed link may lead to the same target, and robots.txt must allow every spelling. A
-// target without a key cannot be planned or joined, so it is only counted. (Every canonical URL has
-// a key.)
+// target without a key cannot be planned, so it is only counted. (Every canonical URL has a key.)
 func (e *edgeBuilder) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil
@@ -77,7 +76,7 @@ func (e *edgeBuilder) add(l *schema.Link, followed bool) error {
 		return nil
 	}
 	spelling := ""
-	if k.Domain == e.domain { // only links within the target's domain give spellings
+	if k.Domain == e.domain { // only links within a domain give spellings
 		spelling = l.Spelling
 	}
 	if !followed && spelling == "" {
@@ -130,7 +129,6 @@ func (e *edgeBuilder) finish(ctx context.Context) error {
 	return writeHostEdges(ctx, e.m, e.hosts)
 }
 
-// writeEdges writes the edges.
 func (e *edgeBuilder) writeEdges(ctx context.Context) error {
 	order := []string{"target_bucket", "target_surtkey", "target", "source", "kind", "ordinal"}
 	return keep(ctx, e.m, stages.FileEdges, order, func(w *table.Writer[schema.Edge]) error {

@@ -24,7 +24,7 @@ func compareFetches(a, b *schema.Fetch) int {
 	return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), cmp.Compare(a.RecordedAt, b.RecordedAt))
 }
 
-// mergeFetches publishes the outcomes and checks them against the plan.
+// mergeFetches publishes the outcomes, checks them against the plan, and writes the run of redirects.
 func (m *merger) mergeFetches(ctx context.Context) error {
 	rows, err := sorted(ctx, m, m.keys(stages.FileFetches, ""), compareFetches)
 	if err != nil {
@@ -82,9 +82,8 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 	return keepRun(ctx, m, stages.FileRedirects, order, redirects.Sorted(ctx), func(r *schema.Redirect) int32 { return r.Bucket })
 }
 
-// oneEach yields the rows of fetches. If a planned URL does not have exactly one row, the sequence
-// ends there with an error. The sequence of planned URLs and the sequence of fetches have the same
-// order.
+// oneEach yields the rows of fetches. If a planned URL does not have exactly one row, or a row has no
+// planned URL, the sequence ends there with an error. Both parameters are in the order of URLs.
 func oneEach(planned iter.Seq2[key, error], fetches iter.Seq2[schema.Fetch, error]) iter.Seq2[schema.Fetch, error] {
 	return func(yield func(schema.Fetch, error) bool) {
 		fail := func(url, what string) {

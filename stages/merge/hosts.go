@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// hostRows makes a row for each host of the partition's domains. A robots.txt may redirect to hosts
-// of other domains. Requests to such hosts are ignored, because other partitions have their rows.
+// hostRows makes a row for each host of the partition's domains. A robots.txt may redirect to a host
+// of another domain. hostRows ignores requests to such a host, because another partition has its row.
 // Callers must add fetches first, then captures of robots.txt, then requests by host and start.
 type hostRows struct {
 	byName  map[string]*hostState
@@ -25,26 +25,27 @@ type hostRows struct {
 // hostState is a host's row under construction.
 type hostState struct {
 	row         schema.Host
-	latency     int64 // sum of the times to first byte, in microseconds
-	responses   int64 // number of requests that had a first byte
-	rules       bool  // whether a robots.txt of the host was read
-	unreachable bool  // whether a robots.txt of the host could not be fetched
-	asked       bool
+	latency     int64        // sum of the times to first byte, in microseconds
+	responses   int64        // number of requests that had a first byte
+	rules       bool         // whether a robots.txt of the host was read
+	unreachable bool         // whether a robots.txt of the host could not be fetched
+	asked       bool         // whether this or an earlier round requested a robots.txt of the host
 	digest      robotsDigest // digest of the robots.txt that the host itself served
 	effective   robotsDigest // digest of the rules that applied to the host's pages, even if another host served them
-	known       robotsDigest // digest of the robots.txt that an earlier round or attempt had fetched
+	known       robotsDigest // digest of the robots.txt in the task's robots cache, perhaps from an earlier round
 	lastPurpose schema.Purpose
-	suspended   bool
+	suspended   bool // whether the breaker was open when the window closed
 }
 
-// robotsDigest chooses one robots.txt of a host. A robots.txt of https is preferred to a robots.txt
-// of http. Between two of the same scheme, the lesser digest is preferred, so the order of
+// robotsDigest is the digest of one of a host's robots.txt files. It prefers a file from https to one
+// from http. Between two files of one scheme, it prefers the lesser digest, so that the order of
 // downloads does not matter.
 type robotsDigest struct {
 	digest string
 	secure bool
 }
 
+// see replaces the digest if the new one is preferred. secure says that the file came from https.
 func (d *robotsDigest) see(digest string, secure bool) {
 	if digest == "" {
 		return
@@ -140,8 +141,8 @@ func (h *hostRows) requested(q *schema.Request) {
 		return
 	}
 	r := &s.row
-	// Segments of format 1 have no times in microseconds, and no rows of attempts without a
-	// connection. Such segments have null where the delay is 0.
+	// Segments of format 1 have no times in microseconds, and no rows of requests that got no
+	// connection. In them, a null delay means 0.
 	old := q.TotalUS == nil
 	if sent := old || q.BytesSent > 0; sent {
 		r.Requests++
@@ -163,8 +164,8 @@ func (h *hostRows) requested(q *schema.Request) {
 	if a, err := netip.ParseAddrPort(q.Address); err == nil {
 		r.Address = a.Addr().String()
 	}
-	// The fetcher sends probes only while the breaker is open. Probes in a row belong to one
-	// opening, so only the first of them counts.
+	// The fetcher sends probes only while the breaker is open. Consecutive probes mean that it opened
+	// once, so only the first of them counts.
 	if q.Purpose == schema.ForProbe && s.lastPurpose != schema.ForProbe {
 		r.BreakerEvents++
 	}
@@ -177,7 +178,7 @@ func (s *hostState) seeRobots(q *schema.Request) {
 		s.asked = true
 		s.row.RobotsAt = q.Start
 	}
-	s.asked = s.asked || q.RobotsFile != "" // the RobotsFile may be of this or an earlier round
+	s.asked = s.asked || q.RobotsFile != "" // a robots.txt of this or an earlier round allowed the request
 	if q.RobotsDigest != "" {
 		s.rules = true
 		s.effective.see(q.RobotsDigest, strings.HasPrefix(q.URL, "https:"))
@@ -216,18 +217,18 @@ func (s *hostState) finish() *schema.Host {
 	return r
 }
 
-// robotsRow holds the columns that merge reads from fetch's working file of robots.txt files.
+// robotsRow holds the columns that merge reads from the working file robots of fetch.
 type robotsRow struct {
 	Origin string `parquet:"origin"`
 	Host   string `parquet:"host"`
 	Digest string `parquet:"digest,optional"`
 }
 
-// readRobots notes the robots.txt files that apply. A host has no request if a robots.txt of an
-// earlier round denies all its URLs.
+// readRobots reads the digests of the robots.txt files that apply. No request shows the digest if a
+// robots.txt of an earlier round denies all URLs of its host.
 func (m *merger) readRobots(ctx context.Context) error {
 	if m.env.Format < 4 {
-		return nil // hosts of older formats have no digest in this case
+		return nil // in formats before 4, such a host has no digest
 	}
 	for row, err := range table.Concat[robotsRow](ctx, m.env.Bucket, m.keys(stages.FileRobots, "")) {
 		if err != nil {

@@ -13,21 +13,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkSet holds adjacent links of a document, or one redirect. Documents with links are numbered
-// from 1 in the order of recording, and a redirect has the number 0. Sets are sorted, but the links
+// linkSet holds consecutive links of a document, or one redirect. merge sorts sets, and the links
 // within a set keep the order in which they were recorded.
 type linkSet struct {
 	SourceSURT, Source string
-	Number             int64
+	Number             int64  // number of the document in the order of recording, from 1; 0 for a redirect
 	Ordinal            int32  // ordinal of the first link
-	Target, Spelling   string // only of a redirect
+	Target, Spelling   string // set only for a redirect
 	Links              string // encoded links without their sources, each after its length
-	Earlier            bool   // an earlier round found the links, and the document answered 304
+	Earlier            bool   // the links are from an earlier round, because the document answered 304
 }
 
-// setBytes is the size, in bytes, at which a set ends and the next links of the document go to a
-// new set. Sets are small because a merge of spilled sets holds thousands of sets in memory, and a
-// sitemap may have megabytes of links.
+// setBytes is the size of a full set, in bytes. The next links of the document go to a new set. Sets
+// are small because a merge of spilled sets holds thousands of sets in memory, and a sitemap may have
+// megabytes of links.
 const setBytes = 16 << 10
 
 func compareSets(a, b *linkSet) int {
@@ -77,7 +76,7 @@ func (b *linkBuffer) add(l *schema.Link) {
 	b.links = append(binary.LittleEndian.AppendUint32(b.links, uint32(len(b.one))), b.one...)
 }
 
-// full reports whether the next link belongs to a new set.
+// full reports whether the set is full.
 func (b *linkBuffer) full() bool { return len(b.links) >= setBytes }
 
 // end adds the set to a sorter if the set has links.
@@ -90,8 +89,8 @@ func (b *linkBuffer) end(set *linkSet, s *table.Sorter[linkSet]) error {
 	return s.Add(set)
 }
 
-// readLinks reads the links into a sorter of sets. Links were recorded document by document. The
-// redirects that led to a document come before the document's links.
+// readLinks returns a sorter with all sets of links, including the links that pages which answered 304
+// have from earlier rounds. The caller closes the sorter.
 func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) {
 	s, err := table.NewSorter(m.env.Scratch, compareSets, m.sortMemory)
 	if err != nil {
@@ -108,8 +107,9 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) 
 	return s, nil
 }
 
-// collectSets adds the links of the segments to a sorter. It returns the number of documents with
-// links.
+// collectSets adds the links of the segments to a sorter. Links were recorded document by document, and
+// the redirects that led to a document come before its links. collectSets returns the number of
+// documents with links.
 func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) (documents int64, err error) {
 	var set linkSet
 	var links linkBuffer
@@ -147,9 +147,9 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) (doc
 	return documents, links.end(&set, s)
 }
 
-// notePort notes the host of a source whose URL states the port 80 or 443. A SURT key keeps such a
-// port, but the name of the host omits it, so the pages of the host may have different SURT keys up
-// to ")".
+// notePort records the host of a source in m.ported if the source's URL states the port 80 or 443. The
+// SURT key keeps such a port and the name of the host omits it. So the SURT keys of the host's pages may
+// differ before the ")".
 func (m *merger) notePort(s *linkSet) {
 	group, _, _ := strings.Cut(s.SourceSURT, ")")
 	if !strings.HasSuffix(group, ":80") && !strings.HasSuffix(group, ":443") {
@@ -160,8 +160,8 @@ func (m *merger) notePort(s *linkSet) {
 	}
 }
 
-// hop notes a redirect between two URLs. For the second URL, it records the planned URL at the
-// start of the redirect chain.
+// hop records a redirect from one URL to another in m.hops, which maps each URL of a redirect chain to
+// the planned URL at the start of the chain.
 func (m *merger) hop(from, url string) {
 	head, ok := m.hops[from]
 	if !ok {
@@ -172,7 +172,7 @@ func (m *merger) hop(from, url string) {
 	}
 }
 
-// linkSums adds up links for the reduces. For each source, callers call begin and then call add for
+// linkSums adds up links for the reduce stages. For each source, the caller calls begin, then add for
 // each of its links.
 type linkSums interface {
 	begin(surt, url string, of origin) error
@@ -189,8 +189,8 @@ func newLinkSums(m *merger) (linkSums, error) {
 	return newTargets(m)
 }
 
-// mergeLinks publishes redirects and the links of kept pages. It also writes the working files of
-// targets (of edges, in old rounds) and host edges.
+// mergeLinks publishes redirects and the links of kept pages. It also writes the run of targets (the
+// file of edges, in rounds of format 3 and older) and the working file of host edges.
 func (m *merger) mergeLinks(ctx context.Context, sets *table.Sorter[linkSet]) error {
 	sums, err := newLinkSums(m)
 	if err != nil {
@@ -216,7 +216,7 @@ func (m *merger) mergeLinks(ctx context.Context, sets *table.Sorter[linkSet]) er
 					return err
 				}
 			}
-			if !keep || set.Earlier && of.page { // another request brought the document
+			if !keep || set.Earlier && of.page { // another request of this round got the document and its links
 				continue
 			}
 			if err := set.each(func(l *schema.Link) error {
@@ -245,7 +245,7 @@ type linkFilter struct {
 	number int64 // number of the current document
 }
 
-// take reports whether the set s is the first set of its source, and whether s is kept.
+// take takes the next set. It reports whether s is the first set of its source, and whether s is kept.
 func (f *linkFilter) take(s *linkSet) (first, keep bool) {
 	first = s.Source != f.last.Source
 	repeated := !first && s.Number == 0 && f.last.Number == 0 && s.Target == f.last.Target && s.Spelling == f.last.Spelling
@@ -264,15 +264,15 @@ func (f *linkFilter) take(s *linkSet) (first, keep bool) {
 	return first, !twice || set == f.set
 }
 
-// origin holds the columns of an edge that describe the link's source.
+// origin describes the source of a link.
 type origin struct {
 	depth   int32
 	fetched int64 // time of the fetch in milliseconds; 0 if the source was not fetched
-	page    bool
+	page    bool  // whether the source is a page of this round
 }
 
-// origins finds the origin of a source. A source may be a page, a planned URL that redirected, a
-// sitemap that robots.txt names, or a later URL of a redirect chain. Callers look up sources in order.
+// origins finds the origin of each source. A source may be a page, a planned URL that redirected, a
+// sitemap that robots.txt names, or a later URL of a redirect chain. Sources must be looked up in order.
 type origins struct {
 	m        *merger
 	pages    *table.Cursor[deep]
@@ -324,7 +324,7 @@ func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error
 		if err != nil {
 			return origin{}, err
 		}
-		if found != nil { // robots.txt names it, so it has the depth of a source
+		if found != nil { // robots.txt names the sitemap, so its depth is 0, as if a source listed it
 			return origin{fetched: found.FetchedAt}, nil
 		}
 	}
@@ -345,10 +345,10 @@ func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error
 	return origin{}, fmt.Errorf("source %q is neither a page nor a planned URL nor a sitemap nor the target of a redirect: %w", url, stages.ErrPermanent)
 }
 
-// chainDepths returns the depth of the planned URL at the start of the redirect chain, for each URL
-// that was requested in a chain. The segments of links show only chains that are in one record.
-// An interrupted chain, or a chain whose next request was repeated later, has two records. Rows of
-// requests name the planned URL of each request. The map holds one URL in memory for each redirect.
+// chainDepths maps each URL that was requested in a redirect chain to the depth of the planned URL at the
+// start of the chain. m.hops is not enough: it shows only chains that were recorded at once, and an
+// interrupted chain, or one with a retry, is recorded in parts. Rows of requests name the planned URL of
+// each request. Memory holds the URL of each redirect.
 func (m *merger) chainDepths(ctx context.Context) (map[string]int32, error) {
 	type request struct {
 		URL     string `parquet:"url"`

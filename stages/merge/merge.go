@@ -19,16 +19,16 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A sorter uses this many bytes of memory before it writes to disk. At most four sorters work at the same
-// time, and one of them uses only a quarter. The sums of targets take targetMemory in addition. With more
-// memory, merge takes a fifth less CPU for 5,000 documents of 20 kB.
+// These are the bounds of the memory, in bytes, that a sorter uses before it writes to disk. At most four
+// sorters work at the same time, and one of them uses only a quarter. The sums of targets take targetMemory
+// in addition. With the upper bound, merge takes a fifth less CPU for 5,000 documents of 20 kB.
 const (
 	leastSortMemory = 48 << 20
 	mostSortMemory  = 128 << 20
 )
 
-// sortMemory returns the memory of a sorter: an eighth of what the process may use, within bounds. An audit
-// recomputes many tasks at the same time, so it gets the least. The memory does not change the result.
+// sortMemory returns the memory of a sorter: an eighth of the process's memory limit, within the bounds. An
+// audit recomputes many tasks at the same time, so it gets the least. The result does not depend on it.
 func sortMemory(env *stages.Env) int64 {
 	if env.Compare {
 		return leastSortMemory
@@ -38,7 +38,7 @@ func sortMemory(env *stages.Env) int64 {
 
 // Config holds the settings of merge. The results of merge depend only on its Config and inputs.
 type Config struct {
-	Followed []schema.LinkKind // kinds of links that count, because the targets of such links may be planned
+	Followed []schema.LinkKind // kinds of links whose targets may be planned; only such links count as inlinks
 }
 
 // Run merges one partition's segments.
@@ -62,9 +62,9 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	for _, k := range cfg.Followed {
 		m.followed[k] = true
 	}
-	// Links are read first, because they show through which URLs redirects went. The fetches give
-	// the depths of the URLs in redirect chains. Links are written last, because the pages decide
-	// which links are kept.
+	// Links are read first, because they show the redirect chains. mergeFetches then finds the depths of
+	// the planned URLs at the start of these chains. Links are written last, because the pages decide which
+	// links are kept.
 	links, err := m.readLinks(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("links: %w", err)
@@ -73,8 +73,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	if err := runAll(ctx, step{"fetches", m.mergeFetches}, step{"pages", m.mergePages}, step{"sitemaps", m.mergeSitemaps}); err != nil {
 		return nil, err
 	}
-	// The steps that change the rows of hosts are in one chain, so they do not run concurrently.
-	// All other data that the chains share is complete.
+	// Only the steps of the second chain change the rows of hosts, one step at a time. No step changes
+	// anything else that both chains use, except the files and counts of the result, which have a mutex.
 	if err := runBeside(ctx,
 		[]step{{"links", func(ctx context.Context) error { return m.mergeLinks(ctx, links) }}},
 		[]step{{"text", m.mergeText}, {"captures", m.mergeCaptures}, {"requests", m.mergeRequests}, {"robots", m.readRobots}, {"hosts", m.writeHosts}},
@@ -84,7 +84,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	return m.result(), nil
 }
 
-// step is a part of the work. Errors begin with its name.
+// step is a part of the task. The errors of run begin with name.
 type step struct {
 	name string
 	run  func(context.Context) error
@@ -136,15 +136,15 @@ type merger struct {
 	fetched    *manifest.Result
 	followed   map[schema.LinkKind]bool
 	takes      bool               // whether pages that answered 304 get their links from earlier rounds
-	earlier    []*manifest.Sealed // earlier rounds with their parts of links, if takes is true
+	earlier    []*manifest.Sealed // sealed rounds whose parts of links are read if takes is true
 
 	mu     sync.Mutex // guards files and counts
 	files  []manifest.File
 	counts map[string]int64
 
 	hosts  *hostRows
-	twice  map[string]int    // index of the kept document, for each URL that was fetched more than once
-	linked map[string]int    // index of the kept set of links, for the same URLs; -1 if no set is kept
+	twice  map[string]int    // for each URL with several documents, the index of the kept one among them
+	linked map[string]int    // the same, but the index among the documents with links; -1 if the kept one has none
 	ported map[string]bool   // hosts whose pages may have several SURT keys (see notePort)
 	hops   map[string]string // planned URL at the start of a redirect chain, for each later URL of the chain
 	depths map[string]int32  // depth of each planned URL in hops
@@ -165,7 +165,7 @@ func (m *merger) workingKey(dataset string) string {
 	return layout.Working(m.task.Crawl, m.task.Round, string(stages.Merge), dataset, m.task.Partition)
 }
 
-// publish writes the partition's part of a dataset. fill appends the rows.
+// publish writes the partition's published part of a dataset. fill appends the rows.
 func publish[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.publishedKey(dataset), sortedBy, fill)
 	return m.note(f, err)
@@ -184,7 +184,7 @@ func keepRun[T any](ctx context.Context, m *merger, dataset string, sortedBy []s
 	return m.note(f, err)
 }
 
-// note adds a written file to the result.
+// note adds the file f to the result. If err is not nil, note returns err.
 func (m *merger) note(f manifest.File, err error) error {
 	if err != nil {
 		return err

@@ -13,9 +13,9 @@ func comparePages(a, b *schema.WorkingPage) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// documentChooser chooses the page to keep among the documents of one URL. Sorters are stable, so
-// the pages, texts and sets of links of a URL stay in the order in which the documents were
-// recorded.
+// documentChooser chooses one of the documents of a URL. Sorters are stable, so the pages, the texts and
+// the links of a URL all come in the order in which its documents were recorded. An index in this order
+// therefore names the same document in all three.
 type documentChooser struct {
 	page   schema.WorkingPage
 	n      int // number of documents of the URL so far
@@ -24,8 +24,7 @@ type documentChooser struct {
 	links  int // index of the kept page among the documents with links; -1 if the page has no links
 }
 
-// see adds the URL's next document. If the new document ranks before the kept page, the new
-// document becomes the kept page.
+// see adds the page of the URL's next document, which becomes the kept page if it ranks before it.
 func (d *documentChooser) see(p *schema.WorkingPage) {
 	links := -1
 	if p.Outlinks > 0 { // a document without outlinks has no rows of links
@@ -39,8 +38,7 @@ func (d *documentChooser) see(p *schema.WorkingPage) {
 }
 
 // better reports whether a ranks before b. A page that was planned under its own URL ranks first.
-// Other pages rank by their planned URL. If neither page ranks before the other, the page that was
-// recorded first is kept.
+// Other pages rank by their planned URLs, in byte order.
 func better(a, b *schema.PageColumns) bool {
 	if own := a.PlannedURL == a.URL; own != (b.PlannedURL == b.URL) {
 		return own

@@ -22,9 +22,9 @@ func compareSitemaps(a, b *schema.Sitemap) int {
 	return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), cmp.Compare(rank(a), rank(b)))
 }
 
-// mergeSitemaps writes the working file of the sitemaps that the round requested because robots.txt
-// names them. They may have links, but are neither pages nor planned URLs. A sitemap that
-// redirected has a second row, for the URL in robots.txt or in the index.
+// mergeSitemaps writes the working file of the sitemaps that the round requested because robots.txt or a
+// sitemap index names them. They may have links, but are neither pages nor planned URLs. If the named
+// URL redirected, it has a row of its own.
 func (m *merger) mergeSitemaps(ctx context.Context) error {
 	if !m.env.Has(6) {
 		return nil // rounds of older formats fetch no such sitemaps

@@ -19,15 +19,16 @@ import (
 // targetMemory is the memory that the sums of targets use before they are written to disk, in bytes.
 const targetMemory = 96 << 20
 
-// clockSkew bounds the error of a host's clock or of a date without a time zone, in milliseconds.
+// clockSkew is how far, in milliseconds, a date may be in the future and still count: the host's clock
+// may be wrong, and the date may lack a time zone.
 const clockSkew = 24 * 60 * 60 * 1000
 
 // targetBuilder adds up the links of the partition's pages by target, and by pairs of hosts. Callers
 // add links grouped by source, with sources in the order of their SURT keys.
 //
 // The builder keeps one sum for each target in memory. When the sums take targetMemory, the builder
-// moves them to a sorter and starts new sums. A target may therefore have several sums in the end,
-// and finish adds them up.
+// moves them to a sorter (a spill) and starts new sums. So a target may have several sums, and finish
+// adds them up.
 type targetBuilder struct {
 	m      *merger
 	memory int64
@@ -36,8 +37,8 @@ type targetBuilder struct {
 	pairs  *table.Sorter[schema.HostEdge]
 
 	targets map[string]*target
-	links   map[[2]int32]int64 // number of pairs of pages, for each pair of hosts
-	hosts   map[string]int32   // numbers of hosts in names
+	links   map[[2]int32]int64 // for each pair of hosts, the number of pairs of pages with a link from the first to the second
+	hosts   map[string]int32   // index of each host in names
 	names   []string
 
 	source  pageSource
@@ -54,12 +55,12 @@ type pageSource struct {
 	domain string
 	ported bool // whether the host's pages may be in several groups
 	depth  int32
-	latest int64 // latest LastMod that counts, in milliseconds; later dates were in the future when the source was fetched
+	latest int64 // a LastMod after this time, in milliseconds, was in the future when the source was fetched
 }
 
 // target is the sum of the links to one target.
 type target struct {
-	row     schema.Inlink // all columns but Anchors and InlinkHosts
+	row     schema.Inlink // all columns except Anchors, AnchorCounts and InlinkHosts
 	bucket  int32
 	host    int32
 	domain  string // empty if the target has no key
@@ -69,21 +70,21 @@ type target struct {
 	crossed int32 // number of the last source on another host that counts in targetBuilder.links
 
 	// The sources of a group come one after another, and the pages of a host are usually in one
-	// group. To count each linking host only one time, a target therefore needs only the hosts of
-	// the newest group. listed holds the exceptions.
-	closed int64 // number of hosts in earlier groups
-	group  int32 // newest group with a source
-	recent hostSet
-	listed hostSet // hosts of the group that the last spill divided, and hosts with pages in several groups
+	// group. So the target can count the hosts of a group and forget them when the group ends. Only the
+	// hosts in listed may occur again: in another group, or in another sum after a spill.
+	closed int64   // number of hosts in groups that have ended
+	group  int32   // newest group with a link to the target
+	recent hostSet // hosts of this group
+	listed hostSet // hosts of the group that a spill divided, and hosts with pages in several groups
 }
 
-// hostSet is a set of hosts. Most sets have one host.
+// hostSet is a set of host numbers. Most sets have one host.
 type hostSet struct {
 	list  []int32
-	index map[int32]bool // the hosts in list, if there are many
+	index map[int32]bool // the hosts in list if they are more than fewHosts, else nil
 }
 
-const fewHosts = 16 // in a list of at most this many hosts, a search is faster than with a map
+const fewHosts = 16 // a search in a list of at most this many hosts is faster than in a map
 
 // add adds a host and returns the number of bytes by which the memory of s grew.
 func (s *hostSet) add(host int32) (grown int64) {
@@ -141,7 +142,7 @@ func (b *targetBuilder) close() {
 	_ = b.pairs.Close()
 }
 
-// begin starts the links of the next source.
+// begin prepares for the links of the next source.
 func (b *targetBuilder) begin(surt, url string, of origin) error {
 	if b.held >= b.memory {
 		if err := b.spill(); err != nil {
@@ -160,7 +161,7 @@ func (b *targetBuilder) begin(surt, url string, of origin) error {
 	return nil
 }
 
-// hostNumber returns the number of a host.
+// hostNumber returns the index of a host in b.names. It adds the host if it is new.
 func (b *targetBuilder) hostNumber(host string) int32 {
 	n, ok := b.hosts[host]
 	if !ok {
@@ -179,7 +180,7 @@ const (
 	pairBytes   = 48
 )
 
-// target returns the sum of a target.
+// target returns the sum of the links to a URL. It makes one if there is none.
 func (b *targetBuilder) target(url string) *target {
 	t, ok := b.targets[url]
 	if ok {
@@ -202,8 +203,7 @@ func (b *targetBuilder) target(url string) *target {
 
 // add adds a link of the source. If links of this kind are not followed, add keeps only the link's
 // spelling: a followed link may lead to the same target, and robots.txt must allow every spelling. A
-// target without a key cannot be planned or joined, so its link is only counted. (Every canonical
-// URL has a key.)
+// target without a key cannot be planned, so its link is only counted. (Every canonical URL has a key.)
 func (b *targetBuilder) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil
@@ -213,7 +213,7 @@ func (b *targetBuilder) add(l *schema.Link, followed bool) error {
 		b.m.count("links_without_key", 1)
 		return nil
 	}
-	if l.Spelling != "" && t.domain == b.source.domain { // only links within the target's domain give spellings
+	if l.Spelling != "" && t.domain == b.source.domain { // only links within a domain give spellings
 		if grown := schema.Spellings(t.row.Spellings).Add(l.Spelling); !slices.Equal(grown, t.row.Spellings) {
 			t.row.Spellings = schema.Spellings(t.row.Spellings).Add(strings.Clone(l.Spelling))
 			b.held += int64(len(l.Spelling))
@@ -266,7 +266,8 @@ func (b *targetBuilder) countHost(t *target) {
 	b.held += t.recent.add(b.source.host)
 }
 
-// endGroup counts the hosts of t's newest group.
+// endGroup counts the hosts of t's newest group, because the group has ended. If a spill divided the
+// group, another sum may have the same hosts, so endGroup lists them instead.
 func (b *targetBuilder) endGroup(t *target) {
 	if t.group == b.resumed {
 		b.list(t)
@@ -276,7 +277,7 @@ func (b *targetBuilder) endGroup(t *target) {
 	t.recent.clear()
 }
 
-// list moves the hosts of t's newest group to the listed hosts.
+// list moves the hosts of t's newest group to t.listed.
 func (b *targetBuilder) list(t *target) {
 	for _, h := range t.recent.list {
 		b.held += t.listed.add(h)
@@ -284,8 +285,8 @@ func (b *targetBuilder) list(t *target) {
 	t.recent.clear()
 }
 
-// sum returns the sum of a target. counts is false if no link to the target counts. More sources of
-// the current group may follow in later sums, so sum lists the hosts of this group.
+// sum returns the sum of a target for the sorter. counts is false if no link to the target counts. The
+// current group may go on after a spill, so sum lists the hosts of this group.
 func (b *targetBuilder) sum(t *target) (row targetSum, counts bool) {
 	if t.domain == "" || !t.row.FollowKind && len(t.row.Spellings) == 0 {
 		return targetSum{}, false
@@ -330,7 +331,7 @@ func (b *targetBuilder) spillPairs() error {
 	return nil
 }
 
-// finish writes the working files of targets and host edges.
+// finish writes the run of targets and the working file of host edges.
 func (b *targetBuilder) finish(ctx context.Context) error {
 	sums := b.inMemory()
 	if b.sums.Len() > 0 {
@@ -365,13 +366,13 @@ func (b *targetBuilder) inMemory() iter.Seq2[targetSum, error] {
 	}
 }
 
-// writeTargets writes a row for each target.
+// writeTargets writes the run of targets, with a row for each target.
 func (b *targetBuilder) writeTargets(ctx context.Context, sums iter.Seq2[targetSum, error]) error {
 	order := []string{"target_bucket", "url_surtkey", "url"}
 	return keepRun(ctx, b.m, stages.FileTargets, order, united(sums), func(row *schema.TargetLinks) int32 { return row.Bucket })
 }
 
-// united adds up the sums of each target.
+// united adds up the sums of each target. sums is sorted by target.
 func united(sums iter.Seq2[targetSum, error]) iter.Seq2[schema.TargetLinks, error] {
 	return func(yield func(schema.TargetLinks, error) bool) {
 		var sum targetSum
@@ -406,7 +407,7 @@ func compareHostEdges(a, b *schema.HostEdge) int {
 	return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target))
 }
 
-// writeHostEdges writes the working file of host edges, and adds up equal edges.
+// writeHostEdges writes the working file of host edges. It adds up the edges of each pair of hosts.
 func writeHostEdges(ctx context.Context, m *merger, edges *table.Sorter[schema.HostEdge]) error {
 	return keep(ctx, m, stages.FileHostEdges, []string{"source", "target"}, func(w *table.Writer[schema.HostEdge]) error {
 		var sum schema.HostEdge

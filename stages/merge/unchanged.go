@@ -13,7 +13,7 @@ import (
 
 // unchanged is a page that answered 304 (not modified).
 type unchanged struct {
-	File      string // part of links with the page's links, from the task that stored the page's content
+	File      string // key of the part of links that the task which stored the page's content published
 	SURT, URL string
 }
 
@@ -21,13 +21,13 @@ func compareUnchanged(a, b *unchanged) int {
 	return cmp.Or(strings.Compare(a.File, b.File), schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL))
 }
 
-// lookedUp is the largest number of pages whose links are looked up in one pass over a part. Memory
-// holds the URLs of these pages.
+// lookedUp bounds the number of pages whose links one pass over a part reads, because memory holds the
+// URLs of these pages.
 const lookedUp = 10_000
 
-// takeLinks adds the links of pages that answered 304. The task that stored the page's content
-// published these links in its part of links. The WARC file in the capture shows which task that
-// was. first is the number of the last document so far.
+// takeLinks adds the links of pages that answered 304 to the sorter s. The task that stored the content
+// of such a page published them in its part of links. The capture names the WARC file of the content,
+// whose name tells the task. first is the number of the last document so far.
 func (m *merger) takeLinks(ctx context.Context, s *table.Sorter[linkSet], first int64) error {
 	pages, err := m.unchangedPages(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func (m *merger) takeLinks(ctx context.Context, s *table.Sorter[linkSet], first 
 		if err != nil {
 			return err
 		}
-		if p == last { // a request that was repeated has two captures
+		if p == last { // a page that was requested twice has two captures
 			continue
 		}
 		last = p
@@ -88,8 +88,8 @@ func (m *merger) unchangedPages(ctx context.Context) (*table.Sorter[unchanged], 
 	return s, nil
 }
 
-// linksOf returns the key of the part of links that belongs to a WARC file. A reparse has links of its
-// own for the content that its crawl stored.
+// linksOf returns the key of the part of links that belongs to a WARC file. In a reparse, this is the
+// reparse's own part, if the crawl that it parses again wrote the WARC file.
 func (m *merger) linksOf(warc string) (key string, ok bool) {
 	crawl, round, partition, ok := layout.ParseWARC(warc)
 	if month, of := layout.MonthOf(m.task.Crawl); of && crawl == month {
@@ -109,7 +109,7 @@ type taker struct {
 	links linkBuffer
 }
 
-// take adds the links of the pages, and empties the list of pages.
+// take reads the part of t.pages, adds the links of these pages, and empties t.pages.
 func (t *taker) take(ctx context.Context) error {
 	if len(t.pages) == 0 {
 		return nil
