@@ -3,14 +3,14 @@
 //
 // A task reads the sections of its bucket in merge's runs of targets, at most 64 at a time. It writes
 // the bucket's working file inlinks, with a row for each target of the bucket. The stages frontier
-// and publish join their own rows with the inlinks. The task of bucket 0 also reads hostedges and
-// hosts, computes the host graph (package webgraph), publishes it and writes every bucket's part of
-// the published hosts. In rounds of a format before 4, each task computes the whole graph in memory
-// and writes only its own hosts.
+// and publish join their own rows with the inlinks. The task of bucket 0 also reads merge's working
+// files hostedges and hosts. It computes the host graph (package webgraph), publishes it and writes
+// every bucket's part of the dataset hosts. In rounds of a format before 4, each task computes the
+// whole graph in memory and writes only the hosts of its bucket.
 //
 // All links from one host to another are one edge. At most 256 hosts of a domain count as sources
-// of a host of another domain, so that a spammer gains little by naming many hosts. If a domain has
-// more than 256 hosts, only the first 256 count, in the order of reversed host names. A host's
+// of a host of another domain, so that a spammer gains little by naming many hosts. If more hosts of
+// the domain link there, only the first 256 count, in the order of reversed host names. The column
 // outlink_hosts has no such limit.
 //
 // In the graph of domains, all edges from hosts of one domain to hosts of another domain are one
@@ -20,8 +20,8 @@
 // memory for each host with outlinks, and nothing for other hosts and for edges. The domain graph
 // takes about 650 bytes for each domain with outlinks and 16 for each other domain with inlinks.
 // While the hosts of a bucket are written, each domain of this bucket takes about 100 bytes.
-// Buffers take about 450 MiB. Ranks are summed in the order of hosts at any parallelism, so that
-// the same inputs give the same bytes.
+// Buffers take about 450 MiB. Ranks are always summed in the order of hosts, so that the same inputs
+// give the same bytes.
 //
 // Package rank imports stages and formats packages.
 package rank

@@ -25,11 +25,10 @@ const (
 	maxIterations = 200  // with damping 0.85, the difference is below tolerance after about 90 iterations
 )
 
-// graph holds the links between hosts. The number of a host is the index of its name in the sorted
-// names.
+// graph holds the links between hosts. Hosts have numbers.
 type graph struct {
-	names []string
-	ids   map[string]int32
+	names []string         // name of each host, by number; sorted after sortNames
+	ids   map[string]int32 // number of each host
 	// The hosts that link to host d are in[start[d]:start[d+1]], ascending.
 	start []int64
 	in    []int32
@@ -75,7 +74,7 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 	return g, nil
 }
 
-// loadSources returns a graph without edges, with all hosts that may have links.
+// loadSources returns a graph without edges, with all hosts whose pages may have links.
 func loadSources(ctx context.Context, b store.Bucket, merged []*manifest.Result) (*graph, error) {
 	g := &graph{ids: map[string]int32{}}
 	type host struct {
@@ -99,8 +98,8 @@ func loadSources(ctx context.Context, b store.Bucket, merged []*manifest.Result)
 	return g, nil
 }
 
-// sortNames renumbers the hosts in the order of their names. The numbers of hosts, and the order of
-// every sum, then depend only on the graph.
+// sortNames renumbers the hosts in the order of their names, so that the order of every sum depends only
+// on the graph. from and to hold the hosts of the edges.
 func (g *graph) sortNames(from, to []int32) {
 	order := make([]int32, len(g.names))
 	for i := range order {

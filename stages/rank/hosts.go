@@ -18,7 +18,7 @@ import (
 )
 
 // sourceHosts is the largest number of hosts of one domain that count as sources of a host of another
-// domain. A spammer can name any number of hosts in a domain, but has to pay for each domain.
+// domain. A spammer can make any number of hosts in a domain for free, but has to pay for each domain.
 const sourceHosts = 256
 
 // hostRow is a host of merge's results, with its bucket.
@@ -27,7 +27,7 @@ type hostRow struct {
 	schema.Host
 }
 
-// hostRank holds the results of the host graph for a host.
+// hostRank holds what the host graph says about a host.
 type hostRank struct {
 	Bucket       int32
 	Host, Domain string
@@ -35,7 +35,7 @@ type hostRank struct {
 	Rank         float64
 }
 
-// domainRank holds the results of the domain graph for a domain.
+// domainRank holds what the domain graph says about a domain.
 type domainRank struct {
 	Bucket   int32
 	Domain   string
@@ -132,8 +132,8 @@ func (r *roundHosts) read(ctx context.Context) error {
 	return nil
 }
 
-// rank computes the graphs of hosts and of domains, and passes the figures of each host and domain to
-// the sorters.
+// rank computes the graphs of hosts and of domains. It adds the ranks of hosts to r.ranks and the
+// centralities of domains to r.domains.
 func (r *roundHosts) rank(ctx context.Context) error {
 	g, err := r.graph.Finish(ctx, "hosts")
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *roundHosts) rank(ctx context.Context) error {
 	return r.rankDomains(ctx, g)
 }
 
-// publish creates a text file of a graph.
+// publish stores a text file of a graph. write writes it to path and describes it.
 func (r *roundHosts) publish(ctx context.Context, name string, write func(ctx context.Context, path string) (table.Local, error)) error {
 	l, err := write(ctx, filepath.Join(r.env.Scratch, name))
 	if err != nil {
@@ -170,7 +170,7 @@ func (r *roundHosts) publish(ctx context.Context, name string, write func(ctx co
 	return err
 }
 
-// rankDomains computes the graph of the domains of a graph of hosts.
+// rankDomains computes the graph of domains from the graph of hosts.
 func (r *roundHosts) rankDomains(ctx context.Context, hosts *webgraph.Graph) (err error) {
 	b, err := hosts.Domains(ctx)
 	if err != nil {
@@ -204,8 +204,8 @@ func (r *roundHosts) rankDomains(ctx context.Context, hosts *webgraph.Graph) (er
 	return r.publish(ctx, "domain-ranks", g.WriteRanks)
 }
 
-// write writes the parts of all buckets: the hosts of the partitions and the hosts that are only
-// link targets.
+// write writes each bucket's part of the dataset hosts: the hosts with rows from merge, and the hosts
+// that are only link targets.
 func (r *roundHosts) write(ctx context.Context) error {
 	ranks := table.Pull(r.ranks.Sorted(ctx))
 	defer ranks.Close()
@@ -239,7 +239,7 @@ func harmonicOf(bucket int32, domains *table.Cursor[domainRank]) (map[string]flo
 			return harmonic, err
 		}
 		harmonic[d.Domain] = d.Harmonic
-		_, _ = domains.Next() // skips the row that Peek returned
+		_, _ = domains.Next() // cannot fail: Peek has returned this row
 	}
 }
 
@@ -257,7 +257,7 @@ func writeBucket(w *table.Writer[schema.Host], bucket int32, ranks *table.Cursor
 		h := schema.Host{Host: rank.Host, Domain: rank.Domain}
 		if row != nil && row.Bucket == bucket && row.Host.Host == rank.Host {
 			h = row.Host
-			_, _ = rows.Next() // skips the row that Peek returned
+			_, _ = rows.Next() // cannot fail: Peek has returned this row
 		}
 		if row, err = rows.Peek(); err == nil && row != nil && row.Host.Host == rank.Host {
 			err = fmt.Errorf("host %q has rows in two partitions, but a plan assigns each host to one partition: %w", rank.Host, stages.ErrPermanent)

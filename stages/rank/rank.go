@@ -67,8 +67,8 @@ func rankBucket(ctx context.Context, env *stages.Env, in *stages.Input) (*graph,
 	return g, hosts, err
 }
 
-// writeHosts writes the bucket's hosts: the hosts of the partitions and the hosts that are only
-// link targets.
+// writeHosts writes the bucket's part of the dataset hosts: the hosts with rows from merge, and the
+// hosts that are only link targets.
 func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, ranks []float64) (manifest.File, error) {
 	t := in.Task
 	key := layout.Table(stages.FileHosts, t.Crawl, t.Round, t.Partition)
@@ -81,8 +81,8 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 			h.InlinkHosts, h.OutlinkHosts, h.Rank = g.inDegree(id), int64(g.out[id]), ranks[id]
 			return w.Append(&h)
 		}
-		// linkedOnly writes the remaining hosts with numbers below end. These hosts are only link
-		// targets and have no row in any partition.
+		// linkedOnly writes the hosts from number at up to end. They have no row from merge, because they
+		// are only link targets.
 		linkedOnly := func(end int32) error {
 			for ; at < end; at++ {
 				name := g.names[at]
@@ -113,8 +113,8 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 	})
 }
 
-// writeInlinks writes a row for each target of the bucket. links is the number of links, or of sums
-// of links, that writeInlinks read.
+// writeInlinks writes a row for each target of the bucket. links is the number of rows that it read:
+// each is a link, or since format 4 the sum of a partition's links to a target.
 func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, cfg Config) (f manifest.File, links int64, err error) {
 	key := layout.Working(in.Task.Crawl, in.Task.Round, string(stages.Rank), stages.FileInlinks, in.Task.Partition)
 	targets, summed, err := stages.Sections(in.Results[stages.Merge], stages.FileTargets, in.Task.Partition)
@@ -125,7 +125,7 @@ func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *gra
 		if summed {
 			links, err = addTargets(ctx, env, targets, w)
 		} else {
-			if g == nil { // a merge stage of format 3 wrote edges
+			if g == nil { // merge ran in format 3 and wrote edges, and rank runs in a newer format
 				if g, err = loadSources(ctx, env.Bucket, in.Results[stages.Merge]); err != nil {
 					return err
 				}
@@ -137,7 +137,7 @@ func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *gra
 	return f, links, err
 }
 
-// addTargets adds up the partitions' sums of each target.
+// addTargets adds up the partitions' sums of each target. It returns the number of these sums.
 func addTargets(ctx context.Context, env *stages.Env, sections []manifest.Section, w *table.Writer[schema.Inlink]) (sums int64, err error) {
 	var sum schema.TargetLinks
 	flush := func() error {
@@ -164,7 +164,8 @@ func addTargets(ctx context.Context, env *stages.Env, sections []manifest.Sectio
 	return sums, flush()
 }
 
-// countEdges counts the edges of a round of format 3 or older.
+// countEdges adds up the edges of each target, in a round whose merge tasks wrote edges. It returns the
+// number of edges.
 func countEdges(ctx context.Context, env *stages.Env, in *stages.Input, t *target, w *table.Writer[schema.Inlink]) (edges int64, err error) {
 	bucket := int64(in.Task.Partition)
 	flush := func() error {

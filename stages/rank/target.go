@@ -9,24 +9,22 @@ import (
 )
 
 const (
-	maxAnchors  = 256 // largest number of distinct anchor texts that are counted for a target; sources count in the order of their URLs
-	keepAnchors = 5
+	maxAnchors  = 256 // largest number of distinct anchor texts that are counted for a target, first those of the first source
+	keepAnchors = 5   // number of anchor texts in a row
 )
 
-// target aggregates the edges of one target. Memory depends on the number of hosts and on
+// target adds up the edges of one target at a time. Memory depends on the number of hosts and on
 // maxAnchors, but not on the number of sources.
 type target struct {
 	row      schema.Inlink
 	followed map[schema.LinkKind]bool
-	ids      map[string]int32
-	source   string // source of the last counted edge
+	ids      map[string]int32 // number of each host
+	source   string           // source of the last counted edge
 
-	// Targets are numbered, and number belongs to the current target. For each host, seen holds the
-	// number of the last target to which the host links.
-	seen   []int32
-	number int32
+	number int32   // number of the current target, from 1
+	seen   []int32 // for each host, the number of the last target to which the host links
 
-	anchors map[string]int64
+	anchors map[string]int64 // number of edges with each anchor text
 }
 
 func newTarget(g *graph, cfg Config) *target {
@@ -49,7 +47,7 @@ func (t *target) reset(e *schema.Edge) {
 func (t *target) add(e *schema.Edge) {
 	t.row.Spellings = schema.Spellings(t.row.Spellings).Add(e.Spelling)
 	if e.Spelling != "" && !t.followed[e.Kind] {
-		return // another edge of the pair exists; this one only tells the spelling
+		return // links of this kind are not followed: the edge has only the spelling
 	}
 	if e.Source != t.source && e.Source != e.Target {
 		t.row.Inlinks++

@@ -41,11 +41,11 @@ func Reverse(host string) string {
 // caller must close the Builder.
 type Builder struct {
 	// SourceCap is the largest number of vertices of one domain that count as sources of a vertex
-	// of another domain. If a domain has more vertices, only the first SourceCap vertices count, in
+	// of another domain. If more vertices of the domain link there, only the first SourceCap count, in
 	// the order of reversed names. Zero means no limit.
 	SourceCap int
-	// DomainOf returns the domain of the vertex with the given name. The Builder calls DomainOf for
-	// vertices that are only targets.
+	// DomainOf returns the domain of the vertex with the given name. The Builder calls it for
+	// vertices that are only targets, because AddEdge does not tell their domains.
 	DomainOf func(name string) string
 
 	dir     string
@@ -62,15 +62,15 @@ type Builder struct {
 	pending int // number of pending edges at which the Builder passes them to the sorter
 }
 
-// knownVertex is a vertex and its domain, as the caller added them. A vertex may have several rows.
+// knownVertex is a vertex and its domain, from one call of AddVertex or AddSource.
 type knownVertex struct {
-	Key, Domain string
-	Source      int32 // number of the source in the order of AddSource; -1 if AddVertex made the row
+	Key, Domain string // Key is the reversed name
+	Source      int32  // number that AddSource returned; -1 if AddVertex made the row
 }
 
-// inboundEdges holds sources that link to a target. A target may have several rows.
+// inboundEdges holds sources that link to a target. A target may have several of these rows.
 type inboundEdges struct {
-	Key     string
+	Key     string // reversed name of the target
 	Sources []int32
 }
 
@@ -93,16 +93,16 @@ func NewBuilder(dir string) (*Builder, error) {
 	return &Builder{dir: dir, known: known, inbound: inbound, ids: map[string]int32{}, pending: pendingEdges}, nil
 }
 
-// Close removes the Builder's scratch files. A graph that Finish returned stays valid.
+// Close removes the scratch files of the Builder's sorters. A Graph that Finish returned stays valid.
 func (b *Builder) Close() error { return errors.Join(b.known.Close(), b.inbound.Close()) }
 
-// AddVertex adds a vertex of a domain. The vertex may have been added before.
+// AddVertex adds a vertex of a domain. A vertex may be added several times.
 func (b *Builder) AddVertex(name, domain string) error {
 	return b.known.Add(&knownVertex{Key: Reverse(name), Domain: strings.Clone(domain), Source: -1})
 }
 
-// AddSource adds a vertex with outlinks, and returns a number of the vertex for AddEdge. A vertex may
-// be added several times.
+// AddSource adds a vertex with outlinks, and returns a number for AddEdge. A vertex may be added several
+// times. It then has several numbers, which mean the same vertex.
 func (b *Builder) AddSource(name, domain string) (source int32, err error) {
 	if b.sources == math.MaxInt32 {
 		return 0, fmt.Errorf("the graph has more than %d vertices with outlinks", math.MaxInt32)
@@ -128,8 +128,8 @@ func (b *Builder) AddEdge(source int32, target string) error {
 	return b.flush()
 }
 
-// flush groups the pending edges by target and passes them to the sorter. A counting sort needs one
-// comparison of names for each target, not one for each edge.
+// flush groups the pending edges by target (with a counting sort) and passes them to the sorter. The
+// sorter then has one row for each target, not one for each edge.
 func (b *Builder) flush() error {
 	ends := make([]int32, len(b.names)+1)
 	for _, t := range b.targets {
@@ -159,21 +159,21 @@ type Graph struct {
 	Edges    int64 // number of distinct edges that count
 
 	outlinks []int32 // number of distinct targets of each source
-	out      []int32 // number of targets for which each source counts
+	out      []int32 // the same, without targets for which SourceCap excludes the source
 
 	dir                        string // scratch directory
 	vertices, linked, dangling string // paths of the files of vertices and of edges
 	danglingRows               int    // number of vertices that have inlinks and no outlinks
 
 	ranks
-	centrality balls // nil slices if Harmonic was not called
+	centrality balls // its slices are nil until Harmonic has succeeded
 }
 
 // vertexRow is a row of the file of vertices.
 type vertexRow struct {
 	Key, Domain string
-	Source      int32 // number of the source in the order of names; -1 without outlinks
-	In, Added   int64
+	Source      int32 // number of the vertex among the sources, in the order of names; -1 without outlinks
+	In, Added   int64 // as in Vertex
 }
 
 // Finish numbers the vertices by name and writes the graph to files whose names begin with name.
@@ -212,7 +212,7 @@ func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
 type graphWriter struct {
 	*Graph
 	b       *Builder
-	number  []int32  // maps a source's number in the order of AddSource to its number in the order of names
+	number  []int32  // maps a number from AddSource to the source's number in the order of names
 	domains []uint64 // hash of each source's domain, by number in the order of names
 
 	rows                 *table.RowWriter[vertexRow]
@@ -256,7 +256,7 @@ func (w *graphWriter) write(ctx context.Context) (err error) {
 	}
 }
 
-// next gathers the rows of the next vertex. It collects the vertex's sources in w.sources, in the
+// next returns the next vertex, from all its rows. It sets w.sources to the vertex's sources, in the
 // order of their numbers. At the end, next returns io.EOF.
 func (w *graphWriter) next(known *table.Cursor[knownVertex], inbound *table.Cursor[inboundEdges]) (*vertexRow, error) {
 	k, err := known.Peek()

@@ -17,11 +17,11 @@ import (
 )
 
 // batchEdges is the number of edges after which a record batch ends. A batch holds all edges of its
-// targets, so it may have more edges than that.
+// last target, so it may have more edges than that.
 const batchEdges = 1 << 16
 
-// edgeSchema is the schema of a file of edges: a row for each target, with the numbers of the sources
-// that link to it, ascending.
+// edgeSchema is the schema of a file of edges. It has a row for each target, with the numbers of the
+// sources that link to the target, in ascending order.
 var edgeSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "target", Type: arrow.PrimitiveTypes.Int32},
 	{Name: "sources", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)},
@@ -90,7 +90,7 @@ type edgeBatch struct{ targets, offsets, sources []int32 }
 // sourcesOf returns the sources of row i.
 func (b *edgeBatch) sourcesOf(i int) []int32 { return b.sources[b.offsets[i]:b.offsets[i+1]] }
 
-// readEdges yields the batches of a file of edges. A batch is valid until the next one.
+// readEdges yields the batches of a file of edges. A batch is valid until the next iteration.
 func readEdges(ctx context.Context, path string) iter.Seq2[edgeBatch, error] {
 	return func(yield func(edgeBatch, error) bool) {
 		f, err := os.Open(path)

@@ -26,7 +26,7 @@ type Vertex struct {
 // All yields the vertices in the order of their reversed names. PageRank must have succeeded.
 func (g *Graph) All(ctx context.Context) iter.Seq2[Vertex, error] {
 	return func(yield func(Vertex, error) bool) {
-		row := 0 // number of dangling vertices so far
+		row := 0 // number of dangling vertices with inlinks so far
 		for p, err := range g.places(ctx) {
 			v := Vertex{Name: Reverse(p.Key), Domain: p.Domain, Added: p.Added, In: p.In}
 			switch s := p.Source; {
@@ -52,10 +52,10 @@ func (g *Graph) All(ctx context.Context) iter.Seq2[Vertex, error] {
 	}
 }
 
-// Domains makes the graph of the domains. A domain links to another domain if one of its vertices
-// counts as a source of a vertex there. Domains calls AddVertex once for each vertex of a domain,
-// so Vertex.Added is the number of the domain's hosts. While Domains runs, it takes about 100 bytes
-// for each domain with outlinks. The caller must close the Builder.
+// Domains returns a Builder with the domains as vertices. A domain links to another domain if one of
+// its hosts counts as a source of a host there. Domains calls AddVertex once for each host, so
+// Vertex.Added is the number of a domain's hosts. While Domains runs, it takes about 100 bytes for each
+// domain with outlinks. The caller must close the Builder.
 func (g *Graph) Domains(ctx context.Context) (*Builder, error) {
 	b, err := NewBuilder(g.dir)
 	if err != nil {
@@ -70,7 +70,7 @@ func (g *Graph) Domains(ctx context.Context) (*Builder, error) {
 }
 
 func (g *Graph) addDomains(ctx context.Context, b *Builder) error {
-	ids, of := map[string]int32{}, make([]int32, len(g.out)) // number of each domain; number of each source's domain
+	ids, of := map[string]int32{}, make([]int32, len(g.out)) // the number of each domain, and of each source's domain
 	for p, err := range g.places(ctx) {
 		if err == nil {
 			err = b.AddVertex(p.Domain, p.Domain)
@@ -113,13 +113,13 @@ func (g *Graph) addDomains(ctx context.Context, b *Builder) error {
 	return nil
 }
 
-// place is a vertex with its sources.
+// place is a row of the file of vertices with the vertex's sources.
 type place struct {
 	vertexRow
 	sources []int32
 }
 
-// places yields the vertices in order. The sources are valid until the next vertex.
+// places yields the vertices in the order of names. Their sources are valid until the next iteration.
 func (g *Graph) places(ctx context.Context) iter.Seq2[place, error] {
 	return func(yield func(place, error) bool) {
 		f, err := os.Open(g.vertices)

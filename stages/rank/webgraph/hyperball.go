@@ -9,10 +9,10 @@ import (
 const (
 	registers    = 256 // registers of a counter; the standard error of a count is 1.04 / sqrt(registers), 6.5 %
 	counterWords = registers / 8
-	maxDistance  = 200 // greater distances do not count, which bounds the time that a long chain takes
+	maxDistance  = 200 // vertices at a greater distance do not count; this bounds the time that a long chain takes
 )
 
-// counter is a HyperLogLog counter: registers of one byte, below 128, eight in a word.
+// counter is a HyperLogLog counter. A word holds eight registers of one byte. Registers are below 128.
 type counter [counterWords]uint64
 
 // element returns the counter of a set that holds only the element with the given number.
@@ -27,7 +27,7 @@ func element(number uint64) (c counter) {
 	return c
 }
 
-// unite adds the elements of another set, by the maximum of each register.
+// unite adds the elements of another set: each register becomes the greater of the two.
 func (c *counter) unite(other *counter) {
 	const high = 0x8080808080808080
 	for i, y := range other {
@@ -66,13 +66,13 @@ func (c *counter) size() float64 {
 	return estimate
 }
 
-// ball is the centrality of a vertex up to the current distance.
+// ball holds the vertices from which a path of at most the current distance leads to a vertex.
 type ball struct {
-	harmonic float64
-	size     float64 // number of vertices within the current distance
+	harmonic float64 // harmonic centrality, if only these vertices count
+	size     float64 // estimated number of these vertices
 }
 
-// grow notes the size of the ball at a distance. A smaller estimate does not shrink the ball.
+// grow updates the ball for its new size at a distance. If the new estimate is smaller, nothing changes.
 func (b *ball) grow(size float64, distance int) {
 	if size > b.size {
 		b.harmonic += (size - b.size) / float64(distance)
@@ -80,18 +80,17 @@ func (b *ball) grow(size float64, distance int) {
 	}
 }
 
-// balls is the state of HyperBall. It holds, for each vertex, the set of vertices from which a path
-// of a bounded length leads to the vertex.
+// balls is the state of HyperBall.
 type balls struct {
-	linked, dangling []ball
-	now, next        []counter // by source
-	grew, grows      []bool    // sources whose set grew at the last distance, and at the current one
+	linked, dangling []ball    // balls of the sources and of the dangling vertices
+	now, next        []counter // sets of the vertices in the ball of each source, at the last and the current distance
+	grew, grows      []bool    // whether the set of each source grew at the last distance, and at the current one
 }
 
 // Harmonic estimates the harmonic centrality of all vertices. The harmonic centrality of a vertex
 // is the sum of 1/d over all other vertices with a path to the vertex, where d is the length of the
 // shortest such path. The method is HyperBall (Boldi and Vigna: In-Core Computation of Geometric
-// Centralities with HyperBall, 2013). While Harmonic runs, it takes 530 bytes for each vertex with
+// Centralities with HyperBall, 2013). While Harmonic runs, it takes 530 bytes more for each vertex with
 // outlinks and 16 bytes for each dangling vertex.
 func (g *Graph) Harmonic(ctx context.Context) error {
 	n := len(g.out)
@@ -125,7 +124,7 @@ func (s *balls) expand(ctx context.Context, g *Graph, distance int) (more bool, 
 		}
 		for i, t := range b.targets {
 			c := s.now[t]
-			// A set that did not grow is in the ball already.
+			// If the set of a source did not grow at the last distance, c contains it already.
 			for _, from := range b.sourcesOf(i) {
 				if s.grew[from] {
 					c.unite(&s.now[from])
@@ -157,8 +156,8 @@ func (s *balls) expand(ctx context.Context, g *Graph, distance int) (more bool, 
 	return more, nil
 }
 
-// expandDangling makes the ball of a vertex without outlinks larger. Such a vertex keeps no set, so
-// its set is made of all its sources.
+// expandDangling makes the ball of a vertex without outlinks one step larger. Such a vertex keeps no
+// set, so its set is computed again from the sets of all its sources.
 func (s *balls) expandDangling(row int, sources []int32, distance int) {
 	grew := false
 	for _, from := range sources {

@@ -8,7 +8,7 @@ import (
 // The parameters of PageRank (Page, Brin, Motwani, Winograd: The PageRank Citation Ranking, 1999).
 const (
 	damping       = 0.85
-	precision     = 1e-7 // proven bound of the sum of the errors of all ranks, which sum to 1
+	precision     = 1e-7 // PageRank stops when the errors of all ranks add up to at most this; the ranks sum to 1
 	maxIterations = 200  // 15 iterations make the error about ten times smaller
 )
 
@@ -21,10 +21,10 @@ type ranks struct {
 // PageRank computes the rank of all vertices. The rank of vertices without outlinks is spread evenly
 // over all vertices.
 //
-// PageRank stores only the ranks of vertices with outlinks. All ranks sum to 1, so the other
-// vertices together have the remaining rank. The next iteration needs only this remaining rank. If
-// an iteration moves all ranks by m, the remaining error is at most m * damping / (1 - damping),
-// because an iteration shrinks every difference by the factor damping.
+// PageRank stores only the ranks of vertices with outlinks. All ranks sum to 1, so the other vertices
+// together have the rest, and the next iteration needs only their sum. Let m be the sum of the changes
+// of all ranks in an iteration. Each iteration shrinks differences by the factor damping, so the error
+// after it is at most m * damping / (1 - damping).
 func (g *Graph) PageRank(ctx context.Context) error {
 	n := float64(g.Vertices)
 	g.share = make([]float64, len(g.out))
@@ -39,8 +39,8 @@ func (g *Graph) PageRank(ctx context.Context) error {
 			return err
 		}
 		g.setFloor()
-		// If the ranks of the sources move by m in total, the floors move by at most damping * m.
-		// So do the shares that vertices without outlinks receive.
+		// moved counts only vertices with outlinks. The ranks of all others change by at most
+		// 2 * damping * moved: once through the floor, and once through the shares that they receive.
 		if (1+2*damping)*moved*damping/(1-damping) <= precision {
 			break
 		}
@@ -61,8 +61,8 @@ func (g *Graph) setFloor() {
 	g.floor = (1 - damping + damping*max(rest, 0)) / float64(g.Vertices)
 }
 
-// iterate computes the rank of each source one time, and returns the sum of the changes. It writes the
-// new ranks to next.
+// iterate does one iteration: it computes the new rank of each source, sets g.share, and returns the sum
+// of the changes of these ranks. next is a buffer with an element for each source.
 func (g *Graph) iterate(ctx context.Context, next []float64) (moved float64, err error) {
 	for s := range next {
 		next[s] = g.floor

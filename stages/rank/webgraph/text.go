@@ -17,8 +17,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// textFile is a gzipped text file with tab-separated columns, as Common Crawl publishes its web
-// graphs.
+// textFile is a gzipped text file with tab-separated columns, the format in which Common Crawl publishes
+// its web graphs.
 type textFile struct {
 	file *os.File
 	sum  *manifest.Sum
@@ -90,7 +90,7 @@ func (g *Graph) WriteVertices(ctx context.Context, path string, added bool) (tab
 	})
 }
 
-// numbered is an edge between two vertices.
+// numbered is an edge between two vertices, by their numbers in the file of WriteVertices.
 type numbered struct{ From, To int64 }
 
 // WriteEdges writes the numbers of both vertices of each edge, sorted. It takes 8 bytes of memory for
@@ -141,14 +141,14 @@ func (g *Graph) WriteEdges(ctx context.Context, path string) (_ table.Local, err
 type ranked struct {
 	Key            string
 	Rank, Harmonic float64
-	Place          int64 // place by PageRank
+	Place          int64 // position by PageRank, from 1
 	Added          int64
 }
 
-// WriteRanks writes a row for each vertex: its place and value by harmonic centrality, its place
-// and value by PageRank, its reversed name, and the number of calls of AddVertex for it. The rows
-// are sorted by the place by harmonic centrality. Vertices with equal values have places in the
-// order of names. The first row names the columns.
+// WriteRanks writes a row for each vertex, the greatest harmonic centrality first. A row has the
+// vertex's position and value by harmonic centrality, its position and value by PageRank, its reversed
+// name, and the number of calls of AddVertex for it. Vertices with equal values are in the order of
+// names. The first row names the columns.
 func (g *Graph) WriteRanks(ctx context.Context, path string) (_ table.Local, err error) {
 	byRank, err := table.NewSorter(g.dir, func(a, b *ranked) int { return cmp.Compare(b.Rank, a.Rank) }, 0)
 	if err != nil {
