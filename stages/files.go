@@ -38,6 +38,9 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	          urls-base                                    working (layout.Working), for some buckets: the states of
 //	                                                       all known URLs (package urlstate)
 //	publish   pages                                        published, one part for each partition
+//	          domains                                      published, one part for each bucket, in rounds that were planned
+//	                                                       in format 10 or newer; the task of the bucket's first
+//	                                                       partition writes it, and later rounds read it
 //
 // No task writes the datasets stages and runs. In rounds of format 9 and newer, the process that seals
 // the round writes one part of each, from the records of attempts.
@@ -73,6 +76,7 @@ const (
 	FileSkips           = "skips"
 	FileURLFilter       = urlstate.Filter
 	FileWebGraph        = "webgraph"
+	FileDomains         = "domains"
 	FileStages          = "stages"
 	FileRuns            = "runs"
 )

@@ -67,7 +67,7 @@ func monthOf(crawl string) int {
 // ReadLater reports whether tasks of later rounds read the file f of a sealed round. A seal omits the
 // block digests of all other files, and Checked does not check those files.
 func ReadLater(f manifest.File) bool {
-	return f.Dataset == FileURLs || f.Dataset == FileURLsBase || f.Dataset == FileRepresentatives || f.Dataset == FileLinks
+	return f.Dataset == FileURLs || f.Dataset == FileURLsBase || f.Dataset == FileRepresentatives || f.Dataset == FileLinks || f.Dataset == FileDomains
 }
 
 // RemedyFor says how to recover a lost or changed file that the results of stage s list. In a reparse,

@@ -146,8 +146,9 @@ func TestViewsReadThePartsOfSealedRoundsAndNothingElse(t *testing.T) {
 			t.Errorf("no %q in the script", want)
 		}
 	}
+	sql = strings.NewReplacer("SELECT * FROM", "", "SELECT *,", "", "count(*)", "").Replace(sql)
 	for _, not := range []string{"round=1", "rank/work", "*", "SECRET"} {
-		if strings.Contains(strings.ReplaceAll(sql, "SELECT * FROM", ""), not) {
+		if strings.Contains(sql, not) {
 			t.Errorf("%q in the script", not)
 		}
 	}
@@ -170,15 +171,15 @@ func TestViewsOfAnS3StoreNameItsEndpointAndNoSecret(t *testing.T) {
 }
 
 // A reparse parses the responses of an earlier crawl a second time, so the newest state of a URL is
-// in the crawl, not in the reparse.
+// in the crawl, not in the reparse. The view domains_all must not count these responses twice.
 func TestTheNewestStateOfAURLIsNeverThatOfAReparseBesideCrawls(t *testing.T) {
 	const condition = "crawl NOT LIKE '%r%'"
 	for name, tc := range map[string]struct {
 		sealed []*manifest.Sealed
 		want   int
 	}{
-		"a month":                  {[]*manifest.Sealed{sealedRound("2026-11", 0)}, 1},
-		"a month and its reparse":  {[]*manifest.Sealed{sealedRound("2026-11", 0), sealedRound("2026-11r1", 0)}, 1},
+		"a month":                  {[]*manifest.Sealed{sealedRound("2026-11", 0)}, 2},
+		"a month and its reparse":  {[]*manifest.Sealed{sealedRound("2026-11", 0), sealedRound("2026-11r1", 0)}, 2},
 		"a reparse":                {[]*manifest.Sealed{sealedRound("2026-11r1", 0)}, 0},
 		"a reparse of each of two": {[]*manifest.Sealed{sealedRound("2026-10r1", 0), sealedRound("2026-11r1", 0)}, 0},
 	} {

@@ -121,6 +121,7 @@ func emptyParts(t *testing.T, f *fixture, crawl string, round int) []manifest.Fi
 		put[schema.Link](t, f, "links", key("links"), nil),
 		put[schema.Duplicate](t, f, "duplicates", key("duplicates"), nil),
 		put[schema.Host](t, f, "hosts", key("hosts"), nil),
+		put[schema.Domain](t, f, "domains", key("domains"), nil),
 		put[schema.URLRecord](t, f, "urls", key("urls"), nil),
 		put[schema.Skip](t, f, "skips", key("skips"), nil),
 		put[schema.StageAttempt](t, f, "stages", key("stages"), nil),
@@ -167,6 +168,40 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 		"simhash": "-1", "changed": false, "title": nil, "script_words": []any{7.0, 2.0}, "link_density": 0.5, "text_ratio": nil}}
 	if diff := cmp.Diff(want, answers[files[3]].Rows); diff != "" {
 		t.Errorf("pages: %s", diff)
+	}
+}
+
+func TestDuckDBAddsUpTheRoundsOfADomain(t *testing.T) {
+	f := newFixture(t)
+	slow, fast, changed := 90.0, 20.0, true
+	round := func(crawl string, n int, rows ...schema.Domain) *manifest.Sealed {
+		s := &manifest.Sealed{Crawl: crawl, Round: n}
+		if rows != nil { // an older round has no part
+			s.Files = []manifest.File{put(t, f, "domains", layout.Table("domains", crawl, n, 0), rows)}
+		}
+		return s
+	}
+	sealed := []*manifest.Sealed{
+		round("2026-09", 0),
+		round("2026-10", 9, schema.Domain{Domain: "a.org", Planned: 5, NewPages: 4, Requests: 8, FailedRequests: 4, FirstRequest: noon, LastRequest: noon + 5, RobotsDigest: "AA", FirstByteP50: &slow}),
+		round("2026-10", 10, schema.Domain{Domain: "a.org", Planned: 1, Requests: 2, FirstRequest: noon + 7, LastRequest: noon + 9, RobotsChanged: &changed, RobotsDigest: "BB", BlockedBy: "forbidden"},
+			schema.Domain{Domain: "b.org", Planned: 1}),
+		round("2026-10r1", 0, schema.Domain{Domain: "a.org", Planned: 5, FirstByteP50: &fast}),
+		round("2026-11", 0, schema.Domain{Domain: "b.org", Planned: 2}),
+	}
+	files := []string{f.views(t, sealed...), duckdbtest.SQLFile(t, `SELECT domain, CAST(rounds AS INTEGER) AS rounds, first_crawl, first_round, last_crawl, last_round, first_request, last_request,
+		CAST(planned AS INTEGER) AS planned, CAST(new_pages AS INTEGER) AS new_pages, error_rate, CAST(robots_changes AS INTEGER) AS robots_changes, robots_digest, blocked_by, first_byte_p50_ms FROM domains_all ORDER BY domain`)}
+	answers := duckdbtest.Ask(t, files...)
+	want := []map[string]any{
+		{"domain": "a.org", "rounds": 2.0, "first_crawl": "2026-10", "first_round": 9.0, "last_crawl": "2026-10", "last_round": 10.0,
+			"first_request": "2026-11-02 12:00:00", "last_request": "2026-11-02 12:00:00.009", "planned": 6.0, "new_pages": 4.0, "error_rate": 0.4,
+			"robots_changes": 1.0, "robots_digest": "BB", "blocked_by": "forbidden", "first_byte_p50_ms": nil},
+		{"domain": "b.org", "rounds": 2.0, "first_crawl": "2026-10", "first_round": 10.0, "last_crawl": "2026-11", "last_round": 0.0,
+			"first_request": nil, "last_request": nil, "planned": 3.0, "new_pages": 0.0, "error_rate": nil,
+			"robots_changes": 0.0, "robots_digest": nil, "blocked_by": nil, "first_byte_p50_ms": nil},
+	}
+	if diff := cmp.Diff(want, answers[files[1]].Rows); diff != "" {
+		t.Errorf("domains_all: %s", diff)
 	}
 }
 

@@ -55,6 +55,8 @@ import (
 //	   and active.json names a deletion that is not complete.
 //	10: If the URL of a sitemap or feed that is a source has a secret parameter, plans and datasets have
 //	   *** in place of its value. A plan that repeats an older plan keeps the value, and so its ID.
+//	   Rounds have the dataset domains, which publish tasks of some partitions write. Later rounds read
+//	   it, so seals keep the digests of its blocks.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/publish/domains"
 )
 
 // feeds maps each stage to the stages whose results the stage reads.
@@ -32,14 +33,17 @@ func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]
 // readsResult reports whether the task t reads the result of partition n of the stage from. A merge
 // task reads the results of its own partition. A publish task reads the merge result of its own
 // partition, the rank result of its own bucket, and the rank result of bucket 0, whose task writes
-// the hosts of all buckets since format 4. If dedup has one task for each bucket, a dedup task
-// reads the merge results of its own bucket, and a publish task reads the dedup result of its own
-// bucket. All other tasks read every result of the stage. For example, frontier counts the hosts of
-// all buckets of rank.
+// the hosts of all buckets since format 4. The publish task that writes the domains of its bucket
+// reads all merge results of the bucket. If dedup has one task for each bucket, a dedup task reads
+// the merge results of its own bucket, and a publish task reads the dedup result of its own bucket.
+// All other tasks read every result of the stage. For example, frontier counts the hosts of all
+// buckets of rank.
 func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
-	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:
+	case t.Stage == stages.Merge:
 		return n == t.Partition
+	case t.Stage == stages.Publish && from == stages.Merge:
+		return n == t.Partition || domains.WrittenBy(p, t.Partition) && p.Partitions[n].Bucket == p.Partitions[t.Partition].Bucket
 	case t.Stage == stages.Publish && from == stages.Rank:
 		return n == 0 || n == p.Partitions[t.Partition].Bucket
 	case stages.Dedup.Tasks(p) == 1:

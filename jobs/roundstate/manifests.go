@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish"
+	"crawlbatch.io/crawlbatch/stages/publish/domains"
 )
 
 // Selection says which files of sealed rounds a reader needs. The zero value selects all files.
@@ -118,6 +119,10 @@ func earlierFiles(t stages.Task, p *manifest.Plan, links bool) Selection {
 		return Selection{Dataset: func(d string) bool { return d == stages.FileRepresentatives }}
 	case stages.Frontier:
 		return Selection{Dataset: HasStates, Bucket: t.Partition, Buckets: p.Buckets}
+	case stages.Publish:
+		if t.Partition < len(p.Partitions) && domains.WrittenBy(p, t.Partition) {
+			return Selection{Dataset: func(d string) bool { return d == stages.FileDomains }, Bucket: p.Partitions[t.Partition].Bucket, Buckets: p.Buckets}
+		}
 	}
 	return Selection{Dataset: func(string) bool { return false }}
 }

@@ -9,8 +9,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// WrittenBy maps the name of each dataset to the stage that writes the dataset's parts. It lacks
-// the datasets stages and runs, because the driver writes them.
+// WrittenBy maps the name of each dataset to the stage that writes the dataset's parts. It lacks the
+// datasets stages and runs, because the driver writes them, and domains, which has no parts of
+// format 1.
 var WrittenBy = map[string]stages.Stage{
 	"captures": stages.Merge, "fetches": stages.Merge, "requests": stages.Merge, "text": stages.Merge, "links": stages.Merge,
 	"duplicates": stages.Dedup, "hosts": stages.Rank, "urls": stages.Frontier, "skips": stages.Frontier, "pages": stages.Publish,

@@ -3,9 +3,10 @@
 //
 // A task reads a partition's working file pages (from merge), and the duplicates (from dedup),
 // inlinks and hosts (from rank) of the partition's bucket. The task writes the partition's part of
-// the dataset pages, sorted by (url_surtkey, url). When all stages have their results, a Sealing
-// makes the round's seal. The seal names manifests: Parquet objects that list the files of the round,
-// sorted by bucket.
+// the dataset pages, sorted by (url_surtkey, url). The task of a bucket's first partition also writes
+// the bucket's part of the dataset domains (package domains). When all stages have their results, a
+// Sealing makes the round's seal. The seal names manifests: Parquet objects that list the files of
+// the round, sorted by bucket.
 //
 // Pages, duplicates and inlinks are sorted by SURT and URL, so a task joins them as streams. Memory
 // holds a batch of rows of each input and the ranks of the bucket's hosts. A Sealing holds about 300

@@ -10,10 +10,27 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/publish/domains"
 )
 
-// Run makes a partition's part of the dataset pages.
+// Run makes a partition's part of the dataset pages. The task of a bucket's first partition also makes
+// the bucket's part of the dataset domains.
 func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
+	r, err := writePages(ctx, env, in)
+	if err != nil || !domains.WrittenBy(in.Plan, in.Task.Partition) {
+		return r, err
+	}
+	f, err := domains.Write(ctx, env, in, in.Plan.Partitions[in.Task.Partition].Bucket)
+	if err != nil {
+		return nil, err
+	}
+	r.Counts = append([]manifest.Count{{Name: "domains", N: f.Rows}}, r.Counts...) // sorted by name
+	r.Files = append(r.Files, f)
+	return r, nil
+}
+
+// writePages makes a partition's part of the dataset pages.
+func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
 	t := in.Task
 	bucket := in.Plan.Partitions[t.Partition].Bucket
 	ranks, _, err := stages.HostRanks(ctx, env, in, bucket)
@@ -25,10 +42,11 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 	inlinks := table.Pull(table.Concat[schema.Inlink](ctx, env.Bucket, stages.PartKeys(in.Results[stages.Rank], stages.FileInlinks, bucket)))
 	defer inlinks.Close()
 
+	own := in.Results[stages.Merge][t.Partition : t.Partition+1]
 	var indexable, copies int64
 	key := layout.Table(stages.FilePages, t.Crawl, t.Round, t.Partition)
 	f, err := stages.Write(ctx, env, stages.FilePages, key, stages.ByURL, func(w *table.Writer[schema.Page]) error {
-		for page, err := range table.Concat[schema.Page](ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FilePages)) {
+		for page, err := range table.Concat[schema.Page](ctx, env.Bucket, stages.Keys(own, stages.FilePages)) {
 			if err != nil {
 				return fmt.Errorf("read pages: %w", err)
 			}

@@ -148,11 +148,14 @@ func lasts(stage stages.Stage, f manifest.File) bool {
 
 // bucketOf returns the reduce bucket of the file f, which task n of the stage made, and whether the
 // tasks of the stage work on partitions. A partition's files have the partition's bucket. In dedup,
-// rank and frontier, the name of a part states its bucket, and other files have no bucket.
+// rank and frontier, and for the dataset domains, the name of a part states its bucket. Other files
+// of these stages have no bucket.
 func bucketOf(p *manifest.Plan, from stages.Stage, n int, f manifest.File) (bucket int, mapped bool) {
 	switch from {
 	case stages.Fetch, stages.Merge, stages.Publish:
-		return p.Partitions[n].Bucket, true
+		if f.Dataset != stages.FileDomains {
+			return p.Partitions[n].Bucket, true
+		}
 	}
 	bucket, err := layout.PartOf(f.Key)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish"
+	"crawlbatch.io/crawlbatch/stages/publish/domains"
 )
 
 // checkInputs compares the frozen inputs of a stage with the results in the store.
@@ -198,6 +199,9 @@ func (r *Round) resultOf(f manifest.File) string {
 		stage = stages.Stage(folder)
 	}
 	n, err := layout.PartOf(f.Key)
+	if writer, ok := domains.Writer(r.Plan, n); f.Dataset == stages.FileDomains && ok {
+		n = writer
+	}
 	if err != nil || stage == "" {
 		return ""
 	}

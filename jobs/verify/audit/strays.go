@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish"
+	"crawlbatch.io/crawlbatch/stages/publish/domains"
 )
 
 // noStray checks folders that query engines and readers of WARC files read completely.
@@ -127,6 +128,7 @@ var makerOf = map[string]stages.Stage{
 	stages.FileCaptures: stages.Merge, stages.FileFetches: stages.Merge, stages.FileRequests: stages.Merge,
 	stages.FileText: stages.Merge, stages.FileLinks: stages.Merge, stages.FileDuplicates: stages.Dedup,
 	stages.FileHosts: stages.Rank, stages.FileURLs: stages.Frontier, stages.FileSkips: stages.Frontier, stages.FilePages: stages.Publish,
+	stages.FileDomains: stages.Publish,
 }
 
 func newLister(ctx context.Context, a *Audit, rounds []*Round) (*lister, error) {
@@ -242,13 +244,16 @@ func (r *Round) unfinished(stage stages.Stage, n int) bool {
 
 // mayWrite reports whether a task that has no readable result may have written part n of a dataset.
 // A single task of dedup writes the parts of all buckets. Since format 4, rank's task of bucket 0 writes
-// the hosts of all buckets.
+// the hosts of all buckets. One publish task of each bucket writes its domains.
 func (r *Round) mayWrite(stage stages.Stage, dataset string, n int) bool {
 	switch {
 	case stage == stages.Dedup && r.Tasks(stage) == 1:
 		return n < r.Plan.Buckets && r.unfinished(stage, 0)
 	case stage == stages.Rank && dataset == stages.FileHosts && r.unfinished(stage, 0):
 		return n < r.Plan.Buckets
+	case dataset == stages.FileDomains:
+		writer, ok := domains.Writer(r.Plan, n)
+		return ok && r.unfinished(stage, writer)
 	}
 	return r.unfinished(stage, n)
 }

@@ -18,6 +18,7 @@ var (
 	statesFollow      = audit.Check{Invariant: 6, Name: "a URL's state follows from its outcome", Of: "rows"}
 	filtersHold       = audit.Check{Invariant: 6, Name: "no URL is lost to a Bloom filter", Of: "URLs"}
 	spellingsKept     = audit.Check{Invariant: 6, Name: "no spelling is forgotten", Of: "URLs with spellings"}
+	domainsAddUp      = audit.Check{Invariant: 7, Name: "domains add up", Of: "domains"}
 	resultsReproduced = audit.Check{Invariant: 7, Name: "the same inputs, the same bytes", Of: "tasks"}
 )
 
@@ -26,6 +27,7 @@ func Steps() []audit.Step {
 	return []audit.Step{
 		{Round: ClustersAreTheComponents, Checks: []audit.Check{clustersMatch, sealedUnchanged}},
 		{Round: NoLinkTargetIsLost, Checks: []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept}, Divided: true},
+		{Round: DomainsAddUp, Checks: []audit.Check{domainsAddUp}, Divided: true},
 		{Round: SameInputsGiveSameBytes, Checks: []audit.Check{resultsReproduced}, Alone: true, Divided: true},
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
+	"crawlbatch.io/crawlbatch/stages/publish/domains"
 )
 
 // SameInputsGiveSameBytes recomputes the reduce tasks in the sample and in the audit's share from their
@@ -72,6 +73,8 @@ func readsPruned(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 			a.NotePruned(r.Number, resultsReproduced)
 		}
 		return cut
+	case stages.Publish:
+		return domains.WrittenBy(r.Plan, t.Partition) && a.AnyPruned(domains.Earlier(r.Earlier), r.Number, resultsReproduced)
 	}
 	return false
 }
@@ -114,6 +117,7 @@ func unreadableInputs(ctx context.Context, a *audit.Audit, r *audit.Round) (u un
 		files = append(files, s.FilesOf(stages.FileURLs)...)
 		files = append(files, s.FilesOf(stages.FileURLsBase)...)
 		files = append(files, s.FilesOf(stages.FileRepresentatives)...)
+		files = append(files, s.FilesOf(stages.FileDomains)...)
 	}
 	files = append(files, r.Plan.Lists()...)
 	for _, p := range r.Plan.Partitions {
