@@ -11,10 +11,10 @@ import (
 // Counts holds the numbers of calls and bytes of a bucket since Count wrapped the bucket. One call
 // of a Bucket method counts once, even if it needs several requests to the store.
 type Counts struct {
-	// Puts is the number of calls of Create and Swap. Gets is the number of calls of Get, Open and
-	// ReadAt.
+	// Puts is the number of calls of Create and Swap. Gets is the number of calls of Get, GetNew,
+	// Open and ReadAt.
 	Puts, Gets, Lists, Deletes int64
-	Failed                     int64 // calls that returned an error, except ErrExists, ErrConflict, ErrNotFound and io.EOF
+	Failed                     int64 // calls that returned an error, except ErrExists, ErrConflict, ErrNotFound, ErrUnchanged and io.EOF
 	BytesIn, BytesOut          int64 // bytes read from the store, and bytes of accepted writes to the store
 }
 
@@ -47,7 +47,7 @@ func (c *Counter) note(calls *int64, err error, in, out int64) {
 	switch {
 	case err == nil:
 		c.counts.BytesOut += out
-	case err == io.EOF, errors.Is(err, ErrExists), errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
+	case err == io.EOF, errors.Is(err, ErrExists), errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), errors.Is(err, ErrUnchanged):
 	default:
 		c.counts.Failed++
 	}

@@ -115,10 +115,6 @@ func (l *Ledger) Paused(flags string) *Pause {
 	return &Pause{By: e.By, Since: e.At, Reason: e.Reason, Continue: "crawlbatch continue --month " + l.Crawl + flags}
 }
 
-// Same reports whether two reads of a ledger returned the same contents. A ledger that was rebuilt or put
-// back may have as many entries as before, but not the same.
-func (l *Ledger) Same(as *Ledger) bool { return l.Stored == as.Stored && l.version == as.version }
-
 // Stop records that a host, or all hosts of a registered domain, get no more requests. If s is in force
 // for the same reason, Stop changes nothing. It returns the stop in force, and whether it is new.
 func (w Writer) Stop(ctx context.Context, b store.Bucket, crawl string, s Stop) (inForce Stop, changed bool, err error) {

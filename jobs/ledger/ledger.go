@@ -84,9 +84,35 @@ func indexed(l *Ledger) *Ledger {
 // Load reads the ledger of a crawl. For a crawl of an older format, Load makes the ledger that
 // adoption would write. The error wraps ErrNoCrawl, ErrLost or manifest.ErrCorrupt.
 func Load(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
+	return load(ctx, b, crawl, b)
+}
+
+// Newer reads the ledger again. If the stored ledger has not changed, Newer returns l itself, and the
+// store transfers nothing. A ledger that was made in memory stays the same until one is stored.
+func (l *Ledger) Newer(ctx context.Context, b store.Bucket) (*Ledger, error) {
+	newer, err := load(ctx, b, l.Crawl, renewed{b, l.version})
+	if errors.Is(err, store.ErrUnchanged) || err == nil && !l.Stored && !newer.Stored {
+		return l, nil
+	}
+	return newer, err
+}
+
+// renewed is a store whose Get returns store.ErrUnchanged for an object of the version have.
+type renewed struct {
+	store.Bucket
+	have store.Version
+}
+
+// Get implements store.Bucket.
+func (r renewed) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
+	return store.GetNew(ctx, r.Bucket, key, limit, r.have)
+}
+
+// load reads ledger.json from the parameter from, and everything else from b.
+func load(ctx context.Context, b store.Bucket, crawl string, from store.Bucket) (*Ledger, error) {
 	l := &Ledger{Crawl: crawl, Stored: true}
 	key := layout.Ledger(crawl)
-	version, _, err := manifest.Load(ctx, b, key, &l.doc)
+	version, _, err := manifest.Load(ctx, from, key, &l.doc)
 	if errors.Is(err, store.ErrNotFound) {
 		return loadAbsent(ctx, b, crawl)
 	}

@@ -45,6 +45,12 @@ func (t *timedBucket) Get(ctx context.Context, key string, limit int64) (body []
 	return t.Bucket.Get(ctx, key, limit)
 }
 
+// GetNew implements store.Renewer, as Get does store.Bucket.
+func (t *timedBucket) GetNew(ctx context.Context, key string, limit int64, have store.Version) (body []byte, v store.Version, err error) {
+	defer func() { t.answered(ctx, err) }()
+	return store.GetNew(ctx, t.Bucket, key, limit, have)
+}
+
 // wrote records a write that began at the given time. *err says whether the write of size bytes
 // succeeded.
 func (t *timedBucket) wrote(key string, began time.Time, size int64, err *error) {

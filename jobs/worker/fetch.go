@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -42,7 +41,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			r.follow(watching, l, nudge, reload, func(l *ledger.Ledger) {
+			r.follow(watching, r.poll(l, t), look, reload, func(l *ledger.Ledger) {
 				newest = l
 				pause(errPaused)
 			})
@@ -117,15 +116,17 @@ func (r Runner) newestPoliteness(ctx context.Context, l *ledger.Ledger) (fetch.R
 	return fetch.Revision{Number: revision, Config: Politeness(&config.Config{Politeness: newest})}, err
 }
 
-// follow reads the ledger every ControlEvery, and after each value from nudge, until ctx ends. It
-// passes new politeness and stops to the task, and calls pause as soon as the crawl is paused. It
-// ignores a store that does not answer and a damaged ledger: the task itself finds these faults
-// when it needs the store.
-func (r Runner) follow(ctx context.Context, l *ledger.Ledger, nudge <-chan struct{}, reload chan fetch.Revision, pause func(*ledger.Ledger)) {
-	seen := l
+// follow looks at the ledger every ControlEvery, and after each value from nudge, until ctx ends. It passes
+// new politeness and stops to the task, and calls pause as soon as the crawl is paused. If the ledger or
+// the newest politeness cannot be read, the task keeps what it knows.
+func (r Runner) follow(ctx context.Context, p *ledgerPoll, nudge <-chan struct{}, reload chan fetch.Revision, pause func(*ledger.Ledger)) {
+	unread := false // whether the politeness of the known ledger has not been read
 	for r.sleepOr(ctx, nudge) == nil {
-		l, err := ledger.Load(ctx, r.Bucket, seen.Crawl)
-		if err != nil || l.Same(seen) {
+		l := p.newer(ctx)
+		if l == nil && unread {
+			l = p.known
+		}
+		if l == nil {
 			continue
 		}
 		if l.Paused("") != nil {
@@ -133,12 +134,15 @@ func (r Runner) follow(ctx context.Context, l *ledger.Ledger, nudge <-chan struc
 			return
 		}
 		newest, err := r.newestPoliteness(ctx, l)
-		if err != nil {
-			continue
+		if unread = err != nil; !unread {
+			offer(reload, newest)
 		}
-		offer(reload, newest)
-		seen = l
 	}
+}
+
+// poll returns a ledgerPoll that begins with the given ledger.
+func (r Runner) poll(l *ledger.Ledger, t stages.Task) *ledgerPoll {
+	return &ledgerPoll{bucket: r.Bucket, log: r.Log, task: t, known: l}
 }
 
 // sleepOr waits for ControlEvery, or until nudge has a value. It returns the error of ctx.
@@ -159,26 +163,28 @@ func (r Runner) sleepOr(ctx context.Context, nudge <-chan struct{}) error {
 	return ctx.Err()
 }
 
-// AwaitContinue waits while the crawl is paused. It returns the newest ledger that it read. The log
-// and the task's watcher, if it has one, say for what it waits.
+// AwaitContinue waits while the crawl is paused. It returns the newest ledger that it read. The log and,
+// if there is one, the watcher of the task say for what it waits. While the ledger is lost or damaged, the
+// crawl stays paused: an ended task would be started again, and might send requests.
 func (r Runner) AwaitContinue(ctx context.Context, l *ledger.Ledger, t stages.Task) (*ledger.Ledger, error) {
 	paused := l.Paused(r.Flags)
 	if paused == nil {
 		return l, nil
 	}
 	r.Log.Info(t.Crawl+" is "+paused.String(), "task", t.String())
-	defer stages.Watched(r.Watcher, t, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{{Why: paused.String()}}} })()
+	p := r.poll(l, t)
+	defer stages.Watched(r.Watcher, t, func() stages.Activity {
+		why := paused.String()
+		if err := p.fault.Load(); err != nil {
+			why += "; the ledger cannot be read: " + (*err).Error()
+		}
+		return stages.Activity{Waits: []stages.Wait{{Why: why}}}
+	})()
 	for {
 		if r.Clock.Sleep(ctx, ControlEvery) != nil {
 			return nil, stages.ErrInterrupted
 		}
-		later, err := ledger.Load(ctx, r.Bucket, l.Crawl)
-		switch {
-		case errors.Is(err, store.ErrUnavailable):
-			continue
-		case err != nil:
-			return nil, err
-		case later.Paused("") == nil:
+		if later := p.newer(ctx); later != nil && later.Paused("") == nil {
 			r.Log.Info(t.Crawl+" continues", "task", t.String())
 			return later, nil
 		}

@@ -53,7 +53,7 @@ func TestARunningFetchTaskFollowsTheLedgerWithinSeconds(t *testing.T) {
 		look, reload, paused, ended := make(chan struct{}, 1), make(chan fetch.Revision, 1), make(chan bool, 1), make(chan bool)
 		go func() {
 			defer close(ended)
-			r.follow(ctx, l, look, reload, func(l *ledger.Ledger) { paused <- l.Paused("") != nil })
+			r.follow(ctx, r.poll(l, stages.Task{}), look, reload, func(l *ledger.Ledger) { paused <- l.Paused("") != nil })
 		}()
 		next := func() fetch.Revision {
 			began := time.Now()
@@ -227,5 +227,131 @@ func TestATaskWaitsWhileTheCrawlIsPaused(t *testing.T) {
 	})
 	if w.look != nil || strings.Count(log.String(), "2026-11 continues") != 1 {
 		t.Errorf("log: %s", log.String())
+	}
+}
+
+// reads counts the bytes that a store transferred for ledgers.
+type reads struct {
+	store.Bucket
+	bytes int
+}
+
+func (b *reads) GetNew(ctx context.Context, key string, limit int64, have store.Version) ([]byte, store.Version, error) {
+	body, v, err := store.GetNew(ctx, b.Bucket, key, limit, have)
+	b.bytes += len(body)
+	return body, v, err
+}
+
+func TestALedgerIsTransferredOnlyWhenItChanges(t *testing.T) {
+	r, l := controlled(t, &bytes.Buffer{})
+	b := &reads{Bucket: r.Bucket}
+	r.Bucket = b
+	p := r.poll(l, stages.Task{})
+	for range 100 {
+		if p.newer(t.Context()) != nil {
+			t.Fatal("a ledger that has not changed is new")
+		}
+	}
+	if b.bytes != 0 {
+		t.Errorf("%d bytes were read, though nothing changed", b.bytes)
+	}
+	if _, _, err := ledgertest.Writer().Stop(t.Context(), b.Bucket, "2026-11", ledger.Stop{Host: "a.example", Reason: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.newer(t.Context()); got == nil || len(got.StopsInForce()) != 1 || b.bytes == 0 {
+		t.Errorf("after a stop: %+v, %d bytes", got, b.bytes)
+	}
+}
+
+// A pod that ended would be started again, and the crawl would go on as if nobody had paused it.
+func TestAPausedTaskOutlivesADamagedLedger(t *testing.T) {
+	for name, damage := range map[string]func([]byte) []byte{
+		"cut short": func(body []byte) []byte { return body[:len(body)/2] },
+		"gone":      func([]byte) []byte { return nil },
+		"changed":   func(body []byte) []byte { return bytes.Replace(body, []byte("ana@one"), []byte("eve@two"), 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			r, _ := controlled(t, &log)
+			w := &waiting{}
+			r.Watcher = w
+			task := stages.Task{Stage: stages.Fetch, Crawl: "2026-11"}
+			l, _, err := ledgertest.Writer().Pause(t.Context(), r.Bucket, "2026-11", "ana@one", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := layout.Ledger("2026-11")
+			whole, _, err := r.Bucket.Get(t.Context(), key, manifest.MaxBytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put := func(body []byte) {
+				t.Helper()
+				err := r.Bucket.Delete(t.Context(), key)
+				if err == nil && body != nil {
+					_, err = store.CreateBytes(t.Context(), r.Bucket, key, body)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Test(t, func(t *testing.T) {
+				ended := make(chan error)
+				go func() {
+					_, err := r.AwaitContinue(t.Context(), l, task)
+					ended <- err
+				}()
+				put(damage(whole))
+				time.Sleep(24 * time.Hour)
+				synctest.Wait()
+				if waits := w.look().Waits; len(waits) != 1 || !strings.Contains(waits[0].Why, "by ana@one") || !strings.Contains(waits[0].Why, "the ledger cannot be read: ") {
+					t.Errorf("waits: %+v", waits)
+				}
+				put(whole)
+				time.Sleep(2 * ControlEvery)
+				synctest.Wait()
+				if why := w.look().Waits[0].Why; strings.Contains(why, "cannot be read") {
+					t.Errorf("after the ledger was put back: %s", why)
+				}
+				if _, _, err := ledgertest.Writer().Continue(t.Context(), r.Bucket, "2026-11", "ana@one"); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+			if s := log.String(); strings.Count(s, "the ledger cannot be read") != 1 || strings.Count(s, "readable again") != 1 || !strings.Contains(s, "level=ERROR") {
+				t.Errorf("log: %s", s)
+			}
+		})
+	}
+}
+
+func TestARunningTaskKeepsItsStopsWhileTheLedgerIsDamaged(t *testing.T) {
+	var log bytes.Buffer
+	r, _ := controlled(t, &log)
+	l, err := ledgertest.Writer().Append(t.Context(), r.Bucket, "2026-11", func(*ledger.Ledger) ([]manifest.Entry, error) {
+		return []manifest.Entry{{What: manifest.EntryStop, Host: "a.example", By: "ana@one", Reason: "ticket 17"}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace(t, r.Bucket, layout.Ledger("2026-11"), []byte("{}"))
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		reload, ended := make(chan fetch.Revision, 1), make(chan bool)
+		go func() {
+			defer close(ended)
+			r.follow(ctx, r.poll(l, stages.Task{}), nil, reload, func(*ledger.Ledger) { t.Error("paused") })
+		}()
+		time.Sleep(time.Hour)
+		stop()
+		<-ended
+		if len(reload) > 0 {
+			t.Errorf("the task got %+v", <-reload)
+		}
+	})
+	if n := strings.Count(log.String(), "the ledger cannot be read"); n != 1 {
+		t.Errorf("logged %d times: %s", n, log.String())
 	}
 }

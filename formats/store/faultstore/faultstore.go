@@ -165,15 +165,17 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 
 // Get implements store.Bucket.
 func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
+	return s.GetNew(ctx, key, limit, "")
+}
+
+// GetNew implements store.Renewer, with the faults of Get.
+func (s *Store) GetNew(ctx context.Context, key string, limit int64, have store.Version) ([]byte, store.Version, error) {
 	var v store.Version
 	body, err := call(ctx, s, Get, key, func() (body []byte, err error) {
-		body, v, err = s.Bucket.Get(ctx, key, limit)
+		body, v, err = store.GetNew(ctx, s.Bucket, key, limit, have)
 		return body, err
 	})
-	if err != nil {
-		return nil, "", err
-	}
-	return body, v, nil
+	return body, v, err
 }
 
 // Open implements store.Bucket. Reads of the opened object have faults too.

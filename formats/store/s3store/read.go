@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -18,11 +20,24 @@ import (
 
 // Get implements store.Bucket.
 func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
+	return s.GetNew(ctx, key, limit, "")
+}
+
+// GetNew implements store.Renewer. The server sends no body for an unchanged object (RFC 9110, section
+// 13.1.2).
+func (s *Store) GetNew(ctx context.Context, key string, limit int64, have store.Version) ([]byte, store.Version, error) {
 	name, err := s.object(key)
 	if err != nil {
 		return nil, "", fmt.Errorf("get: %w", err)
 	}
-	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: name})
+	in := &s3.GetObjectInput{Bucket: &s.bucket, Key: name}
+	if have != "" {
+		in.IfNoneMatch = aws.String(string(have))
+	}
+	out, err := s.client.GetObject(ctx, in)
+	if response, ok := errors.AsType[*awshttp.ResponseError](err); ok && response.HTTPStatusCode() == http.StatusNotModified {
+		return nil, have, fmt.Errorf("get %q: %w", key, store.ErrUnchanged)
+	}
 	if err != nil {
 		return nil, "", fail(ctx, "get", key, err)
 	}
@@ -34,6 +49,9 @@ func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store
 	at, err := tag(out.ETag)
 	if err != nil {
 		return nil, "", fail(ctx, "get", key, err)
+	}
+	if at == have { // the server ignores the condition
+		return nil, have, fmt.Errorf("get %q: %w", key, store.ErrUnchanged)
 	}
 	body := make([]byte, size)
 	if _, err := io.ReadFull(out.Body, body); err != nil {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -39,6 +40,43 @@ func getLimit(t *testing.T, b store.Bucket) {
 	if body, got, err := b.Get(t.Context(), "k", 5); err != nil || string(body) != "12345" || got != v {
 		t.Fatalf("Get with limit 5: %q, %q, %v", body, got, err)
 	}
+}
+
+func getNew(t *testing.T, b store.Bucket) {
+	ctx := t.Context()
+	_, _, err := renewed(ctx, b, "k", 10, "")
+	wantErr(t, "GetNew of an absent object", err, store.ErrNotFound)
+	one := create(t, b, "k", "one")
+	for _, have := range []store.Version{"", "never"} {
+		if body, v, err := renewed(ctx, b, "k", 10, have); err != nil || string(body) != "one" || v != one {
+			t.Errorf("GetNew of the version %q: %q, %q, %v", have, body, v, err)
+		}
+	}
+	body, v, err := renewed(ctx, b, "k", 10, one)
+	if wantErr(t, "GetNew of the version that exists", err, store.ErrUnchanged); body != nil || v != one {
+		t.Errorf("GetNew of the version that exists: %q, %q", body, v)
+	}
+	two := swap(t, b, "k", "two", one)
+	if body, v, err := renewed(ctx, b, "k", 10, one); err != nil || string(body) != "two" || v != two {
+		t.Errorf("GetNew after a swap: %q, %q, %v", body, v, err)
+	}
+	_, _, err = renewed(ctx, b, "k", 2, one)
+	wantErr(t, "GetNew beyond the limit", err, store.ErrTooLarge)
+	if err := b.Delete(ctx, "k"); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = renewed(ctx, b, "k", 10, two)
+	wantErr(t, "GetNew of a deleted object", err, store.ErrNotFound)
+}
+
+// renewed calls store.GetNew until the store answers, because GetNew does not repeat failed reads.
+func renewed(ctx context.Context, b store.Bucket, key string, limit int64, have store.Version) (body []byte, v store.Version, err error) {
+	for range 20 {
+		if body, v, err = store.GetNew(ctx, b, key, limit, have); !errors.Is(err, store.ErrUnavailable) {
+			break
+		}
+	}
+	return body, v, err
 }
 
 func readAt(t *testing.T, b store.Bucket) {

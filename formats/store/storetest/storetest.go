@@ -32,6 +32,7 @@ func Run(t *testing.T, bucket func(t *testing.T) store.Bucket) {
 		{"swap has one winner among many", swapRace},
 		{"swaps that append lose nothing", swapAppend},
 		{"get refuses more than its limit", getLimit},
+		{"getting what is new returns nothing else", getNew},
 		{"ranges are read concurrently and end as io.ReaderAt says", readAt},
 		{"list goes in key order below a prefix", listOrder},
 		{"list stops when its consumer stops, and refuses bad prefixes", listStops},
