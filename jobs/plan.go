@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,10 +45,11 @@ type PlanRequest struct {
 	DryRun    bool
 	Clock     stages.Clock
 	Version   string
-	Scratch   string        // an existing local directory
-	Counts    *Counts       // if not nil, receives the counts of the sources
-	Slowest   *Slowest      // if not nil, receives the domains that take the longest
-	Continues *Continuation // if not nil, receives the earlier crawls that the crawl continues
+	Scratch   string         // an existing local directory
+	Counts    *Counts        // if not nil, receives the counts of the sources
+	Answers   *FilterAnswers // if not nil, receives the answers of the URL filters of earlier rounds
+	Slowest   *Slowest       // if not nil, receives the domains that take the longest
+	Continues *Continuation  // if not nil, receives the earlier crawls that the crawl continues
 	Lookup    func(string) (string, bool)
 	Archive   func(ctx context.Context, address string) (store.Bucket, error) // opens the store that holds plan.opt_out
 	Log       *slog.Logger                                                    // for the requests of sources; nil discards messages
@@ -59,6 +61,9 @@ type PlanRequest struct {
 
 // Counts holds the number of entries of each source of a plan.
 type Counts = []planner.SourceCount
+
+// FilterAnswers counts the answers of URL filters.
+type FilterAnswers = source.FilterAnswers
 
 // Slowest holds the slowest hosts of a plan, at most one of each domain.
 type Slowest = []planner.SlowHost
@@ -209,7 +214,8 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 		Crawl: r.Crawl, Round: round, Sources: slices.Clone(r.Sources), Known: known.Known(), Buckets: known.Buckets(), Now: now,
 		Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
 	}
-	weights := cfg.Plan.Priority
+	answers, weights := cmp.Or(r.Answers, new(FilterAnswers)), cfg.Plan.Priority
+	*answers = FilterAnswers{} // of an earlier try
 	if len(earlier) > 0 {
 		checked := stages.Checked(r.Bucket, &stages.Input{Earlier: earlier})
 		for _, sealed := range earlier {
@@ -227,7 +233,7 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 		case !crawl.Listed:
 			request.History = []source.Known{source.Frontier(checked, r.Crawl, earlier, now, weights, scratch)}
 		default:
-			request.History = []source.Known{source.History(checked, earlier[:len(earlier)-round])}
+			request.History = []source.Known{source.History(checked, earlier[:len(earlier)-round], answers)}
 			if round > 0 {
 				request.History = slices.Insert(request.History, 0, source.OwnFrontier(checked, r.Crawl, own, now, weights, scratch))
 			}

@@ -289,6 +289,7 @@ func TestDashboardsHaveThePromisedPanels(t *testing.T) {
 	for _, want := range []string{
 		"Burn-down", "Throughput by outcome", "HTTP status codes", "Domain health: hosts by state", "Tasks that run, by stage", "Queue of the running tasks",
 		"Deferred URLs", "Writes to the store", "Failed URLs by outcome", "Error budget that is left", "Burn rate of the error budget", "Storage of a month",
+		"Storage of the sealed rounds by dataset", "Bytes written by dataset", "Cache hits", "Answers of URL filters", "Duplicates",
 	} {
 		if !slices.Contains(titles, want) {
 			t.Errorf("no panel %q", want)

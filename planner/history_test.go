@@ -122,23 +122,34 @@ func TestListedURLsAreJoinedWithTheirHistory(t *testing.T) {
 		few   int
 		bytes int64
 		doubt func(*urlfilter.Writer) error
+
+		found, wrong int64 // of two files each with 600 listed URLs: answers of the filters; a base has no filter
 	}{
-		{"few, with their SURTs", false, 1000, 1 << 20, nil},
-		{"few, and every other answer of the URL filters is wrong", false, 1000, 1 << 20, half},
-		{"few, and bases", true, 1000, 1 << 20, nil},
-		{"many, in a filter", false, 10, 1 << 20, nil},
-		{"many, in a filter that is half full", false, 10, 640, nil},
-		{"many, in a filter that is full", true, 10, 64, nil},
+		{"few, with their SURTs", false, 1000, 1 << 20, nil, 400, 0},
+		{"few, and every other answer of the URL filters is wrong", false, 1000, 1 << 20, half, 400, 200},
+		{"few, and bases", true, 1000, 1 << 20, nil, 0, 0},
+		{"many, in a filter", false, 10, 1 << 20, nil, 0, 0},
+		{"many, in a filter that is half full", false, 10, 640, nil, 0, 0},
+		{"many, in a filter that is full", true, 10, 64, nil, 0, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := bucket(t)
 			cfg := Default()
 			cfg.fewListed, cfg.listedBytes = tc.few, tc.bytes
 			r := request(t, lines(someListed()...))
-			r.History = []source.Known{source.History(b, sealHistory(t, b, tc.based, tc.doubt))}
+			answers := new(source.FilterAnswers)
+			r.History = []source.Known{source.History(b, sealHistory(t, b, tc.based, tc.doubt), answers)}
 			p, err := Make(t.Context(), cfg, r)
 			if err != nil {
 				t.Fatal(err)
+			}
+			asked := int64(0)
+			if tc.found > 0 {
+				asked = 1200
+			}
+			// A filter may be wrong about one URL in a thousand.
+			if a := answers; a.Found != tc.found || a.NotFound < tc.wrong || a.NotFound > tc.wrong+10 || a.Absent+a.Found+a.NotFound != asked {
+				t.Errorf("answers of the URL filters: %+v", *a)
 			}
 			m, parts, _ := commitAndRead(t, b, p)
 			if first == nil {
@@ -201,7 +212,7 @@ func TestTheOwnFrontierHasWhatTheCrawlFound(t *testing.T) {
 	f := tabletest.Write(t, b, urlstate.Delta, layout.Table(urlstate.Delta, "2026-11", 0, 0), rows)
 	own := []*manifest.Sealed{{Crawl: "2026-11", Round: 0, Files: []manifest.File{f}, Buckets: 1}}
 	r := request(t)
-	r.History = []source.Known{source.OwnFrontier(b, "2026-11", own, time.UnixMilli(1000), priority.Weights{}, t.TempDir()), source.History(b, nil)}
+	r.History = []source.Known{source.OwnFrontier(b, "2026-11", own, time.UnixMilli(1000), priority.Weights{}, t.TempDir()), source.History(b, nil, new(source.FilterAnswers))}
 	p, err := Make(t.Context(), Default(), r)
 	if err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ func planScale(t *testing.T, dir string, history bool) {
 		if err = errors.Join(err, json.Unmarshal(data, s)); err != nil {
 			t.Fatal(err)
 		}
-		r.History = []source.Known{source.History(b, []*manifest.Sealed{s})}
+		r.History = []source.Known{source.History(b, []*manifest.Sealed{s}, new(source.FilterAnswers))}
 		r.Buckets = s.Buckets
 	}
 	p, err := Make(t.Context(), Default(), r)

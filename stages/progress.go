@@ -22,6 +22,42 @@ const (
 	CountQueued   = "queued"   // number of URLs of running tasks without a listed outcome; reduced when an outcome is listed or the task ends
 )
 
+// CountHits and CountMisses count the look-ups in the caches of fetch tasks: those that the cache
+// answered, and those that needed a request. The name of the cache, one of Caches, is appended.
+const (
+	CountHits   = "cache_hits."
+	CountMisses = "cache_misses."
+)
+
+// The caches of a fetch task.
+const (
+	CacheRobots = "robots" // robots.txt files; a failed one counts too
+	CacheDNS    = "dns"    // addresses of hosts; a name without an address counts too
+)
+
+// Caches are the names of all caches.
+var Caches = []string{CacheDNS, CacheRobots}
+
+// Lookups returns a function that counts look-ups in a cache.
+func Lookups(p Progress, cache string) func(hit bool) {
+	hits, misses := CountHits+cache, CountMisses+cache // so that no look-up makes a text
+	return func(hit bool) {
+		if hit {
+			p.Add(hits, 1)
+		} else {
+			p.Add(misses, 1)
+		}
+	}
+}
+
+// CountFilter counts the answers of the URL filters of earlier rounds about listed URLs, in a process
+// that plans. The answer, one of FilterAnswers, is appended.
+const CountFilter = "url_filter."
+
+// FilterAnswers are the answers of a URL filter: the URL is absent, or it may be there, and is then found
+// or not found.
+var FilterAnswers = []string{"absent", "found", "not_found"}
+
 // CountRows counts the rows that reduce tasks write.
 const CountRows = "rows"
 

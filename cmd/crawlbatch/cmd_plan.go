@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
@@ -24,6 +25,7 @@ type planOptions struct {
 	month                        string
 	sources, explain             []string
 	dryRun, replace, once, force bool
+	metrics                      metricsOptions
 }
 
 func newPlan(c *common) *cobra.Command {
@@ -56,6 +58,7 @@ the end of the Job's name, or the month for which its CronJob created it.`,
 	cmd.Flags().BoolVar(&o.force, "force", false, "plan also URLs that were fetched within plan.skip_within")
 	cmd.Flags().StringArrayVar(&o.explain, "explain", nil, "plan nothing, and show the state and priority of a URL, with the parts of the priority; repeatable")
 	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")
+	addMetricsFlags(cmd, &o.metrics)
 	return cmd
 }
 
@@ -73,10 +76,17 @@ func runPlan(ctx context.Context, o planOptions) error {
 	if len(o.sources) == 0 {
 		return usage.Errorf("--source is missing: give a file of URLs, a directory, - for stdin, or frontier")
 	}
+	measured, stopMetrics, err := serveMetrics(o.metrics, o.log)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
 	b, cfg, err := o.openNew(ctx)
 	if err != nil {
 		return storeError(err)
 	}
+	measured.Begin()
+	b = measured.Bucket(b)
 	if !o.dryRun {
 		_, err = roundstate.Ready(ctx, b, o.month, ledgers(), o.log)
 	} else {
@@ -97,7 +107,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	r := jobs.PlanRequest{
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun, Force: o.force,
-		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Slowest: new(jobs.Slowest), Continues: new(jobs.Continuation),
+		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Slowest: new(jobs.Slowest), Answers: new(jobs.FilterAnswers), Continues: new(jobs.Continuation),
 		Log: o.log, Tell: o.printWait,
 	}
 	schemes := source.Databases(os.LookupEnv)
@@ -117,7 +127,16 @@ func runPlan(ctx context.Context, o planOptions) error {
 	if err != nil {
 		return storeError(err)
 	}
+	counted := measured.Progress(stages.NoProgress{})
+	for i, n := range []int64{r.Answers.Absent, r.Answers.Found, r.Answers.NotFound} {
+		counted.Add(stages.CountFilter+stages.FilterAnswers[i], n)
+	}
 	o.warnOfAgent(cfg)
+	return o.printPlan(ctx, &r, p, same)
+}
+
+// printPlan prints the summary of a plan.
+func (o *planOptions) printPlan(ctx context.Context, r *jobs.PlanRequest, p *manifest.Plan, same bool) error {
 	verb, refused := "planned", o.store
 	switch {
 	case o.dryRun:
@@ -128,9 +147,9 @@ func runPlan(ctx context.Context, o planOptions) error {
 	if err := show.Plan(show.Folding(o.out), p, *r.Counts, verb, refused, o.dryRun, defaultFetchTasks); err != nil {
 		return err
 	}
-	past, err := jobs.Past(ctx, b, costModel(cfg), o.month, p.Round, r.Continues.Crawls)
+	past, err := jobs.Past(ctx, r.Bucket, costModel(r.Config), o.month, p.Round, r.Continues.Crawls)
 	if err == nil {
-		err = show.Cost(show.Folding(o.out), costModel(cfg), p, past)
+		err = show.Cost(show.Folding(o.out), costModel(r.Config), p, past)
 	}
 	if err != nil {
 		return storeError(err)
@@ -139,6 +158,9 @@ func runPlan(ctx context.Context, o planOptions) error {
 		if err := show.Slowest(o.out, *r.Slowest); err != nil {
 			return err
 		}
+	}
+	if err := show.FilterAnswers(o.out, *r.Answers); err != nil {
+		return err
 	}
 	if err := show.Continues(o.out, r.Continues.Crawls, r.Continues.Skipped); err != nil {
 		return err

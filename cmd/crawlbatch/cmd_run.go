@@ -12,6 +12,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -167,7 +168,7 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 	}
 	try.Progress, try.Watcher = r.metrics.Progress(shown), r.metrics.Watcher(shown)
 	d = &jobs.Driver{
-		Bucket: b, Observer: r.metrics.Observer(shown, o.limit(client != nil, cfg), shown.Recorded), Config: cfg, Costs: costModel(cfg), Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.givenFlags(),
+		Bucket: b, Observer: r.metrics.Observer(shown, o.limit(client != nil, cfg), shown.Recorded, o.sealedFiles(ctx, b)), Config: cfg, Costs: costModel(cfg), Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.givenFlags(),
 		Runner: try,
 		Executor: &local.Executor{
 			Try: r.metrics.Attempt(try.Run), FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
@@ -194,6 +195,16 @@ func (o *runOptions) limit(onCluster bool, cfg *config.Config) func(stages.Stage
 			return o.fetchTasks
 		}
 		return runtime.GOMAXPROCS(0)
+	}
+}
+
+// sealedFiles returns a function that calls each for each file that a seal lists. A file that cannot be
+// listed is missing in the metrics only.
+func (c *common) sealedFiles(ctx context.Context, b store.Bucket) func(s *manifest.Sealed, each func(manifest.File)) {
+	return func(s *manifest.Sealed, each func(manifest.File)) {
+		if err := roundstate.EachFile(ctx, b, s, each); err != nil {
+			c.log.Warn("the metric crawler_sealed_bytes lacks files", "crawl", s.Crawl, "round", s.Round, "error", err)
+		}
 	}
 }
 

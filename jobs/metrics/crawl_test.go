@@ -292,8 +292,9 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 	if retries < retried || retried == 0 || got[`crawler_retries_total{reason="server_error"}`] == 0 || got[`crawler_retries_total{reason="timeout"}`] == 0 {
 		t.Errorf("%v retries, %v requests repeated: %v", retries, retried, withPrefixes(got, "crawler_retries_total"))
 	}
-	if got["crawler_s3_write_duration_seconds_count"] != float64(stored.Puts) || got["crawler_store_written_bytes_total"] != float64(stored.BytesOut) {
-		t.Errorf("%v writes timed, %v bytes, want %+v", got["crawler_s3_write_duration_seconds_count"], got["crawler_store_written_bytes_total"], stored)
+	l.checkWrites(got, stored)
+	if hits, misses := got[`crawler_cache_lookups_total{cache="robots",result="hit"}`], got[`crawler_cache_lookups_total{cache="robots",result="miss"}`]; misses == 0 || hits < float64(l.plan.URLs)-misses {
+		t.Errorf("%v hits and %v misses of the cache of robots.txt files, but %d URLs", hits, misses, l.plan.URLs)
 	}
 	if n := l.parts(); got["crawler_db_write_duration_seconds_count"] != n {
 		t.Errorf("%v table writes timed, %v parts there", got["crawler_db_write_duration_seconds_count"], n)
@@ -310,6 +311,36 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 	}
 	if d := cmp.Diff(withPrefixes(got, "crawler_urls", "crawler_http"), withPrefixes(l.scrape(), "crawler_urls", "crawler_http")); d != "" {
 		t.Errorf("counted again:\n%s", d)
+	}
+}
+
+// checkWrites compares the series of writes with the calls to the store, and with the objects in it.
+func (l *lab) checkWrites(got map[string]float64, stored store.Counts) {
+	l.t.Helper()
+	written := withPrefixes(got, "crawler_store_written_bytes_total")
+	sum := 0.0
+	for _, n := range written {
+		sum += n
+	}
+	if got["crawler_s3_write_duration_seconds_count"] != float64(stored.Puts) || sum != float64(stored.BytesOut) {
+		l.t.Errorf("%v writes timed, %v bytes, want %+v", got["crawler_s3_write_duration_seconds_count"], sum, stored)
+	}
+	there := map[string]float64{} // of objects that are never replaced
+	for folder, dataset := range map[string]string{"tables/captures/": "captures", "tables/fetches/": "fetches", "tables/links/": "links", "warc/": "warc"} {
+		for info, err := range l.counted.List(l.t.Context(), folder) {
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			there[fmt.Sprintf("crawler_store_written_bytes_total{dataset=%q}", dataset)] += float64(info.Size)
+		}
+	}
+	for series, n := range there {
+		if written[series] != n {
+			l.t.Errorf("%s is %v, but the store has %v", series, written[series], n)
+		}
+	}
+	if len(there) < 4 || written[`crawler_store_written_bytes_total{dataset="documents"}`] == 0 || written[`crawler_store_written_bytes_total{dataset="working"}`] == 0 {
+		l.t.Errorf("%v of %v", written, there)
 	}
 }
 

@@ -50,7 +50,7 @@ type Metrics struct {
 
 	storeWrites  prometheus.Histogram
 	tableWrites  prometheus.Histogram
-	writtenBytes prometheus.Counter
+	writtenBytes map[string]prometheus.Counter // by dataset; the map never changes
 
 	ready     atomic.Bool          // whether work has begun
 	storeAway atomic.Bool          // whether the last call to the store got no answer
@@ -128,7 +128,22 @@ func New(version string, clock stages.Clock) *Metrics {
 	m.series[stages.CountBytes] = []adder{register.NewCounter(prometheus.CounterOpts{Name: "crawler_received_bytes_total", Help: "Bytes received from hosts."})}
 	m.storeWrites = writes("crawler_s3_write_duration_seconds", "Duration of writes to the store (S3 or not), of all sizes, successful or not, including retries.")
 	m.tableWrites = writes("crawler_db_write_duration_seconds", "Duration of those writes to the store that commit a part of a table (Parquet).")
-	m.writtenBytes = register.NewCounter(prometheus.CounterOpts{Name: "crawler_store_written_bytes_total", Help: "Bytes of the objects that were written to the store."})
+	written := counters("crawler_store_written_bytes_total", "dataset", "Bytes of the objects that were written to the store, by dataset; also warc, webgraph, documents (JSON) and working (all other files that only tasks read).")
+	m.writtenBytes = map[string]prometheus.Counter{}
+	for _, name := range datasetNames() {
+		m.writtenBytes[name] = written.WithLabelValues(name)
+	}
+	lookups := register.NewCounterVec(prometheus.CounterOpts{
+		Name: "crawler_cache_lookups_total", Help: "Look-ups in the caches of fetch tasks (dns: addresses of hosts; robots: robots.txt files) by result: hit, or miss (a request followed).",
+	}, []string{"cache", "result"})
+	for _, cache := range stages.Caches {
+		m.series[stages.CountHits+cache] = []adder{lookups.WithLabelValues(cache, "hit")}
+		m.series[stages.CountMisses+cache] = []adder{lookups.WithLabelValues(cache, "miss")}
+	}
+	answers := counters("crawler_url_filter_answers_total", "answer", "Answers of the URL filters of earlier rounds about the URLs that a plan lists, by file: absent, found (perhaps, and found), or not_found (perhaps, but not found: a false positive, or a URL that was only skipped). Only `plan` asks.")
+	for _, answer := range stages.FilterAnswers {
+		m.series[stages.CountFilter+answer] = []adder{answers.WithLabelValues(answer)}
+	}
 	m.running = register.NewGaugeVec(prometheus.GaugeOpts{Name: "crawler_tasks_running", Help: "Attempts at tasks under way in this process, by stage."}, []string{"stage"})
 	for _, stage := range stages.Order {
 		m.running.WithLabelValues(string(stage))

@@ -22,6 +22,7 @@ type round struct {
 	sealedURLs       map[string]prometheus.Gauge // number of URLs, by the name of the outcome's count; the map never changes
 	sealedPages      prometheus.Gauge
 	sealedDuplicates prometheus.Gauge
+	sealedBytes      map[string]prometheus.Gauge // by dataset; the map never changes
 
 	mu       sync.Mutex
 	stage    stages.Stage // stage that runs, or "" between stages
@@ -63,6 +64,13 @@ func newRound(register promauto.Factory) *round {
 	}
 	r.sealedPages = gauge("crawler_sealed_pages", "Rows of the dataset pages in the sealed rounds.")
 	r.sealedDuplicates = gauge("crawler_sealed_duplicates", "Rows of crawler_sealed_pages that are exact or near duplicates.")
+	bytes := register.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "crawler_sealed_bytes", Help: "Bytes of the files that the sealed rounds keep, by dataset, from their manifests: exact, unlike crawler_store_written_bytes_total.",
+	}, []string{"dataset"})
+	r.sealedBytes = map[string]prometheus.Gauge{}
+	for _, name := range datasetNames() {
+		r.sealedBytes[name] = bytes.WithLabelValues(name)
+	}
 	return r
 }
 
@@ -78,21 +86,23 @@ func (r *round) recordedURLs() float64 {
 
 // Observer returns a jobs.Observer that exports the progress of the driver. It passes each event on
 // to the parameter next. limit returns how many tasks of a stage may run at a time. recorded returns
-// how many URLs of the running fetch stage have an outcome; it is called at each scrape.
-func (m *Metrics) Observer(next jobs.Observer, limit func(stages.Stage) int, recorded func() int64) jobs.Observer {
+// how many URLs of the running fetch stage have an outcome; it is called at each scrape. files calls each
+// for each file that a seal lists.
+func (m *Metrics) Observer(next jobs.Observer, limit func(stages.Stage) int, recorded func() int64, files func(s *manifest.Sealed, each func(manifest.File))) jobs.Observer {
 	if m == nil {
 		return next
 	}
 	m.round.mu.Lock()
 	m.round.ask = recorded
 	m.round.mu.Unlock()
-	return &observer{m, next, limit}
+	return &observer{m, next, limit, files}
 }
 
 type observer struct {
 	m     *Metrics
 	next  jobs.Observer
 	limit func(stages.Stage) int
+	files func(s *manifest.Sealed, each func(manifest.File))
 }
 
 // StageStarted implements jobs.Observer.
@@ -142,6 +152,7 @@ func (o *observer) RoundDone(s *manifest.Sealed) {
 			r.sealedDuplicates.Add(n)
 		}
 	}
+	o.files(s, func(f manifest.File) { r.sealedBytes[o.m.datasetOf(f.Key)].Add(float64(f.Bytes)) })
 	o.next.RoundDone(s)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/metrics"
@@ -46,7 +47,11 @@ func newDriven(t *testing.T) *driven {
 			return 2
 		}
 		return 1
-	}, func() int64 { return d.recorded })
+	}, func() int64 { return d.recorded }, func(s *manifest.Sealed, each func(manifest.File)) {
+		for _, f := range s.Files {
+			each(f)
+		}
+	})
 	return d
 }
 
@@ -91,11 +96,19 @@ func TestADriverExportsTheExactNumbersOfSealedRounds(t *testing.T) {
 		d.RoundDone(&manifest.Sealed{Counts: []manifest.Count{
 			{Name: "fetch.urls", N: 9}, {Name: "merge.outcome.deferred", N: 2}, {Name: "merge.outcome.novel", N: 5}, {Name: "merge.outcome.ok", N: 7},
 			{Name: "publish.duplicates", N: 1}, {Name: "publish.pages", N: 6},
+		}, Files: []manifest.File{
+			{Key: layout.Captures(crawl, "warc", 0, 1), Bytes: 10}, {Key: layout.Captures(crawl, "robotstxt", 0, 1), Bytes: 5},
+			{Key: layout.Table("pages", crawl, 0, 1), Bytes: 100}, {Key: layout.WARC(crawl, 0, "p", 1, 1, 1), Bytes: 1000},
+			{Key: layout.CDXJ(layout.WARC(crawl, 0, "p", 1, 1, 1)), Bytes: 7}, {Key: layout.WebGraph(crawl, 0, "host-edges"), Bytes: 3},
+			{Key: layout.URLFilter(crawl, 0, 0), Bytes: 4}, {Key: layout.Working(crawl, 0, "dedup", "representatives", 0), Bytes: 40},
+			{Key: layout.Table("novel", crawl, 0, 1), Bytes: 2},
 		}})
 	}
 	d.check("two rounds", map[string]float64{
 		"crawler_sealed_rounds": 2, "crawler_sealed_pages": 12, "crawler_sealed_duplicates": 2,
 		`crawler_sealed_urls{status="deferred"}`: 4, `crawler_sealed_urls{status="ok"}`: 14,
+		`crawler_sealed_bytes{dataset="captures"}`: 30, `crawler_sealed_bytes{dataset="pages"}`: 200, `crawler_sealed_bytes{dataset="warc"}`: 2014,
+		`crawler_sealed_bytes{dataset="webgraph"}`: 6, `crawler_sealed_bytes{dataset="working"}`: 92,
 	})
 	if d.next.observed != 2 {
 		t.Errorf("%d events were passed on", d.next.observed)

@@ -4,15 +4,51 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
 // tableSuffix ends the key of every part of a table, in published datasets and in working files.
 // The keys of runs end with another suffix.
 const tableSuffix = ".parquet"
+
+// The names that stand for objects outside of the published datasets, where a series has a label for
+// the dataset.
+const (
+	ofWARC      = "warc"      // WARC files and their indexes
+	ofWebGraph  = "webgraph"  // text files of web graphs
+	ofDocuments = "documents" // plans, checkpoints, results, ledgers and all other JSON documents
+	ofWorking   = "working"   // segments, plan files, runs, URL filters and all other files that only tasks read
+)
+
+// datasetNames returns the values of the label for the dataset, sorted.
+func datasetNames() []string {
+	names := []string{ofWARC, ofWebGraph, ofDocuments, ofWorking}
+	for _, d := range catalog.Datasets() {
+		names = append(names, d.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// datasetOf returns the dataset of a key, one of the datasetNames.
+func (m *Metrics) datasetOf(key string) string {
+	name, rest, _ := strings.Cut(key, "/")
+	if name == "tables" {
+		name, _, _ = strings.Cut(rest, "/")
+	}
+	switch {
+	case m.writtenBytes[name] != nil:
+		return name
+	case strings.HasSuffix(key, ".json"):
+		return ofDocuments
+	}
+	return ofWorking
+}
 
 // Bucket wraps b, times its writes and counts their bytes.
 func (m *Metrics) Bucket(b store.Bucket) store.Bucket {
@@ -60,7 +96,7 @@ func (t *timedBucket) wrote(key string, began time.Time, size int64, err *error)
 		t.m.tableWrites.Observe(took)
 	}
 	if *err == nil {
-		t.m.writtenBytes.Add(float64(size))
+		t.m.writtenBytes[t.m.datasetOf(key)].Add(float64(size))
 	}
 }
 

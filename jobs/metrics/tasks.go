@@ -10,6 +10,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
+// Begin notes that work has begun, for /readyz.
+func (m *Metrics) Begin() {
+	if m != nil {
+		m.ready.Store(true)
+	}
+}
+
 // Attempt wraps a function that makes an attempt at a task. It counts the attempts under way.
 func (m *Metrics) Attempt(run func(context.Context, stages.Task) error) func(context.Context, stages.Task) error {
 	if m == nil {

@@ -85,6 +85,24 @@ func WithFiles(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed, w
 	return out, nil
 }
 
+// EachFile calls each for each file that a seal lists, in the order of the manifests. It holds the files
+// of one manifest at a time.
+func EachFile(ctx context.Context, b store.Bucket, s *manifest.Sealed, each func(manifest.File)) error {
+	files := s.Files
+	for i := 0; ; i++ {
+		for _, f := range files {
+			each(f)
+		}
+		if i >= len(s.Manifests) {
+			return nil
+		}
+		var err error
+		if files, err = readManifest(ctx, b, s, &s.Manifests[i], Selection{}); err != nil {
+			return err
+		}
+	}
+}
+
 // readManifest returns those files of a manifest that are selected.
 func readManifest(ctx context.Context, b store.Bucket, s *manifest.Sealed, l *manifest.FileList, want Selection) ([]manifest.File, error) {
 	checked := manifest.NewChecked(b)

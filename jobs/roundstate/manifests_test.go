@@ -113,6 +113,23 @@ func TestAReaderGetsTheFilesThatItAsksFor(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, test.keys)
 		}
 	}
+	sealed, err := Sealed(t.Context(), b, "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := &manifest.Sealed{Files: []manifest.File{{Key: links, Bytes: 1}, {Key: pages, Bytes: 2}}} // as in formats before 4
+	for name, test := range map[string]struct {
+		sealed *manifest.Sealed
+		keys   []string
+		bytes  int64
+	}{"manifests": {sealed[0], []string{links, pages, representatives, urls}, 8 << 20}, "a list": {listed, []string{links, pages}, 3}} {
+		var keys []string
+		var bytes int64
+		err := EachFile(t.Context(), b, test.sealed, func(f manifest.File) { keys, bytes = append(keys, f.Key), bytes+f.Bytes })
+		if slices.Sort(keys); err != nil || !slices.Equal(keys, test.keys) || bytes != test.bytes {
+			t.Errorf("each file of %s: %q of %d bytes, %v", name, keys, bytes, err)
+		}
+	}
 }
 
 // dying is the bucket of a process that dies just before it creates sealed.json.

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/source"
 )
 
 // Plan writes a summary of a plan and of the refused lines. The summary begins with verb. refused is
@@ -50,6 +51,19 @@ func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, re
 		}
 	}
 	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// FilterAnswers writes what the URL filters of earlier rounds answered about listed URLs. It writes
+// nothing if none was asked.
+func FilterAnswers(w io.Writer, a source.FilterAnswers) error {
+	asked := a.Absent + a.Found + a.NotFound
+	if asked == 0 {
+		return nil
+	}
+	share := 100 * float64(a.NotFound) / float64(max(a.Absent+a.NotFound, 1))
+	_, err := fmt.Fprintf(w, "asked the URL filters of earlier rounds %s times: %s absent, %s found, %s looked up in vain (%.2f %%)\n",
+		Thousands(asked), Thousands(a.Absent), Thousands(a.Found), Thousands(a.NotFound), share)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/source"
 )
 
 func TestSlowestSaysWhatABudgetWouldChange(t *testing.T) {
@@ -28,5 +29,18 @@ func TestSlowestSaysWhatABudgetWouldChange(t *testing.T) {
 	out.Reset()
 	if err := Slowest(&out, nil); err != nil || out.Len() > 0 {
 		t.Errorf("without slow hosts: %q, %v", out.String(), err)
+	}
+}
+
+func TestAPlanSaysWhatURLFiltersAnswered(t *testing.T) {
+	var out strings.Builder
+	if err := FilterAnswers(&out, source.FilterAnswers{}); err != nil || out.Len() > 0 {
+		t.Errorf("no filter was asked: %q, %v", out.String(), err)
+	}
+	if err := FilterAnswers(&out, source.FilterAnswers{Absent: 1990, Found: 3000, NotFound: 10}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "asked the URL filters of earlier rounds 5,000 times: 1,990 absent, 3,000 found, 10 looked up in vain (0.50 %)\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
 	}
 }

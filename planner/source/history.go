@@ -25,15 +25,25 @@ const HistoryName = "history"
 // its newest state.
 //
 // History reads only the columns that a plan needs. If few URLs are listed, it first asks the URL
-// filters of the rounds, and then reads the row groups that can hold the SURTs of these URLs.
-func History(b store.Bucket, rounds []*manifest.Sealed) Known {
-	return &history{bucket: b, rounds: rounds}
+// filters of the rounds, and then reads the row groups that can hold the SURTs of these URLs. It adds
+// the answers of the filters to answers.
+func History(b store.Bucket, rounds []*manifest.Sealed, answers *FilterAnswers) Known {
+	return &history{bucket: b, rounds: rounds, answers: answers}
+}
+
+// FilterAnswers counts what the URL filters of earlier rounds answered about listed URLs. A URL counts
+// once for each file that has a filter.
+type FilterAnswers struct {
+	Absent   int64 // the filter ruled out that the file has the URL
+	Found    int64 // the filter did not, and the file has the URL
+	NotFound int64 // the filter did not, but the file lacks the URL: a false positive, or a URL in the dataset skips
 }
 
 type history struct {
-	bucket store.Bucket
-	rounds []*manifest.Sealed
-	about  *listed.Set
+	bucket  store.Bucket
+	rounds  []*manifest.Sealed
+	answers *FilterAnswers
+	about   *listed.Set
 }
 
 func (h *history) Name() string { return HistoryName }
@@ -84,13 +94,21 @@ func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield fun
 		return true, nil
 	}
 	var opts []table.ReaderOption
+	var perhaps, found int64 // listed URLs that the filter does not rule out, and those of them that the file has
 	if urls, few := h.about.InBucket(part.Bucket, part.Buckets); few {
-		surts, err := h.surtsIn(ctx, part, urls)
+		var surts []string
+		surts, perhaps, err = h.surtsIn(ctx, part, urls)
 		if err != nil || len(surts) == 0 {
 			return err == nil, err
 		}
 		opts = append(opts, table.StringsIn("url_surtkey", surts))
 	}
+	defer func() {
+		if perhaps > 0 && ok {
+			h.answers.Found += found
+			h.answers.NotFound += perhaps - found
+		}
+	}()
 	warc := ""
 	for row, err := range table.Concat[knownState](ctx, h.bucket, []string{part.Key}, opts...) {
 		if err != nil {
@@ -99,6 +117,7 @@ func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield fun
 		if !h.about.MayHold(row.URL) {
 			continue
 		}
+		found++
 		if row.WARCFilename != warc { // successive rows often name the same file
 			warc = strings.Clone(row.WARCFilename)
 		}
@@ -109,13 +128,14 @@ func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield fun
 	return true, nil
 }
 
-// surtsIn returns the sorted SURTs of listed URLs that a file may hold, according to its URL filter.
-func (h *history) surtsIn(ctx context.Context, part urlstate.Part, urls []listed.URL) (surts []string, err error) {
+// surtsIn returns the sorted SURTs of listed URLs that a file may hold, according to its URL filter, and
+// the number of these URLs, or 0 if the file has no filter.
+func (h *history) surtsIn(ctx context.Context, part urlstate.Part, urls []listed.URL) (surts []string, perhaps int64, err error) {
 	var filter *urlfilter.Filter
 	if part.Filter != nil && len(urls) > 0 {
 		filter, err = urlfilter.Open(ctx, h.bucket, part.Filter.Key)
 		if err != nil && !errors.Is(err, store.ErrNotFound) { // without its filter, the file may hold any URL
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	for _, u := range urls {
@@ -123,7 +143,11 @@ func (h *history) surtsIn(ctx context.Context, part urlstate.Part, urls []listed
 			surts = append(surts, u.SURT)
 		}
 	}
-	return slices.Compact(surts), nil
+	if filter != nil {
+		perhaps = int64(len(surts))
+		h.answers.Absent += int64(len(urls)) - perhaps
+	}
+	return slices.Compact(surts), perhaps, nil
 }
 
 // entry returns the entry of a row. It copies the row's texts, which share memory with other rows.

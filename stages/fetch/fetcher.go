@@ -119,6 +119,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 		canon: canon, token: token, sched: sched,
 		robots: robotscache.New(robotscache.Options{
 			Clock: env.Clock, Scheduler: sched, Canon: canon, Token: token, TTL: cfg.Politeness.RobotsTTL, Scratch: env.Scratch, Memory: cmp.Or(o.rules, maxRules),
+			Looked: stages.Lookups(env.Progress, stages.CacheRobots),
 		}),
 		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
 		urlTasks: map[int64]*urlTask{}, robotsTasks: map[int64]*robotsTask{}, claims: map[uint64]struct{}{},
@@ -143,6 +144,7 @@ func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Cli
 		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ProxyFilters: cfg.ProxyFilters, ConnectTo: rules,
 		Guard: guard.New(cfg.AllowPrivateNetworks), Now: env.Clock.Now,
 		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.MostInFlight(),
+		NameLooked: stages.Lookups(env.Progress, stages.CacheDNS),
 	}
 	if len(cfg.Resolvers) > 0 {
 		resolver, err := dns.NameServers(cfg.Resolvers...)

@@ -29,10 +29,11 @@ type Options struct {
 	Clock     stages.Clock
 	Scheduler *polite.Scheduler // blocks hosts and applies Crawl-delay
 	Canon     *urlkey.Canonicalizer
-	Token     string        // product token by which rules are chosen
-	TTL       time.Duration // how long a robots.txt applies
-	Scratch   string        // local directory for the scratch file
-	Memory    int           // limit of the memory for rules, in bytes
+	Token     string         // product token by which rules are chosen
+	TTL       time.Duration  // how long a robots.txt applies
+	Scratch   string         // local directory for the scratch file
+	Memory    int            // limit of the memory for rules, in bytes
+	Looked    func(hit bool) // called for each look-up that need not wait; may be nil
 }
 
 // Cache has an entry for each origin. It is safe for concurrent use.
@@ -153,6 +154,9 @@ func (c *Cache) Lookup(e *Entry) (State, *Rules, Failure, error) {
 	defer c.mu.Unlock()
 	if e.state == Known && c.opt.Clock.Now().After(e.until) {
 		c.forget(e)
+	}
+	if c.opt.Looked != nil && e.state != Pending { // a URL of a pending file comes back, and is counted then
+		c.opt.Looked(e.state != Unknown)
 	}
 	switch e.state {
 	case Known:

@@ -64,6 +64,9 @@ type Config struct {
 	// reading bodies slower than 32 KiB/s (TruncTime).
 	Memory int64
 	Now    func() time.Time // default time.Now
+	// NameLooked is called for each look-up of a name, and says whether the cache answered it; may be
+	// nil.
+	NameLooked func(hit bool)
 }
 
 func (c Config) withDefaults() Config {
@@ -106,7 +109,7 @@ func New(cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	dialer, err := dial.New(dial.Config{
 		Guard: cfg.Guard, ConnectTo: cfg.ConnectTo, Proxy: cfg.Proxy, ProxyFilters: cfg.ProxyFilters, TLS: cfg.TLS,
-		Names: dns.NewCache(cfg.Resolver, cfg.Now), Dial: cfg.Dial, Now: cfg.Now,
+		Names: dns.NewCache(cfg.Resolver, cfg.Now, cfg.NameLooked), Dial: cfg.Dial, Now: cfg.Now,
 	})
 	if err != nil {
 		return nil, err

@@ -55,7 +55,8 @@ const lookupTimeout = 20 * time.Second
 type Cache struct {
 	resolver Resolver
 	now      func() time.Time
-	capacity int // largest number of entries
+	capacity int            // largest number of entries
+	looked   func(hit bool) // called for each look-up
 
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -68,9 +69,13 @@ type entry struct {
 	expires time.Time
 }
 
-// NewCache returns an empty cache of r's answers. The cache reads the time from now.
-func NewCache(r Resolver, now func() time.Time) *Cache {
-	return &Cache{resolver: r, now: now, capacity: maxEntries, entries: make(map[string]*entry)}
+// NewCache returns an empty cache of r's answers. The cache reads the time from now. It tells looked
+// whether it could answer a look-up without another request; looked may be nil.
+func NewCache(r Resolver, now func() time.Time, looked func(hit bool)) *Cache {
+	if looked == nil {
+		looked = func(bool) {}
+	}
+	return &Cache{resolver: r, now: now, looked: looked, capacity: maxEntries, entries: make(map[string]*entry)}
 }
 
 // Lookup returns the addresses of host, a lower-case name. The caller must not change the slice.
@@ -94,13 +99,15 @@ func (c *Cache) entry(ctx context.Context, host string) *entry {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[host]; ok && (!e.finished() || now.Before(e.expires)) {
+	e, hit := c.entries[host]
+	hit = hit && (!e.finished() || now.Before(e.expires))
+	if c.looked(hit); hit {
 		return e
 	}
 	if len(c.entries) >= c.capacity {
 		c.evict(now)
 	}
-	e := &entry{done: make(chan struct{})}
+	e = &entry{done: make(chan struct{})}
 	c.entries[strings.Clone(host)] = e // a copy, because host shares memory with a row
 	// The look-up continues after the end of the caller that started it, because other callers may
 	// wait for the result.

@@ -52,11 +52,15 @@ func TestAnswersAreBelievedAsLongAsTheyHold(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				asked := 0
+				asked, answered := 0, 0
 				c := NewCache(resolverFunc(func(context.Context, string) (Answer, error) {
 					asked++
 					return tt.answer, tt.err
-				}), time.Now)
+				}), time.Now, func(hit bool) {
+					if hit {
+						answered++
+					}
+				})
 				look := func(want int) {
 					t.Helper()
 					addrs, err := c.Lookup(t.Context(), "host.test.")
@@ -75,6 +79,9 @@ func TestAnswersAreBelievedAsLongAsTheyHold(t *testing.T) {
 				look(1)
 				time.Sleep(time.Nanosecond)
 				look(2)
+				if answered != 1 {
+					t.Errorf("the cache says that it answered %d of 3 look-ups", answered)
+				}
 			})
 		})
 	}
@@ -91,7 +98,7 @@ func TestOneLookUpServesAllWhoWait(t *testing.T) {
 			case <-ctx.Done():
 				return Answer{}, ctx.Err()
 			}
-		}), time.Now)
+		}), time.Now, nil)
 		first, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -117,7 +124,7 @@ func TestOneLookUpServesAllWhoWait(t *testing.T) {
 }
 
 func TestCacheIsBounded(t *testing.T) {
-	c := NewCache(fakeResolver{}, time.Now)
+	c := NewCache(fakeResolver{}, time.Now, nil)
 	c.capacity = 10
 	for i := range 100 {
 		if _, err := c.Lookup(t.Context(), fmt.Sprintf("host%d.test", i)); !IsNotFound(err) {

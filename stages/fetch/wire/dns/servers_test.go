@@ -84,7 +84,7 @@ func TestFlappingNamesAreAskedForAgain(t *testing.T) {
 		gone := gives(Answer{TTL: time.Minute}, &net.DNSError{Err: "no such host", IsNotFound: true})
 		broken := gives(Answer{}, &net.DNSError{Err: "server misbehaving", IsTemporary: true})
 		l := &lookups{answers: []func(context.Context) (Answer, error){good, gone, broken, good}}
-		c := NewCache(l, time.Now)
+		c := NewCache(l, time.Now, nil)
 		for i, want := range []struct {
 			fails, absent bool
 			holds         time.Duration
