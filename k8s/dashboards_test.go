@@ -112,7 +112,7 @@ func readDashboard(body []byte) (d dashboard, err error) {
 
 // unitOf returns the unit of a query's values, as Grafana names it, or "" if the query does not tell.
 func unitOf(expr string) string {
-	rate := strings.Contains(expr, "rate(")
+	rate := strings.Contains(expr, "rate(") || strings.Contains(expr, "deriv(")
 	switch {
 	case strings.Contains(expr, ":ratio") || strings.Contains(expr, "error_rate"):
 		if strings.Contains(expr, "_bytes_per_") {
@@ -289,7 +289,7 @@ func TestDashboardsHaveThePromisedPanels(t *testing.T) {
 	for _, want := range []string{
 		"Burn-down", "Throughput by outcome", "HTTP status codes", "Domain health: hosts by state", "Tasks that run, by stage", "Queue of the running tasks",
 		"Deferred URLs", "Writes to the store", "Failed URLs by outcome", "Error budget that is left", "Burn rate of the error budget", "Storage of a month",
-		"Storage of the sealed rounds by dataset", "Bytes written by dataset", "Cache hits", "Answers of URL filters", "Duplicates",
+		"Storage of the sealed rounds by dataset", "Bytes written by dataset", "Cache hits", "Answers of URL filters", "Throughput by domain: the slowest hosts", "Domain health: time left of the slowest hosts", "Duplicates",
 	} {
 		if !slices.Contains(titles, want) {
 			t.Errorf("no panel %q", want)

@@ -47,6 +47,9 @@ func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpe
 	var ports []corev1.ContainerPort
 	if k.MetricsPort != 0 {
 		args = append(args, "--metrics-listen", ":"+strconv.Itoa(k.MetricsPort))
+		if k.MetricsTopHosts > 0 {
+			args = append(args, "--metrics-top-hosts", strconv.Itoa(k.MetricsTopHosts))
+		}
 		if k.MetricsLegacyNames {
 			args = append(args, "--metrics-legacy-names")
 		}

@@ -68,6 +68,7 @@ kubernetes:
   annotations: {example.org/team: web}
   metrics_port: 9100
   metrics_legacy_names: true
+  metrics_top_hosts: 20
 `, tasks(stages.Fetch, 3, 17)},
 		{"merge", "kubernetes: {image: 'registry.example/crawlbatch:1'}", tasks(stages.Merge, 0, 1)},
 		{"merge-credentials-file", "kubernetes: {image: 'registry.example/crawlbatch:1', credentials_secret: crawlbatch-aws}", tasks(stages.Merge, 0, 1)},

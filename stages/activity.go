@@ -13,6 +13,9 @@ type Activity struct {
 	Sitemaps  int // number of known sitemaps that the task has yet to request
 	Waits     []Wait
 	More      int // number of waits that are not in Waits
+	// Slowest lists the hosts that take the longest, longest first, whether they wait or not. It has at
+	// most twenty hosts.
+	Slowest []SlowHost
 	// Remaining is a lower bound of the time until the task ends, known waits included. Zero means
 	// unknown.
 	Remaining time.Duration
@@ -34,6 +37,15 @@ type Wait struct {
 	Why   string
 	Until time.Time // end of the wait; zero means unknown
 	URLs  int64     // number of planned URLs that wait for Host
+}
+
+// SlowHost is a host with URLs left.
+type SlowHost struct {
+	Host      string
+	URLs      int64         // planned URLs without an outcome that no request serves now
+	Rest      time.Duration // predicted time until the last of them, waits included
+	Delay     time.Duration // present delay between two requests
+	Suspended bool          // whether the breaker is open
 }
 
 // Failure describes the failed requests of one class.

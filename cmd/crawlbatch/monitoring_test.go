@@ -260,7 +260,7 @@ plan: {scope: {exclude: ["*.d00017.test/*"]}} # a host whose robots.txt answers 
 	crawlbatch(t, append([]string{"plan", "--source", seeds}, month...)...)
 	target := "127.0.0.1:" + freePort(t)
 	p := startPrometheus(t, target)
-	ended := startProcess(t, exec.Command(binary, append([]string{"run", "--rounds", "2", "--metrics-listen", target}, month...)...))
+	ended := startProcess(t, exec.Command(binary, append([]string{"run", "--rounds", "2", "--metrics-listen", target, "--metrics-top-hosts", "20"}, month...)...))
 
 	const stalled = `ALERTS{alertname="CrawlbatchStalled", alertstate="firing"}`
 	eventually(t, "the second round fetches, and no alert says that it stands still", func() bool {

@@ -29,6 +29,7 @@ type Kubernetes struct {
 	Annotations               map[string]string    `yaml:"annotations,omitempty"`
 	MetricsPort               int                  `yaml:"metrics_port"`
 	MetricsLegacyNames        bool                 `yaml:"metrics_legacy_names,omitempty"`
+	MetricsTopHosts           int                  `yaml:"metrics_top_hosts,omitempty"`
 	PolitenessConfigMap       string               `yaml:"politeness_config_map"`
 }
 

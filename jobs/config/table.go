@@ -187,6 +187,7 @@ func (c *Config) kubernetesTable() []field {
 		key(&k.WebIdentityAudience, "sts.amazonaws.com", audience, live, "audience of that token, as in the role's trust policy"),
 		key(&k.Annotations, nil, nil, live, "annotations of pods"),
 		key(&k.MetricsPort, 9090, metricsPort, live, "port on which task pods serve Prometheus metrics; 0: none"),
+		key(&k.MetricsTopHosts, 0, minMax(0, 20), live, "number of hosts of each pod that have series of their own, those that take the longest; 0: no series names a host"),
 		key(&k.MetricsLegacyNames, false, nil, live, "serve metrics under their old names too, such as `crawler_urls_queued_total`"),
 		key(&k.PolitenessConfigMap, "crawlbatch-politeness", orEmpty(objectName), live, "ConfigMap whose key politeness.yaml sets the pace of fetch pods, also while they run; it may be missing"),
 	}

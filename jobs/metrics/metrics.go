@@ -5,7 +5,8 @@
 // store. The package exports the series that New registers, and the series of the Go runtime and of
 // the process. A Server serves all series under /metrics until Close. A nil *Metrics measures
 // nothing and costs nothing. No label contains a host, domain or URL, so the number of series is
-// limited. Numbers by domain are in the datasets fetches and hosts.
+// limited. The exception are the series that TopHosts adds. Numbers by domain are in the datasets
+// fetches and hosts.
 //
 // Counters belong to this process and start at zero. All counters except
 // crawler_urls_checkpointed_total count an event when it happens, so they show within seconds

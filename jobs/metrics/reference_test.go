@@ -47,7 +47,10 @@ func reference(t *testing.T) string {
 	m := metrics.New("test", stages.SystemClock{})
 	// These series appear with the first event only.
 	m.Progress(stages.NoProgress{}).Add(stages.CountAnswers+"200", 1)
-	m.Watcher(nil).Watch(stages.Task{}, func() stages.Activity { return stages.Activity{Closes: time.Unix(1, 0)} })
+	m.TopHosts(1)
+	m.Watcher(nil).Watch(stages.Task{}, func() stages.Activity {
+		return stages.Activity{Closes: time.Unix(1, 0), Slowest: []stages.SlowHost{{Host: "a.test"}}}
+	})
 	s := listen(t, m)
 	defer s.Close()
 	resp, err := http.Get("http://" + s.Addr().String() + "/metrics")

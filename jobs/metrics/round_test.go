@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -177,5 +178,46 @@ func TestHostsAreCountedOverTasksAndRarely(t *testing.T) {
 	second()
 	if got := hosts(); len(got) > 0 || next.watched != 2 || next.ended != 2 {
 		t.Errorf("no task is left: %v, passed on %+v", got, next)
+	}
+}
+
+func TestTheSlowestHostsHaveSeriesIfSomebodyAsks(t *testing.T) {
+	for top, want := range map[int]int{0: 0, 3: 3, 1000: metrics.MaxTopHosts} {
+		l := lab{t: t, metrics: metrics.New("test", &manual{now: time.Unix(0, 0)})}
+		l.metrics.TopHosts(top)
+		s := listen(t, l.metrics)
+		defer s.Close()
+		l.url = "http://" + s.Addr().String() + "/metrics"
+		w := l.metrics.Watcher(nil)
+		for task := range 2 {
+			w.Watch(stages.Task{Partition: task}, func() stages.Activity {
+				var a stages.Activity
+				for i := range 20 {
+					a.Slowest = append(a.Slowest, stages.SlowHost{Host: fmt.Sprintf("h%d.p%d.co.uk", i, task), URLs: int64(100 - i), Rest: time.Duration(200-10*i+task) * time.Second, Delay: 1500 * time.Millisecond, Suspended: i == 1})
+				}
+				return a
+			})
+		}
+		// While a partition changes hands, an old attempt may still know its hosts.
+		w.Watch(stages.Task{}, func() stages.Activity {
+			return stages.Activity{Slowest: []stages.SlowHost{{Host: "h0.p1.co.uk", URLs: 150, Rest: 150 * time.Second}}}
+		})
+		got := withPrefixes(l.scrape(), "crawler_top_host_")
+		if n := len(withPrefixes(got, "crawler_top_host_urls_left")); n != want {
+			t.Errorf("%d hosts, want %d: %v", n, want, got)
+		}
+		if top != 3 {
+			continue
+		}
+		all := map[string]float64{}
+		for host, n := range map[string][3]float64{`{domain="p1.co.uk",host="h0.p1.co.uk"}`: {100, 201}, `{domain="p0.co.uk",host="h0.p0.co.uk"}`: {100, 200}, `{domain="p1.co.uk",host="h1.p1.co.uk"}`: {99, 191, 1}} {
+			all["crawler_top_host_urls_left"+host], all["crawler_top_host_remaining_seconds"+host], all["crawler_top_host_delay_seconds"+host] = n[0], n[1], 1.5
+			if n[2] > 0 {
+				all["crawler_top_host_suspended"+host] = n[2]
+			}
+		}
+		if d := cmp.Diff(all, got); d != "" {
+			t.Errorf("(-want +got)\n%s", d)
+		}
 	}
 }

@@ -1,12 +1,16 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -57,6 +61,9 @@ type hosts struct {
 	clock                    stages.Clock
 	states, suspends, closes *prometheus.Desc
 
+	top                            int // number of hosts that have series of their own
+	left, rest, delay, topSuspends *prometheus.Desc
+
 	mu      sync.Mutex
 	watched map[int]*watchedTask
 	watches int
@@ -68,6 +75,7 @@ type watchedTask struct {
 
 	ready, delayed, waiting, suspended int
 	closes                             time.Time // end of the fetch window; zero if unknown
+	slowest                            []stages.SlowHost
 	next                               time.Time // earliest time of the next look
 }
 
@@ -88,8 +96,24 @@ func newHosts(clock stages.Clock) *hosts {
 			"Hosts of the fetch tasks in this process that are suspended, because too many of their requests failed (breaker open).", nil, nil),
 		closes: prometheus.NewDesc("crawler_window_closes_timestamp_seconds",
 			"When the fetch window of the tasks in this process closes, in Unix time; there is no such series while no window is open.", nil, nil),
+		left:        topHost("urls_left", "URLs without an outcome of the hosts that take the longest in this process"),
+		rest:        topHost("remaining_seconds", "Predicted time until the last URL of the hosts that take the longest in this process, waits included"),
+		delay:       topHost("delay_seconds", "Present delay between two requests to the hosts that take the longest in this process"),
+		topSuspends: topHost("suspended", "1 for each of the hosts that take the longest in this process that is suspended (breaker open), 0 for the others"),
 	}
 }
+
+// MaxTopHosts bounds the number of hosts that have series of their own.
+const MaxTopHosts = 20
+
+// topHost describes a series of single hosts.
+func topHost(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("crawler_top_host_"+name, help+"; only with `--metrics-top-hosts`.", []string{"domain", "host"}, nil)
+}
+
+// TopHosts adds series of the n hosts that take the longest, at most MaxTopHosts. They are the only series
+// with the names of hosts. The caller calls TopHosts before Listen.
+func (m *Metrics) TopHosts(n int) { m.hosts.top = min(n, MaxTopHosts) }
 
 // add registers a task. The returned function unregisters it.
 func (h *hosts) add(look func() stages.Activity) (end func()) {
@@ -110,6 +134,10 @@ func (h *hosts) Describe(out chan<- *prometheus.Desc) {
 	out <- h.states
 	out <- h.suspends
 	out <- h.closes
+	out <- h.left
+	out <- h.rest
+	out <- h.delay
+	out <- h.topSuspends
 }
 
 // Collect implements prometheus.Collector.
@@ -125,18 +153,46 @@ func (h *hosts) Collect(out chan<- prometheus.Metric) {
 		if w.closes.After(sum.closes) {
 			sum.closes = w.closes
 		}
+		sum.slowest = append(sum.slowest, w.slowest...)
 	}
 	h.mu.Unlock()
-	gauge := func(d *prometheus.Desc, n int64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	gauge := func(d *prometheus.Desc, n float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, labels...)
 	}
-	gauge(h.states, int64(sum.ready), "ready")
-	gauge(h.states, int64(sum.delayed), "delayed")
-	gauge(h.states, int64(sum.waiting), "waiting")
-	gauge(h.suspends, int64(sum.suspended))
+	gauge(h.states, float64(sum.ready), "ready")
+	gauge(h.states, float64(sum.delayed), "delayed")
+	gauge(h.states, float64(sum.waiting), "waiting")
+	gauge(h.suspends, float64(sum.suspended))
 	if !sum.closes.IsZero() {
-		gauge(h.closes, sum.closes.Unix())
+		gauge(h.closes, float64(sum.closes.Unix()))
 	}
+	for _, s := range slowest(sum.slowest, h.top) {
+		host := strings.ToValidUTF8(s.Host, "?")
+		domain := urlkey.Domain(host)
+		gauge(h.left, float64(s.URLs), domain, host)
+		gauge(h.rest, s.Rest.Seconds(), domain, host)
+		gauge(h.delay, s.Delay.Seconds(), domain, host)
+		suspended := 0.0
+		if s.Suspended {
+			suspended = 1
+		}
+		gauge(h.topSuspends, suspended, domain, host)
+	}
+}
+
+// slowest returns the n hosts that take the longest, each once: while a partition changes hands, two tasks
+// may have the same hosts.
+func slowest(all []stages.SlowHost, n int) []stages.SlowHost {
+	slices.SortFunc(all, func(a, b stages.SlowHost) int {
+		return cmp.Or(cmp.Compare(b.Rest, a.Rest), strings.Compare(a.Host, b.Host))
+	})
+	seen := map[string]bool{}
+	all = slices.DeleteFunc(all, func(s stages.SlowHost) bool {
+		again := seen[s.Host]
+		seen[s.Host] = true
+		return again
+	})
+	return all[:min(n, len(all))]
 }
 
 // update looks at the task, unless it was looked at lately.
@@ -147,7 +203,7 @@ func (w *watchedTask) update(clock stages.Clock) {
 	}
 	a := w.look()
 	w.ready, w.delayed, w.waiting, w.suspended = a.Ready, a.Delayed, a.More, a.Suspended
-	w.closes = a.Closes
+	w.closes, w.slowest = a.Closes, a.Slowest
 	for _, wait := range a.Waits {
 		// Without a host, the whole task waits. Without an end, the wait is a host's usual delay.
 		if wait.Host != "" && !wait.Until.IsZero() {

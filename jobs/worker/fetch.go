@@ -41,7 +41,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			r.follow(watching, r.poll(l, t), look, reload, func(l *ledger.Ledger) {
+			r.follow(watching, r.poll(l, t), nudge, reload, func(l *ledger.Ledger) {
 				newest = l
 				pause(errPaused)
 			})

@@ -32,7 +32,8 @@ type Wait struct {
 	Left   int           // number of items that are not urgent
 	Item   Item          // first pushed item; set for ByEarlier and the reasons after it
 
-	Rest time.Duration // predicted time until the host has no items left
+	Rest      time.Duration // predicted time until the host has no items left
+	Suspended bool          // whether the host's breaker is open
 }
 
 // Overview is a snapshot of all hosts, for people.
@@ -50,8 +51,27 @@ type Overview struct {
 	// slowest host, and the time that all items take if all slots are busy. It is never longer than
 	// the time until the window closes.
 	Rest    time.Duration
-	Slowest Wait      // host with the longest Rest, even if it does not wait now; Slowest.Host is "" if no host is left
+	Slowest []Wait    // the hosts with the longest Rest, longest first, even if they do not wait now; at most mostSlowest
 	Closes  time.Time // end of the window; zero if unknown
+}
+
+// mostSlowest bounds Overview.Slowest.
+const mostSlowest = 20
+
+// noteSlowest puts a host among the slowest, if it belongs there. Of hosts with the same Rest, the first
+// stays.
+func (s *Overview) noteSlowest(w Wait) {
+	n := len(s.Slowest)
+	if n == mostSlowest {
+		if n--; w.Rest <= s.Slowest[n].Rest {
+			return
+		}
+		s.Slowest = s.Slowest[:n]
+	}
+	for n > 0 && s.Slowest[n-1].Rest < w.Rest {
+		n--
+	}
+	s.Slowest = slices.Insert(s.Slowest, n, w)
 }
 
 // shortWait limits the waits that count as Delayed although their reason is not a delay.
@@ -79,12 +99,10 @@ func (s *Scheduler) Overview(n int, brief time.Duration) Overview {
 		if s.later != nil {
 			w.Rest += h.laterTime(s.later(h.name))
 		}
-		if w.Rest > out.Slowest.Rest {
-			out.Slowest = w
-		}
-		if h.br.open {
+		if w.Suspended = h.br.open; w.Suspended {
 			out.Suspended++
 		}
+		out.noteSlowest(w)
 		switch {
 		case h.place == ready, h.place == parked, wait == 0 && h.inFlight == 0:
 			out.Ready++
@@ -95,7 +113,9 @@ func (s *Scheduler) Overview(n int, brief time.Duration) Overview {
 			out.Waits = append(out.Waits, w)
 		}
 	}
-	out.Rest = out.Slowest.Rest
+	if len(out.Slowest) > 0 {
+		out.Rest = out.Slowest[0].Rest
+	}
 	if s.slots > 0 {
 		out.Rest = max(out.Rest, time.Duration(float64(s.left)*s.service/float64(s.slots)*float64(time.Second)))
 	}

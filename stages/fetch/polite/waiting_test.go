@@ -1,6 +1,7 @@
 package polite
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if st := s.Overview(3, 30*time.Second); st.Ready != 5 || st.Left != 150 || st.Slowest.Host != "e" {
+	if st := s.Overview(3, 30*time.Second); st.Ready != 5 || st.Left != 150 || st.Slowest[0].Host != "e" {
 		t.Errorf("at first: %+v", st)
 	}
 	first := next(t, s, clock)
@@ -113,6 +114,27 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 	s.CloseAt(clock.now.Add(5 * time.Second))
 	if st := s.Overview(3, 30*time.Second); st.Rest != 5*time.Second || st.Closes.IsZero() {
 		t.Errorf("before the window closes: %+v", st)
+	}
+}
+
+func TestStandListsTheTwentySlowestHosts(t *testing.T) {
+	clock := newClock()
+	s := newScheduler(t, clock, testConfig(2*time.Second, 1))
+	const hosts = 50
+	for i := range hosts {
+		n := i * 7 % hosts // the hosts come in no order
+		if err := s.Add(fmt.Sprintf("h%02d", n), rows(i*100, n+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st := s.Overview(3, 30*time.Second)
+	if len(st.Slowest) != 20 || st.Rest < st.Slowest[0].Rest {
+		t.Fatalf("%d slowest hosts, %s", len(st.Slowest), st.Rest)
+	}
+	for i, w := range st.Slowest {
+		if want := hosts - i; w.Host != fmt.Sprintf("h%02d", want-1) || w.Left != want || w.Delay != 2*time.Second || w.Suspended {
+			t.Errorf("host %d: %+v", i, w)
+		}
 	}
 }
 

@@ -39,7 +39,11 @@ func Activity(sched *polite.Scheduler, failures *Failures, sitemaps int) stages.
 	for _, w := range st.Waits {
 		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: Why(w), Until: w.Until, URLs: int64(w.Left)})
 	}
-	if w := st.Slowest; len(a.Waits) == 0 && w.Host != "" && w.Rest >= worthNaming {
+	for _, w := range st.Slowest {
+		a.Slowest = append(a.Slowest, stages.SlowHost{Host: w.Host, URLs: int64(w.Left), Rest: w.Rest, Delay: w.Delay, Suspended: w.Suspended})
+	}
+	if len(a.Waits) == 0 && len(st.Slowest) > 0 && st.Slowest[0].Rest >= worthNaming {
+		w := st.Slowest[0]
 		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: delayWords(w), URLs: int64(w.Left)})
 	}
 	return a
