@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store/overlay"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/logbound"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -52,8 +53,10 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 			err = fmt.Errorf("%w: %v: %s", errFault, fault, debug.Stack())
 		}
 	}()
+	log, end := logbound.New(r.Log.With("task", t.String()), r.Clock) // because thousands of hosts or documents may fail alike
+	defer end()
 	env := &stages.Env{
-		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Watcher: r.Watcher, Trace: r.span.URL(), Version: r.Version, Compare: r.compare, Sound: r.sound,
+		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: log, Progress: r.Progress, Watcher: r.Watcher, Trace: r.span.URL(), Version: r.Version, Compare: r.compare, Sound: r.sound,
 	}
 	if r.meter != nil {
 		env.Held = func(epoch int) { r.meter.epoch.Store(int64(epoch)) }
