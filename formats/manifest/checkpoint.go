@@ -103,7 +103,7 @@ func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.Epoch, q.Epoch), cmp.Compare(p.Counter, q.Counter))
 }
 
-// String returns the position as text, in the form that files use, such as 2.17.
+// String returns the position as text: epoch and counter with a dot between them, such as 2.17.
 func (p Position) String() string { return fmt.Sprintf("%d.%d", p.Epoch, p.Counter) }
 
 // ParsePosition is the inverse of String.

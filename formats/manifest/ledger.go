@@ -14,7 +14,7 @@ import (
 // The kinds of ledger entries (Entry.What).
 const (
 	EntryCrawl      = "crawl"      // crawl.json was created or will be replaced
-	EntryPlanning   = "planning"   // the time is fixed by which URLs must be due to be planned in the round
+	EntryPlanning   = "planning"   // the time Now of the round is fixed: the plan takes URLs that are due by then
 	EntryPlan       = "plan"       // the plan of the round is chosen
 	EntryStarted    = "started"    // the round has started and follows its plan
 	EntryFetching   = "fetching"   // a partition of the round has a checkpoint
@@ -67,8 +67,8 @@ type Entry struct {
 // InRound reports whether the entry concerns the given round.
 func (e *Entry) InRound(round int) bool { return e.Round != nil && *e.Round == round }
 
-// chained returns the digest of the entry. It covers the entry without Digest, and before: the
-// digest of the previous entry.
+// chained returns the digest of the entry: the SHA-256 of before, which is the digest of the previous
+// entry, and the entry without Digest.
 func (e Entry) chained(before string) (string, error) {
 	e.Digest = ""
 	body, err := json.Marshal(&e)

@@ -143,8 +143,8 @@ type Crawl struct {
 	Config    string `json:"config"`              // config as YAML, with all defaults; ${VAR} is unexpanded
 	Continues string `json:"continues,omitempty"` // previous crawl, whose states of URLs and representatives are read
 	// Continued lists the crawls that this crawl continues, oldest first, with the number of rounds
-	// that it reads of each. A crawl without plan.history has no list. It reads all rounds of the
-	// crawl Continues and of the crawls that this one continues, even rounds that are sealed later.
+	// that it reads of each. A crawl without plan.history has no list: it reads all rounds of all
+	// these crawls, even rounds that are sealed later.
 	Continued []ContinuedCrawl `json:"continued,omitempty"`
 	// Listed means that the crawl was planned without the frontier of the crawls that it continues.
 	// It plans a URL that they know only if a source lists the URL, or if a round of this crawl finds

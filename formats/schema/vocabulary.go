@@ -49,7 +49,7 @@ const (
 	SkipDepth      SkipReason = "depth"        // the URL is more than plan.max_depth links from a source
 	SkipBudget     SkipReason = "budget"       // the budget of the domain, the round or the crawl is used up
 	SkipRobots     SkipReason = "robots"       // robots.txt denied the URL in an earlier fetch
-	SkipNofollow   SkipReason = "nofollow"     // each link to the URL, or the page of the link, says nofollow
+	SkipNofollow   SkipReason = "nofollow"     // all links to the URL say nofollow, or their pages do
 	SkipStopped    SkipReason = "stopped"      // the URL's domain is stopped
 	SkipDuplicate  SkipReason = "duplicate"    // an earlier line of the source has the same canonical URL
 	SkipSpellings  SkipReason = "spellings"    // the URL has more than MaxSpellings spellings

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// PlannedRow is a row of a plan's partition file, sorted by host, then priority (highest first),
-// then URL. A partition's spellings file holds rows of this type for known URLs that are not
+// PlannedRow is a row of a plan's file of a partition, sorted by host, then priority (highest first),
+// then URL. The partition's file "spellings" holds rows of this type for known URLs that are not
 // planned. Such a row has up to five spellings, but no priority, last content or listing.
 type PlannedRow struct {
 	PlannedURL
@@ -90,9 +90,9 @@ type OptOut struct {
 	Entry string `parquet:"entry" doc:"host, domain or pattern, in the spelling of the list"`
 }
 
-// RobotsFile is a row of a fetch segment's working file robots. It holds the robots.txt of one
-// origin, requested now or taken from the previous round. The task's next attempt starts with the
-// newest row of each origin. The next round starts with the rows that have not expired.
+// RobotsFile is a row of the file "robots" of a fetch segment. It holds the robots.txt of one origin,
+// which this round requested or took from the previous round. The task's next attempt starts with
+// the newest row of each origin. The next round starts with the rows that have not expired.
 type RobotsFile struct {
 	Origin  string  `parquet:"origin" doc:"scheme, name and port, as http://example.org"`
 	Host    string  `parquet:"host,dict" doc:"host whose delay applies to the request"`
@@ -110,10 +110,10 @@ type RobotsFile struct {
 	WARCLength int32  `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
 }
 
-// Sitemap is a row of a fetch segment's working file sitemaps: the newest state of a sitemap that
-// robots.txt or a sitemap index names. The task's next attempt and the crawl's next round start
-// with the newest row of each sitemap. The working file sitemaps of a merge task holds the sitemaps
-// that the round requested. It has one row for each URL, sorted by SURT key, then URL.
+// Sitemap is a row of the file "sitemaps" of a fetch segment: the state of a sitemap that robots.txt
+// or a sitemap index names. The task's next attempt and the crawl's next round start with the newest
+// row of each sitemap. The working file "sitemaps" of a merge task holds the sitemaps that the round
+// requested. It has one row for each URL, sorted by SURT key, then URL.
 type Sitemap struct {
 	SURT      string  `parquet:"url_surtkey,delta" doc:"SURT key of url"`
 	URL       string  `parquet:"url,delta" doc:"canonical URL of the last or next request"`
@@ -141,8 +141,8 @@ type Sitemap struct {
 	WARCRecordLen int32   `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
 }
 
-// Edge is a row of the working file edges of a merge task, sorted by CompareEdges. An edge is a link
-// of a followed kind, or a link that is kept only for its spelling of the target.
+// Edge is a row of the working file "edges" of a merge task, sorted by CompareEdges. An edge is a
+// link of a followed kind, or a link that is kept only for its spelling of the target.
 type Edge struct {
 	TargetBucket int32    `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	TargetSURT   string   `parquet:"target_surtkey,delta" doc:"SURT key of the target"`
@@ -166,7 +166,7 @@ func CompareURLs(surt, url, otherSURT, otherURL string) int {
 	return strings.Compare(url, otherURL)
 }
 
-// CompareEdges compares two edges in the order of the working file edges. Spelling is the last key,
+// CompareEdges compares two edges by target, source, kind, ordinal and spelling. The spelling counts,
 // because a page may redirect to a target in several spellings, all with ordinal 0.
 func CompareEdges(a, b *Edge) int {
 	// cmp.Or would evaluate all its arguments, but the first columns usually decide.
@@ -207,17 +207,17 @@ type Inlink struct {
 	Spellings   []string `parquet:"spellings,list" since:"2" doc:"first five spellings of the URL in links of its own domain, sorted"`
 }
 
-// TargetLinks is a row of the working file targets of a merge task: the sums over all links from one
-// partition's pages to one target. Rows are sorted by bucket, then SURT key, then URL. All pages of
-// a host are in one partition, so a sum over several partitions counts no host twice. Unlike in a
-// row of inlinks, Anchors holds up to 256 anchor texts.
+// TargetLinks is a row of the working file "targets" of a merge task: the sums over all links from
+// one partition's pages to one target. Rows are sorted by bucket, then SURT key, then URL. All pages
+// of a host are in one partition, so a sum over several partitions counts no host twice. Anchors
+// holds up to 256 anchor texts, and not 5 as in other rows of type Inlink.
 type TargetLinks struct {
 	Bucket int32 `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	Inlink
 	AnchorCounts []int32 `parquet:"anchor_counts,list" doc:"number of links with each entry of anchors"`
 }
 
-// CompareTargets compares two rows in the order of the working file targets.
+// CompareTargets compares two rows by bucket, SURT key and URL.
 func CompareTargets(a, b *TargetLinks) int {
 	if c := cmp.Compare(a.Bucket, b.Bucket); c != 0 {
 		return c
@@ -225,7 +225,7 @@ func CompareTargets(a, b *TargetLinks) int {
 	return CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// Redirect is a row of the working file redirects of a merge task: a redirect that the fetcher did
+// Redirect is a row of the working file "redirects" of a merge task: a redirect that the fetcher did
 // not follow. Most such redirects lead to another domain. Rows are sorted by CompareRedirects.
 type Redirect struct {
 	Bucket int32  `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`

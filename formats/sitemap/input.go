@@ -95,10 +95,10 @@ func isDamage(err error) bool {
 var bom = []byte("\xEF\xBB\xBF")
 
 // decode decodes r to UTF-8 and returns the name of its charset. A byte order mark overrides the XML
-// declaration, and both override outside, the charset from the Content-Type. UTF-8 stays unchanged,
-// even if it is malformed.
-func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
-	label := outside
+// declaration, and both override contentType, the charset from the Content-Type. UTF-8 stays
+// unchanged, even if it is malformed.
+func decode(r io.Reader, head []byte, contentType string) (io.Reader, string) {
+	label := contentType
 	switch {
 	case bytes.HasPrefix(head, []byte{0xFE, 0xFF}) || bytes.HasPrefix(head, []byte{0, '<'}):
 		label = "utf-16be"

@@ -217,6 +217,6 @@ func sinceEpoch(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isNumeric reports whether a date, or a layout of dates, begins with a number, unless the name of a
-// month follows.
+// isNumeric reports whether a date, or a layout of dates, begins with a number and has no name of a
+// month after this number.
 func isNumeric(s string) bool { return s[0] >= '0' && s[0] <= '9' && (len(s) < 5 || s[4] < 'A') }

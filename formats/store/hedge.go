@@ -49,8 +49,8 @@ const hedgeTokens = 10
 // WithHedge returns a bucket that hedges reads: if a request takes longer than 95 percent of recent
 // requests, it sends a second request and uses the response that comes first. Only Get and short
 // reads of an open object are hedged, never writes. Hedging makes the slowest reads faster if one of
-// the store's many machines is overloaded. The slower request of a Get is cancelled. That of ReadAt
-// runs to its end, because ReadAt takes no context.
+// the store's many machines is overloaded. The slower request of a Get is cancelled. The slower
+// request of a read runs to its end, because ReadAt takes no context.
 func WithHedge(b Bucket, h Hedge) *Hedged {
 	h.MaxBytes = cmp.Or(h.MaxBytes, 4<<20)
 	h.Floor = cmp.Or(h.Floor, 50*time.Millisecond)

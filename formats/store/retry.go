@@ -48,10 +48,10 @@ func Sleep(ctx context.Context, d time.Duration) error {
 type Retry struct {
 	Tries   int // number of tries, including the first; zero means 8 tries, which take about a minute with the zero Backoff
 	Backoff Backoff
-	// Burst and Share limit the retries that come after a short pause, so that they do not flood a
-	// failing store. Their number begins at Burst, which is also its maximum. Each call adds Share to
-	// it, and each retry takes 1. A retry beyond this budget waits for Backoff.Max. A zero Burst
-	// means 64, and a zero Share means 0.2.
+	// Burst and Share define a budget of retries, so that retries do not flood a failing store. The
+	// budget begins at Burst, which is also its maximum. Each call adds Share to it, and each retry
+	// takes 1 from it. When the budget is used up, a retry waits for Backoff.Max. A zero Burst means
+	// 64, and a zero Share means 0.2.
 	Burst int
 	Share float64
 	Sleep func(context.Context, time.Duration) error // function that waits between tries; nil means Sleep

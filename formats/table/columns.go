@@ -345,9 +345,9 @@ func (c *columnCursor) assign(p unsafe.Pointer, n int, step uintptr) {
 // one of these texts keeps the memory of all of them.
 const copyBytes = 512
 
-// text returns text i of values. Rows share the texts of a dictionary. If pages are lent, other texts
-// lie in the page. If not, text copies short texts together, because an allocation for each text
-// would cost more than the copy.
+// text returns the text with index i. Rows share the texts of a dictionary. If pages are lent, the
+// other texts lie in the page. If not, they are copies: text copies short texts together, because an
+// allocation for each would cost more than the copy.
 func (c *columnCursor) text(values *typed, i int) string {
 	begin, end := values.offsets[i], values.offsets[i+1]
 	if c.indexes != nil {

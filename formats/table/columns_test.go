@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 )
 
-// The library's own reader of rows is slow, but right.
+// The library's own reader of rows is slow but correct.
 func TestColumnsAreReadAsTheLibraryReadsThem(t *testing.T) {
 	t.Run("Capture", readsAsTheLibrary[schema.Capture])
 	t.Run("Fetch", readsAsTheLibrary[schema.Fetch])

@@ -23,8 +23,8 @@ import (
 // sort order or row groups. The options determine the expected codec, sort order and row groups. The
 // writer does not compare the encoding and the boundaries of pages.
 //
-// Close returns the description of the stored object. If the caller passes it as known, Close need
-// not read the object once more to compute its digests.
+// Close returns the description of the stored object. A caller that has this description passes it as
+// known. If known is nil, Close reads the object once more to compute its digests.
 func NewComparer[T any](ctx context.Context, b store.Bucket, key string, known *manifest.File, opts ...WriterOption) (*Writer[T], error) {
 	w, err := newComparer(ctx, b, key, known, reflect.TypeFor[T](), newEncoder[T], optionsOf(opts))
 	if err != nil {

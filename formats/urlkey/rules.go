@@ -96,7 +96,7 @@ func NewWithRules(stripParams []string, r Rules) (*Canonicalizer, error) {
 	return c, nil
 }
 
-// Expression compiles a regular expression for URLs, in RE2's syntax. To match it takes time linear in
+// Expression compiles a regular expression for URLs, in RE2's syntax. Matching takes time linear in
 // the length of the URL. The error wraps ErrRule.
 func Expression(text string) (*regexp.Regexp, error) {
 	if text == "" || len(text) > MaxExpression {

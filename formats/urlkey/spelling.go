@@ -11,9 +11,9 @@ type inputParts struct{ path, query string }
 // canonical URL. robots.txt must allow the spelling too. The hex digits of its escapes are in upper
 // case, because robots.txt matching ignores their case.
 //
-// The canonical URL of a spelling is the canonical URL. If raw is a spelling, Spelled returns it. A
-// spelling may have up to three times MaxLength octets, so that no URL is refused because of a long
-// spelling.
+// Canonical returns the same URL for the spelling as for raw. If raw is itself a spelling, Spelled
+// returns it. A spelling may have up to three times MaxLength octets, so that no URL is refused
+// because of a long spelling.
 func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
 	l, s, err := c.spelled(raw, base)
 	if err != nil {

@@ -155,7 +155,7 @@ func (h History) Chain(bucket, buckets int) Chain {
 // other files then do not hold the states of all known URLs.
 func (c Chain) Cut() bool { return c.cut }
 
-// Cut reports whether the chain of any bucket is cut.
+// Cut reports whether the chain of any bucket lacks its oldest files.
 func (h History) Cut() bool {
 	for bucket := range h.Buckets() {
 		if h.Chain(bucket, h.Buckets()).Cut() {

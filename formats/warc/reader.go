@@ -167,8 +167,8 @@ func (r *Reader) begin() (int64, error) {
 	return r.memberOffset, nil
 }
 
-// looksPlain reports whether a file is not gzip. br holds the beginning of the file, whose first
-// record may be damaged.
+// looksPlain reports whether a file seems to be plain, without gzip members. br holds the beginning
+// of the file, whose first record may be damaged.
 func looksPlain(br *bufio.Reader) bool {
 	window, _ := br.Peek(probeSize)
 	if bytes.HasPrefix(window, gzipMagic[:2]) {
