@@ -206,7 +206,7 @@ func (h *harmedStore) runRetry(ctx context.Context, j *judgement, told string) e
 // ifReduced matches the advice of a reader that does not know which task made an object. It depends on the
 // changed byte whether this reader or a comparison of digests finds the damage. The suite follows the
 // advice, but the table omits its result, which would otherwise depend on the changed byte.
-var ifReduced = regexp.MustCompile("where a reduce task made it, run `[^`]*--rebuild`")
+var ifReduced = regexp.MustCompile("if a reduce task made it, run `[^`]*--rebuild`")
 
 // restored puts the objects back from the kept copy and continues the crawl. It returns how the
 // result differs from that of the unharmed crawl.
