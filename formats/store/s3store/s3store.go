@@ -99,7 +99,7 @@ func parse(address string) (bucket, prefix string, err error) {
 		return bucket, "", nil
 	}
 	if err := store.CheckKey(prefix); err != nil || len(prefix) > 100 {
-		return "", "", fmt.Errorf("open store %q: the prefix must have at most 100 bytes, single slashes, and no element . or ..", address)
+		return "", "", fmt.Errorf("open store %q: the prefix must have at most 100 bytes, single slashes, and no . or .. between slashes", address)
 	}
 	return bucket, prefix + "/", nil
 }
