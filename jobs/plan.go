@@ -48,6 +48,7 @@ type PlanRequest struct {
 	Scratch   string         // an existing local directory
 	Counts    *Counts        // if not nil, receives the counts of the sources
 	Answers   *FilterAnswers // if not nil, receives the answers of the URL filters of earlier rounds
+	Budgets   *Budgets       // if not nil, receives the counts of what the budgets refuse
 	Slowest   *Slowest       // if not nil, receives the domains that take the longest
 	Continues *Continuation  // if not nil, receives the earlier crawls that the crawl continues
 	Lookup    func(string) (string, bool)
@@ -64,6 +65,9 @@ type Counts = []planner.SourceCount
 
 // FilterAnswers counts the answers of URL filters.
 type FilterAnswers = source.FilterAnswers
+
+// Budgets holds the number of URLs that each key of plan.budgets refuses.
+type Budgets = []manifest.Count
 
 // Slowest holds the slowest hosts of a plan, at most one of each domain.
 type Slowest = []planner.SlowHost
@@ -108,6 +112,9 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	}
 	if r.Counts != nil {
 		*r.Counts = made.Counts()
+	}
+	if r.Budgets != nil {
+		*r.Budgets = made.OverBudget()
 	}
 	if r.Slowest != nil {
 		*r.Slowest = made.Slowest()

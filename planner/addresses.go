@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
@@ -61,7 +60,7 @@ func (c *chooser) writeAdmitted(ctx context.Context, from *chosenList, hosts *so
 		}
 		hash := urlkey.Hash(address)
 		if c.addresses.Has(hash) && !c.addresses.Take(hash, u.Priority, urlkey.Hash(u.URL)) {
-			return c.refuseRecord(left, u, schema.SkipBudget, c.addresses.Refusal(hash, address, u.Priority))
+			return c.refuseBudget(left, u, "address", c.addresses.Numbers(hash, address, u.Priority))
 		}
 		c.round.Add(u.Priority, u.NewHost)
 		return out.put(u)

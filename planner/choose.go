@@ -33,6 +33,7 @@ type chooser struct {
 	round      *budget.Round // counts the chosen new URLs
 	offers     *offers       // nil without budgets by host
 	addresses  *budget.Addresses
+	overBudget map[string]int64 // number of URLs that each key of plan.budgets refuses
 
 	url     *record // current URL, merged from its entries so far; nil before the first URL
 	listed  int64   // number of the current URL's entries that come from the user, not from the frontier
@@ -206,11 +207,26 @@ func (c *chooser) endURL() error {
 		u, d.best[0] = d.best[0], u
 		heap.Fix(&d.best, 0)
 	}
-	return c.overBudget(d, u)
+	return c.refuseWorst(d, u)
 }
 
-func (c *chooser) overBudget(d *domain, u *record) error {
-	return c.refuseRecord(c.left, u, schema.SkipBudget, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
+// refuseWorst refuses a URL over the budget of its domain.
+func (c *chooser) refuseWorst(d *domain, u *record) error {
+	key := "default"
+	if _, own := c.budget(d.name); own {
+		key = "domains"
+	}
+	return c.refuseBudget(c.left, u, key, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
+}
+
+// refuseBudget refuses a URL because of the budget with a key. Without budgets by host, the detail is as
+// it was before there were such budgets, so that plans keep their IDs.
+func (c *chooser) refuseBudget(left *chosenWriter, u *record, key, detail string) error {
+	c.overBudget[key]++
+	if c.offers != nil {
+		detail = "plan.budgets." + key + ": " + detail
+	}
+	return c.refuseRecord(left, u, schema.SkipBudget, detail)
 }
 
 // writeUnplanned writes a URL that is not planned to a separate list. The fetch tasks need its
@@ -262,7 +278,7 @@ func (c *chooser) endGroup(ctx context.Context) error {
 	}
 	for _, d := range c.domains {
 		for int64(len(d.best)) > max(d.limit-d.spent, 0) {
-			if err := c.overBudget(d, heap.Pop(&d.best).(*record)); err != nil {
+			if err := c.refuseWorst(d, heap.Pop(&d.best).(*record)); err != nil {
 				return err
 			}
 		}
@@ -279,34 +295,28 @@ func (c *chooser) endGroup(ctx context.Context) error {
 	return c.out.endGroup()
 }
 
-// roundLimit returns the number of new URLs that the round may have, and the budget that sets this
-// number. A limit of -1 allows all chosen URLs.
-func (c *chooser) roundLimit() (limit int64, detail string) {
+// roundLimit returns the number of new URLs that the round may have, and the key and number of the budget
+// that sets it. A limit of -1 allows all chosen URLs.
+func (c *chooser) roundLimit() (limit int64, key, detail string) {
 	chosen := c.round.Total()
 	limit = -1
 	if c.CrawlURLs > 0 && chosen > max(c.CrawlURLs-c.spent, 0) {
-		limit, detail = max(c.CrawlURLs-c.spent, 0), fmt.Sprintf("%d URLs a crawl", c.CrawlURLs)
-		if c.offers != nil {
-			detail = "plan.budgets.total: " + detail
-			if c.spent > 0 {
-				detail += fmt.Sprintf(", of which earlier rounds planned %d", c.spent)
-			}
+		limit, key, detail = max(c.CrawlURLs-c.spent, 0), "total", fmt.Sprintf("%d URLs a crawl", c.CrawlURLs)
+		if c.offers != nil && c.spent > 0 {
+			detail += fmt.Sprintf(", of which earlier rounds planned %d", c.spent)
 		}
 	}
 	if c.RoundURLs > 0 && chosen > c.RoundURLs && (limit < 0 || c.RoundURLs < limit) {
-		limit, detail = c.RoundURLs, fmt.Sprintf("%d URLs a round", c.RoundURLs)
-		if c.offers != nil {
-			detail = "plan.budgets.per_day: " + detail
-		}
+		limit, key, detail = c.RoundURLs, "per_day", fmt.Sprintf("%d URLs a round", c.RoundURLs)
 	}
-	return limit, detail
+	return limit, key, detail
 }
 
 // writeLimited writes URLs of a list to out: all URLs that were planned before, and at most limit
 // new URLs. It prefers new URLs of higher priority. Among URLs of equal priority, it prefers those
 // that come first in the list. The method refuses the remaining URLs and passes each to
 // writeUnplanned.
-func (c *chooser) writeLimited(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
+func (c *chooser) writeLimited(ctx context.Context, from *chosenList, limit int64, key, detail string, out, left *chosenWriter) error {
 	c.round.Cut(limit)
 	return from.read(ctx, from.allIndices(), func(u *record) error {
 		if u.Spent || c.round.Take(u.Priority, u.NewHost) {
@@ -314,8 +324,8 @@ func (c *chooser) writeLimited(ctx context.Context, from *chosenList, limit int6
 		}
 		text := detail
 		if c.offers != nil {
-			text += "; " + c.round.Numbers(u.Priority, u.NewHost)
+			text += c.round.Numbers(u.Priority, u.NewHost)
 		}
-		return c.refuseRecord(left, u, schema.SkipBudget, text)
+		return c.refuseBudget(left, u, key, text)
 	})
 }

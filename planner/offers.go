@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
@@ -102,8 +101,8 @@ func (c *chooser) decideOffers(ctx context.Context) error {
 	}
 	err := c.offers.each(ctx, func(u *record) error {
 		d := c.domainOf(u.Domain)
-		if detail := d.byHost.Take(u.Host, u.URL, u.Priority); detail != "" {
-			return c.refuseRecord(c.left, u, schema.SkipBudget, detail)
+		if key, numbers := d.byHost.Take(u.Host, u.URL, u.Priority); key != "" {
+			return c.refuseBudget(c.left, u, key, numbers)
 		}
 		u.NewHost = d.byHost.New(u.Host)
 		c.round.Add(u.Priority, u.NewHost)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/budget"
@@ -353,6 +354,13 @@ func TestBudgetsTakeWhatAnOracleTakes(t *testing.T) {
 			_, parts, refused := commitAndRead(t, bucket(t), p)
 			if got := planned(parts); !slices.Equal(got, want) {
 				t.Fatalf("web %d, %+v, budget %d, total %d, round %d: planned\n%s\nwant\n%s", n, cfg.Limits, cfg.Budget, cfg.CrawlURLs, cfg.RoundURLs, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			byKey := map[string]int64{}
+			for _, key := range o.refusals {
+				byKey[key]++
+			}
+			if got := p.OverBudget(); !slices.Equal(got, manifest.SortedCounts(byKey)) {
+				t.Errorf("web %d: budgets refuse %v, want %v", n, got, byKey)
 			}
 			if len(refused) != len(o.refusals) {
 				t.Errorf("web %d: %d refusals, want %d", n, len(refused), len(o.refusals))

@@ -63,6 +63,7 @@ type Plan struct {
 	manifest manifest.Plan
 	counts   []SourceCount
 	slowest  []SlowHost
+	budgets  []manifest.Count
 	files    []table.Local // files in the order of planFiles, empty after a dry run
 }
 
@@ -71,6 +72,9 @@ func (p *Plan) Counts() []SourceCount { return p.counts }
 
 // Slowest returns the slowest host of each of the ten slowest domains, slowest first.
 func (p *Plan) Slowest() []SlowHost { return p.slowest }
+
+// OverBudget returns the number of URLs that each key of plan.budgets refuses.
+func (p *Plan) OverBudget() []manifest.Count { return p.budgets }
 
 // Manifest returns plan.json, with the ID, totals, a prediction for each partition, and numbers of
 // refusals. After a dry run, the manifest has no ID and names no files.
@@ -123,7 +127,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if len(picked.chosen.groups) == 0 {
 		return nil, emptyPlanError(ctx, p, refused)
 	}
-	p.slowest = picked.chosen.slowest
+	p.slowest, p.budgets = picked.chosen.slowest, manifest.SortedCounts(picked.overBudget)
 	partitions := p.predict(r, req, picked.chosen)
 	if req.DryRun {
 		return p, nil
@@ -140,7 +144,9 @@ type picked struct {
 	left   []*chosenList // lists of URLs with spellings that are not planned
 	counts map[schema.SkipReason]int64
 
-	refused *refusals // refusals of the chooser
+	refused    *refusals // refusals of the chooser
+	overBudget map[string]int64
+
 	names   *fileNames
 	scratch []*chosenList // all lists, for closing
 }
@@ -164,7 +170,7 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 		rules: r, refused: more,
 		files:    func(s seq) string { return excerpt(req.sourceAt(s.source()).Name()) },
 		hasLinks: req.HasLinks, pruned: req.Pruned,
-		names: names, round: r.budgets.NewRound(), addresses: r.budgets.NewAddresses(),
+		names: names, round: r.budgets.NewRound(), addresses: r.budgets.NewAddresses(), overBudget: map[string]int64{},
 	}
 	if r.Limits.Any() {
 		c.offers = &offers{scratch: req.Scratch, memory: r.Memory / 6, observed: observed(ctx, hosts)}
@@ -205,15 +211,15 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 			return p, err
 		}
 	}
-	if limit, detail := c.roundLimit(); limit >= 0 {
+	if limit, key, detail := c.roundLimit(); limit >= 0 {
 		all := p.chosen
 		if err := lists("-cut", func(out, left *chosenWriter) error {
-			return c.writeLimited(ctx, all, limit, detail, out, left)
+			return c.writeLimited(ctx, all, limit, key, detail, out, left)
 		}); err != nil {
 			return p, err
 		}
 	}
-	p.counts, p.refused = c.refused.counts, c.refused
+	p.counts, p.refused, p.overBudget = c.refused.counts, c.refused, c.overBudget
 	if c.duplicates > 0 {
 		p.counts[schema.SkipDuplicate] += c.duplicates
 	}

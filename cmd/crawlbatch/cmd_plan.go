@@ -107,7 +107,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	r := jobs.PlanRequest{
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun, Force: o.force,
-		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Slowest: new(jobs.Slowest), Answers: new(jobs.FilterAnswers), Continues: new(jobs.Continuation),
+		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Budgets: new(jobs.Budgets), Slowest: new(jobs.Slowest), Answers: new(jobs.FilterAnswers), Continues: new(jobs.Continuation),
 		Log: o.log, Tell: o.printWait,
 	}
 	schemes := source.Databases(os.LookupEnv)
@@ -144,7 +144,7 @@ func (o *planOptions) printPlan(ctx context.Context, r *jobs.PlanRequest, p *man
 	case same:
 		verb = "had planned, the same,"
 	}
-	if err := show.Plan(show.Folding(o.out), p, *r.Counts, verb, refused, o.dryRun, defaultFetchTasks); err != nil {
+	if err := show.Plan(show.Folding(o.out), p, *r.Counts, *r.Budgets, verb, refused, o.dryRun, defaultFetchTasks); err != nil {
 		return err
 	}
 	past, err := jobs.Past(ctx, r.Bucket, costModel(r.Config), o.month, p.Round, r.Continues.Crawls)

@@ -15,10 +15,10 @@ import (
 
 // Plan writes a summary of a plan and of the refused lines. The summary begins with verb. refused is
 // the name of the store that lists each refused line, or "" if no store does. If partitions is true,
-// Plan adds a line for each partition. If there are several sources, Plan adds a line for each. If
-// the plan has more than tasks partitions, Plan also predicts the time of a process that fetches
-// this many partitions at a time.
-func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, refused string, partitions bool, tasks int) error {
+// Plan adds a line for each partition. If there are several sources, Plan adds a line for each, and it
+// adds a line for each budget that refuses URLs. If the plan has more than tasks partitions, Plan also
+// predicts the time of a process that fetches this many partitions at a time.
+func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, budgets []manifest.Count, verb, refused string, partitions bool, tasks int) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
 		Count(p.URLs, "URL"), Count(p.Hosts, "host"), Count(p.Domains, "domain"), Count(int64(len(p.Partitions)), "partition"))
@@ -46,6 +46,9 @@ func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, re
 			fmt.Fprintf(&text, " %s %d", c.Name, c.N)
 		}
 		fmt.Fprintln(&text)
+		for _, c := range budgets {
+			fmt.Fprintf(&text, "  plan.budgets.%s refuses %s\n", c.Name, Count(c.N, "URL"))
+		}
 		if refused != "" {
 			fmt.Fprintf(&text, "  each with its line: %s/%s\n", refused, layout.PlanRefused(p.Crawl, p.Round, p.ID))
 		}

@@ -76,9 +76,9 @@ func (a *Addresses) Take(hash uint64, priority int32, tie uint64) bool {
 	return of.admitted > 0 && (priority > of.last.priority || priority == of.last.priority && tie <= of.last.tie)
 }
 
-// Refusal returns the detail of the refusal of a URL at an address.
-func (a *Addresses) Refusal(hash uint64, text string, priority int32) string {
+// Numbers says why a URL at an address does not fit.
+func (a *Addresses) Numbers(hash uint64, text string, priority int32) string {
 	of := a.at[hash]
 	q := quota{spent: of.spent, taken: of.admitted, last: of.last.priority}
-	return fmt.Sprintf("plan.budgets.address: %s of %s a crawl%s; %s", urls(a.limit), text, q.before(), q.numbers(priority))
+	return fmt.Sprintf("%s of %s a crawl%s", urls(a.limit), text, q.numbers(priority))
 }

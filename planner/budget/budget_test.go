@@ -47,8 +47,8 @@ func decide(t *testing.T, l Limits, limit int64, spent, offers []offer, observed
 	})
 	refused = map[string]string{}
 	for _, o := range sorted {
-		if why := d.Take(o.host, o.url(), o.priority); why != "" {
-			refused[o.host+o.path] = why
+		if key, why := d.Take(o.host, o.url(), o.priority); key != "" {
+			refused[o.host+o.path] = key + ": " + why
 		} else {
 			taken = append(taken, o.host+o.path)
 		}
@@ -73,35 +73,35 @@ func TestBudgetsOfADomain(t *testing.T) {
 		url, why string // a refused URL, and why it is
 	}{
 		{name: "of hosts", limits: Limits{Host: 1}, taken: "b.a.test/1 c.a.test/1 www.a.test/1",
-			url: "b.a.test/2", why: "plan.budgets.host: 1 URL of b.a.test a crawl; this URL has priority 400, the last one taken 500"},
+			url: "b.a.test/2", why: "host: 1 URL of b.a.test a crawl; this URL has priority 400, the last one taken 500"},
 		{name: "of hosts, after earlier rounds", limits: Limits{Host: 2}, spent: []offer{{"www.a.test", "/x", 0}, {"www.a.test", "/y", 0}, {"b.a.test", "/x", 0}},
 			taken: "b.a.test/1 c.a.test/1",
-			url:   "www.a.test/1", why: "plan.budgets.host: 2 URLs of www.a.test a crawl, of which earlier rounds planned 2; this URL has priority 900"},
+			url:   "www.a.test/1", why: "host: 2 URLs of www.a.test a crawl, of which earlier rounds planned 2; this URL has priority 900"},
 		// A host that may not have its URLs leaves room for those of other hosts.
 		{name: "of hosts and the domain", limits: Limits{Host: 1}, domain: 3, spent: []offer{{"www.a.test", "/x", 0}}, taken: "b.a.test/1 c.a.test/1",
-			url: "b.a.test/2", why: "plan.budgets.host: 1 URL of b.a.test a crawl; this URL has priority 400, the last one taken 500"},
+			url: "b.a.test/2", why: "host: 1 URL of b.a.test a crawl; this URL has priority 400, the last one taken 500"},
 		{name: "of the domain", limits: Limits{Host: 3}, domain: 2, taken: "www.a.test/1 www.a.test/2",
-			url: "c.a.test/1", why: "plan.budgets.default: 2 URLs of a.test a crawl; this URL has priority 500, the last one taken 800"},
+			url: "c.a.test/1", why: "default: 2 URLs of a.test a crawl; this URL has priority 500, the last one taken 800"},
 		{name: "of a domain of high rank", limits: Limits{Ranked: 9}, domain: 2, rank: 2, taken: "www.a.test/1 www.a.test/2 www.a.test/day/3 www.a.test/day/4",
-			url: "b.a.test/1", why: "plan.budgets.ranked: 4 URLs of a.test a crawl, by 2 times the mean rank; this URL has priority 500, the last one taken 600"},
+			url: "b.a.test/1", why: "ranked: 4 URLs of a.test a crawl, by 2 times the mean rank; this URL has priority 500, the last one taken 600"},
 		// A host whose URLs are all refused takes no place of another host.
 		{name: "of hosts per domain, with a pattern", limits: Limits{HostsPerDomain: 1, Patterns: []Pattern{{Match: "/www"}}}, taken: "b.a.test/1 b.a.test/2",
-			url: "www.a.test/1", why: `plan.budgets.patterns: 0 URLs of www.a.test a crawl that match "pattern 1"; this URL has priority 900`},
+			url: "www.a.test/1", why: `patterns: 0 URLs of www.a.test a crawl that match "pattern 1"; this URL has priority 900`},
 		{name: "of a pattern", limits: Limits{Patterns: []Pattern{{Name: "days", Match: "/day/", URLs: 1}, {Match: "/day/4", URLs: 9}}},
 			taken: "b.a.test/1 b.a.test/2 c.a.test/1 www.a.test/1 www.a.test/2 www.a.test/day/3",
-			url:   "www.a.test/day/4", why: `plan.budgets.patterns: 1 URL of www.a.test a crawl that match "days"; this URL has priority 600, the last one taken 700`},
+			url:   "www.a.test/day/4", why: `patterns: 1 URL of www.a.test a crawl that match "days"; this URL has priority 600, the last one taken 700`},
 		{name: "of a pattern, which takes none", limits: Limits{Patterns: []Pattern{{Match: "/[12]$", URLs: 0}}}, taken: "www.a.test/day/3 www.a.test/day/4",
-			url: "www.a.test/1", why: `plan.budgets.patterns: 0 URLs of www.a.test a crawl that match "pattern 1"; this URL has priority 900`},
+			url: "www.a.test/1", why: `patterns: 0 URLs of www.a.test a crawl that match "pattern 1"; this URL has priority 900`},
 		{name: "of hosts per domain", limits: Limits{HostsPerDomain: 2}, taken: "b.a.test/1 b.a.test/2 www.a.test/1 www.a.test/2 www.a.test/day/3 www.a.test/day/4",
-			url: "c.a.test/1", why: "plan.budgets.hosts_per_domain: 2 hosts of a.test a crawl; c.a.test has 1 URL of priority up to 500, the last host taken 2 URLs up to 500"},
+			url: "c.a.test/1", why: "hosts_per_domain: 2 hosts of a.test a crawl; c.a.test has 1 URL of priority up to 500, the last host taken 2 URLs up to 500"},
 		{name: "of hosts per domain, after earlier rounds", limits: Limits{HostsPerDomain: 2}, spent: []offer{{"c.a.test", "/x", 0}, {"gone.a.test", "/", 0}}, taken: "c.a.test/1",
-			url: "b.a.test/1", why: "plan.budgets.hosts_per_domain: 2 hosts of a.test a crawl; b.a.test has 2 URLs of priority up to 500, and earlier rounds planned as many hosts"},
+			url: "b.a.test/1", why: "hosts_per_domain: 2 hosts of a.test a crawl; b.a.test has 2 URLs of priority up to 500, and earlier rounds planned as many hosts"},
 		{name: "of a rate-limited host", limits: Limits{Host: 4, RateLimited: 0.5}, observed: map[string]bool{"www.a.test": true, "b.a.test": false},
 			taken: "b.a.test/1 b.a.test/2 c.a.test/1 www.a.test/1 www.a.test/2", url: "www.a.test/day/3",
-			why: "plan.budgets.rate_limited: 2 URLs of www.a.test a crawl instead of 4, because it limited the rate of requests; this URL has priority 700, the last one taken 800"},
+			why: "rate_limited: 2 URLs of www.a.test a crawl instead of 4, because it limited the rate of requests; this URL has priority 700, the last one taken 800"},
 		{name: "of a rate-limited host without a budget of hosts", limits: Limits{RateLimited: 0.1}, domain: 10, observed: map[string]bool{"www.a.test": true},
 			taken: "b.a.test/1 b.a.test/2 c.a.test/1 www.a.test/1", url: "www.a.test/2",
-			why: "plan.budgets.rate_limited: 1 URL of www.a.test a crawl instead of 10, because it limited the rate of requests; this URL has priority 800, the last one taken 900"},
+			why: "rate_limited: 1 URL of www.a.test a crawl instead of 10, because it limited the rate of requests; this URL has priority 800, the last one taken 900"},
 		{name: "of a rate-limited host without any budget", limits: Limits{RateLimited: 0.1}, observed: map[string]bool{"www.a.test": true},
 			taken: "b.a.test/1 b.a.test/2 c.a.test/1 www.a.test/1 www.a.test/2 www.a.test/day/3 www.a.test/day/4"},
 	} {
@@ -241,8 +241,8 @@ func TestAnAddressHasTheBestOfItsURLs(t *testing.T) {
 		d.Observe(domain, false, address)
 		d.EndCount()
 		for _, path := range []string{"/1", "/2"} {
-			if why := d.Take(domain, "http://"+domain+path, 500); why != "" {
-				t.Error(why)
+			if key, why := d.Take(domain, "http://"+domain+path, 500); key != "" {
+				t.Error(key, why)
 			}
 		}
 		a.Count(d)
@@ -256,7 +256,7 @@ func TestAnAddressHasTheBestOfItsURLs(t *testing.T) {
 	if !a.Take(1, 900, 7) || !a.Take(1, 500, 1) || a.Take(1, 500, 2) || a.Take(1, 400, 0) {
 		t.Error("the two best URLs are not those taken")
 	}
-	if why := a.Refusal(1, "192.0.2.1", 400); why != "plan.budgets.address: 3 URLs of 192.0.2.1 a crawl, of which earlier rounds planned 1; this URL has priority 400, the last one taken 500" {
+	if why := a.Numbers(1, "192.0.2.1", 400); why != "3 URLs of 192.0.2.1 a crawl, of which earlier rounds planned 1; this URL has priority 400, the last one taken 500" {
 		t.Error(why)
 	}
 }

@@ -34,20 +34,16 @@ func (q *quota) full() bool { return q.limit >= 0 && q.spent+q.taken >= q.limit 
 
 func (q *quota) take(priority int32) { q.taken, q.last = q.taken+1, priority }
 
-// before says how many URLs earlier rounds planned.
-func (q *quota) before() string {
-	if q.spent == 0 {
-		return ""
+// numbers says how many URLs earlier rounds planned, and why a URL of this priority does not fit.
+func (q *quota) numbers(priority int32) (text string) {
+	if q.spent > 0 {
+		text = fmt.Sprintf(", of which earlier rounds planned %d", q.spent)
 	}
-	return fmt.Sprintf(", of which earlier rounds planned %d", q.spent)
-}
-
-// numbers says why a URL of this priority does not fit.
-func (q *quota) numbers(priority int32) string {
-	if q.taken == 0 {
-		return fmt.Sprintf("this URL has priority %d", priority)
+	text += fmt.Sprintf("; this URL has priority %d", priority)
+	if q.taken > 0 {
+		text += fmt.Sprintf(", the last one taken %d", q.last)
 	}
-	return fmt.Sprintf("this URL has priority %d, the last one taken %d", priority, q.last)
+	return text
 }
 
 // host holds what is known of one host.
@@ -198,39 +194,39 @@ func (d *Domain) dropHosts() {
 	}
 }
 
-// Take takes a URL, or returns the budget that refuses the URL, with its numbers.
-func (d *Domain) Take(hostName, url string, priority int32) (refusal string) {
+// Take takes a URL and returns "", or returns the key in plan.budgets of the budget that refuses the URL,
+// and the numbers of this budget.
+func (d *Domain) Take(hostName, url string, priority int32) (key, numbers string) {
 	h := d.host(hostName)
 	pattern, i := d.ofPattern(h, url)
 	switch {
 	case h.dropped:
-		return d.droppedText(hostName, h)
+		return "hosts_per_domain", d.droppedText(hostName, h)
 	case pattern != nil && pattern.full():
 		p := &d.rules.Patterns[i]
-		return fmt.Sprintf("plan.budgets.patterns: %s of %s a crawl that match %q%s; %s", urls(p.URLs), hostName, p.Name, pattern.before(), pattern.numbers(priority))
+		return "patterns", fmt.Sprintf("%s of %s a crawl that match %q%s", urls(p.URLs), hostName, p.Name, pattern.numbers(priority))
 	case h.full() && h.limited && h.limit != d.rules.Host:
-		return fmt.Sprintf("plan.budgets.rate_limited: %s of %s a crawl instead of %d, because it limited the rate of requests%s; %s", urls(h.limit), hostName, d.hostLimit(), h.before(), h.numbers(priority))
+		return "rate_limited", fmt.Sprintf("%s of %s a crawl instead of %d, because it limited the rate of requests%s", urls(h.limit), hostName, d.hostLimit(), h.numbers(priority))
 	case h.full():
-		return fmt.Sprintf("plan.budgets.host: %s of %s a crawl%s; %s", urls(h.limit), hostName, h.before(), h.numbers(priority))
+		return "host", fmt.Sprintf("%s of %s a crawl%s", urls(h.limit), hostName, h.numbers(priority))
 	case d.all.full() && d.rank > 0:
-		return fmt.Sprintf("plan.budgets.ranked: %s of %s a crawl, by %.3g times the mean rank%s; %s", urls(d.all.limit), d.name, d.rank, d.all.before(), d.all.numbers(priority))
+		return "ranked", fmt.Sprintf("%s of %s a crawl, by %.3g times the mean rank%s", urls(d.all.limit), d.name, d.rank, d.all.numbers(priority))
 	case d.all.full():
-		key := "default"
-		if d.own {
+		if key = "default"; d.own {
 			key = "domains"
 		}
-		return fmt.Sprintf("plan.budgets.%s: %s of %s a crawl%s; %s", key, urls(d.all.limit), d.name, d.all.before(), d.all.numbers(priority))
+		return key, fmt.Sprintf("%s of %s a crawl%s", urls(d.all.limit), d.name, d.all.numbers(priority))
 	}
 	d.all.take(priority)
 	h.take(priority)
 	if pattern != nil {
 		pattern.take(priority)
 	}
-	return ""
+	return "", ""
 }
 
 func (d *Domain) droppedText(hostName string, h *host) string {
-	text := fmt.Sprintf("plan.budgets.hosts_per_domain: %d hosts of %s a crawl; %s has %s of priority up to %d", d.rules.HostsPerDomain, d.name, hostName, urls(h.offered), h.best)
+	text := fmt.Sprintf("%d hosts of %s a crawl; %s has %s of priority up to %d", d.rules.HostsPerDomain, d.name, hostName, urls(h.offered), h.best)
 	if d.worst == nil {
 		return text + ", and earlier rounds planned as many hosts"
 	}

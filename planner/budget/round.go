@@ -96,7 +96,7 @@ func (r *Round) cutOf(newHost bool) *cut {
 
 // Numbers says why a URL of this priority does not fit.
 func (r *Round) Numbers(priority int32, newHost bool) string {
-	text := fmt.Sprintf("this URL has priority %d, the threshold is %d", priority, r.cutOf(newHost).threshold)
+	text := fmt.Sprintf("; this URL has priority %d, the threshold is %d", priority, r.cutOf(newHost).threshold)
 	switch {
 	case r.share == 0:
 		return text
