@@ -315,7 +315,9 @@ func TestLimitsThatAreNotAllowed(t *testing.T) {
 	for name, l := range map[string]Limits{
 		"a share above 1": {Exploration: 1.5}, "a negative share": {RateLimited: -0.1}, "not a number": {RateLimited: math.NaN()},
 		"a negative host": {Host: -1}, "negative ranks": {Ranked: -1}, "a negative address": {Address: -1}, "negative hosts": {HostsPerDomain: -1}, "many patterns": {Patterns: make([]Pattern, urlkey.MaxRules+1)},
-		"a bad expression": {Patterns: []Pattern{{Match: "("}}}, "negative URLs": {Patterns: []Pattern{{Match: "x", URLs: -1}}},
+		"a bad expression": {Patterns: []Pattern{{Match: "("}}}, "no expression": {Patterns: []Pattern{{URLs: 1}}},
+		"a long expression": {Patterns: []Pattern{{Match: strings.Repeat("a", urlkey.MaxExpression+1)}}}, "repeats of repeats": {Patterns: []Pattern{{Match: "((a{100}){100}){100}"}}},
+		"negative URLs": {Patterns: []Pattern{{Match: "x", URLs: -1}}},
 	} {
 		if _, err := NewRules(l); !errors.Is(err, ErrLimits) {
 			t.Errorf("%s: %v", name, err)
