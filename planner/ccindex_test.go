@@ -2,8 +2,10 @@ package planner
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,5 +44,45 @@ func TestCommonCrawlsIndexIsPlannedByConditions(t *testing.T) {
 				t.Errorf("%s, %s: %d URLs, %d refused\n%.2000s", crawl, where, len(got), len(refused), d)
 			}
 		}
+	}
+}
+
+// TestASourceWhoseConditionNoRecordMeetsIsCounted plans from several sources, of which one or all have no
+// record that meets the condition.
+func TestASourceWhoseConditionNoRecordMeetsIsCounted(t *testing.T) {
+	const index = "testdata/cc-index/crawl=CC-MAIN-2026-43/subset=*/*.parquet"
+	none := func() source.Source {
+		s, err := source.Files(index+"#where=fetch_status = 999", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	due := known(source.Entry{URL: "http://known.example/", Due: true})
+	for _, sources := range [][]source.Source{{none(), lines("http://a.example/")}, {lines("http://a.example/"), none(), none()}, {none(), due}} {
+		p, err := Make(t.Context(), Default(), request(t, sources...))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for i, c := range p.Counts() {
+			if empty := strings.HasPrefix(c.Name, index); c.NoMatch() != empty || (c.Entries == 0) != empty || c.Refused != 0 || p.Manifest().Sources[i] != c.Name {
+				t.Errorf("%+v", c)
+			}
+		}
+		if p.Manifest().URLs != 1 {
+			t.Errorf("%d URLs", p.Manifest().URLs)
+		}
+	}
+	_, err := Make(t.Context(), Default(), request(t, none(), none()))
+	if !errors.Is(err, source.ErrEmpty) || !strings.Contains(err.Error(), "no record meets the condition") {
+		t.Error(err)
+	}
+	empty, err := source.Files(os.DevNull, nil) // without a condition, an empty list is a mistake even beside others
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(t.Context(), Default(), request(t, lines("http://a.example/"), empty)); !errors.Is(err, source.ErrEmpty) {
+		t.Error(err)
 	}
 }

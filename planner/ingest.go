@@ -64,6 +64,9 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 		}
 		entries = append(entries, of...)
 	}
+	if err := checkNoMatch(entries); err != nil {
+		return nil, nil, err
+	}
 	counts = map[schema.SkipReason]int64{}
 	for _, w := range workers {
 		w.records.Sort()
@@ -85,10 +88,14 @@ func ingestSources(ctx context.Context, workers []*worker, sources []source.Sour
 		defer close(batches)
 		for i, s := range sources {
 			n, err := feed(ctx, first+i, s, names, batches)
+			count := SourceCount{Name: s.Name(), Entries: n}
+			if errors.Is(err, source.ErrNoMatch) {
+				count.noMatch, err = err, nil
+			}
 			if err != nil {
 				return err
 			}
-			entries = append(entries, SourceCount{Name: s.Name(), Entries: n})
+			entries = append(entries, count)
 		}
 		return nil
 	})
@@ -103,6 +110,24 @@ type SourceCount struct {
 	Name    string
 	Entries int64 // entries that the plan should include
 	Refused int64 // refused entries, except duplicates
+	noMatch error // the error of a source whose condition no record meets
+}
+
+// NoMatch reports whether the source has no entries because no record meets its condition.
+func (c SourceCount) NoMatch() bool { return c.noMatch != nil }
+
+// checkNoMatch returns the error of the first source whose condition no record meets, if no source has
+// an entry.
+func checkNoMatch(counts []SourceCount) (err error) {
+	for _, c := range counts {
+		if c.Entries > 0 {
+			return nil
+		}
+		if err == nil {
+			err = c.noMatch
+		}
+	}
+	return err
 }
 
 // countRefused adds refusals to the counts of their sources.

@@ -37,7 +37,11 @@ func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, budgets 
 	}
 	for _, s := range sources {
 		if len(sources) > 1 {
-			fmt.Fprintf(&text, "  from %s: %d entries, %d refused\n", s.Name, s.Entries, s.Refused)
+			why := ""
+			if s.NoMatch() {
+				why = "; no record meets its condition"
+			}
+			fmt.Fprintf(&text, "  from %s: %d entries, %d refused%s\n", s.Name, s.Entries, s.Refused, why)
 		}
 	}
 	if len(p.Refused) > 0 {

@@ -200,7 +200,7 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 		switch {
 		case n > 0:
 		case len(f.how.where) > 0:
-			yield(Entry{}, fmt.Errorf("source %q: no record meets the condition: %w", f.name, ErrEmpty))
+			yield(Entry{}, fmt.Errorf("source %q: %w: %w", f.name, ErrNoMatch, ErrEmpty))
 		default:
 			yield(Entry{}, fmt.Errorf("source %q: %w", f.name, ErrEmpty))
 		}
