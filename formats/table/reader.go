@@ -20,11 +20,16 @@ import (
 const readRows = 64
 
 type readerOptions struct {
-	keep []func(parquet.RowGroup) bool
+	keep  []func(parquet.RowGroup) bool
+	lends bool
 }
 
-// ReaderOption limits the row groups that a Reader reads.
+// ReaderOption limits the row groups that a Reader reads, or says how it reads them.
 type ReaderOption func(*readerOptions)
+
+// Lending saves the copies of texts: those of a row stay valid only until the caller asks for the next row.
+// It is for sequences of which the caller keeps few rows.
+func Lending() ReaderOption { return func(o *readerOptions) { o.lends = true } }
 
 // IntRange limits a Reader to the row groups in which an integer column may have values from lo to
 // hi. The Reader returns all rows of such a row group, even rows outside the range. It also returns
@@ -160,6 +165,7 @@ func newReader(obj store.Object, key string, t reflect.Type, whole int64, opts [
 	for _, opt := range opts {
 		opt(&o)
 	}
+	r.lends = o.lends
 	for i, g := range r.file.RowGroups() {
 		read := true
 		for _, keep := range o.keep {

@@ -93,8 +93,8 @@ func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield fun
 	if part.Rows == 0 {
 		return true, nil
 	}
-	var opts []table.ReaderOption
-	var perhaps, found int64 // listed URLs that the filter does not rule out, and those of them that the file has
+	opts := []table.ReaderOption{table.Lending()} // most rows belong to other URLs
+	var perhaps, found int64                      // listed URLs that the filter does not rule out, and those of them that the file has
 	if urls, few := h.about.InBucket(part.Bucket, part.Buckets); few {
 		var surts []string
 		surts, perhaps, err = h.surtsIn(ctx, part, urls)
@@ -150,7 +150,7 @@ func (h *history) surtsIn(ctx context.Context, part urlstate.Part, urls []listed
 	return slices.Compact(surts), perhaps, nil
 }
 
-// entry returns the entry of a row. It copies the row's texts, which share memory with other rows.
+// entry returns the entry of a row. It copies the row's texts, which the reader only lends.
 func (r *knownState) entry(warc string) Entry {
 	e := Entry{
 		URL: strings.Clone(r.URL), File: HistoryName, History: true, Fetches: r.Fetches, FetchedAt: r.LastFetched,
