@@ -6,18 +6,18 @@
 // of schema.Link in document order. The Page has only the columns that depend on the document. The
 // columns of the fetch and reduce stages stay empty.
 //
-// Parse never fails. Parse omits unreadable parts and shortens texts that are too long. An unknown
-// document becomes a page with its detected type. Time and memory grow linearly with the body, even
-// for deep nesting, a million attributes or binary data. Equal documents give equal rows. Results
-// share no memory with the body.
+// Parsing never fails. The parser omits unreadable parts and shortens texts that are too long. A
+// document of another type becomes a page without text, with its detected type. Time and memory grow
+// linearly with the body, even for deep nesting, a million attributes or binary data. Equal documents
+// give equal rows. Results share no memory with the body.
 //
 // Package parse combines the packages below it. Package sniff detects the media type. The registry
 // in handler.go has a handler for each type. Package charset decodes the body. Package html reads
 // pages, with packages lexer and jsonld. Package pagehint labels pages without content. Package
 // text chooses the main content and counts words.
 //
-// If Config.MainText is set, MainText chooses the main content (see package
-// trafilatura). If MainText fails, package text chooses the main content.
+// If Config.MainText is set, this function chooses the main content instead (see package
+// trafilatura). If it fails, package text chooses.
 //
 // Package parse imports only formats packages. The fetch stage uses a Parser through the interface
 // document.Parser.

@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// wantsGzip reports whether a compressed file is wanted, by its first decompressed bytes. Sitemaps
-// and feeds are wanted, but archives and logs are not.
+// wantsGzip reports whether to store a gzipped file that begins with prefix. It stores sitemaps and
+// feeds, also if they are compressed twice. It does not store archives and logs.
 func wantsGzip(prefix []byte) bool {
 	if prefix == nil {
 		return true
@@ -46,8 +46,7 @@ func wantsGzip(prefix []byte) bool {
 // languages, images and files follow the entry's link. The links of a feed to its site, to itself
 // and to its next page come last.
 //
-// readEntries makes rows of all entries. Later, frontier.follow and the scope decide which entries
-// are planned.
+// readEntries makes rows of all entries. The stage frontier decides later which of them are planned.
 //
 // The full text of a feed consists of its titles and summaries. The main content of a feed is
 // empty. A feed has no words, topics or fingerprint of its own, because these belong to the pages
@@ -98,9 +97,8 @@ func readEntries(j *job) {
 	rows.addTo(r)
 }
 
-// entryRows makes the links of a sitemap or a feed. It is simpler than linkList in package html,
-// because the references of a sitemap or feed do not repeat, and the elements around a reference do
-// not matter.
+// entryRows makes the links of a sitemap or a feed. It is simpler than linkList in package html: the
+// references of a sitemap or feed do not repeat, and it does not matter which elements are around them.
 type entryRows struct {
 	canon            *urlkey.Canonicalizer
 	doc, surt        string
@@ -136,7 +134,7 @@ func (t *entryRows) base(xmlBase string) string {
 	return t.baseURL
 }
 
-// addLink adds a row. It returns nil if no more rows fit, or if the reference has no canonical
+// addLink adds a row and returns it. It returns nil if room is 0, or if the reference has no canonical
 // target.
 func (t *entryRows) addLink(kind schema.LinkKind, ref, base string, room *int) *schema.Link {
 	if *room == 0 {
@@ -206,7 +204,7 @@ func (t *entryRows) feedLink(f *sitemap.FeedLink) {
 	}
 }
 
-// addTo appends the rows to the rows of the response header.
+// addTo appends the rows to r.Links, which already has the links of the response header.
 func (t *entryRows) addTo(r *Result) {
 	for i := range t.rows {
 		t.rows[i].Ordinal, t.rows[i].Nofollow = int32(len(r.Links)+i), r.Nofollow

@@ -18,7 +18,7 @@ func readHTML(j *job) {
 	r.Text.Full = out.Full(all)
 	r.Text.Main = j.p.mainText(out, doc)
 	if r.Text.Main == r.Text.Full {
-		r.Text.Main = r.Text.Full // Main shares the memory of Full
+		r.Text.Main = r.Text.Full // now both share the same memory
 	}
 	r.Cut = r.Cut || out.Cut()
 	j.s.finishText(j.p, r)

@@ -143,7 +143,7 @@ const maxKept = 4 << 20
 // Parse reads a document. It never fails.
 func (p *Parser) Parse(d *document.Document) *Result {
 	r := &Result{Kind: Other}
-	key, err := p.cfg.Canonicalizer.Plain().Canonical(d.URL, "") // without rules, because the server decides where its documents are
+	key, err := p.cfg.Canonicalizer.Plain().Canonical(d.URL, "") // without the rules for links, because this URL has answered
 	if err != nil {
 		key = urlkey.Key{URL: d.URL}
 	}

@@ -13,10 +13,9 @@ func roundRatio(v float64) *float64 {
 	return &v
 }
 
-// The parser doubts a declared language if the text has few stop words of this language. The text
-// must have at least doubtWords words, and the limit for the share of stop words is doubtRatio. A
-// detected language replaces the declared language if its share of stop words is greater by
-// doubtGain.
+// The parser doubts a declared language if the text has at least doubtWords words and the share of
+// this language's stop words among them is below doubtRatio. The detected language then replaces the
+// declared language if its share of stop words is greater by at least doubtGain.
 const (
 	doubtWords = 50
 	doubtRatio = 0.1

@@ -47,15 +47,14 @@ func transcode(e encoding.Encoding, body []byte) []byte {
 		n, read, err := decoder.Transform(out[len(out):cap(out)], body[done:], true)
 		out, done = out[:len(out)+n], done+read
 		if err != transform.ErrShortDst || cap(out) == maxDecoded {
-			break // the whole body is decoded, because decoders of the Encoding Standard do not fail
+			break // out has the whole body or is full: decoders of the Encoding Standard do not fail
 		}
-		// Estimate the buffer: the rest of the body probably grows by the same factor as the first
-		// part.
+		// The rest of the body probably grows by the same factor as the decoded part.
 		more := (len(body)-done)*len(out)/max(done, 1)*9/8 + 64
 		out = slices.Grow(out, min(more, maxDecoded-len(out)))
 		out = out[:len(out):min(cap(out), maxDecoded)]
 	}
-	if !utf8.Valid(out) { // maxDecoded cuts the last character
+	if !utf8.Valid(out) { // maxDecoded has cut the last character
 		out = bytes.ToValidUTF8(out, []byte("\uFFFD"))
 	}
 	return out
@@ -96,8 +95,8 @@ func (u *undecoded) isUTF8() bool {
 //
 // Unlike the standard, this method ignores a declaration that the bytes contradict:
 //   - UTF-8, if most bytes are not UTF-8 (some servers declare it for everything);
-//   - windows-1252 (which the defaults of servers, such as iso-8859-1 and ascii, also mean), if all
-//     bytes are well-formed UTF-8;
+//   - windows-1252, which the labels iso-8859-1 and ascii also mean, if all bytes are well-formed
+//     UTF-8 (many servers declare one of these labels by default);
 //   - another encoding with one or two bytes per character, if all bytes are well-formed UTF-8 and
 //     have more multi-byte characters than chance allows (see utf8Proof);
 //   - UTF-16, if the zero bytes of ASCII characters are missing, or are where the other byte order
@@ -159,12 +158,12 @@ func (u *undecoded) contradicts(name string) bool {
 	return well >= utf8Proof
 }
 
-// utf8Proof well-formed multi-byte characters prove UTF-8, even if the document declares another
-// encoding.
+// utf8Proof is the number of well-formed multi-byte characters that prove UTF-8, even if the document
+// declares another encoding.
 const utf8Proof = 16
 
-// zeroShare is a lower bound: UTF-16 has at least one zero byte in zeroShare bytes, because each
-// space, digit or character of markup has a zero byte.
+// At least one byte in zeroShare bytes of a document in UTF-16 is zero, because each space, digit or
+// character of markup has a zero byte.
 const zeroShare = 64
 
 // fromFirst returns the part of the body from the byte before the first byte outside ASCII. The

@@ -17,8 +17,8 @@ const maxGuessed = 64 << 10
 
 // guessEncoding returns the likely encoding of a document that declares no encoding. Zero bytes
 // show UTF-16, escape sequences show ISO-2022-JP, and well-formed multi-byte characters show UTF-8.
-// East Asian encodings have a high share of frequent characters. A single-byte encoding fits if the
-// decoded letters fit a language. If no other encoding fits, the result is windows-1252.
+// A text in an East Asian encoding consists mostly of that encoding's frequent characters. For all
+// other texts, guessEncoding takes the single-byte encoding whose letters fit a language best.
 func (u *undecoded) guessEncoding() string {
 	head := u.body[:min(len(u.body), maxGuessed)]
 	if name := guessUTF16(head); name != "" {
@@ -232,7 +232,7 @@ const (
 	places
 )
 
-// The costs of characters, in eighths of a bit.
+// The costs of characters, in eighths of a bit. A character that is rare in a language has a high cost.
 const (
 	costUpper    = 12  // a capital at a word's beginning
 	costInner    = 40  // a capital within a word
@@ -241,7 +241,7 @@ const (
 	costSign     = 40  // a sign of typography: a quotation mark, a dash, a no-break space
 	costSymbol   = 96  // any other sign
 	costJoined   = 56  // a sign that follows a letter
-	costAlone    = 32  // a Latin letter that is a word by itself, which is rare; a capital letter costs twice as much
+	costAlone    = 32  // a Latin letter that is a word by itself; twice as much for a capital letter
 	costRare     = 64  // a sign of arithmetic, currency or law
 	costNothing  = 240 // a control character, or a byte to which the encoding assigns no character
 )
@@ -253,7 +253,7 @@ type byteCosts struct {
 	cost     [places][128]uint8
 }
 
-// letterCosts has an entry for each encoding and language.
+// letterCosts returns the costs for each encoding and each of its languages.
 var letterCosts = sync.OnceValue(func() (all []byteCosts) {
 	for _, f := range byteEncodings {
 		e, _ := charset.Lookup(f.encoding)

@@ -73,7 +73,7 @@ func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched t
 	pg.Outlinks = int32(len(p.Links) + l.over)
 	pg.CanonicalURL, pg.RefreshURL, n.Refresh = l.canonical, l.refresh, l.refresh
 	if own, err := canon.URL(pg.URL, ""); err == nil && own == pg.CanonicalURL {
-		pg.CanonicalURL = pg.URL // rules for links may change the URL of the page itself
+		pg.CanonicalURL = pg.URL // the page names itself, but the rules for links have changed its URL
 	}
 	pg.Favicon = l.favicon(res)
 

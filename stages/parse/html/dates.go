@@ -50,7 +50,7 @@ func (d *statedDate) keepBest(value string, rank uint8) {
 	}
 }
 
-// setBytes is like keepBest, but takes a part of the document.
+// setBytes is like keepBest, but takes bytes of the document, which it folds and cuts.
 func (d *statedDate) setBytes(value []byte, rank uint8) {
 	if len(value) != 0 && (d.rank == 0 || d.rank > rank) {
 		d.keepBest(fold.Bytes(fold.Prefix(value, 256), 64), rank)

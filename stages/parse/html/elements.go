@@ -10,15 +10,15 @@ type elementRule struct {
 
 // Flags of elements.
 const (
-	block    uint16 = 1 << iota // the element breaks the text before and after it
-	closesP                     // the start tag ends an open p
-	void                        // the element has no end tag
-	boundary                    // an end tag inside the element does not end an element outside (HTML, 13.2.4.2, "in scope")
-	listEdge                    // a start tag inside the element does not end an li, dt or dd outside
-	tabular                     // the element is part of a table
-	opaque                      // the element's content is not text of the document
-	heading
-	tableEdge // an end tag inside the table does not end an element outside
+	block     uint16 = 1 << iota // the element breaks the text before and after it
+	closesP                      // the start tag ends an open p
+	void                         // the element has no end tag
+	boundary                     // an end tag inside the element does not end an element outside (HTML, 13.2.4.2, "in scope")
+	listEdge                     // a start tag inside the element does not end an li, dt or dd outside
+	tabular                      // the element is part of a table
+	opaque                       // the element's content is not text of the document
+	heading                      // the element is one of h1 to h6
+	tableEdge                    // a table tag inside the element (td, tr, tbody …) does not end an element outside
 )
 
 // maxIDs exceeds the largest id (see TestElementsFit).

@@ -23,8 +23,8 @@ type openElement struct {
 	flags  uint16
 	id     uint8
 	elem   bool // whether the outline has this element too
-	breaks bool // whether the element is inline and is hidden, a control or a caption, and its parent is none of these
-	hides  bool // whether the element is inline but hidden, so that the line continues after the element
+	breaks bool // whether the element is inline but has a hint (hidden, control or caption) that its parent lacks
+	hides  bool // whether this hint is hidden, so that the line continues after the element
 	part   part // part of the page to which the element's content belongs
 	skip   bool // whether the element's content is not text of the document
 }
@@ -59,7 +59,7 @@ type Reader struct {
 	unescaped []byte // buffer for text whose references are resolved
 	all       string // text of the outline; empty until Read sets it
 	stack     []openElement
-	count     [maxIDs]int32 // number of open elements of each id
+	count     [maxIDs]int32 // number of open elements with each elementRule.id
 	top       openElement   // innermost open element; zero if the stack is empty
 
 	pushed    bool        // whether the element of the last start tag is on the stack
@@ -154,7 +154,7 @@ func (h *Reader) readDocument(doc []byte) {
 // endEmpty ends it.
 func (h *Reader) endEmpty(a atom.Atom) {
 	if a == atom.Br || !h.xml && elements[a].flags&block != 0 {
-		return // this is a void element, or an HTML element within svg, for which the slash has no meaning
+		return // a br, or an HTML block within svg, for which the slash has no meaning
 	}
 	h.lex.Raw, h.collect = 0, toText
 	switch {
@@ -259,8 +259,8 @@ func isJSONLD(t []byte) bool {
 	return bytes.EqualFold(bytes.TrimSpace(t), jsonLDType)
 }
 
-// addElementFile adds a link to the file that an element shows. The method also adds a link to
-// the file that a script loads later.
+// addElementFile adds a link to the file that an element shows, and to the file that a script shows
+// there later.
 func (h *Reader) addElementFile(kind schema.LinkKind) {
 	src, later := h.lex.Attrs.Get(lexer.AttrSrc), h.lex.Attrs.Get(lexer.AttrDataSrc)
 	h.links.addEmbedded(kind, src, h.top.part)

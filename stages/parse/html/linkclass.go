@@ -2,8 +2,8 @@ package html
 
 import "crawlbatch.io/crawlbatch/formats/schema"
 
-// linkClass is the priority of a link. If a page has more links than may be kept, the least
-// important links are dropped. For example, ten thousand images cannot displace the canonical URL.
+// linkClass is the priority of a link. If a page has more links than may be kept, the least important
+// links are dropped, so that ten thousand images cannot displace the canonical URL.
 type linkClass uint8
 
 // The classes, the most important first. A page has one canonical and one refresh link. The reader
@@ -18,7 +18,7 @@ const (
 	classes
 )
 
-// maxOwn bounds the number of canonical links that the reader collects, and that of refresh links.
+// maxOwn bounds the number of canonical links that the reader collects, and the number of refresh links.
 const maxOwn = 16
 
 func classOf(k schema.LinkKind) linkClass {
@@ -44,13 +44,13 @@ func (c linkClass) maxCollected(max int) int {
 	return max
 }
 
-// linksPerClass returns the number of links of each class that the reader keeps. max is the largest
-// number of links of all classes together. The reader prefers links in this order: canonical and
-// refresh links, declared links up to a tenth of max, hyperlinks, the other declared links, embedded
-// links.
-func linksPerClass(met [classes]int, max int) (n [classes]int) {
+// linksPerClass returns the number of links of each class that the reader keeps. collected has the
+// number of collected links of each class, and max bounds the kept links of all classes together. The
+// reader prefers links in this order: canonical and refresh links, declared links up to a tenth of max,
+// hyperlinks, the other declared links, embedded links.
+func linksPerClass(collected [classes]int, max int) (n [classes]int) {
 	give := func(c linkClass, most int) {
-		g := min(met[c]-n[c], most, max)
+		g := min(collected[c]-n[c], most, max)
 		n[c] += g
 		max -= g
 	}

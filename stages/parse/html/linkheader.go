@@ -141,8 +141,8 @@ func paramValue(s string) (value, rest string) {
 	return b.String(), ""
 }
 
-// extValue decodes a value with its charset, as UTF-8”%e2%82%ac (RFC 8187, 3.2.1). An older version
-// of that RFC also allows ISO-8859-1.
+// extValue decodes a value that names its charset, such as UTF-8'en'%e2%82%ac (RFC 8187, 3.2.1). An
+// older version of that RFC also allows ISO-8859-1.
 func extValue(s string) (text string, ok bool) {
 	charset, s, ok := strings.Cut(s, "'")
 	if !ok {

@@ -67,7 +67,7 @@ func (l *linkList) makeRows(r *resolver, source, surt, all string, pageNofollow 
 	bad = l.bad
 	rows = make([]schema.Link, 0, min(len(l.raw), l.max))
 	left := linksPerClass(l.met, l.max)
-	inHeader := "" // canonical URL in the Link field; a canonical link in the page overrides it
+	inHeader := "" // canonical URL from a Link field; counts if the page itself names none
 	for i := range l.raw {
 		raw := &l.raw[i]
 		if left[raw.class] == 0 && raw.class > classRefresh {

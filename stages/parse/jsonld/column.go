@@ -67,9 +67,9 @@ func (l *Data) Column(target func(ref string) string) string {
 	return "[" + string(bytes.Join(objects, []byte(","))) + "]"
 }
 
-// hasStatement reports whether a node states something about the page. The following nodes state
-// nothing: a picture without a name, a reference to another node, and a question, answer or comment
-// that a page lists.
+// hasStatement reports whether a node states something about the page. A question, answer or comment
+// states nothing, because a page may list many. A node with only a type states something if it is not
+// nested and is not an image, an organization or a person.
 func (n *node) hasStatement() bool {
 	if n.is("Question", "Answer", "Comment") {
 		return false
@@ -101,9 +101,9 @@ func (l *Data) authorsOf(n *node) (names []string) {
 type aboutness uint8
 
 const (
-	ofArticle aboutness = iota // a document that stands by itself: Article, NewsArticle, BlogPosting, Report …
-	ofWebPage                  // the page as such: WebPage, ItemPage, CollectionPage …
-	ofUntyped                  // no type, or the type of a work that is usually published on its own page: CreativeWork, Recipe …
+	ofArticle aboutness = iota // an article: Article, NewsArticle, BlogPosting, Report …
+	ofWebPage                  // a web page: WebPage, ItemPage, CollectionPage …
+	ofUntyped                  // no type, or a work that usually has a page of its own: CreativeWork, Recipe …
 	ofOther                    // any other thing, such as a film, which may be older than its page
 )
 
@@ -138,7 +138,7 @@ func (l *Data) ofPage(yield func(*node) bool) {
 	}
 }
 
-// Dates holds the dates of a node in the page's notation. A missing date is "".
+// Dates holds the dates of a node as the page spells them. A missing date is "".
 type Dates struct{ Published, Modified, Created string }
 
 // Dates yields the dates of the page's nodes, the best first. Creation dates of videos and sounds

@@ -14,8 +14,7 @@ import (
 // scanner skips comments and CDATA marks. Commas and colons may be missing or repeated. Strings may
 // contain line feeds and quotes. Keys may lack quotes, and the end may be missing.
 //
-// Each method moves pos to the end of the text that it read. The time is linear in src, and no
-// method allocates memory.
+// A method that reads or skips something moves pos to its end. The time is linear in src.
 type scanner struct {
 	src []byte
 	pos int
@@ -46,7 +45,7 @@ func (z *scanner) whiteSpaceEnd(i int) (end int, lines bool) {
 	return i, lines
 }
 
-// skipGap skips all bytes between two tokens.
+// skipGap skips white space, comments and marks between two tokens.
 func (z *scanner) skipGap() {
 	for {
 		z.pos, _ = z.whiteSpaceEnd(z.pos)
@@ -77,7 +76,7 @@ func (z *scanner) skipGap() {
 	}
 }
 
-// skipMark skips a CDATA or comment mark at i.
+// skipMark skips a CDATA or comment mark at i, and reports whether there is one.
 func (z *scanner) skipMark(i int) bool {
 	for _, m := range lineMarks {
 		if bytes.HasPrefix(z.src[i:], m) {

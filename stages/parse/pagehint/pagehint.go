@@ -1,5 +1,5 @@
 // Package pagehint recognises short pages that servers send instead of content: error pages,
-// walls, parked domains and default pages.
+// access walls, parked domains and default pages.
 package pagehint
 
 import (
@@ -23,7 +23,7 @@ const (
 // headline.
 //
 //   - default_page: the title or headline is the title of a server's default page.
-//   - blocked: the title or headline is the title of an access wall.
+//   - blocked: the title or headline is the title of an access wall, such as a test for robots.
 //   - soft_404: the title or headline says only, in a known language, that the page does not exist.
 //     A part of the title between dashes and bars, or a text of very few words, may also say this.
 //   - parked: the text offers the domain for sale, or a service for unused domains fills the page

@@ -68,8 +68,8 @@ var signatures = []signature{
 }
 
 // typeBySignature returns the type of the format whose signature a document has, or "" if the
-// document has no signature. A text may begin like an ASCII signature ("BMW …"). Therefore the
-// document must also have a byte that never occurs in text, unless the format itself is text.
+// document has no signature. A text may begin with the letters of a signature ("BMW …"). So a document
+// with an ASCII signature must also have a byte that never occurs in text, unless the format is text.
 func typeBySignature(p []byte) string {
 	for i := range signatures {
 		s := &signatures[i]
@@ -151,8 +151,8 @@ func matroskaType(p []byte) string {
 	return "video/x-matroska"
 }
 
-// These are the bit rates of MPEG audio layer III in kbit/s, for version 1 and for versions 2 and
-// 2.5.
+// These are the bit rates of MPEG audio layer III in kbit/s, for version 1 and for versions 2 and 2.5,
+// and the sample rates of version 1.
 var (
 	mp3Rates  = [...]int{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}
 	mp25Rates = [...]int{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}

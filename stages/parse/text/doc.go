@@ -61,8 +61,8 @@
 //   - pairs of words that may be terms, joined by a space: the words have a single space between
 //     them in one line, and the pair occurs at least twice. A pair does not cross the end of a
 //     sentence or a block;
-//   - pairs of adjacent Han code points that occur at least twice, joined. Pairs that Chinese or
-//     Japanese writes in every sentence do not count;
+//   - pairs of adjacent Han code points that occur at least twice, joined. A pair does not count if
+//     Chinese or Japanese texts on any subject have one of its code points;
 //   - runs of 3 to 16 letters and marks in scripts without spaces that occur at least
 //     twice; longer runs are clauses.
 //

@@ -44,9 +44,9 @@ func Declared(tag string) string {
 // result is "". Equal texts give equal guesses.
 //
 // If only one language uses the script, the script decides. If several languages use the script,
-// the words that occur in nearly every sentence decide (scorer). If the text has too few of these
-// words, or the scorer does not know the language, three-letter sequences decide (package
-// whatlanggo). They come last, because they confuse similar languages.
+// function words and special letters decide (type scorer). If the text has too few of these, or the
+// scorer does not know the language, three-letter sequences decide (package whatlanggo). They come
+// last, because they confuse similar languages.
 func Detect(s string) string {
 	s = middleSample(s)
 	if len(s) < leastText {

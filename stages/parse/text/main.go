@@ -5,7 +5,7 @@ import "golang.org/x/net/html/atom"
 // These are the parameters of the choice of main content, in percent. A change of one parameter by
 // a quarter changes F1 on real pages by less than 0.01.
 const (
-	clutterShare = 40 // an element whose class or id names clutter counts as content if it has this share of the page's prose
+	clutterShare = 40 // an element whose class or id names clutter may be content if it has this share of the page's prose
 	chromeShare  = 50 // the same for nav, footer and aside elements
 	imprintShare = 75 // the same for elements whose class or id names a footer or a cookie notice
 	regionShare  = 40 // a main or article element is the content if it has this share of the page's prose
@@ -20,12 +20,12 @@ const notContent = Hidden | Control | Caption
 //
 //  1. The content is all visible text of the only main element, or of the only article if there is
 //     no main element. Everything outside that element must be in nav, header, footer and aside
-//     elements, and no element in it may be named as clutter.
+//     elements, and no element in it may be clutter, navigation or a control.
 //  2. The content is taken from the element with the greatest value. The value is the number of
 //     bytes of prose in the element (paragraphs that are not mostly links) less the cost of its
 //     other blocks. Elements named as navigation, comments, sharing … do not count, unless they
-//     have most of the prose. The content is the blocks that are not mostly links, without the
-//     headline and captions.
+//     have a large share of the prose. The content is the blocks that are not mostly links, without
+//     the headline and captions.
 //  3. If the page has no prose, the content is all blocks that are not mostly links.
 func (o *Outline) Main() string {
 	if len(o.blocks) == 0 {
@@ -76,7 +76,7 @@ func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	}
 	o.scratch = out
 	if body == 0 && len(out) > 0 {
-		body = len(out) - 1 // all blocks after the first body bytes are headings
+		body = len(out) - 1 // every block is a heading, so all are kept
 	}
 	return string(out[:body])
 }

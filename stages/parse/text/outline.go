@@ -68,14 +68,14 @@ type Outline struct {
 	buf     []byte // text with folded white space and a line feed after each block
 	blocks  []Block
 	elems   []Elem
-	cur     int32 // index of the open element; elems[0] is the document
-	start   int   // offset at which the open block starts
-	link    uint32
+	cur     int32  // index of the open element; elems[0] is the document
+	start   int    // offset at which the open block starts
+	link    uint32 // number of bytes of the open block within links
 	inLink  bool
 	space   bool // whether white space came after the last byte of the block
 	tag     Tag
 	joint   Join // Join of the open block
-	held    Join // Join of the block that Resume will begin after the hidden text
+	held    Join // Join of the block with which Resume will continue the line
 	maxText int
 	cut     bool
 	deep    int // number of open elements that the outline does not record, because of maxElems

@@ -12,7 +12,7 @@ import (
 // made at the first use of the list.
 type stopList struct {
 	words  string
-	byRun  bool   // whether the language is written without spaces, so that contains does not find all stop words of a text
+	byRun  bool   // whether the language is written without spaces, so that most stop words of a text are not found
 	elided string // elided articles of the language (see elisions)
 	once   sync.Once
 	set    map[string]struct{}

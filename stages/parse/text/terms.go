@@ -53,7 +53,7 @@ type entry struct {
 	class      wordClass
 	stop       bool // whether the word is a stop word
 	pairs      bool // whether the word may be in a pair
-	alone      int8 // least number of occurrences with which the word is a term by itself; 0 if the word never is a term
+	alone      int8 // number of occurrences that make the word a term by itself; 0 if it never is one
 }
 
 type pair struct {
