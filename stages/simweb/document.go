@@ -6,8 +6,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Document is an HTML page with the content that a correct parser finds in it. The generator writes
-// the bytes of the page and the content in the same pass.
+// Document is an HTML page, with the text, links and metadata that a correct parser finds in it.
 type Document struct {
 	Title, Description, Keywords, Author string
 
@@ -65,8 +64,8 @@ type author struct {
 	refresh  *place
 }
 
-// makeDocument generates the document at path for a page number. variant is "" for the page of the
-// graph, and otherwise distinguishes other documents with this number, such as landing pages.
+// makeDocument generates the document at path for a page number. variant is "" for the page itself.
+// Otherwise it names another document with this number, such as the landing page of a redirect.
 func (w *Web) makeDocument(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
@@ -146,8 +145,8 @@ func (a *author) meta(name, content string) {
 	a.text("<meta name=\"" + name + "\" content=\"" + content + "\">\n")
 }
 
-// headLinks writes the link elements. Only pages of the graph declare a canonical URL. A landing
-// page does not, because no link may name the landing page of a redirect.
+// headLinks writes the link elements. A landing page declares no canonical URL, because no link may
+// name the landing page of a redirect.
 func (a *author) headLinks(src source, path string, k key) {
 	w := a.w
 	if a.refresh != nil {

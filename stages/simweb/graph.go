@@ -77,8 +77,8 @@ func (w *Web) copySource(host, page int) (int, int) {
 // fanout is the number of children of a page in the tree of its host.
 const fanout = 8
 
-// children calls f with each child of a page in the tree. It includes the children of a child with
-// a fault, because crawlers may not see the links of such a page.
+// children calls f with each child of a page in the tree. If a child has a fault, it also calls f with
+// this child's children, because crawlers may not see the child's links.
 func (w *Web) children(host, page int, f func(child int)) {
 	n := w.Pages(host)
 	for c := page*fanout + 1; c <= page*fanout+fanout && c < n; c++ {

@@ -11,7 +11,7 @@ import (
 
 // Entry is a request as the server saw it.
 type Entry struct {
-	Time      time.Time `json:"time"` // when the request arrived; if unknown, when its head had been read
+	Time      time.Time `json:"time"` // when the request arrived; if the kernel does not tell, when its head had been read
 	Host      string    `json:"host"` // in lower case, with the port unless it is 80
 	Path      string    `json:"path"` // path and query, unchanged
 	UserAgent string    `json:"user_agent"`

@@ -53,9 +53,9 @@ func appendSentence(b []byte, words []key, accents bool) []byte {
 	return append(b, '.')
 }
 
-// editSizes are the numbers of words that an edit tries to change, in this order. All shingles vote
-// on each bit of a fingerprint. A word is in few shingles, so changing it usually flips only bits
-// with a small majority. A text without such bits needs a larger edit.
+// editSizes are the numbers of words that an edit tries to change, in this order. Each bit of a
+// fingerprint is the majority of the votes of all shingles. A word is in few shingles, so changing it
+// flips only bits with a small majority. A text without such bits needs a larger edit.
 var editSizes = [...]int{2, 1, 3, 5, 8, 12}
 
 // triesPerSize is how often an edit of each size is tried, with random words.

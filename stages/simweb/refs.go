@@ -19,8 +19,8 @@ func (a *author) plainAnchor(p place, anchor string) {
 	a.record(p, Link{Anchor: anchor, Kind: schema.KindA})
 }
 
-// pageAnchor writes a link to a page of the graph, in a form that k chooses, and returns its text.
-// If the page has the fault Planned, it also writes a link to the redirect's target (the twin).
+// pageAnchor writes a link to a page, in a form that k chooses, and returns the link's text. If the
+// page has the fault Planned, pageAnchor also writes a link to the redirect's target (the twin).
 func (a *author) pageAnchor(k key, host, page int) string {
 	anchor := a.w.titleOf(host, page, 2)
 	a.writeAnchor(k, place{host, a.w.path(host, page)}, anchor, "")

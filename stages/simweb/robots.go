@@ -27,8 +27,8 @@ var robotsBlock = [...]RobotsProfile{
 	RobotsDenyAll, RobotsNone, RobotsRules, RobotsDelay, RobotsUnreachable, RobotsAllow, RobotsRules, RobotsNone, RobotsAllow, RobotsOdd,
 }
 
-// BannedAgent is the product token to which RobotsOdd hosts deny every URL. There is one other set of
-// rules on these hosts, for all other agents.
+// BannedAgent is the product token to which RobotsOdd hosts deny every URL. All other agents share one
+// group of rules on these hosts.
 const BannedAgent = "simweb-banned"
 
 // robotsMoved is the path of the rules on RobotsMoved hosts.
@@ -111,9 +111,9 @@ func (w *Web) IsRobots(i int, path string) bool {
 	return ok
 }
 
-// Verdict reports whether host i's robots.txt allows a path with its query, and returns the line of
-// robots.txt that decides this, or "". It parses no robots.txt, because the generator knows the
-// decision. If a robots.txt is unreachable, every path is denied.
+// Verdict reports whether host i's robots.txt allows a path with its query. rule is the line of
+// robots.txt that decides this, or "". Verdict parses no robots.txt, because the Web made the rules. If
+// the robots.txt is unreachable, every path is denied.
 func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
 	switch w.Profile(i) {
 	case RobotsUnreachable:

@@ -20,8 +20,8 @@ func (w *Web) SitemapURLs(host int, f func(url string) bool) {
 	w.sitemapRange(host, 0, w.Pages(host), f)
 }
 
-// NamedSitemap calls f with the URLs in the host's sitemaps, as SitemapURLs does, if its robots.txt names
-// them.
+// NamedSitemap works like SitemapURLs if the host's robots.txt names its sitemaps. Otherwise it does
+// nothing.
 func (w *Web) NamedSitemap(host int, f func(url string) bool) {
 	path := "/robots.txt"
 	if w.Profile(host) == RobotsMoved {

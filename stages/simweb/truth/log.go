@@ -43,7 +43,7 @@ func (v Violation) String() string {
 // Pace is the delay that CheckLog requires.
 type Pace struct {
 	Delay time.Duration // shortest allowed gap between two requests to a host
-	Slack time.Duration // tolerance for gaps that the network shortened, because it delayed the earlier request
+	Slack time.Duration // how much shorter a gap may be, because the network may delay the earlier request
 	// DelayOf, if not nil, returns the delay of a host. It replaces Delay.
 	DelayOf func(host string) time.Duration
 }

@@ -20,12 +20,12 @@
 //   - pages.url is the final URL; pages.depth is the depth of the planned URL.
 //   - Only http and https links are recorded, in document order. A meta robots nofollow makes all
 //     links of a page nofollow.
-//   - The next round plans every target of a link of a followed kind, unless all links to it are
-//     nofollow. This includes the targets of redirected URLs, and redirect hops that were denied or
-//     gave no response. It excludes final URLs, and URLs that were planned before. The depth of a
-//     target is one more than the lowest depth of the pages with such a link to it. Any other
-//     target is skipped for the first reason that applies: nofollow (all links to it are nofollow),
-//     out_of_scope, depth.
+//   - The targets of a round are the targets of its links of followed kinds, the targets of its
+//     redirected URLs, and redirect hops that were denied or gave no response. URLs that were planned
+//     before, and URLs of pages, are no targets. The depth of a target is one more than the lowest
+//     depth of the pages with a followed link to it. A target is skipped for the first reason that
+//     applies: nofollow (all links to it are nofollow), out_of_scope, depth. The next round plans all
+//     other targets.
 //   - With Config.Sitemaps, the first round that asks a host for robots.txt also fetches the sitemaps that
 //     it names. Their entries are targets like those of links on seeds. Sitemaps are no pages, and have
 //     no outcome.

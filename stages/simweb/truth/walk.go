@@ -86,7 +86,7 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 	return r, nil
 }
 
-// find notes the target of a link of a followed kind.
+// find adds the target of a link to targets, if the link is of a followed kind.
 func (c *crawl) find(targets map[string]linkSummary, l Link, depth int32) {
 	if !slices.Contains(schema.DefaultFollowed, l.Kind) {
 		return
