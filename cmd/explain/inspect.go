@@ -53,8 +53,8 @@ its SURT key, its registered domain (the unit of sharding) and its host (the uni
 politeness). If the URL would not be planned, it prints the reason. With --jsonl,
 {"url","base"} gives {"ok","whatwg","canonical","surt","domain","host","skip"}. ok is false if
 the parser of the URL standard fails. If rules of the config (plan.canonical, plan.rewrite) change
-the URL, each step is printed; --jsonl adds {"steps":[{"rule","from","to"}]}. The list plan.opt_out is read,
-and is the reason opt_out if it names the URL.
+the URL, each step is printed; --jsonl adds {"steps":[{"rule","from","to"}]}. If the list plan.opt_out
+names the URL, the reason is opt_out.
 
 With --month it also prints what the store knows of the URL: its state and the newest
 round that changed the state, its priority as the sum of its parts (plan.priority), why the

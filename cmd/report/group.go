@@ -162,7 +162,7 @@ func (g *group) table(crawl string) *Table {
 		t.Rows = append(t.Rows, g.row(e))
 	}
 	t.More += g.top.lost
-	t.Approximate = g.top.again
+	t.Approximate = g.top.returned
 	return t
 }
 

@@ -7,8 +7,8 @@
 // numbers, or the document that holds them.
 //
 // The memory does not depend on the number of rows. Tables of the most frequent keys count at most
-// a fixed number of keys, and say by how much a count may be too low if there are more. Percentiles
-// come from histograms whose buckets are at most 1.6 % wide.
+// a fixed number of keys. If there are more, the table says by how much its counts may be too low.
+// Percentiles come from histograms whose buckets are at most 1.6 % wide.
 //
 // The same store gives the same bytes. The report holds no clock time of its own. Texts from the web
 // are escaped, and a Content-Security-Policy allows only the scripts of the report itself.
@@ -103,7 +103,7 @@ type Table struct {
 	Rows        [][]any  `json:"rows"`                     // texts, numbers, true, false and null
 	More        int64    `json:"more,omitempty"`           // keys that the table leaves out
 	Approximate bool     `json:"approximate,omitempty"`    // true: there were more keys than are counted exactly, so numbers may be too low
-	Bound       int64    `json:"too_low_by_max,omitempty"` // how much too low the numbers may be that order the table
+	Bound       int64    `json:"too_low_by_max,omitempty"` // how much too low the ordering numbers may be
 	SQL         string   `json:"sql,omitempty"`
 	Source      string   `json:"source,omitempty"`
 	Chart       *Chart   `json:"chart,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// requestRow holds the columns of requests that a report needs.
+// requestRow holds the columns of the dataset requests that a report needs.
 type requestRow struct {
 	Purpose       schema.Purpose `parquet:"purpose"`
 	Host          string         `parquet:"host"`
@@ -40,7 +40,7 @@ type latency struct {
 	histogram
 }
 
-// requests collects what the dataset requests says.
+// requests collects the figures of the dataset requests.
 type requests struct {
 	purposes, networks, paces, soon, failures *group
 	rate                                      *timeline
@@ -51,7 +51,7 @@ type requests struct {
 
 	sent, unconnected, bytes, sentBytes, gaps, tooSoon int64
 	round                                              int
-	host                                               string // host of the row before
+	host                                               string // host of the previous row
 	status                                             int16
 }
 
@@ -154,7 +154,7 @@ const paceSQL = `CASE WHEN gap_ms < delay_ms - 1 THEN 'sooner than the delay'
     WHEN gap_ms <= delay_ms * 10 THEN '2 to 10 times the delay'
     ELSE 'over 10 times the delay' END`
 
-// pace returns the class of a gap, as paceSQL does.
+// pace returns the range of a gap, as paceSQL names it.
 func pace(gap, delay int64) string {
 	switch {
 	case gap < delay-rounding:
@@ -252,7 +252,7 @@ const (
 	waitOther
 )
 
-// waitReasons name the parts of the time between two requests to a host, with the condition in SQL.
+// waitReasons names the parts of the time between two requests to a host, as waitsSQL does.
 var waitReasons = [...]string{
 	"the delay in force", "a free slot", "a pause after 429 or 503", "a pause after another 5xx", "a pause after a request without a response",
 	"a slow response, or no URL was due",

@@ -109,7 +109,8 @@ func (m *maker) stored() *Table {
 	return t
 }
 
-// changes are the numbers that months are compared by: a count of seals, and the same in SQL.
+// changes lists the numbers by which months are compared: the name of a count in seals, and the SQL
+// that gives the same number.
 var changes = []struct{ name, count, sql string }{
 	{"planned URLs", "plan.urls", "count(*) FILTER (WHERE crawl = '%s') FROM fetches"},
 	{"documents (ok)", "merge.outcome.ok", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'ok') FROM fetches"},

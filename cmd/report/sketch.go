@@ -31,16 +31,16 @@ type entry struct {
 // and a key that is absent has at most the value dropped. The result depends on the rows and their
 // order only.
 type top struct {
-	keep    int
-	rank    int // index of the value that ranks keys
-	how     []aggregate
-	unique  bool // true: a key has one row in a round, so a key that was dropped in this round does not come back in it
-	entries map[string]*entry
-	dropped int64 // largest ranked value, plus missed, of a dropped key
-	before  int64 // dropped at the end of the previous round
-	lost    int64 // number of drops
-	again   bool  // true: a key may have come back after it was dropped
-	earlier int64 // number of drops at the end of the previous round
+	keep     int
+	rank     int // index of the value that ranks keys
+	how      []aggregate
+	unique   bool // true: a key has one row in a round, so a key that was dropped in this round does not come back in it
+	entries  map[string]*entry
+	dropped  int64 // largest ranked value, plus missed, of a dropped key
+	before   int64 // dropped at the end of the previous round
+	lost     int64 // number of drops
+	returned bool  // true: a key may have come back after it was dropped
+	earlier  int64 // number of drops at the end of the previous round
 }
 
 func newTop(keep, rank int, how ...aggregate) *top {
@@ -62,7 +62,7 @@ func (t *top) add(key string, values ...int64) {
 			e.missed = 0 // a key that was dropped has no larger value than the keys that stayed
 		}
 		t.entries[e.key] = e
-		t.again = t.again || !t.unique && t.lost > 0 || t.unique && t.earlier > 0
+		t.returned = t.returned || !t.unique && t.lost > 0 || t.unique && t.earlier > 0
 		return
 	}
 	for i, v := range values {
@@ -106,8 +106,8 @@ func (t *top) shrink() {
 	}
 }
 
-// histogram counts values of 0 and more in buckets that are at most 1/64 wide, as a share of their
-// value.
+// histogram counts values of 0 and more in buckets. The width of a bucket is at most 1/64 of its
+// values.
 type histogram struct {
 	counts []int64
 	n      int64
@@ -134,8 +134,8 @@ func bucketOf(v int64) int {
 	return shift<<subBits + int(v>>shift)
 }
 
-// quantile returns the value of which a share q of the values is not larger. The relative error is
-// at most within. There must be a value.
+// quantile returns a number such that a share q of the values is not larger. Its relative error is
+// at most within. The histogram must have a value.
 func (h *histogram) quantile(q float64) int64 {
 	rank := max(1, int64(math.Ceil(q*float64(h.n))))
 	var seen int64
@@ -176,7 +176,7 @@ func newTimeline(most, values int) *timeline {
 	return &timeline{most: most, step: steps[0], values: values, points: map[point][]int64{}}
 }
 
-// at returns the values of the point of a time, to add to.
+// at returns the values of the point for a time. The caller adds to them.
 func (t *timeline) at(round int, ms int64) []int64 {
 	p := point{round, floor(ms, t.step)}
 	if p == t.lastAt && t.lastSum != nil {

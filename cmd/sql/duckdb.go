@@ -37,10 +37,11 @@ func find(name string) (string, error) {
 	return "", usage.Errorf("query needs the program duckdb, and PATH has none: install it with `pip install duckdb-cli` or as https://duckdb.org/install says, or name its file with --duckdb; `crawlbatch views` prints the SQL for other programs")
 }
 
-// duckDB runs the program duckdb as a child process with the environment of this process, from which it
-// takes credentials for S3. The child reads its SQL from a file in a directory that only this user can
-// read. Every user could read a command line, and it could not hold the views of a large crawl. pip's
-// duckdb is a script that starts the program without pipes of its parent.
+// duckDB runs the program duckdb as a child process with the environment of this process, from
+// which it takes credentials for S3. The child reads its SQL from a file in a directory that only
+// this user can read. Every user can read a command line, and a command line is too short for the
+// views of a large crawl. A pipe is not possible, because pip's duckdb is a script that does not
+// pass pipes on.
 type duckDB struct {
 	program  string
 	mode     string // commands that set the output format
@@ -121,7 +122,7 @@ func (d duckDB) shell(ctx context.Context, views func(io.Writer) error) error {
 	case own.Err() != nil:
 		return stages.ErrInterrupted
 	case errors.As(err, &exit) && exit.Exited():
-		return nil // the last statement failed, which the shell has said
+		return nil // the last statement failed, and the shell has printed its error
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Err is in the chain of every error about the command line and its inputs.
+// Err marks errors about the command line and its inputs. Such errors wrap Err.
 var Err = errors.New("usage")
 
 // mistake is an error whose one-line text says what is wrong and what to do.

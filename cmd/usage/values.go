@@ -12,11 +12,12 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// patience is how long a shell waits for the values that the store knows.
+// patience limits how long a shell waits for values from the store.
 const patience = 2 * time.Second
 
-// CompleteFromStore lets shells complete --month, --round and --partition of all commands below root with
-// the values in the store. Without an answer of the store within two seconds, there are no values.
+// CompleteFromStore lets shells complete --month, --round and --partition of all commands below
+// root with the values in the store. If the store does not answer within two seconds, a shell
+// completes nothing.
 func CompleteFromStore(root *cobra.Command, open func(context.Context) (store.Bucket, error)) {
 	for _, cmd := range root.Commands() {
 		CompleteFromStore(cmd, open)
@@ -75,7 +76,7 @@ func rounds(ctx context.Context, b store.Bucket, cmd *cobra.Command) (found []st
 	return found
 }
 
-// newestRound returns the first round of the crawl that is not finished, or -1 if it is unknown.
+// newestRound returns the number of the crawl's newest planned round, or -1 if it is unknown.
 func newestRound(ctx context.Context, b store.Bucket, cmd *cobra.Command) int {
 	f := cmd.Flags().Lookup("month")
 	if f == nil || f.Value.String() == "" {
