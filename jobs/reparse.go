@@ -86,7 +86,8 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 		}
 		return r.create(ctx, crawl)
 	}
-	// A plan that is stored while `prune` deletes its source would stop that `prune`, but could never run.
+	// While `prune` runs, no driver can follow a plan. An interrupted `prune` in turn does not
+	// continue while a plan is unfinished.
 	if err := roundstate.CheckNoPruning(ctx, r.Bucket, r.As); errors.Is(err, roundstate.ErrBusy) {
 		return nil, err
 	}

@@ -23,9 +23,9 @@ func verifyMemory(parallel int) int64 {
 	return 100<<20 + int64(cmp.Or(parallel, runtime.GOMAXPROCS(0)))*150<<20
 }
 
-// auditGrowth is the growth of the heap after which an audit collects garbage, in percent of the live
-// data. Because an audit allocates much and keeps little, Go's default of 100 % would cost a tenth
-// more CPU. Above 400, the heap's soft limit decides.
+// auditGrowth is the growth of the heap after which an audit collects garbage, in percent of the
+// live data. Because an audit allocates much and keeps little, Go's default of 100 % would cost a
+// tenth more CPU. A larger value would change nothing, because the heap's soft limit then decides.
 const auditGrowth = 400
 
 // boundAudit bounds the memory of a process that audits a crawl with parallel checks.

@@ -30,7 +30,7 @@ type group struct {
 	keys            []key
 	values          []value
 	rank            int  // index of the value that orders the table
-	byKey           bool // true: the keys order the table, as numbers
+	byKey           bool // true: the table is sorted by its keys, as numbers
 	share           bool // true: a column with the share of the ranked value in all rows
 	unique          bool // true: a key has one row in each round
 	positive        bool // true: keys whose ranked value is 0 are left out

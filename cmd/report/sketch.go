@@ -25,11 +25,11 @@ type entry struct {
 	missed int64 // how much of the ranked value the key may have had before it was entered
 }
 
-// top counts the keys of a stream and keeps the keys with the largest ranked value. It holds at most
-// twice keep keys: when it is full, it drops the smaller half. A key that comes back begins at 0, and
-// its missed value is the largest value that was ever dropped. So a value is at most missed too low,
-// and a key that is absent has at most the value dropped. The result depends on the rows and their
-// order only.
+// top counts the keys of a stream and keeps the keys with the largest ranked value. It holds at
+// most twice keep keys: when it is full, it drops the smaller half. A key that comes back begins at
+// 0, and its missed value is the largest value that was ever dropped. A value is therefore too low
+// by at most missed, and the value of an absent key is at most dropped. The result depends on the
+// rows and their order only.
 type top struct {
 	keep     int
 	rank     int // index of the value that ranks keys

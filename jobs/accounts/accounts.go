@@ -1,5 +1,5 @@
-// Package accounts makes the datasets stages and runs. They record the times, resources and cost of
-// each attempt at a task and of each round.
+// Package accounts makes the datasets stages and runs, with the times, resources and cost of each
+// attempt at a task and of each round.
 //
 // The input is the records of attempts under attempts/, the round's plan and counts, and the model
 // of costs. The output is one part of each dataset, written once, before the round is sealed. An

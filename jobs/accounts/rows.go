@@ -53,8 +53,9 @@ type pair struct {
 }
 
 // pairs matches the records of beginnings and ends. If another process recorded the end of a dead
-// attempt, this record lacks the time of the beginning. It then belongs to the newest attempt on
-// the same machine, or on any machine if its machine is unknown, whose end no other record tells.
+// attempt, this record lacks the time of the beginning. It then belongs to an attempt whose end has
+// no other record: the newest on the same machine or, if the machine is unknown, the newest on any
+// machine.
 func pairs(found *records) []pair {
 	all := make([]pair, len(found.begun))
 	for i, b := range found.begun {

@@ -54,8 +54,8 @@ type URL struct {
 	crawl     *lookup.Crawl // crawl in which to look up URLs; nil if no store is read
 }
 
-// NewURL returns a URL that answers by the rules of cfg and the opt-out list, which may be nil. If
-// crawl is not nil, the answers also contain what the crawl's store knows.
+// NewURL returns a URL whose answers follow cfg and the opt-out list, which may be nil. If crawl is
+// not nil, the answers also contain what the crawl's store knows.
 func NewURL(cfg *config.Config, optOut *scope.OptOut, crawl *lookup.Crawl) (*URL, error) {
 	c, err := cfg.Plan.Canonicalizer()
 	plan := worker.PlanConfig(cfg)

@@ -17,7 +17,8 @@ import (
 //
 // Adopt first writes active.json and crawl.json in the new format, which older versions refuse.
 // Adopt then writes the ledger, and finally adds the crawl's name to the head. An interrupted
-// adoption shows in a crawl.json with the field adopted_from whose crawl the head does not name.
+// adoption leaves a crawl.json that has the field adopted_from, although the head does not name the
+// crawl.
 func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, await func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {
 	var old []string
 	for _, crawl := range crawls {

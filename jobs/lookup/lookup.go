@@ -79,7 +79,7 @@ func listings(l *schema.Listing) Listings {
 	}
 }
 
-// Skip is the URL's newest row in the dataset skips. It is left out if a later round has a state of
+// Skip is the URL's newest row in the dataset skips. Found lacks it if a later round has a state of
 // the URL.
 type Skip struct {
 	Round  string            `json:"round"`

@@ -9,9 +9,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// Crawls lists the crawls of a store by name. A crawl is a month or a reparse of a month. Crawls
-// also lists crawls that the head names but whose crawl.json is lost, but no crawls that
-// were pruned as a whole.
+// Crawls lists the crawls of a store by name. A crawl is a month or a reparse of a month. The list
+// includes crawls that the head names but whose crawl.json is lost. It leaves out crawls that were
+// pruned as a whole.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 	crawls, err := ledger.Crawls(ctx, b)
 	if err != nil {

@@ -38,7 +38,7 @@ func NewestPolitenessIn(ctx context.Context, b store.Bucket, l *ledger.Ledger) (
 	return p, revision, err
 }
 
-// namedRevision is the revision of the politeness in a ledger.
+// namedRevision is the newest revision of politeness that a ledger names.
 type namedRevision struct {
 	ledger *ledger.Ledger
 	entry  *manifest.Entry

@@ -19,7 +19,7 @@ type Screen struct {
 	Crawl  string       `json:"crawl"`
 	Round  int          `json:"round"`
 	State  string       `json:"state"`           // planned, running, stopping or sealed
-	Stage  stages.Stage `json:"stage,omitempty"` // the stage whose turn it is
+	Stage  stages.Stage `json:"stage,omitempty"` // the first stage that is not done
 	Stages []StageCount `json:"stages,omitempty"`
 	Unit   string       `json:"unit,omitempty"` // what Done and Of count: URL or task
 	Done   int64        `json:"done"`

@@ -145,7 +145,7 @@ func newsOf(reporting, silent int, newest, now time.Time) []string {
 }
 
 // predict fills in the remaining time, and the plan's prediction for as many tasks at a time as run
-// now. unbegun is the number of URLs in partitions that nobody has taken. They come after the
+// now. unbegun is the number of URLs in partitions that nobody has taken; these run after the
 // running ones.
 func (s *Screen) predict(r *jobs.RoundStatus, unbegun int64) {
 	lanes := float64(len(s.Workers))

@@ -90,7 +90,7 @@ func (t *Tracer) run() {
 	defer close(t.ended)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() { // after Close, a request under way may last for at most closing
+	go func() { // ends a request under way when the time closing has passed since Close
 		select {
 		case <-t.stop:
 		case <-ctx.Done():

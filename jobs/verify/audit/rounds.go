@@ -320,9 +320,9 @@ func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	return err
 }
 
-// readingOf returns the robots.Reading of the round, which says how a URL is compared with the rules of
-// a robots.txt. It depends on the format in which the round started; for a reparse, on that of the round
-// that fetched.
+// readingOf returns the robots.Reading of the round, which says how a URL is compared with the
+// rules of a robots.txt. The reading depends on the format in which the round started. For a
+// reparse, this is the round of the crawl that fetched.
 func (a *Audit) readingOf(ctx context.Context, r *Round) (robots.Reading, error) {
 	if of := a.FetchedIn(); of != r.Crawl {
 		l, err := ledger.Load(ctx, a.Bucket, of)

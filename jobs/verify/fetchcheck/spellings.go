@@ -17,10 +17,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// partitionSpellings holds the non-canonical spellings of a partition's URLs, because robots.txt must
-// have allowed each spelling. The plan lists the spellings of planned URLs and of other known URLs. The
-// spellings in redirects come from the stored responses. In memory are the spellings of planned URLs
-// and of redirect targets, and about 150 bytes for each followed redirect.
+// partitionSpellings holds the non-canonical spellings of a partition's URLs, because robots.txt
+// must have allowed each spelling. The plan lists the spellings of planned URLs and of other known
+// URLs. The spellings in redirects come from the stored responses. Memory holds the spellings of
+// planned URLs and of redirect targets, and about 150 bytes for each followed redirect.
 type partitionSpellings struct {
 	planned map[string][]string // spellings of planned URLs, and of redirect targets that the plan lists
 	chains  map[string][]hop    // redirects by planned URL, in the order of responses

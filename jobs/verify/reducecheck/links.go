@@ -19,7 +19,7 @@ import (
 )
 
 // linkTarget is a URL to which a link or a redirect of the round leads. Targets are sorted by bucket,
-// SURT and URL, because the check features them up in this order.
+// SURT and URL, because the check looks them up in this order.
 type linkTarget struct {
 	Bucket    int32
 	SURT, URL string
@@ -86,7 +86,7 @@ func compareFacts(a, b *fact) int {
 	return schema.CompareURLs(a.surt, a.url, b.surt, b.url)
 }
 
-// NoLinkTargetIsLost features up every link target of a followed kind and every redirect target in the
+// NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target in the
 // datasets urls and skips. It also compares the states in urls with the outcomes of the round. The
 // check merges the sorted tables of one bucket at a time. It therefore needs memory only for one
 // sort and for the open parts.

@@ -345,7 +345,7 @@ func compareClaims(a, b *claim) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), strings.Compare(a.URL, b.URL), audit.FalseFirst(a.Asks, b.Asks), cmp.Compare(a.Page, b.Page))
 }
 
-// judgeChains answers the questions of claims: it features up the member that a row names as via, and
+// judgeChains answers the questions of claims: it looks up the member that a row names as via, and
 // reports the row if the two do not resemble each other.
 func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim]) error {
 	var members []claim // the members with this URL: a page and its earlier versions

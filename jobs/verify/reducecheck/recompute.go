@@ -107,7 +107,7 @@ func (u *unreadableFiles) mayBeReadBy(t stages.Task) bool {
 	return false
 }
 
-// unreadableInputs features for unreadable files among those that the tasks of a round read.
+// unreadableInputs looks for unreadable files among those that the tasks of a round read.
 func unreadableInputs(ctx context.Context, a *audit.Audit, r *audit.Round) (u unreadableFiles, err error) {
 	if !a.AnyBroken() {
 		return u, nil
