@@ -68,11 +68,11 @@ func (c *chaos) noteLapses() bool {
 // lostAtMost before the blow.
 const lostAtMost = chaosEvery + 4*time.Second
 
-// explains reports whether a blow explains that a URL was requested at two times, before and again. ended is
-// the time of the last request of the first redirect chain. late is true if the lost outcome is older than
+// explains reports whether a blow explains that a URL was requested at two times, first and second. ended
+// is the time of the last request of the first redirect chain. late is true if the lost outcome is older than
 // lostAtMost, because a checkpoint took too long; a busy disk may delay a few checkpoints.
-func (b *blow) explains(host, url string, before, again, ended time.Time) (ok, late bool) {
-	if b.hosts != nil && !b.hosts[host] || b.to.Before(before) || b.from.After(again) {
+func (b *blow) explains(host, url string, first, second, ended time.Time) (ok, late bool) {
+	if b.hosts != nil && !b.hosts[host] || b.to.Before(first) || b.from.After(second) {
 		return false, false
 	}
 	late = b.from.Sub(ended) > lostAtMost

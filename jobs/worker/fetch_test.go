@@ -103,12 +103,12 @@ func TestARunningFetchTaskFollowsTheLedgerWithinSeconds(t *testing.T) {
 	})
 }
 
-// hanging is a store that does not return politeness.json before the caller gives up. The second call
-// fails with again.
+// hanging is a store that does not return politeness.json before the caller gives up. The second
+// call fails with err.
 type hanging struct {
 	store.Bucket
-	gets  int
-	again error
+	gets int
+	err  error
 }
 
 func (b *hanging) Get(ctx context.Context, key string, most int64) ([]byte, store.Version, error) {
@@ -116,7 +116,7 @@ func (b *hanging) Get(ctx context.Context, key string, most int64) ([]byte, stor
 		return b.Bucket.Get(ctx, key, most)
 	}
 	if b.gets++; b.gets > 1 {
-		return nil, "", b.again
+		return nil, "", b.err
 	}
 	<-ctx.Done()
 	return nil, "", ctx.Err()
@@ -125,7 +125,7 @@ func (b *hanging) Get(ctx context.Context, key string, most int64) ([]byte, stor
 func TestAPauseBeforeTheLeaseIsNoFailure(t *testing.T) {
 	var log bytes.Buffer
 	r, l := controlled(t, &log)
-	slow := &hanging{Bucket: r.Bucket, again: errors.New("the second attempt")}
+	slow := &hanging{Bucket: r.Bucket, err: errors.New("the second attempt")}
 	r.Bucket = slow
 	synctest.Test(t, func(t *testing.T) {
 		errs := make(chan error)
@@ -145,7 +145,7 @@ func TestAPauseBeforeTheLeaseIsNoFailure(t *testing.T) {
 		if _, _, err := ledgertest.Writer().Continue(t.Context(), slow.Bucket, "2026-11", "ana@one"); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-errs; !errors.Is(err, slow.again) {
+		if err := <-errs; !errors.Is(err, slow.err) {
 			t.Errorf("after the pause: %v", err)
 		}
 	})
