@@ -32,6 +32,7 @@ var allTime = struct {
 	{"error_rate", Float64, "CAST(sum(failed_requests) AS DOUBLE) / nullif(sum(requests), 0)", "failed_requests / requests, 0 to 1; null without requests"},
 	{"bytes", Int64, sum("bytes"), "bytes received, before decoding"},
 	{"request_ms", Int64, sum("request_ms"), "sum of the times of all requests, milliseconds"},
+	{"span_ms", Int64, sum("span_ms"), "sum of the times from the first to the last request of each round, milliseconds"},
 	{"breaker_events", Int64, sum("breaker_events"), "number of times that breakers of its hosts opened"},
 	{"robots_changes", Int64, sum("CASE WHEN robots_changed THEN 1 ELSE 0 END"), "rounds in which its robots.txt had changed"},
 	{"hosts", Int64, last("hosts"), "hosts in its last round; this and the following columns are those of its last round"},

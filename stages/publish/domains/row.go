@@ -181,6 +181,10 @@ func (d *domain) finish() *schema.Domain {
 		rate := float64(r.FailedRequests) / float64(r.Requests)
 		r.ErrorRate = &rate
 	}
+	if r.FirstRequest != 0 {
+		span := r.LastRequest - r.FirstRequest
+		r.SpanMS = &span
+	}
 	r.FirstByteP50, r.FirstByteP90, r.FirstByteP99 = d.firstByte.percentile(50), d.firstByte.percentile(90), d.firstByte.percentile(99)
 	r.TotalP50, r.TotalP90, r.TotalP99 = d.total.percentile(50), d.total.percentile(90), d.total.percentile(99)
 	r.Languages, r.OtherLanguages = d.languages.texts(), d.languages.rest
