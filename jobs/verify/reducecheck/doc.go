@@ -1,5 +1,5 @@
 // Package reducecheck checks invariants 5 to 7 of the reduce side (clusters, link targets and
-// states of URLs, and recomputed results).
+// states of URLs, sums of domains, and recomputed results).
 //
 // The checks read the rounds of an audit and report violations to the audit. The checks follow the
 // definitions of the stages. They do not use the stages' code, unless a check runs a task again.
