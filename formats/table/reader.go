@@ -27,8 +27,7 @@ type readerOptions struct {
 // ReaderOption limits the row groups that a Reader reads, or says how it reads them.
 type ReaderOption func(*readerOptions)
 
-// Lending saves the copies of texts: those of a row stay valid only until the caller asks for the next row.
-// It is for sequences of which the caller keeps few rows.
+// Lending saves copies: the texts of a row stay valid only until the caller asks for the next row.
 func Lending() ReaderOption { return func(o *readerOptions) { o.lends = true } }
 
 // IntRange limits a Reader to the row groups in which an integer column may have values from lo to
@@ -261,10 +260,7 @@ func (r *reader) Close() error {
 		r.columns = nil
 	}
 	r.groups = nil
-	if cerr := r.obj.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err = errors.Join(err, r.obj.Close()); err != nil {
 		return fmt.Errorf("close %q: %w", r.key, err)
 	}
 	return nil

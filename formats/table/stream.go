@@ -47,9 +47,7 @@ func concat(ctx context.Context, b store.Bucket, keys []string, t reflect.Type, 
 			stopped = !yield(row)
 			return !stopped
 		})
-		if cerr := r.Close(); err == nil {
-			err = cerr
-		}
+		err = cmp.Or(err, r.Close())
 		if stopped || err != nil {
 			return err
 		}
