@@ -20,7 +20,7 @@
 //   - cluster has one task. It joins the forests, and decides about each page in a cluster.
 //   - dedup has a task for each bucket, which writes the bucket's parts.
 //
-// One task and four stages give the same bytes. Rounds planned before format 9 have one task.
+// A single task gives the same bytes as the four stages. Rounds planned before format 9 have one task.
 //
 // # What a cluster is
 //

@@ -25,9 +25,9 @@
 //     which chains of redirects went.
 //
 // If stages.Input.TakesLinks is set, a page that answered 304 gets the links that the page had when
-// its content was stored. merge reads them from the part of links that the task which stored the
-// content published, and there only from the row groups that can hold such pages. If another request
-// of the round got the whole page, the page has the links of that document instead.
+// its content was stored. The task that stored the content published them in its part of links. merge
+// reads only those row groups of this part that can hold such pages. If another request of the round
+// got the whole page, the page has the links of that document instead.
 //
 // The links of a document were recorded together and in order, so the sort moves them as one row, or
 // as a few if they are many.

@@ -127,7 +127,7 @@ func runAll(ctx context.Context, steps ...step) error {
 	return nil
 }
 
-// merger is one run of the stage.
+// merger holds the state of one task.
 type merger struct {
 	env        *stages.Env
 	sortMemory int64 // memory of a sorter, in bytes

@@ -13,7 +13,7 @@ import (
 
 // unchanged is a page that answered 304 (not modified).
 type unchanged struct {
-	File      string // key of the part of links that the task which stored the page's content published
+	File      string // key of an earlier part of links, by the task that stored the page's content
 	SURT, URL string
 }
 

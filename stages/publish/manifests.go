@@ -36,7 +36,7 @@ type listedFile struct {
 }
 
 // compareFiles orders files for manifests. The files of bucket tasks come before the files of
-// partition tasks. Later rounds mostly read the files of one bucket, which are in few manifests.
+// partition tasks. A task of a later round mostly reads the files of one bucket: few manifests list them.
 func compareFiles(a, b sealedFile) int {
 	if a.mapped != b.mapped {
 		if b.mapped {

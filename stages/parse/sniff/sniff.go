@@ -38,7 +38,7 @@ func Type(contentType string, prefix []byte) string {
 	case "text/html":
 		switch t := rootType(prefix); t {
 		case "", "text/html", "application/xhtml+xml":
-		case "text/xml": // the root element is beyond prefix, or is an HTML element other than html
+		case "text/xml": // XHTML whose root element is not in prefix, or is not html: the declared type stays
 		default:
 			return t
 		}

@@ -65,7 +65,7 @@ func OfName(name []byte) Hint {
 		}
 		letter := lower >= 'a' && lower <= 'z'
 		if n > 0 && (!letter || c != lower && prev >= 'a' && prev <= 'z') {
-			// Generated names (bOfvAD) contain short words by chance, so these count only between separators.
+			// Generated names (bOfvAD) contain short words by chance. So a short word counts only between separators.
 			if n <= len(word) && (n > 3 || bare && !letter) {
 				h |= ofWord(word[:n])
 			}
