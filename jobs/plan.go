@@ -197,11 +197,11 @@ func (r PlanRequest) clockOf(ctx context.Context, cfg *config.Config, round int)
 }
 
 // freezeNow freezes the time at which a round is planned, and returns the frozen time. If the
-// ledger already has a time later than the parameter before, freezeNow returns the time in the
-// ledger. Otherwise, freezeNow appends the parameter now to the ledger.
-func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.Time) (time.Time, error) {
+// ledger already has a time after oldest, freezeNow returns the time in the ledger. Otherwise, it
+// appends the time now to the ledger.
+func (r PlanRequest) freezeNow(ctx context.Context, round int, oldest, now time.Time) (time.Time, error) {
 	_, err := r.ledgers().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
-		if others, ok := l.Now(round); ok && others.After(before) {
+		if others, ok := l.Now(round); ok && others.After(oldest) {
 			now = others
 			return nil, nil
 		}

@@ -186,8 +186,8 @@ type Input struct {
 	Results map[Stage][]*manifest.Result // complete results of each stage, in the order of partitions
 	Earlier []*manifest.Sealed           // sealed rounds of this crawl and of the crawls that it continues, the oldest first
 	Listed  bool                         // the crawl plans only what sources list and what it finds itself, as in manifest.Crawl
-	// TakesLinks means that merge takes the links of pages that answered 304 from earlier rounds, as in
-	// manifest.Crawl.
+	// TakesLinks means that merge copies the links of a page that answered 304 from the earlier round
+	// that last parsed the page, as in manifest.Crawl.
 	TakesLinks bool
 	Created    int64 // time at which the crawl was created, milliseconds UTC; 0 unless Listed
 }

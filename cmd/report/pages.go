@@ -163,8 +163,8 @@ func readCaptures(ctx context.Context, r *rounds, g *group) error {
 	return scan(ctx, r, stages.FileCaptures, nil, func(_ int, row *smallRow) { g.add(or(row.Revisit, "own content"), 1, int64(row.Length)) })
 }
 
-// smallRow holds the columns of the datasets duplicates, urls, links, skips and captures that a
-// report needs. Each dataset has only some of these columns. One type serves all five, because each
+// smallRow holds the columns that a report needs of five datasets: `duplicates`, `urls`, `links`,
+// `skips` and `captures`. Each dataset has only some of these columns. One type serves all five, because each
 // row type adds 30 kB of readers to the binary.
 type smallRow struct {
 	Representative string            `parquet:"representative"`

@@ -242,8 +242,8 @@ func Attempts(crawl string, round int, stage string, partition int) string {
 	return AttemptsDir(crawl, round, stage) + Part(partition) + "-e"
 }
 
-// Results returns the prefix of the keys of a stage's results. For the stage fetch, keys of other
-// objects of its tasks have the same prefix (see FetchDir).
+// Results returns the prefix of the keys of a stage's results. In the stage fetch, other objects of the
+// tasks also have keys with this prefix (see FetchDir).
 func Results(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "part-"
 }

@@ -18,8 +18,8 @@ import (
 // ErrChanged means that an object's bytes differ from the digest or size that the writer recorded.
 var ErrChanged = errors.New("the store is damaged")
 
-// Checked is a bucket that checks the files that a task reads. If the digest of a file was added,
-// readers get only bytes that match the digest. A larger file than 1 MiB has a digest for each
+// Checked is a bucket that checks the files that a task reads. After Add has received the digest of a
+// file, readers get only bytes that match the digest. A larger file than 1 MiB has a digest for each
 // block, so that Checked can check a part of it. In formats before 3, a larger file has only a digest
 // of the whole file: Checked reads the whole file once before a reader gets a byte.
 type Checked struct {

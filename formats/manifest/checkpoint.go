@@ -57,7 +57,7 @@ const (
 )
 
 // Check returns an error that wraps ErrCorrupt if the checkpoint contradicts itself. Four numbers
-// must be equal: the recorded rows, the rows in the files of the dataset fetches, the count of URLs,
+// must be equal: the recorded rows, the rows in the files of the dataset `fetches`, the count of URLs,
 // and the sum of the counts by outcome. No file may be listed twice.
 func (c *Checkpoint) Check() error {
 	recorded, err := c.RecordedRows()

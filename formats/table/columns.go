@@ -346,7 +346,7 @@ func (c *columnCursor) assign(p unsafe.Pointer, n int, step uintptr) {
 const copyBytes = 512
 
 // text returns the text with index i. Rows share the texts of a dictionary. If pages are lent, the
-// other texts lie in the page. If not, they are copies: text copies short texts together, because an
+// other texts lie in the page. If not, they are copies. Short texts are copied together, because an
 // allocation for each would cost more than the copy.
 func (c *columnCursor) text(values *typed, i int) string {
 	begin, end := values.offsets[i], values.offsets[i+1]

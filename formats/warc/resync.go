@@ -76,7 +76,7 @@ func (r *Reader) resync(offset int64, cause error) {
 	if window, _ := r.src.br.Peek(probeSize); errors.Is(cause, gzip.ErrChecksum) && (len(window) == 0 || r.recordInMember(window)) {
 		return // the member seems complete, although its checksum is wrong
 	}
-	// The Reader may have taken the members after a damaged member for its content.
+	// After a damaged member, the Reader may have read the next members as content of that member.
 	behind := r.src.offset() - offset
 	if behind > 1 && r.reread+behind <= offset+rereadAllowance && r.src.seek(offset+1) {
 		r.reread += behind

@@ -1,4 +1,4 @@
-// Package accounts makes the datasets stages and runs, with the times, resources and cost of each
+// Package accounts makes the datasets `stages` and `runs`, with the times, resources and cost of each
 // attempt at a task and of each round.
 //
 // The input is the records of attempts under attempts/, the round's plan and counts, and the model

@@ -128,7 +128,7 @@ const (
 
 	controlMS = 10_000 // time between two reads of the ledger by a fetch task, as worker.ControlEvery
 
-	// A checkpoint with few URLs waits for several intervals, as in stages/fetch.
+	// A fetch task with few URLs a second makes a checkpoint only after several intervals.
 	worthwhile  = 5000.0 / 60 // URLs a second from which on a checkpoint does not wait longer
 	stretch     = 10
 	patientFrom = 10 * time.Second

@@ -14,7 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ErrLost means that an object in the ledger or the head is gone or has other contents.
+// ErrLost means that an object is gone, or has other contents than the ledger or the store's head
+// (crawls.json) recorded.
 var ErrLost = errors.New("lost")
 
 // Lost is the error for an object that is gone, or whose contents do not match the ledger or the

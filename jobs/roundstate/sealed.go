@@ -260,18 +260,17 @@ func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Seal
 	return sealedBefore(ctx, b, l, math.MaxInt)
 }
 
-// sealedBefore returns the sealed rounds of a crawl whose number is below the limit before. It
-// also reads the seals of later rounds, because every task must stop at a seal that is damaged or
-// belongs to another crawl.
-func sealedBefore(ctx context.Context, b store.Bucket, l *ledger.Ledger, before int) ([]*manifest.Sealed, error) {
+// sealedBefore returns the sealed rounds of a crawl with numbers below end. It also reads the seals of
+// later rounds, because every task must stop at a seal that is damaged or belongs to another crawl.
+func sealedBefore(ctx context.Context, b store.Bucket, l *ledger.Ledger, end int) ([]*manifest.Sealed, error) {
 	var all []*manifest.Sealed
 	for {
 		s, err := SealIn(ctx, b, l, len(all))
-		if len(all) >= before && errors.Is(err, ledger.ErrLost) {
+		if len(all) >= end && errors.Is(err, ledger.ErrLost) {
 			err = nil // ignore the lost seal of a later round: `retry --rebuild` recreates it after the earlier rounds
 		}
 		if err != nil || s == nil {
-			return all[:min(before, len(all))], err
+			return all[:min(end, len(all))], err
 		}
 		all = append(all, s)
 	}

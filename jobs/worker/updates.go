@@ -46,7 +46,7 @@ func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.
 // StillInForce is the log message about a file that cannot be used.
 const StillInForce = "the old politeness holds"
 
-// Refused logs the reason why the politeness of a file is not published. If err is nil, it logs
+// Refused logs why the politeness settings in a file do not come into force. If err is nil, it logs
 // nothing.
 func (u *PolitenessUpdates) Refused(file string, err error) {
 	if err != nil {

@@ -27,8 +27,8 @@ const (
 // OptOut is a list of hosts, domains and patterns whose URLs a crawl must not request. It is
 // immutable.
 //
-// An entry is a pattern as in Scope. A URL or host without a path means the host, as a bare name
-// does. A line that begins with # is a comment. Letter case and the spelling of host names do not
+// An entry is a pattern as in Scope. The entries http://example.com and example.com both mean the
+// whole host. A line that begins with # is a comment. Letter case and the spelling of host names do not
 // matter. With the rule that drops "www.", the entry www.example.org also covers example.org,
 // because both are then one host. Parameters that the config strips do not matter.
 type OptOut struct {

@@ -129,7 +129,7 @@ func (f *forest) plant(ctx context.Context) (trees, error) {
 	return f.trees, nil
 }
 
-// number returns the number of a marked class among the marked classes.
+// number returns how many marked classes precede a marked class.
 func (f *forest) number(class uint64) uint64 {
 	word := class / 64
 	n := f.before[word/markWords]

@@ -188,8 +188,8 @@ func (i *inputs) partitionKeys(dataset, subset string) []string {
 	return stages.SubsetKeys(stages.OfBucket(i.in.Plan, i.in.Results[stages.Merge], i.bucket), dataset, subset)
 }
 
-// response is the outcome of a planned URL that redirected to another URL. Unlike in an outcome, URL is
-// the URL that gave the last response, and FinalURL is the planned URL.
+// response is the outcome of a planned URL that redirected to another URL. Its URL is the URL that gave
+// the last response, and its FinalURL is the planned URL. In an outcome it is the other way round.
 type response outcome
 
 // addResponses adds a response for each planned URL that redirected to another URL. The fetcher follows

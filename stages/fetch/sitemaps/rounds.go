@@ -143,7 +143,7 @@ func carries(plan *manifest.Plan, part, bucket int) bool {
 	return part == max(first, 0)
 }
 
-// markSuspects marks the waiting sitemaps among suspects.
+// markSuspects marks each waiting sitemap that the list suspects contains.
 func (l *List) markSuspects(suspects []manifest.Suspect) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -162,8 +162,8 @@ func (u *undecoded) contradicts(name string) bool {
 // declares another encoding.
 const utf8Proof = 16
 
-// At least one byte in zeroShare bytes of a document in UTF-16 is zero, because each space, digit or
-// character of markup has a zero byte.
+// At least 1 of 64 bytes of a document in UTF-16 is zero, because each space, digit or character of
+// markup has a zero byte.
 const zeroShare = 64
 
 // fromFirst returns the part of the body from the byte before the first byte outside ASCII. The

@@ -149,7 +149,7 @@ func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in
 }
 
 // keepRel stores a rel attribute, in lower case and folded. It keeps the first words that fit into
-// MaxRel bytes, or the beginning of a longer first word. It also reports whether any word forbids
+// MaxRel bytes. If even the first word does not fit, it keeps the word's beginning. It also reports whether any word forbids
 // robots to follow the link.
 func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	if len(rel) == 0 {

@@ -200,16 +200,16 @@ func surrounds(a atom.Atom) bool {
 	return false
 }
 
-// soleElement looks for the outermost elements with the hint h. If there is exactly one, and its tag
-// is a, soleElement returns its index. Otherwise it returns -1.
-func (o *Outline) soleElement(h Hint, a atom.Atom) int32 {
+// soleElement looks for the outermost elements with the hint h. If there is exactly one, and it has
+// the given tag, soleElement returns its index. Otherwise it returns -1.
+func (o *Outline) soleElement(h Hint, tag atom.Atom) int32 {
 	found := int32(-1)
 	for i := 1; i < len(o.elems); i++ {
 		e := &o.elems[i]
 		if e.Hint&h == 0 || o.elems[e.Parent].Hint&h != 0 {
 			continue
 		}
-		if found >= 0 || e.Atom != a {
+		if found >= 0 || e.Atom != tag {
 			return -1
 		}
 		found = int32(i)
