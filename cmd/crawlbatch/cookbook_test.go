@@ -94,7 +94,7 @@ func filledCookbook(t *testing.T, d *demoStore) map[string]string {
 
 // answersNothing names the questions without an answer about the demo: nothing changes in the synthetic
 // web, neither pages nor robots.txt, and no task fails.
-var answersNothing = map[string]bool{"robots-changes": true, "retried-tasks": true, "what-changed": true}
+var answersNothing = map[string]bool{"robots-changes": true, "domain-robots-changes": true, "retried-tasks": true, "what-changed": true}
 
 // askCookbook asks each question of the cookbook about the demo, and compares some answers with the rows.
 func askCookbook(t *testing.T, d *demoStore, views string) {
