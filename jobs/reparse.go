@@ -257,8 +257,8 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 }
 
 // prepareFetch prepares a fetch stage. For a crawl that fetches, prepareFetch claims active.json,
-// because a store runs only one fetch stage at a time. For a reparse, prepareFetch freezes the
-// inputs from the source.
+// because a store runs only one fetch stage at a time. For a reparse, prepareFetch records
+// which files of the parsed crawl the tasks read.
 func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, p.Crawl)
 	if err != nil {

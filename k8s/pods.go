@@ -266,7 +266,7 @@ func (e *podEnd) reason(flags string) string {
 	return e.text
 }
 
-// taskError returns the error of a task from the end of its last pod.
+// taskError turns the end of a task's last pod into the error of the task.
 func (e *podEnd) taskError(flags string) error {
 	text := e.reason(flags)
 	where := fmt.Sprintf("pod %s, attempt %d", e.pod, e.attempt)

@@ -102,9 +102,8 @@ type packing struct {
 // first and fills one partition after the other. This rule is called first fit by decreasing time.
 // Schedulers of parallel batch jobs use the same rule.
 //
-// A group is quick if it needs little time. The limit is half the time in which a full partition of
-// the remaining groups keeps its slots busy. packGroups places the quick groups last, because they
-// do not make a full partition slower.
+// A group is quick if it needs less than half of the time that a full partition of the other groups
+// takes. packGroups places the quick groups last, because they do not make a full partition slower.
 func (r *rules) packGroups(groups []group) *packing {
 	p := &packing{rules: r, groups: groups, limit: int64(r.PartitionURLs), partOf: make([]int32, len(groups))}
 	order := make([]int32, len(groups))

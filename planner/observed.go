@@ -29,8 +29,8 @@ type observation struct {
 	Rank      float64 // as source.Host.Rank
 }
 
-// priorURLs is the number of URLs with one request each that an observation adds to the URLs of a
-// host. The retries of a few URLs therefore say little about many URLs.
+// An observation adds priorURLs URLs, with one request each, to the URLs that were observed. The
+// retries of a few URLs therefore say little about many URLs.
 const priorURLs = 5
 
 // newObservation returns the observation of a host.

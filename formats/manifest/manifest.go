@@ -1,8 +1,8 @@
 // Package manifest holds the small JSON documents through which tasks agree: the frozen crawl,
 // plans, checkpoints, inputs, results, attempts and seals.
 //
-// The input is bytes from the store. The output is checked values, or an error that names the
-// object and says what to do. Every document has a format version. Decode returns ErrNewer for a
+// The input is bytes from the store. The output is a checked document, or an error that
+// names the object and says what to do. Every document has a format version. Decode returns ErrNewer for a
 // document of a newer version. The encoding of a document depends only on its fields, so equal
 // documents have equal bytes. Package manifest imports packages schema and store.
 package manifest

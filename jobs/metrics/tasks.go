@@ -79,8 +79,8 @@ type watchedTask struct {
 	next                               time.Time // earliest time of the next look
 }
 
-// During a look the task walks through all its hosts and sends no requests. A look at a task
-// therefore comes at least lookEvery after the last one, and takes at most 1/lookShare of the time.
+// To collect, a task walks through all its hosts, and sends no requests meanwhile. At least lookEvery
+// passes between two collections. Collections take at most 1/lookShare of a task's time.
 const (
 	lookEvery = 5 * time.Second
 	lookShare = 100

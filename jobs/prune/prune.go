@@ -1,7 +1,7 @@
 // Package prune deletes what is older than its retention.
 //
-// It takes a store, the retention in months and a clock. Find returns, by crawl, what may be deleted
-// and what stays, and why. Apply deletes it. Raw captures are WARC files with their indexes,
+// It takes a store, the retention in months and a clock. Find returns which objects of each crawl may
+// be deleted, and which stay and why. Apply deletes the former. Raw captures are WARC files with their indexes,
 // segments, and working files that no later round reads. Metadata is everything else of a crawl,
 // except its ledger.
 //

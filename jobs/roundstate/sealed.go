@@ -343,8 +343,8 @@ func AllSealed(ctx context.Context, b store.Bucket) ([]*manifest.Sealed, error) 
 }
 
 // NewestSealed returns the newest listed crawl that has a sealed round, and the sealed rounds of
-// this crawl. A later month is newer. The crawl of a month is newer than the month's reparses, and
-// a reparse with a higher number is newer. If no crawl has a sealed round, NewestSealed returns the
+// this crawl. The newest crawl is that of the last month. The reparses of a month follow, the highest
+// number first, and then earlier months. If no crawl has a sealed round, NewestSealed returns the
 // newest crawl and no rounds.
 func NewestSealed(ctx context.Context, b store.Bucket, crawls []string) (string, []*manifest.Sealed, error) {
 	byAge := slices.SortedFunc(slices.Values(crawls), newerFirst)

@@ -15,7 +15,7 @@ const hidden = "***"
 var secretWords = []string{"auth", "cred", "hash", "hmac", "jwt", "key", "pass", "pwd", "secret", "session", "sig", "ticket", "token"}
 
 // withoutSecrets replaces the values of parameters with secret names in the URL of a sitemap or feed,
-// before the URL is stored, printed or logged. A text that ends with a URL may stand for the URL.
+// before the URL is stored, printed or logged. The argument may also be a text that ends with such a URL.
 func withoutSecrets(s string) string {
 	at := strings.IndexByte(s, '?')
 	if at < 0 {

@@ -61,10 +61,10 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 	return results, nil
 }
 
-// mayKnow reports whether partition n of the previous round's plan may have rows that partition
-// part of p needs. If the rounds have different numbers of buckets, every partition may. Otherwise
-// only a partition of the same bucket may, or partition 0 of a round, which also has the sitemaps
-// of buckets without URLs in the round.
+// mayKnow reports whether partition n of the plan last, of the previous round, may have rows that the
+// given partition of the plan p needs. If the rounds have different numbers of buckets, every
+// partition may. Otherwise only a partition of the same bucket may, or partition 0 of a round, which
+// also has the sitemaps of buckets without URLs in the round.
 func mayKnow(last *manifest.Plan, n int, p *manifest.Plan, part int) bool {
 	has := func(p *manifest.Plan, bucket int) bool {
 		return slices.ContainsFunc(p.Partitions, func(q manifest.PlanPartition) bool { return q.Bucket == bucket })

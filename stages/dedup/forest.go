@@ -56,8 +56,8 @@ func (f *forest) close() {
 	f.marks, f.before, f.trees = nil, nil, nil
 }
 
-// begin prepares the forest for count classes.
-func (f *forest) begin(count uint64) { f.marks = make([]uint64, (count+63)/64) }
+// begin prepares the forest for n classes.
+func (f *forest) begin(n uint64) { f.marks = make([]uint64, (n+63)/64) }
 
 // search adds the pairs that the search s finds among the fingerprints of long pages, which come sorted.
 func (f *forest) search(ctx context.Context, s *simhash.Search, long iter.Seq2[longText, error]) error {

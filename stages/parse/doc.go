@@ -16,7 +16,7 @@
 // pages, with packages lexer and jsonld. Package pagehint labels pages without content. Package
 // text chooses the main content and counts words.
 //
-// If Config.MainText is set, this function chooses the main content instead (see package
+// If the function Config.MainText is set, it chooses the main content instead (see package
 // trafilatura). If it fails, package text chooses.
 //
 // Package parse imports only formats packages. The fetch stage uses a Parser through the interface

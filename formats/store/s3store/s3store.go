@@ -154,8 +154,8 @@ func (s *Store) object(key string) (*string, error) {
 	return aws.String(s.prefix + key), nil
 }
 
-// tryContext returns a context with the time limit of one try at a conditional write of size bytes.
-// The limit covers all requests of the try.
+// tryContext returns a context for one try at a conditional write. Its time limit depends on the size of
+// the object, in bytes, and covers all requests of the try.
 func tryContext(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, longLimit+transfer(size))
 }

@@ -202,8 +202,8 @@ func (s *robotsFiles) followRedirects(ctx context.Context, f *robotsResponse) (*
 		if target == "" {
 			break // a redirect without a target leads to no file
 		}
-		// The target's first conclusive response after the redirect counts, even if it has a later epoch,
-		// because a resumed task may have requested the target.
+		// What counts is the target's first conclusive response after the redirect. It may have a later
+		// epoch: if the task was resumed, the next attempt requested the target.
 		i := slices.IndexFunc(s.byURL[target], func(t *robotsResponse) bool {
 			return (t.Epoch > f.Epoch || t.Epoch == f.Epoch && t.Start >= f.Start) && t.class != robots.Unreachable
 		})

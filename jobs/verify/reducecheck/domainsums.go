@@ -86,8 +86,9 @@ func (s *domainSum) differences(d *schema.Domain) (found []difference) {
 	return found
 }
 
-// wholeSums adds up the sums of each domain with planned URLs. A partition without planned URLs of
-// the domain has only requests to robots.txt files to which other domains redirect: they do not count.
+// wholeSums adds up the sums of each domain with planned URLs. A partition may have requests to a
+// domain of which it has no planned URLs, because a robots.txt redirects to that domain. These
+// requests do not count.
 func wholeSums(rows iter.Seq2[domainSum, error]) iter.Seq2[domainSum, error] {
 	return func(yield func(domainSum, error) bool) {
 		var whole, part domainSum

@@ -58,7 +58,7 @@ func (s *Scheduler) arm(a *address) {
 	}
 }
 
-// wake makes the first host that waits for the address ready. When this host gets its grant, the
+// wake makes a host ready: the first of those that wait for the address. When this host gets its grant, the
 // timer is set for the next host.
 func (s *Scheduler) wake(a *address) {
 	if len(a.parked) > 0 {

@@ -49,8 +49,8 @@ type Pace struct {
 	First bool          // whether the host has no previous request
 }
 
-// Another replaces an item that needs no request with the host's next item. It returns false if no
-// item is due.
+// Another returns the host's next item, for a grant whose item turned out to need no request. It
+// returns false if no item is due.
 func (g *Grant) Another() (Item, bool) {
 	s := g.s
 	s.mu.Lock()

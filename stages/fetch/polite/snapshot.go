@@ -98,7 +98,7 @@ func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, 
 	}
 }
 
-// HoldAddresses makes every host wait from now for the delay per address. Hosts that are added
+// HoldAddresses lets every host wait, from now, as long as the delay per address. Hosts that are added
 // later wait too. A new attempt calls it after Restore. It cannot know which hosts share an
 // address, because checkpoints do not store addresses.
 func (s *Scheduler) HoldAddresses() { s.holdHosts(false) }

@@ -264,8 +264,8 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	return nil
 }
 
-// grow waits until the response may take the given number of bytes in total, at most until the
-// exchange's deadline.
+// grow reserves memory, so that the response may have the given number of bytes in total. It waits for
+// the memory until the exchange's deadline.
 func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	if bytes <= http1.OwnMemory {
 		return nil
