@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
 func TestVersionSaysHowTheBinaryWasBuilt(t *testing.T) {
@@ -24,7 +26,7 @@ func TestVersionSaysHowTheBinaryWasBuilt(t *testing.T) {
 	if code != 0 || code2 != 0 || !strings.HasPrefix(long, short) || short != "crawlbatch "+version+"\n" || version == "" {
 		t.Errorf("--version (exit %d): %sversion (exit %d): %s", code, short, code2, long)
 	}
-	if !strings.Contains(long, "\nformat of stored data: 9\n") || !strings.Contains(long, "\nbuilt with: go1.") {
+	if !strings.Contains(long, fmt.Sprintf("\nformat of stored data: %d\n", schema.FormatVersion)) || !strings.Contains(long, "\nbuilt with: go1.") {
 		t.Errorf("version: %s", long)
 	}
 }
