@@ -57,6 +57,8 @@ import (
 //	   *** in place of its value. A plan that repeats an older plan keeps the value, and so its ID.
 //	   Rounds have the dataset domains, which publish tasks of some partitions write. Later rounds read
 //	   it, so seals keep the digests of its blocks.
+//	   In hosts, a host whose robots.txt answered only 429 or 5xx is unreachable even if no URL of it has
+//	   the outcome robots_unreachable.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version

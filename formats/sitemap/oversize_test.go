@@ -93,3 +93,17 @@ func TestManyLongURLsTakeBoundedMemory(t *testing.T) {
 		t.Errorf("the reader took %d bytes, more than 64 MiB", most-before)
 	}
 }
+
+// FuzzUnescapeUpTo compares the limited form with the beginning of the whole text.
+func FuzzUnescapeUpTo(f *testing.F) {
+	f.Add([]byte("&lt;p>A<p> word&amp;&#x41;&copy=2&"), 3)
+	f.Add(bytes.Repeat([]byte("&lt;p>A<p> word"), 100), 1000)
+	f.Add([]byte("x&CounterClockwiseContourIntegral;&amp;&"), 5)
+	f.Fuzz(func(t *testing.T, p []byte, most int) {
+		most = min(max(most, 0), 1<<20)
+		whole := unescape(nil, p)
+		if got := unescapeUpTo(nil, p, most); !bytes.Equal(got, whole[:min(most, len(whole))]) {
+			t.Errorf("%q up to %d: %q, of %q", p, most, got, whole)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package sitemap
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -81,13 +82,16 @@ var entities = map[string]byte{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "a
 
 // unescape appends p to dst with the entities of XML and HTML resolved. An entity without a
 // semicolon stays unchanged, so that the query ?a=1&copy=2 keeps its &copy.
-func unescape(dst, p []byte) []byte {
-	for {
+func unescape(dst, p []byte) []byte { return unescapeUpTo(dst, p, math.MaxInt) }
+
+// unescapeUpTo is like unescape, but dst gets at most max bytes in all.
+func unescapeUpTo(dst, p []byte, max int) []byte {
+	for len(dst) < max {
 		i := bytes.IndexByte(p, '&')
 		if i < 0 {
-			return append(dst, p...)
+			return append(dst, p[:min(len(p), max-len(dst))]...)
 		}
-		dst, p = append(dst, p[:i]...), p[i:]
+		dst, p = append(dst, p[:min(i, max-len(dst))]...), p[i:]
 		j := bytes.IndexByte(p[:min(len(p), maxEntity+2)], ';')
 		if j < 2 {
 			dst, p = append(dst, '&'), p[1:]
@@ -102,22 +106,6 @@ func unescape(dst, p []byte) []byte {
 			dst = append(dst, html.UnescapeString(string(p[:j+1]))...)
 		}
 		p = p[j+1:]
-	}
-}
-
-// unescapeUpTo is like unescape, but dst gets at most max bytes in all.
-func unescapeUpTo(dst, p []byte, max int) []byte {
-	for len(p) > 0 && len(dst) < max {
-		n := min(len(p), max-len(dst))
-		if n < len(p) { // p[:n] must not end within an entity
-			switch i := bytes.LastIndexByte(p[:n], '&'); {
-			case i == 0:
-				n = min(len(p), n+maxEntity+2)
-			case i > n-maxEntity-2:
-				n = i
-			}
-		}
-		dst, p = unescape(dst, p[:n]), p[n:]
 	}
 	return dst[:min(len(dst), max)]
 }

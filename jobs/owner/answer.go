@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -272,13 +273,19 @@ func (t *tally) countHost(host string) bool {
 func (t *tally) readRobots(round string, r *schema.Request, from int) {
 	at := slices.IndexFunc(t.Robots[from:], func(e RobotsRead) bool { return e.Host == r.Host })
 	switch {
-	case at >= 0 && r.Purpose == schema.ForRobots && r.Status != 0:
+	case at >= 0 && r.Purpose == schema.ForRobots && conclusive(r.Status):
 		t.Robots[from+at].ReadAt = clock(r.Start)
 	case at >= 0 && r.RobotsDigest != "":
 		t.Robots[from+at].Digest = r.RobotsDigest
-	case at < 0 && len(t.Robots) < mostRobots && r.Purpose == schema.ForRobots && r.Status != 0:
+	case at < 0 && len(t.Robots) < mostRobots && r.Purpose == schema.ForRobots && conclusive(r.Status):
 		t.Robots = append(t.Robots, RobotsRead{Round: round, Host: r.Host, ReadAt: clock(r.Start)})
 	}
+}
+
+// conclusive reports whether a response to a request for robots.txt says what the file allows. After 429
+// or 5xx, the crawler asks again and requests no page meanwhile.
+func conclusive(status int16) bool {
+	return status > 0 && status < 500 && status != http.StatusTooManyRequests
 }
 
 // capture adds a stored response to the summary.
@@ -342,11 +349,11 @@ func (s *Summary) reply(cfg *config.Config) string {
 	case unfinished && s.Requests == 0:
 		fmt.Fprintf(&b, "Our crawler has recorded no request to %s yet in the crawl %s, which still runs.\n", name, s.Month)
 	case unfinished:
-		fmt.Fprintf(&b, "Our crawler has recorded %d requests to %s between %s and %s so far, and the crawl still runs.\n", s.Requests, name, s.First, s.Last)
+		fmt.Fprintf(&b, "Our crawler has recorded %s to %s between %s and %s so far, and the crawl still runs.\n", requests(s.Requests), name, s.First, s.Last)
 	case s.Requests == 0:
 		fmt.Fprintf(&b, "Our crawler sent no request to %s in the crawl %s.\n", name, s.Month)
 	default:
-		fmt.Fprintf(&b, "Our crawler sent %d requests to %s between %s and %s.\n", s.Requests, name, s.First, s.Last)
+		fmt.Fprintf(&b, "Our crawler sent %s to %s between %s and %s.\n", requests(s.Requests), name, s.First, s.Last)
 	}
 	if cfg.UserAgent != "" {
 		fmt.Fprintf(&b, "It says who it is in each request: User-Agent: %s\n", cfg.UserAgent)
@@ -356,9 +363,9 @@ func (s *Summary) reply(cfg *config.Config) string {
 			fmt.Fprintf(&b, "On %s we stopped our requests to %s, for this reason: %s\nNo later round of the crawl requests it.\n", ledger.Moment(stop.Since), stop.Name(), stop.Reason)
 		}
 	}
-	last := slices.IndexFunc(s.Robots, func(r RobotsRead) bool { return r.ReadAt != "" })
+	last := -1
 	for i, r := range s.Robots {
-		if r.ReadAt != "" && r.ReadAt > s.Robots[last].ReadAt {
+		if r.ReadAt != "" && r.State != "unreachable" && (last < 0 || r.ReadAt > s.Robots[last].ReadAt) {
 			last = i
 		}
 	}
@@ -367,18 +374,39 @@ func (s *Summary) reply(cfg *config.Config) string {
 	} else {
 		b.WriteString("It obeys robots.txt.\n")
 	}
-	b.WriteString("The attached list has each request with its time, the rule of robots.txt that allowed it, the delay and the gap.\n")
+	if s.Requests > 0 {
+		b.WriteString("The attached list has each request with its time, the rule of robots.txt that allowed it, the delay and the gap.\n")
+	}
 	if token := robots.ProductToken(cfg.UserAgent); token != "" {
 		fmt.Fprintf(&b, "To keep our crawler away, put these lines into robots.txt of the host:\n\n  User-agent: %s\n  Disallow: /\n\n", token)
 	} else {
 		b.WriteString("To keep our crawler away, deny it in robots.txt of the host.\n")
 	}
-	fmt.Fprintf(&b, "It reads robots.txt again within %s. A line such as \"Crawl-delay: 10\" makes it slower instead.\n", time.Duration(cfg.Politeness.RobotsTTL))
+	fmt.Fprintf(&b, "It reads robots.txt again within %s. A line such as \"Crawl-delay: 10\" makes it slower instead.\n", inWords(time.Duration(cfg.Politeness.RobotsTTL)))
 	b.WriteString("If you ask us, we put the host on our opt-out list. Then no later round and no later crawl requests it.\n")
 	if contact := contact(cfg.UserAgent); contact != "" {
 		fmt.Fprintf(&b, "You reach us at %s.\n", contact)
 	}
 	return b.String()
+}
+
+// requests writes a number of requests.
+func requests(n int64) string {
+	if n == 1 {
+		return "1 request"
+	}
+	return fmt.Sprintf("%d requests", n)
+}
+
+// inWords writes a duration: 24 hours, or as Go writes it if it is no whole number of hours.
+func inWords(d time.Duration) string {
+	switch {
+	case d == time.Hour:
+		return "an hour"
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%d hours", d/time.Hour)
+	}
+	return d.String()
 }
 
 // contact returns the address of a page or a mailbox in a user agent, or "".

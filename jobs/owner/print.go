@@ -134,7 +134,7 @@ func (q *Question) Text(ctx context.Context, out io.Writer, last int, command st
 			fmt.Fprintln(w)
 		})
 	}
-	fmt.Fprintf(w, "\nA text to reply with:\n\n%s", shownLines(s.Reply))
+	fmt.Fprintf(w, "\nA text to reply with (attach what `%s -o csv` writes):\n\n%s", command, shownLines(s.Reply))
 	if !slices.ContainsFunc(s.Stops, func(stop Stop) bool { return stop.Ended == "" }) {
 		fmt.Fprintf(w, "\nTo stop requests within seconds, and for all later rounds of the crawl:\n\n  %s --stop \"asked by the owner\"\n", command)
 	}

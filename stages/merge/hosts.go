@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type hostState struct {
 	rules       bool         // whether a robots.txt of the host was read
 	unreachable bool         // whether a robots.txt of the host could not be fetched
 	asked       bool         // whether this or an earlier round requested a robots.txt of the host
+	answered    bool         // whether a request for robots.txt got a response that is neither 429 nor 5xx
 	digest      robotsDigest // digest of the robots.txt that the host itself served
 	effective   robotsDigest // digest of the rules that applied to the host's pages, even if another host served them
 	known       robotsDigest // digest of the robots.txt in the task's robots cache, perhaps from an earlier round
@@ -176,9 +178,12 @@ func (h *hostRows) requested(q *schema.Request) {
 func (s *hostState) seeRobots(q *schema.Request) {
 	if q.Purpose == schema.ForRobots {
 		s.asked = true
+		s.answered = s.answered || q.Status > 0 && q.Status < 500 && q.Status != http.StatusTooManyRequests
 		s.row.RobotsAt = q.Start
 	}
-	s.asked = s.asked || q.RobotsFile != "" // a robots.txt of this or an earlier round allowed the request
+	if q.RobotsFile != "" { // a robots.txt of this or an earlier round allowed the request
+		s.asked, s.answered = true, true
+	}
 	if q.RobotsDigest != "" {
 		s.rules = true
 		s.effective.see(q.RobotsDigest, strings.HasPrefix(q.URL, "https:"))
@@ -197,13 +202,15 @@ func firstByte(q *schema.Request) int64 {
 }
 
 // finish computes the columns that depend on all outcomes and requests.
-func (s *hostState) finish() *schema.Host {
+func (s *hostState) finish(format int) *schema.Host {
 	r := &s.row
 	r.RobotsDigest = cmp.Or(s.digest.digest, s.effective.digest, s.known.digest)
 	switch {
 	case s.rules:
 		r.RobotsState = "rules"
 	case s.unreachable:
+		r.RobotsState = "unreachable"
+	case s.asked && !s.answered && format >= 10: // every try failed, and no URL waited for the last try
 		r.RobotsState = "unreachable"
 	case s.asked:
 		r.RobotsState = "none"
@@ -245,7 +252,7 @@ func (m *merger) readRobots(ctx context.Context) error {
 func (m *merger) writeHosts(ctx context.Context) error {
 	return keep(ctx, m, stages.FileHosts, []string{"host"}, func(w *table.Writer[schema.Host]) error {
 		for _, name := range slices.Sorted(maps.Keys(m.hosts.byName)) {
-			if err := w.Append(m.hosts.byName[name].finish()); err != nil {
+			if err := w.Append(m.hosts.byName[name].finish(m.env.Format)); err != nil {
 				return err
 			}
 		}

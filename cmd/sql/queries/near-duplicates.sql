@@ -1,5 +1,5 @@
 -- Which families of near-duplicates are largest, and who are their members?
-SELECT representative, url, kind, distance, cluster_size
+SELECT representative, 1 + count(*) OVER (PARTITION BY representative) AS pages, url, crawl, round, kind, distance, via
 FROM duplicates
-WHERE cluster_size > 1
-ORDER BY cluster_size DESC, representative, kind DESC, url, distance;
+WHERE kind <> 'representative'
+ORDER BY pages DESC, representative, kind DESC, url, crawl, round;
