@@ -652,6 +652,31 @@ func TestAttemptsWithoutAConnectionAreNoRequestsOfHosts(t *testing.T) {
 	}
 }
 
+// No URL of these hosts waited for the last request for robots.txt: all are deferred.
+func TestHostsWhoseRobotsFileNeverAnsweredAreUnreachable(t *testing.T) {
+	for format, want := range map[int]string{9: "none", 10: "unreachable"} {
+		robots := func(url, host string, start int64, status int16) schema.Request {
+			return schema.Request{Purpose: schema.ForRobots, URL: url + "robots.txt", Host: host, Start: start, Status: status}
+		}
+		w := newWorld(t, []string{a, b, c}, segment{
+			fetches: []schema.Fetch{fetch(t, a, schema.Deferred, 0), fetch(t, b, schema.Deferred, 0), fetch(t, c, schema.Deferred, 0)},
+			requests: []schema.Request{
+				robots(a, "a.example.org", 10, 503), robots(a, "a.example.org", 20, 429), robots(a, "a.example.org", 30, 0),
+				robots(b, "b.example.org", 10, 503), robots(b, "b.example.org", 20, 404),
+				robots(c, "c.example.org", 10, 404), robots(c, "c.example.org", 20, 503),
+			},
+		})
+		w.format = format
+		got := map[string]string{}
+		for _, h := range rows[schema.Host](w, w.mustMerge(), stages.FileHosts, "") {
+			got[h.Host] = h.RobotsState
+		}
+		if d := cmp.Diff(map[string]string{"a.example.org": want, "b.example.org": "none", "c.example.org": "none"}, got); d != "" {
+			t.Errorf("format %d (-want +got):\n%s", format, d)
+		}
+	}
+}
+
 func TestPartitionWithoutAFetchResultIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	w.in.Results = nil
