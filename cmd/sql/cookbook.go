@@ -29,6 +29,9 @@ type Question struct {
 // names matches names of questions. No SQL statement consists of one such word.
 var names = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
+// limited matches the limit at the end of a question's SQL.
+var limited = regexp.MustCompile(`\nLIMIT (\d+);\n*$`)
+
 // place matches the place of an argument in a question's SQL.
 var place = regexp.MustCompile(`'\{(url|host|domain)\}'`)
 

@@ -153,6 +153,9 @@ func (o *queryOptions) script(args []string) (io.ReadCloser, error) {
 		if err != nil {
 			return nil, err
 		}
+		if m := limited.FindStringSubmatch(q); m != nil {
+			fmt.Fprintf(o.err, "crawlbatch: %s shows at most %s rows\n", text, m[1])
+		}
 		return io.NopCloser(strings.NewReader(q)), nil
 	}
 	if len(args) > 1 {
