@@ -1,9 +1,9 @@
 // Package prune deletes what is older than its retention.
 //
 // It takes a store, the retention in months and a clock. Find returns which objects of each crawl may
-// be deleted, and which stay and why. Apply deletes the former. Raw captures are WARC files with their indexes,
-// segments, and working files that no later round reads. Metadata is everything else of a crawl,
-// except its ledger.
+// be deleted, and which stay and why. Apply deletes the former. Raw captures are WARC
+// files with their indexes, segments, and working files that no later round reads. Metadata is
+// everything else of a crawl, except its ledger.
 //
 // These objects stay whatever their age:
 //   - WARC files with a payload to which another round refers, if the raw captures of that round stay.

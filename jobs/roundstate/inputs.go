@@ -43,7 +43,7 @@ func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool
 	case t.Stage == stages.Merge:
 		return n == t.Partition
 	case t.Stage == stages.Publish && from == stages.Merge:
-		return n == t.Partition || domains.WrittenBy(p, t.Partition) && p.Partitions[n].Bucket == p.Partitions[t.Partition].Bucket
+		return n == t.Partition || p.Partitions[n].Bucket == p.Partitions[t.Partition].Bucket && domains.WrittenBy(p, t.Partition)
 	case t.Stage == stages.Publish && from == stages.Rank:
 		return n == 0 || n == p.Partitions[t.Partition].Bucket
 	case stages.Dedup.Tasks(p) == 1:

@@ -2,8 +2,9 @@
 //
 // The input is the URLs of one domain at a time. The planner first passes each of them to a Domain, in
 // any order, and then asks about each URL, the highest priority first. The output is yes, or the budget
-// that refuses the URL with its numbers. Addresses then bounds the URLs at each IP address. Round cuts the URLs of all domains to the budget of a round or a
-// crawl: it counts them by priority, and finds a threshold.
+// that refuses the URL with its numbers. Addresses then bounds the URLs at each IP address. Round cuts the
+// URLs of all domains to the budget of a round or a crawl: it counts them by priority, and finds a
+// threshold.
 //
 // A pattern's budget is a part of its host's, and a host's budget a part of its domain's. To take the
 // best URL that still fits is therefore optimal: no other choice has a better URL in place of a worse.

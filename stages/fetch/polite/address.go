@@ -67,7 +67,8 @@ func (s *Scheduler) wake(a *address) {
 }
 
 // Clear returns how long the grant's request must wait before it is written to address a. It reserves
-// the moment at the end of this wait. The caller calls Clear right before the write. For the invalid address the wait is 0.
+// the moment at the end of this wait. The caller calls Clear right before the write. For the invalid
+// address the wait is 0.
 func (g *Grant) Clear(a netip.Addr) time.Duration {
 	s := g.s
 	s.mu.Lock()

@@ -149,8 +149,8 @@ func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in
 }
 
 // keepRel stores a rel attribute, in lower case and folded. It keeps the first words that fit into
-// MaxRel bytes. If even the first word does not fit, it keeps the word's beginning. It also reports whether any word forbids
-// robots to follow the link.
+// MaxRel bytes. If even the first word does not fit, it keeps the word's beginning. It also reports
+// whether any word forbids robots to follow the link.
 func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	if len(rel) == 0 {
 		return span{}, false
