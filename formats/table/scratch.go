@@ -48,7 +48,7 @@ func (w *rowWriter) write(row unsafe.Pointer) (int, error) {
 	return len(record), nil
 }
 
-// RowReader is a Stream of the rows that a RowWriter wrote. Only one goroutine may use a RowReader.
+// RowReader reads the rows that a RowWriter wrote. Only one goroutine may use a RowReader.
 type RowReader[T any] struct{ rowReader }
 
 // Reader returns a RowReader that reads encoded rows from a buffered reader.
@@ -61,16 +61,6 @@ func (r *RowReader[T]) Next(row *T) error {
 	var zero T
 	*row = zero
 	return r.next(unsafe.Pointer(row))
-}
-
-// Read implements Stream.
-func (r *RowReader[T]) Read(batch []T) (int, error) {
-	for i := range batch {
-		if err := r.Next(&batch[i]); err != nil {
-			return i, err
-		}
-	}
-	return len(batch), nil
 }
 
 // rowReader is a RowReader of rows of any type.

@@ -110,7 +110,7 @@ func TestAChangedCrawlIsMissedByTheCrawlsThatContinueIt(t *testing.T) {
 		}
 		before = crawl
 	}
-	if all, err := Earlier(t.Context(), b, "2026-11", 1); err != nil || len(all) != 3 {
+	if all, err := History(t.Context(), b, "2026-11"); err != nil || len(all) != 3 {
 		t.Fatalf("%d rounds, %v", len(all), err)
 	}
 	_, v, err := b.Get(t.Context(), layout.CrawlManifest("2026-10"), 1<<20)
@@ -120,7 +120,7 @@ func TestAChangedCrawlIsMissedByTheCrawlsThatContinueIt(t *testing.T) {
 	if _, err := manifest.Swap(t.Context(), b, layout.CrawlManifest("2026-10"), &manifest.Crawl{Crawl: "2026-10"}, v); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := Earlier(t.Context(), b, "2026-11", 1); !errors.Is(err, ledger.ErrLost) || !strings.Contains(err.Error(), layout.CrawlManifest("2026-10")) {
+	if all, err := History(t.Context(), b, "2026-11"); !errors.Is(err, ledger.ErrLost) || !strings.Contains(err.Error(), layout.CrawlManifest("2026-10")) {
 		t.Errorf("%d rounds, %v", len(all), err)
 	}
 	named := false

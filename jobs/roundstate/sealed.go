@@ -130,13 +130,6 @@ func RecordSeal(ctx context.Context, b store.Bucket, crawl string, round int, w 
 	return err
 }
 
-// Earlier returns the sealed rounds before a round, oldest first. Earlier includes the rounds of
-// the crawls that this crawl continues. For the files of the rounds, call WithFiles.
-func Earlier(ctx context.Context, b store.Bucket, crawl string, round int) ([]*manifest.Sealed, error) {
-	sealed, _, err := sealedHistory(ctx, b, crawl, round)
-	return sealed, err
-}
-
 // History returns all sealed rounds of a crawl and of the crawls that this crawl continues, oldest
 // first. For the files of the rounds, call WithFiles.
 func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {

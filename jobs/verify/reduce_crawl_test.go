@@ -234,9 +234,9 @@ func (d *damagedCrawl) result(number int, stage stages.Stage, n int) *manifest.R
 // sealed returns the seal of a round with all its files.
 func (d *damagedCrawl) sealed(number int) *manifest.Sealed {
 	d.t.Helper()
-	all, err := roundstate.Earlier(d.t.Context(), d.b, testCrawl, number+1)
+	all, err := roundstate.History(d.t.Context(), d.b, testCrawl)
 	if err == nil {
-		all, err = roundstate.WithFiles(d.t.Context(), d.b, all[number:], roundstate.Selection{})
+		all, err = roundstate.WithFiles(d.t.Context(), d.b, all[number:number+1], roundstate.Selection{})
 	}
 	if err != nil {
 		d.t.Fatal(err)
