@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rebuilders is the number of tasks on which Rebuild works at the same time. It checks the parts of
-// a task, and recomputes the task if parts are missing.
+// rebuilders is the number of tasks on which Rebuild works at the same time. Rebuild checks the parts
+// of each task, and recomputes the task if parts are missing.
 const rebuilders = 4
 
 // RebuildRequest says where to look for lost parts. The zero value of a request selects round 0.

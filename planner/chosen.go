@@ -212,8 +212,8 @@ func (l *chosenList) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to 
 	return err
 }
 
-// matchingIndices compares the groups of l with some groups of other. The parameter indices selects
-// these groups, in ascending order. matchingIndices yields the index of each group in l that has
+// matchingIndices compares the groups of l with some groups of other. The groups of other are given by
+// their indices, in ascending order. matchingIndices yields the index of each group in l that has
 // the hash of a selected group. Both lists are sorted by hash.
 func (l *chosenList) matchingIndices(other *chosenList, indices []int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {

@@ -381,8 +381,8 @@ func cut(free uint64, n int) []uint64 {
 }
 
 // These costs, in nanoseconds of one core, decide the number of blocks. They must never change:
-// without Part.ByNumber, the number of blocks decides the order of the pairs, and thus the column via
-// of the dataset duplicates in rounds of older formats.
+// without Part.ByNumber, the number of blocks decides the order of the pairs. In rounds of older
+// formats, this order decides what the duplicates dataset holds in its via column.
 const (
 	sortCost    = 4.0 // cost of a pass of the sort, per fingerprint
 	groupCost   = 4.0 // cost of finding groups, per fingerprint

@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// In each interval of every, at most linesAKind lines of a kind are written.
+// A bounded log writes at most linesAKind lines of a kind in five minutes.
 const (
 	every      = 5 * time.Minute
 	linesAKind = 20

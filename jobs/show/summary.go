@@ -74,7 +74,7 @@ func FilterAnswers(w io.Writer, a source.FilterAnswers) error {
 	return err
 }
 
-// Slowest writes which domains decide the length of a planned round, slowest first. For each, it
+// Slowest lists the domains that decide the length of a planned round, slowest first. For each, it
 // names the budget that would halve the time of its slowest host. It leaves out domains that take
 // less than a minute.
 func Slowest(w io.Writer, all []planner.SlowHost) error {

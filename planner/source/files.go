@@ -169,7 +169,7 @@ func (s standardInput) open(context.Context, string) (*file, error) {
 	return &file{name: "stdin", stream: s.in, close: func() error { return nil }}, nil
 }
 
-// files is the source of the entries in files.
+// files is a source that reads its entries from files.
 type files struct {
 	name string
 	how  reading

@@ -59,8 +59,8 @@ func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.R
 	return nil
 }
 
-// place adds the planned URLs of a partition to the sorter. It reports a URL that is not under the
-// domain in its row, and a domain that is not in the partition's bucket.
+// place adds the planned URLs of a partition to the sorter. It reports a row whose URL does not belong
+// to the row's domain, and a row whose domain does not belong to the partition's bucket.
 func place(ctx context.Context, a *audit.Audit, r *audit.Round, n int, rows *table.Sorter[placedURL]) error {
 	part := r.Plan.Partitions[n]
 	domain, in := "", false

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// pageRow holds the columns of the dataset pages that invariant 5 needs. Only rows of the publish
+// pageRow holds the columns of the pages dataset that invariant 5 needs. Only rows of the publish
 // stage have the last three columns.
 type pageRow struct {
 	SURT          string `parquet:"url_surtkey"`

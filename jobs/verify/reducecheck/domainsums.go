@@ -18,7 +18,7 @@ import (
 // noPartition is the partition of rows that a bucket has as a whole.
 const noPartition = -1
 
-// domainSum is a sum of rows about one domain. Its numbers have the names of those of schema.Domain.
+// domainSum is a sum of rows about one domain. Its fields have the same names as in schema.Domain.
 type domainSum struct {
 	Domain    string
 	Partition int32 // partition that has the rows, or noPartition

@@ -1,7 +1,7 @@
 // Package partition indexes the planned URLs of one fetch task.
 //
 // The index reads the partition's files in the plan. It finds rows by number, by URL and by host.
-// It also finds the spellings of known URLs that are not planned. Rows are in scratch files, and
+// It also finds the spellings of those known URLs that this plan does not contain. Rows are in scratch files, and
 // memory holds about 24 bytes per URL. Package partition imports formats packages and polite
 // (bands).
 package partition

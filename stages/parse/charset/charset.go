@@ -95,8 +95,8 @@ func (u *undecoded) isUTF8() bool {
 //
 // Unlike the standard, this method ignores a declaration that the bytes contradict:
 //   - UTF-8, if most bytes are not UTF-8 (some servers declare it for everything);
-//   - windows-1252, which the labels iso-8859-1 and ascii also mean, if all bytes are well-formed
-//     UTF-8 (many servers declare one of these labels by default);
+//   - windows-1252 (or its labels iso-8859-1 and ascii), if all bytes are well-formed UTF-8 (many
+//     servers declare one of these labels by default);
 //   - another encoding with one or two bytes per character, if all bytes are well-formed UTF-8 and
 //     have more multi-byte characters than chance allows (see utf8Proof);
 //   - UTF-16, if the zero bytes of ASCII characters are missing, or are where the other byte order

@@ -226,7 +226,7 @@ func (o *Outline) appendWord(p []byte) {
 	}
 }
 
-// Lines appends preformatted text. Line ends (LF, CR LF or CR) end blocks.
+// Lines appends preformatted text. It ends a block after each line (LF, CR LF or CR).
 func (o *Outline) Lines(p []byte) {
 	for len(p) > 0 {
 		i := bytes.IndexAny(p, "\n\r")

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fetchRow holds the columns of fetches that count.
+// fetchRow holds the columns of the fetches dataset that this package counts.
 type fetchRow struct {
 	Domain     string         `parquet:"domain"`
 	Outcome    schema.Outcome `parquet:"outcome"`

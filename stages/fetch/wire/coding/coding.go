@@ -68,7 +68,7 @@ func (d *Decoded) Release() {
 const unknownCoding = ""
 
 // codingsOf returns the codings of a body in the order in which the server applied them. It leaves out
-// chunked and identity. odd is the first unknown coding, as the server wrote it.
+// chunked and identity. The result odd is the first unknown coding, as the server wrote it.
 func codingsOf(h http1.Header) (codings []string, odd string) {
 	for _, field := range []string{"Content-Encoding", "Transfer-Encoding"} {
 		for t := range h.Tokens(field) {
