@@ -127,7 +127,7 @@ func (d *documentRound) load(p *manifest.Plan) {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		begin := time.Now()
-		sealed, err := roundstate.Earlier(d.t.Context(), counted, demo.Crawl, 1)
+		sealed, err := roundstate.History(d.t.Context(), counted, demo.Crawl)
 		if err == nil {
 			sealed, err = roundstate.WithFiles(d.t.Context(), counted, sealed, task.want)
 		}

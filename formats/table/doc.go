@@ -11,12 +11,12 @@
 // never panics.
 //
 //   - Writer writes a file, Commit creates the object.
-//   - Reader streams the rows of an object, or only the rows of the row groups in a range.
+//   - Reader streams the rows of an object, or only the row groups, pages or rows that options select.
 //   - WriteRun writes a run, with a section for each bucket. OpenSection reads one section.
 //   - Sorter sorts rows, Merge merges sorted streams, Cursor reads rows one at a time.
 //   - Codec, RowWriter and RowReader store rows in scratch files.
 //
-// Package table imports packages schema, store, manifest and window.
+// Package table imports packages schema, store, manifest, column, pageindex and window.
 package table
 
 import (

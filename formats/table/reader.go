@@ -13,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table/pageindex"
 	"crawlbatch.io/crawlbatch/formats/table/window"
 )
 
@@ -20,39 +21,53 @@ import (
 const readRows = 64
 
 type readerOptions struct {
-	keep  []func(parquet.RowGroup) bool
-	lends bool
+	where []pageindex.Condition // conditions on row groups
+	pages []pageindex.Condition // those of them that also select pages
+	keep  func(text string) bool
 }
 
-// ReaderOption limits the row groups that a Reader reads, or says how it reads them.
+// ReaderOption limits the rows that a Reader reads.
 type ReaderOption func(*readerOptions)
-
-// Lending saves copies: the texts of a row stay valid only until the caller asks for the next row.
-func Lending() ReaderOption { return func(o *readerOptions) { o.lends = true } }
 
 // IntRange limits a Reader to the row groups in which an integer column may have values from lo to
 // hi. The Reader returns all rows of such a row group, even rows outside the range. It also returns
 // the rows of row groups without statistics, and of older files without the column.
 func IntRange(column string, lo, hi int64) ReaderOption {
-	return rangeOption(column, func(least, most parquet.Value) bool {
-		return intOf(most) >= lo && intOf(least) <= hi
-	})
+	return func(o *readerOptions) {
+		o.where = append(o.where, pageindex.Condition{Column: column, Meets: func(least, most parquet.Value) bool {
+			return intOf(most) >= lo && intOf(least) <= hi
+		}})
+	}
 }
 
-// StringRange is like IntRange for a string column. Its values are compared by bytes.
+// StringRange is like IntRange for a string column, whose values are compared by bytes. The Reader also
+// leaves out pages without such values, if it gets their bounds without a further request.
 func StringRange(column, lo, hi string) ReaderOption {
-	return rangeOption(column, func(least, most parquet.Value) bool {
+	return onPages(column, func(least, most parquet.Value) bool {
 		return string(most.ByteArray()) >= lo && string(least.ByteArray()) <= hi
 	})
 }
 
-// StringsIn limits a Reader to the row groups in which a string column may have one of the given
-// values, which must be sorted. It is otherwise like StringRange.
+// StringsIn limits a Reader to the row groups and pages in which a string column may have one of the
+// given values, which must be sorted. It is otherwise like StringRange.
 func StringsIn(column string, sorted []string) ReaderOption {
-	return rangeOption(column, func(least, most parquet.Value) bool {
+	return onPages(column, func(least, most parquet.Value) bool {
 		at, _ := slices.BinarySearch(sorted, string(least.ByteArray()))
 		return at < len(sorted) && sorted[at] <= string(most.ByteArray())
 	})
+}
+
+// FirstIs limits a Reader to the rows for which keep returns true. The argument of keep is the value of the
+// row type's first field, a plain string. The Reader decodes the other columns only for these rows.
+func FirstIs(keep func(text string) bool) ReaderOption {
+	return func(o *readerOptions) { o.keep = keep }
+}
+
+func onPages(column string, meets func(least, most parquet.Value) bool) ReaderOption {
+	return func(o *readerOptions) {
+		c := pageindex.Condition{Column: column, Meets: meets}
+		o.where, o.pages = append(o.where, c), append(o.pages, c)
+	}
 }
 
 func intOf(v parquet.Value) int64 {
@@ -60,23 +75,6 @@ func intOf(v parquet.Value) int64 {
 		return int64(v.Int32())
 	}
 	return v.Int64()
-}
-
-func rangeOption(column string, meets func(least, most parquet.Value) bool) ReaderOption {
-	return func(o *readerOptions) {
-		o.keep = append(o.keep, func(g parquet.RowGroup) bool {
-			leaf, ok := g.Schema().Lookup(column)
-			if !ok {
-				return true
-			}
-			chunk, ok := g.ColumnChunks()[leaf.ColumnIndex].(*parquet.FileColumnChunk)
-			if !ok {
-				return true
-			}
-			least, most, ok := chunk.Bounds()
-			return !ok || meets(least, most)
-		})
-	}
 }
 
 // Reader streams the rows of one object as values of T, in file order. It does not decode columns
@@ -109,14 +107,16 @@ type reader struct {
 	win    *window.Window
 	file   *parquet.File
 	layout *rowLayout
-	wanted map[string]bool // names of the columns of the row type
-	groups []int           // row groups to read
-	next   int             // index into groups
+	wanted map[string]bool       // names of the columns of the row type
+	groups []int                 // row groups to read
+	next   int                   // index into groups
+	pages  []pageindex.Condition // conditions on the pages to read
+	keep   func(string) bool     // selects rows (see FirstIs); nil: all rows
 
 	leaves  []*parquet.Column // columns of the file for the fields of the row type (see leavesOf)
 	columns *columnReader     // reader of the current row group, unless boxed
 	lends   bool              // the texts of rows lie in pages, and are valid only until the next readRows
-	lent    []parquet.Page    // pages with the texts of the last readRows
+	lent    []parquet.Page    // pages whose texts are in use: those of the last rows, or those that keep sees
 	boxed   bool              // only the library can convert the file's columns
 	cur     *boxedReader      // reader of the current row group, if boxed
 }
@@ -144,13 +144,19 @@ func newReader(obj store.Object, key string, t reflect.Type, whole int64, opts [
 	if err != nil {
 		return nil, err
 	}
-	r = &reader{key: key, obj: obj, layout: layout}
-	if r.win, err = window.Open(obj, whole); err != nil {
+	var o readerOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	r = &reader{key: key, obj: obj, layout: layout, pages: o.pages, keep: o.keep}
+	if f := layout.fields[0]; r.keep != nil && (f.kind != reflect.String || f.shape != plain) {
+		return nil, fmt.Errorf("field %s of %v is not a string, but FirstIs selects by it", f.name, t)
+	}
+	if r.win, err = window.Open(obj, whole, len(o.pages) > 0 || o.keep != nil); err != nil {
 		return nil, err
 	}
 	defer r.win.CatchDamage(&err)
-	// Streaming does not need the page index and the Bloom filters, and reading them would cost
-	// requests.
+	// Reading the page index and the Bloom filters here would cost requests (see startGroup).
 	r.file, err = parquet.OpenFile(r.win, r.win.Size(), parquet.SkipMagicBytes(true),
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(16<<10))
 	if err != nil {
@@ -160,15 +166,10 @@ func newReader(obj store.Object, key string, t reflect.Type, whole int64, opts [
 	for _, path := range schemaOf(t).Columns() {
 		r.wanted[path[0]] = true
 	}
-	var o readerOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
-	r.lends = o.lends
 	for i, g := range r.file.RowGroups() {
 		read := true
-		for _, keep := range o.keep {
-			read = read && keep(g)
+		for _, c := range o.where {
+			read = read && c.InBounds(g)
 		}
 		if read {
 			r.groups = append(r.groups, i)
@@ -197,10 +198,7 @@ func (r *reader) Rows() int64 { return r.file.NumRows() }
 
 // readRows implements rowSource.
 func (r *reader) readRows(first unsafe.Pointer, n int) (int, error) {
-	for _, p := range r.lent {
-		parquet.Release(p)
-	}
-	r.lent = r.lent[:0]
+	r.releaseLent()
 	done := 0
 	for done < n {
 		m, err := r.read(unsafe.Add(first, done*r.layout.size), n-done)
@@ -215,6 +213,13 @@ func (r *reader) readRows(first unsafe.Pointer, n int) (int, error) {
 	return done, nil
 }
 
+func (r *reader) releaseLent() {
+	for _, p := range r.lent {
+		parquet.Release(p)
+	}
+	r.lent = r.lent[:0]
+}
+
 // read stores up to most rows from the address first on.
 func (r *reader) read(first unsafe.Pointer, most int) (n int, err error) {
 	defer r.win.CatchDamage(&err)
@@ -227,13 +232,16 @@ func (r *reader) read(first unsafe.Pointer, most int) (n int, err error) {
 		if err := r.win.Enter(r.extents(i)); err != nil {
 			return 0, err
 		}
-		if err := r.startGroup(r.file.RowGroups()[i]); err != nil {
+		if err := r.startGroup(i); err != nil {
 			return 0, err
 		}
 	}
 	batch := reflect.SliceAt(r.layout.row, first, most)
 	batch.Clear()
 	if r.columns != nil {
+		if r.keep != nil { // the rows that were read have copies of their texts
+			r.releaseLent()
+		}
 		if n, err = r.columns.read(first, most); err == io.EOF {
 			err = r.columns.close()
 			r.columns = nil
@@ -245,7 +253,18 @@ func (r *reader) read(first unsafe.Pointer, most int) (n int, err error) {
 		err = r.cur.rows.Close()
 		r.cur = nil
 	}
-	return n, err
+	if r.keep == nil {
+		return n, err
+	}
+	kept := 0
+	for i := range n {
+		if row := batch.Index(i); r.keep(*(*string)(unsafe.Add(row.Addr().UnsafePointer(), r.layout.fields[0].offset))) {
+			batch.Index(kept).Set(row)
+			kept++
+		}
+	}
+	batch.Slice(kept, n).Clear()
+	return kept, err
 }
 
 // Close closes the object.

@@ -87,30 +87,6 @@ func TestEveryColumnTypeComesBackAsItWasWritten(t *testing.T) {
 	sameRows(t, read[wide](t, s, "wide.parquet"), wideRows())
 }
 
-// TestALendingReaderGivesTheSameRows compares each row before it asks for the next, which may end the
-// row's texts.
-func TestALendingReaderGivesTheSameRows(t *testing.T) {
-	s := newStore(t)
-	var want []wide
-	for i := range 3000 {
-		row := wideRows()[i%3]
-		row.Name = strings.Repeat(row.Name+"é", i%40)
-		want = append(want, row)
-	}
-	write(t, s, "wide.parquet", want, table.RowGroups(777, 0))
-	n := 0
-	for row, err := range table.Concat[wide](t.Context(), s, []string{"wide.parquet"}, table.Lending()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		sameRows(t, []wide{row}, want[n:n+1])
-		n++
-	}
-	if n != len(want) {
-		t.Errorf("%d rows", n)
-	}
-}
-
 func TestManyRowsAcrossRowGroupsComeBackInOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

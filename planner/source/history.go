@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -24,9 +23,9 @@ const HistoryName = "history"
 // rounds must be sorted, oldest first. No entry is due. If a URL has several entries, the first has
 // its newest state.
 //
-// History reads only the columns that a plan needs. If few URLs are listed, it first asks the URL
-// filters of the rounds, and then reads the row groups that can hold the SURTs of these URLs. It adds
-// the answers of the filters to answers.
+// History reads the columns that a plan needs, and decodes only pages with the URLs. If few URLs are
+// listed, it first asks the URL filters of the rounds, and then reads the row groups and pages that can
+// hold the SURTs of these URLs. It adds the answers of the filters to answers.
 func History(b store.Bucket, rounds []*manifest.Sealed, answers *FilterAnswers) Known {
 	return &history{bucket: b, rounds: rounds, answers: answers}
 }
@@ -93,8 +92,8 @@ func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield fun
 	if part.Rows == 0 {
 		return true, nil
 	}
-	opts := []table.ReaderOption{table.Lending()} // most rows belong to other URLs
-	var perhaps, found int64                      // listed URLs that the filter does not rule out, and those of them that the file has
+	opts := []table.ReaderOption{table.FirstIs(h.about.MayHold)}
+	var perhaps, found int64 // listed URLs that the filter does not rule out, and those of them that the file has
 	if urls, few := h.about.InBucket(part.Bucket, part.Buckets); few {
 		var surts []string
 		surts, perhaps, err = h.surtsIn(ctx, part, urls)
@@ -109,19 +108,12 @@ func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield fun
 			h.answers.NotFound += perhaps - found
 		}
 	}()
-	warc := ""
 	for row, err := range table.Concat[knownState](ctx, h.bucket, []string{part.Key}, opts...) {
 		if err != nil {
 			return false, err
 		}
-		if !h.about.MayHold(row.URL) {
-			continue
-		}
 		found++
-		if row.WARCFilename != warc { // successive rows often name the same file
-			warc = strings.Clone(row.WARCFilename)
-		}
-		if !yield(row.entry(warc), nil) {
+		if !yield(row.entry(), nil) {
 			return false, nil
 		}
 	}
@@ -150,20 +142,15 @@ func (h *history) surtsIn(ctx context.Context, part urlstate.Part, urls []listed
 	return slices.Compact(surts), perhaps, nil
 }
 
-// entry returns the entry of a row. It copies the row's texts, which the reader only lends.
-func (r *knownState) entry(warc string) Entry {
+func (r *knownState) entry() Entry {
 	e := Entry{
-		URL: strings.Clone(r.URL), File: HistoryName, History: true, Fetches: r.Fetches, FetchedAt: r.LastFetched,
-		ContentDigest: strings.Clone(r.ContentDigest), ETag: strings.Clone(r.ETag), LastModified: strings.Clone(r.LastModified),
-		Content: Content{At: r.ContentAt, Filename: warc, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
+		URL: r.URL, File: HistoryName, History: true, Fetches: r.Fetches, FetchedAt: r.LastFetched,
+		ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
+		Content:   Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
+		Spellings: r.Spellings,
 	}
 	if r.ListedFirstRound != "" {
-		e.Listing = &schema.Listing{
-			ListedFirstSource: strings.Clone(r.ListedFirstSource), ListedFirstAt: strings.Clone(r.ListedFirstAt), ListedFirstRound: strings.Clone(r.ListedFirstRound),
-		}
-	}
-	for _, s := range r.Spellings {
-		e.Spellings = append(e.Spellings, strings.Clone(s))
+		e.Listing = &schema.Listing{ListedFirstSource: r.ListedFirstSource, ListedFirstAt: r.ListedFirstAt, ListedFirstRound: r.ListedFirstRound}
 	}
 	return e
 }

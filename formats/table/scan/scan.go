@@ -43,7 +43,7 @@ func Table(ctx context.Context, b store.Bucket, key string) (rows int64, err err
 }
 
 func scan(ctx context.Context, obj store.Object) (rows int64, err error) {
-	win, err := window.Open(obj, window.WholeBytes)
+	win, err := window.Open(obj, window.WholeBytes, false)
 	if err != nil {
 		return 0, err
 	}

@@ -26,6 +26,7 @@ var ErrCorrupt = errors.New("not a readable Parquet file: the object is damaged 
 const (
 	WholeBytes  = 1 << 20   // size of the largest object that one request reads whole
 	tailBytes   = 128 << 10 // size of the first read of a larger object: its end, which usually holds the whole footer
+	indexBytes  = 512 << 10 // size of this read if the page index, which lies before the footer, is needed too
 	GroupBytes  = 4 << 20   // size of the largest part of a row group that one request reads whole
 	windowBytes = 1 << 20   // size of a read from a column chunk of a larger row group
 )
@@ -50,15 +51,20 @@ type span struct {
 	buf        []byte
 }
 
-// Open reads the end of an object, or all of it if its size is at most whole. It also checks the
-// magic number and, because parquet-go does not, the length of the footer.
-func Open(obj store.Object, whole int64) (*Window, error) {
+// Open reads the end of an object, or all of it if its size is at most whole. If indexed is true, it
+// reads a longer end, which usually holds the page index. It also checks the magic number and, because
+// parquet-go does not, the length of the footer.
+func Open(obj store.Object, whole int64, indexed bool) (*Window, error) {
 	w := &Window{obj: obj, size: obj.Size()}
 	if w.size < 12 {
 		return nil, fmt.Errorf("%w (%d bytes)", ErrCorrupt, w.size)
 	}
 	n := w.size
-	if n > whole {
+	switch {
+	case n <= whole:
+	case indexed:
+		n = min(n, indexBytes)
+	default:
 		n = tailBytes
 	}
 	if err := w.readTail(n); err != nil {
@@ -80,6 +86,9 @@ func Open(obj store.Object, whole int64) (*Window, error) {
 
 // Size returns the size of the object in bytes.
 func (w *Window) Size() int64 { return w.size }
+
+// Holds reports whether the end of the object that Open has read includes n bytes from off on.
+func (w *Window) Holds(off, n int64) bool { return off >= w.tail.start && n >= 0 && n <= w.size-off }
 
 func (w *Window) readTail(n int64) error {
 	w.tail = span{start: w.size - n, end: w.size, at: w.size - n, buf: make([]byte, n)}
