@@ -94,16 +94,26 @@ type StageStatus struct {
 type FetchStatus struct {
 	Partition int   `json:"partition"`
 	Planned   int64 `json:"planned_urls"`
-	Recorded  int64 `json:"recorded_urls"`
-	Bytes     int64 `json:"bytes"` // number of bytes that were received for the recorded URLs
-	Epoch     int   `json:"epoch"` // number of attempts that have held the task's lease
+	Recorded  int64 `json:"recorded_urls"` // URLs whose outcome the checkpoint lists, so that a crash keeps it
+	Done      int64 `json:"done_urls"`     // URLs with an outcome at the last report; at least Recorded
+	Bytes     int64 `json:"bytes"`         // number of bytes that were received for the recorded URLs
+	Epoch     int   `json:"epoch"`         // number of attempts that have held the task's lease
 	Released  bool  `json:"released"`
 	Complete  bool  `json:"complete"` // true: all URLs are done and only the result is missing
 	ElapsedMS int64 `json:"elapsed_ms"`
-	// Activity is the attempt's activity at its last checkpoint, or nil if unknown.
+	// Activity is what the attempt reported last, or nil if unknown. Before its first report, it only says
+	// when and where the attempt took the partition.
 	Activity *manifest.Activity `json:"activity,omitempty"`
 	Outcomes []manifest.Count   `json:"outcomes,omitempty"` // number of recorded URLs, by outcome
 	GiveUp   string             `json:"give_up,omitempty"`  // command that ends the waits of Activity, as soon as no attempt holds the lease
+	Stops    []HostStop         `json:"stop_hosts,omitempty"`
+}
+
+// HostStop is how to end the requests to a host that delays the end of a task.
+type HostStop struct {
+	Host    string `json:"host"`
+	URLs    int64  `json:"urls,omitempty"` // URLs of the host without an outcome; 0: unknown
+	Command string `json:"command"`
 }
 
 // TaskStatus is a task that failed and has no result.

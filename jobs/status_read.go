@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/sync/errgroup"
 
@@ -177,8 +178,13 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 			Epoch: c.Epoch, Released: c.Released, Complete: c.Complete, ElapsedMS: c.ElapsedMS,
 			Activity: c.Activity, Outcomes: outcomes(c.Counts), Bytes: countOf(c.Counts, stages.CountBytes),
 		}
+		read[i].Done = read[i].Recorded
+		if a := c.Activity; a != nil && a.Left > 0 && !c.Complete {
+			read[i].Done = max(read[i].Recorded, read[i].Planned-a.Left)
+		}
 		if a := c.Activity; a != nil && len(a.Waits) > 0 {
 			read[i].GiveUp = fmt.Sprintf("crawlbatch retry --month %s --give-up --partition %d%s", p.Crawl, n, r.Flags)
+			read[i].Stops = hostStops(a, p.Crawl, r.Flags)
 		}
 		return nil
 	})
@@ -195,6 +201,39 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 		}
 	}
 	return all, nil
+}
+
+// hostStops returns the commands that stop the hosts that delay the end of a task the most: the slowest
+// host, and the host whose robots.txt may be tried for longer.
+func hostStops(a *manifest.Activity, crawl, flags string) (out []HostStop) {
+	late := a.Waits[:1:1]
+	if a.Latest != nil && a.Latest.Host != late[0].Host {
+		late = append(late, *a.Latest)
+	}
+	for _, w := range late {
+		if w.Host == "" { // the whole task waits
+			continue
+		}
+		s := HostStop{Host: w.Host, URLs: w.URLs, Command: StopCommand(w.Host, crawl, flags)}
+		for _, known := range a.Waits {
+			if known.Host == w.Host {
+				s.URLs = known.URLs
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// StopCommand returns the command that stops a host. flags are the flags for the store, with a leading
+// space.
+func StopCommand(host, crawl, flags string) string {
+	if strings.ContainsFunc(host, func(r rune) bool {
+		return r != '.' && r != '-' && r != ':' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		host = "'" + strings.ReplaceAll(host, "'", `'\''`) + "'" // an IPv6 address has brackets, which shells expand
+	}
+	return fmt.Sprintf(`crawlbatch host %s --month %s --stop "REASON"%s`, host, crawl, flags)
 }
 
 // countOf returns the sum of the counts with the given name.

@@ -83,7 +83,7 @@ func TestStatusTellsOfFetchTasksWhatTheirCheckpointsSay(t *testing.T) {
 	want := StageStatus{
 		Stage: stages.Fetch, Tasks: 3, Done: 1, Running: 1, Recorded: 1 + 2, Counts: []manifest.Count{{Name: "outcome.ok", N: 2}},
 		Fetching: []FetchStatus{
-			{Partition: 0, Planned: 2, Recorded: 1, Epoch: 3, ElapsedMS: 1500},
+			{Partition: 0, Planned: 2, Recorded: 1, Done: 1, Epoch: 3, ElapsedMS: 1500},
 			{Partition: 1, Planned: 2, Epoch: 1, Released: true},
 		},
 	}
@@ -294,5 +294,23 @@ func TestAPlanOfFormat1IsToldOf(t *testing.T) {
 		if got := advice(); got != "" {
 			t.Errorf("format %d: advice %q of a round that has begun", format, got)
 		}
+	}
+}
+
+// A checkpoint lists fewer outcomes than the report says, and the report names the hosts that delay the end.
+func TestAFetchStatusTellsWhatIsDoneAndHowToStopItsHosts(t *testing.T) {
+	f := newFixture(t)
+	p := f.begin()
+	f.put(layout.Checkpoint("2026-11", 0, 0), &manifest.Checkpoint{Plan: p.ID, Epoch: 1, Activity: &manifest.Activity{
+		At: 1, Left: 1, Waits: []manifest.Wait{{Host: "slow.test", Why: "one request every 20s", URLs: 29}, {Host: "[::1]", Why: "robots.txt answered 503, asked again", Until: 2, URLs: 5}},
+		Latest: &manifest.Wait{Host: "[::1]", Why: "answered 503", Until: 3},
+	}})
+	got := f.stage(&StatusReader{Bucket: f.bucket, Flags: " --store /x"}, stages.Fetch).Fetching[0]
+	want := []HostStop{
+		{"slow.test", 29, `crawlbatch host slow.test --month 2026-11 --stop "REASON" --store /x`},
+		{"[::1]", 5, `crawlbatch host '[::1]' --month 2026-11 --stop "REASON" --store /x`},
+	}
+	if d := cmp.Diff(want, got.Stops); d != "" || got.Recorded != 0 || got.Done != 1 {
+		t.Errorf("%+v: %s", got, d)
 	}
 }

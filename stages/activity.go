@@ -19,6 +19,9 @@ type Activity struct {
 	// Remaining is a lower bound of the time until the task ends, known waits included. Zero means
 	// unknown.
 	Remaining time.Duration
+	// Latest is the host that may delay the end beyond Remaining, and until when; nil if there is none. Its
+	// robots.txt has failed, and further tries are left.
+	Latest *Wait
 	// Closes is when the fetch window closes. URLs without an outcome are then deferred. Zero means
 	// unknown.
 	Closes   time.Time

@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/show"
+	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -36,24 +35,7 @@ func (o *runOptions) show(ctx context.Context, b *store.Counter, cfg *config.Con
 
 // advice returns a sentence that says how to end a wait for a host early.
 func (o *runOptions) advice(t stages.Task, host string) string {
-	name := host
-	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {
-		name = name[:i]
-	}
-	stop := fmt.Sprintf("`politeness: {domains: {%s: {stop: not now}}}`", name)
-	if o.config != "" {
-		stop = fmt.Sprintf("put %s into %s and `kill -HUP %d`", stop, o.config, os.Getpid())
-	} else {
-		stop = fmt.Sprintf("Ctrl-C and go on with %s in a --config file", stop)
-	}
-	// Pods read politeness from a ConfigMap, and politeness.domains has no IPv6 addresses.
-	if o.executor == executorKubernetes || strings.HasPrefix(name, "[") {
-		stop = ""
-	}
-	giveUp := fmt.Sprintf("Ctrl-C, then `crawlbatch retry --month %s --give-up --partition %d%s` and run again, which defers the rest of its partition to the next round",
-		t.Crawl, t.Partition, o.common.givenFlags())
-	if stop == "" {
-		return "to end the wait: " + giveUp
-	}
-	return "to end the wait: " + stop + "; or " + giveUp
+	flags := o.common.givenFlags()
+	return fmt.Sprintf("to end the wait for %s: `%s`, whose URLs end as stopped within %s; or Ctrl-C, `crawlbatch retry --month %s --give-up --partition %d%s` and run again, which defers the rest of its partition to the next round",
+		host, jobs.StopCommand(host, t.Crawl, flags), worker.ControlEvery, t.Crawl, t.Partition, flags)
 }

@@ -7,16 +7,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The advice must not tell a user to stop a host with an IPv6 address, because politeness.domains cannot
-// name such an address.
-func TestTheAdviceStopsAHostOnlyWhereAConfigCanNameIt(t *testing.T) {
-	for host, stop := range map[string]string{
-		"a.test": "{a.test: {stop: not now}}", "a.test:8080": "{a.test: {stop: not now}}", "10.0.0.1:80": "{10.0.0.1: {stop: not now}}",
-		"[::1]": "", "[::1]:8080": "",
-	} {
-		o := runOptions{common: &common{store: defaultStore}}
+// The finer command comes first: it ends the wait for one host only, on every machine.
+func TestTheAdviceNamesTheCommandThatStopsTheHost(t *testing.T) {
+	for host, name := range map[string]string{"a.test": "a.test", "a.test:8080": "a.test:8080", "[::1]:8080": "'[::1]:8080'"} {
+		o := runOptions{common: &common{store: "/a b"}}
 		got := o.advice(stages.Task{Stage: stages.Fetch, Crawl: "2026-11", Partition: 3}, host)
-		if !strings.Contains(got, "--give-up --partition 3`") || !strings.Contains(got, stop) || stop == "" && strings.Contains(got, "stop:") {
+		stop, giveUp := strings.Index(got, "`crawlbatch host "+name+` --month 2026-11 --stop "REASON"`), strings.Index(got, "--give-up --partition 3")
+		if stop < 0 || giveUp < stop || strings.Count(got, "--store '/a b'") != 2 {
 			t.Errorf("%s: %s", host, got)
 		}
 	}

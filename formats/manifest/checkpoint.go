@@ -146,6 +146,16 @@ type Activity struct {
 	Bytes     int64  `json:"bytes,omitempty"`      // number of bytes that the attempt received
 	ElapsedMS int64  `json:"elapsed_ms,omitempty"` // time that all attempts at the task have taken until At
 	Machine   string `json:"machine,omitempty"`    // name of the host or pod
+
+	// Checkpoints of formats before 11 lack these fields.
+	Began  int64 `json:"began_ms,omitempty"` // time when the holder took the partition, milliseconds since 1970, UTC
+	Latest *Wait `json:"latest,omitempty"`   // host that may delay the end beyond RemainingMS, and until when
+}
+
+// Reported reports whether the holder has said what it does. Before its first report, only At, Began and
+// Machine are set.
+func (a *Activity) Reported() bool {
+	return a.ElapsedMS > 0 || a.Left > 0 || a.RemainingMS > 0 || a.InFlight+a.Ready+a.Delayed+len(a.Waits)+len(a.Failures) > 0 || a.Began == 0
 }
 
 // Wait says why the holder waited, and until when.

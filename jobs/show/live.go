@@ -203,12 +203,12 @@ func (pic *picture) counts() string {
 }
 
 // speed describes the rate and the remaining time, if known.
-func (pic *picture) speed() []string {
+func (pic *picture) speed(now time.Time) []string {
 	var out []string
 	if pic.fetch && pic.rate >= 0.05 {
 		out = append(out, fmt.Sprintf("%.3g a second", pic.rate))
 	}
-	if l := remainingTime(pic.left); l != "" {
+	if l := leftText(pic.left, pic.activity.Latest, now); l != "" {
 		out = append(out, l)
 	}
 	return out
@@ -234,7 +234,7 @@ func (p *Progress) screen(pic *picture) *Screen {
 		s.Activity = stored(pic.activity, now)
 	}
 	if pic.fetch {
-		s.Unit, s.PredictedMS = "URL", pic.predicted.Milliseconds()
+		s.Unit, s.PredictedMS, s.MostLeftMS = "URL", pic.predicted.Milliseconds(), mostLeft(pic.left, pic.activity.Latest, now)
 		if pic.took >= 2*time.Second { // a rate of less than two seconds says little
 			s.Now = &Rate{pic.rate, pic.bytes}
 			s.Average = &Rate{float64(pic.done-pic.base) / pic.took.Seconds(), float64(pic.received) / pic.took.Seconds()}
@@ -244,9 +244,9 @@ func (p *Progress) screen(pic *picture) *Screen {
 	switch {
 	case pic.stopping:
 		s.State = "stopping"
-		s.notes = append(s.notes, "stopping: running requests end, finished work is kept; Ctrl-C again ends at once")
+		s.Notes = append(s.Notes, "stopping: running requests end, finished work is kept; Ctrl-C again ends at once")
 	case p.Advice != nil && host != "":
-		s.notes = append(s.notes, p.Advice(pic.slowest, host))
+		s.Notes = append(s.Notes, p.Advice(pic.slowest, host))
 	}
 	return s
 }
@@ -295,7 +295,7 @@ const shownInLine = 2
 // line describes the stage in one line.
 func (pic *picture) line(now time.Time, failures bool) string {
 	a := pic.activity
-	line := pic.name + ": " + strings.Join(append([]string{pic.counts()}, pic.speed()...), ", ")
+	line := pic.name + ": " + strings.Join(append([]string{pic.counts()}, pic.speed(now)...), ", ")
 	if a.Sitemaps > 0 {
 		line += "; " + sitemapsOf(a)
 	}
@@ -397,7 +397,7 @@ func (p *Progress) take(found []jobs.FetchStatus) {
 		}
 	}
 	for _, f := range p.seen {
-		n += done(f)
+		n += f.Done
 	}
 	p.urls.Store(n)
 }

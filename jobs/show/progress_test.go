@@ -201,7 +201,7 @@ func TestProgressCountsTheURLsOfTasksThatRanElsewhere(t *testing.T) {
 			if len(tasks) != 1 {
 				t.Errorf("it reads the checkpoints of %v", tasks)
 			}
-			return []jobs.FetchStatus{{Partition: 2, Planned: 11, Recorded: 4, Activity: &manifest.Activity{
+			return []jobs.FetchStatus{{Partition: 2, Planned: 11, Recorded: 4, Done: 4, Activity: &manifest.Activity{
 				At: at.UnixMilli(), RemainingMS: 600_000,
 				Waits: []manifest.Wait{{Host: "h.test", Why: "robots.txt answered 503, asked again", Until: at.Add(5 * time.Minute).UnixMilli()}},
 			}}}, nil

@@ -22,7 +22,7 @@ type Screen struct {
 	Stage  stages.Stage `json:"stage,omitempty"` // the first stage that is not done
 	Stages []StageCount `json:"stages,omitempty"`
 	Unit   string       `json:"unit,omitempty"` // what Done and Of count: URL or task
-	Done   int64        `json:"done"`
+	Done   int64        `json:"done"`           // URLs with an outcome, whether or not a checkpoint lists it
 	Of     int64        `json:"of"`
 
 	Now     *Rate `json:"now,omitempty"`     // rate in the last minute, or between the last two reports of each task; nil: unknown
@@ -30,6 +30,7 @@ type Screen struct {
 
 	ElapsedMS   int64  `json:"elapsed_ms,omitempty"`   // time since the stage began in this run; `status`: since the round began
 	LeftMS      int64  `json:"left_ms,omitempty"`      // remaining time of the stage; 0: unknown
+	MostLeftMS  int64  `json:"most_left_ms,omitempty"` // remaining time if the robots.txt of Activity.Latest goes on failing; 0: not longer than LeftMS
 	PredictedMS int64  `json:"predicted_ms,omitempty"` // time of the whole fetch stage by the plan; 0: unknown
 	Cost        *Spent `json:"cost,omitempty"`
 
@@ -37,10 +38,10 @@ type Screen struct {
 	Activity *manifest.Activity `json:"activity,omitempty"`
 	Workers  []Worker           `json:"workers,omitempty"` // running fetch tasks, by partition
 	Failed   []jobs.TaskStatus  `json:"failed,omitempty"`  // tasks that failed and have no result
+	Notes    []string           `json:"notes,omitempty"`   // sentences that say what to do; the first is shown even on the smallest terminal
 
 	activity stages.Activity // what Activity holds
 	asOf     time.Time       // time of the newest report; zero: now
-	notes    []string        // sentences that say what to do; the first is shown even on the smallest terminal
 }
 
 // StageCount says how many tasks of a stage have a result.
@@ -114,7 +115,7 @@ func (s *Screen) lines(level, width int, now time.Time) []string {
 	if !s.asOf.IsZero() {
 		add(withRate, "as of "+clockTime(s.asOf, now))
 	}
-	for i, n := range s.notes {
+	for i, n := range s.Notes {
 		if i == 0 || level >= withCost {
 			out = append(out, "  "+n)
 		}
@@ -143,6 +144,10 @@ func (s *Screen) times(now time.Time) string {
 	}
 	left := milliseconds(s.LeftMS)
 	switch l := remainingTime(left); {
+	case s.MostLeftMS > 0:
+		until, latest := now.Add(milliseconds(s.MostLeftMS)), s.activity.Latest
+		out = append(out, fmt.Sprintf("ends between %s and %s, the later if the robots.txt of %s goes on failing (it %s)",
+			clockTime(now.Add(left), now.Add(-time.Hour)), clockTime(until, now.Add(-time.Hour)), latest.Host, latest.Why))
 	case l != "" && left >= time.Minute:
 		out = append(out, l+", until "+clockTime(now.Add(left), now.Add(-time.Hour)))
 	case l != "":

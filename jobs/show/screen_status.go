@@ -2,6 +2,7 @@ package show
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"time"
 
@@ -58,14 +59,14 @@ func (m *Meter) Screen(s *jobs.Status, now time.Time) *Screen {
 		out.ElapsedMS = max(now.Sub(began), 0).Milliseconds()
 	}
 	if s.Paused != nil && r.State != "sealed" {
-		out.notes = append(out.notes, s.Paused.String())
+		out.Notes = append(out.Notes, s.Paused.String())
 	}
 	switch r.State {
 	case "running":
 		m.stage(out, r, now)
 	case "planned":
 		if s.Paused == nil {
-			out.notes = append(out.notes, "nothing of it is fetched yet: `run` begins it")
+			out.Notes = append(out.Notes, "nothing of it is fetched yet: `run` begins it")
 		}
 	}
 	return out
@@ -92,21 +93,22 @@ func (m *Meter) fetch(out *Screen, r *jobs.RoundStatus, st *jobs.StageStatus, no
 	rates := m.take(st.Fetching)
 	var all []stages.Activity
 	var average, fast Rate
-	silent, begun := 0, int64(0)
+	var silent []jobs.FetchStatus
+	begun := int64(0)
 	for _, f := range st.Fetching {
 		begun += f.Planned
-		out.Done += done(f) - f.Recorded
+		out.Done += f.Done - f.Recorded
 		a, at, ok := activityOf(f)
 		if f.Released || f.Complete {
 			continue
 		}
 		if !ok {
-			silent++
+			silent = append(silent, f)
 			continue
 		}
 		a.Remaining = max(a.Remaining-now.Sub(at), 0)
 		all = append(all, a)
-		out.Workers = append(out.Workers, Worker{Partition: f.Partition, Machine: f.Activity.Machine, Done: done(f), Of: f.Planned, LeftMS: a.Remaining.Milliseconds(), activity: a, asOf: at})
+		out.Workers = append(out.Workers, Worker{Partition: f.Partition, Machine: f.Activity.Machine, Done: f.Done, Of: f.Planned, LeftMS: a.Remaining.Milliseconds(), activity: a, asOf: at})
 		if at.After(out.asOf) {
 			out.asOf = at
 		}
@@ -120,24 +122,29 @@ func (m *Meter) fetch(out *Screen, r *jobs.RoundStatus, st *jobs.StageStatus, no
 		}
 	}
 	out.activity = merge(all)
-	if len(all)+silent > 0 || len(out.notes) == 0 { // the processes of a paused crawl hold no partitions
-		out.notes = append(out.notes, newsOf(len(all), silent, out.asOf, now)...)
+	if len(all)+len(silent) > 0 || len(out.Notes) == 0 { // the processes of a paused crawl hold no partitions
+		out.Notes = append(out.Notes, newsOf(len(all), silent, out.asOf, now)...)
 	}
 	if len(all) > 0 {
 		out.Activity = stored(out.activity, out.asOf)
 		finished := st.Recorded - recordedOf(st.Fetching) // URLs of the finished tasks
 		out.predict(r, max(r.URLs-finished-begun, 0))
+		out.MostLeftMS = mostLeft(milliseconds(out.LeftMS), out.activity.Latest, now)
 	}
 }
 
-// newsOf says what the absence of reports means. reporting and silent are the numbers of held partitions
-// with and without a report, and newest is the time of the newest report.
-func newsOf(reporting, silent int, newest, now time.Time) []string {
+// newsOf says what the absence of reports means. reporting is the number of held partitions with a
+// report, silent are those without, and newest is the time of the newest report.
+func newsOf(reporting int, silent []jobs.FetchStatus, newest, now time.Time) []string {
 	switch {
-	case reporting+silent == 0:
+	case reporting+len(silent) == 0:
 		return []string{"no process fetches now: `run` continues the crawl"}
-	case silent > 0:
-		return []string{Count(int64(silent), "partition") + " without news: a process reports a minute after it takes a partition; if it died, `run` continues"}
+	case len(silent) > 0:
+		text := Count(int64(len(silent)), "partition") + " without news: "
+		if a := silent[0].Activity; a != nil {
+			return []string{text + fmt.Sprintf("partition %d was %s", silent[0].Partition, unreported(a, now))}
+		}
+		return []string{text + "a process reports within a minute after it takes a partition; if it died, `run` continues"}
 	case now.Sub(newest) > silence:
 		return []string{"no news for " + span(now.Sub(newest)) + ": the processes may have died or been stopped; `run` continues the crawl"}
 	}
@@ -159,14 +166,6 @@ func (s *Screen) predict(r *jobs.RoundStatus, unbegun int64) {
 	s.PredictedMS = int64(max(r.Hours, r.PodHours/lanes) * hour)
 }
 
-// done returns how many URLs of a task have an outcome, whether or not a checkpoint lists them yet.
-func done(f jobs.FetchStatus) int64 {
-	if f.Activity != nil && f.Activity.Left > 0 && !f.Complete {
-		return max(f.Recorded, f.Planned-f.Activity.Left)
-	}
-	return f.Recorded
-}
-
 func recordedOf(all []jobs.FetchStatus) (n int64) {
 	for _, f := range all {
 		n += f.Recorded
@@ -181,9 +180,9 @@ func averageOf(f jobs.FetchStatus) (Rate, bool) {
 	case a.ElapsedMS <= 0:
 		return Rate{}, false
 	case f.Epoch == 1: // the bytes of earlier attempts are not known
-		return Rate{perMS(done(f), a.ElapsedMS), perMS(a.Bytes, a.ElapsedMS)}, true
+		return Rate{perMS(f.Done, a.ElapsedMS), perMS(a.Bytes, a.ElapsedMS)}, true
 	}
-	return Rate{perMS(done(f), a.ElapsedMS), perMS(f.Bytes, max(f.ElapsedMS, 1))}, true
+	return Rate{perMS(f.Done, a.ElapsedMS), perMS(f.Bytes, max(f.ElapsedMS, 1))}, true
 }
 
 func perMS(n, ms int64) float64 { return float64(n) * 1000 / float64(ms) }
@@ -198,7 +197,7 @@ func (m *Meter) take(all []jobs.FetchStatus) map[int]Rate {
 		if f.Activity == nil {
 			continue
 		}
-		n, before := report{f.Activity.At, f.Epoch, done(f), f.Activity.Bytes}, m.last[f.Partition]
+		n, before := report{f.Activity.At, f.Epoch, f.Done, f.Activity.Bytes}, m.last[f.Partition]
 		if n.at == before.at {
 			continue
 		}

@@ -31,7 +31,7 @@ func runningStatus(began time.Time, minutes int64) *jobs.Status {
 		if wait != nil {
 			a.Waits = []manifest.Wait{*wait}
 		}
-		return jobs.FetchStatus{Partition: n, Planned: 1000, Epoch: 1, Activity: a}
+		return jobs.FetchStatus{Partition: n, Planned: 1000, Done: 60 * minutes, Epoch: 1, Activity: a}
 	}
 	fetch := jobs.StageStatus{Stage: stages.Fetch, Tasks: 4, Done: 1, Recorded: 1000, Running: 2, Fetching: []jobs.FetchStatus{
 		task(1, nil),
@@ -138,7 +138,7 @@ func TestAScreenOfOlderCheckpoints(t *testing.T) {
 	s := runningStatus(began, 5)
 	for i := range s.Rounds[0].Stages[0].Fetching {
 		f := &s.Rounds[0].Stages[0].Fetching[i]
-		f.Recorded, f.Activity.Left, f.Activity.Bytes, f.Activity.ElapsedMS, f.Activity.Machine = 100, 0, 0, 0, ""
+		f.Recorded, f.Done, f.Activity.Left, f.Activity.Bytes, f.Activity.ElapsedMS, f.Activity.Machine = 100, 100, 0, 0, 0, ""
 	}
 	s.Rounds[0].Stages[0].Recorded = 1200
 	var m Meter
@@ -311,4 +311,75 @@ func TestALineOfAJSONLogHasTheFactsOfTheScreen(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// Until the first report, a status says when, where and by when.
+func TestAnAttemptWithoutAReportSaysWhenItBegan(t *testing.T) {
+	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
+	for age, want := range map[time.Duration]string{
+		2 * time.Second:  "partition 1 was taken 2s ago on pod-1; its first report is due in 3s",
+		20 * time.Second: "partition 1 was taken 20s ago on pod-1; its first report is due now: first it loads its URLs",
+		6 * time.Minute:  "partition 1 was taken 6m0s ago on pod-1; its first report is 5m55s late: it loads many URLs, or it died; then `run` continues",
+	} {
+		s := runningStatus(began, 5)
+		f := &s.Rounds[0].Stages[0].Fetching[0]
+		f.Activity = &manifest.Activity{At: began.UnixMilli(), Began: began.UnixMilli(), Machine: "pod-1"}
+		var m Meter
+		if got := strings.Join(m.Screen(s, began.Add(age)).lines(mostDetail, 200, began), "\n"); !strings.Contains(got, "1 partition without news: "+want) {
+			t.Errorf("%s: no %q in\n%s", age, want, got)
+		}
+		var out bytes.Buffer
+		if err := Status(&out, s, began.Add(age), 200); err != nil || !strings.Contains(out.String(), "    "+strings.TrimPrefix(want, "partition 1 was ")+"\n") {
+			t.Errorf("%s: %v\n%s", age, err, out.String())
+		}
+	}
+}
+
+// A robots.txt that may go on failing makes the end uncertain. Both ends are shown, and how to stop its host.
+func TestTheEndIsARangeWhileARobotsTxtFails(t *testing.T) {
+	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
+	now := began.Add(5 * time.Minute)
+	s := runningStatus(began, 5)
+	f := &s.Rounds[0].Stages[0].Fetching[1]
+	f.Activity.Latest = &manifest.Wait{Host: "bad.test", Why: "answered 503", Until: now.Add(40 * time.Minute).UnixMilli()}
+	f.GiveUp, f.Stops = "crawlbatch retry --give-up", []jobs.HostStop{{Host: "bad.test", Command: "crawlbatch host bad.test --stop"}}
+	var m Meter
+	screen := m.Screen(s, now)
+	if screen.MostLeftMS != 40*60_000 || screen.Activity.Latest == nil {
+		t.Errorf("%+v", screen)
+	}
+	for _, want := range []string{
+		"ends between 14:22 and 14:45, the later if the robots.txt of bad.test goes on failing (it answered 503)",
+		"between 10 min and 40 min left, the longer if the robots.txt of bad.test goes on failing (it answered 503)\n",
+		"not to wait for bad.test: `crawlbatch host bad.test --stop`; its URLs without an outcome end as stopped, other hosts go on\n",
+	} {
+		var out bytes.Buffer
+		if err := Status(&out, s, now, 300); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%v: no %q in\n%s", err, want, out.String())
+		}
+	}
+	f.Activity.Latest.Until = now.Add(18 * time.Minute).UnixMilli() // hardly later than the predicted end
+	if screen := m.Screen(s, now); screen.MostLeftMS != 0 || strings.Contains(screen.times(now), "between") {
+		t.Errorf("%+v: %s", screen, screen.times(now))
+	}
+}
+
+// The numbers of a round are of the same instant and add up, whatever the checkpoints list.
+func TestTheNumbersOfAnUnfinishedRoundAddUp(t *testing.T) {
+	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
+	s := runningStatus(began, 5)
+	s.Rounds[0].Stages[0].Counts = []manifest.Count{{Name: "outcome.ok", N: 1000}}
+	var out bytes.Buffer
+	if err := Status(&out, s, began.Add(5*time.Minute), 200); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		": 1,600 of 4,000 URLs (40%)\n", "fetch: 4,000 URLs planned = 1,600 done + 2,400 left, by the last reports\n",
+		"  of the 1,600 done, a crash keeps the 1,000 in checkpoints: ok 1,000\n", "  partition 1: 1,000 URLs = 300 done + 700 left, ",
+		"5m0s of its window\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
 
 // shownTasks is how many unfinished fetch tasks are shown.
@@ -35,7 +36,7 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	var meter Meter
 	screen := meter.Screen(s, now)
 	if s.Paused != nil { // the second line of the output already says so
-		screen.notes = slices.DeleteFunc(screen.notes, func(n string) bool { return n == s.Paused.String() })
+		screen.Notes = slices.DeleteFunc(screen.Notes, func(n string) bool { return n == s.Paused.String() })
 	}
 	for _, r := range s.Rounds {
 		p.line("")
@@ -79,7 +80,7 @@ func (p *printer) now(s *Screen, now time.Time) {
 		facts = append(facts, waitLines(s.activity, shownReasons, now)...)
 	}
 	p.line("%s", s.head(withRate, 0))
-	for _, fact := range append(facts, s.notes...) {
+	for _, fact := range append(facts, s.Notes...) {
 		if fact != "" {
 			p.line("  %s", strings.TrimSpace(fact))
 		}
@@ -196,7 +197,14 @@ func (p *printer) printFetching(st jobs.StageStatus, urls int64, paused bool, no
 	if len(st.Fetching) == 0 {
 		return
 	}
-	p.line("%s: %s of %s URLs recorded%s", st.Stage, Thousands(st.Recorded), Thousands(urls), outcomes(st.Fetching))
+	done := st.Recorded
+	for _, f := range st.Fetching {
+		done += f.Done - f.Recorded
+	}
+	p.line("%s: %s planned = %s done + %s left, by the last reports", st.Stage, Count(urls, "URL"), Thousands(done), Thousands(urls-done))
+	if done > 0 {
+		p.line("  of the %s done, a crash keeps the %s in checkpoints%s", Thousands(done), Thousands(st.Recorded), outcomes(st))
+	}
 	for i, f := range st.Fetching {
 		if i == shownTasks {
 			p.line("  and %d more: -o json lists all", len(st.Fetching)-i)
@@ -211,22 +219,34 @@ func (p *printer) printFetching(st jobs.StageStatus, urls int64, paused bool, no
 		case f.Released:
 			state = "released, `run` continues it"
 		}
-		elapsed := (time.Duration(f.ElapsedMS) * time.Millisecond).Round(time.Second)
-		p.line("  partition %d: %s of %s, epoch %d, %s, %s of its window", f.Partition, Thousands(f.Recorded), Thousands(f.Planned), f.Epoch, state, elapsed)
+		elapsed := milliseconds(f.ElapsedMS)
+		if f.Activity != nil {
+			elapsed = max(elapsed, milliseconds(f.Activity.ElapsedMS))
+		}
+		p.line("  partition %d: %s = %s done + %s left, epoch %d, %s, %s of its window",
+			f.Partition, Count(f.Planned, "URL"), Thousands(f.Done), Thousands(f.Planned-f.Done), f.Epoch, state, elapsed.Round(time.Second))
 		p.activity(f, now)
 	}
 }
 
-// outcomes writes the outcomes of unfinished tasks.
-func outcomes(all []jobs.FetchStatus) string {
+// outcomes writes the recorded outcomes of a stage's tasks.
+func outcomes(st jobs.StageStatus) string {
 	sums := map[string]int64{}
 	var order []string
-	for _, f := range all {
+	add := func(name string, n int64) {
+		if _, ok := sums[name]; !ok {
+			order = append(order, name)
+		}
+		sums[name] += n
+	}
+	for _, c := range st.Counts {
+		if name, ok := strings.CutPrefix(c.Name, stages.CountOutcomes); ok {
+			add(name, c.N)
+		}
+	}
+	for _, f := range st.Fetching {
 		for _, c := range f.Outcomes {
-			if _, ok := sums[c.Name]; !ok {
-				order = append(order, c.Name)
-			}
-			sums[c.Name] += c.N
+			add(c.Name, c.N)
 		}
 	}
 	if len(order) == 0 {
@@ -242,6 +262,9 @@ func outcomes(all []jobs.FetchStatus) string {
 func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	a, at, ok := activityOf(f)
 	if !ok || f.Complete {
+		if f.Activity != nil && !f.Released && !f.Complete {
+			p.line("    %s", unreported(f.Activity, now))
+		}
 		return
 	}
 	head := []string{"as of " + clockTime(at, now)}
@@ -250,7 +273,7 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	} else if s := states(a); s != "" {
 		head = append(head, s)
 	}
-	if l := remainingTime(a.Remaining - now.Sub(at)); l != "" && !f.Released {
+	if l := leftText(a.Remaining-now.Sub(at), a.Latest, now); l != "" && !f.Released {
 		head = append(head, l)
 	}
 	p.line("    %s", strings.Join(head, ", "))
@@ -260,36 +283,79 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	for _, w := range waitLines(a, len(a.Waits), now) {
 		p.line("      %s", w)
 	}
-	if f.GiveUp != "" && now.Sub(at) < a.Remaining && a.Remaining >= adviseFrom {
-		first := "stop `run`, then "
-		if f.Released {
-			first = ""
-		}
-		p.line("      to end it now: %s`%s`, which defers the rest", first, f.GiveUp)
-	}
+	p.advise(f, a, at, now)
 	if t := Failures(a.Failures, now); t != "" {
 		p.line("      %s", t)
 	}
 }
 
-// activityOf returns the activity in a task's checkpoint and the time of the activity. If the
-// checkpoint has no activity, activityOf returns false.
+// advise says how to end the waits of a task early.
+func (p *printer) advise(f jobs.FetchStatus, a stages.Activity, at, now time.Time) {
+	longest := a.Remaining
+	if a.Latest != nil {
+		longest = max(longest, a.Latest.Until.Sub(at))
+	}
+	if f.GiveUp == "" || now.Sub(at) >= longest || longest < adviseFrom {
+		return
+	}
+	for _, s := range f.Stops {
+		urls := "its URLs without an outcome end"
+		if s.URLs > 0 {
+			urls = "its " + Count(s.URLs, "URL") + " left end"
+		}
+		p.line("      not to wait for %s: `%s`; %s as stopped, other hosts go on", s.Host, s.Command, urls)
+	}
+	first := "stop `run`, then "
+	if f.Released {
+		first = ""
+	}
+	p.line("      to end the partition: %s`%s`, which defers all its URLs left", first, f.GiveUp)
+}
+
+// unreported says when an attempt that has not reported yet took its partition.
+func unreported(a *manifest.Activity, now time.Time) string {
+	began := moment(a.Began)
+	text := "taken " + span(now.Sub(began)) + " ago"
+	if a.Machine != "" {
+		text += " on " + a.Machine
+	}
+	switch due := status.FirstReport - now.Sub(began); {
+	case due > 0:
+		text += "; its first report is due in " + span(due)
+	case due > -time.Minute:
+		text += "; its first report is due now: first it loads its URLs"
+	default:
+		text += "; its first report is " + span(-due) + " late: it loads many URLs, or it died; then `run` continues"
+	}
+	return text
+}
+
+// activityOf returns the last report of a task's attempt and the time of the report. If there is none,
+// activityOf returns false.
 func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	c := f.Activity
-	if c == nil {
+	if c == nil || !c.Reported() {
 		return stages.Activity{}, time.Time{}, false
 	}
 	a := stages.Activity{
-		Left: f.Planned - done(f), Bytes: c.Bytes, Elapsed: milliseconds(c.ElapsedMS), InFlight: c.InFlight, Ready: c.Ready, Delayed: c.Delayed, Sitemaps: c.Sitemaps, More: c.More,
+		Left: f.Planned - f.Done, Bytes: c.Bytes, Elapsed: milliseconds(c.ElapsedMS), InFlight: c.InFlight, Ready: c.Ready, Delayed: c.Delayed, Sitemaps: c.Sitemaps, More: c.More,
 		Remaining: time.Duration(c.RemainingMS) * time.Millisecond, Closes: moment(c.Closes),
 	}
 	for _, w := range c.Waits {
-		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: w.Why, Until: moment(w.Until), URLs: w.URLs})
+		a.Waits = append(a.Waits, waitOf(w))
+	}
+	if c.Latest != nil {
+		w := waitOf(*c.Latest)
+		a.Latest = &w
 	}
 	for _, n := range c.Failures {
 		a.Failures = append(a.Failures, stages.Failure{Class: n.Class, N: n.N, Host: n.Host, Text: n.Text, At: moment(n.At)})
 	}
 	return a, moment(c.At), true
+}
+
+func waitOf(w manifest.Wait) stages.Wait {
+	return stages.Wait{Host: w.Host, Why: w.Why, Until: moment(w.Until), URLs: w.URLs}
 }
 
 // moment converts a time in a manifest to a time.Time.

@@ -14,14 +14,15 @@ import (
 func someStatus(now time.Time) *jobs.Status {
 	fetch := jobs.StageStatus{
 		Stage: stages.Fetch, Tasks: 23, Done: 1, Running: 1, Recorded: 12345,
-		Usage: manifest.Usage{WallMS: 361_061_000, Puts: 712_345, Gets: 8, Lists: 1, BytesWritten: 2_500_000, BytesRead: 999},
+		Counts: []manifest.Count{{Name: "outcome.ok", N: 2000}, {Name: "pages", N: 1990}},
+		Usage:  manifest.Usage{WallMS: 361_061_000, Puts: 712_345, Gets: 8, Lists: 1, BytesWritten: 2_500_000, BytesRead: 999},
 		Fetching: []jobs.FetchStatus{
-			{Partition: 0, Planned: 50000, Recorded: 10345, Epoch: 3, ElapsedMS: 61_200, GiveUp: "crawlbatch retry --month 2026-11 --give-up --partition 0", Outcomes: []manifest.Count{{Name: "ok", N: 10000}, {Name: "timeout", N: 345}}, Activity: &manifest.Activity{
+			{Partition: 0, Planned: 50000, Recorded: 10345, Done: 11000, Epoch: 3, ElapsedMS: 61_200, GiveUp: "crawlbatch retry --month 2026-11 --give-up --partition 0", Stops: []jobs.HostStop{{Host: "h.test", URLs: 12, Command: `crawlbatch host h.test --month 2026-11 --stop "REASON"`}}, Outcomes: []manifest.Count{{Name: "ok", N: 10000}, {Name: "timeout", N: 345}}, Activity: &manifest.Activity{
 				At: now.Add(-30 * time.Second).UnixMilli(), InFlight: 3, Ready: 1, Delayed: 40, More: 7, RemainingMS: 1_230_000,
 				Waits:    []manifest.Wait{{Host: "h.test", Why: "robots.txt answered 503, asked again", Until: now.Add(112 * time.Second).UnixMilli(), URLs: 12}},
 				Failures: []manifest.Failure{{Class: "timeout", N: 345, Host: "i.test", Text: "no answer\x1b[2J in 15s", At: now.Add(-time.Hour).UnixMilli()}},
 			}},
-			{Partition: 2, Planned: 2000, Recorded: 2000, Epoch: 1, Released: true, Complete: true},
+			{Partition: 2, Planned: 2000, Recorded: 2000, Done: 2000, Epoch: 1, Released: true, Complete: true},
 		},
 	}
 	for n := range 20 {
@@ -46,16 +47,19 @@ func TestStatusSaysWhatIsWaitedForIn80Columns(t *testing.T) {
 		"  stage tasks done running failed  PUT GET LIST written read    time",
 		"  fetch    23    1       1      0 712k   8    1   2.5MB  999 100h17m",
 		"  merge    23    0              1    0   0    0       0    0      0s",
-		"fetch: 12,345 of 1,050,000 URLs recorded: ok 10,000, timeout 345",
-		"  partition 0: 10,345 of 50,000, epoch 3, held, 1m1s of its window",
+		"fetch: 1,050,000 URLs planned = 13,000 done + 1,037,000 left, by the last",
+		"  of the 13,000 done, a crash keeps the 12,345 in checkpoints: ok 12,000,",
+		"  partition 0: 50,000 URLs = 11,000 done + 39,000 left, epoch 3, held, 1m1s of",
 		"    as of 14:00:48, 3 requests in flight, 1 host due, 40 hosts between two",
 		"      waits for h.test: robots.txt answered 503, asked again at 14:03:10, in",
 		"        1m52s (12 URLs)",
 		"      waits for 7 hosts more",
-		"      to end it now: stop `run`, then",
+		"      not to wait for h.test:",
+		"        `crawlbatch host h.test --month 2026-11 --stop \"REASON\"`; its 12 URLs",
+		"      to end the partition: stop `run`, then",
 		"        `crawlbatch retry --month 2026-11 --give-up --partition 0`, which defers",
 		"      failures: timeout 345; last at 13:01, i.test: no answer\uFFFD[2J in 15s",
-		"  partition 2: 2,000 of 2,000, epoch 1, complete, result missing, 0s of its",
+		"  partition 2: 2,000 URLs = 2,000 done + 0 left, epoch 1, complete, result",
 		"  and 2 more: -o json lists all",
 		"merge@2026-11.0:3 failed 2 times, last (disk_full): no room left on the device",
 		"  rerun: crawlbatch retry --month 2026-11 --stage merge --partition 3",

@@ -56,11 +56,44 @@ func remainingTime(d time.Duration) string {
 	case d <= 0:
 		return ""
 	case d < time.Minute:
-		return "under a minute left"
-	case d < 90*time.Minute:
-		return fmt.Sprintf("about %d min left", (d+30*time.Second)/time.Minute)
+		return shortTime(d) + " left"
 	}
-	return fmt.Sprintf("about %.1f h left", d.Hours())
+	return "about " + shortTime(d) + " left"
+}
+
+// leftText writes the remaining time, and how much longer it may become because of a robots.txt that
+// keeps failing. latest is that robots.txt, or nil if there is none.
+func leftText(left time.Duration, latest *stages.Wait, now time.Time) string {
+	most := mostLeft(left, latest, now)
+	if most == 0 {
+		return remainingTime(left)
+	}
+	return fmt.Sprintf("between %s and %s left, the longer if the robots.txt of %s goes on failing (it %s)",
+		shortTime(left), shortTime(milliseconds(most)), latest.Host, latest.Why)
+}
+
+// mostLeft returns the remaining time, in milliseconds, if the robots.txt of latest goes on failing. It
+// returns 0 if this time is not at least a minute longer than left.
+func mostLeft(left time.Duration, latest *stages.Wait, now time.Time) int64 {
+	if latest == nil {
+		return 0
+	}
+	most := latest.Until.Sub(now)
+	if most < max(left, 0)+time.Minute {
+		return 0
+	}
+	return most.Milliseconds()
+}
+
+// shortTime writes a predicted time.
+func shortTime(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "under a minute"
+	case d < 90*time.Minute:
+		return fmt.Sprintf("%d min", (d+30*time.Second)/time.Minute)
+	}
+	return fmt.Sprintf("%.1f h", d.Hours())
 }
 
 // closing says when the window closes, or returns "" if the stage is expected to end earlier.
@@ -151,7 +184,7 @@ func merge(all []stages.Activity) stages.Activity {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b stages.Activity) int { return cmp.Compare(b.Remaining, a.Remaining) })
 	at := map[string]int{}
-	for _, a := range all {
+	for i, a := range all {
 		sum.Left += a.Left
 		sum.InFlight += a.InFlight
 		sum.Ready += a.Ready
@@ -162,7 +195,14 @@ func merge(all []stages.Activity) stages.Activity {
 		if a.Closes.After(sum.Closes) {
 			sum.Closes = a.Closes
 		}
-		sum.Waits = append(sum.Waits, a.Waits...)
+		for _, w := range a.Waits {
+			if i == 0 || w.Host == "" || !w.Until.IsZero() { // only the slowest task's slowest host takes longest
+				sum.Waits = append(sum.Waits, w)
+			}
+		}
+		if a.Latest != nil && (sum.Latest == nil || a.Latest.Until.After(sum.Latest.Until)) {
+			sum.Latest = a.Latest
+		}
 		for _, f := range a.Failures {
 			i, ok := at[f.Class]
 			if !ok {

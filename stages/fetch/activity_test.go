@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
 
 // onlooker asks running tasks for their activity.
@@ -108,6 +109,58 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 		}
 		if c := l.checkpoint(); c.Activity != nil {
 			t.Errorf("the activity of a complete task is %+v", c.Activity)
+		}
+	})
+}
+
+// An attempt reports seconds after it took the partition. The slowest host is named beside a host that
+// waits, and the end is predicted for a robots.txt that goes on failing, too.
+func TestTheFirstReportNamesTheSlowestHostAndTheLatestEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/robots.txt" {
+				page(w, r)
+			} else if r.Host == "bad.com" {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			} else {
+				_, _ = w.Write([]byte("User-agent: *\nCrawl-delay: 20\n"))
+			}
+		}, append(urls("bad.com", 5), urls("slow.com", 30)...)...)
+		l.cfg.Retries.RateLimited = 0
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		began := time.Now()
+		go func() {
+			_, err := l.run(ctx, nil, nil)
+			ended <- err
+		}()
+		time.Sleep(status.FirstReport / 2)
+		if a := l.checkpoint().Activity; a == nil || a.Reported() || time.UnixMilli(a.Began).Sub(began).Abs() > time.Second {
+			t.Errorf("before its first report, the attempt says %+v", a)
+		}
+		time.Sleep(status.FirstReport/2 + time.Second)
+		a := l.checkpoint().Activity
+		if a == nil || !a.Reported() || a.Began == 0 || len(a.Waits) != 2 || a.Waits[0].Host != "slow.com" || a.Waits[0].Until != 0 || a.Waits[1].Host != "bad.com" {
+			t.Fatalf("the first report is %+v", a)
+		}
+		// The late tries come after 2 and 6 minutes, and each pause may grow by a quarter.
+		if a.Latest == nil || a.Latest.Host != "bad.com" || a.Latest.Why != "answered 503" {
+			t.Fatalf("the latest end is %+v", a.Latest)
+		}
+		// Now slow.com ends, and only bad.com is left.
+		time.Sleep(12 * time.Minute)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		var last time.Time
+		for _, q := range l.web.hits() {
+			if q.host == "bad.com" {
+				last = q.at
+			}
+		}
+		if latest := time.UnixMilli(a.Latest.Until); last.After(latest) || latest.Sub(last) > 3*time.Minute {
+			t.Errorf("the last try came at %s, predicted was at the latest %s", last, latest)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 			}
 		})
 	}
-	start(func(ctx context.Context) error { return a.lease.KeepRenewed(ctx, a.putActivity) })
+	start(func(ctx context.Context) error { return a.lease.KeepRenewed(ctx, status.FirstReport, a.putActivity) })
 	start(a.checkpointLoop)
 	start(a.closeWindow)
 	start(a.reloadLoop)
@@ -299,6 +299,7 @@ func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointe
 func (a *attempt) activity() stages.Activity {
 	out := status.Activity(a.fetcher.sched, &a.fetcher.failures, a.fetcher.sitemaps.Left())
 	out.Bytes, out.Elapsed = a.fetcher.requests.Received(), a.elapsed+a.env.Clock.Now().Sub(a.began)
+	out.Latest = a.fetcher.latestRobots(out.Closes)
 	if w := a.paused.Load(); w != nil {
 		out.Waits = slices.Insert(out.Waits, 0, *w)
 	}
@@ -307,9 +308,12 @@ func (a *attempt) activity() stages.Activity {
 
 // putActivity writes the attempt's activity into a checkpoint, where the command `status` reads it.
 func (a *attempt) putActivity(d *manifest.Checkpoint) {
-	d.Activity = nil
-	if !d.Complete {
+	before := d.Activity
+	if d.Activity = nil; !d.Complete {
 		d.Activity = status.Stored(a.activity(), a.env.Clock.Now())
+		if before != nil {
+			d.Activity.Began = before.Began
+		}
 	}
 }
 

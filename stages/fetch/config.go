@@ -6,6 +6,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/retries"
 	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
@@ -24,8 +25,8 @@ type Config struct {
 	response.Limits
 	Sitemaps     sitemaps.Limits // bounds of the sitemaps that robots.txt names; zero means that none is fetched
 	MaxRedirects int             // largest number of redirects that are followed for a URL; default 5
-	Retries      Retries
-	Pauses       Pauses
+	Retries      retries.Limits
+	Pauses       retries.Pauses
 	Window       time.Duration // how long the stage may send requests; 0 means no limit; default 20h
 	Checkpoint   Checkpoint
 	StripParams  []string // query parameters that are removed from canonical URLs
@@ -39,25 +40,6 @@ type Config struct {
 	PaceConnectTo bool
 
 	AllowPrivateNetworks bool
-}
-
-// Retries holds the number of retries of a request, by class of failure.
-type Retries struct {
-	Timeout     int // retries after a time-out; default 1
-	ServerError int // retries after a 5xx status except 503; default 2
-	RateLimited int // retries after 429 or 503; default 3
-	DNS         int // retries after a failed name lookup; default 1
-	Robots      int // further requests for a robots.txt, minutes apart, after all its other retries have failed; default 2
-}
-
-// Pauses are the times before retries. A random part is added to each pause.
-type Pauses struct {
-	RateLimited time.Duration // pause of the whole host after 429 or 503, doubled for each further 429 or 503 in a row; default 30s
-	Timeout     time.Duration // pause before a retry after a time-out; default 15s
-	ServerError time.Duration // pause before a retry after a 5xx status; default 10s
-	DNS         time.Duration // pause of the whole host after a failed name lookup; default 1m
-	Breaker     time.Duration // time until a suspended host is probed; default 2m
-	Grace       time.Duration // time that an interrupted task has to finish; default 20s
 }
 
 // Checkpoint says how often a task makes its work durable.
@@ -77,8 +59,8 @@ func Default() Config {
 		Limits:        response.Limits{MaxBody: 5 << 20, MaxSitemap: 50 << 20},
 		Sitemaps:      sitemaps.Default(),
 		MaxRedirects:  5,
-		Retries:       Retries{Timeout: 1, ServerError: 2, RateLimited: 3, DNS: 1, Robots: 2},
-		Pauses:        Pauses{RateLimited: 30 * time.Second, Timeout: 15 * time.Second, ServerError: 10 * time.Second, DNS: time.Minute, Breaker: 2 * time.Minute, Grace: 20 * time.Second},
+		Retries:       retries.Limits{Timeout: 1, ServerError: 2, RateLimited: 3, DNS: 1, Robots: 2},
+		Pauses:        retries.Pauses{RateLimited: 30 * time.Second, Timeout: 15 * time.Second, ServerError: 10 * time.Second, DNS: time.Minute, Breaker: 2 * time.Minute, Grace: 20 * time.Second},
 		Window:        20 * time.Hour,
 		Checkpoint:    Checkpoint{Every: time.Minute, Bytes: 256 << 20, Lease: 3 * time.Minute},
 	}

@@ -23,6 +23,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/request"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/retries"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
@@ -389,41 +390,10 @@ func (f *fetcher) reload(p polite.Config) {
 	f.log.Info("new politeness settings apply", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
-// After all usual retries of a robots.txt have failed, late requests follow (Retries.Robots). By
-// default, the first comes after 2 minutes. Each further wait is laterGrowth times as long.
-const (
-	laterPauses = 12 // wait before the first of these requests, in units of Pauses.ServerError
-	laterGrowth = 3
-	maxLater    = 5 // largest number of times that the wait grows
-)
-
-// retryRule returns, for a class of failures, the counter of used retries, the number of allowed
-// retries, and the pause before the next retry.
-func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryClass) (used *int, limit int, pause time.Duration) {
-	r, p := &f.cfg.Retries, &f.cfg.Pauses
-	switch class {
-	case response.AfterTimeout:
-		return &counts.Timeouts, r.Timeout, p.Timeout
-	case response.AfterServerError:
-		return &counts.ServerErrors, r.ServerError, p.ServerError
-	case response.AfterLimit:
-		return &counts.Limited, r.RateLimited, 0 // the scheduler pauses the whole host
-	case response.AfterDNS:
-		return &counts.DNS, r.DNS, 0 // instead, retry sets Result.Hold, which puts off all requests to the host
-	case response.ForRobots:
-		pause = laterPauses * p.ServerError
-		for range min(counts.Later, maxLater) {
-			pause *= laterGrowth
-		}
-		return &counts.Later, r.Robots, pause
-	}
-	return new(int), 0, 0
-}
-
 // retry decides whether to try an item again after a failure of the given class. If so, it sets
 // r.Requeue to the item and returns true. why describes the failure for people.
 func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
-	used, limit, pause := f.retryRule(counts, class)
+	used, limit, pause := retries.Rule(&f.cfg.Retries, &f.cfg.Pauses, counts, class)
 	if *used >= limit || f.patience > 0 && r.RetryAfter > f.patience {
 		return false
 	}

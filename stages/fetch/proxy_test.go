@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/fetch/retries"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -20,7 +21,7 @@ func TestAProxyThatRefusesPlainHTTPIsLoggedOnceWithTheKeyThatHelps(t *testing.T)
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, "http://a.com/1", "http://a.com/2", "http://b.com/")
 		l.cfg.Proxy = "http://me:hunter2@192.0.2.1:3128"
-		l.cfg.Retries, l.cfg.Pauses = Retries{}, Pauses{Grace: l.cfg.Pauses.Grace}
+		l.cfg.Retries, l.cfg.Pauses = retries.Limits{}, retries.Pauses{Grace: l.cfg.Pauses.Grace}
 		l.hooks.tune = func(c *wire.Config) {
 			l.web.tune(c)
 			c.Dial = func(_ context.Context, to netip.AddrPort) (net.Conn, error) {

@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/request"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/retries"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
@@ -254,4 +257,29 @@ func (f *fetcher) keepRobotsTask(rt *robotsTask, host, why string, due time.Time
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	rt.kept, rt.due = kept, due
+}
+
+// latestRobots returns the origin whose robots.txt may be tried longest if it goes on failing, and when
+// its last try ends, at most closes. It returns nil if no robots.txt waits for another try.
+func (f *fetcher) latestRobots(closes time.Time) *stages.Wait {
+	f.mu.Lock()
+	var waiting []robotsTask
+	for _, rt := range f.robotsTasks {
+		if rt.kept != nil && rt.kept.Why != "" {
+			waiting = append(waiting, robotsTask{entry: rt.entry, kept: rt.kept, due: rt.due})
+		}
+	}
+	f.mu.Unlock()
+	var last *stages.Wait
+	for _, rt := range waiting {
+		next := slices.MaxFunc([]time.Time{rt.due, f.clock.Now(), f.sched.NotBefore(rt.kept.Host)}, time.Time.Compare)
+		at := retries.LastTry(&f.cfg.Retries, &f.cfg.Pauses, rt.kept.RetryCounts, next, f.cfg.RobotsTimeout)
+		if last == nil || at.After(last.Until) || at.Equal(last.Until) && rt.entry.Host < last.Host {
+			last = &stages.Wait{Host: rt.entry.Host, Why: rt.kept.Why, Until: at}
+		}
+	}
+	if last != nil && !closes.IsZero() && last.Until.After(closes) {
+		last.Until = closes
+	}
+	return last
 }

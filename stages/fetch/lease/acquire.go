@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
 
 // Predecessor describes the checkpoint that an attempt finds when it acquires the partition.
@@ -141,7 +142,7 @@ func (l *Lease) take(ctx context.Context, before Predecessor) error {
 		d.Counter = 0
 		d.Holder = l.Attempt
 		d.Released = false
-		d.Activity = nil // it describes the predecessor
+		d.Activity = status.Taken(l.clock.Now()) // the activity before describes the predecessor
 		if !alive || d.Stalled == 0 {
 			d.Stalled++
 		}

@@ -88,7 +88,7 @@ func TestOnlyADeathCountsAsOne(t *testing.T) {
 		if died {
 			stalled, suspects = 3, 1
 		}
-		if now := l.Checkpoint(); now.Stalled != stalled || len(now.Suspects) != suspects || now.Trying != nil || now.Activity != nil {
+		if now := l.Checkpoint(); now.Stalled != stalled || len(now.Suspects) != suspects || now.Trying != nil || now.Activity == nil || now.Activity.Reported() || now.Activity.Began == 0 {
 			t.Errorf("died=%t: %d without progress, suspects %v, trying %v, activity %v", died, now.Stalled, now.Suspects, now.Trying, now.Activity)
 		}
 	}

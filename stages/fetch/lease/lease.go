@@ -5,7 +5,8 @@
 // The attempt that swapped the checkpoint last holds the partition, and only the files in that
 // checkpoint count. The lease runs from the moment at which the last acknowledged swap was sent.
 // The holder measures the lease by its own clock, so clocks of different machines are never
-// compared. Package lease imports packages stages, segments and formats.
+// compared. Package lease imports packages stages, segments, status and
+// formats.
 package lease
 
 import (

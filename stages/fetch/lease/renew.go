@@ -42,19 +42,26 @@ func (l *Lease) renewsIn(now time.Time) time.Duration {
 }
 
 // KeepRenewed renews the lease until ctx ends. The lease therefore lasts while no checkpoint is due
-// or an upload takes long. KeepRenewed calls update on each checkpoint before the swap. If it
-// returns an error, the attempt ends.
-func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoint)) error {
+// or an upload takes long. KeepRenewed calls update on each checkpoint before the swap. The first
+// renewal comes after the given time at the latest, because people wait for the first update. If
+// KeepRenewed returns an error, the attempt ends.
+func (l *Lease) KeepRenewed(ctx context.Context, first time.Duration, update func(*manifest.Checkpoint)) error {
 	every := l.Duration / 3
 	failed := 0
+	begun, updated := l.clock.Now(), false
 	for {
-		if wait := l.renewsIn(l.clock.Now()); wait > 0 {
+		wait := l.renewsIn(l.clock.Now())
+		if !updated {
+			wait = min(wait, timeLeft(begun.Add(first), l.clock.Now()))
+		}
+		if wait > 0 {
 			if err := l.clock.Sleep(ctx, min(wait, maxSleep)); err != nil {
 				return nil //nolint:nilerr // ctx has ended
 			}
 			continue // a checkpoint may have been swapped meanwhile
 		}
 		err := l.Swap(ctx, func(d *manifest.Checkpoint) error { update(d); return nil })
+		updated = true
 		switch {
 		case err == nil && l.remaining(l.clock.Now()) <= 0:
 			// Either another process has the store's lock and has not swapped yet, or the clocks

@@ -131,10 +131,16 @@ func (h *host) predict() float64 {
 	return float64(h.remaining()) * max(h.delay().Seconds(), h.service/float64(h.allowed))
 }
 
+// PauseAfter returns how long a host gets no request after n responses in a row with 429 or 503,
+// without the random part. first is the pause after the first of them.
+func PauseAfter(n int, first time.Duration) time.Duration {
+	return min(first<<min(n-1, maxDoublings), maxLimitedPause)
+}
+
 // slowDown raises the delay after a 429 or 503.
 func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	h.limited++
-	pause := min(s.pause<<min(h.limited-1, maxDoublings), maxLimitedPause)
+	pause := PauseAfter(h.limited, s.pause)
 	reason := ByLimit
 	if retryAfter > pause {
 		reason = ByRetryAfter

@@ -372,5 +372,8 @@ func (s *Scheduler) Jitter(host string, d time.Duration) time.Duration {
 func (s *Scheduler) jitter(h *host, d time.Duration) time.Duration {
 	h.jitters++
 	r := rand.New(rand.NewPCG(s.seed^xxh3.HashString(h.name), h.jitters))
-	return d + time.Duration(r.Int64N(int64(min(d, maxLimitedPause))/4+1))
+	return d + time.Duration(r.Int64N(int64(Longest(d)-d)+1))
 }
+
+// Longest returns the longest time that a pause of d may become with its random part.
+func Longest(d time.Duration) time.Duration { return d + min(d, maxLimitedPause)/4 }

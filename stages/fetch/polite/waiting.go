@@ -129,6 +129,17 @@ func (s *Scheduler) Overview(n int, brief time.Duration) Overview {
 	return out
 }
 
+// NotBefore returns the time before which the delay and the pauses of a host forbid requests. Zero means
+// that they forbid none.
+func (s *Scheduler) NotBefore(host string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.hosts[host]; h != nil {
+		return h.pace()
+	}
+	return time.Time{}
+}
+
 // restTime predicts the time from the host's next request to the end of its last request. It
 // assumes that a delay raised by 429 and 503 falls again (speedUp).
 func (h *host) restTime() time.Duration {

@@ -42,14 +42,17 @@ func Activity(sched *polite.Scheduler, failures *Failures, sitemaps int) stages.
 	for _, w := range st.Slowest {
 		a.Slowest = append(a.Slowest, stages.SlowHost{Host: w.Host, URLs: int64(w.Left), Rest: w.Rest, Delay: w.Delay, Suspended: w.Suspended})
 	}
-	if len(a.Waits) == 0 && len(st.Slowest) > 0 && st.Slowest[0].Rest >= worthNaming {
+	if len(st.Slowest) > 0 && st.Slowest[0].Rest >= worthNaming {
 		w := st.Slowest[0]
-		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: delayWords(w), URLs: int64(w.Left)})
+		if len(a.Waits) == 0 || st.Waits[0].Host != w.Host { // the waits are sorted by the same time
+			a.Waits = slices.Insert(a.Waits, 0, stages.Wait{Host: w.Host, Why: delayWords(w), URLs: int64(w.Left)})
+		}
 	}
 	return a
 }
 
-// A host that waits only for its delay is shown if its remaining time is at least worthNaming.
+// The host that takes the longest is shown, even if it waits only for its delay, if its remaining time
+// is at least worthNaming.
 const worthNaming = time.Minute
 
 // delayWords returns a phrase for the delay of a host, such as "one request every 2s".
@@ -182,10 +185,20 @@ func StoreAway(err error) string {
 	return what + "; the fetcher keeps trying, and gives up"
 }
 
+// FirstReport is the time after which an attempt reports for the first time. By then, the quick hosts
+// have answered. Further reports come with the renewals of the lease and with checkpoints.
+const FirstReport = 5 * time.Second
+
+// Taken is the activity of an attempt that has just taken its partition and has not reported yet.
+func Taken(at time.Time) *manifest.Activity {
+	machine, _ := os.Hostname() // without a name, the display names no machine
+	return &manifest.Activity{At: at.UnixMilli(), Began: at.UnixMilli(), Machine: machine}
+}
+
 // shownFailures limits the number of failure classes in a checkpoint.
 const shownFailures = 5
 
-// Stored converts an activity to the form that checkpoints hold.
+// Stored converts an activity to the form that checkpoints hold. Began stays 0.
 func Stored(now stages.Activity, at time.Time) *manifest.Activity {
 	out := &manifest.Activity{
 		At: at.UnixMilli(), InFlight: now.InFlight, Ready: now.Ready, Delayed: now.Delayed, Sitemaps: now.Sitemaps, More: now.More, RemainingMS: now.Remaining.Milliseconds(), Closes: unixMilli(now.Closes),
@@ -193,12 +206,20 @@ func Stored(now stages.Activity, at time.Time) *manifest.Activity {
 	}
 	out.Machine, _ = os.Hostname() // without a name, the display names no machine
 	for _, w := range now.Waits {
-		out.Waits = append(out.Waits, manifest.Wait{Host: w.Host, Why: w.Why, Until: unixMilli(w.Until), URLs: w.URLs})
+		out.Waits = append(out.Waits, storedWait(w))
+	}
+	if now.Latest != nil {
+		w := storedWait(*now.Latest)
+		out.Latest = &w
 	}
 	for _, f := range now.Failures[:min(len(now.Failures), shownFailures)] {
 		out.Failures = append(out.Failures, manifest.Failure{Class: f.Class, N: f.N, Host: f.Host, Text: f.Text, At: unixMilli(f.At)})
 	}
 	return out
+}
+
+func storedWait(w stages.Wait) manifest.Wait {
+	return manifest.Wait{Host: w.Host, Why: w.Why, Until: unixMilli(w.Until), URLs: w.URLs}
 }
 
 func unixMilli(t time.Time) int64 {
