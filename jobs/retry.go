@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
 
 var (
@@ -76,8 +77,8 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 // GiveUp ends those fetch tasks of the newest started round that have no result yet, and returns
 // the number of these tasks. GiveUp commits the outcomes that the checkpoints of the ended tasks
 // list. URLs without an outcome become deferred and are due in the next round. GiveUp sends no
-// requests. If an attempt at a task is running, GiveUp takes the task over only when the attempt
-// ends or stops renewing its lease. The user should therefore stop the attempt first.
+// requests. If another attempt fetches a task, GiveUp fails: the error wraps lease.ErrHeld and says what to do.
+// If an attempt may have died, GiveUp waits until its lease ends.
 func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (int, error) {
 	p, err := d.current(ctx, crawl)
 	if err != nil {
@@ -102,6 +103,9 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	var failed []error
 	for _, t := range missing {
 		err := runner.Run(ctx, t)
+		if errors.Is(err, lease.ErrHeld) {
+			return 0, fmt.Errorf("%w: end its `run` with Ctrl-C, or pause the crawl with `crawlbatch pause --month %s%s` and wait 10 seconds; then give up again, and go on with `run` or `continue`", err, crawl, d.Flags)
+		}
 		if errors.Is(err, stages.ErrInterrupted) {
 			return 0, err
 		}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -11,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
 
 // runner runs real tasks on the fixture's store.
@@ -92,4 +94,31 @@ func TestAPartitionThatIsNotThereIsRefused(t *testing.T) {
 	check("running")
 	f.put(layout.Sealed("2026-11", 0), &manifest.Sealed{Crawl: "2026-11"})
 	check("sealed")
+}
+
+// Beside a running attempt, giving up fails at once. It says who holds the partition and what to do, and
+// leaves no record of an attempt, whose time would count.
+func TestGivingUpBesideARunningAttemptFailsAtOnceAndCountsNothing(t *testing.T) {
+	f := newFixture(t)
+	p := f.begin()
+	f.driver.Runner = f.runner()
+	key := layout.Checkpoint("2026-11", 0, 1)
+	f.put(key, &manifest.Checkpoint{Plan: p.ID, Partition: 1, Epoch: 1, Holder: "run", LeaseMS: 180_000, Activity: &manifest.Activity{At: 1, Began: 1, Machine: "pod-7"}})
+	f.put(layout.Taken("2026-11", 0, 1), &manifest.Taken{Plan: p.ID, Partition: 1})
+	locker, _ := store.As[store.Locker](f.bucket)
+	lock, ok, err := locker.Lock(key)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	n, err := f.driver.GiveUp(t.Context(), "2026-11", []int{1})
+	if n != 0 || !errors.Is(err, lease.ErrHeld) || !strings.Contains(err.Error(), "attempt 1 on pod-7 since ") || !strings.Contains(err.Error(), "`crawlbatch pause --month 2026-11`") {
+		t.Errorf("%d, %v", n, err)
+	}
+	for o, err := range f.bucket.List(t.Context(), layout.AttemptsDir("2026-11", 0, "fetch")) {
+		t.Errorf("it left %q, %v", o.Key, err)
+	}
+	lock.Release()
+	if n, err := f.driver.GiveUp(t.Context(), "2026-11", []int{1}); n != 1 || err != nil {
+		t.Errorf("after the attempt: %d, %v", n, err)
+	}
 }

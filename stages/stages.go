@@ -159,6 +159,9 @@ type Env struct {
 	Watcher  Watcher // nil if nobody displays the task
 	// Held, if not nil, is called when a fetch task takes its partition, with the epoch of the lease.
 	Held func(epoch int)
+	// Waited, if not nil, is called when a fetch task has waited for another attempt that holds its
+	// partition, with the length of the wait.
+	Waited func(d time.Duration)
 	// Trace, if not nil, is called for each URL that a fetch task finishes, with the row of the URL and
 	// the rows of its requests. It must not keep the rows.
 	Trace   func(*schema.Fetch, []schema.Request)

@@ -8,7 +8,7 @@ type StageAttempt struct {
 	Epoch        *int32   `parquet:"epoch,optional" vol:"1" doc:"epoch with which the attempt held its partition, as in requests; null for other stages than fetch, and if the attempt never held it"`
 	BeganAt      int64    `parquet:"began_at,optional,timestamp(millisecond)" vol:"1" doc:"when the attempt began, by the clock of its machine; null if unknown"`
 	EndedAt      int64    `parquet:"ended_at,optional,timestamp(millisecond)" vol:"1" doc:"when the attempt ended, or when its death was noticed; null if it left no record of its end"`
-	WallMS       *int64   `parquet:"wall_ms,optional" vol:"1" doc:"time that the attempt took, milliseconds; this and the following numbers are null if the attempt left no record of its end"`
+	WallMS       *int64   `parquet:"wall_ms,optional" vol:"1" doc:"time that the attempt took, without waits for another attempt that held its partition, milliseconds; this and the following numbers are null if the attempt left no record of its end"`
 	CPUMS        *int64   `parquet:"cpu_ms,optional" vol:"1" doc:"CPU time (user and system) of the process during the attempt, milliseconds; attempts that run in one process at the same time share its CPU time evenly"`
 	PeakMemory   *int64   `parquet:"peak_memory_bytes,optional" vol:"1" doc:"largest resident memory of the process from its start to the end of the attempt, bytes; it includes other attempts in the same process"`
 	Rows         *int64   `parquet:"rows_written,optional" vol:"1" doc:"rows of the files in the task's result; null unless this attempt stored the result"`

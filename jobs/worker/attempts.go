@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
 
 // errFault means that a stage panicked.
@@ -37,6 +38,7 @@ type meter struct {
 	began   time.Time
 	machine string
 	cpu     func() time.Duration // the attempt's share of the process's CPU time so far
+	waited  atomic.Int64         // nanoseconds for which the attempt waited for another one that held its partition
 	epoch   atomic.Int64         // epoch with which the attempt held its partition; 0 if it held none
 	rows    *int64               // number of rows in the files of the result; nil if the attempt stored no result
 	begun   string               // key of the record that the attempt began; empty if there is none
@@ -58,7 +60,7 @@ func (r Runner) withMeter() (own Runner, m *meter, stop func()) {
 func (m *meter) usage() manifest.Usage {
 	c := m.counter.Counts()
 	return manifest.Usage{
-		WallMS: m.clock.Now().Sub(m.began).Milliseconds(),
+		WallMS: (m.clock.Now().Sub(m.began) - time.Duration(m.waited.Load())).Milliseconds(),
 		Puts:   c.Puts, Gets: c.Gets, Lists: c.Lists, Deletes: c.Deletes, Failed: c.Failed,
 		BytesRead: c.BytesIn, BytesWritten: c.BytesOut,
 	}
@@ -122,8 +124,8 @@ func classOf(err error) string {
 }
 
 // recordAttempt creates the next attempts/part-…-eN.json. It creates no record for an attempt that
-// only waited for the previous stage, or that found the task's result in the store. For such an
-// attempt, it removes the record that the attempt began.
+// only waited for the previous stage, that found the task's result in the store, or whose partition
+// another attempt holds. For such an attempt, it removes the record that the attempt began.
 func (r Runner) recordAttempt(ctx context.Context, t stages.Task, err error, m *meter) error {
 	class, within, u := classOf(err), recordWithin, m.usage()
 	if ctx.Err() != nil {
@@ -131,7 +133,7 @@ func (r Runner) recordAttempt(ctx context.Context, t stages.Task, err error, m *
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
-	if errors.Is(err, roundstate.ErrNotReady) || err == nil && u.Puts == 0 {
+	if errors.Is(err, roundstate.ErrNotReady) || errors.Is(err, lease.ErrHeld) || err == nil && u.Puts == 0 {
 		if m.begun != "" {
 			return r.Bucket.Delete(ctx, m.begun)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -60,6 +61,7 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 	}
 	if r.meter != nil {
 		env.Held = func(epoch int) { r.meter.epoch.Store(int64(epoch)) }
+		env.Waited = func(d time.Duration) { r.meter.waited.Add(int64(d)) }
 	}
 	result, err := r.stage(ctx, env, l, p, t)
 	if err != nil {

@@ -39,7 +39,8 @@ type Input struct {
 	// OptedOut reports whether a URL must not be requested. The plan has no such URLs, but
 	// redirects may lead to them. A nil OptedOut allows every URL.
 	OptedOut func(url string) bool
-	// GiveUp stops all fetching. URLs without an outcome are then deferred.
+	// GiveUp stops all fetching. URLs without an outcome are then deferred. If another attempt fetches the
+	// partition, Run fails with lease.ErrHeld.
 	GiveUp bool
 }
 
@@ -103,7 +104,7 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser doc
 }
 
 func leaseOptions(in *Input, cfg *Config) lease.Options {
-	return lease.Options{Task: in.Task, Plan: in.Plan.ID, Attempt: uuid.NewString(), Duration: cfg.Checkpoint.Lease, Request: cfg.Timeouts.Total}
+	return lease.Options{Task: in.Task, Plan: in.Plan.ID, Attempt: uuid.NewString(), Duration: cfg.Checkpoint.Lease, Request: cfg.Timeouts.Total, IfFree: in.GiveUp}
 }
 
 // newAttempt makes an attempt that holds the lease l. The caller closes the attempt.

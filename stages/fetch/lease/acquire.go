@@ -26,6 +26,9 @@ type Predecessor struct {
 	Recorded *roaring.Bitmap // planned rows that have an outcome; empty without a checkpoint
 }
 
+// ErrHeld means that another attempt fetches the partition. The error says which, and since when.
+var ErrHeld = errors.New("its partition is taken")
+
 // ErrComplete means that the fetch task is complete according to its checkpoint.
 var ErrComplete = errors.New("the fetch task is complete")
 
@@ -38,6 +41,9 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 		clock: env.Clock, log: env.Log, watcher: env.Watcher, version: env.Version,
 	}
 	l.locker, _ = store.As[store.Locker](env.Bucket)
+	if l.waited = env.Waited; l.waited == nil {
+		l.waited = func(time.Duration) {}
+	}
 	for {
 		before, err := l.wait(ctx)
 		if err == nil {
@@ -161,13 +167,14 @@ func (l *Lease) take(ctx context.Context, before Predecessor) error {
 // whichever is longer.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	var reason atomic.Pointer[stages.Wait]
-	unwatch := func() {}
+	began, unwatch := l.clock.Now(), func() {}
 	defer func() { unwatch() }()
 	for first, seen := true, (time.Time{}); ; first = false {
 		before, err := l.look(ctx, seen)
 		if err != nil {
 			return before, err
 		}
+		renewed := !first && before.Seen != seen
 		seen = before.Seen
 		lease := max(time.Duration(l.doc.LeaseMS)*time.Millisecond, l.Duration)
 		expires := seen.Add(lease + lease/10)
@@ -180,23 +187,44 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 				l.hold(lock)
 				return l.look(ctx, seen) // loads the checkpoint again, because the holder may have swapped it before it freed the lock
 			}
+			if l.IfFree {
+				return before, l.heldBy()
+			}
 			reason.Store(&stages.Wait{Why: "another process on this machine fetches this partition; this task continues when that process ends"})
 		} else {
 			if !before.Exists || before.Released || !l.clock.Now().Before(expires) {
 				return before, nil
+			}
+			if l.IfFree && renewed {
+				return before, l.heldBy()
 			}
 			reason.Store(&stages.Wait{
 				Why: fmt.Sprintf("another attempt holds this partition (epoch %d); unless that attempt renews its lease, this one takes over", l.doc.Epoch), Until: expires,
 			})
 		}
 		if first {
-			unwatch = stages.Watched(l.watcher, l.Task, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{*reason.Load()}} })
+			end := stages.Watched(l.watcher, l.Task, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{*reason.Load()}} })
+			unwatch = func() { end(); l.waited(l.clock.Now().Sub(began)) }
 			l.log.Info("waiting: another attempt fetches this partition", "holder", l.doc.Holder, "epoch", l.doc.Epoch)
 		}
 		if err := l.clock.Sleep(ctx, min(lease/20, 5*time.Second)); err != nil {
 			return before, fmt.Errorf("waiting for %q: %w", l.key, stages.ErrInterrupted)
 		}
 	}
+}
+
+// heldBy returns an error about the attempt that holds the partition by the last read checkpoint.
+func (l *Lease) heldBy() error {
+	text := fmt.Sprintf("attempt %d", l.doc.Epoch)
+	if a := l.doc.Activity; a != nil {
+		if a.Machine != "" {
+			text += " on " + a.Machine
+		}
+		if a.Began > 0 {
+			text += " since " + time.UnixMilli(a.Began).UTC().Format(time.RFC3339)
+		}
+	}
+	return fmt.Errorf("%s fetches it: %w", text, ErrHeld)
 }
 
 // look loads the checkpoint. seen is the time at which this attempt first saw the current version of

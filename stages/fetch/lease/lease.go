@@ -29,6 +29,9 @@ type Options struct {
 	Attempt  string        // name of the attempt, different from all other attempts
 	Duration time.Duration // length of the lease
 	Request  time.Duration // the longest time that a request may take
+	// IfFree makes Acquire fail with ErrHeld if another attempt is seen to hold the partition. It still
+	// waits for an attempt that may have died, until its lease ends.
+	IfFree bool
 }
 
 // Lease is an attempt's lease on a partition. It is safe for concurrent use.
@@ -39,6 +42,7 @@ type Lease struct {
 	clock   stages.Clock
 	log     *slog.Logger
 	watcher stages.Watcher // may be nil
+	waited  func(time.Duration)
 	version string         // version of crawlbatch
 	locker  store.Locker   // nil if the store has no locks
 
