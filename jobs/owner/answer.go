@@ -33,7 +33,7 @@ type Row struct {
 	RobotsRule    string `json:"robots_rule"`    // line of robots.txt that decided; "" if no rule matched
 	RobotsDigest  string `json:"robots_digest"`  // SHA-1 of the robots.txt that applied, base 32
 	DelayMS       *int64 `json:"delay_ms"`       // delay in force, milliseconds
-	GapMS         *int64 `json:"gap_ms"`         // time since the previous request to the host, milliseconds
+	GapMS         *int64 `json:"gap_ms"`         // time since the previous request to the host, of whichever attempt and round, milliseconds; nil for the first one
 	Address       string `json:"address"`
 	BytesSent     int64  `json:"bytes_sent"` // 0: there was no connection
 	BytesReceived int64  `json:"bytes_received"`
@@ -155,7 +155,8 @@ type tally struct {
 	purposes, statuses, outcomes map[string]int64
 	known                        bool
 	lastHost                     string
-	hosts                        map[string]bool // hosts with a request, unless there are more than mostHosts
+	hosts                        map[string]bool  // hosts with a request, unless there are more than mostHosts
+	sent                         map[string]int64 // start of the last request to each host, unless there are more than mostHosts
 }
 
 // round adds one round's requests, outcomes and stored responses to the summary.
@@ -185,6 +186,7 @@ func (q *Question) round(ctx context.Context, r *round, t *tally, each func(*Row
 		if err != nil {
 			return err
 		}
+		t.completeGap(&request)
 		part.Requests += t.request(&request)
 		if !r.finished {
 			t.readRobots(r.name, &request, reads)
@@ -250,6 +252,25 @@ func (t *tally) request(r *schema.Request) int64 {
 		t.LargestDelay = &delay
 	}
 	return 1
+}
+
+// completeGap computes the gap before the first request of an attempt to a host. The table lacks it,
+// because the attempt does not know when the attempt before sent its last request. If the clocks of two
+// machines contradict the order of the requests, the gap stays unknown.
+func (t *tally) completeGap(r *schema.Request) {
+	if r.BytesSent == 0 {
+		return
+	}
+	last, known := t.sent[r.Host]
+	if gap := r.Start - last; known && r.GapMS == nil && gap >= 0 {
+		r.GapMS = &gap
+	}
+	if t.sent == nil {
+		t.sent = map[string]int64{}
+	}
+	if known || len(t.sent) < mostHosts {
+		t.sent[strings.Clone(r.Host)] = r.Start
+	}
 }
 
 // mostHosts bounds the memory for the names of a domain's hosts.

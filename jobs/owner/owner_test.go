@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs"
@@ -78,6 +79,8 @@ func TestTheAnswerHasEveryRequestOfTheHost(t *testing.T) {
 		}
 		if r.GapMS != nil {
 			gap = min(gap, *r.GapMS)
+		} else if sent > 0 {
+			t.Errorf("the gap before %s at %s is unknown", r.URL, r.Time)
 		}
 		sent++
 	}
@@ -132,6 +135,34 @@ func unknownAndLost(t *testing.T, q Question) {
 	}
 	if _, err := q.Answer(t.Context(), func(*Row) error { return nil }); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), key) {
 		t.Errorf("without %s: %v", key, err)
+	}
+}
+
+// The owner asks for the gap between two requests, whichever attempts sent them.
+func TestTheGapCountsAcrossAttemptsAndRounds(t *testing.T) {
+	own := int64(2000)
+	all := tally{purposes: map[string]int64{}, statuses: map[string]int64{}}
+	for _, c := range []struct {
+		request schema.Request
+		gap     int64 // -1: unknown
+	}{
+		{schema.Request{Host: "a", Epoch: 1, Start: 1000, BytesSent: 1}, -1},
+		{schema.Request{Host: "a", Epoch: 1, Start: 3000, BytesSent: 1, GapMS: &own}, 2000},
+		{schema.Request{Host: "a", Epoch: 2, Start: 9000}, -1},                              // got no connection
+		{schema.Request{Host: "a", Epoch: 2, Start: 10_000, BytesSent: 1}, 7000},            // the next attempt
+		{schema.Request{Host: "b", Epoch: 2, Start: 10_000, BytesSent: 1}, -1},              // another host
+		{schema.Request{Host: "a", Epoch: 1, Start: 9000, BytesSent: 1}, -1},                // the next round, on a machine whose clock is late
+		{schema.Request{Host: "b", Epoch: 1, Start: 10_500, BytesSent: 1, GapMS: nil}, 500}, // the next round
+	} {
+		r := c.request
+		all.completeGap(&r)
+		all.request(&r)
+		if gap := r.GapMS; (gap == nil) != (c.gap < 0) || gap != nil && *gap != c.gap {
+			t.Errorf("%+v: the gap is not %d ms", r, c.gap)
+		}
+	}
+	if s := all.SmallestGapMS; s == nil || *s != 500 {
+		t.Errorf("the smallest gap is %v", s)
 	}
 }
 

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -212,6 +213,35 @@ func TestAStopReachesARequestThatIsBeingConnected(t *testing.T) {
 		}
 		if n := len(rowsOf[schema.Request](l, r, stages.FileRequests)); n != 0 {
 			t.Errorf("%d requests are recorded", n)
+		}
+	})
+}
+
+// A pause or a stop leaves a partition released. If the delay was raised meanwhile, the next attempt's
+// first request keeps the new delay too, because its row says that this delay was in force.
+func TestALongerDelayHoldsForTheFirstRequestOfTheNextAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("h.com", 6)...)
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		defer stop()
+		if _, err := l.run(ctx, nil, &Input{Politeness: 1}); !errors.Is(err, stages.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		before := len(l.web.hits())
+		l.cfg.Politeness.Delay = time.Minute
+		r, err := l.run(t.Context(), nil, &Input{Politeness: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hits := l.web.hits(); before < 2 || len(hits) <= before || hits[before].at.Sub(hits[before-1].at) < time.Minute {
+			t.Errorf("%d requests before: %v", before, hits)
+		}
+		last := schema.Request{}
+		for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
+			if last.Epoch != 0 && q.Epoch != last.Epoch && q.Start-last.Start < q.DelayMS {
+				t.Errorf("%s came %d ms after %s, the delay in force was %d ms", q.URL, q.Start-last.Start, last.URL, q.DelayMS)
+			}
+			last = q
 		}
 	})
 }

@@ -127,9 +127,9 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 	}
 	f.sitemaps.Resume(doc.Suspects)
 	switch {
-	case before.Exists && !before.Released || first && a.in.Task.Round > 0:
+	case before.Exists && (!before.Released || a.in.Politeness > doc.Politeness) || first && a.in.Task.Round > 0:
 		// Hosts may have received requests a moment ago: from the previous attempt, after its last
-		// checkpoint, or from the previous round.
+		// checkpoint or under a shorter delay than the present one, or from the previous round.
 		f.sched.HoldAll()
 	case before.Exists:
 		f.sched.HoldAddresses()
