@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/longest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -61,10 +62,11 @@ type RoundStatus struct {
 	Hours      float64          `json:"predicted_hours"`     // predicted time of the longest partition
 	PodHours   float64          `json:"predicted_pod_hours"` // predicted times of all partitions
 	Stages     []StageStatus    `json:"stages"`
-	Counts     []manifest.Count `json:"counts,omitempty"` // counts of a sealed round; empty for other rounds
-	Advice     string           `json:"advice,omitempty"` // advice to follow before the round begins
-	Prices     string           `json:"prices,omitempty"` // date of the prices of all dollars; empty if nothing is predicted
-	Learned    int              `json:"learned_rounds"`   // number of earlier rounds whose usage corrects the predictions
+	Counts     []manifest.Count `json:"counts,omitempty"`  // counts of a sealed round; empty for other rounds
+	Advice     string           `json:"advice,omitempty"`  // advice to follow before the round begins
+	Prices     string           `json:"prices,omitempty"`  // date of the prices of all dollars; empty if nothing is predicted
+	Learned    int              `json:"learned_rounds"`    // number of earlier rounds whose usage corrects the predictions
+	Longest    *longest.Round   `json:"longest,omitempty"` // what decided the length of the newest sealed round; nil for other rounds, and if unknown
 }
 
 // PredictedUsage is the predicted usage of a stage and its price.
@@ -170,6 +172,9 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	for round := 0; ; round++ {
 		rs, err := r.round(ctx, s, l, round, &past)
 		if errors.Is(err, roundstate.ErrNoPlan) && round >= l.Rounds() {
+			if err := r.findLongest(ctx, s, l); err != nil {
+				return nil, err
+			}
 			return s, r.losses(ctx, s, l)
 		}
 		if errors.Is(err, roundstate.ErrNoPlan) {
@@ -182,6 +187,35 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 			s.Rounds = append(s.Rounds, *rs)
 		}
 	}
+}
+
+// findLongest says what decided the length of the newest sealed round.
+func (r *StatusReader) findLongest(ctx context.Context, s *Status, l *ledger.Ledger) error {
+	for i, rs := range slices.Backward(s.Rounds) {
+		key := stageKey{l.Crawl, rs.Round, stages.Fetch}
+		attempts := r.known.done[key]
+		if rs.State != "sealed" || attempts == nil || layout.IsReparse(l.Crawl) {
+			continue
+		}
+		found, known := r.known.longest[key]
+		if !known {
+			p, _, err := roundstate.PlanIn(ctx, r.Bucket, l, rs.Round)
+			if err != nil {
+				return s.lose(err)
+			}
+			sealed, err := roundstate.SealIn(ctx, r.Bucket, l, rs.Round)
+			if err != nil || sealed == nil {
+				return s.lose(err)
+			}
+			if found, err = longest.Of(ctx, r.Bucket, p, sealed, attempts); err != nil {
+				return s.lose(err)
+			}
+			r.known.longest = map[stageKey]*longest.Round{key: found}
+		}
+		s.Rounds[i].Longest = found
+		return nil
+	}
+	return nil
 }
 
 // losses adds to s all lost objects in the ledger or the head, without repetition.

@@ -9,6 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/longest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -37,8 +38,9 @@ type known struct {
 	done        map[stageKey]map[int][]*manifest.Attempt // attempts at finished stages (see keepDone)
 	checkpoints map[stages.Task]*knownCheckpoint
 	taken       map[stageKey]map[int]bool // the partitions that are taken, as this Read listed them
-	ledger      string                    // digest of the ledger's newest entry; "" if the last search found a lost object
-	looked      time.Time                 // time of the last search for lost objects
+	longest     map[stageKey]*longest.Round
+	ledger      string    // digest of the ledger's newest entry; "" if the last search found a lost object
+	looked      time.Time // time of the last search for lost objects
 }
 
 // sealedStatus is the status of a sealed round of which no result is missing.

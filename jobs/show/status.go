@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/cost"
+	"crawlbatch.io/crawlbatch/jobs/longest"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
@@ -46,6 +47,7 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 		}
 		p.table(r.Stages)
 		p.predicted(r)
+		p.longest(r.Longest, now)
 		if r.Round == screen.Round {
 			p.now(screen, now)
 		}
@@ -156,6 +158,48 @@ func (p *printer) predicted(r jobs.RoundStatus) {
 	}
 	p.align([][]string{{"whole round", "PUT", "GET", "LIST", "written", "time", "dollars", "a month"}, row("predicted", will, willCost), row("used", used, usedCost)})
 }
+
+// longest says what decided the length of a finished round.
+func (p *printer) longest(r *longest.Round, now time.Time) {
+	if r == nil {
+		return
+	}
+	if fetch := hours(r.FetchHours); fetch > 0 {
+		text := "fetched for " + span(fetch)
+		if predicted := hours(r.PredictedHours); predicted > 0 {
+			text += fmt.Sprintf(", predicted %s (%.1f times as long)", span(predicted), float64(fetch)/float64(predicted))
+		}
+		p.line("  %s", text)
+	}
+	h := r.Host
+	if h == nil {
+		return
+	}
+	took := max(milliseconds(h.Last-h.First), 0)
+	p.line("  the last host to end was %s in partition %d: %s and %s in %s, from %s to %s", h.Host, r.Partition,
+		Count(h.URLs, "URL"), Count(h.Requests, "request"), span(took), clockTime(moment(h.First), now), clockTime(moment(h.Last), now))
+	for _, t := range h.Spent {
+		if time.Duration(t.MS)*time.Millisecond < took/shownPart {
+			break // the parts are sorted
+		}
+		text := span(milliseconds(t.MS)) + " " + t.On
+		if t.On == longest.OnDelay {
+			text += ", up to " + span(milliseconds(h.DelayMS))
+			if h.Cause != "" {
+				text += " (" + h.Cause + ")"
+			}
+		}
+		p.line("    %s", text)
+	}
+	if h.Unreachable {
+		p.line("    its robots.txt could not be fetched, so its URLs ended without a request")
+	}
+}
+
+// Parts of a host's time that are shorter than 1/shownPart of it are not shown.
+const shownPart = 20
+
+func hours(h float64) time.Duration { return time.Duration(h * float64(time.Hour)) }
 
 func shortCount(n int64) string { return shortNumber(n, 1000, "k", "M") }
 

@@ -1,0 +1,241 @@
+// Package longest finds the host that decided how long a finished round fetched, and where the host's
+// time went.
+//
+// The input is the seal and the plan of a round, and the attempts at its fetch tasks. The package reads a row of runs, the rows of hosts of the partition's bucket, and the requests of one
+// host. The output is the host with the last request, with its time divided by the reasons to wait.
+// Only displays use it. Package longest imports jobs/roundstate, stages, stages/publish and formats.
+package longest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/publish"
+)
+
+// Round says how long a round fetched, and which host decided it.
+type Round struct {
+	FetchHours     float64 `json:"fetch_hours,omitempty"`           // as in the dataset runs; 0: unknown
+	PredictedHours float64 `json:"predicted_fetch_hours,omitempty"` // as in the dataset runs; 0: unknown
+	Partition      int     `json:"partition"`                       // the partition whose task ended last
+	Host           *Host   `json:"host,omitempty"`                  // the host with the last request to that partition's bucket; nil: no request was sent
+}
+
+// Host is the host that decided the length of a round.
+type Host struct {
+	Host        string `json:"host"`
+	URLs        int64  `json:"planned_urls"`
+	Requests    int64  `json:"requests"` // attempts without a connection included
+	First       int64  `json:"first_request_ms"`
+	Last        int64  `json:"last_request_ms"` // milliseconds since 1970, UTC
+	DelayMS     int64  `json:"largest_delay_ms"`
+	Cause       string `json:"delay_cause,omitempty"` // why the delay was longer than the config's; "" if it was not, or unknown
+	Unreachable bool   `json:"robots_unreachable,omitempty"`
+	Spent       []Time `json:"spent"` // parts of the time from First to Last, longest first
+}
+
+// Time is a part of a host's time.
+type Time struct {
+	On string `json:"on"`
+	MS int64  `json:"ms"`
+}
+
+// OnDelay is the reason Time.On of the time that the delay between two requests takes.
+const OnDelay = "the delay between two requests"
+
+// The other reasons for the time between two requests to a host.
+const (
+	onLimited  = "pauses after 429 or 503"
+	onServer   = "pauses after another 5xx"
+	onNoAnswer = "pauses after requests without an answer"
+	onAttempts = "pauses between two attempts at the task"
+	onOther    = "other waits: for the answer, a free slot, the address or the store"
+)
+
+// slowFrom is the mean time of a response from which a host counts as slow, in milliseconds.
+const slowFrom = 1000
+
+// Of returns what decided the length of a sealed round. attempts are the attempts at its fetch tasks, by
+// partition. If a table that Of reads is gone or damaged, it returns nil: `verify` reports the loss.
+func Of(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sealed, attempts map[int][]*manifest.Attempt) (*Round, error) {
+	out, err := read(ctx, b, p, s, lastToEnd(attempts))
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, table.ErrCorrupt) || errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrChanged) {
+		return nil, nil
+	}
+	return out, err
+}
+
+func read(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sealed, partition int) (*Round, error) {
+	out := &Round{Partition: partition}
+	want := roundstate.Selection{Dataset: func(name string) bool { return name == stages.FileHosts || name == stages.FileRequests }}
+	if s.Buckets > 0 { // seals of older formats list files without their buckets
+		want.Bucket, want.Buckets = p.Partitions[partition].Bucket, s.Buckets
+	}
+	filled, err := roundstate.WithFiles(ctx, b, []*manifest.Sealed{s}, want)
+	if err != nil {
+		return nil, err
+	}
+	if out.FetchHours, out.PredictedHours, err = hours(ctx, b, p); err != nil {
+		return nil, err
+	}
+	host, err := lastHost(ctx, b, keys(filled[0].Files, stages.FileHosts))
+	if err != nil || host == nil {
+		return out, err
+	}
+	out.Host = &Host{Host: host.Host, URLs: host.Planned, First: host.First, Last: host.Last, Unreachable: host.Robots == "unreachable"}
+	return out, out.Host.read(ctx, b, keys(filled[0].Files, stages.FileRequests), host.Robots == "rules")
+}
+
+// lastToEnd returns the partition whose successful attempt ended last.
+func lastToEnd(attempts map[int][]*manifest.Attempt) (partition int) {
+	var last time.Time
+	for _, n := range slices.Sorted(maps.Keys(attempts)) {
+		for _, a := range attempts[n] {
+			if at, err := time.Parse(time.RFC3339Nano, a.At); err == nil && a.Class == manifest.ClassDone && at.After(last) {
+				partition, last = n, at
+			}
+		}
+	}
+	return partition
+}
+
+func keys(files []manifest.File, dataset string) (out []string) {
+	for _, f := range files {
+		if f.Dataset == dataset {
+			out = append(out, f.Key)
+		}
+	}
+	return out
+}
+
+// runTimes holds the columns of runs that the package reads.
+type runTimes struct {
+	Fetch     *float64 `parquet:"fetch_hours,optional"`
+	Predicted *float64 `parquet:"predicted_fetch_hours,optional"`
+}
+
+// hours returns how long the round fetched and was predicted to fetch, or 0 if it has no row of runs.
+func hours(ctx context.Context, b store.Bucket, p *manifest.Plan) (fetch, predicted float64, err error) {
+	key := publish.AccountKey(p, stages.FileRuns)
+	if there, err := manifest.Exists(ctx, b, key); err != nil || !there {
+		return 0, 0, err
+	}
+	for row, err := range table.Concat[runTimes](ctx, b, []string{key}) {
+		if err != nil {
+			return 0, 0, err
+		}
+		fetch, predicted = *cmp.Or(row.Fetch, new(0.0)), *cmp.Or(row.Predicted, new(0.0))
+	}
+	return fetch, predicted, nil
+}
+
+// hostTimes holds the columns of hosts that the package reads.
+type hostTimes struct {
+	Host    string `parquet:"host"`
+	Robots  string `parquet:"robots_state,optional"`
+	Planned int64  `parquet:"planned"`
+	First   int64  `parquet:"first_request,optional,timestamp(millisecond)"`
+	Last    int64  `parquet:"last_request,optional,timestamp(millisecond)"`
+}
+
+// lastHost returns the host with the last request, or nil if no request was sent.
+func lastHost(ctx context.Context, b store.Bucket, keys []string) (*hostTimes, error) {
+	var last *hostTimes
+	for row, err := range table.Concat[hostTimes](ctx, b, keys) {
+		if err != nil {
+			return nil, err
+		}
+		if row.Last > 0 && (last == nil || row.Last > last.Last) {
+			row.Host, row.Robots = strings.Clone(row.Host), strings.Clone(row.Robots)
+			last = &row
+		}
+	}
+	return last, nil
+}
+
+// sent holds the columns of requests that the package reads.
+type sent struct {
+	Host    string         `parquet:"host,dict"`
+	Purpose schema.Purpose `parquet:"purpose,dict"`
+	Start   int64          `parquet:"start,timestamp(millisecond)"`
+	DelayMS int64          `parquet:"delay_ms"`
+	Status  int16          `parquet:"http_status,optional"`
+	TotalMS int64          `parquet:"total_ms"`
+	Epoch   int32          `parquet:"epoch"`
+}
+
+// read reads the requests to the host, which are sorted by time. rules says whether its robots.txt has
+// rules, among which may be a Crawl-delay.
+func (h *Host) read(ctx context.Context, b store.Bucket, keys []string, rules bool) error {
+	spent := map[string]int64{}
+	var before *sent
+	var limited, total int64
+	least := int64(-1) // the delay before robots.txt was known
+	for q, err := range table.Concat[sent](ctx, b, keys, table.StringRange("host", h.Host, h.Host)) {
+		if err != nil {
+			return err
+		}
+		if q.Host != h.Host {
+			continue
+		}
+		h.Requests++
+		total += q.TotalMS
+		h.DelayMS = max(h.DelayMS, q.DelayMS)
+		if q.Status == 429 || q.Status == 503 {
+			limited++
+		}
+		if q.Purpose == schema.ForRobots && least < 0 {
+			least = q.DelayMS
+		}
+		if before != nil {
+			delay, why := max(min(q.Start-before.Start, q.DelayMS), 0), pause(before, &q)
+			spent[OnDelay] += delay
+			spent[why] += max(q.Start-before.Start-delay, 0)
+		}
+		q.Host, q.Purpose = "", "" // they lie in memory that is reused
+		before = &q
+	}
+	for on, ms := range spent {
+		if ms > 0 {
+			h.Spent = append(h.Spent, Time{on, ms})
+		}
+	}
+	slices.SortFunc(h.Spent, func(a, b Time) int { return cmp.Or(cmp.Compare(b.MS, a.MS), strings.Compare(a.On, b.On)) })
+	switch {
+	case least >= 0 && h.DelayMS <= least:
+	case limited > 0:
+		h.Cause = fmt.Sprintf("it answered 429 or 503 to %d of its requests", limited)
+	case h.Requests > 0 && total/h.Requests > slowFrom:
+		h.Cause = fmt.Sprintf("it answers slowly, after %s on average", (time.Duration(total/h.Requests) * time.Millisecond).Round(100*time.Millisecond))
+	case least >= 0 && rules:
+		h.Cause = "Crawl-delay"
+	}
+	return nil
+}
+
+// pause returns why a request came later than the delay after the request before it.
+func pause(before, q *sent) string {
+	switch {
+	case q.Epoch != before.Epoch:
+		return onAttempts
+	case before.Status == 429 || before.Status == 503:
+		return onLimited
+	case before.Status >= 500:
+		return onServer
+	case before.Status == 0:
+		return onNoAnswer
+	}
+	return onOther
+}
