@@ -32,7 +32,7 @@ COLD = github.com/apache/arrow-go/v18/arrow/compute/... k8s.io/... sigs.k8s.io/.
 	crawlbatch.io/crawlbatch/cmd/... crawlbatch.io/crawlbatch/k8s/... crawlbatch.io/crawlbatch/formats/catalog \
 	crawlbatch.io/crawlbatch/jobs crawlbatch.io/crawlbatch/jobs/accounts crawlbatch.io/crawlbatch/jobs/config crawlbatch.io/crawlbatch/jobs/cost \
 	crawlbatch.io/crawlbatch/jobs/feedback crawlbatch.io/crawlbatch/jobs/inspect crawlbatch.io/crawlbatch/jobs/ledger \
-	crawlbatch.io/crawlbatch/jobs/local crawlbatch.io/crawlbatch/jobs/logbound crawlbatch.io/crawlbatch/jobs/lookup crawlbatch.io/crawlbatch/jobs/metrics \
+	crawlbatch.io/crawlbatch/jobs/local crawlbatch.io/crawlbatch/jobs/logbound crawlbatch.io/crawlbatch/jobs/longest crawlbatch.io/crawlbatch/jobs/lookup crawlbatch.io/crawlbatch/jobs/metrics \
 	crawlbatch.io/crawlbatch/jobs/owner crawlbatch.io/crawlbatch/jobs/prune crawlbatch.io/crawlbatch/jobs/quarantine \
 	crawlbatch.io/crawlbatch/jobs/roundstate crawlbatch.io/crawlbatch/jobs/show \
 	crawlbatch.io/crawlbatch/jobs/trace crawlbatch.io/crawlbatch/jobs/websource

@@ -40,7 +40,9 @@ round. The classes, which ` + "`crawlbatch status`" + ` shows, are:
 
 A task that keeps failing blocks the round. --give-up ends fetch tasks instead: it commits
 the checkpointed outcomes, sends no more requests, and defers URLs without an outcome to
-the next round.
+the next round. While an attempt fetches the partition, it names the machine and exits 2:
+end its ` + "`run` or use `crawlbatch pause`" + ` first. To end the wait for one host only,
+` + "`crawlbatch host H --stop REASON`" + ` is enough.
 
 --rebuild recreates lost and damaged objects that can be computed from other objects, in
 sealed rounds too: parts of tables, working files, results, frozen inputs and seals. It

@@ -33,9 +33,11 @@ at the last checkpoint. It also shows the hosts for which the tasks waited when 
 their leases, with the reason and the end of each wait. For each failed task it prints the
 last error and the command that reruns it. Below the stages, it compares what the round was
 predicted to use with what it used, in dollars of the config key prices too, and says how fast
-the running stage is and when it will end. A fetch task is shown as running while an attempt
-holds its partition; if no attempt reports, status says for how long. If the store has lost
-objects, status names them and exits 78.
+the running stage is and when it will end: a range, while a robots.txt fails and may be tried
+again. It prints the commands that stop the hosts which decide the end. For the newest finished
+round, it says which host decided its length, and why. A fetch task is shown as running while an
+attempt holds its partition; if no attempt reports, status says for how long. If the store has
+lost objects, status names them and exits 78.
 
 On a terminal, --watch redraws the screen that run shows. Elsewhere it prints the status again,
 with -o json as one line.

@@ -57,7 +57,7 @@ func (c *Config) table() []field {
 		key(&f.Retries.Timeout, 1, minMax(0, 10), frozen, "further tries after a timeout"),
 		key(&f.Retries.ServerError, 2, minMax(0, 10), frozen, "further tries after a 5xx"),
 		key(&f.Retries.RateLimited, 3, minMax(0, 10), frozen, "further tries after a 429, or a 503 with Retry-After"),
-		key(&f.Retries.Robots, 2, minMax(0, 10), frozen, "further tries for a robots.txt, after 2, 8, … minutes, once all tries above have failed"),
+		key(&f.Retries.Robots, 2, minMax(0, 10), frozen, "late tries for a robots.txt, once the first request and the tries that the keys above allow for its failure have failed (503 counts as 429; a connection that fails counts as a timeout). The first comes 12 × `pauses.server_error` (2 minutes) after the last failure, each further one three times as long after the one before (6, 18, … minutes, up to 8 hours), or after the host's pause for 429 and 503 if that ends later. After the last, the host's URLs end as `robots_unreachable` without a request, and are due again after a day, as other failed URLs"),
 		key(&f.Pauses.RateLimited, 30*second, minMax(ms, hour), live, "pause of a host after a 429, or a 503 with Retry-After; each further such response doubles the pause; a longer Retry-After wins; all pauses vary at random"),
 		key(&f.Pauses.Timeout, 15*second, minMax(ms, hour), live, "pause before the try after a timeout"),
 		key(&f.Pauses.ServerError, 10*second, minMax(ms, hour), live, "pause before the try after a 5xx"),

@@ -1,0 +1,121 @@
+package longest
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/publish"
+)
+
+// put stores a table under a key.
+func put[T any](t *testing.T, b store.Bucket, dataset, key string, rows []T) manifest.File {
+	t.Helper()
+	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "table.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	f, err := table.Finish(t.Context(), w, b, dataset, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// finished makes a round of two partitions, whose last host got the given requests.
+func finished(t *testing.T, robots string, requests []schema.Request) (store.Bucket, *manifest.Plan, *manifest.Sealed, map[int][]*manifest.Attempt) {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &manifest.Plan{Crawl: "2026-11", Partitions: make([]manifest.PlanPartition, 2)}
+	hosts := []schema.Host{{Host: "quick.test", LastRequest: 5}, {Host: "last.test", Planned: 3, RobotsState: robots, FirstRequest: 1000, LastRequest: requests[len(requests)-1].Start}, {Host: "never.test"}}
+	for i := range requests {
+		requests[i].Host = "last.test"
+	}
+	requests = append(requests, schema.Request{Host: "quick.test", Start: 5, DelayMS: 99_000})
+	fetch, predicted := 3.0, 1.0
+	put(t, b, stages.FileRuns, publish.AccountKey(p, stages.FileRuns), []schema.Run{{FetchHours: &fetch, PredictedFetch: &predicted}})
+	sealed := &manifest.Sealed{Files: []manifest.File{put(t, b, stages.FileHosts, "hosts", hosts), put(t, b, stages.FileRequests, "requests", requests)}}
+	return b, p, sealed, map[int][]*manifest.Attempt{
+		0: {{Class: manifest.ClassDone, At: "2026-11-01T10:00:00.9Z"}},
+		1: {{Class: manifest.ClassFailed, At: "2026-11-01T09:00:00Z"}, {Class: manifest.ClassDone, At: "2026-11-01T10:00:00.95Z"}},
+	}
+}
+
+func TestTheLastHostSaysWhereItsTimeWent(t *testing.T) {
+	for name, c := range map[string]struct {
+		robots   string
+		requests []schema.Request
+		cause    string
+		spent    []Time
+	}{
+		"a Crawl-delay, and a pause of the crawl": {"rules", []schema.Request{
+			{Purpose: schema.ForRobots, Start: 1000, DelayMS: 2000, Status: 200, Epoch: 1},
+			{Purpose: schema.ForPage, Start: 21_000, DelayMS: 20_000, Status: 200, Epoch: 1},
+			{Purpose: schema.ForPage, Start: 91_000, DelayMS: 20_000, Status: 200, Epoch: 2},
+		}, "Crawl-delay", []Time{{onAttempts, 50_000}, {OnDelay, 40_000}}},
+		"a robots.txt that answers 503": {"unreachable", []schema.Request{
+			{Purpose: schema.ForRobots, Start: 1000, DelayMS: 2000, Status: 503, Epoch: 1},
+			{Purpose: schema.ForRobots, Start: 31_000, DelayMS: 4000, Status: 503, Epoch: 1},
+		}, "it answered 429 or 503 to 2 of its requests", []Time{{onLimited, 26_000}, {OnDelay, 4000}}},
+		"errors": {"none", []schema.Request{
+			{Purpose: schema.ForRobots, Start: 1000, DelayMS: 2000, Status: 404, Epoch: 1},
+			{Purpose: schema.ForPage, Start: 3500, DelayMS: 2000, Status: 500, Epoch: 1},
+			{Purpose: schema.ForPage, Start: 16_500, DelayMS: 2000, Epoch: 1},
+			{Purpose: schema.ForPage, Start: 33_500, DelayMS: 2000, Status: 200, Epoch: 1},
+		}, "", []Time{{onNoAnswer, 15_000}, {onServer, 11_000}, {OnDelay, 6000}, {onOther, 500}}},
+		"slow answers": {"none", []schema.Request{
+			{Purpose: schema.ForRobots, Start: 1000, DelayMS: 2000, Status: 404, TotalMS: 3000, Epoch: 1},
+			{Purpose: schema.ForPage, Start: 9000, DelayMS: 8000, Status: 200, TotalMS: 5000, Epoch: 1},
+		}, "it answers slowly, after 4s on average", []Time{{OnDelay, 8000}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, p, sealed, attempts := finished(t, c.robots, c.requests)
+			got, err := Of(t.Context(), b, p, sealed, attempts)
+			if err != nil || got == nil || got.Host == nil {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			if got.Partition != 1 || got.FetchHours != 3 || got.PredictedHours != 1 {
+				t.Errorf("the round: %+v", got)
+			}
+			h := got.Host
+			if h.Host != "last.test" || h.URLs != 3 || h.Requests != int64(len(c.requests)) || h.First != 1000 || h.Cause != c.cause || h.Unreachable != (c.robots == "unreachable") {
+				t.Errorf("the host: %+v", h)
+			}
+			if d := cmp.Diff(c.spent, h.Spent); d != "" {
+				t.Error(d)
+			}
+			var sum int64
+			for _, s := range h.Spent {
+				sum += s.MS
+			}
+			if sum != h.Last-h.First {
+				t.Errorf("the parts add up to %d ms, not %d", sum, h.Last-h.First)
+			}
+		})
+	}
+}
+
+// What was deleted or damaged must not hide the rest of the status.
+func TestALostTableMakesTheLengthUnknown(t *testing.T) {
+	b, p, sealed, attempts := finished(t, "rules", []schema.Request{{Purpose: schema.ForRobots, Start: 1000, Status: 200}})
+	if err := b.Delete(t.Context(), "requests"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Of(t.Context(), b, p, sealed, attempts); got != nil || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
