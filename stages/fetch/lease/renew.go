@@ -61,7 +61,7 @@ func (l *Lease) KeepRenewed(ctx context.Context, first time.Duration, update fun
 			continue // a checkpoint may have been swapped meanwhile
 		}
 		err := l.Swap(ctx, func(d *manifest.Checkpoint) error { update(d); return nil })
-		updated = true
+		updated = updated || err == nil
 		switch {
 		case err == nil && l.remaining(l.clock.Now()) <= 0:
 			// Either another process has the store's lock and has not swapped yet, or the clocks
