@@ -62,7 +62,7 @@ type Request struct {
 	Host          string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Address       string  `parquet:"address,optional,dict" vol:"1" doc:"IP address and port of the server"`
 	Start         int64   `parquet:"start,timestamp(millisecond)" vol:"1" doc:"when the request was written or, without a connection (bytes_sent 0), when the attempt to connect began"`
-	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"time since the previous request to the host was written, milliseconds; null for the host's first request, and for a request that was not written"`
+	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"time since the previous request to the host was written, milliseconds; null for the first request to the host in an attempt (epoch), and for a request that was not written; the command host computes it across attempts"`
 	DelayMS       int64   `parquet:"delay_ms" vol:"1" doc:"current delay between requests to the host, milliseconds"`
 	RobotsRule    string  `parquet:"robots_rule,optional,dict" doc:"line of robots.txt that allowed the request; null: no rule matched"`
 	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt that applied, base 32; null if there is none (4xx), and for requests for robots.txt"`

@@ -343,6 +343,8 @@ func TestTheEndIsARangeWhileARobotsTxtFails(t *testing.T) {
 	f := &s.Rounds[0].Stages[0].Fetching[1]
 	f.Activity.Latest = &manifest.Wait{Host: "bad.test", Why: "answered 503", Until: now.Add(40 * time.Minute).UnixMilli()}
 	f.GiveUp, f.Stops = "crawlbatch retry --give-up", []jobs.HostStop{{Host: "bad.test", Command: "crawlbatch host bad.test --stop"}}
+	other := &s.Rounds[0].Stages[0].Fetching[0] // it ends earlier, so nothing is gained by ending it
+	other.GiveUp, other.Stops = "crawlbatch retry --give-up --partition 1", []jobs.HostStop{{Host: "other.test", Command: "crawlbatch host other.test --stop"}}
 	var m Meter
 	screen := m.Screen(s, now)
 	if screen.MostLeftMS != 40*60_000 || screen.Activity.Latest == nil {
@@ -352,10 +354,11 @@ func TestTheEndIsARangeWhileARobotsTxtFails(t *testing.T) {
 		"ends between 14:22 and 14:45, the later if the robots.txt of bad.test goes on failing (it answered 503)",
 		"between 10 min and 40 min left, the longer if the robots.txt of bad.test goes on failing (it answered 503)\n",
 		"not to wait for bad.test: `crawlbatch host bad.test --stop`; its URLs without an outcome end as stopped, other hosts go on\n",
+		"to end all of partition 2: stop `run`, then `crawlbatch retry --give-up`, which defers its 700 URLs left\n",
 	} {
 		var out bytes.Buffer
-		if err := Status(&out, s, now, 300); err != nil || !strings.Contains(out.String(), want) {
-			t.Errorf("%v: no %q in\n%s", err, want, out.String())
+		if err := Status(&out, s, now, 300); err != nil || !strings.Contains(out.String(), want) || strings.Contains(out.String(), "other.test") {
+			t.Errorf("%v: no %q, or advice about the other partition, in\n%s", err, want, out.String())
 		}
 	}
 	f.Activity.Latest.Until = now.Add(18 * time.Minute).UnixMilli() // hardly later than the predicted end

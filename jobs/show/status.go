@@ -50,6 +50,9 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 		p.longest(r.Longest, now)
 		if r.Round == screen.Round {
 			p.now(screen, now)
+			for _, st := range r.Stages {
+				p.advise(st.Fetching, now)
+			}
 		}
 		for _, st := range r.Stages {
 			p.printFetching(st, r.URLs, s.Paused != nil, now)
@@ -327,33 +330,43 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	for _, w := range waitLines(a, len(a.Waits), now) {
 		p.line("      %s", w)
 	}
-	p.advise(f, a, at, now)
 	if t := Failures(a.Failures, now); t != "" {
 		p.line("      %s", t)
 	}
 }
 
-// advise says how to end the waits of a task early.
-func (p *printer) advise(f jobs.FetchStatus, a stages.Activity, at, now time.Time) {
-	longest := a.Remaining
-	if a.Latest != nil {
-		longest = max(longest, a.Latest.Until.Sub(at))
+// advise says how to end the waits of the task that ends last, because it decides when the stage ends.
+func (p *printer) advise(all []jobs.FetchStatus, now time.Time) {
+	var last jobs.FetchStatus
+	var end time.Time
+	for _, f := range all {
+		a, at, ok := activityOf(f)
+		if !ok || f.Complete || f.GiveUp == "" {
+			continue
+		}
+		ends := at.Add(a.Remaining)
+		if a.Latest != nil && a.Latest.Until.After(ends) {
+			ends = a.Latest.Until
+		}
+		if ends.After(now) && ends.Sub(at) >= adviseFrom && ends.After(end) {
+			last, end = f, ends
+		}
 	}
-	if f.GiveUp == "" || now.Sub(at) >= longest || longest < adviseFrom {
+	if end.IsZero() {
 		return
 	}
-	for _, s := range f.Stops {
+	for _, s := range last.Stops {
 		urls := "its URLs without an outcome end"
 		if s.URLs > 0 {
 			urls = "its " + Count(s.URLs, "URL") + " left end"
 		}
-		p.line("      not to wait for %s: `%s`; %s as stopped, other hosts go on", s.Host, s.Command, urls)
+		p.line("  not to wait for %s: `%s`; %s as stopped, other hosts go on", s.Host, s.Command, urls)
 	}
 	first := "stop `run`, then "
-	if f.Released {
+	if last.Released {
 		first = ""
 	}
-	p.line("      to end the partition: %s`%s`, which defers all its URLs left", first, f.GiveUp)
+	p.line("  to end all of partition %d: %s`%s`, which defers its %s left", last.Partition, first, last.GiveUp, Count(last.Planned-last.Done, "URL"))
 }
 
 // unreported says when an attempt that has not reported yet took its partition.
