@@ -190,7 +190,7 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 			if l.IfFree {
 				return before, l.heldBy()
 			}
-			reason.Store(&stages.Wait{Why: "another process on this machine fetches this partition; this task continues when that process ends"})
+			reason.Store(&stages.Wait{Why: fmt.Sprintf("another process on this machine fetches this partition (%s); this task continues when that process ends", l.holder())})
 		} else {
 			if !before.Exists || before.Released || !l.clock.Now().Before(expires) {
 				return before, nil
@@ -199,13 +199,13 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 				return before, l.heldBy()
 			}
 			reason.Store(&stages.Wait{
-				Why: fmt.Sprintf("another attempt holds this partition (epoch %d); unless that attempt renews its lease, this one takes over", l.doc.Epoch), Until: expires,
+				Why: fmt.Sprintf("another attempt holds this partition (%s); unless that attempt renews its lease, this one takes over", l.holder()), Until: expires,
 			})
 		}
 		if first {
 			end := stages.Watched(l.watcher, l.Task, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{*reason.Load()}} })
 			unwatch = func() { end(); l.waited(l.clock.Now().Sub(began)) }
-			l.log.Info("waiting: another attempt fetches this partition", "holder", l.doc.Holder, "epoch", l.doc.Epoch)
+			l.log.Info("waiting: another attempt fetches this partition", "by", l.holder(), "holder", l.doc.Holder, "epoch", l.doc.Epoch)
 		}
 		if err := l.clock.Sleep(ctx, min(lease/20, 5*time.Second)); err != nil {
 			return before, fmt.Errorf("waiting for %q: %w", l.key, stages.ErrInterrupted)
@@ -213,8 +213,11 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// heldBy returns an error about the attempt that holds the partition by the last read checkpoint.
-func (l *Lease) heldBy() error {
+// heldBy returns an error about the attempt that holds the partition.
+func (l *Lease) heldBy() error { return fmt.Errorf("%s fetches it: %w", l.holder(), ErrHeld) }
+
+// holder names the attempt that holds the partition by the last read checkpoint.
+func (l *Lease) holder() string {
 	text := fmt.Sprintf("attempt %d", l.doc.Epoch)
 	if a := l.doc.Activity; a != nil {
 		if a.Machine != "" {
@@ -224,7 +227,7 @@ func (l *Lease) heldBy() error {
 			text += " since " + time.UnixMilli(a.Began).UTC().Format(time.RFC3339)
 		}
 	}
-	return fmt.Errorf("%s fetches it: %w", text, ErrHeld)
+	return text
 }
 
 // look loads the checkpoint. seen is the time at which this attempt first saw the current version of

@@ -43,8 +43,8 @@ type Lease struct {
 	log     *slog.Logger
 	watcher stages.Watcher // may be nil
 	waited  func(time.Duration)
-	version string         // version of crawlbatch
-	locker  store.Locker   // nil if the store has no locks
+	version string       // version of crawlbatch
+	locker  store.Locker // nil if the store has no locks
 
 	swapping  sync.Mutex // held during a swap
 	doc       manifest.Checkpoint
