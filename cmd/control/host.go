@@ -30,7 +30,7 @@ type hostOptions struct {
 func newHost(open Open) *cobra.Command {
 	o := hostOptions{Open: open}
 	cmd := &cobra.Command{
-		Use:   "host HOST --month YYYY-MM",
+		Use:   "host HOST [--month YYYY-MM]",
 		Short: "Answer a site owner: what did the crawl do to this host; stop it",
 		Long: `Host lists each request of a crawl to a host, with its time, URL, purpose, status, the rule
 of robots.txt that allowed it, the delay in force and the gap since the request before. It
@@ -62,7 +62,7 @@ store records who stopped and resumed what, when and why.`,
 			return runHost(cmd.Context(), o, cmd.OutOrStdout(), args[0])
 		},
 	}
-	usage.MonthFlag(cmd, &o.month, "crawl that sent the requests")
+	usage.NewestMonthFlag(cmd, &o.month, "crawl that sent the requests", "stop", "resume")
 	usage.OutputFlag(cmd, &o.output, "text", "csv", "json")
 	cmd.Flags().BoolVar(&o.domain, "domain", false, "all hosts of the registered domain of HOST")
 	cmd.Flags().IntVar(&o.last, "last", 20, "number of requests that the text shows, up to 100000")

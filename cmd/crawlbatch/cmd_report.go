@@ -22,7 +22,7 @@ type reportOptions struct {
 func newReport(c *common) *cobra.Command {
 	o := reportOptions{common: c}
 	cmd := usage.WithOptions(&o, runReport, &cobra.Command{
-		Use:   "report --month YYYY-MM",
+		Use:   "report [--month YYYY-MM]",
 		Short: "Write a report of a crawl, as one HTML file",
 		Long: `Report reads the tables of the finished rounds and writes one HTML file that a browser opens
 from disk, without a network: what needs attention, progress against the prediction,
@@ -39,7 +39,7 @@ Each dataset is read once. The memory does not depend on the number of rows.`,
   crawlbatch verify --month 2026-11 -o json | crawlbatch report --month 2026-11 --verdict -
   crawlbatch report --month 2026-11 -o json > report.json`,
 	})
-	usage.MonthFlag(cmd, &o.month, "crawl to report")
+	usage.NewestSealedMonthFlag(cmd, &o.month, "crawl to report")
 	usage.OutputFlag(cmd, &o.output, "html", "json")
 	cmd.Flags().StringVar(&o.to, "out", "", "file to write, or - for stdout; unset: report-MONTH.html, or stdout for JSON")
 	cmd.Flags().StringVar(&o.verdict, "verdict", "", "file with the output of verify -o json, or - for stdin")

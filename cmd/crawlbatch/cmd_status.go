@@ -25,7 +25,7 @@ type statusOptions struct {
 func newStatus(c *common) *cobra.Command {
 	o := statusOptions{runOptions: runOptions{common: c}}
 	cmd := usage.WithOptions(&o, runStatus, &cobra.Command{
-		Use:   "status --month YYYY-MM",
+		Use:   "status [--month YYYY-MM]",
 		Short: "Show every stage and partition of a crawl",
 		Long: `Status prints for each round how far each stage is and what its ended attempts cost
 (calls to the store, bytes, the sum of their times). For fetch tasks it adds the progress
@@ -45,7 +45,7 @@ with -o json as one line.
 The executor and cluster flags only go into the commands that it prints.`,
 		Example: "  crawlbatch status --month 2026-11 --watch",
 	})
-	usage.MonthFlag(cmd, &o.month, "crawl to show")
+	usage.NewestMonthFlag(cmd, &o.month, "crawl to show")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "print again every --every, until interrupted")
 	cmd.Flags().DurationVar(&o.every, "every", 5*time.Second, "time between two updates with --watch")
 	o.clusterFlags(cmd)

@@ -38,7 +38,7 @@ type verifyOptions struct {
 func newVerify(c *common) *cobra.Command {
 	o := verifyOptions{runOptions: runOptions{common: c}}
 	cmd := &cobra.Command{
-		Use:   "verify --month YYYY-MM",
+		Use:   "verify [--month YYYY-MM]",
 		Short: "Audit the stored data of a crawl",
 		Long: `Verify checks what crawlbatch promises, from the stored data alone: every file is whole,
 every planned URL has one outcome, no request violated robots.txt or the delay, every
@@ -69,7 +69,7 @@ object. No fetch stage may run meanwhile.`,
 			return runVerify(cmd.Context(), o)
 		},
 	}
-	usage.MonthFlag(cmd, &o.month, "crawl to audit")
+	usage.NewestSealedMonthFlag(cmd, &o.month, "crawl to audit", "tasks", "yes")
 	cmd.Flags().IntVar(&o.round, "round", 0, "the only round to audit; not given: all")
 	cmd.Flags().Float64Var(&o.sample, "sample", 1, "share of partitions, records and files to check, over 0 and up to 1")
 	usage.OutputFlag(cmd, &o.output, "table", "json")

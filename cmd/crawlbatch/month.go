@@ -13,15 +13,16 @@ import (
 // month.
 const jobPrefix = "job:"
 
-// resolveMonth replaces the value job:NAME of --month by the month in the Job's name.
-func resolveMonth(cmd *cobra.Command) error {
+// resolveMonth replaces the value job:NAME of --month by the month in the Job's name. Without a value,
+// a command that only reads gets the newest crawl.
+func (c *common) resolveMonth(cmd *cobra.Command) error {
 	f := cmd.Flags().Lookup("month")
 	if f == nil {
 		return nil
 	}
 	name, ok := strings.CutPrefix(f.Value.String(), jobPrefix)
 	if !ok {
-		return nil
+		return usage.FillMonth(cmd, c.err, c.openToRead)
 	}
 	m := k8s.MonthOfJob(name)
 	if m == "" {

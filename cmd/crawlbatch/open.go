@@ -201,6 +201,11 @@ func (c *common) openNamed(ctx context.Context, crawl string) (store.Bucket, err
 	if err := usage.CheckCrawl(crawl); err != nil {
 		return nil, err
 	}
+	return c.openToRead(ctx)
+}
+
+// openToRead opens the store for a command that only reads, before a crawl is chosen.
+func (c *common) openToRead(ctx context.Context) (store.Bucket, error) {
 	b, _, err := c.openNew(ctx)
 	return b, addAccessAdvice(err)
 }
@@ -264,10 +269,7 @@ func (c *common) openToComplete(ctx context.Context) (store.Bucket, error) {
 func (c *common) sqlStore() *sql.Store {
 	return &sql.Store{
 		Address: func() string { return c.store },
-		Open: func(ctx context.Context) (store.Bucket, error) {
-			b, _, err := c.openNew(ctx)
-			return b, addAccessAdvice(err)
-		},
+		Open:    c.openToRead,
 		Older: func(ctx context.Context, b store.Bucket, crawl string) error {
 			_, err := c.noteOlder(ctx, b, crawl)
 			return err

@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
@@ -62,6 +63,11 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 		fmt.Fprintln(show.Folding(out), show.OneLine(err)) // a month that was pruned on purpose is no failure
 		return exitDone
 	}
+	err = usage.NameCrawls(err, c.openToComplete)
+	if missing := (*ledger.NoCrawl)(nil); errors.As(err, &missing) {
+		others, failed := roundstate.NewestFirst(ctx, missing.Bucket)
+		missing.Others, missing.Looked = others, failed == nil
+	}
 	fmt.Fprintf(show.Folding(errw), "crawlbatch: %s\n", usage.Advise(show.OneLine(err), storeFlag(c.store)))
 	return c.exitCode(err)
 }
@@ -94,7 +100,10 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			err := c.setup()
 			cmd.Root().SetErr(c.err)
-			return errors.Join(err, resolveMonth(cmd))
+			if err == nil {
+				err = c.resolveMonth(cmd)
+			}
+			return err
 		},
 	}
 	// Cobra would print a version through package text/template. With this package, the linker keeps

@@ -2,7 +2,6 @@ package usage
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
@@ -59,13 +58,28 @@ func ask(cmd *cobra.Command, open func(context.Context) (store.Bucket, error), v
 
 // months returns the crawls of the store, the newest first.
 func months(ctx context.Context, b store.Bucket, _ *cobra.Command) []string {
-	crawls, err := roundstate.Crawls(ctx, b)
+	crawls, err := roundstate.NewestFirst(ctx, b)
 	if err != nil {
 		return nil
 	}
-	crawls = slices.Sorted(slices.Values(crawls))
-	slices.Reverse(crawls)
 	return crawls
+}
+
+// monthOf returns the crawl that --month names, or that the command takes without --month. It returns ""
+// if there is no such crawl.
+func monthOf(ctx context.Context, b store.Bucket, cmd *cobra.Command) string {
+	f := cmd.Flags().Lookup("month")
+	switch {
+	case f == nil:
+		return ""
+	case f.Value.String() != "" || f.Annotations[takes] == nil:
+		return f.Value.String()
+	}
+	crawl, _, err := newest(ctx, b, f)
+	if err != nil {
+		return ""
+	}
+	return crawl
 }
 
 // rounds returns the rounds of the crawl that --month names, the newest first.
@@ -78,15 +92,15 @@ func rounds(ctx context.Context, b store.Bucket, cmd *cobra.Command) (found []st
 
 // newestRound returns the number of the crawl's newest planned round, or -1 if it is unknown.
 func newestRound(ctx context.Context, b store.Bucket, cmd *cobra.Command) int {
-	f := cmd.Flags().Lookup("month")
-	if f == nil || f.Value.String() == "" {
+	crawl := monthOf(ctx, b, cmd)
+	if crawl == "" {
 		return -1
 	}
-	sealed, err := roundstate.Sealed(ctx, b, f.Value.String())
+	sealed, err := roundstate.Sealed(ctx, b, crawl)
 	if err != nil {
 		return -1
 	}
-	if p, _, err := roundstate.FindPlan(ctx, b, f.Value.String(), len(sealed)); err != nil || p == nil {
+	if p, _, err := roundstate.FindPlan(ctx, b, crawl, len(sealed)); err != nil || p == nil {
 		return len(sealed) - 1
 	}
 	return len(sealed)
@@ -103,7 +117,7 @@ func partitions(ctx context.Context, b store.Bucket, cmd *cobra.Command) (found 
 	if round < 0 {
 		return nil
 	}
-	p, _, err := roundstate.FindPlan(ctx, b, cmd.Flags().Lookup("month").Value.String(), round)
+	p, _, err := roundstate.FindPlan(ctx, b, monthOf(ctx, b, cmd), round)
 	if err != nil || p == nil {
 		return nil
 	}

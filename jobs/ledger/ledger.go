@@ -200,7 +200,7 @@ func noCrawl(ctx context.Context, b store.Bucket, crawl string) error {
 	if known {
 		return &Lost{Object: layout.CrawlManifest(crawl), Was: "what crawl " + crawl + " froze", Remedy: restore}
 	}
-	return fmt.Errorf("%s holds no crawl %s: make one with `%s`: %w", b, crawl, CreatingCommand(crawl, ""), ErrNoCrawl)
+	return &NoCrawl{Bucket: b, Crawl: crawl}
 }
 
 // ReadCrawl reads crawl.json of the ledger's crawl. If crawl.json is not the document that the

@@ -38,3 +38,11 @@ func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 	slices.Sort(crawls)
 	return crawls, nil
 }
+
+// NewestFirst lists the crawls of a store as Crawls does, the newest month first. A month comes before
+// its reparses, which follow with the largest number first.
+func NewestFirst(ctx context.Context, b store.Bucket) ([]string, error) {
+	crawls, err := Crawls(ctx, b)
+	slices.SortFunc(crawls, newerFirst)
+	return crawls, err
+}

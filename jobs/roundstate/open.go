@@ -7,6 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
 // ToOpen returns the sealed rounds that views open, with the parts of all datasets. If
@@ -35,7 +36,7 @@ func toOpen(ctx context.Context, b store.Bucket, crawl string, all bool, lookup 
 		return nil, "", err
 	}
 	if len(crawls) == 0 {
-		return nil, "", fmt.Errorf("%s holds no crawl: is --store right? `crawlbatch plan --month YYYY-MM --source FILE` makes a crawl: %w", b, ErrNoCrawl)
+		return nil, "", &ledger.NoCrawl{Bucket: b}
 	}
 	if all {
 		sealed, err = AllSealed(ctx, b)
