@@ -12,6 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/catalog/duckdbtest"
 )
 
@@ -85,6 +86,19 @@ func askQuery(t *testing.T, store string) {
 		}
 		if code == exitUsage && !strings.Contains(said, "Error: ") {
 			t.Errorf("%q: the message of duckdb is missing: %s", tc.args, said)
+		}
+	}
+	if out, said, code := queryDuckDB(t, "", "DESCRIBE skips", "--store", store); code != 0 || !strings.Contains(out, "reason") || strings.Contains(out, "\x1b") {
+		t.Errorf("DESCRIBE in a pipe: exit %d, %q, %s", code, out, said)
+	}
+	for question, want := range map[string]string{
+		"what-changed":  "what-changed has no row: no URL was fetched twice, ",
+		"content-pages": "content-pages shows at most 1000 rows, so there may be more\n",
+		"outcomes":      "",
+	} {
+		_, said, code := queryDuckDB(t, "", question, "-o", "csv", "--month", demo.Crawl, "--store", store)
+		if code != 0 || want == "" && said != "" || !strings.Contains(said, want) {
+			t.Errorf("%s: exit %d, %q, want %q", question, code, said, want)
 		}
 	}
 	if table, said, code := queryDuckDB(t, "", "SELECT range FROM range(100)", "--store", store); code != 0 || strings.Count(table, "\n") < 100 {

@@ -127,11 +127,8 @@ func TestReadersOpenTheViews(t *testing.T) {
 			}
 			for name, rows := range got {
 				slices.Sort(rows)
-				if q, ok := strings.CutPrefix(name, cookbookPrefix); ok && want[name] == nil {
-					if wantRows := !answersNothing[q]; len(rows) > 0 != wantRows {
-						t.Errorf("%s: %d rows, want rows: %t", name, len(rows), wantRows)
-					}
-					delete(got, name)
+				if strings.HasPrefix(name, cookbookPrefix) {
+					got[name] = []string{abridged(columnsOf(want[name][0]), rows)}
 				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -173,12 +170,10 @@ func viewQuestions(t *testing.T, d *demoStore) (asked map[string]string, want ma
 			want["rows of "+view] = append(want["rows of "+view], fmt.Sprintf("%s|%d|%d", s.Crawl, s.Round, rows))
 		}
 	}
+	answers := expectedAnswers(t)
 	for name, text := range filledCookbook(t, d) {
-		asked[cookbookPrefix+name] = text
-	}
-	for name, rows := range cookbookFacts(t, d) {
-		slices.Sort(rows)
-		want[cookbookPrefix+name] = slices.Compact(rows)
+		asked[cookbookPrefix+name] = stableSQL(text, columnsOf(answers[name]))
+		want[cookbookPrefix+name] = []string{answers[name]}
 	}
 	asked["urls"] = "SELECT count(*) - count(DISTINCT url), count(*) - (SELECT count(DISTINCT url) FROM urls_history) FROM urls"
 	want["urls"] = []string{"0|0"}

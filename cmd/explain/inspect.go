@@ -99,6 +99,9 @@ func (c Configs) URLs(ctx context.Context, crawl, base string, urls []string, ou
 			return err
 		}
 		a.Print(out, u)
+		if crawl == "" {
+			fmt.Fprintln(out, "known      not looked up: --month YYYY-MM asks that crawl")
+		}
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ var cookbook embed.FS
 type Question struct {
 	Name string
 	Asks string // the question, from the first line
+	None string // what an answer without rows means, from the second line, or "" if that line is SQL
 	SQL  string // the whole file
 	Of   string // what the question is about: url, host, domain, or "" for the whole crawl
 }
@@ -47,11 +48,14 @@ func Questions() ([]Question, error) {
 		if err != nil {
 			return nil, err
 		}
-		first, _, _ := strings.Cut(string(text), "\n")
+		lines := strings.SplitN(string(text), "\n", 3)
 		all[i] = Question{
 			Name: strings.TrimSuffix(strings.TrimPrefix(file, "queries/"), ".sql"),
-			Asks: strings.TrimPrefix(first, "-- "),
+			Asks: strings.TrimPrefix(lines[0], "-- "),
 			SQL:  string(text),
+		}
+		if none, ok := strings.CutPrefix(lines[1], "-- No row: "); ok {
+			all[i].None = none
 		}
 		if m := place.FindStringSubmatch(all[i].SQL); m != nil {
 			all[i].Of = m[1]
@@ -89,11 +93,11 @@ func (q Question) Fill(argument string) (string, error) {
 	return place.ReplaceAllLiteralString(q.SQL, quoted), nil
 }
 
-// question returns the SQL of the question with a name.
-func question(name string, args []string) (string, error) {
+// question returns the question with a name. Its SQL is about the argument in args.
+func question(name string, args []string) (*Question, error) {
 	all, err := Questions()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	near, distance := "", min(4, len(name)/2+1)
 	for _, q := range all {
@@ -104,16 +108,17 @@ func question(name string, args []string) (string, error) {
 			}
 			continue
 		case q.Of == "" && len(args) > 0:
-			return "", usage.Errorf("%q follows %s, which takes no argument", args[0], name)
+			return nil, usage.Errorf("%q follows %s, which takes no argument", args[0], name)
 		case q.Of != "" && len(args) == 0:
-			return "", usage.Errorf("%s is about one %s: give it as `crawlbatch query %s`", name, q.Of, q.usage())
+			return nil, usage.Errorf("%s is about one %s: give it as `crawlbatch query %s`", name, q.Of, q.usage())
 		}
-		return q.Fill(append(args, "")[0])
+		q.SQL, err = q.Fill(append(args, "")[0])
+		return &q, err
 	}
 	if near != "" {
-		return "", usage.Errorf("%q is neither SQL nor a question of the cookbook: did you mean %s?", name, near)
+		return nil, usage.Errorf("%q is neither SQL nor a question of the cookbook: did you mean %s?", name, near)
 	}
-	return "", usage.Errorf("%q is neither SQL nor a question of the cookbook: `crawlbatch query --list` prints the questions", name)
+	return nil, usage.Errorf("%q is neither SQL nor a question of the cookbook: `crawlbatch query --list` prints the questions", name)
 }
 
 // completeQuestion completes the names of questions.

@@ -1,10 +1,12 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
 )
 
@@ -81,7 +84,7 @@ func (o *queryOptions) run(ctx context.Context, args []string) error {
 		}
 		return list(o.out)
 	}
-	script, err := o.script(args)
+	script, asked, err := o.script(args)
 	if err != nil {
 		return err
 	}
@@ -101,14 +104,43 @@ func (o *queryOptions) run(ctx context.Context, args []string) error {
 	if f := show.File(o.err); f != nil {
 		d.err = f // not folded: duckdb marks the place of an error below its line
 	}
-	if script == nil {
+	if script == nil && asked == nil {
 		return d.shell(ctx, views)
 	}
 	d.mode = o.mode()
 	if len(args) == 1 && args[0] == "-" || o.file == "-" {
 		d.in = nil // stdin holds the SQL, so duckdb gets an empty one
 	}
+	if asked != nil {
+		return o.answer(ctx, d, views, asked)
+	}
 	return d.run(ctx, views, script)
+}
+
+// answer answers a question of the cookbook. If the answer has no row, answer says what this means. To
+// count the rows of any output format, duckdb keeps the answer before it writes the first row.
+func (o *queryOptions) answer(ctx context.Context, d duckDB, views func(io.Writer) error, q *Question) error {
+	dir, remove, err := scratch.New()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	counted := filepath.Join(dir, "rows")
+	script := fmt.Sprintf("CREATE TEMP TABLE crawlbatch_answer AS\n%s;\nCOPY (SELECT count(*) FROM crawlbatch_answer) TO '%s' (FORMAT csv, HEADER false);\n%s\nFROM crawlbatch_answer",
+		strings.TrimSuffix(strings.TrimSpace(q.SQL), ";"), strings.ReplaceAll(counted, "'", "''"), d.mode)
+	d.mode = ".mode trash"
+	if err := d.run(ctx, views, strings.NewReader(script)); err != nil {
+		return err
+	}
+	n, err := os.ReadFile(counted)
+	rows := strings.TrimSpace(string(n))
+	if m := limited.FindStringSubmatch(q.SQL); m != nil && m[1] == rows {
+		fmt.Fprintf(o.err, "crawlbatch: %s shows at most %s rows, so there may be more\n", q.Name, rows)
+	}
+	if rows == "0" {
+		fmt.Fprintf(o.err, "crawlbatch: %s has no row: %s\n", q.Name, cmp.Or(q.None, "nothing in the opened rounds meets the question"))
+	}
+	return err
 }
 
 // mode returns duckdb's command for --output.
@@ -122,7 +154,7 @@ func (o *queryOptions) mode() string {
 	case isTerminal(o.out):
 		return ".mode duckbox\n.maxrows " + strconv.Itoa(rowsOf(o.out))
 	}
-	return ".mode duckbox\n.maxrows -1"
+	return ".highlight off\n.mode duckbox\n.maxrows -1" // duckdb colours the answer of DESCRIBE, even in a pipe
 }
 
 // rowsOf returns how many rows of a table fit on a terminal, at least 5.
@@ -135,39 +167,39 @@ func rowsOf(terminal any) int {
 	return max(5, height-frame)
 }
 
-// script returns the SQL to run, or nil for duckdb's shell.
-func (o *queryOptions) script(args []string) (io.ReadCloser, error) {
+// script returns the SQL to run, or nil for duckdb's shell. If the user asked a question of the cookbook,
+// script returns the question instead.
+func (o *queryOptions) script(args []string) (io.ReadCloser, *Question, error) {
 	switch {
 	case o.file != "" && len(args) > 0:
-		return nil, usage.Errorf("give either SQL or --file")
+		return nil, nil, usage.Errorf("give either SQL or --file")
 	case o.file != "":
-		return usage.Open(o.file, o.in)
+		in, err := usage.Open(o.file, o.in)
+		return in, nil, err
 	case len(args) == 0 && isTerminal(o.in):
-		return nil, nil
+		return nil, nil, nil
 	case len(args) == 0:
-		return nil, usage.Errorf("give SQL, the name of a question (`crawlbatch query --list`), or - for SQL from stdin; without them, query needs a terminal for duckdb's shell")
+		return nil, nil, usage.Errorf("give SQL, the name of a question (`crawlbatch query --list`), or - for SQL from stdin; without them, query needs a terminal for duckdb's shell")
 	}
 	text := args[0]
 	if names.MatchString(text) {
 		q, err := question(text, args[1:])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if m := limited.FindStringSubmatch(q); m != nil {
-			fmt.Fprintf(o.err, "crawlbatch: %s shows at most %s rows\n", text, m[1])
-		}
-		return io.NopCloser(strings.NewReader(q)), nil
+		return nil, q, nil
 	}
 	if len(args) > 1 {
-		return nil, usage.Errorf("%q follows SQL: quote the SQL as one word", args[1])
+		return nil, nil, usage.Errorf("%q follows SQL: quote the SQL as one word", args[1])
 	}
 	if text == "-" {
-		return usage.Open(text, o.in)
+		in, err := usage.Open(text, o.in)
+		return in, nil, err
 	}
 	if strings.TrimSpace(text) == "" {
-		return nil, usage.Errorf("the SQL is empty: give SQL, or the name of a question (`crawlbatch query --list`)")
+		return nil, nil, usage.Errorf("the SQL is empty: give SQL, or the name of a question (`crawlbatch query --list`)")
 	}
-	return io.NopCloser(strings.NewReader(text)), nil
+	return io.NopCloser(strings.NewReader(text)), nil, nil
 }
 
 // isTerminal reports whether a stream of the command is a terminal.

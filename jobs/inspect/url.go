@@ -119,8 +119,6 @@ func (a *URLAnswer) Print(w io.Writer, url string) {
 	}
 	if a.Known != nil {
 		printKnown(w, a.Known)
-	} else {
-		fmt.Fprintln(w, "known      not looked up: --month YYYY-MM asks that crawl")
 	}
 	if a.KnownPlain != nil {
 		fmt.Fprintf(w, "\nplain      %s\n", a.Plain)

@@ -4,7 +4,7 @@ In: spark or trino (see aggregate.py); a folder with one statement a file, in th
 of their names; a JSON file {name: query}.
 
 Out: {name: [row]} as JSON, the values of a row joined by bars: null is <nil>, times are
-UTC to the second, numbers with a fraction have one digit of it.
+UTC to the second, booleans are true or false, numbers with a fraction have one digit of it.
 """
 
 import datetime
@@ -19,6 +19,8 @@ from urllib.parse import urlparse
 def spell(value):
     if value is None:
         return "<nil>"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, datetime.datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S")
     if isinstance(value, (float, decimal.Decimal)):

@@ -1,4 +1,5 @@
 -- Which domains refuse the crawler (403, 429), and how often did their breakers open?
+-- No row: no domain answered 403 or 429, and no breaker opened
 SELECT h.domain, h.crawl, h.round, h.hosts, r.answers, r.forbidden, r.rate_limited,
   round(100.0 * (r.forbidden + r.rate_limited) / nullif(r.answers, 0), 1) AS blocked_percent, h.breaker_events, h.max_delay_ms
 FROM (

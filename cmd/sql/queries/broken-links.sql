@@ -1,4 +1,5 @@
 -- Which links are broken, and on which pages are they?
+-- No row: no page links to a URL that is gone or does not answer
 SELECT l.source, l.target, l.anchor, f.outcome, f.http_status
 FROM (SELECT DISTINCT crawl, source, target, anchor FROM links WHERE kind = 'a') l
 JOIN (SELECT DISTINCT crawl, url, outcome, http_status FROM fetches

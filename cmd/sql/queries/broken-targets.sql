@@ -1,4 +1,5 @@
 -- Which missing pages do most pages link to?
+-- No row: no URL that a page links to answered 4xx
 SELECT f.url, f.http_status, count(DISTINCT l.source) AS pages
 FROM fetches f
 JOIN links l ON l.target = f.url AND l.crawl = f.crawl

@@ -1,4 +1,5 @@
 -- Where do redirects lead, hop by hop?
+-- No row: no URL was redirected
 SELECT crawl, round, url, fetch_status, fetch_redirect
 FROM captures
 WHERE fetch_redirect IS NOT NULL

@@ -1,4 +1,5 @@
 -- Which tasks needed several attempts, and why?
+-- No row: each task needed one attempt only
 SELECT s.crawl, s.round, s.stage, s.task, s.attempt, s.began_at, s.ended_at, s.machine, s.outcome, s.error_class, s.error
 FROM stages s
 JOIN (

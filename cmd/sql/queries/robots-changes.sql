@@ -1,4 +1,5 @@
 -- Which hosts changed their robots.txt since the last round that read it?
+-- No row: no robots.txt changed, or none was read in two rounds: compare months with --all-months
 SELECT domain, host, crawl, round, old_crawl, old_round, old_state, robots_state, old_digest, robots_digest
 FROM (
   SELECT domain, host, crawl, round, robots_state, robots_digest,

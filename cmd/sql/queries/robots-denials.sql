@@ -1,4 +1,5 @@
 -- Which rules of robots.txt deny most URLs?
+-- No row: robots.txt denied no planned URL
 SELECT host, robots_rule, count(DISTINCT url) AS urls, min(url) AS example
 FROM fetches
 WHERE outcome = 'robots_denied'

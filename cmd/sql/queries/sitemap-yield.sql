@@ -1,4 +1,5 @@
 -- What do the sitemaps of each host list, and how much of it was fetched?
+-- No row: no sitemap was found
 SELECT u.host, count(DISTINCT l.target) AS listed, count(DISTINCT f.url) AS fetched
 FROM links l
 JOIN urls u ON u.url = l.target
