@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -145,7 +146,7 @@ func (m *maker) attention(r *Report) []Attention {
 	}
 	f, q, h := m.fetches, m.requests, m.hosts
 	if n := len(m.status.Lost); n > 0 {
-		add(levelBad, "verdict", "%s of the crawl lost or changed: `crawlbatch status --month %s%s` says which, and what to do.", areObjects(n), m.Crawl, m.Flags)
+		add(levelBad, "verdict", "The crawl has lost or changed objects, %d in all: `crawlbatch status --month %s%s` says which, and what to do.", n, m.Crawl, m.Flags)
 	}
 	if q.tooSoon > 0 {
 		add(levelBad, "politeness", "%s came before the delay of the host had passed.", show.Count(q.tooSoon, "request"))
@@ -167,37 +168,40 @@ func (m *maker) attention(r *Report) []Attention {
 		add(levelWarn, "blocked", "%s answered at least half of the requests with 403 or 429.", show.Count(n, "network"))
 	}
 	if lasted, predicted := m.hours(); predicted > 0 && lasted > longerThan*predicted {
-		add(levelWarn, "progress", "The rounds lasted %.1f times as long as predicted.", lasted/predicted)
+		add(levelWarn, "progress", "The rounds lasted %.1f times as long as predicted. %s", lasted/predicted, m.whyLonger())
 	}
 	if domain, share, round := m.holds(r.table("holding")); share > holdingShare {
 		add(levelNote, "hosts", "%s needs at least %.0f %% of the time of round %d.", domain, 100*share, round)
 	}
 	if h.suspendedHosts > 0 {
-		add(levelNote, "hosts", "The breaker suspended hosts %s, because too many of their requests failed.", times(h.breakers))
+		add(levelNote, "hosts", "The breaker suspended hosts %s, because too many of their requests failed.", show.Count(h.breakers, "time"))
 	}
 	if r.Unfinished != "" {
 		add(levelNote, "progress", "%s", r.Unfinished)
 	}
-	if !slices.ContainsFunc(all, func(a Attention) bool { return a.Level == levelBad || a.Level == levelWarn }) {
-		add(levelGood, "outcomes", "Nothing else needs attention.")
-	}
 	order := []string{levelBad, levelWarn, levelGood, levelNote}
 	slices.SortStableFunc(all, func(a, b Attention) int { return slices.Index(order, a.Level) - slices.Index(order, b.Level) })
+	if all[0].Level != levelBad && all[0].Level != levelWarn {
+		add(levelGood, "outcomes", "Nothing else needs attention.")
+	}
 	return all
 }
 
-func areObjects(n int) string {
-	if n == 1 {
-		return "1 object is"
+// whyLonger says what decided the length of the round that exceeds its prediction most.
+func (m *maker) whyLonger() string {
+	r := slices.MaxFunc(m.timing, func(a, b roundTime) int { return cmp.Compare(a.hours()-a.predicted, b.hours()-b.predicted) })
+	text := fmt.Sprintf("Round %d took %s instead of %s.", r.round, duration(r.hours()*3600), duration(r.predicted*3600))
+	if e := m.hosts.endings[r.round]; e.last > e.first {
+		text += fmt.Sprintf(" Its last request went to %s, which got %s in %s.", shown(e.host), show.Count(e.requests, "request"), duration(float64(e.last-e.first)/1000))
 	}
-	return fmt.Sprintf("%d objects are", n)
-}
-
-func times(n int64) string {
-	if n == 1 {
-		return "once"
+	waits, sum := m.requests.waits, int64(0)
+	for _, ms := range waits {
+		sum += ms
 	}
-	return show.Thousands(n) + " times"
+	if longest := byValue(waits[:])[0]; sum > 0 {
+		text += fmt.Sprintf(" Between two requests, hosts mostly waited for %s (%.0f %% of the time).", waitReasons[longest], 100*float64(waits[longest])/float64(sum))
+	}
+	return text
 }
 
 // mostFailed returns the failure that most URLs have.

@@ -98,14 +98,6 @@ func clock(ms int64) any {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// or returns text, or missing if text is empty.
-func or(text, missing string) string {
-	if text == "" {
-		return missing
-	}
-	return text
-}
-
 // orNull returns the SQL of a column whose nulls become the text missing.
 func orNull(column, missing string) string { return "coalesce(" + column + ", '" + missing + "')" }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -116,7 +117,7 @@ func (f *fetches) add(round int, row *fetchRow) {
 		f.errors.add(pair(string(row.Outcome), row.Error), 1)
 	}
 	if row.Outcome == schema.RobotsDenied {
-		f.rules.add(cut(or(row.RobotsRule, "no rule"), mostText), 1)
+		f.rules.add(cut(cmp.Or(row.RobotsRule, "no rule"), mostText), 1)
 	}
 	f.depths.add(strconv.Itoa(int(row.Depth)), 1)
 	if row.MimeDetected != "" {

@@ -1,9 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"strconv"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
@@ -20,6 +22,13 @@ func failures(h *schema.Host) int64 {
 type hosts struct {
 	busiest, worst, suspended, holding, robots, delays, ranked *group
 	rows, breakers, suspendedHosts                             int64
+	endings                                                    map[int]ending // by round
+}
+
+// ending is the host that got the last request of a round.
+type ending struct {
+	host                  string
+	requests, first, last int64 // times in milliseconds since 1970
 }
 
 // keepHosts is the least number of hosts that a table of hosts counts exactly.
@@ -34,6 +43,7 @@ func newHosts() *hosts {
 	delay := value{name: "delay", unit: unitMS, how: largest, sql: "coalesce(max(delay_ms), 0)"}
 	failures := total("failed", unitCount, failedSQL)
 	return &hosts{
+		endings: map[int]ending{},
 		busiest: (&group{
 			id: "busiest", title: "Hosts with the most requests", from: stages.FileHosts, keys: []key{host}, limit: 25, keep: keepHosts, unique: true, positive: true,
 			values: []value{requests, planned, total("fetched", unitCount, "fetched"), failures, total("bytes", unitBytes, "bytes"), delay},
@@ -115,9 +125,12 @@ func (h *hosts) add(round int, row *schema.Host) {
 		delay = *row.DelayMS
 	}
 	h.rows++
+	if row.LastRequest > h.endings[round].last {
+		h.endings[round] = ending{strings.Clone(row.Host), row.Requests, row.FirstRequest, row.LastRequest}
+	}
 	h.breakers += suspended
 	h.suspendedHosts += one(suspended > 0)
-	h.robots.add(or(row.RobotsState, "not requested"), 1)
+	h.robots.add(cmp.Or(row.RobotsState, "not requested"), 1)
 	h.delays.add(delayClass(row.DelayMS), 1)
 	h.busiest.add(row.Host, row.Requests, row.Planned, row.Fetched, failed, row.Bytes, delay)
 	h.holding.add(pair(row.Domain, n), row.Requests*delay, 1, row.Planned, row.Requests, delay, row.FirstRequest, row.LastRequest)

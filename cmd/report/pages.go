@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -70,8 +71,8 @@ func (p *pages) add(_ int, row *pageRow) {
 		p.compared++
 		p.changed += one(*row.Changed)
 	}
-	p.languages.add(or(row.Language, "unknown"), 1)
-	p.kinds.add(or(row.Kind, "unknown"), 1)
+	p.languages.add(cmp.Or(row.Language, "unknown"), 1)
+	p.kinds.add(cmp.Or(row.Kind, "unknown"), 1)
 	if row.Hint != "" {
 		p.hints.add(row.Hint, 1)
 	}
@@ -160,7 +161,7 @@ func newCaptures() *group {
 }
 
 func readCaptures(ctx context.Context, r *rounds, g *group) error {
-	return scan(ctx, r, stages.FileCaptures, nil, func(_ int, row *smallRow) { g.add(or(row.Revisit, "own content"), 1, int64(row.Length)) })
+	return scan(ctx, r, stages.FileCaptures, nil, func(_ int, row *smallRow) { g.add(cmp.Or(row.Revisit, "own content"), 1, int64(row.Length)) })
 }
 
 // smallRow holds the columns that a report needs of five datasets: `duplicates`, `urls`, `links`,

@@ -205,8 +205,18 @@ func TestTheReportNamesWhatNeedsAttention(t *testing.T) {
 				m.requests.add(0, &requestRow{Host: "a", Address: "192.0.2.1:443", Status: 403, BytesSent: 1})
 			}
 		}},
-		{"slow", levelWarn, "lasted 2.0 times as long", func(m *maker) {
+		{"slow", levelWarn, "lasted 2.0 times as long as predicted. Round 0 took 2 h instead of 1 h.", func(m *maker) {
 			m.timing = []roundTime{{urls: 1, last: 7_200_000, predicted: 1}}
+		}},
+		{"what was slow", levelWarn, "lasted 3.0 times as long as predicted. Round 1 took 5 h instead of 1 h. Its last request went to late.test, which got 7 requests in 4 h." +
+			" Between two requests, hosts mostly waited for a pause after 429 or 503 (90 % of the time).", func(m *maker) {
+			m.timing = []roundTime{{urls: 1, last: 3_600_000, predicted: 1}, {round: 1, urls: 1, last: 18_000_000, predicted: 1}}
+			for _, h := range []schema.Host{{Host: "early.test", Requests: 90, FirstRequest: 1, LastRequest: 9_000_000}, {Host: "late.test", Requests: 7, FirstRequest: 3_600_000, LastRequest: 18_000_000}} {
+				m.hosts.add(1, &h)
+			}
+			gap := int64(10_000)
+			m.requests.add(1, &requestRow{Host: "late.test", Status: 429})
+			m.requests.add(1, &requestRow{Host: "late.test", GapMS: &gap, DelayMS: 1000})
 		}},
 		{"suspended", levelNote, "suspended hosts 3 times", func(m *maker) { m.hosts.add(0, &schema.Host{Host: "a", BreakerEvents: 3}) }},
 	} {
@@ -216,6 +226,9 @@ func TestTheReportNamesWhatNeedsAttention(t *testing.T) {
 		all := m.attention(r)
 		if !slices.ContainsFunc(all, func(a Attention) bool { return a.Level == c.level && strings.Contains(a.Text, c.text) }) {
 			t.Errorf("%s: %+v", c.name, all)
+		}
+		if all[0].Text == "Nothing else needs attention." {
+			t.Errorf("%s: it comes first", c.name)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -182,7 +183,7 @@ func (q *requests) add(round int, row *requestRow) {
 	q.sentBytes += row.BytesSent
 	q.purposes.add(string(row.Purpose), 1, row.BytesReceived, row.BytesSent)
 	if row.Status == 0 {
-		q.failures.add(or(row.ErrorClass, "aborted by the crawl"), 1)
+		q.failures.add(cmp.Or(row.ErrorClass, "aborted by the crawl"), 1)
 	} else if row.Address != "" {
 		q.networks.add(network(row.Address), one(row.Status == 403 || row.Status == 429), 1)
 	}

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -199,15 +201,11 @@ func percentileColumns(of, n, unit string) []Column {
 // percentileRow returns the row of a histogram.
 func (h *histogram) percentileRow(name string, factor float64) []any {
 	row := []any{name, h.n}
-	for _, q := range percentiles {
-		if h.n == 0 {
-			row = append(row, nil)
-			continue
-		}
-		row = append(row, float64(h.quantile(q))*factor)
-	}
 	if h.n == 0 {
-		return append(row, nil)
+		return append(row, make([]any, len(percentiles)+1)...)
+	}
+	for _, q := range percentiles {
+		row = append(row, float64(h.quantile(q))*factor)
 	}
 	return append(row, float64(h.max)*factor)
 }
@@ -270,10 +268,6 @@ func byValue(values []int64) []int {
 	for i := range order {
 		order[i] = i
 	}
-	for i := range order { // a handful of values
-		for j := i; j > 0 && values[order[j]] > values[order[j-1]]; j-- {
-			order[j], order[j-1] = order[j-1], order[j]
-		}
-	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
 	return order
 }
