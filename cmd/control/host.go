@@ -34,15 +34,17 @@ func newHost(open Open) *cobra.Command {
 		Short: "Answer a site owner: what did the crawl do to this host; stop it",
 		Long: `Host lists each request of a crawl to a host, with its time, URL, purpose, status, the rule
 of robots.txt that allowed it, the delay in force and the gap since the request before. It
-also lists the planned URLs that got no request, with the reason, such as the rule that
-denied them. It adds a summary, what is stored, and a text to reply with.
+also lists, by reason, the planned URLs and redirect targets that got no request; a reason is,
+for example, the rule that denied them. It adds a summary, what is stored, and a text to reply
+with.
 
 HOST may be spelled in any way, also as a URL; a port other than 80 and 443 makes another
 host. With --domain, it stands for all hosts of its registered domain.
 
 The text shows the last requests; -o csv writes all of them, to send, and -o json adds the
 summary. In an unfinished round, requests since the last checkpoint are missing. If the crawl
-does not know the host, host names similar ones and exits 2.
+does not know the host, host names similar ones and exits 2. Without --month, host asks the
+newest crawl of the store.
 
 With --stop "REASON", the crawl sends no more requests to HOST. Running tasks, on any machine,
 follow within 10 seconds. The URLs of the host that have no outcome yet end as stopped, with the
@@ -53,7 +55,13 @@ store records who stopped and resumed what, when and why.`,
   crawlbatch host https://www.example.org/about --month 2026-11 -o csv > requests.csv
   crawlbatch host example.org --domain --month 2026-11 -o json
   crawlbatch host example.org --domain --month 2026-11 --stop "asked by the owner, ticket 17"`,
-		Args: cobra.ExactArgs(1),
+		SuggestFor: []string{"stop", "resume", "owner"},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage.Errorf("give one host, or a URL of it, such as `crawlbatch host example.org`; %d were given", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.stops = cmd.Flags().Changed("stop")
 			if o.stops || o.resume {
@@ -190,7 +198,11 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	if unknown != nil { // the name may be mistyped
 		fmt.Fprintf(&text, "Check the name. %v\n", unknown)
 	}
-	fmt.Fprintf(&text, "To undo it:                  %s --resume\nA text for the owner:        %[1]s\nTo keep later months away:   add the host to the list of plan.opt_out\n", o.command(host))
+	fmt.Fprintf(&text, "To undo it:                  %s --resume\n", o.command(host))
+	if unknown == nil { // there is nothing to tell the owner of a host that the crawl does not know
+		fmt.Fprintf(&text, "A text for the owner:        %s\n", o.command(host))
+	}
+	text.WriteString("To keep later months away:   add the host to the list of plan.opt_out\n")
 	_, err = io.WriteString(out, text.String())
 	return err
 }

@@ -257,7 +257,11 @@ func cookbookFacts(t *testing.T, d *demoStore) map[string][]string {
 	for i, s := range d.sealed {
 		for _, f := range rowsOf[schema.Fetch](t, d.bucket, d.sealed[i:i+1], "fetches") {
 			counts[fmt.Sprintf("%s|%d|%s", s.Crawl, s.Round, f.Outcome)]++
-			if rule := f.Host + "|" + text(f.RobotsRule); f.Outcome == schema.RobotsDenied {
+			rule := f.Host + "|" + text(f.RobotsRule)
+			if _, of, ok := schema.DeniedRedirect(f.Error, f.ErrorDetail); ok {
+				rule = f.Host + "|" + of
+			}
+			if f.Outcome == schema.RobotsDenied {
 				denied[rule] = append(denied[rule], f.URL)
 			}
 		}

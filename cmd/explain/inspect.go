@@ -30,8 +30,9 @@ type Configs struct {
 // Command returns the command inspect.
 func Command(c Configs) *cobra.Command {
 	return usage.Group(&cobra.Command{
-		Use:   "inspect url|robots|page|warc",
-		Short: "Show how crawlbatch reads a URL, a robots.txt, a page or a WARC file, and why",
+		Use:        "inspect url|robots|page|warc",
+		SuggestFor: []string{"why", "explain"},
+		Short:      "Show how crawlbatch reads a URL, a robots.txt, a page or a WARC file, and why",
 		Long: `Inspect runs the crawler's code on one input and prints the result with its reasons.
 With --jsonl each command reads one JSON object per line from stdin and writes one per line,
 in order.`,

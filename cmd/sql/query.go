@@ -51,6 +51,7 @@ environment only. An error in the SQL exits 2.`,
   crawlbatch query --all-months - < questions.sql
   crawlbatch query`,
 		Args:              cobra.MaximumNArgs(2),
+		SuggestFor:        []string{"sql", "why"},
 		ValidArgsFunction: completeQuestion,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.in, o.out, o.err = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()

@@ -3,6 +3,7 @@ package usage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -30,7 +31,10 @@ func KnownCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return Errorf("unknown command %q: did you mean `%s %s`?", args[0], cmd.CommandPath(), near[0])
+		for i, name := range near {
+			near[i] = fmt.Sprintf("`%s %s`", cmd.CommandPath(), name)
+		}
+		return Errorf("unknown command %q: did you mean %s?", args[0], OrList(near[:min(len(near), 3)]))
 	}
 	return Errorf("unknown command %q: see `%s --help`", args[0], cmd.CommandPath())
 }

@@ -15,7 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// NotRequested is the purpose of a row about a planned URL that got no request.
+// NotRequested is the purpose of a row about a URL that got no request: a planned URL, or the target of its
+// redirect that robots.txt denied.
 const NotRequested = "not_requested"
 
 // Row is a request, or a planned URL that got no request. A nil pointer and an empty text mean that
@@ -201,14 +202,12 @@ func (q *Question) round(ctx context.Context, r *round, t *tally, each func(*Row
 		}
 		t.known = true
 		t.outcomes[string(f.Outcome)]++
-		if f.Attempts > 0 {
+		row := notRequested(r.name, &f)
+		if row == nil {
 			continue
 		}
-		t.NotRequested++
-		if err := each(&Row{
-			Round: r.name, Time: clock(f.RecordedAt), Host: f.Host, Purpose: NotRequested, URL: f.URL, PlannedURL: f.URL,
-			Outcome: string(f.Outcome), RobotsAllowed: f.RobotsAllowed, RobotsRule: f.RobotsRule, Error: f.Error,
-		}); err != nil {
+		t.NotRequested += one(f.Attempts == 0)
+		if err := each(row); err != nil {
 			return err
 		}
 	}
@@ -338,6 +337,33 @@ func requestRow(round string, r *schema.Request) *Row {
 		row.RobotsAllowed = &allowed
 	}
 	return row
+}
+
+// notRequested returns the row of a URL that got no request: a planned URL, or the target of a planned
+// URL's redirect that robots.txt denied. It returns nil if all requests for the planned URL were sent.
+func notRequested(round string, f *schema.Fetch) *Row {
+	row := &Row{
+		Round: round, Time: clock(f.RecordedAt), Host: f.Host, Purpose: NotRequested, URL: f.URL, PlannedURL: f.URL,
+		Outcome: string(f.Outcome), RobotsAllowed: f.RobotsAllowed, RobotsRule: f.RobotsRule, Error: f.Error,
+	}
+	if f.Attempts == 0 {
+		return row
+	}
+	target, rule, ok := schema.DeniedRedirect(f.Error, f.ErrorDetail)
+	if f.Outcome != schema.RobotsDenied || !ok {
+		return nil
+	}
+	row.URL, row.RobotsAllowed, row.RobotsRule = target, new(bool), rule
+	row.Host = cmp.Or(hostOf(target), f.Host)
+	return row
+}
+
+// one returns 1 if a condition holds, otherwise 0.
+func one(condition bool) int64 {
+	if condition {
+		return 1
+	}
+	return 0
 }
 
 // clock formats a time in milliseconds since 1970. For 0 it returns "".

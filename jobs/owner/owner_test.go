@@ -122,11 +122,15 @@ func TestTheAnswerHasEveryRequestOfTheHost(t *testing.T) {
 func unknownAndLost(t *testing.T, q Question) {
 	host := q.Target
 	var out strings.Builder
-	for given, want := range map[string]string{"h99999.d00000.test": "h00000.d00000.test", "nowhere.example": "of nowhere.example"} {
+	for given, want := range map[string]string{"h99999.d00000.test": "h00000.d00000.test", "h00000.d0000.test": "It knows similar names: h00000.d00000.test", "nowhere.example": "of nowhere.example"} {
 		q.Target, _ = Parse(given, false)
 		if err := q.CSV(t.Context(), &out); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), want) || out.Len() > 0 {
 			t.Errorf("%s: %v, printed %q", given, err, out.String())
 		}
+	}
+	q.Target, _ = Parse("d0000.test", true)
+	if err := q.Known(t.Context()); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "It knows similar names: d00000.test") {
+		t.Error(err)
 	}
 	q.Target = host
 	key := rounds(t, &q)[0].keys(stages.FileRequests, "")[0]

@@ -105,8 +105,7 @@ func (q *Question) JSON(ctx context.Context, out io.Writer) error {
 // Text writes, for people, the summary, the last rows and the text to reply with. command is the
 // command line that the user gave; advice about the other rows repeats it.
 func (q *Question) Text(ctx context.Context, out io.Writer, last int, command string) error {
-	var rows, skipped tail
-	rows.most, skipped.most = last, last
+	rows, skipped := tail{most: last}, skips{most: last}
 	s, err := q.Answer(ctx, func(r *Row) error {
 		if r.Purpose == NotRequested {
 			skipped.add(r)
@@ -121,19 +120,10 @@ func (q *Question) Text(ctx context.Context, out io.Writer, last int, command st
 	w := bufio.NewWriter(out)
 	s.print(w, q.Target)
 	if rows.total > 0 {
-		fmt.Fprintf(w, "\n%s\n", rows.title("request", command))
+		fmt.Fprintf(w, "\n%s\n", rows.title(command))
 		rows.each(func(r *Row) { printRequest(w, r, q.Target.Host == "") })
 	}
-	if skipped.total > 0 {
-		fmt.Fprintf(w, "\n%s\n", skipped.title("URL without a request", command))
-		skipped.each(func(r *Row) {
-			fmt.Fprintf(w, "%s  %s  %s", r.Time, r.Outcome, shown(r.URL))
-			if r.RobotsRule != "" {
-				fmt.Fprintf(w, "  (robots.txt: %s)", shown(r.RobotsRule))
-			}
-			fmt.Fprintln(w)
-		})
-	}
+	skipped.print(w, command)
 	fmt.Fprintf(w, "\nA text to reply with (attach what `%s -o csv` writes):\n\n%s", command, shownLines(s.Reply))
 	if !slices.ContainsFunc(s.Stops, func(stop Stop) bool { return stop.Ended == "" }) {
 		fmt.Fprintf(w, "\nTo stop requests within seconds, and for all later rounds of the crawl:\n\n  %s --stop \"asked by the owner\"\n", command)
@@ -168,18 +158,11 @@ func (t *tail) each(use func(*Row)) {
 	}
 }
 
-func (t *tail) title(what, command string) string {
-	name, rest, _ := strings.Cut(what, " ")
-	if t.total != 1 {
-		name += "s"
-	}
-	if rest != "" {
-		name += " " + rest
-	}
+func (t *tail) title(command string) string {
 	if t.total == int64(len(t.rows)) {
-		return fmt.Sprintf("%d %s:", t.total, name)
+		return requests(t.total) + ":"
 	}
-	return fmt.Sprintf("The last %d of %d %s (all of them: %s -o csv):", len(t.rows), t.total, name, command)
+	return fmt.Sprintf("The last %d of %s (all of them: %s -o csv):", len(t.rows), requests(t.total), command)
 }
 
 func printRequest(w io.Writer, r *Row, withHost bool) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 
@@ -230,9 +231,11 @@ func (q *Question) Known(ctx context.Context) error {
 	return q.unknown(ctx, rounds)
 }
 
-// unknown returns the error about an unknown target. The error names known hosts of its domain.
+// unknown returns the error about an unknown target. The error names known hosts of its domain, or else
+// known hosts with a similar name.
 func (q *Question) unknown(ctx context.Context, rounds []*round) error {
-	near := nearest{host: q.Target.Host}
+	name := cmp.Or(q.Target.Host, q.Target.Domain)
+	near, similar := nearest{host: name, most: math.MaxInt}, nearest{host: name, most: min(3, len(name)/4)}
 	matches := Target{Domain: q.Target.Domain}.matcher()
 	for _, r := range rounds {
 		for h, err := range table.Concat[schema.Host](ctx, q.Bucket, r.keys(stages.FileHosts, "")) {
@@ -241,6 +244,10 @@ func (q *Question) unknown(ctx context.Context, rounds []*round) error {
 			}
 			if h.Domain == q.Target.Domain {
 				near.add(h.Host)
+			} else if q.Target.Host != "" {
+				similar.add(h.Host)
+			} else {
+				similar.add(h.Domain)
 			}
 		}
 		for row, err := range table.Concat[plannedHost](ctx, q.Bucket, r.planned) {
@@ -249,6 +256,8 @@ func (q *Question) unknown(ctx context.Context, rounds []*round) error {
 			}
 			if matches(row.Host) {
 				near.add(row.Host)
+			} else {
+				similar.add(row.Host)
 			}
 		}
 	}
@@ -256,6 +265,8 @@ func (q *Question) unknown(ctx context.Context, rounds []*round) error {
 	case q.Target.Host != "" && len(near.hosts) > 0:
 		return fmt.Errorf("%s: no round of %s planned or requested a URL of this host. It knows these hosts of %s: %s: %w",
 			q.Target, q.Crawl, q.Target.Domain, strings.Join(near.hosts, ", "), ErrUnknown)
+	case len(similar.hosts) > 0:
+		return fmt.Errorf("%s: no round of %s planned or requested a URL there. It knows similar names: %s: %w", q.Target, q.Crawl, strings.Join(similar.hosts, ", "), ErrUnknown)
 	case q.Target.Host != "":
 		return fmt.Errorf("%s: no round of %s planned or requested a URL of this host, or of another host of %s: %w", q.Target, q.Crawl, q.Target.Domain, ErrUnknown)
 	}

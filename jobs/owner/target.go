@@ -96,12 +96,22 @@ const nearestShown = 5
 // nearest keeps the hosts whose names differ least from the name of a given host.
 type nearest struct {
 	host  string
+	most  int // the largest number of differences that counts
 	hosts []string
 	dists []int
+	last  string // the host that was added last: rows of a host often follow one another
 }
 
 func (n *nearest) add(host string) {
+	// The distance is at least the difference of the lengths, which is cheap to compare for millions of hosts.
+	if host == n.last || max(len(host)-len(n.host), len(n.host)-len(host)) > n.most {
+		return
+	}
+	n.last = strings.Clone(host)
 	d := config.EditDistance(n.host, host)
+	if d > n.most {
+		return
+	}
 	at := len(n.hosts)
 	for i, h := range n.hosts {
 		if h == host {

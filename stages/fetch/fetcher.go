@@ -325,7 +325,7 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 			why = response.Failure{Phrase: "robots.txt denies another spelling of the URL", Detail: verdict.Spelling}
 		}
 	} else {
-		why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
+		why = response.Failed(schema.RedirectDenied, "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
 	}
 	// A redirect's target may have more spellings than u.known stores. A rule might deny a spelling
 	// that is not stored, so such a target is denied. The planner does the same with its URLs.

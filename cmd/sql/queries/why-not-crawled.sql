@@ -4,7 +4,7 @@ WITH facts AS (
   FROM urls_history
   WHERE url = '{url}'
   UNION ALL
-  SELECT 'fetch', crawl, round, outcome, coalesce(robots_rule, error, redirect_target), listed_last_source
+  SELECT 'fetch', crawl, round, outcome, coalesce(CASE WHEN error = 'redirect to a URL that robots.txt denies' THEN error || ': ' || error_detail ELSE robots_rule END, error, redirect_target), listed_last_source
   FROM fetches
   WHERE url = '{url}'
   UNION ALL

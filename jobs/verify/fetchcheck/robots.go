@@ -289,7 +289,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) er
 			continue
 		}
 		// The planned URL was allowed, but redirected to a URL that robots.txt denied.
-		if target, rule, ok := deniedRedirect(f.Error, f.Detail); ok {
+		if target, rule, ok := schema.DeniedRedirect(f.Error, f.Detail); ok {
 			key, spelling, err := j.files.canon.Spelled(target, "")
 			if err != nil {
 				key.URL = target
@@ -301,21 +301,6 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) er
 	}
 	j.Count(robotsVerdicts, looked)
 	return nil
-}
-
-// deniedRedirect returns the target of a redirect that robots.txt denied, and the rule that denied it.
-// Both are in the column error_detail, or in error in rows of format 1. If the text may have been cut
-// when the row was written, deniedRedirect returns false.
-func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
-	if phrase != "redirect to a URL that robots.txt denies" {
-		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
-			return "", "", false
-		}
-	}
-	if len(detail) >= 480 {
-		return "", "", false
-	}
-	return strings.Cut(detail, ": ")
 }
 
 // findVerdict looks for a robots.txt of the URL's origin that gives the same verdict as the row, and

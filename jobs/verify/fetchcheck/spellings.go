@@ -141,7 +141,7 @@ func (s *partitionSpellings) loadKnown(ctx context.Context, a *audit.Audit, know
 		if f.Outcome != string(schema.RobotsDenied) || f.Allowed == nil || !*f.Allowed {
 			continue
 		}
-		if target, _, ok := deniedRedirect(f.Error, f.Detail); ok {
+		if target, _, ok := schema.DeniedRedirect(f.Error, f.Detail); ok {
 			if key, _, err := canon.Spelled(target, ""); err == nil {
 				targets[strings.Clone(key.URL)] = true
 			}
