@@ -101,3 +101,25 @@ func TestQuestionsAboutOneThingTakeAnySpelling(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAnAnswerWithoutRowsIsExplained(t *testing.T) {
+	q := &Question{Name: "what", None: "nothing happened", SQL: "-- What?\nSELECT 1\nLIMIT 1000;\n"}
+	for _, c := range []struct{ name, script, none, want string }{
+		{"no row", "echo 0", "nothing happened", "crawlbatch: what has no row: nothing happened\n"},
+		{"no row, without a meaning", "echo 0", "", "crawlbatch: what has no row: nothing in the opened rounds meets the question\n"},
+		{"some rows", "echo 7", "nothing happened", ""},
+		{"as many rows as the limit", "echo 1000", "nothing happened", "crawlbatch: what shows at most 1000 rows, so there may be more\n"},
+	} {
+		var said bytes.Buffer
+		o := queryOptions{err: &said}
+		q.None = c.none
+		d := duckDB{program: standIn(t, c.script+` > "$(sed -n "s/^COPY .* TO '\(.*\)' (FORMAT csv, HEADER false);$/\1/p" "$5")"`), mode: ".mode csv"}
+		if err := o.answer(t.Context(), d, s3Views, q); err != nil || said.String() != c.want {
+			t.Errorf("%s: %v, %q, want %q", c.name, err, said.String(), c.want)
+		}
+	}
+	none := duckDB{program: standIn(t, "exit 0"), mode: ".mode csv"}
+	if err := (&queryOptions{err: io.Discard}).answer(t.Context(), none, s3Views, q); err != nil {
+		t.Errorf("a duckdb that counts nothing: %v", err)
+	}
+}
