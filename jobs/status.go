@@ -156,7 +156,7 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	s := &Status{Crawl: crawl, Store: r.Bucket.String()}
 	l, err := ledger.Load(ctx, r.Bucket, crawl)
 	if errors.Is(err, roundstate.ErrNoCrawl) {
-		return nil, fmt.Errorf("%s holds no crawl %s: make one with `%s`: %w", r.Bucket, crawl, ledger.CreatingCommand(crawl, r.Flags), roundstate.ErrNoCrawl)
+		return nil, err
 	}
 	if err != nil {
 		return s, s.lose(err)

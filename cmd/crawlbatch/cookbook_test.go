@@ -120,7 +120,7 @@ func stableSQL(question string, columns []string) string {
 		}
 		list = append(list, c)
 	}
-	return "SELECT " + strings.Join(list, ", ") + "\nFROM (\n" + strings.TrimSuffix(strings.TrimSpace(question), ";") + "\n) AS answer"
+	return "SELECT " + strings.Join(list, ", ") + "\nFROM (\n" + strings.TrimSuffix(strings.TrimSpace(question), ";") + "\n) AS asked"
 }
 
 // abridged returns an answer as cookbookAnswers holds it.
