@@ -8,6 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/planner/source/secret"
 )
 
 // maxFileNames bounds the memory for the names of files, in bytes.
@@ -17,6 +18,7 @@ const maxFileNames = 64 << 20
 // no names. Once the names take maxFileNames, the name of its source stands for a file.
 type fileNames struct {
 	round string // crawl and round of the plan, such as 2026-11.0
+	hide  bool   // hide the secrets that plans before format 10 stored in the names of sources
 	files []fileName
 	bytes int
 	last  string // file of the last entry, as the source names it
@@ -62,6 +64,9 @@ func (f *fileNames) listing(u *record) (l schema.Listing) {
 	if o.known != nil {
 		l = *o.known
 	}
+	if f.hide {
+		l.ListedFirstSource, l.ListedLastSource = withoutSecrets(l.ListedFirstSource), withoutSecrets(l.ListedLastSource)
+	}
 	if !u.Listed {
 		return l
 	}
@@ -74,6 +79,15 @@ func (f *fileNames) listing(u *record) (l schema.Listing) {
 		l.ListedFirstSource, l.ListedFirstAt = f.of(o.first.seq), o.first.text()
 	}
 	return l
+}
+
+// withoutSecrets hides the secrets in the name of a sitemap or feed. Names of other sources have none.
+func withoutSecrets(name string) string {
+	switch scheme, _, _ := strings.Cut(name, ":"); scheme {
+	case "sitemap", "feed", "http", "https":
+		return secret.Hide(name)
+	}
+	return name
 }
 
 // place is the place of an entry in the sources.

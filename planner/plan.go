@@ -90,7 +90,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	refused := &sorters[refusal]{dir: req.Scratch, compare: compareRefusals}
 	hosts := &sorters[observation]{dir: req.Scratch, compare: compareObservations}
 	defer func() { err = errors.Join(err, records.close(), refused.close(), hosts.close()) }()
-	names := &fileNames{round: fmt.Sprintf("%s.%d", req.Crawl, req.Round)}
+	names := &fileNames{round: fmt.Sprintf("%s.%d", req.Crawl, req.Round), hide: r.format() >= 11}
 	entries, counts, err := ingest(ctx, r, req, records, refused, names)
 	if err != nil {
 		return nil, err

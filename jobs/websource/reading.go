@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/planner/source/secret"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -101,7 +102,7 @@ func (r *reading) file(ctx context.Context, f file) error {
 	if rows.Fetch == nil {
 		return leftOut("it has no outcome")
 	}
-	if why, later := failure(rows.Fetch, f.from != "", withoutSecrets); why != "" {
+	if why, later := failure(rows.Fetch, f.from != "", secret.Hide); why != "" {
 		if later {
 			return unavailable(f, why)
 		}
@@ -117,7 +118,7 @@ func (r *reading) file(ctx context.Context, f file) error {
 // unavailable returns the error for a file that a later plan may be able to read.
 func unavailable(f file, why string) error {
 	if f.from != "" {
-		why = withoutSecrets(f.name) + ": " + why
+		why = secret.Hide(f.name) + ": " + why
 	}
 	return fmt.Errorf("%w (%s)", source.ErrUnavailable, why)
 }

@@ -42,6 +42,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/planner/source/secret"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch"
 )
@@ -68,7 +69,7 @@ func open(_ context.Context, name string, _ source.Options) (source.Source, erro
 		return nil, fmt.Errorf("source %s:…: its URL has a password, which would be stored and shown: %w", scheme, ErrName)
 	}
 	given := name
-	name = withoutSecrets(name)
+	name = secret.Hide(name)
 	if s := strings.ToLower(scheme); s != "sitemap" && s != "feed" {
 		return nil, fmt.Errorf("source %.200q: is it a sitemap or a feed? Then write sitemap:%.200s; download another list first: %w", name, name, ErrName)
 	}
@@ -85,7 +86,7 @@ func open(_ context.Context, name string, _ source.Options) (source.Source, erro
 	}
 	key, err := canon.Canonical(url, "")
 	if err != nil {
-		return nil, fmt.Errorf("source %.200q: %s: %w", name, withoutSecrets(err.Error()), ErrName)
+		return nil, fmt.Errorf("source %.200q: %s: %w", name, secret.Hide(err.Error()), ErrName)
 	}
 	return &Source{name: name, given: given, url: url, key: key, canon: canon}, nil
 }
@@ -124,7 +125,7 @@ func (m *webClient) stored(s string) string {
 	if m.named {
 		return s
 	}
-	return withoutSecrets(s)
+	return secret.Hide(s)
 }
 
 // Options configures Prepare.

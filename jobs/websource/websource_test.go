@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/planner/source/secret"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -343,7 +344,7 @@ func TestManyFilesAreToldAndAnInterruptEndsThem(t *testing.T) {
 func TestEveryOutcomeHasAReason(t *testing.T) {
 	for _, o := range schema.Outcomes {
 		for _, ofIndex := range []bool{false, true} {
-			if why, _ := failure(&schema.Fetch{Outcome: o, HTTPStatus: 500}, ofIndex, withoutSecrets); (why == "") != (o == schema.OK) {
+			if why, _ := failure(&schema.Fetch{Outcome: o, HTTPStatus: 500}, ofIndex, secret.Hide); (why == "") != (o == schema.OK) {
 				t.Errorf("%s: %q", o, why)
 			}
 		}

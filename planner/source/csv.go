@@ -158,6 +158,13 @@ func (c *csvReader) fieldEnd(i int) int {
 func readCSV(ctx context.Context, in io.Reader, sep byte, name string, how *reading, yield func(Entry) bool) (more bool, err error) {
 	c := &csvReader{records: records{in: in}, sep: sep}
 	why, err := c.scan()
+	for err == nil && why != "" && len(c.rest()) >= maxRecord { // too long for a header
+		if !yield(c.broken(name, why)) {
+			return false, nil
+		}
+		c.dropLine()
+		why, err = c.scan()
+	}
 	if err == io.EOF {
 		return true, nil
 	}

@@ -352,6 +352,28 @@ func FuzzRecords(f *testing.F) {
 }
 
 // stepped is a reader that gives a few bytes at a time.
+func TestAFirstRecordThatIsTooLongIsRefused(t *testing.T) {
+	long := "http://a.example/" + strings.Repeat("x", maxRecord)
+	for text, want := range map[string][]string{
+		long + "\n" + long + "\nhttp://a.example/1\n": {"1 broken", "2 broken", "3 http://a.example/1"},
+		long + "\nname,url\nx,http://a.example/1":     {"1 broken", "3 http://a.example/1"},
+		long + "\n\"" + long + "\"\n":                 {"1 broken", "2 broken"},
+		long:                                          {"1 broken"},
+	} {
+		var out []string
+		_, err := readCSV(t.Context(), strings.NewReader(text), ',', "u", &reading{}, func(e Entry) bool {
+			if e.Broken != "" {
+				e.URL = "broken"
+			}
+			out = append(out, fmt.Sprint(e.Line, " ", e.URL))
+			return true
+		})
+		if d := cmp.Diff(want, out); d != "" || err != nil {
+			t.Errorf("%v\n%s", err, d)
+		}
+	}
+}
+
 type stepped struct {
 	in io.Reader
 	n  int

@@ -1,4 +1,5 @@
-package websource
+// Package secret hides secrets in the names of sources, which are URLs of sitemaps and feeds.
+package secret
 
 import (
 	"net/url"
@@ -14,9 +15,9 @@ const hidden = "***"
 // such as "keyword". That hides more than needed, which does no harm.
 var secretWords = []string{"auth", "cred", "hash", "hmac", "jwt", "key", "pass", "pwd", "secret", "session", "sig", "ticket", "token"}
 
-// withoutSecrets replaces the values of parameters with secret names in the URL of a sitemap or feed,
-// before the URL is stored, printed or logged. The argument may also be a text that ends with such a URL.
-func withoutSecrets(s string) string {
+// Hide replaces the values of parameters with secret names in a URL, before the URL is stored, printed or
+// logged. The argument may also be a text that ends with such a URL.
+func Hide(s string) string {
 	at := strings.IndexByte(s, '?')
 	if at < 0 {
 		return s
