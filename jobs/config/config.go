@@ -232,10 +232,19 @@ type Dedup struct {
 	Months      int `yaml:"months"`
 }
 
-// Frontier says which links are followed.
+// Frontier says which links are followed, and when URLs are due again.
 type Frontier struct {
-	Follow string   `yaml:"follow"`
-	Kinds  []string `yaml:"kinds"`
+	Follow  string   `yaml:"follow"`
+	Kinds   []string `yaml:"kinds"`
+	Recrawl Recrawl  `yaml:"recrawl"`
+}
+
+// Recrawl holds the times after which URLs are due again.
+type Recrawl struct {
+	First      Duration `yaml:"first"`
+	Min        Duration `yaml:"min"`
+	Max        Duration `yaml:"max"`
+	RetryAfter Duration `yaml:"retry_after"`
 }
 
 // Store says how S3 objects are stored.

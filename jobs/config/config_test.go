@@ -43,6 +43,8 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"unknown unit", "fetch:\n\n  max_body: 3QiB\n", `crawlbatch.yaml:3: fetch.max_body: "3QiB" is not a size: write a number and a unit, such as 64KiB, 5MiB or 1GiB`},
 		{"out of range", "fetch:\n  window: 1h\n  slots: 0\n", `crawlbatch.yaml:3: fetch.slots is 0: it must be 1 to 10000`},
 		{"a privileged port", "kubernetes:\n  metrics_port: 80\n", `crawlbatch.yaml:2: kubernetes.metrics_port is 80: it must be 1024 to 65535, or 0 for none`},
+		{"first recrawl after the last", "frontier:\n  recrawl: {max: 20d}\n", `crawlbatch.yaml:2: frontier.recrawl.first is 720h: it must be frontier.recrawl.min = 24h to frontier.recrawl.max = 480h`},
+		{"first recrawl too early", "frontier:\n  recrawl:\n    first: 5m\n", `crawlbatch.yaml:3: frontier.recrawl.first is 5m: it must be frontier.recrawl.min = 24h to frontier.recrawl.max = 4320h`},
 		{"lease too short", "fetch:\n  checkpoint: {lease: 10s}\n", `crawlbatch.yaml:2: fetch.checkpoint.lease must be at least 2 × timeout.total + every = 2m, so that every request ends before the lease does`},
 		{"slow factor", "politeness:\n  slow_factor: -1\n", `crawlbatch.yaml:2: politeness.slow_factor is -1: it must be 0 to 10, where 0 treats slow hosts like other hosts`},
 		{"a share above all", "plan:\n  budgets: {exploration: 1.5}\n", `crawlbatch.yaml:2: plan.budgets.exploration is 1.5: it must be 0 to 1`},

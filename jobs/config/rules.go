@@ -91,6 +91,15 @@ func (c *Config) leaseRule() *rule[Duration] {
 	}}
 }
 
+// firstRule requires that the first time until a URL is due again lies between the least and the largest.
+func (c *Config) firstRule() *rule[Duration] {
+	return &rule[Duration]{"`frontier.recrawl.min` to `frontier.recrawl.max`", func(first Duration, report report) {
+		if r := c.Frontier.Recrawl; first < r.Min || first > r.Max {
+			report("", fmt.Sprintf("is %v: it must be frontier.recrawl.min = %v to frontier.recrawl.max = %v", first, r.Min, r.Max))
+		}
+	}}
+}
+
 // metadataRule requires that metadata is kept at least as long as raw captures, because it says what
 // the captures are.
 func (c *Config) metadataRule() *rule[int] {

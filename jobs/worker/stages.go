@@ -84,7 +84,6 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 	case stages.Rank:
 		return rank.Run(ctx, env, in, rank.Config{Followed: followed})
 	case stages.Frontier:
-		c := frontier.Default()
 		limits := PlanConfig(r.Config)
 		var err error
 		if limits.OptOut, err = scope.LoadOptOut(ctx, env.Bucket, in.Plan, limits.StripParams, limits.Rules); err != nil {
@@ -94,13 +93,22 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 		if err != nil {
 			return nil, err
 		}
-		c.Follow, c.Scope, c.MaxDepth = frontier.Follow(r.Config.Frontier.Follow), scope, int32(r.Config.Plan.MaxDepth)
-		c.Priority = r.Config.Plan.Priority
+		c := frontierConfig(r.Config)
+		c.Scope = scope
 		return frontier.Run(ctx, env, in, c)
 	case stages.Publish:
 		return publish.Run(ctx, env, in)
 	}
 	return nil, fmt.Errorf("stage %q has no tasks: %w", in.Task.Stage, stages.ErrPermanent)
+}
+
+// frontierConfig returns the frontier stage's part of the config, without its Scope.
+func frontierConfig(c *config.Config) frontier.Config {
+	out, again := frontier.Default(), c.Frontier.Recrawl
+	out.Follow, out.MaxDepth, out.Priority = frontier.Follow(c.Frontier.Follow), int32(c.Plan.MaxDepth), c.Plan.Priority
+	out.Interval, out.MinInterval, out.MaxInterval = time.Duration(again.First), time.Duration(again.Min), time.Duration(again.Max)
+	out.RetryAfter = time.Duration(again.RetryAfter)
+	return out
 }
 
 // followsSitemaps reports whether the crawl may plan URLs that sitemaps list.

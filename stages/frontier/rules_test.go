@@ -34,7 +34,14 @@ func TestTraps(t *testing.T) {
 }
 
 func TestIntervalsStayInBounds(t *testing.T) {
-	cfg := Default()
+	testIntervals(t, Default())
+	news := Default()
+	news.Interval, news.MinInterval, news.MaxInterval, news.RetryAfter = time.Hour, 15*time.Minute, 7*24*time.Hour, 5*time.Minute
+	testIntervals(t, news)
+}
+
+func testIntervals(t *testing.T, cfg Config) {
+	t.Helper()
 	var r schema.URLRecord
 	fetchAgain := func(digest string) time.Duration {
 		prior := r
