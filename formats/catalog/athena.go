@@ -59,6 +59,10 @@ func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, e
 			s.add("urls-view", "CREATE OR REPLACE VIEW \"%s\".\"urls\" AS\n%s", o.Database,
 				newest(fmt.Sprintf(`"%s"."urls_history"`, o.Database), quoted(slices.Concat(d.Columns, d.Partitions), `"`), sealed))
 		}
+		if d.Name == "pages" {
+			in := func(view string) string { return fmt.Sprintf(`"%s"."%s"`, o.Database, view) }
+			s.add(pageChanges.Name+"-view", "CREATE OR REPLACE VIEW %s AS\n%s", in(pageChanges.Name), pageChangesQuery(in("pages"), in("fetches"), bitsTrino, sealed))
+		}
 		if d.Name == "domains" {
 			s.add(allTime.name+"-view", "CREATE OR REPLACE VIEW \"%s\".\"%s\" AS\n%s", o.Database, allTime.name, allTimeQuery(fmt.Sprintf(`"%s"."domains"`, o.Database), sealed))
 		}

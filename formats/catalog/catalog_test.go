@@ -171,15 +171,15 @@ func TestViewsOfAnS3StoreNameItsEndpointAndNoSecret(t *testing.T) {
 }
 
 // A reparse parses the responses of an earlier crawl a second time, so the newest state of a URL is
-// in the crawl, not in the reparse. The view domains_all must not count these responses twice.
+// in the crawl, not in the reparse. The views domains_all and page_changes must not count these responses twice.
 func TestTheNewestStateOfAURLIsNeverThatOfAReparseBesideCrawls(t *testing.T) {
 	const condition = "crawl NOT LIKE '%r%'"
 	for name, tc := range map[string]struct {
 		sealed []*manifest.Sealed
 		want   int
 	}{
-		"a month":                  {[]*manifest.Sealed{sealedRound("2026-11", 0)}, 2},
-		"a month and its reparse":  {[]*manifest.Sealed{sealedRound("2026-11", 0), sealedRound("2026-11r1", 0)}, 2},
+		"a month":                  {[]*manifest.Sealed{sealedRound("2026-11", 0)}, 3},
+		"a month and its reparse":  {[]*manifest.Sealed{sealedRound("2026-11", 0), sealedRound("2026-11r1", 0)}, 3},
 		"a reparse":                {[]*manifest.Sealed{sealedRound("2026-11r1", 0)}, 0},
 		"a reparse of each of two": {[]*manifest.Sealed{sealedRound("2026-10r1", 0), sealedRound("2026-11r1", 0)}, 0},
 	} {

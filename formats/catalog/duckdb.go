@@ -58,6 +58,10 @@ func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sea
 				withoutReparses(sealed)+"QUALIFY row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) = 1;\n")
 			duckComments(out, "urls", newest)
 		}
+		if d.Name == "pages" {
+			fmt.Fprintf(out, "\nCREATE OR REPLACE VIEW %s AS\n%s;\n", pageChanges.Name, pageChangesQuery("pages", "fetches", bitsDuckDB, sealed))
+			duckComments(out, pageChanges.Name, pageChanges)
+		}
 		if d.Name == "domains" {
 			fmt.Fprintf(out, "\nCREATE OR REPLACE VIEW %s AS\n%s;\n", allTime.name, allTimeQuery("domains", sealed))
 			duckComments(out, allTime.name, allTimeDataset())

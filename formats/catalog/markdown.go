@@ -44,6 +44,12 @@ func Reference(w io.Writer, heading string) {
 			fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", c.Name, c.Type, yes(c.Nullable), yes(c.Stable),
 				strings.ReplaceAll(c.Description, "|", `\|`))
 		}
+		if d.Name == "pages" {
+			fmt.Fprintf(w, "\nThe view `%s` has one row for %s.\n\n| column | type | meaning |\n|---|---|---|\n", pageChanges.Name, pageChanges.Row)
+			for _, c := range pageChanges.Columns {
+				fmt.Fprintf(w, "| `%s` | %s | %s |\n", c.Name, c.Type, c.Description)
+			}
+		}
 		if d.Name == "domains" {
 			fmt.Fprintf(w, "\nThe view `%s` has one row for %s.\n\n| column | type | meaning |\n|---|---|---|\n", allTime.name, allTime.row)
 			for _, c := range allTimeDataset().Columns {

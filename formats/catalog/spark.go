@@ -58,6 +58,9 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, erro
 		if d.Name == "urls" {
 			s.add("urls", "CREATE OR REPLACE TEMPORARY VIEW `urls` AS\n%s", newest("`urls_history`", quoted(columns, "`"), sealed))
 		}
+		if d.Name == "pages" {
+			s.add(pageChanges.Name, "CREATE OR REPLACE TEMPORARY VIEW `%s` AS\n%s", pageChanges.Name, pageChangesQuery("`pages`", "`fetches`", bitsSpark, sealed))
+		}
 		if d.Name == "domains" {
 			s.add(allTime.name, "CREATE OR REPLACE TEMPORARY VIEW `%s` AS\n%s", allTime.name, allTimeQuery("`domains`", sealed))
 		}

@@ -60,6 +60,10 @@ func Trino(root, schema string, sealed []*manifest.Sealed) (*Script, error) {
 			s.add("urls-view", "CREATE OR REPLACE VIEW %s COMMENT 'One row for a known URL, in its newest state.' SECURITY INVOKER AS\n%s",
 				in("urls"), newest(in(view), quoted(columns, `"`), sealed))
 		}
+		if d.Name == "pages" {
+			s.add(pageChanges.Name+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\n%s", in(pageChanges.Name),
+				literal(plain("One row for "+pageChanges.Row+".")), pageChangesQuery(in(view), in("fetches"), bitsTrino, sealed))
+		}
 		if d.Name == "domains" {
 			s.add(allTime.name+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\n%s", in(allTime.name), literal(plain("One row for "+allTime.row+".")), allTimeQuery(in(view), sealed))
 		}
