@@ -26,6 +26,9 @@ type S3 struct {
 // The view urls has the newest state of each URL. The view urls_history has every state. The view
 // urls leaves out states of reparses, unless all crawls are reparses.
 //
+// The view page_changes compares each page with its last capture. A query of it reads a few columns of pages and
+// fetches in all rounds that the views open.
+//
 // Parts that an older crawlbatch wrote may lack columns, which the views show as null. For this,
 // DuckDB reads the schema of every part in each query. This takes about 0.2 ms per part on a local
 // disk. The SQL cannot name the columns of each part, because no document says which version wrote
