@@ -65,7 +65,7 @@ func (f *fileNames) listing(u *record) (l schema.Listing) {
 		l = *o.known
 	}
 	if f.hide {
-		l.ListedFirstSource, l.ListedLastSource = withoutSecrets(l.ListedFirstSource), withoutSecrets(l.ListedLastSource)
+		l.ListedFirstSource, l.ListedLastSource = secret.HideInName(l.ListedFirstSource), secret.HideInName(l.ListedLastSource)
 	}
 	if !u.Listed {
 		return l
@@ -79,15 +79,6 @@ func (f *fileNames) listing(u *record) (l schema.Listing) {
 		l.ListedFirstSource, l.ListedFirstAt = f.of(o.first.seq), o.first.text()
 	}
 	return l
-}
-
-// withoutSecrets hides the secrets in the name of a sitemap or feed. Names of other sources have none.
-func withoutSecrets(name string) string {
-	switch scheme, _, _ := strings.Cut(name, ":"); scheme {
-	case "sitemap", "feed", "http", "https":
-		return secret.Hide(name)
-	}
-	return name
 }
 
 // place is the place of an entry in the sources.

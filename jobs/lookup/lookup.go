@@ -31,6 +31,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/planner/source/secret"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -73,9 +74,9 @@ func listings(l *schema.Listing) Listings {
 	if l.ListedFirstRound == "" {
 		return Listings{}
 	}
-	return Listings{
-		&Listed{l.ListedFirstSource, l.ListedFirstAt, l.ListedFirstRound},
-		&Listed{l.ListedLastSource, l.ListedLastAt, l.ListedLastRound},
+	return Listings{ // plans before format 10 stored secrets
+		&Listed{secret.HideInName(l.ListedFirstSource), l.ListedFirstAt, l.ListedFirstRound},
+		&Listed{secret.HideInName(l.ListedLastSource), l.ListedLastAt, l.ListedLastRound},
 	}
 }
 
