@@ -31,7 +31,7 @@ type Driver struct {
 	Version  string
 	Scratch  string                      // an existing local directory for planning
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
-	Costs    *cost.Model                 // predicts and prices the usage of rounds, for the dataset runs; may be nil
+	Costs    *cost.Model                 // predicts and prices the usage of rounds, for the runs dataset; may be nil
 	Flags    string                      // flags for this store, for the commands in errors; begins with a space
 
 	learned learned

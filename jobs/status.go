@@ -24,7 +24,7 @@ type Status struct {
 	Pruned string        `json:"pruned,omitempty"` // what was deleted by age, when and why
 	Stops  []ledger.Stop `json:"stops,omitempty"`  // hosts and domains that people stopped, and did not resume
 	Rounds []RoundStatus `json:"rounds"`
-	// Lost lists the objects that the ledger or the head names but that are gone or were changed.
+	// Lost lists the objects that the ledger or the head of the crawl names, but that are gone or changed.
 	Lost []*ledger.Lost `json:"lost,omitempty"`
 }
 

@@ -107,8 +107,8 @@ func (r *StatusReader) keepIdle(p *manifest.Plan, st *StageStatus) {
 	r.known.idle[stageKey{p.Crawl, p.Round, st.Stage}] = st.Done == 0 && st.Attempts == 0
 }
 
-// allDone reports whether an earlier Read found the stage finished. Later Reads of this
-// StatusReader do not show records that attempts write after that.
+// allDone reports whether an earlier Read found the stage finished. If so, this StatusReader does not
+// look for records that attempts have written since that Read.
 func (r *StatusReader) allDone(p *manifest.Plan, stage stages.Stage) bool {
 	return r.known.done[stageKey{p.Crawl, p.Round, stage}] != nil
 }

@@ -121,8 +121,8 @@ func allIndexes(w *watchedJob) []int {
 	return out
 }
 
-// endWithResults looks at the requested tasks with the given indexes. It reports those with a result as ended,
-// and returns the indexes of those without.
+// endWithResults looks at the requested tasks with the given indexes. It reports that the tasks with a result
+// have ended, and returns the indexes of the other tasks.
 func (r *run) endWithResults(ctx context.Context, w *watchedJob, indexes []int) (left []int, err error) {
 	var asked []int
 	var tasks []stages.Task

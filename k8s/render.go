@@ -148,7 +148,8 @@ func templateDigest(t *corev1.PodTemplateSpec) string {
 
 func ptr[T any](v T) *T { return &v }
 
-// Write writes, as YAML, the service account and, for each stage, the Jobs for the tasks missing(stage).
+// Write writes YAML: the service account, and the Jobs of each stage. The function missing returns the
+// tasks of a stage that need a Job.
 func (r *Renderer) Write(w io.Writer, order []stages.Stage, version string, missing func(stages.Stage) ([]stages.Task, error)) error {
 	objects := []any{r.ServiceAccount()}
 	for _, stage := range order {

@@ -198,8 +198,8 @@ func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
 	return n
 }
 
-// inProportion returns the CPU of a reduce task in millicores: most for a task of reduceURLs or more URLs, and
-// less for a smaller task, in proportion to its URLs.
+// inProportion returns the CPU of a reduce task in millicores. A task of at least reduceURLs URLs gets the
+// argument most. A smaller task gets less, in proportion to its URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
 // goMemory returns the soft limit of Go's heap for a pod with the given memory limit. An eighth of

@@ -40,7 +40,7 @@ func (r *rules) busySeconds(urls int64, service time.Duration) float64 {
 // reduce task does most of its work on planned URLs and only streams known URLs.
 const knownFactor = 5
 
-// buckets returns the number of reduce buckets of a round with so many URLs. If the buckets of the
+// buckets returns the number of reduce buckets for a round with the given number of URLs. If the buckets of the
 // previous round are too small for the URLs, each bucket is split in two. Buckets are never joined,
 // so in most rounds a task reads the files of only one bucket of earlier rounds.
 func (r *rules) buckets(urls int64, req Request) int {

@@ -59,7 +59,7 @@ type hostileFault struct {
 	truncated string
 	warning   string // at least one request of the host must have this warning; "": the test does not check warnings
 	failure   string // text that the error must contain
-	// page is true if the dataset pages must have a row for the URL. title and links are expected values
+	// page is true if the pages dataset must have a row for the URL. title and links are expected values
 	// for this page.
 	page  bool
 	title string

@@ -170,7 +170,7 @@ func TestSQLMistakesAreOneLineAndExit2(t *testing.T) {
 }
 
 // TestSQLFeedbackGivesEveryOutcomeBack writes the URLs of a crawl into a table, some of them in other
-// spellings. After `feedback`, it compares the table with the dataset fetches.
+// spellings. After `feedback`, it compares the table with the fetches dataset.
 func TestSQLFeedbackGivesEveryOutcomeBack(t *testing.T) {
 	sqldbtest.Need(t)
 	t.Setenv("SQL_PASSWORD", sqldbtest.Password)

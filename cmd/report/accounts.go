@@ -165,7 +165,7 @@ func (m *maker) cost() Section {
 // withinDollars is the relative error of dollars, which are added up in billionths.
 const withinDollars = 1e-3
 
-// withoutAccounts returns the rounds that have no part of the dataset stages.
+// withoutAccounts returns the rounds that have no part of the stages dataset.
 func (m *maker) withoutAccounts() (older []int) {
 	for _, s := range m.rounds.sealed {
 		if len(s.FilesOf(stages.FileStages)) == 0 {

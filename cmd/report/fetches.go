@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fetchRow holds the columns of the dataset fetches that a report needs.
+// fetchRow holds the columns of the fetches dataset that a report needs.
 type fetchRow struct {
 	Outcome      schema.Outcome `parquet:"outcome"`
 	Attempts     int32          `parquet:"attempts"`
@@ -23,7 +23,7 @@ type fetchRow struct {
 	RetryAfterMS *int64         `parquet:"retry_after_ms,optional"`
 }
 
-// fetches collects the figures of the dataset fetches.
+// fetches collects the figures of the fetches dataset.
 type fetches struct {
 	outcomes, statuses, errors, rules, depths, types, rounds *group
 	retryAfter                                               histogram

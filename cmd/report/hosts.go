@@ -18,7 +18,7 @@ func failures(h *schema.Host) int64 {
 	return h.FailedHTTP4xx + h.FailedHTTP5xx + h.FailedRate + h.FailedDNS + h.FailedConnect + h.FailedTLS + h.FailedTimeout + h.FailedProtocol
 }
 
-// hosts collects the figures of the dataset hosts.
+// hosts collects the figures of the hosts dataset.
 type hosts struct {
 	busiest, worst, suspended, holding, robots, delays, ranked *group
 	rows, breakers, suspendedHosts                             int64

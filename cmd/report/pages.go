@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// pageRow holds the columns of the dataset pages that a report needs.
+// pageRow holds the columns of the pages dataset that a report needs.
 type pageRow struct {
 	URL          string `parquet:"url"`
 	Language     string `parquet:"language,optional"`
@@ -23,14 +23,14 @@ type pageRow struct {
 	Changed      *bool  `parquet:"changed,optional"`
 }
 
-// spread is a column of the dataset pages with the histogram of its values.
+// spread is a column of the pages dataset with the histogram of its values.
 type spread struct {
 	name, column, unit string
 	of                 func(*pageRow) int64
 	histogram
 }
 
-// pages collects the figures of the dataset pages.
+// pages collects the figures of the pages dataset.
 type pages struct {
 	languages, kinds, hints, linked *group
 	spreads                         []*spread
@@ -84,7 +84,7 @@ func (p *pages) add(_ int, row *pageRow) {
 	}
 }
 
-// duplicates collects the figures of the dataset duplicates.
+// duplicates collects the figures of the duplicates dataset.
 type duplicates struct {
 	kinds, families *group
 	copies          int64 // exact and near
@@ -112,7 +112,7 @@ func (d *duplicates) read(ctx context.Context, r *rounds) error {
 	})
 }
 
-// urls collects the figures of the dataset urls.
+// urls collects the figures of the urls dataset.
 type urls struct{ states, growth *group }
 
 func newURLs() *urls {

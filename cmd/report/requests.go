@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// requestRow holds the columns of the dataset requests that a report needs.
+// requestRow holds the columns of the requests dataset that a report needs.
 type requestRow struct {
 	Purpose       schema.Purpose `parquet:"purpose"`
 	Host          string         `parquet:"host"`
@@ -41,7 +41,7 @@ type latency struct {
 	histogram
 }
 
-// requests collects the figures of the dataset requests.
+// requests collects the figures of the requests dataset.
 type requests struct {
 	purposes, networks, paces, soon, failures *group
 	rate                                      *timeline

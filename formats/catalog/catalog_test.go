@@ -25,7 +25,7 @@ url_query string, fetch_time timestamp, fetch_status smallint, fetch_redirect st
 content_mime_type string, content_mime_detected string, content_charset string, content_languages string,
 content_truncated string, warc_filename string, warc_record_offset int, warc_record_length int, warc_segment string`
 
-// beyondCCIndex lists the columns of the dataset captures that follow the columns of cc-index.
+// beyondCCIndex lists the columns of the captures dataset that follow the columns of cc-index.
 const beyondCCIndex = `
 revisit string, payload_warc_filename string, payload_warc_record_offset int, payload_warc_record_length int`
 

@@ -56,7 +56,7 @@ func newScript(root string, sealed []*manifest.Sealed) *Script {
 	}}
 }
 
-// tableName returns the name of the table or view with all rows of a dataset. For the dataset urls it
+// tableName returns the name of the table or view with all rows of a dataset. For the urls dataset it
 // is urls_history, because the view urls shows only the newest state of each URL.
 func tableName(d Dataset) string {
 	if d.Name == "urls" {

@@ -317,7 +317,7 @@ func ParseWARC(key string) (crawl string, round, partition int, ok bool) {
 	return m[1], round, partition, err == nil
 }
 
-// LinksOf returns the key of the part of the dataset links that has the links of the pages in a WARC
+// LinksOf returns the key of the part of the links dataset that has the links of the pages in a WARC
 // file. The argument is the key of the WARC file. ok is false if it is not such a key.
 func LinksOf(warc string) (key string, ok bool) {
 	crawl, round, partition, ok := ParseWARC(warc)
@@ -342,7 +342,7 @@ func WebGraph(crawl string, round int, name string) string {
 	return WebGraphDir(crawl, round) + name + ".txt.gz"
 }
 
-// Captures returns the key of a part of the dataset captures. The key includes Common Crawl's
+// Captures returns the key of a part of the captures dataset. The key includes Common Crawl's
 // partition column subset.
 func Captures(crawl, subset string, round, partition int) string {
 	return fmt.Sprintf("tables/captures/crawl=%s/subset=%s/round=%d/%s.parquet", crawl, subset, round, Part(partition))

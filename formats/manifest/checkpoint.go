@@ -223,7 +223,7 @@ type Chain struct {
 	Met   []Hop        `json:"met"`             // redirected requests, beginning with the request for the planned URL
 	Next  string       `json:"next"`            // URL to request
 	Tries int32        `json:"tries,omitempty"` // number of requests sent for Next
-	Fetch schema.Fetch `json:"fetch"`           // the URL's row of the dataset fetches, as far as it is known
+	Fetch schema.Fetch `json:"fetch"`           // the URL's row of the fetches dataset, as far as it is known
 }
 
 // Hop is a request that was redirected.

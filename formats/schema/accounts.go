@@ -1,6 +1,6 @@
 package schema
 
-// StageAttempt is a row of the dataset stages: an attempt at a task.
+// StageAttempt is a row of the stages dataset: an attempt at a task.
 type StageAttempt struct {
 	Stage        string   `parquet:"stage,dict" vol:"1" doc:"stage of the task: fetch, merge, digest, similar, cluster, dedup, rank, frontier or publish"`
 	Task         int32    `parquet:"task" vol:"1" doc:"number of the task within its stage: the number of a partition, a bucket or a shard"`
@@ -27,7 +27,7 @@ type StageAttempt struct {
 	Version      string   `parquet:"version,optional,dict" vol:"1" doc:"version of crawlbatch that made the attempt"`
 }
 
-// Run is a row of the dataset runs: a round, with what was predicted and what it took.
+// Run is a row of the runs dataset: a round, with what was predicted and what it took.
 type Run struct {
 	Plan             string   `parquet:"plan" vol:"1" doc:"ID of the round's plan"`
 	BeganAt          int64    `parquet:"began_at,optional,timestamp(millisecond)" vol:"1" doc:"when the first attempt of the round began"`

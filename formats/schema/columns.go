@@ -38,7 +38,7 @@ type CaptureColumns struct {
 	WARCSegment      string `parquet:"warc_segment,dict" vol:"1" doc:"partition that fetched the URL, such as part-00017"`
 }
 
-// Capture is a row of the dataset captures: a stored response, including redirect hops and
+// Capture is a row of the captures dataset: a stored response, including redirect hops and
 // robots.txt. The dataset is partitioned by crawl, subset and round. The columns warc_* locate the
 // WARC record of the capture. For a revisit, payload_warc_* locate the record with the payload.
 type Capture struct {

@@ -55,7 +55,7 @@ import (
 //	   and active.json names a deletion that is not complete.
 //	10: If the URL of a sitemap or feed that is a source has a secret parameter, plans and datasets have
 //	   *** in place of its value. A plan that repeats an older plan keeps the value, and so its ID.
-//	   Rounds have the dataset domains, which publish tasks of some partitions write. Later rounds read
+//	   Rounds have the domains dataset, which publish tasks of some partitions write. Later rounds read
 //	   it, so seals keep the digests of its blocks.
 //	   In hosts, a host whose robots.txt answered only 429 or 5xx is unreachable even if no URL of it has
 //	   the outcome robots_unreachable.

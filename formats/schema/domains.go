@@ -1,6 +1,6 @@
 package schema
 
-// Domain is a row of the dataset domains: a registered domain with planned URLs, in one round.
+// Domain is a row of the domains dataset: a registered domain with planned URLs, in one round.
 //
 // Counts of URLs come from fetches, counts of requests and their times from requests, counts of pages
 // from pages and duplicates, ranks from hosts. A request to a host of the domain counts only if the

@@ -1,6 +1,6 @@
 package schema
 
-// Fetch is a row of the dataset fetches: a planned URL with its outcome.
+// Fetch is a row of the fetches dataset: a planned URL with its outcome.
 type Fetch struct {
 	SURT           string  `parquet:"url_surtkey,delta" doc:"SURT key of the planned URL"`
 	URL            string  `parquet:"url,delta" doc:"canonical URL as planned"`
@@ -53,7 +53,7 @@ type Listing struct {
 	ListedLastRound   string `parquet:"listed_last_round,optional,dict" since:"8" doc:"crawl and round of the last plan that took the URL from a source"`
 }
 
-// Request is a row of the dataset requests: a request, with its times, addresses and sizes.
+// Request is a row of the requests dataset: a request, with its times, addresses and sizes.
 // BytesSent is 0 if the request got no connection and was not sent.
 type Request struct {
 	Purpose       Purpose `parquet:"purpose,dict" doc:"page, redirect, robots, sitemap or probe"`
@@ -91,7 +91,7 @@ type Request struct {
 	Warnings      string  `parquet:"warnings,optional" doc:"malformed parts of a response that was read nevertheless"`
 }
 
-// Page is a row of the dataset pages: a successfully fetched document. The stages fetch and merge
+// Page is a row of the pages dataset: a successfully fetched document. The stages fetch and merge
 // leave the columns zero that the stages dedup and rank compute. The stage publish fills these
 // columns.
 type Page struct {
@@ -103,7 +103,7 @@ type Page struct {
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null for the first fetch"`
 }
 
-// PageColumns holds the columns of the dataset pages, except the nullable columns that distinguish
+// PageColumns holds the columns of the pages dataset, except the nullable columns that distinguish
 // 0 from null.
 type PageColumns struct {
 	URLColumns
@@ -163,7 +163,7 @@ type PageColumns struct {
 	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row, its text and its links; 0, or null in older tables, for rows from before versions were recorded"`
 }
 
-// Text is a row of the dataset text: the text of one document.
+// Text is a row of the text dataset: the text of one document.
 type Text struct {
 	SURT     string `parquet:"url_surtkey,delta" doc:"SURT key"`
 	URL      string `parquet:"url,delta" doc:"canonical URL of the document"`
@@ -172,7 +172,7 @@ type Text struct {
 	Language string `parquet:"language,optional,dict" doc:"ISO-639-3 code"`
 }
 
-// Link is a row of the dataset links: a link of a source page, in its original form. Rows are in
+// Link is a row of the links dataset: a link of a source page, in its original form. Rows are in
 // document order.
 type Link struct {
 	SourceSURT string   `parquet:"source_surtkey,dict" doc:"SURT key of the source"`
@@ -191,7 +191,7 @@ type Link struct {
 	Spelling   string   `parquet:"target_spelling,optional" since:"2" doc:"target with the link's own percent escapes and order of parameters; null if they equal those of target"`
 }
 
-// Duplicate is a row of the dataset duplicates: a page of a cluster of similar pages. The cluster's
+// Duplicate is a row of the duplicates dataset: a page of a cluster of similar pages. The cluster's
 // representative has a row too.
 type Duplicate struct {
 	SURT                string        `parquet:"url_surtkey,delta" doc:"SURT key of the member"`
@@ -205,7 +205,7 @@ type Duplicate struct {
 	ClusterSize         int32         `parquet:"cluster_size" doc:"members of the cluster in this round; 2147483647 also stands for more"`
 }
 
-// Host is a row of the dataset hosts.
+// Host is a row of the hosts dataset.
 type Host struct {
 	Host           string  `parquet:"host" doc:"host name, with its port unless 80 or 443"`
 	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
@@ -239,7 +239,7 @@ type Host struct {
 	Harmonic       float64 `parquet:"harmonic" since:"4" doc:"harmonic centrality of the host's domain: the sum of 1 / distance over all domains from which links lead to this domain, estimated with a standard error of 6.5 %"`
 }
 
-// URLRecord is a row of the dataset urls: a URL whose state changed in the round.
+// URLRecord is a row of the urls dataset: a URL whose state changed in the round.
 type URLRecord struct {
 	SURT          string   `parquet:"url_surtkey,delta" doc:"SURT key"`
 	URL           string   `parquet:"url,delta" doc:"canonical URL"`
@@ -272,7 +272,7 @@ type URLRecord struct {
 	Listing
 }
 
-// Skip is a row of the dataset skips: a URL that was found but not planned.
+// Skip is a row of the skips dataset: a URL that was found but not planned.
 type Skip struct {
 	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null if the text is not a URL"`
 	URL    string     `parquet:"url,delta" doc:"URL, or text in the place of a URL, cut to a bounded length"`

@@ -36,8 +36,8 @@ func (p Part) has(key uint64) bool {
 // Each mask takes a buffer of spoolBytes. Up to a distance of 3, one pass is enough.
 const masksTogether = 128
 
-// searchPart finds the pairs of the part: for each choice of blocks, the pairs of items whose key
-// belongs to the part.
+// searchPart finds the part's pairs. For each choice of blocks, it compares the items whose keys belong
+// to the part.
 func (s *Search) searchPart(ctx context.Context, all list, blocks int) error {
 	l := &level{blocks: cut(^uint64(0), blocks), keep: blocks - s.k}
 	v := s.visitor(ctx, l, ^uint64(0), nil)

@@ -60,7 +60,7 @@ func (o *writerOptions) portable() bool { return o.format >= 2 && !o.working }
 
 // dictionaryBytes returns the size of the largest dictionary, in bytes. When the dictionary of a
 // column is full, the rest of the row group has the encoding PLAIN. The dictionary of the column
-// target of the dataset links takes one to two MiB.
+// target of the links dataset takes one to two MiB.
 func (o *writerOptions) dictionaryBytes() int64 {
 	if o.portable() && o.format >= 4 {
 		return 4 << 20

@@ -1,11 +1,11 @@
 // Package urlstate lists the files that hold the newest state of every known URL after some sealed
 // rounds.
 //
-// Each round has the dataset urls, with a row for each URL whose state the round changed. If there
+// Each round has the urls dataset, with a row for each URL whose state the round changed. If there
 // were only these parts, it would take longer with every round to read the states of all URLs. A
 // round may therefore also have bases. The base of a bucket has one row for each URL of the bucket
 // that is known after the round. The states of a bucket's URLs are in its newest base, and in the
-// parts of the dataset urls of later rounds. These files are the chain of the bucket. When the chain
+// parts of the urls dataset of later rounds. These files are the chain of the bucket. When the chain
 // has become long (see Chain.Long), the frontier stage writes a new base.
 //
 // Buckets are equal ranges of the hashes of domains. The files of a bucket can therefore be found even
@@ -196,7 +196,7 @@ func rows(files []manifest.File) (n int64) {
 	return n
 }
 
-// Part is a file with states of URLs: a part of the dataset urls, or a base.
+// Part is a file with states of URLs: a part of the urls dataset, or a base.
 type Part struct {
 	manifest.File
 	Filter          *manifest.File // the URL filter of the part; nil if there is none

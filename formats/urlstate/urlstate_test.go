@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// round returns a sealed round. In each bucket, its part of the dataset urls has the given number
+// round returns a sealed round. In each bucket, its part of the urls dataset has the given number
 // of rows. The buckets in based also have a base of 1,000 rows.
 func round(number, buckets int, rows int64, based ...int) *manifest.Sealed {
 	s := &manifest.Sealed{Round: number, Buckets: buckets}

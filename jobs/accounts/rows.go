@@ -167,7 +167,7 @@ func (s *span) hours() *float64 {
 	return new(float64(s.last-s.first) / 3.6e6)
 }
 
-// run returns the row of the round in the dataset runs.
+// run returns the row of the round in the runs dataset.
 func (r *Round) run(attempts []schema.StageAttempt, used, predicted cost.Usages) schema.Run {
 	p, total := r.Plan, used.Total()
 	row := schema.Run{

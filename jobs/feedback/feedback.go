@@ -1,7 +1,7 @@
 // Package feedback writes the outcomes of sealed rounds to the database from whose table the URLs
 // came.
 //
-// The input is the table of URLs, and the dataset fetches of the rounds. The output is the
+// The input is the table of URLs, and the fetches dataset of the rounds. The output is the
 // database's result table and the updated rows of the table of URLs (package sqldb).
 //
 // A table may spell a URL in any way, so the database cannot join its URLs with canonical ones.
@@ -133,7 +133,7 @@ func compareListed(a, b *listed) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// outcome holds the columns of the dataset fetches that feedback reads.
+// outcome holds the columns of the fetches dataset that feedback reads.
 type outcome struct {
 	SURT          string         `parquet:"url_surtkey"`
 	URL           string         `parquet:"url"`

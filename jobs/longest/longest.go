@@ -27,8 +27,8 @@ import (
 
 // Round says how long a round fetched, and which host decided it.
 type Round struct {
-	FetchHours     float64 `json:"fetch_hours,omitempty"`           // as in the dataset runs; 0: unknown
-	PredictedHours float64 `json:"predicted_fetch_hours,omitempty"` // as in the dataset runs; 0: unknown
+	FetchHours     float64 `json:"fetch_hours,omitempty"`           // as in the runs dataset; 0: unknown
+	PredictedHours float64 `json:"predicted_fetch_hours,omitempty"` // as in the runs dataset; 0: unknown
 	Partition      int     `json:"partition"`                       // the partition whose task ended last
 	Host           *Host   `json:"host,omitempty"`                  // the host with the last request to that partition's bucket; nil: no request was sent
 }

@@ -46,7 +46,7 @@ type Found struct {
 	Planned *Planned `json:"planned"`
 }
 
-// State is the URL's newest row in the dataset urls.
+// State is the URL's newest row in the urls dataset.
 type State struct {
 	Round     string          `json:"round"` // name of the round, such as 2026-11.0
 	State     schema.URLState `json:"state"`
@@ -80,7 +80,7 @@ func listings(l *schema.Listing) Listings {
 	}
 }
 
-// Skip is the URL's newest row in the dataset skips. Found lacks it if a later round has a state of
+// Skip is the URL's newest row in the skips dataset. Found lacks it if a later round has a state of
 // the URL.
 type Skip struct {
 	Round  string            `json:"round"`
@@ -290,7 +290,7 @@ func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
 	return nil, nil
 }
 
-// refused looks up a URL among the refusals of the newest plan. A sealed round has them in the dataset skips.
+// refused looks up a URL among the refusals of the newest plan. A sealed round has them in the skips dataset.
 func (c *Crawl) refused(ctx context.Context, k urlkey.Key, found *Found) error {
 	sealed := func(s *manifest.Sealed) bool { return s.Crawl == c.plan.Crawl && s.Round == c.plan.Round }
 	if c.plan.RefusedFile == nil || c.plan.RefusedFile.Rows == 0 || slices.ContainsFunc(c.rounds, sealed) {

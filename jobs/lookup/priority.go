@@ -29,7 +29,7 @@ type Priority struct {
 	AtPlan []priority.Part `json:"at_plan,omitempty"`
 }
 
-// priority explains the priority in a row of the dataset urls. It computes the parts from the same
+// priority explains the priority in a row of the urls dataset. It computes the parts from the same
 // tables as the frontier stage: the dataset hosts and the working file inlinks.
 func (c *Crawl) priority(ctx context.Context, s *manifest.Sealed, bucket int, r *schema.URLRecord) (Priority, error) {
 	p := Priority{Stored: r.Priority, Next: r.Priority}
@@ -78,7 +78,7 @@ func absentIsNil(err error) error {
 	return err
 }
 
-// hostRank holds the columns of the dataset hosts that a lookup reads.
+// hostRank holds the columns of the hosts dataset that a lookup reads.
 type hostRank struct {
 	Host string  `parquet:"host"`
 	Rank float64 `parquet:"rank"`

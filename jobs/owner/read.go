@@ -193,7 +193,7 @@ func (q *Question) captures(ctx context.Context, r *round, use func(subset strin
 	return nil
 }
 
-// hosts yields those rows of the dataset hosts of a finished round that belong to the target.
+// hosts yields those rows of the hosts dataset of a finished round that belong to the target.
 func (q *Question) hosts(ctx context.Context, r *round) iter.Seq2[schema.Host, error] {
 	matches := q.Target.matcher()
 	return filtered(table.Concat[schema.Host](ctx, q.Bucket, r.keys(stages.FileHosts, ""), q.Target.byHost()...), func(h *schema.Host) bool { return matches(h.Host) })

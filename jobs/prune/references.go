@@ -67,13 +67,13 @@ func (r *Request) keepMetadata(ctx context.Context, c *Crawl, newest string) err
 	return r.describe(ctx, c)
 }
 
-// referringCapture holds the column of the dataset captures that names the WARC file with a
+// referringCapture holds the column of the captures dataset that names the WARC file with a
 // revisit's payload.
 type referringCapture struct {
 	File string `parquet:"payload_warc_filename,optional"`
 }
 
-// referringURL holds the columns of the dataset urls that name a URL's last round and the WARC file
+// referringURL holds the columns of the urls dataset that name a URL's last round and the WARC file
 // with its last content.
 type referringURL struct {
 	LastPlanned string `parquet:"last_planned,optional"`

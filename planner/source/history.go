@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
 
-// HistoryName is the name of the source of History in errors.
+// HistoryName names the source that History returns. Errors show this name.
 const HistoryName = "history"
 
 // History returns the source of what sealed rounds know about listed URLs, and about no others.
@@ -35,7 +35,7 @@ func History(b store.Bucket, rounds []*manifest.Sealed, answers *FilterAnswers) 
 type FilterAnswers struct {
 	Absent   int64 // the filter ruled out that the file has the URL
 	Found    int64 // the filter did not, and the file has the URL
-	NotFound int64 // the filter did not, but the file lacks the URL: a false positive, or a URL in the dataset skips
+	NotFound int64 // the filter did not, but the file lacks the URL: a false positive, or a URL in the skips dataset
 }
 
 type history struct {

@@ -252,7 +252,7 @@ func (t *parquetColumns) readGroup(ctx context.Context, g parquet.RowGroup, visi
 	}
 }
 
-// nextRow returns the first row from the given row on that lies in no skipped page.
+// nextRow returns the first row that lies in no skipped page. The search begins at the given row.
 func nextRow(cursors []*cursor, row int64) int64 {
 	for again := true; again; {
 		again = false

@@ -279,7 +279,7 @@ func TestBadSourcesAreNamed(t *testing.T) {
 	}
 }
 
-// foundRow returns a row of the dataset urls whose state is StateFound.
+// foundRow returns a row of the urls dataset whose state is StateFound.
 func foundRow(url string) schema.URLRecord {
 	return schema.URLRecord{SURT: url, URL: url, State: schema.StateFound, FirstSeen: "2026-11.0"}
 }

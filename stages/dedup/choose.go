@@ -282,7 +282,7 @@ func (c *cluster) judge(pages *table.Cursor[candidate]) error {
 	return nil
 }
 
-// row returns the row of the dataset duplicates for a page. The column via is empty if the page and
+// row returns the row of the duplicates dataset for a page. The column via is empty if the page and
 // the representative are not alike.
 func (c *cluster) row(p *candidate) schema.Duplicate {
 	r := &c.representative

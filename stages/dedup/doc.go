@@ -2,7 +2,7 @@
 // picks a representative of each group.
 //
 // Dedup reads merge's working pages of all partitions, and the representatives of the sealed
-// rounds of the last Config.Months months. It writes the dataset duplicates, with a row for
+// rounds of the last Config.Months months. It writes the duplicates dataset, with a row for
 // each page of a cluster. It also writes the working file representatives, with the pages to
 // which later rounds compare their own pages. The dataset and the working file have one part per
 // reduce bucket. A page has no row if its cluster has no other page, or only an earlier version of

@@ -267,7 +267,7 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 const quietFailures = 2
 
 // retryStore calls op. While the store does not answer or is full, it calls op again, for at most
-// lease.Patience. While it waits, the reason is in currentWait, and admit holds back new requests
+// lease.Patience. While it waits, the reason is in currentWait. The method admit holds back new requests
 // if the lease has ended or too many bytes wait for upload.
 func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()

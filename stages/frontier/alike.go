@@ -43,7 +43,7 @@ type sample struct {
 }
 
 // alike holds the patterns whose pages nearly all have the same text. It maps a host and a pattern to
-// the reason that the dataset skips states.
+// the reason that the skips dataset states.
 type alike map[string]string
 
 // learn finds such patterns in the round's pages of the bucket. The pages of a host are adjacent, so

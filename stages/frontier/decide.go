@@ -144,7 +144,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	return d.url(r)
 }
 
-// tooManySpellings writes a row to the dataset skips for a URL with too many spellings. Such a URL
+// tooManySpellings writes a row of the skips dataset for a URL that has too many spellings. Such a URL
 // is never planned again.
 func (d *decider) tooManySpellings(g *group, k *urlkey.Key, depth int32) error {
 	_, source, _ := g.nearest()
@@ -416,7 +416,7 @@ func (g *group) listing(prior schema.Listing) schema.Listing {
 	return prior
 }
 
-// url writes a row to the dataset urls. A URL with too many spellings is neither due nor found.
+// url writes a row to the urls dataset. A URL with too many spellings is neither due nor found.
 func (d *decider) url(r schema.URLRecord) error {
 	if schema.Spellings(r.Spellings).Overflow() {
 		r.NextDue = 0

@@ -4,13 +4,13 @@
 // A task works on one reduce bucket, which holds whole domains. The task reads the states of URLs
 // after the sealed rounds, and the outcomes and redirects of this round. The task also reads the
 // targets of this round's links (rank's inlinks), the ranks of hosts, and the entries that the plan
-// refused. The task writes the bucket's parts of two datasets. The dataset urls has a row for each
-// URL whose record changed, and the dataset skips has a row for each URL that was found but may not
+// refused. The task writes the bucket's parts of two datasets. The urls dataset has a row for each
+// URL whose record changed, and the skips dataset has a row for each URL that was found but may not
 // be planned. For lookups, the task also writes a URL filter of both datasets. In some rounds, it
-// writes a base of the dataset urls, with the state of each known URL of the bucket (package
+// writes a base of the urls dataset, with the state of each known URL of the bucket (package
 // urlstate).
 //
-// The newest row of a URL in the dataset urls holds its state:
+// The newest row of a URL in the urls dataset holds its state:
 //
 //	found ──plan──► fetched, redirected, denied, failed, gone   by its outcome
 //	  ▲               │ next_due has come
@@ -52,7 +52,7 @@
 // them have the same text. Pages that answered 304 do not count. The column detail of the dataset
 // skips says why a URL is a trap.
 //
-// The stage promises that each target of a link of a followed kind has a row in the dataset urls or
+// The stage promises that each target of a link of a followed kind has a row in the urls dataset or
 // skips. It compares whole URLs, so no URL is lost through a hash collision. The same inputs give the
 // same bytes: the stage reads no clock and computes all times from recorded times. Package frontier
 // imports stages and formats packages.

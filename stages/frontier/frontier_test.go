@@ -63,7 +63,7 @@ func fetch(t testing.TB, url string, o schema.Outcome, change func(*schema.Fetch
 	return f
 }
 
-// link returns one row of the dataset inlinks. The row says that a page at depth 2 links to the URL.
+// link returns one row of the inlinks dataset. The row says that a page at depth 2 links to the URL.
 func link(t testing.TB, url string, change func(*schema.Inlink)) schema.Inlink {
 	k := key(t, url)
 	l := schema.Inlink{SURT: k.SURT, URL: k.URL, Inlinks: 1, InlinkHosts: 1, Followed: true, FollowKind: true, SourceDepth: 2, FirstSource: "http://a.example/"}

@@ -27,7 +27,7 @@ type item struct {
 }
 
 // plannedSpelling holds the columns that the frontier reads from a plan. All other facts about planned
-// URLs come from the dataset fetches.
+// URLs come from the fetches dataset.
 type plannedSpelling struct {
 	SURT      string   `parquet:"url_surtkey"`
 	URL       string   `parquet:"url"`
@@ -48,7 +48,7 @@ type hop struct {
 	FetchTime int64  `parquet:"fetch_time,timestamp(millisecond)"`
 }
 
-// target holds the columns of the dataset fetches in which addRedirects finds redirects.
+// target holds the columns of the fetches dataset in which addRedirects finds redirects.
 type target struct {
 	URL            string `parquet:"url"`
 	Depth          int32  `parquet:"depth"`
@@ -224,7 +224,7 @@ func moved(o *outcome) bool {
 
 // addRedirects adds the targets of redirects that the fetcher did not follow. It reads the results of
 // all partitions, because a redirect may lead into any bucket. In formats before 4, there are no runs of
-// redirects, and addRedirects reads the dataset fetches.
+// redirects, and addRedirects reads the fetches dataset.
 func (i *inputs) addRedirects(ctx context.Context) error {
 	merged := i.in.Results[stages.Merge]
 	sections, known, err := stages.Sections(merged, stages.FileRedirects, i.bucket)
@@ -298,7 +298,7 @@ type plannedNames struct{ hosts, domains map[string]bool }
 type name struct {
 	Host        string `parquet:"host"`
 	Domain      string `parquet:"domain"`
-	LastPlanned string `parquet:"last_planned,optional"` // only in the dataset urls
+	LastPlanned string `parquet:"last_planned,optional"` // only in the urls dataset
 }
 
 // plannedHosts returns the hosts and domains of the bucket's URLs that this crawl has planned. If the

@@ -89,8 +89,8 @@ func (b *linkBuffer) end(set *linkSet, s *table.Sorter[linkSet]) error {
 	return s.Add(set)
 }
 
-// readLinks returns a sorter with all sets of links, including the links that pages which answered 304
-// have from earlier rounds. The caller closes the sorter.
+// readLinks returns a sorter with all sets of links. For a page that answered 304, it takes the links from
+// an earlier round. The caller closes the sorter.
 func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) {
 	s, err := table.NewSorter(m.env.Scratch, compareSets, m.sortMemory)
 	if err != nil {

@@ -3,8 +3,8 @@
 //
 // A task reads a partition's working file pages (from merge), and the duplicates (from dedup),
 // inlinks and hosts (from rank) of the partition's bucket. The task writes the partition's part of
-// the dataset pages, sorted by (url_surtkey, url). The task of a bucket's first partition also writes
-// the bucket's part of the dataset domains (package domains). When all stages have their results, a
+// the pages dataset, sorted by (url_surtkey, url). The task of a bucket's first partition also writes
+// the bucket's part of the domains dataset (package domains). When all stages have their results, a
 // Sealing makes the round's seal. The seal names manifests: Parquet objects that list the files of
 // the round, sorted by bucket.
 //

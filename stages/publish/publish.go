@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/publish/domains"
 )
 
-// Run makes a partition's part of the dataset pages. The task of a bucket's first partition also makes
-// the bucket's part of the dataset domains.
+// Run makes a partition's part of the pages dataset. The task of a bucket's first partition also makes
+// the bucket's part of the domains dataset.
 func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
 	r, err := writePages(ctx, env, in)
 	if err != nil || !domains.WrittenBy(in.Plan, in.Task.Partition) {
@@ -29,7 +29,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 	return r, nil
 }
 
-// writePages makes a partition's part of the dataset pages.
+// writePages makes a partition's part of the pages dataset.
 func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
 	t := in.Task
 	bucket := in.Plan.Partitions[t.Partition].Bucket

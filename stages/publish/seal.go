@@ -148,7 +148,7 @@ func lasts(stage stages.Stage, f manifest.File) bool {
 
 // bucketOf returns the reduce bucket of the file f, which task n of the stage made, and whether the
 // tasks of the stage work on partitions. A partition's files have the partition's bucket. In dedup,
-// rank and frontier, and for the dataset domains, the name of a part states its bucket. Other files
+// rank and frontier, and for the domains dataset, the name of a part states its bucket. Other files
 // of these stages have no bucket.
 func bucketOf(p *manifest.Plan, from stages.Stage, n int, f manifest.File) (bucket int, mapped bool) {
 	switch from {

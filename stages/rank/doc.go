@@ -5,7 +5,7 @@
 // the bucket's working file inlinks, with a row for each target of the bucket. The stages frontier
 // and publish join their own rows with the inlinks. The task of bucket 0 also reads merge's working
 // files hostedges and hosts. It computes the host graph (package webgraph), publishes it and writes
-// every bucket's part of the dataset hosts. In rounds of a format before 4, each task computes the
+// every bucket's part of the hosts dataset. In rounds of a format before 4, each task computes the
 // whole graph in memory and writes only the hosts of its bucket.
 //
 // All links from one host to another are one edge. At most 256 hosts of a domain count as sources

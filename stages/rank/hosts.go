@@ -42,7 +42,7 @@ type domainRank struct {
 	Harmonic float64
 }
 
-// roundHosts computes the rows of the dataset hosts for all buckets.
+// roundHosts computes the rows of the hosts dataset for all buckets.
 type roundHosts struct {
 	env     *stages.Env
 	in      *stages.Input
@@ -54,7 +54,7 @@ type roundHosts struct {
 }
 
 // rankHosts computes the round's graphs of hosts and of domains, publishes them, and writes every
-// bucket's part of the dataset hosts.
+// bucket's part of the hosts dataset.
 func rankHosts(ctx context.Context, env *stages.Env, in *stages.Input) (_ []manifest.File, err error) {
 	r := &roundHosts{env: env, in: in}
 	if r.graph, err = webgraph.NewBuilder(env.Scratch); err != nil {
@@ -204,7 +204,7 @@ func (r *roundHosts) rankDomains(ctx context.Context, hosts *webgraph.Graph) (er
 	return r.publish(ctx, "domain-ranks", g.WriteRanks)
 }
 
-// write writes each bucket's part of the dataset hosts: the hosts with rows from merge, and the hosts
+// write writes each bucket's part of the hosts dataset: the hosts with rows from merge, and the hosts
 // that are only link targets.
 func (r *roundHosts) write(ctx context.Context) error {
 	ranks := table.Pull(r.ranks.Sorted(ctx))

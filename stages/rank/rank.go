@@ -67,7 +67,7 @@ func rankBucket(ctx context.Context, env *stages.Env, in *stages.Input) (*graph,
 	return g, hosts, err
 }
 
-// writeHosts writes the bucket's part of the dataset hosts: the hosts with rows from merge, and the
+// writeHosts writes the bucket's part of the hosts dataset: the hosts with rows from merge, and the
 // hosts that are only link targets.
 func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, ranks []float64) (manifest.File, error) {
 	t := in.Task

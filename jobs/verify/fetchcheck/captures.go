@@ -50,7 +50,7 @@ type payloadAt struct {
 	PayloadLength int32  `parquet:"payload_warc_record_length,optional"`
 }
 
-// capturedAt holds the columns of the dataset captures that invariant 4 needs.
+// capturedAt holds the columns of the captures dataset that invariant 4 needs.
 type capturedAt struct {
 	locatedRecord
 	payloadAt

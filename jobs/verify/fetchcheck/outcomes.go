@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fetchOutcome holds the columns of the dataset fetches that everyPlannedURLHasOneOutcome reads.
+// fetchOutcome holds the columns of the fetches dataset that everyPlannedURLHasOneOutcome reads.
 type fetchOutcome struct {
 	Row     int32  `parquet:"planned_row"`
 	URL     string `parquet:"url"`

@@ -18,7 +18,7 @@ import (
 // are rounded down to milliseconds.
 const rounding = 1
 
-// paced holds the columns of the dataset requests that invariant 3 needs.
+// paced holds the columns of the requests dataset that invariant 3 needs.
 type paced struct {
 	Host    string `parquet:"host"`
 	Start   int64  `parquet:"start"`

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// requestRow holds the columns of the dataset requests that invariant 2 needs.
+// requestRow holds the columns of the requests dataset that invariant 2 needs.
 type requestRow struct {
 	Host    string `parquet:"host"`
 	Start   int64  `parquet:"start"`
@@ -40,7 +40,7 @@ func compareAsked(a, b *requestRow) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
 }
 
-// fetchRow holds the columns of the dataset fetches that invariant 2 needs.
+// fetchRow holds the columns of the fetches dataset that invariant 2 needs.
 type fetchRow struct {
 	URL     string `parquet:"url"`
 	Outcome string `parquet:"outcome"`
@@ -261,7 +261,7 @@ func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (
 	return g, true, nil
 }
 
-// fetches checks that each verdict in the dataset fetches follows from some stored robots.txt of
+// fetches checks that each verdict in the fetches dataset follows from some stored robots.txt of
 // the origin. A row does not say which robots.txt applied.
 func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) error {
 	var looked int64

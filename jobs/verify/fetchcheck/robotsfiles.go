@@ -23,7 +23,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// robotsCapture holds the columns of the dataset captures that invariant 2 needs.
+// robotsCapture holds the columns of the captures dataset that invariant 2 needs.
 type robotsCapture struct {
 	URL       string `parquet:"url"`
 	FetchTime int64  `parquet:"fetch_time"`

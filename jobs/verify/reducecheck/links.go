@@ -35,7 +35,7 @@ func compareTargets(a, b *linkTarget) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// stateRow holds the columns of the dataset urls that invariant 6 needs.
+// stateRow holds the columns of the urls dataset that invariant 6 needs.
 type stateRow struct {
 	SURT        string          `parquet:"url_surtkey"`
 	URL         string          `parquet:"url"`
@@ -45,7 +45,7 @@ type stateRow struct {
 	Spellings   []string        `parquet:"spellings,list"`
 }
 
-// outcomeRow holds the columns of the dataset fetches that invariant 6 needs.
+// outcomeRow holds the columns of the fetches dataset that invariant 6 needs.
 type outcomeRow struct {
 	SURT           string         `parquet:"url_surtkey"`
 	URL            string         `parquet:"url"`
@@ -55,7 +55,7 @@ type outcomeRow struct {
 	FinalURL       string         `parquet:"final_url,optional"`
 }
 
-// skipRow holds the columns of the dataset skips that invariant 6 needs.
+// skipRow holds the columns of the skips dataset that invariant 6 needs.
 type skipRow struct {
 	SURT   string            `parquet:"url_surtkey,optional"`
 	URL    string            `parquet:"url"`
@@ -126,7 +126,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 	return at.err
 }
 
-// linkRow holds the columns of the dataset links that invariant 6 needs.
+// linkRow holds the columns of the links dataset that invariant 6 needs.
 type linkRow struct {
 	Source string          `parquet:"source"`
 	Target string          `parquet:"target"`

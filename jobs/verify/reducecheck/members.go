@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// member is a page of a cluster, with the page's row in the dataset duplicates.
+// member is a page of a cluster, with the page's row in the duplicates dataset.
 type member struct {
 	Component uint64
 	Page      int64 // number of the page

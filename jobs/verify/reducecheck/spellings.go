@@ -22,7 +22,7 @@ type spellingsBySource struct {
 	linked  schema.Spellings // spellings in this round's links from the URL's own domain
 }
 
-// earlierRow is a URL's row in the dataset urls of an earlier round.
+// earlierRow is a URL's row in the urls dataset of an earlier round.
 type earlierRow struct {
 	spellings schema.Spellings
 	own       bool // true: the earlier round belongs to the same crawl
@@ -60,7 +60,7 @@ func spelledInPlan(ctx context.Context, a *audit.Audit, r *audit.Round, bucket i
 	return audit.SortRows(ctx, a, keys, compare, func(row *urlRow) bool { return len(row.Spellings) > 0 })
 }
 
-// checkSpellings checks that the dataset urls lists all spellings of the URL. It also checks that
+// checkSpellings checks that the urls dataset lists all spellings of the URL. It also checks that
 // the plan listed all spellings from earlier rounds.
 func (c *urlChecker) checkSpellings() {
 	s := &c.said

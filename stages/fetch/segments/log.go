@@ -36,7 +36,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Capture is a row of the dataset captures with its subset.
+// Capture is a row of the captures dataset with its subset.
 type Capture struct {
 	Subset string
 	schema.Capture

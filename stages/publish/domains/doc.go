@@ -1,4 +1,4 @@
-// Package domains makes a bucket's part of the dataset domains: a row for each registered domain with
+// Package domains makes a bucket's part of the domains dataset: a row for each registered domain with
 // planned URLs in the round.
 //
 // The input is fetches, requests and pages of the bucket's partitions (from merge), the bucket's

@@ -72,7 +72,8 @@ type ball struct {
 	size     float64 // estimated number of these vertices
 }
 
-// grow updates the ball for its new size at a distance. If the new estimate is smaller, nothing changes.
+// grow updates the ball. size is its estimated size at the given distance. If the ball already has a larger
+// size, nothing changes.
 func (b *ball) grow(size float64, distance int) {
 	if size > b.size {
 		b.harmonic += (size - b.size) / float64(distance)

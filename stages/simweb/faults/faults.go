@@ -30,7 +30,7 @@ const (
 type Part uint8
 
 const (
-	NoPage    Part = iota // no row in the dataset pages
+	NoPage    Part = iota // no row in the pages dataset
 	WholePage             // a row in pages with the whole page
 	MainPage              // a row in pages with text and links up to the end of the main part
 	EmptyPage             // a row in pages without text

@@ -110,7 +110,7 @@ type Fetch struct {
 	Fault             string // name of the first fault on the way, or ""
 }
 
-// Page is a document. Its fields are columns of pages, except Main, a column of the dataset text.
+// Page is a document. Its fields are columns of pages, except Main, a column of the text dataset.
 type Page struct {
 	URL, PlannedURL string
 	Depth           int32
