@@ -72,8 +72,8 @@ func FillMonth(cmd *cobra.Command, w io.Writer, open func(context.Context) (stor
 	switch {
 	case len(all) == 1:
 		fmt.Fprintf(w, "crawlbatch: took %s, the only crawl in %s\n", crawl, b)
-	case f.Annotations[takes][0] == takesSealed:
-		fmt.Fprintf(w, "crawlbatch: took %s, the newest of %d crawls in %s that has a finished round: --month names another\n", crawl, len(all), b)
+	case crawl != all[0]:
+		fmt.Fprintf(w, "crawlbatch: took %s, the newest of %d crawls in %s with a finished round: --month names another\n", crawl, len(all), b)
 	default:
 		fmt.Fprintf(w, "crawlbatch: took %s, the newest of %d crawls in %s: --month names another\n", crawl, len(all), b)
 	}

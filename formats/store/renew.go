@@ -25,7 +25,11 @@ func GetNew(ctx context.Context, b Bucket, key string, limit int64, have Version
 	case Renewer:
 		return w.GetNew(ctx, key, limit, have)
 	case *retrying:
-		return GetNew(ctx, w.Bucket, key, limit, have)
+		body, v, err := GetNew(ctx, w.Bucket, key, limit, have)
+		if errors.Is(err, ErrUnavailable) && w.retry.OnRetry != nil {
+			w.retry.OnRetry(1, 0, err) // the caller's next poll is the next try
+		}
+		return body, v, err
 	case *Hedged:
 		return GetNew(ctx, w.Bucket, key, limit, have)
 	case *limited:

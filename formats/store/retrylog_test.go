@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -32,5 +33,26 @@ func TestRetriesAreToldOfAtMostEveryTenSeconds(t *testing.T) {
 	n.Read(3, time.Second, errors.New("away"))
 	if !strings.Contains(said.String(), "more=19") || !strings.Contains(said.String(), "level=WARN") {
 		t.Errorf("it says %s", said.String())
+	}
+}
+
+// awayStore does not answer reads.
+type awayStore struct{ Bucket }
+
+func (awayStore) Get(context.Context, string, int64) ([]byte, Version, error) {
+	return nil, "", ErrUnavailable
+}
+
+// GetNew does not repeat a read, but who waits for the next poll must learn that the store is away.
+func TestAPollOfAStoreThatIsAwayIsReported(t *testing.T) {
+	reports := 0
+	b := WithRetry(awayStore{}, Retry{Tries: 3, OnRetry: func(int, time.Duration, error) { reports++ }})
+	for range 5 {
+		if _, _, err := GetNew(t.Context(), b, "k", 10, "v"); !errors.Is(err, ErrUnavailable) {
+			t.Fatal(err)
+		}
+	}
+	if reports != 5 {
+		t.Errorf("%d reports of 5 polls", reports)
 	}
 }

@@ -1,8 +1,8 @@
 // Package longest finds the host that decided how long a finished round fetched, and where the host's
 // time went.
 //
-// The input is the seal and the plan of a round, and the attempts at its fetch tasks. The package reads a row of runs, the rows of hosts of the partition's bucket, and the requests of one
-// host. The output is the host with the last request, with its time divided by the reasons to wait.
+// The input is the seal and the plan of a round, and the attempts at its fetch tasks. The package reads a
+// row of runs, the rows of hosts of the partition's bucket, and the requests of one host. The output is the host with the last request, with its time divided by the reasons to wait.
 // Only displays use it. Package longest imports jobs/roundstate, stages, stages/publish and formats.
 package longest
 
@@ -204,7 +204,6 @@ func (h *Host) read(ctx context.Context, b store.Bucket, keys []string, rules bo
 			spent[OnDelay] += delay
 			spent[why] += max(q.Start-before.Start-delay, 0)
 		}
-		q.Host, q.Purpose = "", "" // they lie in memory that is reused
 		before = &q
 	}
 	for on, ms := range spent {

@@ -552,3 +552,52 @@ func TestAReparseNeedsTheStatesBeforeIt(t *testing.T) {
 		t.Errorf("the refused reparse left %v", keys)
 	}
 }
+
+// The publish task of a bucket's first partition reads the domains of earlier months. After these months
+// were pruned, its other parts can still be recomputed.
+func TestLostPartsAreRebuiltAfterEarlierMonthsWerePruned(t *testing.T) {
+	m := year(t, directory(t), 4, 3, 4)
+	r := m.request(20)
+	r.Raw = 18
+	f, err := prune.Apply(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := 0
+	for _, c := range f.Crawls {
+		if c.Policy == manifest.PruneMetadata {
+			gone++
+		}
+	}
+	if gone == 0 {
+		t.Fatal("no month was pruned")
+	}
+	month := monthAfter(firstOfYear, gone)
+	rebuild := func() error {
+		return m.driver(month, stages.SystemClock{}).Rebuild(t.Context(), month, jobs.RebuildRequest{Round: jobs.AllRounds}, func(stages.Task, []string) {})
+	}
+	lose := func(dataset string) (keys []string) {
+		for _, k := range m.keys("tables/" + dataset + "/") {
+			if strings.Contains(k, "crawl="+month+"/") {
+				keys = append(keys, k)
+				if err := m.b.Delete(t.Context(), k); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return keys
+	}
+	lost := lose("pages")
+	if err := rebuild(); err != nil || len(lost) == 0 {
+		t.Fatalf("%d parts of pages: %v", len(lost), err)
+	}
+	for _, k := range lost {
+		if _, _, err := m.b.Get(t.Context(), k, 64<<20); err != nil {
+			t.Error(err)
+		}
+	}
+	lose("domains")
+	if err := rebuild(); !errors.Is(err, ledger.ErrPruned) || !strings.Contains(err.Error(), monthAfter(firstOfYear, 0)) {
+		t.Errorf("parts of domains: %v", err)
+	}
+}

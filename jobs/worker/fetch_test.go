@@ -355,3 +355,24 @@ func TestARunningTaskKeepsItsStopsWhileTheLedgerIsDamaged(t *testing.T) {
 		t.Errorf("logged %d times: %s", n, log.String())
 	}
 }
+
+func TestAPausedTaskEndsIfItsCrawlIsGone(t *testing.T) {
+	r, _ := controlled(t, &bytes.Buffer{})
+	l, _, err := ledgertest.Writer().Pause(t.Context(), r.Bucket, "2026-11", "ana@one", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for o, err := range r.Bucket.List(t.Context(), "") {
+		if err == nil {
+			err = r.Bucket.Delete(t.Context(), o.Key)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := r.AwaitContinue(t.Context(), l, stages.Task{Stage: stages.Fetch, Crawl: "2026-11"}); !errors.Is(err, ledger.ErrNoCrawl) {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
@@ -25,7 +26,7 @@ type ledgerPoll struct {
 // that the ledger cannot be read, and once that it can be read again.
 func (p *ledgerPoll) newer(ctx context.Context) *ledger.Ledger {
 	l, err := p.known.Newer(ctx, p.bucket)
-	if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) { // the wrappers of the store report a store that does not answer
+	if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) { // store.GetNew reports a store that does not answer
 		return nil
 	}
 	if p.note(err); err != nil || l == p.known {
@@ -33,6 +34,15 @@ func (p *ledgerPoll) newer(ctx context.Context) *ledger.Ledger {
 	}
 	p.known = l
 	return l
+}
+
+// over returns the fault of the last read if the crawl cannot go on in this process: the store has no such
+// crawl any more, or a newer crawlbatch continued it. A task that is started again ends in the same way.
+func (p *ledgerPoll) over() error {
+	if err := p.fault.Load(); err != nil && (errors.Is(*err, ledger.ErrNoCrawl) || errors.Is(*err, ledger.ErrPruned) || errors.Is(*err, manifest.ErrNewer)) {
+		return *err
+	}
+	return nil
 }
 
 // note keeps the result of a read, and logs it if it differs from that of the read before.

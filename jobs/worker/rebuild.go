@@ -52,8 +52,8 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 		return nil, fmt.Errorf("rebuild %s: %w", t, r.prunedInputs(ctx, t, err))
 	}
 	defer release()
-	if err := sameFiles(committed, recomputed); err != nil {
-		return nil, fmt.Errorf("rebuild %s: %w", t, err)
+	if err := sameFiles(missing, recomputed); err != nil {
+		return nil, fmt.Errorf("rebuild %s: %w", t, r.prunedInputs(ctx, t, err))
 	}
 	for _, f := range missing {
 		if err := r.restorePart(ctx, made, f); err != nil {
@@ -98,7 +98,7 @@ func (r Runner) rebuildResult(ctx context.Context, t stages.Task, damaged bool) 
 	defer release()
 	body, err := encodedAs(recomputed, want)
 	if err != nil {
-		return nil, fmt.Errorf("rebuild %s: %w", t, err)
+		return nil, fmt.Errorf("rebuild %s: %w", t, r.prunedInputs(ctx, t, err))
 	}
 	missing, err := r.lostFiles(ctx, t, recomputed)
 	if err == nil && want == "" {
@@ -166,14 +166,26 @@ func fetchedFiles(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// prunedInputs returns err, the error of a failed recomputation. If the crawl's raw captures were
-// pruned, it adds this reason.
+// prunedInputs returns err, the error of a failed recomputation. If the crawl's raw captures or earlier
+// months were pruned, it adds this reason.
 func (r Runner) prunedInputs(ctx context.Context, t stages.Task, err error) error {
+	const advice = "restore it from a copy, because it cannot be computed again: "
 	l, failed := ledger.Load(ctx, r.Bucket, t.Crawl)
-	if failed != nil || l.CheckRaw() == nil {
+	if failed != nil {
 		return err
 	}
-	return fmt.Errorf("restore it from a copy, because it cannot be computed again: %w (%v)", l.CheckRaw(), err)
+	if raw := l.CheckRaw(); raw != nil {
+		return fmt.Errorf(advice+"%w (%v)", raw, err)
+	}
+	if t.Stage == stages.Fetch {
+		return err
+	}
+	sealed, failed := roundstate.History(ctx, r.Bucket, t.Crawl)
+	i := slices.IndexFunc(sealed, func(s *manifest.Sealed) bool { return s.Pruned })
+	if failed != nil || i < 0 {
+		return err
+	}
+	return fmt.Errorf(advice+"the tables of %s and perhaps of other earlier months were %w (%v)", sealed[i].Crawl, ledger.ErrPruned, err)
 }
 
 // lostFiles returns the files of a result that are lost or damaged in the store, except pruned
@@ -228,14 +240,14 @@ func (r Runner) isWhole(ctx context.Context, f manifest.File, read bool) (bool, 
 	return hex.EncodeToString(h.Sum(nil)) == f.SHA256, nil
 }
 
-// sameFiles returns an error unless a recomputed task gave all files of the committed result, with
-// the same digests.
-func sameFiles(committed, recomputed *manifest.Result) error {
+// sameFiles returns an error unless a recomputed task gave the missing files, with the digests in the
+// committed result. Its other files may differ, if months that the task read were pruned since then.
+func sameFiles(missing []manifest.File, recomputed *manifest.Result) error {
 	made := map[string]manifest.File{}
 	for _, f := range recomputed.Files {
 		made[f.Key] = f
 	}
-	for _, f := range committed.Files {
+	for _, f := range missing {
 		m, ok := made[f.Key]
 		switch {
 		case !ok:

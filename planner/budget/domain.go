@@ -144,7 +144,8 @@ func (d *Domain) New(hostName string) bool { return !d.host(hostName).known }
 // EndCount ends the counting of URLs and sets the limits of hosts.
 func (d *Domain) EndCount() {
 	if d.rules.Ranked > 0 && d.rank > 0 && d.all.limit > 0 && !d.own {
-		d.all.limit = max(min(int64(float64(d.all.limit)*d.rank), d.rules.Ranked), min(d.all.limit, leastRanked))
+		ranked := int64(min(float64(d.all.limit)*d.rank, float64(d.rules.Ranked))) // the product may exceed an int64
+		d.all.limit = max(ranked, min(d.all.limit, leastRanked))
 	} else {
 		d.rank = 0
 	}

@@ -2,13 +2,16 @@
 package secret
 
 import (
-	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // hidden replaces the value of a secret parameter.
 const hidden = "***"
+
+// maxEscapes is how often a text may be escaped.
+const maxEscapes = 3
 
 // secretWords are parts of the names of parameters whose values are secrets: of a private feed
 // ("token", "api_key"), or of a signed address ("X-Amz-Signature", "sig"). They also match other names,
@@ -29,17 +32,42 @@ func Hide(s string) string {
 			continue
 		}
 		// The name may have escapes, or the value may be an escaped URL with a secret of its own.
-		if plain, err := url.QueryUnescape(e); err == nil && secretAt(plain) >= 0 {
-			elements[i] = e[:strings.IndexByte(e, '=')+1] + hidden
+		for range maxEscapes {
+			plain := unescape(e)
+			if secretAt(plain) >= 0 {
+				elements[i] = elements[i][:strings.IndexByte(elements[i], '=')+1] + hidden
+				break
+			}
+			if plain == e {
+				break
+			}
+			e = plain
 		}
 	}
 	return s[:at+1] + strings.Join(elements, "&")
 }
 
+// unescape replaces the percent escapes of a text, and keeps malformed ones: a server may accept them.
+func unescape(s string) string {
+	var plain strings.Builder
+	for len(s) > 0 {
+		if s[0] == '%' && len(s) > 2 {
+			if c, err := strconv.ParseUint(s[1:3], 16, 8); err == nil {
+				plain.WriteByte(byte(c))
+				s = s[3:]
+				continue
+			}
+		}
+		plain.WriteByte(s[0])
+		s = s[1:]
+	}
+	return plain.String()
+}
+
 // HideInName is Hide for the name of any source. Only the names of sitemaps and feeds hold URLs with
 // secrets.
 func HideInName(name string) string {
-	switch scheme, _, _ := strings.Cut(name, ":"); scheme {
+	switch scheme, _, _ := strings.Cut(name, ":"); strings.ToLower(scheme) {
 	case "sitemap", "feed", "http", "https":
 		return Hide(name)
 	}
