@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/owner"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 )
@@ -166,6 +168,8 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 		switch {
 		case err != nil:
 			return err
+		case was == nil && !o.domain && o.domainStopped(ctx, b, target):
+			return usage.Errorf("%s is stopped with its domain: `crawlbatch host %s --month %s%s --domain --resume` ends that stop", target, target.Domain, o.month, o.Flags())
 		case was == nil:
 			return usage.Errorf("%s is not stopped: `crawlbatch status --month %s%s` lists what is", target, o.month, o.Flags())
 		}
@@ -187,6 +191,12 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 		return usage.WriteJSON(out, stopDocument{Stopped: &now, Changed: changed, Unknown: unknown != nil})
 	}
 	var text strings.Builder
+	if unknown != nil { // the name may be mistyped
+		fmt.Fprintf(&text, "Check the name: %v.\nThe stop is in force all the same.\n", unknown)
+	}
+	if newest, err := roundstate.NewestFirst(ctx, b); err == nil && len(newest) > 0 && o.month < newest[0] {
+		fmt.Fprintf(&text, "This stops requests of %s only. The newest crawl of the store is %s: give --month %[2]s to stop its requests.\n", o.month, newest[0])
+	}
 	if !changed {
 		text.WriteString("Nothing to do, the stop is in force already.\n")
 	}
@@ -194,9 +204,6 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	fmt.Fprintf(&text, "Running tasks of %s follow within %s, on every machine. Requests under way end on their own. Later rounds of %[1]s plan no URL there.\n", o.month, worker.ControlEvery)
 	if !o.domain {
 		fmt.Fprintf(&text, "Other hosts of %s are still crawled: --domain stops all.\n", target.Domain)
-	}
-	if unknown != nil { // the name may be mistyped
-		fmt.Fprintf(&text, "Check the name. %v\n", unknown)
 	}
 	fmt.Fprintf(&text, "To undo it:                  %s --resume\n", o.command(host))
 	if unknown == nil { // there is nothing to tell the owner of a host that the crawl does not know
@@ -214,7 +221,11 @@ func (o *hostOptions) resumed(ctx context.Context, b store.Bucket, out io.Writer
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s is resumed in %s. It was stopped since %s by %s: %s\n", target, o.month, ledger.Moment(was.Since), was.By, was.Reason)
+	is := "is"
+	if o.domain {
+		is = "are"
+	}
+	fmt.Fprintf(&text, "%s %s resumed in %s. The stop was in force since %s, by %s: %s\n", target, is, o.month, ledger.Moment(was.Since), was.By, was.Reason)
 	stays := false
 	for _, s := range l.StopsInForce() {
 		switch {
@@ -230,6 +241,12 @@ func (o *hostOptions) resumed(ctx context.Context, b store.Bucket, out io.Writer
 	}
 	_, err = io.WriteString(out, text.String())
 	return err
+}
+
+// domainStopped reports whether a stop of the target's domain is in force.
+func (o *hostOptions) domainStopped(ctx context.Context, b store.Bucket, target owner.Target) bool {
+	l, err := ledger.Load(ctx, b, o.month)
+	return err == nil && slices.ContainsFunc(l.StopsInForce(), func(s ledger.Stop) bool { return s.Domain == target.Domain && s.Host == "" })
 }
 
 // domainOf returns the registered domain of a host that the ledger names.

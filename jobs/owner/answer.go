@@ -62,7 +62,9 @@ type Part struct {
 	Round    string `json:"round"`
 	Finished bool   `json:"finished"` // false: the round still runs, and only checkpoints count
 	Planned  int64  `json:"planned"`  // planned URLs
-	Requests int64  `json:"requests"`
+	Requests int64  `json:"requests"` // recorded requests that were sent
+
+	Killed []Killed `json:"killed,omitempty"` // attempts that sent requests without recording them; empty if unfinished
 }
 
 // Stored counts the stored responses of the target.
@@ -181,6 +183,11 @@ func (q *Question) round(ctx context.Context, r *round, t *tally, each func(*Row
 		}
 		part.Planned = n
 		t.known = t.known || n > 0
+	} else if part.Planned > 0 {
+		var err error
+		if part.Killed, err = q.killed(ctx, r.number); err != nil {
+			return err
+		}
 	}
 	reads := len(t.Robots)
 	for request, err := range q.requests(ctx, r) {
@@ -391,12 +398,15 @@ func (s *Summary) reply(cfg *config.Config) string {
 	if name == "" {
 		name = s.Domain
 	}
+	killed := s.killed()
 	unfinished := slices.ContainsFunc(s.Rounds, func(p Part) bool { return !p.Finished })
 	switch {
 	case unfinished && s.Requests == 0:
 		fmt.Fprintf(&b, "Our crawler has recorded no request to %s yet in the crawl %s, which still runs.\n", name, s.Month)
 	case unfinished:
 		fmt.Fprintf(&b, "Our crawler has recorded %s to %s between %s and %s so far, and the crawl still runs.\n", requests(s.Requests), name, s.First, s.Last)
+	case len(killed) > 0:
+		fmt.Fprintf(&b, "Our crawler has recorded %s to %s in the crawl %s.\n", requests(s.Requests), name, s.Month)
 	case s.Requests == 0:
 		fmt.Fprintf(&b, "Our crawler sent no request to %s in the crawl %s.\n", name, s.Month)
 	default:
@@ -407,7 +417,7 @@ func (s *Summary) reply(cfg *config.Config) string {
 	}
 	for i := range s.Stops {
 		if stop := &s.Stops[i]; stop.Ended == "" {
-			fmt.Fprintf(&b, "On %s we stopped our requests to %s, for this reason: %s\nNo later round of the crawl requests it.\n", ledger.Moment(stop.Since), stop.Name(), stop.Reason)
+			fmt.Fprintf(&b, "On %s we stopped our requests to %s, for this reason: %s\nNo later round of the crawl %s requests it.\n", ledger.Moment(stop.Since), stop.Name(), stop.Reason, s.Month)
 		}
 	}
 	last := -1
@@ -421,8 +431,14 @@ func (s *Summary) reply(cfg *config.Config) string {
 	} else {
 		b.WriteString("It obeys robots.txt.\n")
 	}
+	if last < 0 && slices.ContainsFunc(s.Robots, func(r RobotsRead) bool { return r.State == "unreachable" }) {
+		b.WriteString("It could not read robots.txt of the host, so it requested no page there.\n")
+	}
 	if s.Requests > 0 {
-		b.WriteString("The attached list has each request with its time, the rule of robots.txt that allowed it, the delay and the gap.\n")
+		b.WriteString("The attached list has each of these requests with its time, the rule of robots.txt that matched it, if one did, the delay and the gap.\n")
+	}
+	if len(killed) > 0 {
+		b.WriteString(missing(killed))
 	}
 	if token := robots.ProductToken(cfg.UserAgent); token != "" {
 		fmt.Fprintf(&b, "To keep our crawler away, put these lines into robots.txt of the host:\n\n  User-agent: %s\n  Disallow: /\n\n", token)

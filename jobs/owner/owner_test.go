@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
@@ -21,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/jobstest"
 	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
@@ -224,6 +226,35 @@ func answer(t *testing.T, q *Question) (a whole) {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	return a
+}
+
+// A process that is killed leaves only the record that it began. Its last requests are in no table.
+func TestTheAnswerNamesKilledAttempts(t *testing.T) {
+	b, cfg, driver := lab(t)
+	task := stages.Task{Stage: stages.Fetch, Crawl: crawl}
+	begun := &manifest.Begun{Task: task.String(), At: "2026-11-02T10:00:00Z", Machine: "one"}
+	if key := roundstate.CreateBegun(t.Context(), b, task, begun); key == "" {
+		t.Fatal("the beginning was not recorded")
+	}
+	if err := driver.Run(t.Context(), crawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	target, err := Parse("h00000.d00000.test", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &Question{Bucket: b, Crawl: crawl, Config: cfg, Target: target, Scratch: t.TempDir()}
+	s := answer(t, q).Summary
+	if killed := s.Rounds[0].Killed; len(killed) != 1 || killed[0].Began != "2026-11-02T10:00:00.000Z" {
+		t.Fatalf("%+v", s.Rounds)
+	}
+	if !strings.Contains(s.Reply, "Our crawler has recorded ") || !strings.Contains(s.Reply, "The list may lack requests: one process of the crawl died") {
+		t.Error(s.Reply)
+	}
+	var text strings.Builder
+	if err := q.Text(t.Context(), &text, 3, "crawlbatch host h"); err != nil || !strings.Contains(text.String(), "an attempt was killed (began 2026-11-02T10:00:00.000Z, ") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
 }
 
 // lab plans a crawl of a synthetic web, which is served until the test ends.

@@ -201,6 +201,9 @@ func (s *Summary) print(w io.Writer, t Target) {
 			note = "; not finished: requests since the last checkpoint are missing here"
 		}
 		line("round", "%s: %d URLs planned, %d requests sent%s", r.Round, r.Planned, r.Requests, note)
+		for _, k := range r.Killed {
+			line("", "an attempt was killed (%s): its requests after its last checkpoint are missing here", k)
+		}
 	}
 	line("requests", "%d sent, %d without a connection, %d planned URLs without a request", s.Requests, s.Unconnected, s.NotRequested)
 	if t.Host == "" {

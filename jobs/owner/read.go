@@ -33,6 +33,7 @@ type Question struct {
 // round is a round of the crawl with the files that may name the target.
 type round struct {
 	name     string // such as 2026-11.0
+	number   int
 	finished bool
 	files    []manifest.File
 	planned  []string // keys of the plan's parts, if the round is unfinished
@@ -70,7 +71,7 @@ func (q *Question) rounds(ctx context.Context) ([]*round, error) {
 		if err != nil {
 			return nil, err
 		}
-		rounds = append(rounds, &round{name: fmt.Sprintf("%s.%d", q.Crawl, s.Round), finished: true, files: filled[0].Files})
+		rounds = append(rounds, &round{name: fmt.Sprintf("%s.%d", q.Crawl, s.Round), number: s.Round, finished: true, files: filled[0].Files})
 	}
 	plan, _, err := roundstate.FindPlan(ctx, q.Bucket, q.Crawl, len(sealed))
 	if errors.Is(err, roundstate.ErrNoPlan) {
@@ -263,14 +264,14 @@ func (q *Question) unknown(ctx context.Context, rounds []*round) error {
 	}
 	switch {
 	case q.Target.Host != "" && len(near.hosts) > 0:
-		return fmt.Errorf("%s: no round of %s planned or requested a URL of this host. It knows these hosts of %s: %s: %w",
-			q.Target, q.Crawl, q.Target.Domain, strings.Join(near.hosts, ", "), ErrUnknown)
+		return fmt.Errorf("%s: %w: no round of %s planned or requested a URL there. It knows these hosts of %s: %s",
+			q.Target, ErrUnknown, q.Crawl, q.Target.Domain, strings.Join(near.hosts, ", "))
 	case len(similar.hosts) > 0:
-		return fmt.Errorf("%s: no round of %s planned or requested a URL there. It knows similar names: %s: %w", q.Target, q.Crawl, strings.Join(similar.hosts, ", "), ErrUnknown)
+		return fmt.Errorf("%s: %w: no round of %s planned or requested a URL there. It knows similar names: %s", q.Target, ErrUnknown, q.Crawl, strings.Join(similar.hosts, ", "))
 	case q.Target.Host != "":
-		return fmt.Errorf("%s: no round of %s planned or requested a URL of this host, or of another host of %s: %w", q.Target, q.Crawl, q.Target.Domain, ErrUnknown)
+		return fmt.Errorf("%s: %w: no round of %s planned or requested a URL of this host, or of another host of %s", q.Target, ErrUnknown, q.Crawl, q.Target.Domain)
 	}
-	return fmt.Errorf("%s: no round of %s planned or requested a URL there: %w", q.Target, q.Crawl, ErrUnknown)
+	return fmt.Errorf("%s: %w: no round of %s planned or requested a URL there", q.Target, ErrUnknown, q.Crawl)
 }
 
 // lost adds advice to an error about a file that is gone.
