@@ -27,9 +27,9 @@ type report struct {
 	urls, bytes int64
 }
 
-// silence is the age of a task's newest report after which the task may have died. Tasks report
-// every minute. Another process may take over a partition after three minutes without a report.
-const silence = 4 * time.Minute
+// silence is the age of a task's newest report after which the task may have died: tasks report every
+// minute. Nothing that such a task reported is taken for the present.
+const silence = 2*time.Minute + 10*time.Second
 
 // Screen returns the screen of a status: of its first round that is not sealed, or of its last round.
 func (m *Meter) Screen(s *jobs.Status, now time.Time) *Screen {
@@ -125,7 +125,7 @@ func (m *Meter) fetch(out *Screen, r *jobs.RoundStatus, st *jobs.StageStatus, no
 	if len(all)+len(silent) > 0 || len(out.Notes) == 0 { // the processes of a paused crawl hold no partitions
 		out.Notes = append(out.Notes, newsOf(len(all), silent, out.asOf, now)...)
 	}
-	if len(all) > 0 {
+	if len(all) > 0 && now.Sub(out.asOf) <= silence {
 		out.Activity = stored(out.activity, out.asOf)
 		finished := st.Recorded - recordedOf(st.Fetching) // URLs of the finished tasks
 		out.predict(r, max(r.URLs-finished-begun, 0))
@@ -146,7 +146,7 @@ func newsOf(reporting int, silent []jobs.FetchStatus, newest, now time.Time) []s
 		}
 		return []string{text + "a process reports within a minute after it takes a partition; if it died, `run` continues"}
 	case now.Sub(newest) > silence:
-		return []string{"no news for " + span(now.Sub(newest)) + ": the processes may have died or been stopped; `run` continues the crawl"}
+		return []string{"no news for " + span(now.Sub(newest)) + ", though a report is due every minute: the processes may have died or been stopped; `run` continues the crawl"}
 	}
 	return nil
 }

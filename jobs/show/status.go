@@ -314,6 +314,10 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 		}
 		return
 	}
+	if age := now.Sub(at); age > silence && !f.Released {
+		p.line("    no report for %s, though one is due every minute: the process may have died; then `run` continues", span(age))
+		return
+	}
 	head := []string{"as of " + clockTime(at, now)}
 	if f.Released {
 		head = append(head, "nothing since")
@@ -341,7 +345,7 @@ func (p *printer) advise(all []jobs.FetchStatus, now time.Time) {
 	var end time.Time
 	for _, f := range all {
 		a, at, ok := activityOf(f)
-		if !ok || f.Complete || f.GiveUp == "" {
+		if !ok || f.Complete || f.GiveUp == "" || now.Sub(at) > silence && !f.Released {
 			continue
 		}
 		ends := at.Add(a.Remaining)
