@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/show"
 )
@@ -109,22 +110,24 @@ func (m *maker) stored() *Table {
 	return t
 }
 
-// changes lists the numbers by which months are compared: the name of a count in seals, and the SQL
-// that gives the same number.
-var changes = []struct{ name, count, sql string }{
-	{"planned URLs", "plan.urls", "count(*) FILTER (WHERE crawl = '%s') FROM fetches"},
-	{"documents (ok)", "merge.outcome.ok", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'ok') FROM fetches"},
-	{"documents that did not change (not_modified)", "merge.outcome.not_modified", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'not_modified') FROM fetches"},
-	{"http_4xx", "merge.outcome.http_4xx", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'http_4xx') FROM fetches"},
-	{"http_5xx", "merge.outcome.http_5xx", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'http_5xx') FROM fetches"},
-	{"rate_limited", "merge.outcome.rate_limited", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'rate_limited') FROM fetches"},
-	{"timeout", "merge.outcome.timeout", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'timeout') FROM fetches"},
-	{"robots_denied", "merge.outcome.robots_denied", "count(*) FILTER (WHERE crawl = '%s' AND outcome = 'robots_denied') FROM fetches"},
-	{"requests", "merge.requests", "count(*) FILTER (WHERE crawl = '%s') FROM requests"},
-	{"pages", "publish.pages", "count(*) FILTER (WHERE crawl = '%s') FROM pages"},
-	{"copies of other pages", "publish.duplicates", "count(*) FILTER (WHERE crawl = '%s' AND duplicate_of IS NOT NULL) FROM pages"},
-	{"links", "merge.links", "count(*) FILTER (WHERE crawl = '%s') FROM links"},
-	{"skipped URLs", "frontier.skips", "count(*) FILTER (WHERE crawl = '%s') FROM skips"},
+// compared is a number by which two months are compared: the name of a count in seals, and the rows of a
+// dataset that give the same number.
+type compared struct{ name, count, dataset, where string }
+
+// numbers lists the numbers by which two months are compared. Outcomes that neither has are left out.
+func (m *maker) numbers() []compared {
+	all := []compared{{"planned URLs", "plan.urls", "fetches", ""}}
+	names := map[schema.Outcome]string{schema.OK: "documents that are new or changed (ok)", schema.NotModified: "documents that did not change (not_modified)"}
+	for _, o := range schema.Outcomes {
+		if count := "merge.outcome." + string(o); countOf(m.rounds.sealed, count)+countOf(m.earlier, count) > 0 {
+			all = append(all, compared{cmp.Or(names[o], string(o)), count, "fetches", " AND outcome = '" + string(o) + "'"})
+		}
+	}
+	return append(all, []compared{
+		{"requests", "merge.requests", "requests", ""}, {"pages with content", "publish.pages", "pages", ""},
+		{"copies of other pages", "publish.duplicates", "pages", " AND duplicate_of IS NOT NULL"},
+		{"links", "merge.links", "links", ""}, {"skipped URLs", "frontier.skips", "skips", ""},
+	}...)
 }
 
 // change compares the crawl with the previous one.
@@ -136,17 +139,18 @@ func (m *maker) change() Section {
 	}
 	t := &Table{
 		ID: "change", Title: m.Crawl + " and " + m.previous, Rows: [][]any{},
-		Note: fmt.Sprintf("The numbers are sums of the counts in sealed.json: %s of %s, %s of %s. The SQL needs the views of all months: `crawlbatch views --dialect duckdb --all-months%s`.",
+		Note: fmt.Sprintf("A page that was fetched again and did not change counts as not_modified, not as ok or as a page with content. "+
+			"`crawlbatch query what-changed-most --all-months%[5]s` and `gone-pages` name pages. The numbers are sums of the counts in sealed.json: %[1]s of %[2]s, %[3]s of %[4]s. The SQL needs the views of all months: `crawlbatch views --dialect duckdb --all-months%[5]s`.",
 			show.Count(int64(len(m.rounds.sealed)), "finished round"), m.Crawl, show.Count(int64(len(m.earlier)), "finished round"), m.previous, m.Flags),
 		Columns: []Column{{Name: "number", Unit: unitText}, {Name: m.Crawl, Unit: unitCount}, {Name: m.previous, Unit: unitCount}, {Name: "change", Unit: unitShare}},
 	}
 	var sql []string
-	for _, c := range changes {
+	for _, c := range m.numbers() {
 		now, before := countOf(m.rounds.sealed, c.count), countOf(m.earlier, c.count)
 		t.Rows = append(t.Rows, []any{c.name, now, before, ratio(now-before, before)})
-		column, of, _ := strings.Cut(c.sql, " FROM ")
-		a, b := fmt.Sprintf(column, m.Crawl), fmt.Sprintf(column, m.previous)
-		sql = append(sql, fmt.Sprintf("SELECT '%s' AS number, %s AS \"%s\", %s AS \"%s\", (%[2]s - %[4]s) / nullif(%[4]s, 0) AS change FROM %[6]s", c.name, a, m.Crawl, b, m.previous, of))
+		const count = "count(*) FILTER (WHERE crawl = '%s'%s)"
+		a, b := fmt.Sprintf(count, m.Crawl, c.where), fmt.Sprintf(count, m.previous, c.where)
+		sql = append(sql, fmt.Sprintf("SELECT '%s' AS number, %s AS \"%s\", %s AS \"%s\", (%[2]s - %[4]s) / nullif(%[4]s, 0) AS change FROM %[6]s", c.name, a, m.Crawl, b, m.previous, c.dataset))
 	}
 	t.SQL = strings.Join(sql, "\nUNION ALL ")
 	s.Tables = []*Table{t}
