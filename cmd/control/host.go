@@ -164,19 +164,7 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 		s.Domain = target.Domain
 	}
 	if o.resume {
-		was, err := o.Ledgers().Resume(ctx, b, o.month, s.Host, s.Domain, s.By)
-		switch {
-		case err != nil:
-			return err
-		case was == nil && !o.domain && o.domainStopped(ctx, b, target):
-			return usage.Errorf("%s is stopped with its domain: `crawlbatch host %s --month %s%s --domain --resume` ends that stop", target, target.Domain, o.month, o.Flags())
-		case was == nil:
-			return usage.Errorf("%s is not stopped: `crawlbatch status --month %s%s` lists what is", target, o.month, o.Flags())
-		}
-		if o.output == "json" {
-			return usage.WriteJSON(out, stopDocument{Resumed: was, Changed: true})
-		}
-		return o.resumed(ctx, b, out, target, was)
+		return o.endStop(ctx, b, out, target, s)
 	}
 	now, changed, err := o.Ledgers().Stop(ctx, b, o.month, s)
 	if err != nil {
@@ -190,6 +178,28 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	if o.output == "json" {
 		return usage.WriteJSON(out, stopDocument{Stopped: &now, Changed: changed, Unknown: unknown != nil})
 	}
+	return o.stopped(ctx, b, out, host, &now, changed, unknown)
+}
+
+// endStop ends a stop of a host or domain.
+func (o *hostOptions) endStop(ctx context.Context, b store.Bucket, out io.Writer, target owner.Target, s ledger.Stop) error {
+	was, err := o.Ledgers().Resume(ctx, b, o.month, s.Host, s.Domain, s.By)
+	switch {
+	case err != nil:
+		return err
+	case was == nil && !o.domain && o.domainStopped(ctx, b, target):
+		return usage.Errorf("%s is stopped with its domain: `crawlbatch host %s --month %s%s --domain --resume` ends that stop", target, target.Domain, o.month, o.Flags())
+	case was == nil:
+		return usage.Errorf("%s is not stopped: `crawlbatch status --month %s%s` lists what is", target, o.month, o.Flags())
+	}
+	if o.output == "json" {
+		return usage.WriteJSON(out, stopDocument{Resumed: was, Changed: true})
+	}
+	return o.resumed(ctx, b, out, target, was)
+}
+
+// stopped writes what follows from a stop of a host. unknown is why the crawl does not know the host, or nil.
+func (o *hostOptions) stopped(ctx context.Context, b store.Bucket, out io.Writer, host string, now *ledger.Stop, changed bool, unknown error) error {
 	var text strings.Builder
 	if unknown != nil { // the name may be mistyped
 		fmt.Fprintf(&text, "Check the name: %v.\nThe stop is in force all the same.\n", unknown)
@@ -200,17 +210,17 @@ func runStop(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	if !changed {
 		text.WriteString("Nothing to do, the stop is in force already.\n")
 	}
-	fmt.Fprintf(&text, "%s\n", &now)
+	fmt.Fprintf(&text, "%s\n", now)
 	fmt.Fprintf(&text, "Running tasks of %s follow within %s, on every machine. Requests under way end on their own. Later rounds of %[1]s plan no URL there.\n", o.month, worker.ControlEvery)
 	if !o.domain {
-		fmt.Fprintf(&text, "Other hosts of %s are still crawled: --domain stops all.\n", target.Domain)
+		fmt.Fprintf(&text, "Other hosts of %s are still crawled: --domain stops all.\n", domainOf(now.Host))
 	}
 	fmt.Fprintf(&text, "To undo it:                  %s --resume\n", o.command(host))
 	if unknown == nil { // there is nothing to tell the owner of a host that the crawl does not know
 		fmt.Fprintf(&text, "A text for the owner:        %s\n", o.command(host))
 	}
 	text.WriteString("To keep later months away:   add the host to the list of plan.opt_out\n")
-	_, err = io.WriteString(out, text.String())
+	_, err := io.WriteString(out, text.String())
 	return err
 }
 
