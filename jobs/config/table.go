@@ -69,7 +69,7 @@ func (c *Config) table() []field {
 			hidden(hidePassword, passwordInstead),
 		key(&f.ProxyFilters, false, nil, live, "true if the proxy itself refuses private addresses; it then gets plain http requests in absolute form, with the host's name: some proxies refuse CONNECT to port 80"),
 		key(&f.Resolvers, nil, resolvers, live, "name servers to ask in turn instead of the system's"),
-		key(&f.Checkpoint.Every, minute, minMax(100*ms, 10*minute), live, "time between two checkpoints of a task"),
+		key(&f.Checkpoint.Every, minute, minMax(100*ms, 10*minute), live, "time between two checkpoints of a task; while the task records little, up to ten times as long. A crash loses what was recorded since the last checkpoint"),
 		key(&f.Checkpoint.Bytes, 256*mib, minMax(64*kib, 16*gib), live, "bytes fetched since the last checkpoint that cause the next one"),
 		key(&f.Checkpoint.Lease, 3*minute, c.leaseRule(), live, "time after which another attempt may take over from an attempt that does not renew its lease"),
 		key(&f.ConnectTo, nil, nil, live, "rules `HOST:PORT:ADDR:PORT` as curl's `--connect-to`: an empty part means any").

@@ -386,8 +386,9 @@ func (f *fetcher) drain(g *polite.Grant) {
 // reload replaces the politeness settings of the running fetcher.
 func (f *fetcher) reload(p polite.Config) {
 	f.robots.SetTTL(cmp.Or(p.RobotsTTL, f.cfg.Politeness.RobotsTTL))
-	f.sched.Reload(p)
-	f.log.Info("new politeness settings apply", "delay", p.Delay.String(), "domains", len(p.Domains))
+	if f.sched.Reload(p) { // the ledger may have changed for another reason
+		f.log.Info("new politeness settings apply", "delay", p.Delay.String(), "domains", len(p.Domains))
+	}
 }
 
 // retry decides whether to try an item again after a failure of the given class. If so, it sets

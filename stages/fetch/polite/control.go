@@ -1,6 +1,9 @@
 package polite
 
-import "time"
+import (
+	"reflect"
+	"time"
+)
 
 // SetCrawlDelay raises a host's delay to at least d, the Crawl-delay of its robots.txt. The http
 // and https origins of a host may have different delays. The longest one applies. If the host is
@@ -23,10 +26,11 @@ func (s *Scheduler) Configured(name string) time.Duration {
 }
 
 // Reload replaces the config and applies it immediately. If it stops a domain, the domain's items
-// get grants of kind Stopped.
-func (s *Scheduler) Reload(cfg Config) {
+// get grants of kind Stopped. It reports whether the config differs from the one before.
+func (s *Scheduler) Reload(cfg Config) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	differs := !reflect.DeepEqual(s.cfg, cfg)
 	s.cfg = cfg
 	for _, h := range s.inOrder {
 		h.adopt(s.cfg.termsOf(h.name))
@@ -35,6 +39,7 @@ func (s *Scheduler) Reload(cfg Config) {
 		s.reschedule(h)
 	}
 	s.wakeNext()
+	return differs
 }
 
 // Close ends fetching. Each remaining item gets a grant of kind Closed, or of kind Suspended if its

@@ -783,8 +783,9 @@ func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
 	s.Add("a.org", rows(0, 3))
 	stopped := cfg
 	stopped.Domains = map[string]Domain{"a.org": {Stop: "asked by the owner"}}
-	s.Reload(stopped)
-	s.Reload(cfg)
+	if !s.Reload(stopped) || s.Reload(stopped) || !s.Reload(cfg) {
+		t.Error("Reload does not tell whether the config differs")
+	}
 	if grant := next(t, s, clock); grant.Kind != Fetch || grant.Host != "a.org" {
 		t.Errorf("%+v", grant)
 	}
