@@ -1,7 +1,6 @@
 package longest
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,28 +9,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish"
 )
-
-// put stores a table under a key.
-func put[T any](t *testing.T, b store.Bucket, dataset, key string, rows []T) manifest.File {
-	t.Helper()
-	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "table.parquet"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Abort()
-	if err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	f, err := table.Finish(t.Context(), w, b, dataset, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
 
 // finished makes a round of two partitions, whose last host got the given requests.
 func finished(t *testing.T, robots string, requests []schema.Request) (store.Bucket, *manifest.Plan, *manifest.Sealed, map[int][]*manifest.Attempt) {
@@ -47,8 +28,8 @@ func finished(t *testing.T, robots string, requests []schema.Request) (store.Buc
 	}
 	requests = append(requests, schema.Request{Host: "quick.test", Start: 5, DelayMS: 99_000})
 	fetch, predicted := 3.0, 1.0
-	put(t, b, stages.FileRuns, publish.AccountKey(p, stages.FileRuns), []schema.Run{{FetchHours: &fetch, PredictedFetch: &predicted}})
-	sealed := &manifest.Sealed{Files: []manifest.File{put(t, b, stages.FileHosts, "hosts", hosts), put(t, b, stages.FileRequests, "requests", requests)}}
+	tabletest.Write(t, b, stages.FileRuns, publish.AccountKey(p, stages.FileRuns), []schema.Run{{FetchHours: &fetch, PredictedFetch: &predicted}})
+	sealed := &manifest.Sealed{Files: []manifest.File{tabletest.Write(t, b, stages.FileHosts, "hosts", hosts), tabletest.Write(t, b, stages.FileRequests, "requests", requests)}}
 	return b, p, sealed, map[int][]*manifest.Attempt{
 		0: {{Class: manifest.ClassDone, At: "2026-11-01T10:00:00.9Z"}},
 		1: {{Class: manifest.ClassFailed, At: "2026-11-01T09:00:00Z"}, {Class: manifest.ClassDone, At: "2026-11-01T10:00:00.95Z"}},
