@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -43,19 +42,23 @@ func (q *Question) killed(ctx context.Context, number int) (all []Killed, err er
 	if there, err := manifest.Exists(ctx, q.Bucket, key); err != nil || !there {
 		return nil, err
 	}
-	partitions, err := q.partitions(ctx, p)
-	if err != nil {
-		return nil, err
-	}
+	byTask := map[int][]Killed{}
 	for a, err := range table.Concat[schema.StageAttempt](ctx, q.Bucket, []string{key}) {
 		if err != nil {
 			return nil, err
 		}
-		if a.Stage == string(stages.Fetch) && a.Outcome == manifest.ClassKilled && slices.Contains(partitions, int(a.Task)) {
-			all = append(all, Killed{clock(a.BeganAt), clock(a.EndedAt)})
+		if a.Stage == string(stages.Fetch) && a.Outcome == manifest.ClassKilled {
+			byTask[int(a.Task)] = append(byTask[int(a.Task)], Killed{clock(a.BeganAt), clock(a.EndedAt)})
 		}
 	}
-	return all, nil
+	if len(byTask) == 0 { // the answer then needs no part of the plan
+		return nil, nil
+	}
+	partitions, err := q.partitions(ctx, p)
+	for _, n := range partitions {
+		all = append(all, byTask[n]...)
+	}
+	return all, err
 }
 
 // partitions returns the partitions of a plan that have URLs of the target.
