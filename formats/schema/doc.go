@@ -61,11 +61,12 @@ import (
 //	   the outcome robots_unreachable.
 //	11: A checkpoint says when the attempt took the partition, and until when a robots.txt that keeps
 //	   failing may delay its end. Tables are as in version 10.
+//	12: See the columns and documents that say so.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
 // decides, for example, how tables are encoded.
-const FormatVersion = 11
+const FormatVersion = 12
 
 // TellsZero returns the first FormatVersion whose files distinguish 0 from null in an optional
 // column. The struct tag zero holds this version. Files of an older format store 0 as null.
