@@ -36,6 +36,7 @@ type chosenList struct {
 	// addresses is nil.
 	addresses []uint64
 	slowest   slowest
+	observed  int64 // number of hosts that an earlier round requested
 }
 
 func (l *chosenList) close() error {
@@ -64,6 +65,11 @@ type hostCount struct {
 	perURL       float64       // newest observed number of requests for each URL, or 0
 	latency      time.Duration // newest observed time until a response begins
 	answered     bool          // whether latency is known
+
+	observed    bool          // whether a round has requested the host
+	unreachable bool          // whether the newest such round could not fetch robots.txt
+	requests    int64         // requests of the newest such rounds, without the first of each round
+	span        time.Duration // time of these requests
 }
 
 func newChosenWriter(r *rules, dir, name string) (*chosenWriter, error) {
@@ -120,7 +126,10 @@ func (w *chosenWriter) endGroup() error {
 		for _, h := range w.hosts {
 			slow := w.rules.slowHost(h)
 			w.list.slowest.add(slow)
-			seconds := w.rules.withinWindow(float64(slow.URLs) * slow.Each.Seconds())
+			seconds := w.rules.withinWindow(slow.Time().Seconds())
+			if h.observed {
+				w.list.observed++
+			}
 			if w.rules.BeforeFormat8 {
 				seconds = w.rules.oldSeconds(h)
 			}

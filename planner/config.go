@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -58,6 +59,7 @@ type Config struct {
 	AddressDelay time.Duration // least gap between two requests to an address; 0 means that domains at one address may be in different partitions
 	Window       time.Duration // time after which a fetch task ends; 0 means no bound
 	Service      time.Duration // mean time of one fetch, if no earlier round has observed it
+	RobotsTries  time.Duration // time of all tries for a robots.txt that answers 503; 0 means that predictions do not allow for it
 	Slots        int           // number of concurrent fetches of a task
 	PageBytes    int64         // mean size of a page in bytes, for the prediction
 
@@ -112,6 +114,9 @@ type rules struct {
 	scope     *scope.Scope
 	budgets   *budget.Rules
 	measured  time.Duration // mean time to fetch a URL: Service, or what earlier rounds observed
+
+	unreachable float64 // expected share of hosts whose robots.txt cannot be fetched
+	unobserved  float64 // share of the planned hosts that no round has observed
 }
 
 func (c *Config) rules() (*rules, error) {
@@ -168,7 +173,28 @@ func (r *rules) slowHost(h *hostCount) SlowHost {
 		perURL = h.perURL
 	}
 	each := max(delay, h.delay, latency/time.Duration(max(inFlight, 1)))
-	return SlowHost{Host: h.host, Domain: h.domain, URLs: h.n, Each: time.Duration(float64(each) * perURL)}
+	slow := SlowHost{Host: h.host, Domain: h.domain, URLs: h.n}
+	if h.requests > 0 && r.format() >= observedPaces {
+		each = max(delay, h.span/time.Duration(h.requests))
+		if h.unreachable {
+			slow.Unreachable = min(h.span, 2*r.RobotsTries) // a longer time contains a pause of the crawl
+		}
+	}
+	slow.Each = time.Duration(float64(each) * perURL)
+	return slow
+}
+
+// observedPaces is the first format whose plans predict times by the observed time between a host's
+// requests, and allow for hosts whose robots.txt cannot be fetched.
+const observedPaces = 12
+
+// tail returns the time of the tries for robots.txt files that cannot be fetched, in seconds, if it is
+// likely that so many hosts contain such a host that no round has observed. Otherwise it returns 0.
+func (r *rules) tail(hosts int64) float64 {
+	if r.format() < observedPaces || math.Pow(1-r.unreachable, float64(hosts)*r.unobserved) > 0.5 {
+		return 0
+	}
+	return r.withinWindow(r.RobotsTries.Seconds())
 }
 
 // oldSeconds returns the time of a host by which old crawls pack partitions, in seconds.

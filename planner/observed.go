@@ -26,12 +26,25 @@ type observation struct {
 	PerURL    float64 // requests for each planned URL, without robots.txt
 	Limited   bool    // whether the host limited the rate of requests, or its breaker opened
 	Requested bool    // as source.Host.Requested; if false, only Rank is known
-	Rank      float64 // as source.Host.Rank
+
+	Further     int64   // requests after the first one
+	SpanMS      int64   // time from the first to the last request, without pauses of the whole crawl
+	Unreachable bool    // whether all tries for robots.txt failed, so that no page was requested
+	Rank        float64 // as source.Host.Rank
 }
 
 // An observation adds priorURLs URLs, with one request each, to the URLs that were observed. The
 // retries of a few URLs therefore say little about many URLs.
 const priorURLs = 5
+
+// paceRequests is the number of requests from which the pace of a host is taken: those of its newest
+// rounds that have so many together. A round of a few requests says little about the pace.
+const paceRequests = 50
+
+// retryPause is the mean time for which a failed or repeated request can hold up its host: the pauses
+// after 429 and 503 take minutes, all others less. A host whose requests all succeeded has no pauses
+// of its own. If its time is longer than its delays, the crawl was paused or interrupted.
+const retryPause = time.Minute
 
 // newObservation returns the observation of a host.
 func newObservation(h *source.Host, place int64) observation {
@@ -49,13 +62,36 @@ func newObservation(h *source.Host, place int64) observation {
 		// A planned URL without a request was deferred or denied, and may need one in the next round.
 		o.PerURL = max(1, float64(h.Requests-1+priorURLs)/float64(h.Planned+priorURLs))
 	}
+	o.Unreachable = h.RobotsState == robotsUnreachable
+	if o.Further = max(h.Requests-1, 0); h.FirstRequest > 0 {
+		usual := float64(o.Further) * max(float64(o.DelayMS), o.LatencyMS)
+		failed := h.FailedRate + h.FailedHTTP5xx + h.FailedDNS + h.FailedTimeout + max(o.Further-h.Planned, 0)
+		o.SpanMS = h.LastRequest - h.FirstRequest
+		if !o.Unreachable {
+			o.SpanMS = min(o.SpanMS, int64(usual)+failed*retryPause.Milliseconds())
+		}
+	}
 	return o
 }
+
+// robotsUnreachable is the RobotsState of a host whose robots.txt could not be fetched.
+const robotsUnreachable = "unreachable"
 
 // means sums up the observations of all hosts.
 type means struct {
 	urls    int64
 	seconds float64 // time of all requests that were answered
+
+	hosts, unreachable int64 // hosts that were requested, and those whose robots.txt could not be fetched
+}
+
+// Of hosts that no round has observed, one in priorHosts is taken to have a robots.txt that cannot be
+// fetched. The prior counts as much as the observations of priorHosts hosts.
+const priorHosts = 50
+
+// unreachableShare returns the expected share of hosts whose robots.txt cannot be fetched.
+func (m *means) unreachableShare() float64 {
+	return float64(m.unreachable+1) / float64(m.hosts+priorHosts)
 }
 
 func (m *means) add(h *source.Host) {
@@ -100,6 +136,12 @@ func sortObservations(hosts iter.Seq2[source.Host, error], s *sorters[observatio
 		}
 		o := newObservation(&h, n)
 		m.add(&h)
+		if o.Requested {
+			m.hosts++
+		}
+		if o.Unreachable {
+			m.unreachable++
+		}
 		if err := sorted.Add(&o); err != nil {
 			return m, err
 		}
@@ -123,18 +165,33 @@ func (w *chosenWriter) observe() (address uint64, err error) {
 		return 0, nil
 	}
 	most := int64(0)
-	err = newest(w.observed, w.cur.hash, func(o *observation) {
-		if h := w.hosts[o.Host]; h != nil {
-			h.delay, h.perURL = time.Duration(o.DelayMS)*time.Millisecond, o.PerURL
-			if o.Answered {
-				h.latency, h.answered = time.Duration(o.LatencyMS*float64(time.Millisecond)), true
-			}
-			if h.n > most && o.Address != "" {
-				most, address = h.n, urlkey.Hash(o.Address)
-			}
+	err = ofGroup(w.observed, w.cur.hash, func(o *observation) {
+		h := w.hosts[o.Host]
+		if h == nil || !o.Requested {
+			return
 		}
+		if newest := !h.observed; newest && h.n > most && o.Address != "" {
+			most, address = h.n, urlkey.Hash(o.Address)
+		}
+		h.observe(o)
 	})
 	return address, err
+}
+
+// observe adds an observation of the host. The newest observation comes first.
+func (h *hostCount) observe(o *observation) {
+	if !h.observed {
+		h.observed, h.delay, h.perURL, h.unreachable = true, time.Duration(o.DelayMS)*time.Millisecond, o.PerURL, o.Unreachable
+		if o.Answered {
+			h.latency, h.answered = time.Duration(o.LatencyMS*float64(time.Millisecond)), true
+		}
+	}
+	if h.requests > 0 && h.unreachable {
+		return
+	}
+	if h.requests < paceRequests && o.Unreachable == h.unreachable && o.SpanMS > 0 {
+		h.requests, h.span = h.requests+o.Further, h.span+time.Duration(o.SpanMS)*time.Millisecond
+	}
 }
 
 // newest visits the newest observation of each host of a group that a round requested, and leaves the

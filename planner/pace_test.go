@@ -38,7 +38,10 @@ func slowWeb() (urls []string, cfg Config) {
 func TestTheDelayOfAHostIsPredictedAndPacked(t *testing.T) {
 	urls, cfg := slowWeb()
 	p := plan(t, cfg, lines(urls...))
-	want := []SlowHost{{"d0.example", "d0.example", 10, 10 * time.Second}, {"www.slow.example", "slow.example", 10, 10 * time.Second}}
+	want := []SlowHost{
+		{Host: "d0.example", Domain: "d0.example", URLs: 10, Each: 10 * time.Second},
+		{Host: "www.slow.example", Domain: "slow.example", URLs: 10, Each: 10 * time.Second},
+	}
 	if diff := cmp.Diff(want, p.Slowest()[:2]); diff != "" {
 		t.Error(diff)
 	}
@@ -108,5 +111,93 @@ func TestMeasuredPaceReplacesGuesses(t *testing.T) {
 	}
 	if diff := cmp.Diff(domainsOf(t, planWith(t, cfg, seen(apart...), urls...)), domainsOf(t, planWith(t, cfg, seen(hosts...), urls...))); diff != "" {
 		t.Errorf("partitions of domains (-before +now):\n%s", diff)
+	}
+}
+
+// requested returns the row of a host that took the given time for 100 planned URLs.
+func requested(host string, requests int64, delay, took time.Duration) source.Host {
+	first, delayMS, latency := int64(1_700_000_000_000), delay.Milliseconds(), 2.0
+	return source.Host{
+		Host: host, Domain: host, DelayMS: &delayMS, LatencyMS: &latency, Planned: 100, Requests: requests,
+		FirstRequest: first, LastRequest: first + took.Milliseconds(),
+	}
+}
+
+func TestObservedPacesArePredicted(t *testing.T) {
+	failing := requested("failing.example", 121, time.Second, 20*time.Minute)
+	failing.FailedHTTP5xx = 10
+	unreachable := requested("unreachable.example", 5, time.Second, 18*time.Minute)
+	unreachable.RobotsState = "unreachable"
+	stopped := unreachable
+	stopped.Host, stopped.Domain, stopped.LastRequest = "stopped.example", "stopped.example", stopped.FirstRequest+24*time.Hour.Milliseconds()
+	old, recent := requested("recovered.example", 61, time.Second, time.Minute), requested("recovered.example", 3, 5*time.Second, 31*time.Second)
+	recent.Planned, recent.Requests, recent.FailedTimeout = 2, 3, 1
+	hosts := []source.Host{
+		requested("even.example", 101, time.Second, 100*time.Second),
+		requested("paused.example", 101, time.Second, 5*time.Hour), // no request failed, so the crawl was paused
+		failing, unreachable, stopped, old, recent,
+	}
+	var urls []string
+	for _, name := range []string{"even", "paused", "failing", "unreachable", "stopped", "recovered"} {
+		for n := range 100 {
+			urls = append(urls, fmt.Sprintf("http://%s.example/%d", name, n))
+		}
+	}
+	cfg := Default()
+	cfg.Delay, cfg.RobotsTries = time.Second, 17*time.Minute
+	times := func() map[string]time.Duration {
+		got := map[string]time.Duration{}
+		for _, h := range planWith(t, cfg, seen(hosts...), urls...).Slowest() {
+			got[h.Host] = h.Time().Round(time.Second)
+		}
+		return got
+	}
+	want := map[string]time.Duration{
+		"even.example": 100 * time.Second, "paused.example": 100 * time.Second,
+		"failing.example":     1190 * time.Second, // 10 s a request, 125 requests for 105 URLs
+		"unreachable.example": 18 * time.Minute, "stopped.example": 34 * time.Minute,
+		"recovered.example": 147 * time.Second, // 62 requests in 91 s
+	}
+	if diff := cmp.Diff(want, times()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	cfg.Format = 11
+	if got := times(); got["recovered.example"] != 500*time.Second || got["unreachable.example"] != 100*time.Second {
+		t.Errorf("a plan of format 11 predicts %v", got)
+	}
+}
+
+func TestPredictionsAllowForRobotsThatFail(t *testing.T) {
+	of := func(n int) (urls []string, hosts []source.Host) {
+		for i := range n {
+			name := fmt.Sprintf("d%d.example", i)
+			urls, hosts = append(urls, "http://"+name+"/"), append(hosts, requested(name, 2, time.Second, time.Second))
+		}
+		return urls, hosts
+	}
+	cfg := Default()
+	cfg.RobotsTries = 17 * time.Minute
+	for _, tt := range []struct {
+		hosts, observed, unreachable int
+		format                       int
+		want                         float64
+	}{
+		{hosts: 20, want: 2}, // one host in 50 fails
+		{hosts: 100, want: 17 * 60},
+		{hosts: 100, format: 11, want: 2},
+		{hosts: 100, observed: 95, want: 2},                        // 1 of 145 hosts fails, 5 are new
+		{hosts: 100, observed: 80, unreachable: 20, want: 17 * 60}, // 21 of 130 hosts fail, 20 are new
+		{hosts: 1000, observed: 950, want: 2},                      // 1 of 1000 hosts fails, 50 are new
+		{hosts: 1000, observed: 500, want: 17 * 60},                // 1 of 550 hosts fails, 500 are new
+	} {
+		urls, hosts := of(tt.hosts)
+		hosts = hosts[:tt.observed]
+		for i := range tt.unreachable {
+			hosts[i].RobotsState = "unreachable"
+		}
+		cfg.Format = tt.format
+		if got := planWith(t, cfg, seen(hosts...), urls...).Manifest().EstimatedSeconds; got != tt.want {
+			t.Errorf("%+v: %v s", tt, got)
+		}
 	}
 }

@@ -102,6 +102,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if !r.BeforeFormat8 {
 		r.measured = seen.service(r.Service)
 	}
+	r.unreachable = seen.unreachableShare()
 	picked, err := pick(ctx, r, req, records, hosts, refused, names)
 	defer func() { err = errors.Join(err, picked.close()) }()
 	if err == nil {
@@ -200,9 +201,10 @@ func (p *Plan) predict(r *rules, req Request, chosen *chosenList) []partition {
 	m.Known, m.Buckets = req.Known, r.buckets(m.URLs, req)
 	m.EstimatedBytes = m.URLs * r.PageBytes
 	partitions := r.assign(chosen.groups, chosen.addresses, m.Buckets)
+	r.unobserved = 1 - float64(chosen.observed)/float64(max(m.Hosts, 1))
 	for i := range partitions {
 		q := &partitions[i]
-		seconds := r.predictSeconds(q.urls, q.longest)
+		seconds := max(r.predictSeconds(q.urls, q.longest), r.tail(q.hosts))
 		m.EstimatedSeconds = max(m.EstimatedSeconds, seconds)
 		m.Partitions = append(m.Partitions, manifest.PlanPartition{
 			Partition: i, Bucket: q.bucket, URLs: q.urls, Domains: q.domains, Hosts: q.hosts, EstimatedSeconds: seconds,

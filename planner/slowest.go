@@ -12,10 +12,16 @@ type SlowHost struct {
 	Host, Domain string
 	URLs         int64
 	Each         time.Duration // predicted time for one URL, with its retries
+	Unreachable  time.Duration // predicted time of the tries for a robots.txt that could not be fetched; 0 for other hosts
 }
 
 // Time returns the predicted time for the host's URLs.
-func (h SlowHost) Time() time.Duration { return time.Duration(h.URLs) * h.Each }
+func (h SlowHost) Time() time.Duration {
+	if h.Unreachable > 0 {
+		return h.Unreachable
+	}
+	return time.Duration(h.URLs) * h.Each
+}
 
 // slowestDomains is the number of domains that a plan names because they decide its length.
 const slowestDomains = 10

@@ -25,9 +25,9 @@ func TestPlanNamesTheSlowestHostOfEachOfTheTenSlowestDomains(t *testing.T) {
 	cfg := Default()
 	cfg.Window = time.Minute // bounds the prediction of the round, but not the times of the slowest hosts
 	p := planWith(t, cfg, seen(source.Host{Host: "a.d00.example", Domain: "d00.example", DelayMS: &delay}), urls...)
-	want := []SlowHost{{"a.d00.example", "d00.example", 1, time.Minute}}
+	want := []SlowHost{{Host: "a.d00.example", Domain: "d00.example", URLs: 1, Each: time.Minute}}
 	for d := 11; len(want) < slowestDomains; d-- {
-		want = append(want, SlowHost{fmt.Sprintf("b.d%02d.example", d), fmt.Sprintf("d%02d.example", d), int64(d + 2), cfg.Delay})
+		want = append(want, SlowHost{Host: fmt.Sprintf("b.d%02d.example", d), Domain: fmt.Sprintf("d%02d.example", d), URLs: int64(d + 2), Each: cfg.Delay})
 	}
 	if diff := cmp.Diff(want, p.Slowest()); diff != "" {
 		t.Error(diff)

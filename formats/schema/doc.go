@@ -61,7 +61,7 @@ import (
 //	   the outcome robots_unreachable.
 //	11: A checkpoint says when the attempt took the partition, and until when a robots.txt that keeps
 //	   failing may delay its end. Tables are as in version 10.
-//	12: See the columns and documents that say so.
+//	12: A plan predicts times from the observed time between a host's requests.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version

@@ -86,9 +86,13 @@ func Slowest(w io.Writer, all []planner.SlowHost) error {
 		if text.Len() == 0 {
 			fmt.Fprintln(&text, "the slowest hosts, one of each domain:")
 		}
+		if h.Unreachable > 0 {
+			fmt.Fprintf(&text, "  %s: %s; its robots.txt was unreachable, and the tries for it take %.2f h\n", h.Host, Count(h.URLs, "URL"), h.Time().Hours())
+			continue
+		}
 		fmt.Fprintf(&text, "  %s: %s at one each %.1f s = %.2f h\n", h.Host, Count(h.URLs, "URL"), h.Each.Seconds(), h.Time().Hours())
 	}
-	if text.Len() > 0 && all[0].URLs > 1 {
+	if text.Len() > 0 && all[0].URLs > 1 && all[0].Unreachable == 0 {
 		h := all[0]
 		h.URLs /= 2
 		fmt.Fprintf(&text, "  plan.budgets.domains of %s for %s would end this host in at most %.2f h\n", Thousands(h.URLs), h.Domain, h.Time().Hours())

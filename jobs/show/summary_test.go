@@ -13,6 +13,7 @@ func TestSlowestSaysWhatABudgetWouldChange(t *testing.T) {
 	var out strings.Builder
 	if err := Slowest(&out, []planner.SlowHost{
 		{Host: "www.example.com", Domain: "example.com", URLs: 10_000, Each: 2 * time.Second},
+		{Host: "down.test", Domain: "down.test", URLs: 40, Each: 2 * time.Second, Unreachable: 18 * time.Minute},
 		{Host: "b.test", Domain: "b.test", URLs: 40, Each: 1500 * time.Millisecond},
 		{Host: "quick.test", Domain: "quick.test", URLs: 29, Each: 2 * time.Second},
 	}); err != nil {
@@ -20,6 +21,7 @@ func TestSlowestSaysWhatABudgetWouldChange(t *testing.T) {
 	}
 	want := `the slowest hosts, one of each domain:
   www.example.com: 10,000 URLs at one each 2.0 s = 5.56 h
+  down.test: 40 URLs; its robots.txt was unreachable, and the tries for it take 0.30 h
   b.test: 40 URLs at one each 1.5 s = 0.02 h
   plan.budgets.domains of 5,000 for example.com would end this host in at most 2.78 h
 `

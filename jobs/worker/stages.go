@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/dedup"
 	"crawlbatch.io/crawlbatch/stages/fetch"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/retries"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
@@ -222,6 +223,8 @@ func PlanConfig(c *config.Config) planner.Config {
 	case len(c.Fetch.ConnectTo) > 0:
 		p.AddressDelay = 0 // targets of connect_to have no pace per address
 	}
+	f := FetchConfig(c, "")
+	p.RobotsTries = retries.RobotsTries(&f.Retries, &f.Pauses, f.RobotsTimeout)
 	p.Stops = c.Politeness.Stops
 	for name, d := range c.Politeness.Domains {
 		if d.Stop != "" {

@@ -90,6 +90,13 @@ func LastTry(l *Limits, p *Pauses, counts manifest.RetryCounts, next time.Time, 
 	}
 }
 
+// RobotsTries returns the mean time of all tries for a robots.txt that answers 503 to each.
+func RobotsTries(l *Limits, p *Pauses, timeout time.Duration) time.Duration {
+	first := polite.Longest(polite.PauseAfter(1, p.RateLimited))
+	longest := LastTry(l, p, manifest.RetryCounts{Limited: 1}, time.Time{}.Add(first), timeout).Sub(time.Time{})
+	return longest * 9 / 10 // a random part lengthens each pause by at most a quarter, and by an eighth on average
+}
+
 // classOf returns the class of the failures that used the retries. If there are several, it returns
 // the class with the longest pauses.
 func classOf(c *manifest.RetryCounts) response.RetryClass {

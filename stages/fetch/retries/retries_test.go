@@ -36,3 +36,11 @@ func TestTheLastTryOfARobotsTxt(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTriesOfARobotsTxtOnAverage(t *testing.T) {
+	limits, pauses := Limits{RateLimited: 3, Robots: 2}, Pauses{RateLimited: 30 * time.Second, ServerError: 10 * time.Second}
+	sum := 30*time.Second + 15*time.Minute
+	if got, want := RobotsTries(&limits, &pauses, time.Minute), sum+sum/8; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
