@@ -28,6 +28,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/compact"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/inspect"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -105,7 +106,7 @@ func exitCode(err error) int {
 		return exitDone
 	case is(jobs.ErrTasksFailed, inspect.ErrLater): // comes first, because such an error also wraps the error of the first failed task
 		return exitTasksFailed
-	case is(stages.ErrInterrupted, stages.ErrTaken, roundstate.ErrNotReady, context.Canceled, context.DeadlineExceeded):
+	case is(stages.ErrInterrupted, stages.ErrTaken, compact.ErrChanged, roundstate.ErrNotReady, context.Canceled, context.DeadlineExceeded):
 		return exitInterrupted
 	case is(errViolation, inspect.ErrDamaged):
 		return exitViolation

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/compact"
 	"crawlbatch.io/crawlbatch/cmd/control"
 	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/cmd/explain"
@@ -130,6 +131,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
 	)
 	root.AddCommand(prune.Command(prune.Env{Open: c.openRetention, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
+	root.AddCommand(compact.Command(compact.Env{Read: c.openCrawl, Write: c.openToChange, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
 	root.AddCommand(control.Commands(control.Open{Read: c.openCrawl, Write: c.openToChange, Flags: c.givenFlags, Ledgers: ledgers})...)
 	root.SetOut(c.out) // the command `completion` writes to it
 	usage.AddCompletion(root)

@@ -28,13 +28,15 @@ type Store struct {
 
 // crawls are the flags that select crawls.
 type crawls struct {
-	month string
-	all   bool
+	month    string
+	all      bool
+	original bool
 }
 
 func (c *crawls) flags(cmd *cobra.Command) {
 	usage.MonthFlag(cmd, &c.month, "crawl to open, the newest if it is not given")
 	cmd.Flags().BoolVar(&c.all, "all-months", false, "every crawl of the store, reparses included")
+	cmd.Flags().BoolVar(&c.original, "published", false, "read the parts that the rounds published, even where a compacted copy exists")
 }
 
 func (c *crawls) check() error {
@@ -48,8 +50,8 @@ func (c *crawls) check() error {
 }
 
 // sealed returns the finished rounds of the selected crawls, and a note about the selection, which it also
-// writes to w.
-func (s *Store) sealed(ctx context.Context, c crawls, w io.Writer) (store.Bucket, []*manifest.Sealed, string, error) {
+// writes to w. If compacted is true, the rounds name the parts of compacted copies where these exist.
+func (s *Store) sealed(ctx context.Context, c crawls, compacted bool, w io.Writer) (store.Bucket, []*manifest.Sealed, string, error) {
 	b, err := s.Open(ctx)
 	if err != nil {
 		return nil, nil, "", err
@@ -67,6 +69,15 @@ func (s *Store) sealed(ctx context.Context, c crawls, w io.Writer) (store.Bucket
 	}
 	if note != "" {
 		fmt.Fprintf(w, "crawlbatch: %s\n", note)
+	}
+	if compacted {
+		var notes []string
+		if sealed, notes, err = roundstate.WithCompacted(ctx, b, sealed); err != nil {
+			return nil, nil, "", err
+		}
+		for _, n := range notes {
+			fmt.Fprintf(w, "crawlbatch: %s\n", n)
+		}
 	}
 	return b, sealed, note, nil
 }

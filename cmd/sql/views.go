@@ -110,7 +110,9 @@ func (o *viewsOptions) run(ctx context.Context) error {
 	if o.dialect == "markdown" {
 		return catalog.Markdown(o.out)
 	}
-	b, sealed, note, err := o.store.sealed(ctx, o.crawls, o.err)
+	// Tables of Spark, of Trino and of partition projection name the folders of published parts.
+	compacted := !o.crawls.original && (o.dialect == "duckdb" || o.dialect == "athena" && !o.projection)
+	b, sealed, note, err := o.store.sealed(ctx, o.crawls, compacted, o.err)
 	if err != nil {
 		return err
 	}

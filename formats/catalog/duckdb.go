@@ -165,7 +165,7 @@ func duckComments(out io.Writer, name string, d Dataset) {
 func parts(dataset string, sealed []*manifest.Sealed) (keys []string) {
 	for _, s := range sealed {
 		for _, f := range s.FilesOf(dataset) {
-			if strings.HasPrefix(f.Key, "tables/") {
+			if isTable(f.Key) {
 				keys = append(keys, f.Key)
 			}
 		}

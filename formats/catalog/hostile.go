@@ -49,7 +49,7 @@ func checkSealed(sealed []*manifest.Sealed) error {
 		}
 		for _, d := range Datasets() {
 			for _, f := range s.FilesOf(d.Name) {
-				if strings.HasPrefix(f.Key, "tables/") && !isPart(f.Key, d.Name, s) {
+				if isTable(f.Key) && !isPart(f.Key, d.Name, s) {
 					return fmt.Errorf("%q lists %q, which is not a part of %s: %w", layout.Sealed(s.Crawl, s.Round), f.Key, d.Name, manifest.ErrCorrupt)
 				}
 			}
@@ -58,12 +58,23 @@ func checkSealed(sealed []*manifest.Sealed) error {
 	return nil
 }
 
-// isPart reports whether key is the key of a part of a dataset in a sealed round.
+// isTable reports whether key is the key of a published part, or of a part of a compacted copy.
+func isTable(key string) bool {
+	return strings.HasPrefix(key, "tables/") || strings.HasPrefix(key, "compacted/")
+}
+
+// isPart reports whether key is the key of a part of a dataset in a sealed round, published or
+// compacted.
 func isPart(key, dataset string, s *manifest.Sealed) bool {
 	n, err := layout.PartOf(key)
 	if err != nil {
 		return false
 	}
-	return key == layout.Table(dataset, s.Crawl, s.Round, n) ||
-		dataset == "captures" && slices.ContainsFunc(subsets, func(subset string) bool { return key == layout.Captures(s.Crawl, subset, s.Round, n) })
+	revision := layout.RevisionOf(key, s.Crawl)
+	if dataset == "captures" {
+		return slices.ContainsFunc(subsets, func(subset string) bool {
+			return key == layout.Captures(s.Crawl, subset, s.Round, n) || revision != "" && key == layout.Compacted(s.Crawl, revision, dataset, subset, s.Round, n)
+		})
+	}
+	return key == layout.Table(dataset, s.Crawl, s.Round, n) || revision != "" && key == layout.Compacted(s.Crawl, revision, dataset, "", s.Round, n)
 }

@@ -93,10 +93,58 @@ func Folders(crawl string, datasets []string) []string {
 		all = append(all, "tables/"+d+"/"+CrawlDir(crawl))
 	}
 	slices.Sort(all)
-	return append(all, "warc/"+CrawlDir(crawl), "webgraph/"+CrawlDir(crawl))
+	return append(all, "warc/"+CrawlDir(crawl), "webgraph/"+CrawlDir(crawl), CompactedDir(crawl))
 }
 
-var crawlOf = regexp.MustCompile(`^(?:warc/|webgraph/|tables/[^/]+/)?crawl=([^/]+)/`)
+// CompactedDir returns the folder of the compacted copies of a crawl's tables, with a final slash.
+func CompactedDir(crawl string) string { return "compacted/" + CrawlDir(crawl) }
+
+// Compacted returns the key of a part of a compacted dataset. The revision names the copy: each run of
+// compact makes its own. The parameter subset is empty except for captures.
+func Compacted(crawl, revision, dataset, subset string, round, part int) string {
+	dir := CompactedDir(crawl) + revision + "/" + dataset
+	if subset != "" {
+		dir += "/subset=" + subset
+	}
+	return fmt.Sprintf("%s/round=%d/%s.parquet", dir, round, Part(part))
+}
+
+var revision = regexp.MustCompile(`^\d{8}T\d{6}Z-[0-9a-f]{8}$`)
+
+// RevisionOf returns the revision in the key of an object in CompactedDir, or "".
+func RevisionOf(key, crawl string) string {
+	rest, ok := strings.CutPrefix(key, CompactedDir(crawl))
+	name, _, found := strings.Cut(rest, "/")
+	if !ok || !found || !revision.MatchString(name) {
+		return ""
+	}
+	return name
+}
+
+// Revision returns the name of a copy that is begun at the given time. nonce tells it from the copies
+// of other processes.
+func Revision(begun time.Time, nonce uint32) string {
+	return begun.UTC().Format(revisionTime) + fmt.Sprintf("-%08x", nonce)
+}
+
+const revisionTime = "20060102T150405Z"
+
+// RevisionBegun returns when a copy was begun.
+func RevisionBegun(revision string) (time.Time, error) {
+	at, _, _ := strings.Cut(revision, "-")
+	return time.Parse(revisionTime, at)
+}
+
+// Compaction returns the key of the list of a compacted copy's parts. The key contains the first 16
+// characters of digest, the digest of the list.
+func Compaction(crawl, digest string) string {
+	return fmt.Sprintf("%s%.16s.json", CompactionDir(crawl), digest)
+}
+
+// CompactionDir returns the prefix of the keys that Compaction returns.
+func CompactionDir(crawl string) string { return CrawlDir(crawl) + "compaction-" }
+
+var crawlOf = regexp.MustCompile(`^(?:warc/|webgraph/|compacted/|tables/[^/]+/)?crawl=([^/]+)/`)
 
 // CrawlOf returns the crawl to which an object belongs, or "" if the object belongs to no crawl.
 func CrawlOf(key string) string {

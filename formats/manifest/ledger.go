@@ -27,6 +27,7 @@ const (
 	EntryContinue   = "continue"   // a person ended the pause
 	EntryPruning    = "pruning"    // from now on, objects of the crawl may be deleted by age; their absence is no loss
 	EntryPruned     = "pruned"     // the deletions of the newest entry `pruning` are complete
+	EntryCompacted  = "compacted"  // views read the compacted copy that Object lists; without Object, they read the published parts again
 )
 
 // Ledger is ledger.json: the record of what a crawl began, decided and sealed. Entries are added,

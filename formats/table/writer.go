@@ -48,8 +48,9 @@ type writerOptions struct {
 	rowGroupRows  int64
 	rowGroupBytes int64
 	sorted        []parquet.SortingColumn
-	format        int  // schema.FormatVersion of the file
-	working       bool // the file is a working file, which only crawlbatch reads
+	bloom         []string // columns with a Bloom filter in each row group
+	format        int      // schema.FormatVersion of the file
+	working       bool     // the file is a working file, which only crawlbatch reads
 }
 
 // WriterOption changes how a Writer lays out its file.
@@ -70,6 +71,14 @@ func SortedBy(columns ...string) WriterOption {
 			o.sorted = append(o.sorted, parquet.Ascending(c))
 		}
 	}
+}
+
+// Bloom is the option that adds a Bloom filter of the given columns to each row group. DuckDB, Trino and
+// Spark use it to skip row groups that cannot hold a wanted value. The filters take 10 bits for each
+// value, for which the false-positive rate of a split-block filter is about 1 % (Parquet's
+// BloomFilter.md).
+func Bloom(columns ...string) WriterOption {
+	return func(o *writerOptions) { o.bloom = columns }
 }
 
 // Local describes a finished file in local scratch space.
@@ -210,6 +219,9 @@ func newSection(out *summingWriter, buf *bufio.Writer, layout *rowLayout, encode
 		parquet.WriteBufferSize(0),
 		parquet.DictionaryMaxBytes(o.dictionaryBytes()),
 		parquet.SortingWriterConfig(parquet.SortingColumns(o.sorted...)),
+	}
+	for _, c := range o.bloom {
+		pqOptions = append(pqOptions, parquet.BloomFilters(parquet.SplitBlockFilter(10, c)))
 	}
 	columns := fields(layout.row, &o)
 	for _, c := range columns {

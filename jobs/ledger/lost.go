@@ -94,6 +94,9 @@ func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 	case manifest.EntryPruning:
 		lost.Was = "the list of the WARC files of crawl " + l.Crawl + " that stayed when it was pruned"
 		lost.Remedy = "restore it from a copy, or make it again with `crawlbatch prune --apply`"
+	case manifest.EntryCompacted:
+		lost.Was = "the list of the compacted copy of crawl " + l.Crawl
+		lost.Remedy = fmt.Sprintf("make the copy again with `crawlbatch compact --month %s`; the published parts are not affected", l.Crawl)
 	default:
 		lost.Was = "named by entry " + fmt.Sprint(e.N)
 	}
@@ -162,6 +165,7 @@ func (l *Ledger) requiredEntries() []*manifest.Entry {
 	}
 	add(l.Of(manifest.EntryCrawl))
 	add(l.Of(manifest.EntryPoliteness))
+	add(l.Of(manifest.EntryCompacted))
 	for round := range l.Rounds() {
 		choice, _ := l.Plan(round)
 		add(choice)
@@ -246,6 +250,8 @@ func (l *Ledger) checkEntry(ctx context.Context, b store.Bucket, e *manifest.Ent
 		return l.Check(ctx, b, e, &manifest.Crawl{})
 	case manifest.EntryPruning:
 		return l.Check(ctx, b, e, &manifest.Prune{})
+	case manifest.EntryCompacted:
+		return l.Check(ctx, b, e, &manifest.Compaction{})
 	case manifest.EntryPlan:
 		return l.Check(ctx, b, e, &manifest.Plan{})
 	case manifest.EntryFrozen:

@@ -119,6 +119,7 @@ type Audit struct {
 	files      *table.Sorter[listedFile] // files that the documents of the audited rounds list
 	opened     []*os.File                // scratch files with checkpoints
 	pruned     ledger.AllPruned          // what was deleted by age, by crawl
+	compaction *manifest.Compaction      // list of the crawl's compacted copy; nil if there is none, or if it is lost
 	lost       map[string]bool           // keys of objects that were reported as lost or changed; only Load uses the map
 
 	mu      sync.Mutex

@@ -21,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/table/scan"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -121,6 +122,12 @@ func (a *Audit) listSealed(r *Round) error {
 	}
 	for _, m := range r.Sealed.Manifests {
 		if err := a.list(r, fromSeal, 0, "the seal names it: "+stages.RemedyFor(stages.Publish, r.Crawl, m.File), m.File); err != nil {
+			return err
+		}
+	}
+	if c := roundstate.CompactedOf(a.compaction, a.Ledger, r.Number); c != nil {
+		advice := fmt.Sprintf("it is a part of the compacted copy: make the copy again with `crawlbatch compact --month %s`; the published parts are not affected", a.Crawl)
+		if err := a.list(r, fromSeal, 0, advice, c.Files...); err != nil {
 			return err
 		}
 	}

@@ -166,6 +166,10 @@ func (l *lister) judge(o store.Info) Stray {
 	top, _, _ := strings.Cut(o.Key, "/")
 	// Engines do not read names such as _SUCCESS and .part.parquet.crc.
 	s.Read = (top == "tables" || top == "warc") && !strings.ContainsAny(path.Base(o.Key)[:1], "._")
+	if top == "compacted" {
+		s.Why = "the ledger does not name the compacted copy that it belongs to"
+		return s
+	}
 	m := roundFolder.FindStringSubmatch(o.Key)
 	if m == nil {
 		s.Why = l.ofCrawl(o.Key)
@@ -203,6 +207,9 @@ func (l *lister) ofCrawl(key string) string {
 	name := strings.TrimPrefix(key, layout.CrawlDir(l.Crawl))
 	known := []string{"crawl.json", "politeness.json", "ledger.json"}
 	if slices.Contains(known, name) || strings.HasPrefix(key, layout.PruneDir(l.Crawl)) && l.pruned[l.Crawl] != nil {
+		return ""
+	}
+	if strings.HasPrefix(key, layout.CompactionDir(l.Crawl)) { // compact removes the lists of older copies
 		return ""
 	}
 	return "no crawl has an object of this name"

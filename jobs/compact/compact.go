@@ -1,0 +1,445 @@
+package compact
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// ErrChanged means that something of the crawl changed while it was copied. A new run can succeed.
+var ErrChanged = errors.New("run the command again")
+
+// DefaultTarget is the size at which a part ends, in bytes.
+const DefaultTarget = 256 << 20
+
+// copiers is the number of datasets that are copied at the same time. A copy holds a batch of rows of
+// 64 parts and a row group: about 150 MB for a round of many partitions.
+const copiers = 2
+
+// abandoned is the age at which parts that no ledger names are taken for the leftovers of a process
+// that died.
+const abandoned = 24 * time.Hour
+
+// Request says what to copy.
+type Request struct {
+	Bucket  store.Bucket
+	Crawl   string
+	Version string // version of crawlbatch, for written_by
+	Clock   stages.Clock
+	Scratch string // directory for temporary files
+	Target  int64  // size at which a part ends, in bytes; 0: DefaultTarget
+	Tell    func(Dataset)
+}
+
+// Dataset is a dataset of a round, and its parts before and after the copy. Find leaves the figures of
+// the copy 0.
+type Dataset struct {
+	Round       int    `json:"round"`
+	Name        string `json:"dataset"`
+	Rows        int64  `json:"rows"`
+	Parts       int    `json:"parts"`
+	Bytes       int64  `json:"bytes"`
+	CopiedParts int    `json:"copied_parts"`
+	CopiedBytes int64  `json:"copied_bytes"`
+}
+
+// Found is the result of Find, Run and Drop.
+type Found struct {
+	Crawl    string    `json:"crawl"`
+	Rounds   int       `json:"rounds"`            // number of finished rounds
+	Datasets []Dataset `json:"datasets"`          // by round
+	Current  string    `json:"current,omitempty"` // revision of the copy that views read
+	Covered  int       `json:"covered"`           // number of finished rounds of which views read the copy
+	Deleted  int       `json:"deleted,omitempty"` // number of deleted objects of other copies
+	Fault    string    `json:"fault,omitempty"`   // why the list of the current copy cannot be read
+
+	sealed []*manifest.Sealed // with their files
+	seals  map[int]string     // digest of the seal of each round
+}
+
+// Find returns what Run would copy, and which rounds views read from a copy now. It writes nothing.
+func Find(ctx context.Context, r Request) (*Found, error) {
+	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	return r.find(ctx, l)
+}
+
+func (r *Request) find(ctx context.Context, l *ledger.Ledger) (*Found, error) {
+	if err := l.CheckGone(); err != nil {
+		return nil, err
+	}
+	f := &Found{Crawl: r.Crawl, Datasets: []Dataset{}, seals: map[int]string{}}
+	sealed, err := roundstate.Sealed(ctx, r.Bucket, r.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	if len(sealed) == 0 {
+		return nil, fmt.Errorf("crawl %s cannot be compacted yet: %w", r.Crawl, jobs.ErrNotSealed)
+	}
+	names := datasets()
+	copied := func(name string) bool {
+		return slices.ContainsFunc(names, func(d dataset) bool { return d.name == name })
+	}
+	if f.sealed, err = roundstate.WithFiles(ctx, r.Bucket, sealed, roundstate.Selection{Dataset: copied}); err != nil {
+		return nil, err
+	}
+	f.sealed = slices.DeleteFunc(f.sealed, func(s *manifest.Sealed) bool { return l.Newest(manifest.EntrySealed, s.Round) == nil }) // sealed meanwhile
+	list, err := roundstate.Compaction(ctx, r.Bucket, l)
+	switch {
+	case errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt):
+		f.Fault = err.Error()
+	case err != nil:
+		return nil, err
+	case list != nil:
+		f.Current = list.Revision
+	}
+	for _, s := range f.sealed {
+		f.Rounds++
+		if roundstate.CompactedOf(list, l, s.Round) != nil {
+			f.Covered++
+		}
+		f.seals[s.Round] = l.Newest(manifest.EntrySealed, s.Round).SHA256
+		for _, d := range names {
+			if of := published(s, d.name); len(of) > 0 {
+				f.Datasets = append(f.Datasets, Dataset{Round: s.Round, Name: d.name, Rows: rowsOf(of), Parts: len(of), Bytes: bytesOf(of)})
+			}
+		}
+	}
+	return f, nil
+}
+
+// published returns the published parts of a dataset.
+func published(s *manifest.Sealed, name string) []manifest.File {
+	return slices.DeleteFunc(slices.Clone(s.FilesOf(name)), func(f manifest.File) bool { return !strings.HasPrefix(f.Key, "tables/") })
+}
+
+func rowsOf(files []manifest.File) (n int64) {
+	for _, f := range files {
+		n += f.Rows
+	}
+	return n
+}
+
+func bytesOf(files []manifest.File) (n int64) {
+	for _, f := range files {
+		n += f.Bytes
+	}
+	return n
+}
+
+// Run makes a new copy of all finished rounds, makes it the one that views read, and deletes the copies
+// before it. After an error, views read the same copy as before, unless the error is a Leftover.
+func Run(ctx context.Context, r Request) (*Found, error) {
+	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	f, err := r.find(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range f.sealed {
+		if f.seals[s.Round] == "" {
+			return nil, fmt.Errorf("compact %s: the ledger does not have the digest of the seal of round %d: %w", r.Crawl, s.Round, stages.ErrPermanent)
+		}
+	}
+	if f.Current, err = r.replace(ctx, f, l); err != nil {
+		return nil, fmt.Errorf("compact %s: %w", r.Crawl, err)
+	}
+	f.Covered, f.Fault = f.Rounds, ""
+	return f, r.removeOthers(ctx, f)
+}
+
+// Drop makes views read the published parts again, and then deletes all copies.
+func Drop(ctx context.Context, r Request) (*Found, error) {
+	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	f, err := r.find(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	_, err = r.writer().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		if e := l.Of(manifest.EntryCompacted); e == nil || e.Object == "" {
+			return nil, nil
+		}
+		return []manifest.Entry{{What: manifest.EntryCompacted}}, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("compact %s: %w", r.Crawl, err)
+	}
+	f.Current, f.Covered, f.Fault, f.Datasets = "", 0, "", []Dataset{}
+	return f, r.removeOthers(ctx, f)
+}
+
+func (r *Request) writer() ledger.Writer { return ledger.Writer{Version: r.Version, Clock: r.Clock} }
+
+// replace writes a copy and appends the entry that makes views read it. It returns the revision of the
+// copy. If the entry was not appended, it deletes what it has written.
+func (r *Request) replace(ctx context.Context, f *Found, l *ledger.Ledger) (revision string, err error) {
+	var nonce [4]byte
+	_, _ = rand.Read(nonce[:]) // never fails
+	list := &manifest.Compaction{Header: manifest.Header{Version: r.Version}, Crawl: r.Crawl, Revision: layout.Revision(r.Clock.Now(), binary.BigEndian.Uint32(nonce[:]))}
+	key := ""
+	defer func() {
+		if err != nil {
+			if failed := r.undo(context.WithoutCancel(ctx), list.Revision, key); failed != nil {
+				err = fmt.Errorf("%w; parts are left over (%w), which a later `crawlbatch compact` deletes", err, failed)
+			}
+		}
+	}()
+	if err := r.copyRounds(ctx, f, l, list); err != nil {
+		return "", err
+	}
+	list.At = r.Clock.Now().UTC().Format(time.RFC3339Nano)
+	body, err := manifest.Encode(list)
+	if err != nil {
+		return "", err
+	}
+	digest := manifest.ContentDigest(body)
+	key = layout.Compaction(r.Crawl, digest)
+	if _, err := store.CreateBytes(ctx, r.Bucket, key, body); err != nil {
+		return "", err
+	}
+	_, err = r.writer().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		if err := errors.Join(l.CheckGone(), r.checkParts(ctx, list)); err != nil {
+			return nil, err
+		}
+		for round, seal := range f.seals {
+			if e := l.Newest(manifest.EntrySealed, round); e == nil || e.SHA256 != seal {
+				return nil, fmt.Errorf("the seal of round %d was replaced meanwhile: %w", round, ErrChanged)
+			}
+		}
+		return []manifest.Entry{{What: manifest.EntryCompacted, Object: key, SHA256: digest, Format: list.Format}}, nil
+	})
+	return list.Revision, err
+}
+
+// undo deletes a copy whose entry was not appended. The store may have appended the entry although the
+// call failed, so undo looks, and keeps the copy if it cannot know.
+func (r *Request) undo(ctx context.Context, revision, list string) error {
+	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+	if err != nil {
+		return err
+	}
+	if list != "" {
+		if slices.ContainsFunc(l.Entries(), func(e manifest.Entry) bool { return e.What == manifest.EntryCompacted && e.Object == list }) {
+			return errors.New("the ledger has the entry, so the copy stays")
+		}
+		if err := r.Bucket.Delete(ctx, list); err != nil {
+			return err
+		}
+	}
+	_, err = r.remove(ctx, func(other string) bool { return other == revision })
+	return err
+}
+
+// copyRounds copies all datasets of all rounds and adds them to the list.
+func (r *Request) copyRounds(ctx context.Context, f *Found, l *ledger.Ledger, list *manifest.Compaction) error {
+	names := datasets()
+	figures := map[string]*Dataset{}
+	for i := range f.Datasets {
+		d := &f.Datasets[i]
+		figures[fmt.Sprint(d.Round, " ", d.Name)] = d
+	}
+	for _, s := range f.sealed {
+		formats, err := roundstate.FrozenFormats(ctx, r.Bucket, s)
+		if err != nil {
+			return err
+		}
+		began, err := roundstate.FormatOf(l, s.Round)
+		if err != nil {
+			return err
+		}
+		copied := make([][]manifest.File, len(names))
+		group, running := errgroup.WithContext(ctx)
+		group.SetLimit(copiers)
+		for i, d := range names {
+			of := published(s, d.name)
+			if len(of) == 0 {
+				continue
+			}
+			if formats[d.maker] < began {
+				return fmt.Errorf("the format of the parts of %s in round %d is not known, because the inputs of %s are lost: recreate them with `crawlbatch retry --month %s --rebuild`: %w", d.name, s.Round, d.maker, r.Crawl, stages.ErrPermanent)
+			}
+			group.Go(func() (err error) {
+				copied[i], err = r.copyDataset(running, d, s, of, formats[d.maker], list.Revision)
+				if err != nil {
+					return fmt.Errorf("round %d: %w", s.Round, err)
+				}
+				figure := figures[fmt.Sprint(s.Round, " ", d.name)]
+				figure.CopiedParts, figure.CopiedBytes = len(copied[i]), bytesOf(copied[i])
+				if r.Tell != nil {
+					r.Tell(*figure)
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		round := manifest.CompactedRound{Round: s.Round, Seal: f.seals[s.Round], Files: slices.Concat(copied...)}
+		for _, d := range names {
+			round.Datasets = append(round.Datasets, d.name)
+		}
+		list.Rounds = append(list.Rounds, round)
+	}
+	return nil
+}
+
+// copyDataset copies the parts of a dataset, subset by subset.
+func (r *Request) copyDataset(ctx context.Context, d dataset, s *manifest.Sealed, of []manifest.File, format int, revision string) (files []manifest.File, err error) {
+	dir := filepath.Join(r.Scratch, fmt.Sprintf("%d-%s", s.Round, d.name))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create scratch directory: %w", err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // the caller removes the directory above it too
+	var subsets []string
+	for _, f := range of {
+		subsets = append(subsets, f.Subset)
+	}
+	slices.Sort(subsets)
+	for _, subset := range slices.Compact(subsets) {
+		c := &copying{
+			bucket: r.Bucket, scratch: dir, target: r.Target, format: format, subset: subset,
+			from: slices.DeleteFunc(slices.Clone(of), func(f manifest.File) bool { return f.Subset != subset }),
+			key:  func(part int) string { return layout.Compacted(r.Crawl, revision, d.name, subset, s.Round, part) },
+		}
+		if c.target == 0 {
+			c.target = DefaultTarget
+		}
+		some, err := d.copy(ctx, c)
+		files = append(files, some...)
+		if err != nil {
+			return files, err
+		}
+	}
+	return files, nil
+}
+
+// checkParts returns an error if a part of a list is gone or has another size.
+func (r *Request) checkParts(ctx context.Context, list *manifest.Compaction) error {
+	for _, round := range list.Rounds {
+		for _, f := range round.Files {
+			o, err := r.Bucket.Open(ctx, f.Key)
+			if errors.Is(err, store.ErrNotFound) || err == nil && o.Size() != f.Bytes {
+				err = errors.Join(fmt.Errorf("%q, which this run wrote, was deleted or replaced: %w", f.Key, ErrChanged), closeOf(o))
+			} else if err == nil {
+				err = o.Close()
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func closeOf(o store.Object) error {
+	if o == nil {
+		return nil
+	}
+	return o.Close()
+}
+
+// Leftover means that views read what the command wanted, but that other copies could not be deleted.
+type Leftover struct{ Err error }
+
+func (l *Leftover) Error() string {
+	return fmt.Sprintf("older copies are left over, which nothing reads: %v; a later `crawlbatch compact` deletes them", l.Err)
+}
+
+func (l *Leftover) Unwrap() error { return l.Err }
+
+// removeOthers deletes the copies that nothing reads and nobody writes. These are the copies that older
+// entries of the ledger name, and copies that no entry names and that were begun long ago. The ledger
+// never names a revision twice, so a copy that one ledger replaced is never read again.
+func (r *Request) removeOthers(ctx context.Context, f *Found) error {
+	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+	if err != nil {
+		return &Leftover{err}
+	}
+	current, replaced := "", map[string]bool{}
+	for _, e := range l.Entries() {
+		if e.What == manifest.EntryCompacted {
+			replaced[current], current = true, e.Object
+		}
+	}
+	var lists []string
+	kept, superseded := "", map[string]bool{}
+	for o, err := range r.Bucket.List(ctx, layout.CompactionDir(r.Crawl)) {
+		if err != nil {
+			return &Leftover{err}
+		}
+		var list manifest.Compaction
+		_, _, err := manifest.Load(ctx, r.Bucket, o.Key, &list)
+		switch {
+		case o.Key == current && err != nil:
+			return &Leftover{err} // without the list, nobody knows which copy is read
+		case o.Key == current:
+			kept = list.Revision
+		case replaced[o.Key] || err == nil && r.abandoned(list.Revision):
+			superseded[list.Revision] = true
+			lists = append(lists, o.Key)
+		}
+	}
+	if current != "" && kept == "" {
+		return &Leftover{fmt.Errorf("%q is lost", current)}
+	}
+	f.Deleted, err = r.remove(ctx, func(revision string) bool {
+		return revision != kept && (superseded[revision] || r.abandoned(revision))
+	})
+	for _, key := range lists {
+		if err == nil {
+			err = r.Bucket.Delete(ctx, key)
+			f.Deleted++
+		}
+	}
+	if err != nil {
+		return &Leftover{err}
+	}
+	return nil
+}
+
+// abandoned reports whether the process that began a copy must have ended.
+func (r *Request) abandoned(revision string) bool {
+	begun, err := layout.RevisionBegun(revision)
+	return err == nil && r.Clock.Now().Sub(begun) > abandoned
+}
+
+// remove deletes the objects of the revisions that which selects. It returns the number of deleted
+// objects.
+func (r *Request) remove(ctx context.Context, which func(revision string) bool) (n int, err error) {
+	for o, err := range r.Bucket.List(ctx, layout.CompactedDir(r.Crawl)) {
+		if err != nil {
+			return n, err
+		}
+		if revision := layout.RevisionOf(o.Key, r.Crawl); revision != "" && which(revision) {
+			if err := r.Bucket.Delete(ctx, o.Key); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	return n, nil
+}
