@@ -267,9 +267,9 @@ func (r *Request) copyRounds(ctx context.Context, f *Found, l *ledger.Ledger, li
 		if err != nil {
 			return err
 		}
-		began, err := roundstate.FormatOf(l, s.Round)
-		if err != nil {
-			return err
+		began := 1 // the ledger of an adopted crawl may not say in which format a round began
+		if e := l.Started(s.Round); e != nil {
+			began = e.Format
 		}
 		copied := make([][]manifest.File, len(names))
 		group, running := errgroup.WithContext(ctx)

@@ -1,0 +1,490 @@
+package compact
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+const crawl = "2026-11"
+
+type fixed struct {
+	stages.SystemClock
+	now time.Time
+}
+
+func (f fixed) Now() time.Time { return f.now }
+
+func request(t *testing.T, b store.Bucket) Request {
+	return Request{Bucket: b, Crawl: crawl, Version: "test", Clock: stages.SystemClock{}, Scratch: t.TempDir()}
+}
+
+func put(t *testing.T, b store.Bucket, key string, d manifest.Document) {
+	t.Helper()
+	if _, err := manifest.Create(t.Context(), b, key, d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// part stores a published part.
+func part[T any](t *testing.T, b store.Bucket, dataset, subset, key string, format int, sorted []string, rows []T) manifest.File {
+	t.Helper()
+	w, err := table.NewWriter[T](t.TempDir()+"/part", table.SortedBy(sorted...), table.Format(format))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	f, err := table.Finish(t.Context(), w, b, dataset, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Subset = subset
+	return f
+}
+
+// crawled makes a store with a crawl of two rounds of the given formats. Each has five parts of
+// fetches, requests and captures, and one of hosts.
+func crawled(t *testing.T, b store.Bucket, formats ...int) store.Bucket {
+	t.Helper()
+	put(t, b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl})
+	for round, format := range formats {
+		put(t, b, layout.PlanManifest(crawl, round, "p"), &manifest.Plan{ID: "p", Crawl: crawl, Round: round, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
+		for _, stage := range []stages.Stage{stages.Merge, stages.Dedup, stages.Rank, stages.Frontier, stages.Publish} {
+			put(t, b, layout.Inputs(crawl, round, string(stage)), &manifest.Inputs{Header: manifest.Header{Format: format}, Stage: string(stage), Plan: "p"})
+		}
+		var files []manifest.File
+		for p := range 5 {
+			var fetches []schema.Fetch
+			var requests []schema.Request
+			var captures []schema.Capture
+			for i := range 40 {
+				host := fmt.Sprintf("h%02d.example", (i*7+p)%31)
+				url := fmt.Sprintf("http://%s/%d/%d", host, p, i)
+				var f schema.Fetch
+				f.SURT, f.URL, f.Host, f.Domain, f.Outcome = fmt.Sprintf("example,h%02d)/%d/%02d", (i*7+p)%31, p, i), url, host, host, schema.OK
+				fetches = append(fetches, f)
+				var c schema.Capture
+				c.SURT, c.URL = f.SURT, f.URL
+				captures = append(captures, c)
+				gap := int64(i % 3)
+				r := schema.Request{URL: url, Host: host, Start: int64(i)}
+				if gap > 0 {
+					r.GapMS = &gap
+				}
+				requests = append(requests, r, r) // the same row twice
+			}
+			slices.SortFunc(fetches, func(a, b schema.Fetch) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) })
+			slices.SortFunc(captures, func(a, b schema.Capture) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) })
+			slices.SortStableFunc(requests, func(a, b schema.Request) int { return strings.Compare(a.Host, b.Host) })
+			files = append(files,
+				part(t, b, stages.FileFetches, "", layout.Table(stages.FileFetches, crawl, round, p), format, []string{"url_surtkey", "url"}, fetches),
+				part(t, b, stages.FileRequests, "", layout.Table(stages.FileRequests, crawl, round, p), format, []string{"host", "start"}, requests),
+				part(t, b, stages.FileCaptures, "warc", layout.Captures(crawl, "warc", round, p), format, []string{"url_surtkey", "url"}, captures),
+				part(t, b, stages.FileCaptures, "robotstxt", layout.Captures(crawl, "robotstxt", round, p), format, []string{"url_surtkey", "url"}, captures[:3]))
+		}
+		zero := int64(0)
+		files = append(files, part(t, b, stages.FileHosts, "", layout.Table(stages.FileHosts, crawl, round, 0), format, []string{"host"}, []schema.Host{{Host: "a.example", DelayMS: &zero}, {Host: "b.example"}}))
+		slices.SortFunc(files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
+		put(t, b, layout.Sealed(crawl, round), &manifest.Sealed{Crawl: crawl, Round: round, Plan: "p", Buckets: 1, Files: files})
+	}
+	ledgertest.Make(t, b, crawl)
+	return b
+}
+
+func directory(t *testing.T) store.Bucket {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// contents returns the digests of the objects under a prefix, by key.
+func contents(t *testing.T, b store.Bucket, prefix string) map[string][32]byte {
+	t.Helper()
+	all := map[string][32]byte{}
+	for o, err := range b.List(t.Context(), prefix) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _, err := b.Get(t.Context(), o.Key, 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[o.Key] = sha256.Sum256(body)
+	}
+	return all
+}
+
+// opened returns the rounds as views open them.
+func opened(t *testing.T, b store.Bucket) (sealed []*manifest.Sealed, copied int) {
+	t.Helper()
+	sealed, err := roundstate.Sealed(t.Context(), b, crawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, _, err = roundstate.WithCompacted(t.Context(), b, sealed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sealed {
+		if slices.ContainsFunc(s.Files, func(f manifest.File) bool { return strings.HasPrefix(f.Key, "compacted/") }) {
+			copied++
+		}
+		for _, f := range s.Files {
+			o, err := b.Open(t.Context(), f.Key)
+			if err != nil {
+				t.Fatalf("views open %q, which is gone: %v", f.Key, err)
+			}
+			_ = o.Close()
+		}
+	}
+	return sealed, copied
+}
+
+// rows returns the rows of a dataset and subset of a round as views read them, in order.
+func rows[T any](t *testing.T, b store.Bucket, s *manifest.Sealed, dataset, subset string) (all []T) {
+	t.Helper()
+	for _, f := range s.FilesOf(dataset) {
+		if f.Subset != subset {
+			continue
+		}
+		for row, err := range table.Concat[T](t.Context(), b, []string{f.Key}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, row)
+		}
+	}
+	return all
+}
+
+func TestACopyHasTheSameRows(t *testing.T) {
+	b := crawled(t, directory(t), 1, schema.FormatVersion)
+	before := contents(t, b, "tables/")
+	published, _ := opened(t, b)
+	r := request(t, b)
+	r.Target = 1 // so that parts end after every checkRows rows
+	f, err := Run(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Covered != 2 || f.Rounds != 2 || f.Current == "" || f.Deleted != 0 {
+		t.Errorf("%+v", f)
+	}
+	if diff := cmp.Diff(before, contents(t, b, "tables/")); diff != "" {
+		t.Error("published parts changed")
+	}
+	copied, n := opened(t, b)
+	if n != 2 {
+		t.Errorf("views read a copy of %d rounds, want 2", n)
+	}
+	for i := range copied {
+		if got := len(copied[i].FilesOf(stages.FileFetches)); got != 1 {
+			t.Errorf("round %d: %d parts of fetches", i, got)
+		}
+		compareURLs := func(a, b schema.Fetch) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }
+		want, got := rows[schema.Fetch](t, b, published[i], stages.FileFetches, ""), rows[schema.Fetch](t, b, copied[i], stages.FileFetches, "")
+		slices.SortFunc(want, compareURLs)
+		if diff := cmp.Diff(want, got); diff != "" || len(got) != 200 {
+			t.Errorf("round %d: %d rows of fetches (-published +copied):\n%s", i, len(got), diff)
+		}
+		compareRequests := func(a, b schema.Request) int { return strings.Compare(fmt.Sprint(a.Host, a.URL), fmt.Sprint(b.Host, b.URL)) }
+		sent, kept := rows[schema.Request](t, b, published[i], stages.FileRequests, ""), rows[schema.Request](t, b, copied[i], stages.FileRequests, "")
+		slices.SortFunc(sent, compareRequests)
+		slices.SortFunc(kept, compareRequests)
+		if diff := cmp.Diff(sent, kept); diff != "" || len(kept) != 400 {
+			t.Errorf("round %d: %d rows of requests (-published +copied):\n%s", i, len(kept), diff)
+		}
+		if n := len(rows[schema.Capture](t, b, copied[i], stages.FileCaptures, "robotstxt")); n != 15 {
+			t.Errorf("round %d: %d captures of robots.txt, want 15", i, n)
+		}
+		if diff := cmp.Diff(rows[schema.Host](t, b, published[i], stages.FileHosts, ""), rows[schema.Host](t, b, copied[i], stages.FileHosts, "")); diff != "" {
+			t.Errorf("round %d: hosts (-published +copied):\n%s", i, diff)
+		}
+	}
+}
+
+func TestANewCopyReplacesTheOneBefore(t *testing.T) {
+	b := crawled(t, directory(t), 12)
+	first, err := Run(t.Context(), request(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := contents(t, b, layout.CompactedDir(crawl))
+	second, err := Run(t.Context(), request(t, b))
+	if err != nil || second.Deleted != len(old)+1 || second.Current == first.Current {
+		t.Fatalf("%+v, %v", second, err)
+	}
+	now := contents(t, b, layout.CompactedDir(crawl))
+	for key := range old {
+		if _, ok := now[key]; ok {
+			t.Errorf("%q is left over", key)
+		}
+	}
+	// A copy that no ledger names is kept for a day, because its process may still run.
+	stray := layout.Compacted(crawl, layout.Revision(time.Now().Add(-23*time.Hour), 7), "fetches", "", 0, 0)
+	if _, err := store.CreateBytes(t.Context(), b, stray, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	r := request(t, b)
+	for _, tt := range []struct {
+		after time.Duration
+		want  bool
+	}{{0, true}, {2 * time.Hour, false}} {
+		r.Clock = fixed{now: time.Now().Add(tt.after)}
+		if _, err := Run(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := contents(t, b, "compacted/")[stray]; ok != tt.want {
+			t.Errorf("after %v: kept %t", tt.after, ok)
+		}
+	}
+	d, err := Drop(t.Context(), request(t, b))
+	if err != nil || d.Current != "" {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if left := contents(t, b, "compacted/"); len(left) > 0 {
+		t.Errorf("after drop: %v", slices.Collect(maps.Keys(left)))
+	}
+	if _, n := opened(t, b); n != 0 {
+		t.Error("views read a dropped copy")
+	}
+	if d, err := Drop(t.Context(), request(t, b)); err != nil || d.Deleted != 0 {
+		t.Errorf("a second drop: %+v, %v", d, err)
+	}
+}
+
+func TestARoundSealedLaterIsReadFromItsParts(t *testing.T) {
+	b := crawled(t, directory(t), 12, 12)
+	if _, err := Run(t.Context(), request(t, b)); err != nil {
+		t.Fatal(err)
+	}
+	ledgertest.Edit(t, b, crawl, func(entries []manifest.Entry) []manifest.Entry {
+		for i, e := range entries {
+			if e.What == manifest.EntrySealed && e.InRound(1) {
+				entries[i].SHA256 = strings.Repeat("0", 64) // as if the round had another seal now
+			}
+		}
+		return entries
+	})
+	f, err := Find(t.Context(), request(t, b))
+	if err == nil {
+		t.Fatalf("a changed seal was not noticed: %+v", f)
+	}
+	l, err := ledger.Load(t.Context(), b, crawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := roundstate.Compaction(t.Context(), b, l)
+	if err != nil || roundstate.CompactedOf(list, l, 0) == nil || roundstate.CompactedOf(list, l, 1) != nil || roundstate.CompactedOf(list, l, 2) != nil {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestAnUnfinishedMonthIsRefused(t *testing.T) {
+	b := directory(t)
+	put(t, b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl})
+	ledgertest.Make(t, b, crawl)
+	if _, err := Run(t.Context(), request(t, b)); !errors.Is(err, jobs.ErrNotSealed) {
+		t.Error(err)
+	}
+}
+
+func TestADamagedPartEndsTheCopyWithoutATrace(t *testing.T) {
+	for name, damage := range map[string]func(body []byte) []byte{
+		"cut":   func(body []byte) []byte { return body[:len(body)/2] },
+		"empty": func([]byte) []byte { return nil },
+		"gone":  nil,
+	} {
+		b := crawled(t, directory(t), 12)
+		key := layout.Table(stages.FileFetches, crawl, 0, 3)
+		body, _, err := b.Get(t.Context(), key, 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		if damage != nil {
+			if _, err := store.CreateBytes(t.Context(), b, key, damage(body)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := Run(t.Context(), request(t, b)); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left := contents(t, b, "compacted/"); len(left) > 0 {
+			t.Errorf("%s: %d objects are left over", name, len(left))
+		}
+	}
+}
+
+// A part with other rows than its seal lists is not copied.
+func TestRowsThatTheSealDoesNotListAreNoticed(t *testing.T) {
+	b := crawled(t, directory(t), 12)
+	key := layout.Table(stages.FileHosts, crawl, 0, 0)
+	if err := b.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	part(t, b, stages.FileHosts, "", key, 12, []string{"host"}, []schema.Host{{Host: "a.example"}})
+	if _, err := Run(t.Context(), request(t, b)); !errors.Is(err, manifest.ErrCorrupt) || !strings.Contains(err.Error(), key) {
+		t.Error(err)
+	}
+}
+
+// failing fails every write from the n-th one on, like a process that was killed: the undo fails too.
+type failing struct {
+	store.Bucket
+	left *atomic.Int64
+}
+
+var errKilled = errors.New("killed")
+
+func (f failing) Unwrap() store.Bucket { return f.Bucket }
+
+func (f failing) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	if f.left.Add(-1) < 0 {
+		return "", errKilled
+	}
+	return f.Bucket.Create(ctx, key, body, size)
+}
+
+func (f failing) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+	if f.left.Add(-1) < 0 {
+		return "", errKilled
+	}
+	return f.Bucket.Swap(ctx, key, body, old)
+}
+
+func (f failing) Delete(ctx context.Context, key string) error {
+	if f.left.Add(-1) < 0 {
+		return errKilled
+	}
+	return f.Bucket.Delete(ctx, key)
+}
+
+func TestACopyThatIsKilledAtAnyWriteHarmsNothing(t *testing.T) {
+	b := crawled(t, directory(t), 12)
+	before := contents(t, b, "tables/")
+	done := false
+	for n := int64(0); !done; n++ {
+		left := new(atomic.Int64)
+		left.Store(n)
+		do := Run
+		if n%3 == 2 {
+			do = Drop
+		}
+		_, err := do(t.Context(), request(t, failing{b, left}))
+		if err != nil && !errors.Is(err, errKilled) {
+			t.Fatalf("after %d writes: %v", n, err)
+		}
+		done = err == nil && left.Load() > 0 && n%3 != 2
+		if diff := cmp.Diff(before, contents(t, b, "tables/")); diff != "" {
+			t.Fatalf("after %d writes: published parts changed", n)
+		}
+		opened(t, b) // every part that views read is there
+	}
+	r := request(t, b)
+	r.Clock = fixed{now: time.Now().Add(25 * time.Hour)}
+	f, err := Run(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range contents(t, b, "compacted/") {
+		if layout.RevisionOf(key, crawl) != f.Current {
+			t.Errorf("%q is left over", key)
+		}
+	}
+}
+
+func TestCopiesAtTheSameTimeLeaveOne(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	b := crawled(t, directory(t), 12)
+	for range 5 {
+		var all sync.WaitGroup
+		for range 4 {
+			do := Run
+			if random.IntN(4) == 0 {
+				do = Drop
+			}
+			r := request(t, b)
+			all.Go(func() {
+				var leftover *Leftover
+				if _, err := do(t.Context(), r); err != nil && !errors.As(err, &leftover) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		opened(t, b)
+	}
+	f, err := Run(t.Context(), request(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, n := opened(t, b); n != 1 {
+		t.Error("views do not read the copy")
+	}
+	for key := range contents(t, b, "compacted/") {
+		if layout.RevisionOf(key, crawl) != f.Current {
+			t.Errorf("%q is left over", key)
+		}
+	}
+}
+
+func TestALostListIsMadeAgain(t *testing.T) {
+	b := crawled(t, directory(t), 12)
+	if _, err := Run(t.Context(), request(t, b)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Load(t.Context(), b, crawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Delete(t.Context(), l.Of(manifest.EntryCompacted).Object); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Find(t.Context(), request(t, b))
+	if err != nil || !strings.Contains(f.Fault, "crawlbatch compact --month 2026-11") {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if _, n := opened(t, b); n != 0 {
+		t.Error("views read a copy without its list")
+	}
+	if _, err := Run(t.Context(), request(t, b)); err != nil {
+		t.Error(err)
+	}
+	if _, n := opened(t, b); n != 1 {
+		t.Error("views do not read the new copy")
+	}
+}
