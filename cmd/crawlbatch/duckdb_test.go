@@ -34,6 +34,31 @@ func TestDuckDBOpensAWholeCrawl(t *testing.T) {
 	t.Run("query runs SQL", func(t *testing.T) { askQuery(t, d.dir) })
 	t.Run("the cookbook has answers", func(t *testing.T) { askCookbook(t, d, views) })
 	t.Run("the commands that the demo prints work", func(t *testing.T) { followDemo(t, d.told) })
+	t.Run("a compacted copy has the same rows", func(t *testing.T) { compareCompacted(t, d.dir, views) })
+}
+
+// compareCompacted compares the rows of each dataset in a compacted copy with the published ones.
+func compareCompacted(t *testing.T, dir, published string) {
+	crawlbatch(t, "compact", "--month", "2000-01", "--store", dir)
+	compacted := crawlbatch(t, "views", "--dialect", "duckdb", "--store", dir)
+	if !strings.Contains(compacted, "/compacted/") {
+		t.Fatal("the views do not read the copy")
+	}
+	keep, compare := "", ""
+	for _, dataset := range catalog.Datasets() {
+		keep += fmt.Sprintf("CREATE TABLE published_%s AS FROM %[1]s;\n", dataset.Name)
+		compare += fmt.Sprintf("SELECT '%s', (SELECT count(*) FROM (FROM %[1]s EXCEPT ALL FROM published_%[1]s)), (SELECT count(*) FROM (FROM published_%[1]s EXCEPT ALL FROM %[1]s)), (SELECT count(*) FROM %[1]s) = (SELECT count(*) FROM published_%[1]s)\nUNION ALL ", dataset.Name)
+	}
+	question := duckdbtest.SQLFile(t, strings.TrimSuffix(compare, "\nUNION ALL ")+" ORDER BY ALL")
+	got := duckdbtest.Ask(t, published, duckdbtest.SQLFile(t, keep), duckdbtest.SQLFile(t, compacted), question)[question].Lines()
+	var want []string
+	for _, dataset := range catalog.Datasets() {
+		want = append(want, dataset.Name+"|0|0|true")
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want, +DuckDB):\n%s", diff)
+	}
 }
 
 // compareRowCounts compares the row count of each dataset's view with the sealed rounds.

@@ -61,7 +61,8 @@ import (
 //	   the outcome robots_unreachable.
 //	11: A checkpoint says when the attempt took the partition, and until when a robots.txt that keeps
 //	   failing may delay its end. Tables are as in version 10.
-//	12: A plan predicts times from the observed time between a host's requests.
+//	12: A ledger may name a compacted copy of the tables. A plan predicts times from the observed time
+//	   between a host's requests.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
