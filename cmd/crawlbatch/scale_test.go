@@ -344,8 +344,8 @@ func requestsOf(t *testing.T, b store.Bucket) map[string]manifest.Usage {
 			t.Fatal(err)
 		}
 		at := strings.Split(o.Key, "/")
-		if len(at) != 5 || at[3] != "attempts" {
-			continue
+		if len(at) != 5 || at[3] != "attempts" || !strings.Contains(at[4], "-e") {
+			continue // also records that an attempt began
 		}
 		var a manifest.Attempt
 		if _, _, err := manifest.Load(t.Context(), b, o.Key, &a); err != nil {

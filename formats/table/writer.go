@@ -73,12 +73,16 @@ func SortedBy(columns ...string) WriterOption {
 	}
 }
 
-// Bloom is the option that adds a Bloom filter of the given columns to each row group. DuckDB, Trino and
-// Spark use it to skip row groups that cannot hold a wanted value. The filters take 10 bits for each
-// value, for which the false-positive rate of a split-block filter is about 1 % (Parquet's
-// BloomFilter.md).
-func Bloom(columns ...string) WriterOption {
-	return func(o *writerOptions) { o.bloom = columns }
+// lookupRowGroupBytes bounds the row groups of files for lookups. DuckDB reads whole row groups, so a
+// query for one value reads this much of the selected columns.
+const lookupRowGroupBytes = 4 << 20
+
+// Lookup is the option for files that are queried for single values of the given columns. Each row
+// group has a Bloom filter of these columns, by which DuckDB, Trino and Spark skip row groups without a
+// wanted value, and row groups are smaller than in other files. The filters take 10 bits for each
+// value; about 1 % of the answers are false positives (a split-block filter, Parquet's BloomFilter.md).
+func Lookup(columns ...string) WriterOption {
+	return func(o *writerOptions) { o.bloom, o.rowGroupBytes = columns, lookupRowGroupBytes }
 }
 
 // Local describes a finished file in local scratch space.
@@ -220,9 +224,11 @@ func newSection(out *summingWriter, buf *bufio.Writer, layout *rowLayout, encode
 		parquet.DictionaryMaxBytes(o.dictionaryBytes()),
 		parquet.SortingWriterConfig(parquet.SortingColumns(o.sorted...)),
 	}
+	var filters []parquet.BloomFilterColumn
 	for _, c := range o.bloom {
-		pqOptions = append(pqOptions, parquet.BloomFilters(parquet.SplitBlockFilter(10, c)))
+		filters = append(filters, parquet.SplitBlockFilter(10, c))
 	}
+	pqOptions = append(pqOptions, parquet.BloomFilters(filters...))
 	columns := fields(layout.row, &o)
 	for _, c := range columns {
 		pqOptions = append(pqOptions, c.(parquet.WriterOption))

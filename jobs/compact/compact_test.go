@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
 
+	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -216,7 +218,9 @@ func TestACopyHasTheSameRows(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || len(got) != 200 {
 			t.Errorf("round %d: %d rows of fetches (-published +copied):\n%s", i, len(got), diff)
 		}
-		compareRequests := func(a, b schema.Request) int { return strings.Compare(fmt.Sprint(a.Host, a.URL), fmt.Sprint(b.Host, b.URL)) }
+		compareRequests := func(a, b schema.Request) int {
+			return strings.Compare(fmt.Sprint(a.Host, a.URL), fmt.Sprint(b.Host, b.URL))
+		}
 		sent, kept := rows[schema.Request](t, b, published[i], stages.FileRequests, ""), rows[schema.Request](t, b, copied[i], stages.FileRequests, "")
 		slices.SortFunc(sent, compareRequests)
 		slices.SortFunc(kept, compareRequests)
@@ -486,5 +490,66 @@ func TestALostListIsMadeAgain(t *testing.T) {
 	}
 	if _, n := opened(t, b); n != 1 {
 		t.Error("views do not read the new copy")
+	}
+}
+
+// Every dataset but stages and runs is copied, and sorted and selected by columns that it has.
+func TestDatasetsAreCopiedByColumnsThatTheyHave(t *testing.T) {
+	var names []string
+	for _, d := range datasets() {
+		names = append(names, d.name)
+		described, err := catalog.Find(d.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(described.SortedBy, d.sorted); diff != "" {
+			t.Errorf("%s: order (-documented +copied):\n%s", d.name, diff)
+		}
+		for _, name := range d.lookup {
+			if !slices.ContainsFunc(described.Columns, func(c catalog.Column) bool { return c.Name == name }) {
+				t.Errorf("%s has no column %s", d.name, name)
+			}
+		}
+		if roundstate.WrittenBy[d.name] != d.maker && d.name != stages.FileDomains {
+			t.Errorf("%s is written by %s, not by %s", d.name, roundstate.WrittenBy[d.name], d.maker)
+		}
+	}
+	for _, d := range catalog.Datasets() {
+		if !slices.Contains(names, d.Name) && d.Name != stages.FileStages && d.Name != stages.FileRuns {
+			t.Errorf("%s is not copied", d.Name)
+		}
+	}
+}
+
+func TestRowGroupsHaveBloomFilters(t *testing.T) {
+	b := crawled(t, directory(t), 12)
+	if _, err := Run(t.Context(), request(t, b)); err != nil {
+		t.Fatal(err)
+	}
+	sealed, _ := opened(t, b)
+	o, err := b.Open(t.Context(), sealed[0].FilesOf(stages.FileFetches)[0].Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close() //nolint:errcheck // only read
+	f, err := parquet.OpenFile(o, o.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range f.RowGroups() {
+		for _, chunk := range group.ColumnChunks() {
+			name, filter := f.Schema().Columns()[chunk.Column()][0], chunk.BloomFilter()
+			if want := name == "url" || name == "host" || name == "domain"; want != (filter != nil) {
+				t.Errorf("column %s has a filter: %t", name, filter != nil)
+			}
+			if name != "host" {
+				continue
+			}
+			for value, want := range map[string]bool{"h05.example": true, "other.example": false} {
+				if has, err := filter.Check(parquet.ValueOf(value)); err != nil || has != want {
+					t.Errorf("%s: %t, %v", value, has, err)
+				}
+			}
+		}
 	}
 }

@@ -19,22 +19,25 @@ import (
 
 // dataset says how to copy a dataset.
 type dataset struct {
-	name  string
-	maker stages.Stage // stage that writes the parts: they have its format
-	copy  func(ctx context.Context, c *copying) ([]manifest.File, error)
+	name   string
+	maker  stages.Stage // stage that writes the parts: they have its format
+	sorted []string     // columns that determine the order of rows
+	lookup []string     // columns by whose values queries select rows
+	copy   func(ctx context.Context, c *copying) ([]manifest.File, error)
 }
 
 // datasets lists the datasets that are copied. The datasets stages and runs have one part for each
 // round and are not copied.
 func datasets() []dataset {
 	byURL := []string{"url_surtkey", "url"}
+	byHost := []string{"url", "url_host_name", "url_host_registered_domain", "url_host_private_domain"} // columns of Common Crawl's schema
 	return []dataset{
-		of(stages.FileCaptures, stages.Merge, byURL, []string{"url", "host", "domain"}, func(a, b *schema.Capture) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
+		of(stages.FileCaptures, stages.Merge, byURL, byHost, func(a, b *schema.Capture) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
 		of(stages.FileFetches, stages.Merge, byURL, []string{"url", "host", "domain"}, func(a, b *schema.Fetch) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
 		of(stages.FileRequests, stages.Merge, []string{"host", "start"}, []string{"url", "host"}, func(a, b *schema.Request) int {
 			return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start))
 		}),
-		of(stages.FilePages, stages.Publish, byURL, []string{"url", "host", "domain"}, func(a, b *schema.Page) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
+		of(stages.FilePages, stages.Publish, byURL, byHost, func(a, b *schema.Page) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
 		of(stages.FileText, stages.Merge, byURL, []string{"url"}, func(a, b *schema.Text) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
 		of(stages.FileLinks, stages.Merge, []string{"source_surtkey", "source", "ordinal"}, []string{"source", "target"}, func(a, b *schema.Link) int {
 			return cmp.Or(schema.CompareURLs(a.SourceSURT, a.Source, b.SourceSURT, b.Source), cmp.Compare(a.Ordinal, b.Ordinal))
@@ -48,10 +51,10 @@ func datasets() []dataset {
 }
 
 // of returns the dataset of rows T that is sorted by the given columns. compare compares rows by these
-// columns, and bloom lists the columns with a Bloom filter.
-func of[T any](name string, maker stages.Stage, sorted, bloom []string, compare func(a, b *T) int) dataset {
-	return dataset{name, maker, func(ctx context.Context, c *copying) ([]manifest.File, error) {
-		return copyRows(ctx, c, name, compare, table.SortedBy(sorted...), table.Bloom(bloom...), table.Format(c.format))
+// columns, and lookup lists the columns by whose values queries select rows.
+func of[T any](name string, maker stages.Stage, sorted, lookup []string, compare func(a, b *T) int) dataset {
+	return dataset{name, maker, sorted, lookup, func(ctx context.Context, c *copying) ([]manifest.File, error) {
+		return copyRows(ctx, c, name, compare, table.SortedBy(sorted...), table.Lookup(lookup...), table.Format(c.format))
 	}}
 }
 
