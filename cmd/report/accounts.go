@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/cmd/report/sketch"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -56,7 +57,7 @@ func newAccounts() *accounts {
 		return value{name: name, unit: unitSeconds, scale: 0.001, sql: "coalesce(sum(" + column + "), 0) / 1000"}
 	}
 	dollars := value{name: "dollars", unit: unitDollars, scale: billionths, sql: "coalesce(sum(dollars), 0)"}
-	peak := value{name: "peak memory", unit: unitBytes, how: largest, sql: "coalesce(max(peak_memory_bytes), 0)::BIGINT"}
+	peak := value{name: "peak memory", unit: unitBytes, how: sketch.Largest, sql: "coalesce(max(peak_memory_bytes), 0)::BIGINT"}
 	return &accounts{
 		stages: (&group{
 			id: "stages", title: "Stages", from: stages.FileStages, keys: []key{{name: "stage", sql: "stage"}}, rank: 10,

@@ -206,9 +206,9 @@ func (m *maker) whyLonger() string {
 
 // mostFailed returns the failure that most URLs have.
 func (f *fetches) mostFailed() (string, int64) {
-	for _, e := range f.outcomes.top.sorted() {
-		if failed(schema.Outcome(e.key)) {
-			return e.key, e.values[0]
+	for _, e := range f.outcomes.top.Sorted() {
+		if failed(schema.Outcome(e.Key)) {
+			return e.Key, e.Values[0]
 		}
 	}
 	return "", 0

@@ -39,7 +39,7 @@ func scan[T any](ctx context.Context, r *rounds, dataset string, groups []*group
 			use(s.Round, &row)
 		}
 		for _, g := range groups {
-			g.top.nextRound()
+			g.top.NextRound()
 		}
 	}
 	return nil

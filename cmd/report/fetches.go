@@ -5,6 +5,7 @@ import (
 	"context"
 	"strconv"
 
+	"crawlbatch.io/crawlbatch/cmd/report/sketch"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -26,8 +27,8 @@ type fetchRow struct {
 // fetches collects the figures of the fetches dataset.
 type fetches struct {
 	outcomes, statuses, errors, rules, depths, types, rounds *group
-	retryAfter                                               histogram
-	left                                                     *timeline
+	retryAfter                                               sketch.Histogram
+	left                                                     *sketch.Timeline
 	urls, documents, retried, contentBytes                   int64
 	failed, faults, deferred, denied                         int64
 }
@@ -38,7 +39,7 @@ const mostLeft = 300
 func newFetches() *fetches {
 	urls := []value{count("URLs")}
 	return &fetches{
-		left: newTimeline(mostLeft, 1),
+		left: sketch.NewTimeline(mostLeft, 1),
 		outcomes: (&group{
 			id: "outcomes", title: "Outcomes of planned URLs", from: stages.FileFetches, share: true,
 			keys: []key{{name: "outcome", sql: "outcome"}}, values: urls,
@@ -71,7 +72,7 @@ func newFetches() *fetches {
 		rounds: (&group{
 			id: "rounds", from: stages.FileFetches, byKey: true,
 			keys:   []key{{name: "round", sql: "round", number: true}},
-			values: []value{count("URLs"), countIf("documents", documentsAre), {name: "first outcome", unit: unitTime, how: smallest, sql: "min(recorded_at)"}, {name: "last outcome", unit: unitTime, how: largest, sql: "max(recorded_at)"}},
+			values: []value{count("URLs"), countIf("documents", documentsAre), {name: "first outcome", unit: unitTime, how: sketch.Smallest, sql: "min(recorded_at)"}, {name: "last outcome", unit: unitTime, how: sketch.Largest, sql: "max(recorded_at)"}},
 		}).start(),
 	}
 }
@@ -125,7 +126,7 @@ func (f *fetches) add(round int, row *fetchRow) {
 	}
 	f.rounds.add(strconv.Itoa(round), 1, one(document), row.RecordedAt, row.RecordedAt)
 	if row.RetryAfterMS != nil {
-		f.retryAfter.add(*row.RetryAfterMS)
+		f.retryAfter.Add(*row.RetryAfterMS)
 	}
-	f.left.at(round, row.RecordedAt)[0]++
+	f.left.At(round, row.RecordedAt)[0]++
 }

@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"crawlbatch.io/crawlbatch/cmd/report/sketch"
 )
 
 // value is a value column of a group.
 type value struct {
 	name, unit string
-	how        aggregate
+	how        sketch.Aggregate
 	sql        string  // aggregate in SQL
 	scale      float64 // factor from the added numbers to the values of the table; 0: 1
 }
@@ -38,7 +40,7 @@ type group struct {
 	keep            int  // least number of keys that are counted exactly; 0: defaultKeep
 	derived         []derived
 
-	top   *top
+	top   *sketch.Top
 	total int64
 }
 
@@ -70,19 +72,19 @@ func (g *group) start() *group {
 	if g.limit == 0 {
 		g.limit = defaultLimit
 	}
-	how := make([]aggregate, len(g.values))
+	how := make([]sketch.Aggregate, len(g.values))
 	for i, v := range g.values {
 		how[i] = v.how
 	}
-	g.top = newTop(g.keep, g.rank, how...)
-	g.top.unique = g.unique
+	g.top = sketch.NewTop(g.keep, g.rank, how...)
+	g.top.Unique = g.unique
 	return g
 }
 
 // add adds a row. A group with two keys takes the result of pair.
 func (g *group) add(key string, values ...int64) {
 	g.total += values[g.rank]
-	g.top.add(key, values...)
+	g.top.Add(key, values...)
 }
 
 // separator separates the two keys of a row.
@@ -148,33 +150,33 @@ func (g *group) table(crawl string) *Table {
 	for _, d := range g.derived {
 		t.Columns = append(t.Columns, Column{Name: d.name, Unit: d.unit})
 	}
-	entries := g.top.sorted()
+	entries := g.top.Sorted()
 	slices.SortStableFunc(entries, g.compare)
 	for i, e := range entries {
-		if g.positive && e.values[g.rank] <= 0 {
+		if g.positive && e.Values[g.rank] <= 0 {
 			continue
 		}
 		if len(t.Rows) == g.limit {
 			t.More = int64(len(entries) - i)
 			break
 		}
-		t.Bound = max(t.Bound, e.missed)
+		t.Bound = max(t.Bound, e.Missed)
 		t.Rows = append(t.Rows, g.row(e))
 	}
-	t.More += g.top.lost
-	t.Approximate = g.top.returned
+	t.More += g.top.Lost
+	t.Approximate = g.top.Returned
 	return t
 }
 
 // compare orders entries as the SQL does.
-func (g *group) compare(a, b *entry) int {
-	if !g.byKey && a.values[g.rank] != b.values[g.rank] {
-		if a.values[g.rank] > b.values[g.rank] {
+func (g *group) compare(a, b *sketch.Entry) int {
+	if !g.byKey && a.Values[g.rank] != b.Values[g.rank] {
+		if a.Values[g.rank] > b.Values[g.rank] {
 			return -1
 		}
 		return 1
 	}
-	x, y := g.parts(a.key), g.parts(b.key)
+	x, y := g.parts(a.Key), g.parts(b.Key)
 	for i := range x {
 		if c := strings.Compare(x[i], y[i]); c != 0 {
 			if g.keys[i].number {
@@ -191,8 +193,8 @@ func numberOf(s string) int {
 	return n
 }
 
-func (g *group) row(e *entry) (row []any) {
-	for i, part := range g.parts(e.key) {
+func (g *group) row(e *sketch.Entry) (row []any) {
+	for i, part := range g.parts(e.Key) {
 		if g.keys[i].number {
 			row = append(row, int64(numberOf(part)))
 		} else {
@@ -200,7 +202,7 @@ func (g *group) row(e *entry) (row []any) {
 		}
 	}
 	for i, v := range g.values {
-		n := e.values[i]
+		n := e.Values[i]
 		switch {
 		case v.unit == unitTime:
 			row = append(row, clock(n))
@@ -211,10 +213,10 @@ func (g *group) row(e *entry) (row []any) {
 		}
 	}
 	if g.share {
-		row = append(row, ratio(e.values[g.rank], g.total))
+		row = append(row, ratio(e.Values[g.rank], g.total))
 	}
 	for _, d := range g.derived {
-		row = append(row, d.of(e.values))
+		row = append(row, d.of(e.Values))
 	}
 	return row
 }

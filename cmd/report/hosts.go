@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/cmd/report/sketch"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -40,7 +41,7 @@ const rankScale = 1e12
 func newHosts() *hosts {
 	host, round := key{name: "host", sql: "host"}, key{name: "round", sql: "round", number: true}
 	planned, requests := total("planned", unitCount, "planned"), total("requests", unitCount, "requests")
-	delay := value{name: "delay", unit: unitMS, how: largest, sql: "coalesce(max(delay_ms), 0)"}
+	delay := value{name: "delay", unit: unitMS, how: sketch.Largest, sql: "coalesce(max(delay_ms), 0)"}
 	failures := total("failed", unitCount, failedSQL)
 	return &hosts{
 		endings: map[int]ending{},
@@ -62,17 +63,17 @@ func newHosts() *hosts {
 			id: "suspended", title: "Hosts that the breaker suspended", from: stages.FileHosts, keys: []key{host, round}, limit: 25, unique: true, positive: true,
 			values: []value{
 				{name: "suspended", unit: unitCount, sql: "sum(breaker_events)::BIGINT"}, failures, planned, delay,
-				{name: "last request", unit: unitTime, how: largest, sql: "max(last_request)"},
+				{name: "last request", unit: unitTime, how: sketch.Largest, sql: "max(last_request)"},
 			},
 			note: "After too many failures in a row, the breaker suspends a host for a while.",
 		}).start(),
 		holding: (&group{
 			id: "holding", title: "The ten domains that hold the rounds", from: stages.FileHosts, keys: []key{{name: "domain", sql: "domain"}, round}, limit: 10, keep: keepHosts, positive: true,
 			values: []value{
-				{name: "least time", unit: unitSeconds, how: largest, scale: 0.001, sql: "max(requests * coalesce(delay_ms, 0)) / 1000"},
+				{name: "least time", unit: unitSeconds, how: sketch.Largest, scale: 0.001, sql: "max(requests * coalesce(delay_ms, 0)) / 1000"},
 				count("hosts"), planned, requests, delay,
-				{name: "first request", unit: unitTime, how: smallest, sql: "min(first_request)"},
-				{name: "last request", unit: unitTime, how: largest, sql: "max(last_request)"},
+				{name: "first request", unit: unitTime, how: sketch.Smallest, sql: "min(first_request)"},
+				{name: "last request", unit: unitTime, how: sketch.Largest, sql: "max(last_request)"},
 			},
 			note: "The least time is that of the domain's slowest host: its requests, one after another, at its delay at the end of the round. No number of machines makes a round shorter than this.",
 		}).start(),
@@ -87,9 +88,9 @@ func newHosts() *hosts {
 		ranked: (&group{
 			id: "ranked", title: "Hosts with the highest rank", from: stages.FileHosts, keys: []key{host}, limit: 20, positive: true,
 			values: []value{
-				{name: "rank", unit: unitScore, how: largest, scale: 1 / rankScale, sql: "max(rank)"},
-				{name: "linked from hosts", unit: unitCount, how: largest, sql: "max(inlink_hosts)"},
-				{name: "links to hosts", unit: unitCount, how: largest, sql: "max(outlink_hosts)"},
+				{name: "rank", unit: unitScore, how: sketch.Largest, scale: 1 / rankScale, sql: "max(rank)"},
+				{name: "linked from hosts", unit: unitCount, how: sketch.Largest, sql: "max(inlink_hosts)"},
+				{name: "links to hosts", unit: unitCount, how: sketch.Largest, sql: "max(outlink_hosts)"},
 			},
 			note: "PageRank of the graph of links between hosts, the largest of all rounds. The ranks of a round sum to 1.",
 		}).start(),

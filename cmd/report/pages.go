@@ -5,6 +5,7 @@ import (
 	"context"
 	"strconv"
 
+	"crawlbatch.io/crawlbatch/cmd/report/sketch"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -27,7 +28,7 @@ type pageRow struct {
 type spread struct {
 	name, column, unit string
 	of                 func(*pageRow) int64
-	histogram
+	sketch.Histogram
 }
 
 // pages collects the figures of the pages dataset.
@@ -55,7 +56,7 @@ func newPages() *pages {
 			keys: []key{{name: "seems to be", sql: "page_hint"}}, values: n}).start(),
 		linked: (&group{id: "linked", title: "Pages with the most links to them", from: stages.FilePages, limit: 20, positive: true, keep: 1024,
 			keys:   []key{{name: "URL", sql: "url"}},
-			values: []value{{name: "linking pages", unit: unitCount, how: largest, sql: "max(inlinks)"}},
+			values: []value{{name: "linking pages", unit: unitCount, how: sketch.Largest, sql: "max(inlinks)"}},
 			note:   "The number counts distinct pages of one round. It is the largest of all rounds."}).start(),
 	}
 }
@@ -80,7 +81,7 @@ func (p *pages) add(_ int, row *pageRow) {
 		p.linked.add(row.URL, row.Inlinks)
 	}
 	for _, s := range p.spreads {
-		s.add(s.of(row))
+		s.Add(s.of(row))
 	}
 }
 
@@ -97,7 +98,7 @@ func newDuplicates() *duplicates {
 		families: (&group{id: "families", title: "The largest families of duplicates", from: stages.FileDuplicates, limit: 25, keep: 1024,
 			keys: []key{{name: "representative", sql: "representative"}},
 			values: []value{
-				{name: "pages", unit: unitCount, how: largest, sql: "max(cluster_size)"},
+				{name: "pages", unit: unitCount, how: sketch.Largest, sql: "max(cluster_size)"},
 				countIf("exact copies", "kind = 'exact'"), countIf("near copies", "kind = 'near'"),
 			},
 			note: "The number of pages is that of the round with the most. Copies are counted over all rounds."}).start(),

@@ -13,7 +13,7 @@
 // The same store gives the same bytes. The report holds no clock time of its own. Texts from the web
 // are escaped, and a Content-Security-Policy allows only the scripts of the report itself.
 //
-// Package report imports jobs, stages and formats, and embeds uPlot. Only cmd/crawlbatch imports it.
+// Package report imports its sketch, jobs, stages and formats, and embeds uPlot. Only cmd/crawlbatch imports it.
 package report
 
 import (

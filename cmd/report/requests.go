@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/cmd/report/sketch"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -38,15 +39,15 @@ type requestRow struct {
 type latency struct {
 	name, column string
 	of           func(*requestRow) (us *int64, ms *int64)
-	histogram
+	sketch.Histogram
 }
 
 // requests collects the figures of the requests dataset.
 type requests struct {
 	purposes, networks, paces, soon, failures *group
-	rate                                      *timeline
+	rate                                      *sketch.Timeline
 	latencies                                 []*latency
-	queue                                     histogram
+	queue                                     sketch.Histogram
 	waits                                     [len(waitReasons)]int64 // milliseconds
 	waited                                    [len(waitReasons)]int64 // requests
 
@@ -77,7 +78,7 @@ const rounding = 1
 
 func newRequests() *requests {
 	return &requests{
-		rate: newTimeline(mostRate, rateValues),
+		rate: sketch.NewTimeline(mostRate, rateValues),
 		latencies: []*latency{
 			{name: "name resolution", column: "dns", of: func(r *requestRow) (*int64, *int64) { return r.DNSUS, r.DNSMS }},
 			{name: "TCP connect", column: "connect", of: func(r *requestRow) (*int64, *int64) { return r.ConnectUS, r.ConnectMS }},
@@ -109,7 +110,7 @@ func newRequests() *requests {
 		soon: (&group{
 			id: "too-soon", title: "Hosts with requests before the delay had passed", from: stages.FileRequests, where: "gap_ms < delay_ms - 1", limit: 25,
 			keys:   []key{{name: "host", sql: "host"}},
-			values: []value{count("requests"), {name: "smallest gap", unit: unitMS, how: smallest, sql: "min(gap_ms)"}, {name: "largest delay", unit: unitMS, how: largest, sql: "max(delay_ms)"}},
+			values: []value{count("requests"), {name: "smallest gap", unit: unitMS, how: sketch.Smallest, sql: "min(gap_ms)"}, {name: "largest delay", unit: unitMS, how: sketch.Largest, sql: "max(delay_ms)"}},
 		}).start(),
 	}
 }
@@ -187,7 +188,7 @@ func (q *requests) add(round int, row *requestRow) {
 	} else if row.Address != "" {
 		q.networks.add(network(row.Address), one(row.Status == 403 || row.Status == 429), 1)
 	}
-	at := q.rate.at(round, row.Start)
+	at := q.rate.At(round, row.Start)
 	at[rateRequests]++
 	at[rateBytes] += row.BytesReceived
 	if class := int(row.Status / 100); class >= 2 && class <= 5 {
@@ -197,12 +198,12 @@ func (q *requests) add(round int, row *requestRow) {
 	}
 	for _, l := range q.latencies {
 		if us, ms := l.of(row); us != nil {
-			l.add(*us)
+			l.Add(*us)
 		} else if ms != nil {
-			l.add(*ms * 1000)
+			l.Add(*ms * 1000)
 		}
 	}
-	q.queue.add(row.QueueMS)
+	q.queue.Add(row.QueueMS)
 	if row.GapMS != nil {
 		q.gap(*row.GapMS, row, round)
 	}

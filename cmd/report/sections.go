@@ -62,7 +62,7 @@ func (m *maker) content() Section {
 	t := &Table{ID: "sizes", Title: "Sizes of pages", Note: withinText, Columns: percentileColumns("of", "pages", unitCount), Rows: [][]any{}}
 	var sql []string
 	for _, s := range p.spreads {
-		t.Rows = append(t.Rows, s.percentileRow(s.name, 1))
+		t.Rows = append(t.Rows, percentileRow(&s.Histogram, s.name, 1))
 		sql = append(sql, percentileSQL(s.name, s.column, "")+"\nFROM pages WHERE crawl = '"+m.Crawl+"'")
 	}
 	t.SQL = strings.Join(sql, "\nUNION ALL ")

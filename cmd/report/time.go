@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/cmd/report/sketch"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -28,8 +29,8 @@ func (t *roundTime) hours() float64 { return float64(t.last-t.first) / 3.6e6 }
 func (m *maker) times() (all []roundTime) {
 	for _, s := range m.rounds.sealed {
 		t := roundTime{round: s.Round}
-		if e := m.fetches.rounds.top.entries[strconv.Itoa(s.Round)]; e != nil {
-			t.urls, t.first, t.last = e.values[0], e.values[2], e.values[3]
+		if e := m.fetches.rounds.top.Entries[strconv.Itoa(s.Round)]; e != nil {
+			t.urls, t.first, t.last = e.Values[0], e.Values[2], e.Values[3]
 		}
 		for _, r := range m.status.Rounds {
 			for _, st := range r.Stages {
@@ -85,7 +86,7 @@ func (m *maker) progress() Section {
 
 // leftTable returns the table of the URLs without an outcome over time.
 func (m *maker) leftTable(times map[int64]roundTime) *Table {
-	step := m.fetches.left.step
+	step := m.fetches.left.Step
 	t := &Table{
 		ID: "left", Title: "URLs without an outcome", Rows: [][]any{},
 		Note:    "The prediction falls evenly from the first outcome of a round on. It comes from plan.json.",
@@ -99,19 +100,19 @@ ORDER BY 1, 2`, step*1000, m.Crawl),
 		Chart: &Chart{X: 1, Y: []int{3, 4}, Seconds: step, Gaps: true},
 	}
 	round, left := -1, int64(0)
-	for _, p := range m.fetches.left.sorted() {
-		r := times[int64(p.round)]
-		if p.round != round {
-			round, left = p.round, r.urls
+	for _, p := range m.fetches.left.Sorted() {
+		r := times[int64(p.Round)]
+		if p.Round != round {
+			round, left = p.Round, r.urls
 		}
-		n := m.fetches.left.points[p][0]
+		n := m.fetches.left.Points[p][0]
 		left -= n
-		end := p.at + step*1000
+		end := p.At + step*1000
 		var predicted any
 		if r.predicted > 0 {
 			predicted = int64(math.Round(float64(r.urls) * max(0, 1-float64(end-r.first)/(r.predicted*3.6e6))))
 		}
-		t.Rows = append(t.Rows, []any{int64(p.round), clock(end), n, left, predicted})
+		t.Rows = append(t.Rows, []any{int64(p.Round), clock(end), n, left, predicted})
 	}
 	t.Chart.Alt = fmt.Sprintf("URLs of each round that have no outcome yet, over time, in steps of %s, with the prediction of the plan.", span(step))
 	return t
@@ -143,7 +144,7 @@ var rateColumns = [rateValues]struct{ name, unit, sql string }{
 
 // rateTable returns a table of values of the timeline of requests.
 func (m *maker) rateTable(id, title, alt string, values ...int) *Table {
-	step := m.requests.rate.step
+	step := m.requests.rate.Step
 	t := &Table{
 		ID: id, Title: title, Rows: [][]any{}, Columns: []Column{{Name: "round", Unit: unitScore}, {Name: "from", Unit: unitTime}},
 		Chart: &Chart{X: 1, Seconds: step, Rate: true, Alt: fmt.Sprintf(alt, span(step))},
@@ -157,10 +158,10 @@ func (m *maker) rateTable(id, title, alt string, values ...int) *Table {
 	}
 	t.SQL = fmt.Sprintf("SELECT round, make_timestamp(epoch_ms(start) // %[1]d * %[1]d000) AS \"from\",\n  %[2]s\nFROM requests\nWHERE crawl = '%[3]s'\nGROUP BY 1, 2\nORDER BY 1, 2",
 		step*1000, strings.Join(columns, ",\n  "), m.Crawl)
-	for _, p := range m.requests.rate.sorted() {
-		row := []any{int64(p.round), clock(p.at)}
+	for _, p := range m.requests.rate.Sorted() {
+		row := []any{int64(p.Round), clock(p.At)}
 		for _, v := range values {
-			row = append(row, m.requests.rate.points[p][v])
+			row = append(row, m.requests.rate.Points[p][v])
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -193,21 +194,21 @@ var percentiles = []float64{0.5, 0.9, 0.99}
 func percentileColumns(of, n, unit string) []Column {
 	columns := []Column{{Name: of, Unit: unitText}, {Name: n, Unit: unitCount}}
 	for _, name := range []string{"median", "90 %", "99 %"} {
-		columns = append(columns, Column{Name: name, Unit: unit, Within: within})
+		columns = append(columns, Column{Name: name, Unit: unit, Within: sketch.Within})
 	}
 	return append(columns, Column{Name: "largest", Unit: unit})
 }
 
 // percentileRow returns the row of a histogram.
-func (h *histogram) percentileRow(name string, factor float64) []any {
-	row := []any{name, h.n}
-	if h.n == 0 {
+func percentileRow(h *sketch.Histogram, name string, factor float64) []any {
+	row := []any{name, h.N}
+	if h.N == 0 {
 		return append(row, make([]any, len(percentiles)+1)...)
 	}
 	for _, q := range percentiles {
-		row = append(row, float64(h.quantile(q))*factor)
+		row = append(row, float64(h.Quantile(q))*factor)
 	}
-	return append(row, float64(h.max)*factor)
+	return append(row, float64(h.Max)*factor)
 }
 
 // percentileSQL returns the SQL of the row of a histogram.
@@ -224,7 +225,7 @@ func (m *maker) speed() Section {
 	t := &Table{ID: "latency", Title: "Latency of requests", Note: withinText, Columns: percentileColumns("step", "requests", unitMS), Rows: [][]any{}}
 	var sql []string
 	for _, l := range q.latencies {
-		t.Rows = append(t.Rows, l.percentileRow(l.name, 0.001))
+		t.Rows = append(t.Rows, percentileRow(&l.Histogram, l.name, 0.001))
 		sql = append(sql, percentileSQL(l.name, fmt.Sprintf("coalesce(%[1]s_us, %[1]s_ms * 1000)", l.column), " / 1000")+"\nFROM requests WHERE crawl = '"+m.Crawl+"'")
 	}
 	t.SQL = strings.Join(sql, "\nUNION ALL ")
@@ -246,12 +247,12 @@ func (m *maker) speed() Section {
 	}
 	late := &Table{
 		ID: "queue", Title: "Time from when a request was due until it started", Note: withinText,
-		Columns: percentileColumns("wait", "requests", unitMS), Rows: [][]any{q.queue.percentileRow("in the queue", 1)},
+		Columns: percentileColumns("wait", "requests", unitMS), Rows: [][]any{percentileRow(&q.queue, "in the queue", 1)},
 		SQL: percentileSQL("in the queue", "queue_ms", "") + "\nFROM requests WHERE crawl = '" + m.Crawl + "'",
 	}
 	late.Columns[1].Name = "requests"
-	if f := m.fetches.retryAfter; f.n > 0 {
-		late.Rows = append(late.Rows, f.percentileRow("Retry-After", 1))
+	if f := m.fetches.retryAfter; f.N > 0 {
+		late.Rows = append(late.Rows, percentileRow(&f, "Retry-After", 1))
 		late.SQL += "\nUNION ALL " + percentileSQL("Retry-After", "retry_after_ms", "") + "\nFROM fetches WHERE crawl = '" + m.Crawl + "'"
 		late.Title, late.Note = "Queue, and what servers asked for", "Queue: from when a request was due until it started. Retry-After: the pause that the last response to a URL asked for. "+withinText
 	}
