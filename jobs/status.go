@@ -207,7 +207,7 @@ func (r *StatusReader) findLongest(ctx context.Context, s *Status, l *ledger.Led
 			if err != nil || sealed == nil {
 				return s.lose(err)
 			}
-			if found, err = longest.Of(ctx, r.Bucket, p, sealed, attempts); err != nil {
+			if found, err = longest.Of(ctx, r.Bucket, p, sealed, attempts, l.Pauses()); err != nil {
 				return s.lose(err)
 			}
 			r.known.longest = map[stageKey]*longest.Round{key: found}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/cmd/report/sketch"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -13,6 +14,7 @@ import (
 // has only some of them.
 type accountRow struct {
 	Stage      string   `parquet:"stage"`
+	Outcome    string   `parquet:"outcome,optional"`
 	ErrorClass string   `parquet:"error_class,optional"`
 	WallMS     *int64   `parquet:"wall_ms,optional"`
 	CPUMS      *int64   `parquet:"cpu_ms,optional"`
@@ -44,6 +46,7 @@ const billionths = 1e-9
 // accounts collects the figures of the datasets stages and runs.
 type accounts struct {
 	stages, lost *group
+	killed       int64 // attempts at fetch tasks whose process was killed
 	runs         [][]any
 }
 
@@ -119,6 +122,7 @@ func (a *accounts) add(_ int, row *accountRow) {
 	}
 	a.stages.add(row.Stage, 1, one(row.ErrorClass != ""), n(row.WallMS), n(row.CPUMS), row.PeakMemory, n(row.Rows), n(row.Puts), n(row.Gets),
 		n(row.Lists), n(row.Deletes), nanos, n(row.Failed), n(row.Written), n(row.Read))
+	a.killed += one(row.Stage == string(stages.Fetch) && row.Outcome == manifest.ClassKilled)
 	if row.ErrorClass != "" {
 		a.lost.add(pair(row.Stage, row.ErrorClass), 1, n(row.WallMS), nanos)
 	}

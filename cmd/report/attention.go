@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/longest"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
@@ -170,6 +171,7 @@ func (m *maker) attention(r *Report) []Attention {
 	if lasted, predicted := m.hours(); predicted > 0 && lasted > longerThan*predicted {
 		add(levelWarn, "progress", "The rounds lasted %.1f times as long as predicted. %s", lasted/predicted, m.whyLonger())
 	}
+	m.interruptions(add)
 	if domain, share, round := m.holds(r.table("holding")); share > holdingShare {
 		add(levelNote, "hosts", "%s needs at least %.0f %% of the time of round %d.", domain, 100*share, round)
 	}
@@ -187,12 +189,28 @@ func (m *maker) attention(r *Report) []Attention {
 	return all
 }
 
-// whyLonger says what decided the length of the round that exceeds its prediction most.
+// slowest returns the round that exceeds its prediction most.
+func (m *maker) slowest() roundTime {
+	if len(m.timing) == 0 {
+		return roundTime{round: -1}
+	}
+	return slices.MaxFunc(m.timing, func(a, b roundTime) int { return cmp.Compare(a.hours()-a.predicted, b.hours()-b.predicted) })
+}
+
+// whyLonger says what decided the length of the slowest round.
 func (m *maker) whyLonger() string {
-	r := slices.MaxFunc(m.timing, func(a, b roundTime) int { return cmp.Compare(a.hours()-a.predicted, b.hours()-b.predicted) })
+	r := m.slowest()
 	text := fmt.Sprintf("Round %d took %s instead of %s.", r.round, duration(r.hours()*3600), duration(r.predicted*3600))
-	if e := m.hosts.endings[r.round]; e.last > e.first {
-		text += fmt.Sprintf(" Its last request went to %s, which got %s in %s.", shown(e.host), show.Count(e.requests, "request"), duration(float64(e.last-e.first)/1000))
+	if m.longest != nil && m.longest.Host != nil {
+		h := m.longest.Host
+		text += fmt.Sprintf(" Its last request went to %s, which got %s in %s.", shown(h.Host), show.Count(h.Requests, "request"), duration(float64(h.Last-h.First)/1000))
+		for i, t := range h.Spent[:min(len(h.Spent), mostSpent)] {
+			text += []string{" Of this time, ", "; "}[min(i, 1)] + duration(float64(t.MS)/1000) + " went to " + t.On
+			if t.On == longest.OnDelay && h.Cause != "" {
+				text += ", because of this: " + shown(h.Cause)
+			}
+		}
+		return text + "."
 	}
 	waits, sum := m.requests.waits, int64(0)
 	for _, ms := range waits {
@@ -202,6 +220,24 @@ func (m *maker) whyLonger() string {
 		text += fmt.Sprintf(" Between two requests, hosts mostly waited for %s (%.0f %% of the time).", waitReasons[longest], 100*float64(waits[longest])/float64(sum))
 	}
 	return text
+}
+
+// mostSpent is the number of parts of a host's time that the report names.
+const mostSpent = 3
+
+// interruptions says how long people paused the crawl while its rounds fetched, and how many attempts at
+// fetch tasks were killed.
+func (m *maker) interruptions(add func(level, section, format string, args ...any)) {
+	var paused int64
+	for _, t := range m.timing {
+		paused += longest.Paused(m.pauses, t.first, t.last)
+	}
+	if paused > 0 {
+		add(levelNote, "progress", "People paused the crawl for %s between the first and the last outcomes of its rounds.", duration(float64(paused)/1000))
+	}
+	if n := m.accounts.killed; n > 0 {
+		add(levelWarn, "cost", "Killed processes ended %s at fetch tasks. The requests after their last checkpoints are in no table, and the next attempts fetched those URLs again.", show.Count(n, "attempt"))
+	}
 }
 
 // mostFailed returns the failure that most URLs have.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"strconv"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/cmd/report/sketch"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -23,13 +22,6 @@ func failures(h *schema.Host) int64 {
 type hosts struct {
 	busiest, worst, suspended, holding, robots, delays, ranked *group
 	rows, breakers, suspendedHosts                             int64
-	endings                                                    map[int]ending // by round
-}
-
-// ending is the host that got the last request of a round.
-type ending struct {
-	host                  string
-	requests, first, last int64 // times in milliseconds since 1970
 }
 
 // keepHosts is the least number of hosts that a table of hosts counts exactly.
@@ -44,7 +36,6 @@ func newHosts() *hosts {
 	delay := value{name: "delay", unit: unitMS, how: sketch.Largest, sql: "coalesce(max(delay_ms), 0)"}
 	failures := total("failed", unitCount, failedSQL)
 	return &hosts{
-		endings: map[int]ending{},
 		busiest: (&group{
 			id: "busiest", title: "Hosts with the most requests", from: stages.FileHosts, keys: []key{host}, limit: 25, keep: keepHosts, unique: true, positive: true,
 			values: []value{requests, planned, total("fetched", unitCount, "fetched"), failures, total("bytes", unitBytes, "bytes"), delay},
@@ -126,9 +117,6 @@ func (h *hosts) add(round int, row *schema.Host) {
 		delay = *row.DelayMS
 	}
 	h.rows++
-	if row.LastRequest > h.endings[round].last {
-		h.endings[round] = ending{strings.Clone(row.Host), row.Requests, row.FirstRequest, row.LastRequest}
-	}
 	h.breakers += suspended
 	h.suspendedHosts += one(suspended > 0)
 	h.robots.add(cmp.Or(row.RobotsState, "not requested"), 1)

@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/longest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/verify"
 	"crawlbatch.io/crawlbatch/stages"
@@ -36,6 +37,8 @@ type maker struct {
 	previous string
 	earlier  []*manifest.Sealed // sealed rounds of the previous crawl
 	timing   []roundTime
+	pauses   []ledger.Pause
+	longest  *longest.Round  // what decided the length of the round that exceeds its prediction most; nil: unknown
 	sizes    map[string]size // by dataset
 }
 
@@ -66,7 +69,28 @@ func Make(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	m.timing = m.times()
+	if err := m.readLongest(ctx, sealed); err != nil {
+		return nil, err
+	}
 	return m.report(), nil
+}
+
+// readLongest reads the pauses of the crawl, and what decided the length of the slowest round.
+func (m *maker) readLongest(ctx context.Context, sealed []*manifest.Sealed) error {
+	l, err := ledger.Load(ctx, m.Bucket, m.Crawl)
+	if errors.Is(err, ledger.ErrLost) {
+		return nil // the status names the loss
+	}
+	if err != nil {
+		return err
+	}
+	m.pauses = l.Pauses()
+	slow := m.slowest().round
+	i := slices.IndexFunc(sealed, func(s *manifest.Sealed) bool { return s.Round == slow })
+	if p := m.plans[slow]; p != nil && i >= 0 && len(p.Partitions) > 0 && !layout.IsReparse(m.Crawl) {
+		m.longest, err = longest.Of(ctx, m.Bucket, p, sealed[i], nil, m.pauses)
+	}
+	return err
 }
 
 // datasets are the datasets that the report reads.

@@ -22,6 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/longest"
 	"crawlbatch.io/crawlbatch/jobs/verify"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -179,7 +181,7 @@ func everyNumberHasASource(t *testing.T, r *Report) {
 
 func TestTheReportNamesWhatNeedsAttention(t *testing.T) {
 	quiet := func() *maker {
-		return &maker{Options: Options{Crawl: crawl}, collected: &collected{fetches: newFetches(), requests: newRequests(), hosts: newHosts()}, rounds: &rounds{sealed: []*manifest.Sealed{{}}}, status: newFakeStatus()}
+		return &maker{Options: Options{Crawl: crawl}, collected: &collected{fetches: newFetches(), requests: newRequests(), hosts: newHosts(), accounts: newAccounts()}, rounds: &rounds{sealed: []*manifest.Sealed{{}}}, status: newFakeStatus()}
 	}
 	for _, c := range []struct {
 		name, level, text string
@@ -209,14 +211,26 @@ func TestTheReportNamesWhatNeedsAttention(t *testing.T) {
 			m.timing = []roundTime{{urls: 1, last: 7_200_000, predicted: 1}}
 		}},
 		{"what was slow", levelWarn, "lasted 3.0 times as long as predicted. Round 1 took 5 h instead of 1 h. Its last request went to late.test, which got 7 requests in 4 h." +
-			" Between two requests, hosts mostly waited for a pause after 429 or 503 (90 % of the time).", func(m *maker) {
+			" Of this time, 2 h went to the delay between two requests, because of this: Crawl-delay; 1 h went to a pause by people.", func(m *maker) {
 			m.timing = []roundTime{{urls: 1, last: 3_600_000, predicted: 1}, {round: 1, urls: 1, last: 18_000_000, predicted: 1}}
-			for _, h := range []schema.Host{{Host: "early.test", Requests: 90, FirstRequest: 1, LastRequest: 9_000_000}, {Host: "late.test", Requests: 7, FirstRequest: 3_600_000, LastRequest: 18_000_000}} {
-				m.hosts.add(1, &h)
-			}
+			m.longest = &longest.Round{Host: &longest.Host{Host: "late.test", Requests: 7, First: 3_600_000, Last: 18_000_000, Cause: "Crawl-delay",
+				Spent: []longest.Time{{On: longest.OnDelay, MS: 7_200_000}, {On: "a pause by people", MS: 3_600_000}}}}
+		}},
+		{"what was slow in general", levelWarn, "Round 0 took 2 h instead of 1 h. Between two requests, hosts mostly waited for a pause after 429 or 503 (90 % of the time).", func(m *maker) {
+			m.timing = []roundTime{{urls: 1, last: 7_200_000, predicted: 1}}
 			gap := int64(10_000)
 			m.requests.add(1, &requestRow{Host: "late.test", Status: 429})
 			m.requests.add(1, &requestRow{Host: "late.test", GapMS: &gap, DelayMS: 1000})
+		}},
+		{"paused", levelNote, "People paused the crawl for 10 min between", func(m *maker) {
+			m.timing = []roundTime{{first: 1_200_000, last: 7_200_000}}
+			m.pauses = []ledger.Pause{{Since: "1970-01-01T00:10:00Z", Ended: "1970-01-01T00:30:00Z"}}
+		}},
+		{"killed", levelWarn, "Killed processes ended 2 attempts at fetch tasks", func(m *maker) {
+			for range 2 {
+				m.accounts.add(0, &accountRow{Stage: "fetch", Outcome: "killed", ErrorClass: "killed"})
+			}
+			m.accounts.add(0, &accountRow{Stage: "merge", Outcome: "killed", ErrorClass: "killed"})
 		}},
 		{"suspended", levelNote, "suspended hosts 3 times", func(m *maker) { m.hosts.add(0, &schema.Host{Host: "a", BreakerEvents: 3}) }},
 	} {

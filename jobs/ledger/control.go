@@ -93,6 +93,7 @@ type Pause struct {
 	By     string `json:"by"`
 	Since  string `json:"since"` // RFC 3339, UTC
 	Reason string `json:"reason,omitempty"`
+	Ended  string `json:"ended,omitempty"` // "" while the pause is in force
 	// Continue is the command that ends the pause.
 	Continue string `json:"continue"`
 }
@@ -106,13 +107,28 @@ func (p *Pause) String() string {
 	return fmt.Sprintf("paused since %s by %s%s: continue with `%s`", Moment(p.Since), p.By, why, p.Continue)
 }
 
+// Pauses returns all pauses of the crawl, ended ones included, oldest first. They have no command.
+func (l *Ledger) Pauses() (all []Pause) {
+	for _, e := range l.doc.Entries {
+		switch {
+		case e.What == manifest.EntryPause:
+			all = append(all, Pause{By: e.By, Since: e.At, Reason: e.Reason})
+		case e.What == manifest.EntryContinue && len(all) > 0:
+			all[len(all)-1].Ended = e.At
+		}
+	}
+	return all
+}
+
 // Paused returns the pause in force, or nil. The command that continues the crawl ends with flags.
 func (l *Ledger) Paused(flags string) *Pause {
-	e, over := l.Of(manifest.EntryPause), l.Of(manifest.EntryContinue)
-	if e == nil || over != nil && over.N > e.N {
+	all := l.Pauses()
+	if len(all) == 0 || all[len(all)-1].Ended != "" {
 		return nil
 	}
-	return &Pause{By: e.By, Since: e.At, Reason: e.Reason, Continue: "crawlbatch continue --month " + l.Crawl + flags}
+	p := &all[len(all)-1]
+	p.Continue = "crawlbatch continue --month " + l.Crawl + flags
+	return p
 }
 
 // Stop records that a host, or all hosts of a registered domain, get no more requests. If s is in force

@@ -1,9 +1,11 @@
 // Package longest finds the host that decided how long a finished round fetched, and where the host's
 // time went.
 //
-// The input is the seal and the plan of a round, and the attempts at its fetch tasks. The package reads a
-// row of runs, the rows of hosts of the partition's bucket, and the requests of one host. The output is the host with the last request, with its time divided by the reasons to wait.
-// Only displays use it. Package longest imports jobs/roundstate, stages, stages/publish and formats.
+// The input is the seal and the plan of a round, the attempts at its fetch tasks, and the pauses of the
+// crawl. The package reads a row of runs, the rows of stages, the rows of hosts of the partition's bucket,
+// and the requests of one host. The output is the host with the last request, with its time divided by the
+// reasons to wait. Only displays use it. Package longest imports jobs/ledger, jobs/roundstate, stages,
+// stages/publish and formats.
 package longest
 
 import (
@@ -20,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish"
@@ -29,6 +32,8 @@ import (
 type Round struct {
 	FetchHours     float64 `json:"fetch_hours,omitempty"`           // as in the runs dataset; 0: unknown
 	PredictedHours float64 `json:"predicted_fetch_hours,omitempty"` // as in the runs dataset; 0: unknown
+	PausedMS       int64   `json:"paused_ms,omitempty"`             // how long people paused the crawl between the begin of the first fetch task and the end of the last one
+	Killed         int64   `json:"killed_attempts,omitempty"`       // attempts at fetch tasks whose process was killed; requests after their last checkpoints are in no table
 	Partition      int     `json:"partition"`                       // the partition whose task ended last
 	Host           *Host   `json:"host,omitempty"`                  // the host with the last request to that partition's bucket; nil: no request was sent
 }
@@ -57,6 +62,8 @@ const OnDelay = "the delay between two requests"
 
 // The other reasons for the time between two requests to a host.
 const (
+	onPause    = "a pause by people"
+	onKilled   = "a killed attempt, from its last recorded request to the first one of the next attempt"
 	onLimited  = "pauses after 429 or 503"
 	onServer   = "pauses after another 5xx"
 	onNoAnswer = "pauses after requests without an answer"
@@ -68,20 +75,25 @@ const (
 const slowFrom = 1000
 
 // Of returns what decided the length of a sealed round. attempts are the attempts at its fetch tasks, by
-// partition. If a table that Of reads is gone or damaged, it returns nil: `verify` reports the loss.
-func Of(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sealed, attempts map[int][]*manifest.Attempt) (*Round, error) {
-	out, err := read(ctx, b, p, s, lastToEnd(attempts))
+// partition: only rounds of formats before 9 need them. pauses are those of its crawl. Of returns nil if the
+// task that ended last is unknown, or if a table that Of reads is gone or damaged: `verify` reports the loss.
+func Of(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sealed, attempts map[int][]*manifest.Attempt, pauses []ledger.Pause) (*Round, error) {
+	out, err := read(ctx, b, p, s, lastToEnd(attempts), spans(pauses))
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, table.ErrCorrupt) || errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrChanged) {
 		return nil, nil
 	}
 	return out, err
 }
 
-func read(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sealed, partition int) (*Round, error) {
+func read(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sealed, partition int, paused []span) (*Round, error) {
 	out := &Round{Partition: partition}
+	killed, err := out.readAttempts(ctx, b, p, paused)
+	if err != nil || out.Partition < 0 || out.Partition >= len(p.Partitions) {
+		return nil, err
+	}
 	want := roundstate.Selection{Dataset: func(name string) bool { return name == stages.FileHosts || name == stages.FileRequests }}
 	if s.Buckets > 0 { // seals of older formats list files without their buckets
-		want.Bucket, want.Buckets = p.Partitions[partition].Bucket, s.Buckets
+		want.Bucket, want.Buckets = p.Partitions[out.Partition].Bucket, s.Buckets
 	}
 	filled, err := roundstate.WithFiles(ctx, b, []*manifest.Sealed{s}, want)
 	if err != nil {
@@ -95,12 +107,14 @@ func read(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sea
 		return out, err
 	}
 	out.Host = &Host{Host: host.Host, URLs: host.Planned, First: host.First, Last: host.Last, Unreachable: host.Robots == "unreachable"}
-	return out, out.Host.read(ctx, b, keys(filled[0].Files, stages.FileRequests), host.Robots == "rules")
+	lost := lostTime{paused, killed}
+	return out, out.Host.read(ctx, b, keys(filled[0].Files, stages.FileRequests), host.Robots == "rules", &lost)
 }
 
-// lastToEnd returns the partition whose successful attempt ended last.
+// lastToEnd returns the partition whose successful attempt ended last, or -1 if there is none.
 func lastToEnd(attempts map[int][]*manifest.Attempt) (partition int) {
 	var last time.Time
+	partition = -1
 	for _, n := range slices.Sorted(maps.Keys(attempts)) {
 		for _, a := range attempts[n] {
 			if at, err := time.Parse(time.RFC3339Nano, a.At); err == nil && a.Class == manifest.ClassDone && at.After(last) {
@@ -178,7 +192,7 @@ type sent struct {
 
 // read reads the requests to the host, which are sorted by time. rules says whether its robots.txt has
 // rules, among which may be a Crawl-delay.
-func (h *Host) read(ctx context.Context, b store.Bucket, keys []string, rules bool) error {
+func (h *Host) read(ctx context.Context, b store.Bucket, keys []string, rules bool, lost *lostTime) error {
 	spent := map[string]int64{}
 	var before *sent
 	var limited, total int64
@@ -200,9 +214,12 @@ func (h *Host) read(ctx context.Context, b store.Bucket, keys []string, rules bo
 			least = q.DelayMS
 		}
 		if before != nil {
-			delay, why := max(min(q.Start-before.Start, q.DelayMS), 0), pause(before, &q)
+			delay := max(min(q.Start-before.Start, q.DelayMS), 0)
+			rest := max(q.Start-before.Start-delay, 0)
+			paused := min(rest, overlap(lost.paused, before.Start, q.Start))
 			spent[OnDelay] += delay
-			spent[why] += max(q.Start-before.Start-delay, 0)
+			spent[onPause] += paused
+			spent[lost.why(before, &q)] += rest - paused
 		}
 		before = &q
 	}
@@ -222,19 +239,4 @@ func (h *Host) read(ctx context.Context, b store.Bucket, keys []string, rules bo
 		h.Cause = "Crawl-delay"
 	}
 	return nil
-}
-
-// pause returns why a request came later than the delay after the request before it.
-func pause(before, q *sent) string {
-	switch {
-	case q.Epoch != before.Epoch:
-		return onAttempts
-	case before.Status == 429 || before.Status == 503:
-		return onLimited
-	case before.Status >= 500:
-		return onServer
-	case before.Status == 0:
-		return onNoAnswer
-	}
-	return onOther
 }

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish"
 )
@@ -65,7 +66,7 @@ func TestTheLastHostSaysWhereItsTimeWent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, p, sealed, attempts := finished(t, c.robots, c.requests)
-			got, err := Of(t.Context(), b, p, sealed, attempts)
+			got, err := Of(t.Context(), b, p, sealed, attempts, nil)
 			if err != nil || got == nil || got.Host == nil {
 				t.Fatalf("%+v, %v", got, err)
 			}
@@ -90,13 +91,44 @@ func TestTheLastHostSaysWhereItsTimeWent(t *testing.T) {
 	}
 }
 
+// A pause by people, and a process that was killed, take time of the round. Neither is the host's fault.
+func TestPausesAndKilledAttemptsAreNamedWithTheirTimes(t *testing.T) {
+	b, p, sealed, attempts := finished(t, "none", []schema.Request{
+		{Purpose: schema.ForRobots, Start: 1000, DelayMS: 2000, Status: 404, Epoch: 1},
+		{Purpose: schema.ForPage, Start: 63_000, DelayMS: 2000, Status: 200, Epoch: 2},  // after a kill
+		{Purpose: schema.ForPage, Start: 165_000, DelayMS: 2000, Status: 200, Epoch: 3}, // after a pause of 80 s
+		{Purpose: schema.ForPage, Start: 200_000, DelayMS: 2000, Status: 200, Epoch: 4}, // after a kill that left no epoch
+	})
+	tabletest.Write(t, b, stages.FileStages, publish.AccountKey(p, stages.FileStages), []schema.StageAttempt{
+		{Stage: "fetch", Task: 0, Outcome: "killed", BeganAt: 1, EndedAt: 900_000},
+		{Stage: "fetch", Task: 1, Outcome: "killed", BeganAt: 500, EndedAt: 61_000, Epoch: new(int32(1))},
+		{Stage: "fetch", Task: 1, Outcome: "interrupted", BeganAt: 61_000, EndedAt: 75_000, Epoch: new(int32(2))},
+		{Stage: "fetch", Task: 1, Outcome: "killed", BeganAt: 180_000},
+		{Stage: "fetch", Task: 1, Outcome: "done", BeganAt: 199_000, EndedAt: 210_000, Epoch: new(int32(4))},
+		{Stage: "merge", Task: 1, Outcome: "killed", BeganAt: 220_000},
+	})
+	got, err := Of(t.Context(), b, p, sealed, attempts, []ledger.Pause{
+		{Since: "1970-01-01T00:01:10Z", Ended: "1970-01-01T00:02:30Z"},
+		{Since: "1970-01-01T01:00:00Z"}, // after the round
+	})
+	if err != nil || got == nil || got.Host == nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if got.PausedMS != 80_000 || got.Killed != 3 {
+		t.Errorf("the round: %+v", got)
+	}
+	if d := cmp.Diff([]Time{{onKilled, 93_000}, {onPause, 80_000}, {onAttempts, 20_000}, {OnDelay, 6000}}, got.Host.Spent); d != "" {
+		t.Error(d)
+	}
+}
+
 // What was deleted or damaged must not hide the rest of the status.
 func TestALostTableMakesTheLengthUnknown(t *testing.T) {
 	b, p, sealed, attempts := finished(t, "rules", []schema.Request{{Purpose: schema.ForRobots, Start: 1000, Status: 200}})
 	if err := b.Delete(t.Context(), "requests"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Of(t.Context(), b, p, sealed, attempts); got != nil || err != nil {
+	if got, err := Of(t.Context(), b, p, sealed, attempts, nil); got != nil || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

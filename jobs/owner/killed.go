@@ -7,13 +7,10 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
-	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
 // Killed is an attempt at the target's partition whose process was killed. The requests that it sent after
@@ -38,16 +35,12 @@ func (q *Question) killed(ctx context.Context, number int) (all []Killed, err er
 	if err != nil {
 		return nil, err
 	}
-	key := publish.AccountKey(p, stages.FileStages)
-	if there, err := manifest.Exists(ctx, q.Bucket, key); err != nil || !there {
-		return nil, err
-	}
 	byTask := map[int][]Killed{}
-	for a, err := range table.Concat[schema.StageAttempt](ctx, q.Bucket, []string{key}) {
+	for a, err := range roundstate.FetchAttempts(ctx, q.Bucket, p) {
 		if err != nil {
 			return nil, err
 		}
-		if a.Stage == string(stages.Fetch) && a.Outcome == manifest.ClassKilled {
+		if a.Outcome == manifest.ClassKilled {
 			byTask[int(a.Task)] = append(byTask[int(a.Task)], Killed{clock(a.BeganAt), clock(a.EndedAt)})
 		}
 	}

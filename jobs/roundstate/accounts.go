@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
@@ -31,6 +33,27 @@ func accountsOf(ctx context.Context, b store.Bucket, p *manifest.Plan) (files []
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+// FetchAttempts yields the attempts at the fetch tasks of a round whose accounts are written, in the order
+// of tasks and beginnings. It yields nothing for rounds that began before format 9, which have no records of
+// beginnings, and for rounds whose accounts are not written yet.
+func FetchAttempts(ctx context.Context, b store.Bucket, p *manifest.Plan) iter.Seq2[schema.StageAttempt, error] {
+	return func(yield func(schema.StageAttempt, error) bool) {
+		key := publish.AccountKey(p, stages.FileStages)
+		there, err := manifest.Exists(ctx, b, key)
+		if err != nil {
+			yield(schema.StageAttempt{}, err)
+		}
+		if err != nil || !there {
+			return
+		}
+		for a, err := range table.Concat[schema.StageAttempt](ctx, b, []string{key}) {
+			if (err != nil || a.Stage == string(stages.Fetch)) && !yield(a, err) {
+				return
+			}
+		}
+	}
 }
 
 // footer is a row type whose only column is in no file. A table that is opened with this type

@@ -172,7 +172,13 @@ func (p *printer) longest(r *longest.Round, now time.Time) {
 		if predicted := hours(r.PredictedHours); predicted > 0 {
 			text += fmt.Sprintf(", predicted %s (%.1f times as long)", span(predicted), float64(fetch)/float64(predicted))
 		}
+		if r.PausedMS > 0 {
+			text += ", paused by people for " + span(milliseconds(r.PausedMS))
+		}
 		p.line("  %s", text)
+	}
+	if r.Killed > 0 {
+		p.line("  killed while they fetched: %s, whose requests after the last checkpoint are in no table", Count(r.Killed, "attempt"))
 	}
 	h := r.Host
 	if h == nil {

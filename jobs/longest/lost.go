@@ -1,0 +1,109 @@
+package longest
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+)
+
+// span is a time from one moment to another, in milliseconds since 1970.
+type span struct{ from, to int64 }
+
+// lostTime says when the task of a host could not send requests.
+type lostTime struct {
+	paused []span                // pauses by people, oldest first; no two of them overlap
+	killed []schema.StageAttempt // killed attempts at the task
+}
+
+// spans returns the times of pauses. A pause that is in force has no end yet.
+func spans(pauses []ledger.Pause) (all []span) {
+	for _, p := range pauses {
+		from, err := time.Parse(time.RFC3339Nano, p.Since)
+		if err != nil {
+			continue // the ledger holds the text as a process wrote it, and only a display needs the time
+		}
+		s := span{from.UnixMilli(), math.MaxInt64}
+		if to, err := time.Parse(time.RFC3339Nano, p.Ended); err == nil {
+			s.to = to.UnixMilli()
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Paused returns how long a crawl was paused between two moments, in milliseconds since 1970.
+func Paused(pauses []ledger.Pause, from, to int64) (ms int64) {
+	return overlap(spans(pauses), from, to)
+}
+
+// overlap returns how much of the time between two moments the spans cover.
+func overlap(all []span, from, to int64) (ms int64) {
+	for _, s := range all {
+		ms += max(min(s.to, to)-max(s.from, from), 0)
+	}
+	return ms
+}
+
+// readAttempts reads the attempts at the fetch tasks, if the round's accounts have them. It fills in the
+// pauses, the number of killed attempts and the partition whose task ended last, and returns the killed
+// attempts at this partition.
+func (r *Round) readAttempts(ctx context.Context, b store.Bucket, p *manifest.Plan, paused []span) ([]schema.StageAttempt, error) {
+	fetched, last := span{from: math.MaxInt64}, int64(0)
+	killed := map[int][]schema.StageAttempt{}
+	for a, err := range roundstate.FetchAttempts(ctx, b, p) {
+		if err != nil {
+			return nil, err
+		}
+		if a.BeganAt > 0 {
+			fetched.from = min(fetched.from, a.BeganAt)
+		}
+		fetched.to = max(fetched.to, a.EndedAt)
+		switch {
+		case a.Outcome == manifest.ClassKilled:
+			r.Killed++
+			killed[int(a.Task)] = append(killed[int(a.Task)], a)
+		case a.Outcome == manifest.ClassDone && a.EndedAt > last:
+			r.Partition, last = int(a.Task), a.EndedAt
+		}
+	}
+	r.PausedMS = overlap(paused, fetched.from, fetched.to)
+	return killed[r.Partition], nil
+}
+
+// why returns why a request came later than the delay after the request before it, pauses by people aside.
+func (l *lostTime) why(before, q *sent) string {
+	switch {
+	case q.Epoch != before.Epoch && l.died(before, q):
+		return onKilled
+	case q.Epoch != before.Epoch:
+		return onAttempts
+	case before.Status == 429 || before.Status == 503:
+		return onLimited
+	case before.Status >= 500:
+		return onServer
+	case before.Status == 0:
+		return onNoAnswer
+	}
+	return onOther
+}
+
+// died reports whether an attempt was killed between two requests. If the epoch of a killed attempt is not
+// known, the time of its beginning decides.
+func (l *lostTime) died(before, q *sent) bool {
+	for i := range l.killed {
+		k := &l.killed[i]
+		if k.Epoch != nil && *k.Epoch >= before.Epoch && *k.Epoch < q.Epoch {
+			return true
+		}
+		if k.Epoch == nil && k.BeganAt < q.Start && (k.EndedAt == 0 || k.EndedAt > before.Start) {
+			return true
+		}
+	}
+	return false
+}
