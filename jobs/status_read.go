@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -203,11 +204,19 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 	return all, nil
 }
 
+// mostStops is the number of hosts that end at nearly the same time for which hostStops returns commands.
+const mostStops = 3
+
 // hostStops returns the commands that stop the hosts that delay the end of a task the most: the slowest
-// host, and the host whose robots.txt may be tried for longer.
+// host, those that end at nearly the same time, and the host whose robots.txt may be tried for longer.
 func hostStops(a *manifest.Activity, crawl, flags string) (out []HostStop) {
 	late := a.Waits[:1:1]
-	if a.Latest != nil && a.Latest.Host != late[0].Host {
+	for _, host := range a.Slowest[:min(len(a.Slowest), mostStops)] {
+		if host != late[0].Host {
+			late = append(late, manifest.Wait{Host: host})
+		}
+	}
+	if a.Latest != nil && !slices.ContainsFunc(late, func(w manifest.Wait) bool { return w.Host == a.Latest.Host }) {
 		late = append(late, *a.Latest)
 	}
 	for _, w := range late {

@@ -32,6 +32,16 @@ type Activity struct {
 	Elapsed time.Duration
 }
 
+// EndTogether returns the slowest hosts that need at least nine tenths of the time of the slowest one. To
+// stop one of them alone would hardly shorten the task.
+func (a *Activity) EndTogether() []SlowHost {
+	n := 0
+	for n < len(a.Slowest) && 10*a.Slowest[n].Rest >= 9*a.Slowest[0].Rest {
+		n++
+	}
+	return a.Slowest[:n]
+}
+
 // Wait is one thing that a task waits for.
 type Wait struct {
 	Host string // host that the task waits for; empty if the whole task waits

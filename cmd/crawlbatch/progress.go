@@ -33,9 +33,13 @@ func (o *runOptions) show(ctx context.Context, b *store.Counter, cfg *config.Con
 	return p
 }
 
-// advice returns a sentence that says how to end a wait for a host early.
-func (o *runOptions) advice(t stages.Task, host string) string {
+// advice returns a sentence that says how to end a wait for hosts early.
+func (o *runOptions) advice(t stages.Task, hosts []string) string {
 	flags := o.common.givenFlags()
-	return fmt.Sprintf("to end the wait for %s: `%s`, whose URLs end as stopped within %s; or Ctrl-C, `crawlbatch retry --month %s --give-up --partition %d%s` and run again, which defers the rest of its partition to the next round",
-		host, jobs.StopCommand(host, t.Crawl, flags), worker.ControlEvery, t.Crawl, t.Partition, flags)
+	stop := fmt.Sprintf("to end the wait for %s: `%s`", hosts[0], jobs.StopCommand(hosts[0], t.Crawl, flags))
+	if len(hosts) > 1 {
+		stop = fmt.Sprintf("%s: to end the wait, stop each of them, such as `%s`", show.Together(hosts), jobs.StopCommand(hosts[0], t.Crawl, flags))
+	}
+	return fmt.Sprintf("%s, whose URLs end as stopped within %s; or Ctrl-C, `crawlbatch retry --month %s --give-up --partition %d%s` and run again, which defers the rest of its partition to the next round",
+		stop, worker.ControlEvery, t.Crawl, t.Partition, flags)
 }

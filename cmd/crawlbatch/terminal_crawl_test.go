@@ -144,7 +144,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		s := onTerminal(t, w.dir, width, nil, w.args("run", "--rounds", "1")...)
 		s.waitFor("waits for h0.test: robots.txt answered 503, asked again at ")
 		if i == 0 {
-			s.waitFor("failures: robots_unreachable")
+			s.waitFor("failed requests: http_5xx")
 		}
 		s.interrupt()
 		s.waitForEnd(exitInterrupted)

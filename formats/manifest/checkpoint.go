@@ -150,6 +150,10 @@ type Activity struct {
 	// Checkpoints of formats before 11 lack these fields.
 	Began  int64 `json:"began_ms,omitempty"` // time when the holder took the partition, milliseconds since 1970, UTC
 	Latest *Wait `json:"latest,omitempty"`   // host that may delay the end beyond RemainingMS, and until when
+
+	// Checkpoints of formats before 12 lack these fields.
+	BeganLeft int64    `json:"began_left_urls,omitempty"` // number of planned URLs without a recorded outcome when the holder began; 0: unknown
+	Slowest   []string `json:"slowest_hosts,omitempty"`   // the hosts that are predicted to end last, if several end at nearly the same time; at most 20
 }
 
 // Reported reports whether the holder has said what it does. Before its first report, only At, Began and

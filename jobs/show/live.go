@@ -183,14 +183,20 @@ func (pic *picture) waiting() bool {
 	return a.InFlight == 0 && a.Ready == 0 && a.Delayed == 0 && len(a.Waits) > 0
 }
 
-// longestWait returns the host for which the slowest task waits longest, or "" if this wait is too
-// short for advice.
-func (pic *picture) longestWait(now time.Time) string {
+// longestWaits returns the host for which the slowest task waits longest, and the hosts that end at nearly
+// the same time. It returns nil if this wait is too short for advice, or if the task waits for no host.
+func (pic *picture) longestWaits(now time.Time) (hosts []string) {
 	w := pic.holds.Waits
-	if !pic.waiting() || len(w) == 0 || max(w[0].Until.Sub(now), pic.holds.Remaining) < adviseFrom {
-		return ""
+	if !pic.waiting() || len(w) == 0 || w[0].Host == "" || max(w[0].Until.Sub(now), pic.holds.Remaining) < adviseFrom {
+		return nil
 	}
-	return w[0].Host
+	for _, h := range pic.holds.EndTogether() {
+		hosts = append(hosts, h.Host)
+	}
+	if !slices.Contains(hosts, w[0].Host) {
+		return []string{w[0].Host}
+	}
+	return hosts
 }
 
 // counts describes the progress of the stage.
@@ -240,13 +246,13 @@ func (p *Progress) screen(pic *picture) *Screen {
 			s.Average = &Rate{float64(pic.done-pic.base) / pic.took.Seconds(), float64(pic.received) / pic.took.Seconds()}
 		}
 	}
-	host := pic.longestWait(now)
+	late := pic.longestWaits(now)
 	switch {
 	case pic.stopping:
 		s.State = "stopping"
 		s.Notes = append(s.Notes, "stopping: running requests end, finished work is kept; Ctrl-C again ends at once")
-	case p.Advice != nil && host != "":
-		s.Notes = append(s.Notes, p.Advice(pic.slowest, host))
+	case p.Advice != nil && len(late) > 0:
+		s.Notes = append(s.Notes, p.Advice(pic.slowest, late))
 	}
 	return s
 }
@@ -269,10 +275,10 @@ func (p *Progress) speak() {
 		return
 	}
 	p.tell(pic.line(now, since >= atLeast), p.screen(pic))
-	host := pic.longestWait(now)
-	advise := host != "" && !said.advised && p.Advice != nil
+	late := pic.longestWaits(now)
+	advise := len(late) > 0 && !said.advised && p.Advice != nil
 	if advise {
-		p.say(p.Advice(pic.slowest, host))
+		p.say(p.Advice(pic.slowest, late))
 	}
 	p.mu.Lock()
 	p.said.reasons, p.said.urls, p.said.advised = reasons, pic.done, said.advised || advise

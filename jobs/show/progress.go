@@ -23,9 +23,9 @@ type Options struct {
 	Log        *slog.Logger
 	Structured bool // whether lines are written as entries of Log
 	FetchTasks int  // number of fetch tasks that run at the same time; 0 if all tasks run in other processes
-	// Advice returns a sentence that tells people how to end a task's wait for a host early. If
+	// Advice returns a sentence that tells people how to end a task's wait for hosts early. If
 	// Advice is nil, no advice is shown.
-	Advice func(t stages.Task, host string) string
+	Advice func(t stages.Task, hosts []string) string
 	// Peek reads the checkpoints of tasks in other processes. It is nil if the tasks run in this
 	// process.
 	Peek  func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error)

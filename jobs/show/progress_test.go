@@ -62,8 +62,8 @@ func begin(p *Progress, plan *manifest.Plan) {
 func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out syncBuffer
-		p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, FetchTasks: 4, Advice: func(task stages.Task, host string) string {
-			return "give up " + task.String() + " or stop " + host
+		p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, FetchTasks: 4, Advice: func(task stages.Task, hosts []string) string {
+			return "give up " + task.String() + " or stop " + strings.Join(hosts, "+")
 		}})
 		defer p.Close()
 		begin(p, planOf(10))
@@ -115,13 +115,14 @@ func TestOfSeveralPartitionsTheSlowestIsAdvisedWithItsOwnHost(t *testing.T) {
 		want string // the expected advice
 	}{
 		"a host":    {stages.Wait{Host: "long.test", Why: "answered 429, asked again"}, "give up fetch@2026-11.0:1 or stop long.test\n"},
+		"two hosts": {stages.Wait{Host: "long.test", Why: "answered 430, asked again"}, "give up fetch@2026-11.0:1 or stop long.test+too.test\n"},
 		"the store": {stages.Wait{Why: "the store does not answer"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out syncBuffer
-				p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, FetchTasks: 2, Advice: func(task stages.Task, host string) string {
-					return "give up " + task.String() + " or stop " + host
+				p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, FetchTasks: 2, Advice: func(task stages.Task, hosts []string) string {
+					return "give up " + task.String() + " or stop " + strings.Join(hosts, "+")
 				}})
 				defer p.Close()
 				begin(p, planOf(10, 10))
@@ -131,7 +132,11 @@ func TestOfSeveralPartitionsTheSlowestIsAdvisedWithItsOwnHost(t *testing.T) {
 					return stages.Activity{Remaining: 2 * time.Minute, Waits: []stages.Wait{short, short, short}}
 				})()
 				defer p.Watch(fetchTask(1), func() stages.Activity {
-					return stages.Activity{Remaining: 3 * time.Hour, Waits: []stages.Wait{c.long}}
+					a := stages.Activity{Remaining: 3 * time.Hour, Waits: []stages.Wait{c.long}}
+					if name == "two hosts" {
+						a.Slowest = []stages.SlowHost{{Host: "long.test", Rest: 3 * time.Hour}, {Host: "too.test", Rest: 170 * time.Minute}, {Host: "short.test", Rest: time.Minute}}
+					}
+					return a
 				})()
 				out.take()
 				time.Sleep(15 * time.Second)

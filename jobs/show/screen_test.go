@@ -62,7 +62,7 @@ func TestTheScreenOfAStatusSaysWhyItIsSlow(t *testing.T) {
 		"  tasks: fetch 1/4, merge 0/4\n",
 		"  6 hosts between two requests\n",
 		"…: a page answered 429 with Retry-After, asked again at 14:07:00, in 1m0s (12 URLs)\n",
-		"  failures: timeout 6; last at 14:06:00, slow.test: no answer in 15s\n",
+		"  failed requests: timeout 6; last at 14:06:00, slow.test: no answer in 15s\n",
 		"  partition 1 on pod-1: 360 of 1,000 URLs, about 10 min left, 3 hosts between two requests",
 		"  merge@2026-11.0:3 failed 2 times (disk_full): no room\n",
 		"  rerun: `crawlbatch retry`\n",

@@ -365,6 +365,9 @@ func (p *printer) advise(all []jobs.FetchStatus, now time.Time) {
 	if end.IsZero() {
 		return
 	}
+	if hosts := last.Activity.Slowest; len(hosts) > 1 {
+		p.line("  %s; to stop only one of them gains little", Together(hosts))
+	}
 	for _, s := range last.Stops {
 		urls := "its URLs without an outcome end"
 		if s.URLs > 0 {
@@ -414,6 +417,9 @@ func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	if c.Latest != nil {
 		w := waitOf(*c.Latest)
 		a.Latest = &w
+	}
+	for _, host := range c.Slowest {
+		a.Slowest = append(a.Slowest, stages.SlowHost{Host: host, Rest: a.Remaining})
 	}
 	for _, n := range c.Failures {
 		a.Failures = append(a.Failures, stages.Failure{Class: n.Class, N: n.N, Host: n.Host, Text: n.Text, At: moment(n.At)})

@@ -43,8 +43,8 @@ func TestABlockThatIsTooHighKeepsItsHeadAndItsEnd(t *testing.T) {
 
 // If a block has no room for all waits, it shows the longest wait and the advice.
 func TestTheLiveBlockKeepsTheLongestWaitAndTheAdvice(t *testing.T) {
-	p := &Progress{Options: Options{Err: &syncBuffer{}, Clock: stages.SystemClock{}, FetchTasks: 1, Advice: func(_ stages.Task, host string) string {
-		return "to end the wait: " + strings.Repeat("do this and that, ", 10) + "for " + host
+	p := &Progress{Options: Options{Err: &syncBuffer{}, Clock: stages.SystemClock{}, FetchTasks: 1, Advice: func(_ stages.Task, hosts []string) string {
+		return "to end the wait: " + strings.Repeat("do this and that, ", 10) + "for " + hosts[0]
 	}}, watched: map[int]*watchedTask{}, wake: make(chan struct{}, 1)}
 	begin(p, planOf(10))
 	now := stages.Activity{Remaining: time.Hour}

@@ -134,6 +134,24 @@ func wait(w stages.Wait, now time.Time) string {
 	return text
 }
 
+// namedHosts is how many of the hosts that end together are named, and mostHosts how many a report lists.
+const (
+	namedHosts = 3
+	mostHosts  = 20
+)
+
+// Together says which hosts of a task will end last, at nearly the same time.
+func Together(hosts []string) string {
+	n, names := fmt.Sprint(len(hosts)), strings.Join(hosts[:min(len(hosts), namedHosts)], ", ")
+	if len(hosts) >= mostHosts {
+		n += " or more"
+	}
+	if more := len(hosts) - namedHosts; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return n + " hosts end last, within a tenth of the time left: " + names
+}
+
 // Failures writes how many requests failed, by class, and the newest failure.
 func Failures(all []stages.Failure, now time.Time) string {
 	if len(all) == 0 {
@@ -147,7 +165,7 @@ func Failures(all []stages.Failure, now time.Time) string {
 			newest = f
 		}
 	}
-	text := "failures: " + strings.Join(classes, ", ")
+	text := "failed requests: " + strings.Join(classes, ", ")
 	if newest.Host != "" {
 		text += fmt.Sprintf("; last at %s, %s", clockTime(newest.At, now), newest.Host)
 		if newest.Text != "" {

@@ -66,7 +66,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 				!a.Waits[0].Until.After(time.Now()) || a.Waits[0].URLs < 5 {
 				t.Errorf("%s: the task waits for %+v", when, a.Waits)
 			}
-			if len(a.Failures) != 1 || a.Failures[0].Class != "robots_unreachable" || a.Failures[0].Text != "robots.txt answered 503" {
+			if len(a.Failures) != 1 || a.Failures[0].Class != "http_5xx" || a.Failures[0].Text != "robots.txt answered 503" {
 				t.Errorf("%s: failures %+v", when, a.Failures)
 			}
 		}

@@ -35,6 +35,7 @@ type attempt struct {
 
 	began    time.Time
 	elapsed  time.Duration // part of the fetch window that earlier attempts used
+	atBegin  int64         // number of planned URLs without a recorded outcome when the attempt began
 	revision atomic.Int64  // revision of the politeness settings that the attempt uses
 
 	cutting sync.Mutex          // held while a checkpoint is made, because only one checkpoint may be made at a time
@@ -312,7 +313,7 @@ func (a *attempt) putActivity(d *manifest.Checkpoint) {
 	if d.Activity = nil; !d.Complete {
 		d.Activity = status.Stored(a.activity(), a.env.Clock.Now())
 		if before != nil {
-			d.Activity.Began = before.Began
+			d.Activity.Began, d.Activity.BeganLeft = before.Began, a.atBegin
 		}
 	}
 }

@@ -25,7 +25,8 @@ import (
 func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
-	a.addQueued(int64(f.index.Len()) - int64(before.Recorded.GetCardinality()))
+	a.atBegin = int64(f.index.Len()) - int64(before.Recorded.GetCardinality())
+	a.addQueued(a.atBegin)
 	ended := before.Recorded.Clone() // rows that have an outcome or were quarantined
 	for _, t := range quarantined(&doc) {
 		if t.IsRow() && t.Row >= 0 {

@@ -178,11 +178,11 @@ func (f *fetcher) retryOrFailRobots(g *polite.Grant, rt *robotsTask, s *request.
 	own := g.Host == rt.entry.Host
 	outcome := unreachableOutcome(s.Err, v.Outcome, own)
 	told := s.How(v.Outcome)
+	f.failures.Note(v.Outcome, rt.entry.Host, "robots.txt "+told, f.clock.Now())
 	if f.retry(&rt.retries, v.Retry, told, g.Host, item, &r) ||
 		outcome == schema.RobotsUnreachable && v.Retry != response.Never && f.retry(&rt.retries, response.ForRobots, told, g.Host, item, &r) {
 		b := rt.record
 		b.OnRecorded = func() { f.keepRobotsTask(rt, g.Host, told, item.NotBefore) }
-		f.failures.Note(schema.RobotsUnreachable, rt.entry.Host, "robots.txt "+told, f.clock.Now())
 		rt.record = segments.Record{}
 		f.record(&b)
 		g.Done(r)

@@ -127,10 +127,11 @@ type Failures struct {
 	by map[string]*stages.Failure
 }
 
-// notFailures lists the outcomes that do not count as failures.
+// notFailures lists the outcomes that do not count as failures of a request. A URL that ends as
+// robots_unreachable or host_suspended got no request of its own.
 var notFailures = []schema.Outcome{
 	schema.OK, schema.NotModified, schema.Redirected, schema.RobotsDenied, schema.HTTP4xx, schema.MIMEFiltered,
-	schema.Deferred, schema.Stopped,
+	schema.Deferred, schema.Stopped, schema.RobotsUnreachable, schema.HostSuspended,
 }
 
 // Note counts a failed request.
@@ -149,9 +150,9 @@ func (f *Failures) Note(outcome schema.Outcome, host, text string, now time.Time
 	n.Host, n.Text, n.At = host, text, now
 }
 
-// NoteOutcome counts the outcome of a URL if it is a failure.
+// NoteOutcome counts the outcome of a URL if it is a failure of the URL's last request.
 func (f *Failures) NoteOutcome(u *schema.Fetch, host string, now time.Time) {
-	if slices.Contains(notFailures, u.Outcome) {
+	if slices.Contains(notFailures, u.Outcome) || u.Attempts == 0 && u.Outcome != schema.InternalError {
 		return
 	}
 	text := u.Error
@@ -211,6 +212,11 @@ func Stored(now stages.Activity, at time.Time) *manifest.Activity {
 	if now.Latest != nil {
 		w := storedWait(*now.Latest)
 		out.Latest = &w
+	}
+	if last := now.EndTogether(); len(last) > 1 && last[0].Rest >= worthNaming {
+		for _, h := range last {
+			out.Slowest = append(out.Slowest, h.Host)
+		}
 	}
 	for _, f := range now.Failures[:min(len(now.Failures), shownFailures)] {
 		out.Failures = append(out.Failures, manifest.Failure{Class: f.Class, N: f.N, Host: f.Host, Text: f.Text, At: unixMilli(f.At)})
