@@ -22,6 +22,9 @@ type Activity struct {
 	// Latest is the host that may delay the end beyond Remaining, and until when; nil if there is none. Its
 	// robots.txt has failed, and further tries are left.
 	Latest *Wait
+	// Least is the time until the task ends if the robots.txt of Latest goes on failing, because no page of
+	// the host is then requested. Zero means that it is not shorter than Remaining.
+	Least time.Duration
 	// Closes is when the fetch window closes. URLs without an outcome are then deferred. Zero means
 	// unknown.
 	Closes   time.Time

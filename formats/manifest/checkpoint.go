@@ -153,6 +153,7 @@ type Activity struct {
 
 	// Checkpoints of formats before 12 lack these fields.
 	BeganLeft int64    `json:"began_left_urls,omitempty"` // number of planned URLs without a recorded outcome when the holder began; 0: unknown
+	LeastMS   int64    `json:"least_ms,omitempty"`        // predicted remaining time if the robots.txt of Latest goes on failing, in milliseconds; 0: not shorter than RemainingMS
 	Slowest   []string `json:"slowest_hosts,omitempty"`   // the hosts that are predicted to end last, if several end at nearly the same time; at most 20
 }
 

@@ -57,12 +57,17 @@ func TestStatusComparesAPredictionWithWhatWasUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	const rows = `
-  whole round  PUT GET LIST written    time dollars a month
-  predicted   800k   2    0     8GB   2h00m   $6.00   $0.09
-  used        712k   8    1   2.5MB 100h17m    $120      $0
+  whole round     PUT GET LIST written    time dollars a month
+  predicted      800k   2    0     8GB   2h00m   $6.00   $0.09
+  ended attempts 712k   8    1   2.5MB 100h17m    $120      $0
 `
 	if !strings.Contains(out.String(), rows) {
 		t.Errorf("%s\nlacks%s", out.String(), rows)
+	}
+	r.Stages[0].Usage = manifest.Usage{}
+	out.Reset()
+	if err := Status(&out, s, now, 80); err != nil || !strings.Contains(out.String(), "  what it used is not known before the first attempt ends\n") || strings.Contains(out.String(), "ended attempts") {
+		t.Errorf("%v before an attempt ends:\n%s", err, out.String())
 	}
 	out.Reset()
 	if err := Status(&out, s, now, fullTable-1); err != nil || strings.Contains(out.String(), "predicted") {

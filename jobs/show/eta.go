@@ -1,6 +1,7 @@
 package show
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -85,4 +86,38 @@ func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 		lanes[first] += p.scale.of(p.start.Plan.Partitions[t.Partition].EstimatedSeconds)
 	}
 	return time.Duration(slices.Max(lanes) * float64(time.Second))
+}
+
+// forecast notices when the predicted end of a stage moves by much. The zero value is ready for use.
+type forecast struct {
+	end   time.Time // predicted end when it was first known, or when it last moved by much
+	note  string
+	until time.Time // when the note is old
+}
+
+const (
+	settles  = time.Minute     // age of a stage from which its prediction is compared
+	muchTime = 5 * time.Minute // least change of the predicted end that is told; it must also be a quarter of the time left
+	noteFor  = 5 * time.Minute // how long the change is shown
+)
+
+// take compares the predicted end with the one before. It returns a sentence about the last change that is
+// not old, or "". late is the activity of the task that ends last: a later end is its fault.
+func (f *forecast) take(now time.Time, left time.Duration, late stages.Activity) string {
+	end := now.Add(left)
+	switch moved := end.Sub(f.end); {
+	case left <= 0:
+	case f.end.IsZero():
+		f.end = end
+	case moved.Abs() >= max(muchTime, f.end.Sub(now)/4):
+		f.note = fmt.Sprintf("the predicted end moved from %s to %s", clockTime(f.end, now), clockTime(end, now))
+		if len(late.Waits) > 0 && moved > 0 {
+			f.note += ", because of " + printable(wait(late.Waits[0], now))
+		}
+		f.end, f.until = end, now.Add(noteFor)
+	}
+	if now.Before(f.until) {
+		return f.note
+	}
+	return ""
 }

@@ -98,6 +98,7 @@ type picture struct {
 	bytes      float64 // bytes per second in the last minute
 	received   int64   // bytes since the stage began
 	took, left time.Duration
+	least      time.Duration // as stages.Activity.Least
 	predicted  time.Duration // time of the stage by the plan
 	stages     []StageCount
 	workers    []Worker
@@ -105,6 +106,7 @@ type picture struct {
 	slowest    stages.Task     // the task that will end last
 	holds      stages.Activity // activity of the slowest task
 	asOf       time.Time       // time at which the activity was recorded; zero means now
+	moved      string          // that the predicted end moved, and why; "" if it did not lately
 	stopping   bool
 }
 
@@ -174,6 +176,15 @@ func (p *Progress) look() (*picture, bool) {
 	if len(running) > 0 {
 		pic.left = p.remaining(running)
 	}
+	switch {
+	case pic.took < firstGuess && pic.left < time.Minute:
+		pic.left = 0 // so far only the quick hosts have answered
+	case pic.left == pic.activity.Remaining:
+		pic.least = pic.activity.Least
+	}
+	if pic.took >= settles {
+		pic.moved = p.forecast.take(now, pic.left, pic.holds)
+	}
 	return pic, true
 }
 
@@ -214,8 +225,9 @@ func (pic *picture) speed(now time.Time) []string {
 	if pic.fetch && pic.rate >= 0.05 {
 		out = append(out, fmt.Sprintf("%.3g a second", pic.rate))
 	}
-	if l := leftText(pic.left, pic.activity.Latest, now); l != "" {
-		out = append(out, l)
+	a := pic.activity
+	if a.Remaining, a.Least = pic.left, pic.least; a.Remaining > 0 {
+		out = append(out, leftOf(a, now))
 	}
 	return out
 }
@@ -241,6 +253,10 @@ func (p *Progress) screen(pic *picture) *Screen {
 	}
 	if pic.fetch {
 		s.Unit, s.PredictedMS, s.MostLeftMS = "URL", pic.predicted.Milliseconds(), mostLeft(pic.left, pic.activity.Latest, now)
+		if a := pic.activity; s.MostLeftMS == 0 {
+			a.Remaining, a.Least = pic.left, pic.least
+			s.LeastLeftMS = leastLeft(a)
+		}
 		if pic.took >= 2*time.Second { // a rate of less than two seconds says little
 			s.Now = &Rate{pic.rate, pic.bytes}
 			s.Average = &Rate{float64(pic.done-pic.base) / pic.took.Seconds(), float64(pic.received) / pic.took.Seconds()}
@@ -253,6 +269,9 @@ func (p *Progress) screen(pic *picture) *Screen {
 		s.Notes = append(s.Notes, "stopping: running requests end, finished work is kept; Ctrl-C again ends at once")
 	case p.Advice != nil && len(late) > 0:
 		s.Notes = append(s.Notes, p.Advice(pic.slowest, late))
+	}
+	if pic.moved != "" {
+		s.Notes = append(s.Notes, pic.moved)
 	}
 	return s
 }
@@ -316,6 +335,9 @@ func (pic *picture) line(now time.Time, failures bool) string {
 	}
 	if f := Failures(a.Failures, now); f != "" && failures {
 		line += "; " + f
+	}
+	if pic.moved != "" {
+		line += "; " + pic.moved
 	}
 	return line
 }

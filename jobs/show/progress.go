@@ -53,6 +53,7 @@ type Progress struct {
 	scale    scale
 	rate     rate
 	byteRate rate
+	forecast forecast
 	account  account
 	seen     []jobs.FetchStatus // states of tasks in other processes, from their checkpoints
 
@@ -185,7 +186,7 @@ func (p *Progress) StageStarted(s jobs.StageStart) {
 	p.began = p.Clock.Now()
 	p.done, p.base = s.Tasks-len(s.Missing), s.Recorded
 	p.urls.Store(s.Recorded)
-	p.finished, p.scale, p.rate, p.byteRate, p.said = map[int]bool{}, scale{}, rate{}, rate{}, linesState{}
+	p.finished, p.scale, p.rate, p.byteRate, p.forecast, p.said = map[int]bool{}, scale{}, rate{}, rate{}, forecast{}, linesState{}
 	p.bytes.Store(0)
 	p.account.begin(p)
 	if p.seen = nil; p.Peek != nil {

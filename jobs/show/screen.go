@@ -26,12 +26,13 @@ type Screen struct {
 	Of     int64        `json:"of"`
 
 	Now     *Rate `json:"now,omitempty"`     // rate in the last minute, or between the last two reports of each task; nil: unknown
-	Average *Rate `json:"average,omitempty"` // rate since the stage or its running tasks began; nil: unknown
+	Average *Rate `json:"average,omitempty"` // rate since the stage began in this run, or since the running attempts began; nil: unknown
 
-	ElapsedMS   int64  `json:"elapsed_ms,omitempty"`   // time since the stage began in this run; `status`: since the round began
-	LeftMS      int64  `json:"left_ms,omitempty"`      // remaining time of the stage; 0: unknown
-	MostLeftMS  int64  `json:"most_left_ms,omitempty"` // remaining time if the robots.txt of Activity.Latest goes on failing; 0: not longer than LeftMS
-	PredictedMS int64  `json:"predicted_ms,omitempty"` // time of the whole fetch stage by the plan; 0: unknown
+	ElapsedMS   int64  `json:"elapsed_ms,omitempty"`    // time since the stage began in this run; `status`: since the round began
+	LeftMS      int64  `json:"left_ms,omitempty"`       // remaining time of the stage; 0: unknown
+	MostLeftMS  int64  `json:"most_left_ms,omitempty"`  // remaining time if the robots.txt of Activity.Latest goes on failing; 0: not longer than LeftMS
+	LeastLeftMS int64  `json:"least_left_ms,omitempty"` // remaining time if the robots.txt of Activity.Latest goes on failing; 0: not shorter than LeftMS
+	PredictedMS int64  `json:"predicted_ms,omitempty"`  // time of the whole fetch stage by the plan; 0: unknown
 	Cost        *Spent `json:"cost,omitempty"`
 
 	// Activity sums up the running tasks: what they do, why they wait, and which requests failed.
@@ -148,6 +149,10 @@ func (s *Screen) times(now time.Time) string {
 		until, latest := now.Add(milliseconds(s.MostLeftMS)), s.activity.Latest
 		out = append(out, fmt.Sprintf("ends between %s and %s, the later if the robots.txt of %s goes on failing (it %s)",
 			clockTime(now.Add(left), now.Add(-time.Hour)), clockTime(until, now.Add(-time.Hour)), latest.Host, latest.Why))
+	case s.LeastLeftMS > 0:
+		until, latest := now.Add(milliseconds(s.LeastLeftMS)), s.activity.Latest
+		out = append(out, fmt.Sprintf("ends between %s and %s, the earlier if the robots.txt of %s goes on failing (it %s)",
+			clockTime(until, now.Add(-time.Hour)), clockTime(now.Add(left), now.Add(-time.Hour)), latest.Host, latest.Why))
 	case l != "" && left >= time.Minute:
 		out = append(out, l+", until "+clockTime(now.Add(left), now.Add(-time.Hour)))
 	case l != "":
@@ -197,6 +202,9 @@ func bytesPerSecond(b float64) string {
 func (s *Screen) costs() string {
 	if s.Cost == nil {
 		return ""
+	}
+	if s.Cost.Used == 0 && s.State != "sealed" {
+		return fmt.Sprintf("cost: not known before the first attempt ends, %s predicted for the round", dollars(s.Cost.Predicted))
 	}
 	return fmt.Sprintf("cost: %s so far, %s predicted for the round", dollars(s.Cost.Used), dollars(s.Cost.Predicted))
 }

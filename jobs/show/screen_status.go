@@ -18,6 +18,7 @@ import (
 type Meter struct {
 	last map[int]report
 	now  map[int]Rate
+	ends forecast
 }
 
 // report is what a fetch task reported about itself.
@@ -64,6 +65,9 @@ func (m *Meter) Screen(s *jobs.Status, now time.Time) *Screen {
 	switch r.State {
 	case "running":
 		m.stage(out, r, now)
+		if s.Paused != nil { // nothing is requested, and nobody knows when the crawl continues
+			out.activity.Waits, out.activity.More, out.LeftMS, out.MostLeftMS, out.LeastLeftMS, out.Now = nil, 0, 0, 0, 0, nil
+		}
 	case "planned":
 		if s.Paused == nil {
 			out.Notes = append(out.Notes, "nothing of it is fetched yet: `run` begins it")
@@ -106,7 +110,7 @@ func (m *Meter) fetch(out *Screen, r *jobs.RoundStatus, st *jobs.StageStatus, no
 			silent = append(silent, f)
 			continue
 		}
-		a.Remaining = max(a.Remaining-now.Sub(at), 0)
+		a = aged(a, now.Sub(at), at.UnixMilli(), f.Activity.Began)
 		all = append(all, a)
 		out.Workers = append(out.Workers, Worker{Partition: f.Partition, Machine: f.Activity.Machine, Done: f.Done, Of: f.Planned, LeftMS: a.Remaining.Milliseconds(), activity: a, asOf: at})
 		if at.After(out.asOf) {
@@ -130,6 +134,12 @@ func (m *Meter) fetch(out *Screen, r *jobs.RoundStatus, st *jobs.StageStatus, no
 		finished := st.Recorded - recordedOf(st.Fetching) // URLs of the finished tasks
 		out.predict(r, max(r.URLs-finished-begun, 0))
 		out.MostLeftMS = mostLeft(milliseconds(out.LeftMS), out.activity.Latest, now)
+		if out.MostLeftMS == 0 && milliseconds(out.LeftMS) == out.activity.Remaining {
+			out.LeastLeftMS = leastLeft(out.activity)
+		}
+		if note := m.ends.take(now, milliseconds(out.LeftMS), out.activity); note != "" && out.ElapsedMS >= settles.Milliseconds() {
+			out.Notes = append(out.Notes, note)
+		}
 	}
 }
 
@@ -173,16 +183,17 @@ func recordedOf(all []jobs.FetchStatus) (n int64) {
 	return n
 }
 
-// averageOf returns how fast a task has been since it began.
+// averageOf returns how fast the running attempt at a task has been since it began. It returns false if this
+// is unknown.
 func averageOf(f jobs.FetchStatus) (Rate, bool) {
 	a := f.Activity
 	switch {
-	case a.ElapsedMS <= 0:
-		return Rate{}, false
-	case f.Epoch == 1: // the bytes of earlier attempts are not known
+	case a.BeganLeft > 0 && a.At > a.Began && a.Began > 0:
+		return Rate{perMS(max(a.BeganLeft-a.Left, 0), a.At-a.Began), perMS(a.Bytes, a.At-a.Began)}, true
+	case f.Epoch == 1 && a.ElapsedMS > 0:
 		return Rate{perMS(f.Done, a.ElapsedMS), perMS(a.Bytes, a.ElapsedMS)}, true
 	}
-	return Rate{perMS(f.Done, a.ElapsedMS), perMS(f.Bytes, max(f.ElapsedMS, 1))}, true
+	return Rate{}, false // what earlier attempts did says nothing about this one
 }
 
 func perMS(n, ms int64) float64 { return float64(n) * 1000 / float64(ms) }

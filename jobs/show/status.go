@@ -51,7 +51,9 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 		if r.Round == screen.Round {
 			p.now(screen, now)
 			for _, st := range r.Stages {
-				p.advise(st.Fetching, now)
+				if s.Paused == nil {
+					p.advise(st.Fetching, now)
+				}
 			}
 		}
 		for _, st := range r.Stages {
@@ -84,7 +86,11 @@ func (p *printer) now(s *Screen, now time.Time) {
 	if len(s.Workers) > 1 { // the only partition shows its own waits
 		facts = append(facts, waitLines(s.activity, shownReasons, now)...)
 	}
-	p.line("%s", s.head(withRate, 0))
+	head := s.head(withRate, 0)
+	if age := now.Sub(s.asOf); !s.asOf.IsZero() && age > time.Minute {
+		head += ", as of " + clockTime(s.asOf, now) + ", " + span(age) + " ago"
+	}
+	p.line("%s", head)
 	for _, fact := range append(facts, s.Notes...) {
 		if fact != "" {
 			p.line("  %s", strings.TrimSpace(fact))
@@ -159,7 +165,19 @@ func (p *printer) predicted(r jobs.RoundStatus) {
 	row := func(name string, u manifest.Usage, d cost.Dollars) []string {
 		return []string{name, shortCount(u.Puts), shortCount(u.Gets), shortCount(u.Lists), shortBytes(u.BytesWritten), taskTime(u.Wall()), dollars(d.Once()), dollars(d.Monthly)}
 	}
-	p.align([][]string{{"whole round", "PUT", "GET", "LIST", "written", "time", "dollars", "a month"}, row("predicted", will, willCost), row("used", used, usedCost)})
+	rows, unknown := [][]string{{"whole round", "PUT", "GET", "LIST", "written", "time", "dollars", "a month"}, row("predicted", will, willCost)}, false
+	switch {
+	case r.State == "sealed":
+		rows = append(rows, row("used", used, usedCost))
+	case used == manifest.Usage{}:
+		unknown = r.State == "running"
+	default:
+		rows = append(rows, row("ended attempts", used, usedCost))
+	}
+	p.align(rows)
+	if unknown {
+		p.line("  what it used is not known before the first attempt ends")
+	}
 }
 
 // longest says what decided the length of a finished round.
@@ -278,7 +296,7 @@ func (p *printer) printFetching(st jobs.StageStatus, urls int64, paused bool, no
 		}
 		p.line("  partition %d: %s = %s done + %s left, epoch %d, %s, %s of its window",
 			f.Partition, Count(f.Planned, "URL"), Thousands(f.Done), Thousands(f.Planned-f.Done), f.Epoch, state, elapsed.Round(time.Second))
-		p.activity(f, now)
+		p.activity(f, paused, now)
 	}
 }
 
@@ -312,7 +330,7 @@ func outcomes(st jobs.StageStatus) string {
 }
 
 // activity writes the activity of an attempt at its last checkpoint.
-func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
+func (p *printer) activity(f jobs.FetchStatus, paused bool, now time.Time) {
 	a, at, ok := activityOf(f)
 	if !ok || f.Complete {
 		if f.Activity != nil && !f.Released && !f.Complete {
@@ -330,14 +348,18 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	} else if s := states(a); s != "" {
 		head = append(head, s)
 	}
-	if l := leftText(a.Remaining-now.Sub(at), a.Latest, now); l != "" && !f.Released {
+	if l := leftOf(aged(a, now.Sub(at), at.UnixMilli(), f.Activity.Began), now); l != "" && !f.Released {
 		head = append(head, l)
 	}
 	p.line("    %s", strings.Join(head, ", "))
 	if c := closing(a, at); c != "" && !f.Released {
 		p.line("      %s", c)
 	}
-	for _, w := range waitLines(a, len(a.Waits), now) {
+	waits := waitLines(a, len(a.Waits), now)
+	if paused {
+		waits = pausedLines(a)
+	}
+	for _, w := range waits {
 		p.line("      %s", w)
 	}
 	if t := Failures(a.Failures, now); t != "" {
@@ -409,7 +431,7 @@ func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	}
 	a := stages.Activity{
 		Left: f.Planned - f.Done, Bytes: c.Bytes, Elapsed: milliseconds(c.ElapsedMS), InFlight: c.InFlight, Ready: c.Ready, Delayed: c.Delayed, Sitemaps: c.Sitemaps, More: c.More,
-		Remaining: time.Duration(c.RemainingMS) * time.Millisecond, Closes: moment(c.Closes),
+		Remaining: milliseconds(c.RemainingMS), Least: milliseconds(c.LeastMS), Closes: moment(c.Closes),
 	}
 	for _, w := range c.Waits {
 		a.Waits = append(a.Waits, waitOf(w))

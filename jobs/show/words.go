@@ -61,15 +61,41 @@ func remainingTime(d time.Duration) string {
 	return "about " + shortTime(d) + " left"
 }
 
-// leftText writes the remaining time, and how much longer it may become because of a robots.txt that
-// keeps failing. latest is that robots.txt, or nil if there is none.
-func leftText(left time.Duration, latest *stages.Wait, now time.Time) string {
-	most := mostLeft(left, latest, now)
-	if most == 0 {
-		return remainingTime(left)
+// aged returns the activity at a time of age after the report. It says nothing about an end within a minute
+// if the attempt, which began at began (milliseconds since 1970), was younger than firstGuess when it
+// reported: the hosts that answered by then are the quick ones.
+func aged(a stages.Activity, age time.Duration, at, began int64) stages.Activity {
+	a.Remaining, a.Least = max(a.Remaining-age, 0), max(a.Least-age, 0)
+	if began > 0 && milliseconds(at-began) < firstGuess && a.Remaining < time.Minute {
+		a.Remaining = 0
 	}
-	return fmt.Sprintf("between %s and %s left, the longer if the robots.txt of %s goes on failing (it %s)",
-		shortTime(left), shortTime(milliseconds(most)), latest.Host, latest.Why)
+	return a
+}
+
+// firstGuess is the age of an attempt from which its prediction of an end within a minute is shown.
+const firstGuess = 10 * time.Second
+
+// leftOf writes the remaining time of a task. It is a range while a robots.txt keeps failing.
+func leftOf(a stages.Activity, now time.Time) string {
+	left, most := a.Remaining, mostLeft(a.Remaining, a.Latest, now)
+	switch {
+	case most > 0:
+		return fmt.Sprintf("between %s and %s left, the longer if the robots.txt of %s goes on failing (it %s)",
+			shortTime(left), shortTime(milliseconds(most)), a.Latest.Host, a.Latest.Why)
+	case leastLeft(a) > 0:
+		return fmt.Sprintf("between %s and %s left, the shorter if the robots.txt of %s goes on failing (it %s)",
+			shortTime(a.Least), shortTime(left), a.Latest.Host, a.Latest.Why)
+	}
+	return remainingTime(left)
+}
+
+// leastLeft returns the remaining time, in milliseconds, if the robots.txt of a.Latest goes on failing. It
+// returns 0 if this time is not at least a minute shorter than the remaining time.
+func leastLeft(a stages.Activity) int64 {
+	if a.Latest == nil || a.Least <= 0 || a.Least > a.Remaining-time.Minute {
+		return 0
+	}
+	return a.Least.Milliseconds()
 }
 
 // mostLeft returns the remaining time, in milliseconds, if the robots.txt of latest goes on failing. It
@@ -94,6 +120,26 @@ func shortTime(d time.Duration) string {
 		return fmt.Sprintf("%d min", (d+30*time.Second)/time.Minute)
 	}
 	return fmt.Sprintf("%.1f h", d.Hours())
+}
+
+// pausedLines names the hosts for which a task waited when its crawl was paused. The times at which they
+// would have been asked again do not count: nothing is requested before the crawl continues.
+func pausedLines(a stages.Activity) []string {
+	var out []string
+	for _, w := range a.Waits {
+		if w.Host == "" {
+			continue
+		}
+		if i := strings.LastIndexAny(w.Why, ",;"); i > 0 && !w.Until.IsZero() {
+			w.Why = w.Why[:i] // the rest says what happens at Until
+		}
+		w.Until = time.Time{}
+		out = append(out, "paused: "+wait(w, time.Time{}))
+	}
+	if a.More > 0 {
+		out = append(out, fmt.Sprintf("paused: %s more", Count(int64(a.More), "host")))
+	}
+	return out
 }
 
 // closing says when the window closes, or returns "" if the stage is expected to end earlier.
@@ -204,6 +250,9 @@ func merge(all []stages.Activity) stages.Activity {
 	at := map[string]int{}
 	for i, a := range all {
 		sum.Left += a.Left
+		if sum.Least = max(sum.Least, a.Least); a.Least == 0 {
+			sum.Least = max(sum.Least, a.Remaining)
+		}
 		sum.InFlight += a.InFlight
 		sum.Ready += a.Ready
 		sum.Delayed += a.Delayed
@@ -235,6 +284,9 @@ func merge(all []stages.Activity) stages.Activity {
 			}
 			known.N = n
 		}
+	}
+	if sum.Least >= sum.Remaining {
+		sum.Least = 0
 	}
 	return sum
 }

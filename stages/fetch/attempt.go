@@ -300,7 +300,9 @@ func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointe
 func (a *attempt) activity() stages.Activity {
 	out := status.Activity(a.fetcher.sched, &a.fetcher.failures, a.fetcher.sitemaps.Left())
 	out.Bytes, out.Elapsed = a.fetcher.requests.Received(), a.elapsed+a.env.Clock.Now().Sub(a.began)
-	out.Latest = a.fetcher.latestRobots(out.Closes)
+	if out.Latest = a.fetcher.latestRobots(out.Closes); out.Latest != nil {
+		out.Least = status.Least(&out, a.env.Clock.Now())
+	}
 	if w := a.paused.Load(); w != nil {
 		out.Waits = slices.Insert(out.Waits, 0, *w)
 	}

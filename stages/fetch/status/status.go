@@ -51,6 +51,22 @@ func Activity(sched *polite.Scheduler, failures *Failures, sitemaps int) stages.
 	return a
 }
 
+// Least returns the value of a.Least. The host of a.Latest needs time for its pages only if one of the next
+// tries of its robots.txt succeeds.
+func Least(a *stages.Activity, now time.Time) time.Duration {
+	if len(a.Slowest) == 0 || a.Slowest[0].Host != a.Latest.Host {
+		return 0 // another host decides the end
+	}
+	least := max(a.Latest.Until.Sub(now), time.Second)
+	if len(a.Slowest) > 1 {
+		least = max(least, a.Slowest[1].Rest)
+	}
+	if least >= a.Remaining {
+		return 0
+	}
+	return least
+}
+
 // The host that takes the longest is shown, even if it waits only for its delay, if its remaining time
 // is at least worthNaming.
 const worthNaming = time.Minute
@@ -213,6 +229,7 @@ func Stored(now stages.Activity, at time.Time) *manifest.Activity {
 		w := storedWait(*now.Latest)
 		out.Latest = &w
 	}
+	out.LeastMS = now.Least.Milliseconds()
 	if last := now.EndTogether(); len(last) > 1 && last[0].Rest >= worthNaming {
 		for _, h := range last {
 			out.Slowest = append(out.Slowest, h.Host)

@@ -47,3 +47,27 @@ func TestAReportNamesTheHostsThatEndTogether(t *testing.T) {
 		}
 	}
 }
+
+func TestTheEndIsEarlierIfTheLastTryOfARobotsTxtFails(t *testing.T) {
+	now := time.Unix(1000, 0)
+	latest := &stages.Wait{Host: "bad.test", Until: now.Add(2 * time.Minute)}
+	host := func(name string, rest time.Duration) stages.SlowHost { return stages.SlowHost{Host: name, Rest: rest} }
+	for name, c := range map[string]struct {
+		slowest []stages.SlowHost
+		want    time.Duration
+	}{
+		"no other host":           {[]stages.SlowHost{host("bad.test", time.Hour)}, 2 * time.Minute},
+		"another host":            {[]stages.SlowHost{host("bad.test", time.Hour), host("b.test", 9*time.Minute)}, 9 * time.Minute},
+		"another host decides":    {[]stages.SlowHost{host("b.test", time.Hour), host("bad.test", time.Minute)}, 0},
+		"the tries end later":     {[]stages.SlowHost{host("bad.test", time.Minute)}, 0},
+		"no host has URLs to ask": {nil, 0},
+	} {
+		a := stages.Activity{Latest: latest, Slowest: c.slowest}
+		if len(c.slowest) > 0 {
+			a.Remaining = c.slowest[0].Rest
+		}
+		if got := Least(&a, now); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
