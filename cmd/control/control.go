@@ -52,7 +52,7 @@ requests run on. The pause may last for days: the fetch window does not advance,
 expires. A run that is started meanwhile waits, too. The store records who paused the crawl,
 when and why. A second pause changes nothing.`,
 		Example:    `  crawlbatch pause --month 2026-11 --reason "the proxy is being replaced"`,
-		Args:       cobra.NoArgs,
+		Args:       usage.NoArgs,
 		SuggestFor: []string{"stop", "halt"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			reason, err := reasonOf("reason", reason)
@@ -77,7 +77,7 @@ func newContinue(open Open) *cobra.Command {
 		Long: `Continue ends a pause. Fetch tasks that wait go on within 10 seconds, from their saved outcomes.
 If no run and no Job of the crawl is left, start run again.`,
 		Example:    "  crawlbatch continue --month 2026-11",
-		Args:       cobra.NoArgs,
+		Args:       usage.NoArgs,
 		SuggestFor: []string{"resume", "unpause"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return open.turn(cmd.Context(), cmd.OutOrStdout(), month, func(w ledger.Writer, b store.Bucket) (*ledger.Ledger, bool, error) {

@@ -22,7 +22,7 @@ config of the crawl, or the newest politeness.
 ${VAR} is printed as it is, and *** replaces secrets. The output is a config file.`,
 		Example: `  crawlbatch config --config crawlbatch.yaml
   crawlbatch config --month 2026-11 -o json`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runConfig(cmd.Context(), c, month, output) },
 	}
 	usage.MonthFlag(cmd, &month, "crawl whose frozen config and newest politeness apply")

@@ -28,7 +28,7 @@ func newK8s(c *common) *cobra.Command {
 ` + "`crawlbatch run --executor kubernetes`" + ` would submit for the tasks of a round that have
 no result. It neither contacts a cluster nor writes to the store.`,
 		Example: "  crawlbatch k8s render --month 2026-11 --store s3://bucket/prefix --stage fetch",
-		Args:    cobra.NoArgs,
+		Args:    usage.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runRender(cmd.Context(), o) },
 	}
 	usage.MonthFlag(render, &o.month, "crawl to run")

@@ -57,7 +57,7 @@ retry and views also take that name.`,
 		Example: `  crawlbatch reparse --month 2026-11 --as 2026-11r1
   crawlbatch reparse --month 2026-11 --as 2026-11r2 --config stricter-dedup.yaml
   crawlbatch reparse --warc-store s3://commoncrawl --warc-paths warc.paths.gz --as 2026-10r1`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.external = cmd.Flags().Changed("warc-store")
 			return runReparse(cmd.Context(), o)

@@ -59,7 +59,7 @@ object. No fetch stage may run meanwhile.`,
 		Example: `  crawlbatch verify --month 2026-11 --sample 0.01
   crawlbatch verify --month 2026-11 --store s3://crawls --executor kubernetes --tasks 64
   crawlbatch verify --month 2026-11 --quarantine`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("round") {
 				o.round = -1

@@ -15,7 +15,7 @@ func newVersion(c *common) *cobra.Command {
 		Long: `Version prints the version, as --version does, then the commit, Go release and platform
 of the build, and the newest format of stored data that it can read.`,
 		Example: "  crawlbatch version",
-		Args:    cobra.NoArgs,
+		Args:    usage.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			info, _ := debug.ReadBuildInfo()
 			return usage.PrintVersion(c.out, version, info)

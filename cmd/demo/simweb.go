@@ -38,7 +38,7 @@ responses. A crawler reaches it by connecting to the address that simweb prints;
 name of a request selects the site.`,
 		Example: `  crawlbatch simweb --listen 127.0.0.1:8080 --seeds urls.txt
   crawlbatch plan --month 2026-11 --source urls.txt --connect-to ::127.0.0.1:8080`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()

@@ -49,7 +49,7 @@ the store, reparses included.`,
   duckdb -init views.sql -c "SELECT outcome, count(*) FROM fetches GROUP BY ALL"
   crawlbatch views --dialect trino --database hive.crawl --store s3://bucket/prefix > views.sql
   crawlbatch views --dialect athena --split ddl --store s3://bucket/prefix`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.out, o.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return o.run(cmd.Context())

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
 // Group makes a command that only holds other commands.
@@ -20,9 +23,17 @@ func Group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 
 // WithOptions makes cmd refuse arguments and call run(ctx, *o), after the flags have set the options o.
 func WithOptions[O any](o *O, run func(context.Context, O) error, cmd *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.NoArgs
+	cmd.Args = NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) }
 	return cmd
+}
+
+// NoArgs refuses arguments.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return Errorf("%q: `%s` takes no arguments, only flags: see `%[2]s --help`", args[0], cmd.CommandPath())
 }
 
 // KnownCommand refuses the name of a command that a group does not have.
@@ -71,7 +82,29 @@ func FlagError(cmd *cobra.Command, args []string, err error) error {
 	if err := mistyped(cmd, args); err != nil {
 		return err
 	}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		if near := similar(cmd, unknown.GetSpecifiedName()); near != "" {
+			return Errorf("%v: did you mean --%s?", err, near)
+		}
+	}
 	return seeHelp(cmd, err)
+}
+
+// similar returns the flag of a command whose name differs least from name, or "" if all names differ by more
+// than two letters. The beginning of a name differs by nothing.
+func similar(cmd *cobra.Command, name string) (near string) {
+	least := min(3, len(name))
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		d := config.EditDistance(name, f.Name)
+		if strings.HasPrefix(f.Name, name) {
+			d = 0
+		}
+		if d < least && !f.Hidden {
+			near, least = f.Name, d
+		}
+	})
+	return near
 }
 
 // Finish turns errors about the arguments of a command and its children into usage errors. Finish
