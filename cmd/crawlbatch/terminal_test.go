@@ -2,11 +2,16 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,9 +65,47 @@ func onTerminalRun(t *testing.T, dir string, columns int, env []string, cmd *exe
 	}()
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
+		killSession(s.cmd.Process.Pid)
 		_ = tty.Close()
 	})
 	return s
+}
+
+// killSession kills the processes of a session, such as the jobs that a killed shell left.
+func killSession(id int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range stats {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue // the process has ended
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent, group, session
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err == nil && len(fields) > 3 && fields[3] == strconv.Itoa(id) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// A test that fails while a shell has a job, such as simweb, leaves no process.
+func TestATerminalThatIsGivenUpLeavesNoJob(t *testing.T) {
+	job := 0
+	t.Run("given up", func(t *testing.T) {
+		s := onTerminalRun(t, t.TempDir(), 80, nil, exec.Command("sh", "-c", "set -m; sleep 1000 & echo job $! runs; wait"))
+		s.waitForMatch(regexp.MustCompile(`job \d+ runs`))
+		if _, err := fmt.Sscanf(strings.TrimSpace(s.text()), "job %d runs", &job); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for end := time.Now().Add(patience); syscall.Kill(job, 0) == nil; runtime.Gosched() {
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", job)); err != nil || strings.Contains(string(stat), ") Z ") {
+			break // dead; whoever adopted it has not noticed
+		}
+		if time.Now().After(end) {
+			_ = syscall.Kill(job, syscall.SIGKILL)
+			t.Fatal("the job still runs")
+		}
+	}
 }
 
 // text returns the text that the screen has shown, without redrawn lines.
