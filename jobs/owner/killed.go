@@ -24,6 +24,10 @@ func (k Killed) String() string {
 	return fmt.Sprintf("began %s, its death was noticed %s", cmp.Or(k.Began, "at an unknown time"), cmp.Or(k.Noticed, "at an unknown time"))
 }
 
+func (k Killed) missing() string {
+	return fmt.Sprintf("an attempt was killed (%s): its requests after its last checkpoint are missing here", k)
+}
+
 // killed returns the killed attempts at the target's partitions in a finished round. Rounds that began
 // before format 9 have no records of them.
 func (q *Question) killed(ctx context.Context, number int) (all []Killed, err error) {

@@ -251,6 +251,10 @@ func TestTheAnswerNamesKilledAttempts(t *testing.T) {
 	if !strings.Contains(s.Reply, "Our crawler has recorded ") || !strings.Contains(s.Reply, "The list may lack requests: one process of the crawl died") {
 		t.Error(s.Reply)
 	}
+	var list strings.Builder
+	if err := q.CSV(t.Context(), &list); err != nil || !strings.Contains(list.String(), "\n2026-11.0,2026-11-02T10:00:00.000Z,h00000.d00000.test,unrecorded,,,,,,,,,,,0,0,,") || !strings.Contains(list.String(), "requests after its last checkpoint are missing here\"\n") {
+		t.Errorf("%v\n%s", err, list.String())
+	}
 	var text strings.Builder
 	if err := q.Text(t.Context(), &text, 3, "crawlbatch host h"); err != nil || !strings.Contains(text.String(), "an attempt was killed (began 2026-11-02T10:00:00.000Z, ") {
 		t.Errorf("%v\n%s", err, text.String())

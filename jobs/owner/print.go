@@ -2,6 +2,7 @@ package owner
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -14,7 +15,11 @@ import (
 	"unicode"
 )
 
-// CSV writes the rows as CSV with a header. Columns have the names of the JSON keys of Row.
+// Unrecorded is the purpose of a row of CSV about a killed attempt, whose last requests have no rows.
+const Unrecorded = "unrecorded"
+
+// CSV writes the rows as CSV with a header. Columns have the names of the JSON keys of Row. A last row for each
+// killed attempt says that requests are missing.
 func (q *Question) CSV(ctx context.Context, out io.Writer) error {
 	w := csv.NewWriter(out)
 	begun := false
@@ -25,7 +30,7 @@ func (q *Question) CSV(ctx context.Context, out io.Writer) error {
 			"delay_ms", "gap_ms", "address", "bytes_sent", "bytes_received", "total_ms", "error",
 		})
 	}
-	_, err := q.Answer(ctx, func(r *Row) error {
+	write := func(r *Row) error {
 		if !begun {
 			if err := begin(); err != nil {
 				return err
@@ -42,7 +47,11 @@ func (q *Question) CSV(ctx context.Context, out io.Writer) error {
 			r.Round, r.Time, cell(r.Host), r.Purpose, r.URL, r.PlannedURL, status, r.Outcome, allowed, cell(r.RobotsRule), r.RobotsDigest,
 			number(r.DelayMS), number(r.GapMS), r.Address, strconv.FormatInt(r.BytesSent, 10), strconv.FormatInt(r.BytesReceived, 10), number(r.TotalMS), cell(r.Error),
 		})
-	})
+	}
+	s, err := q.Answer(ctx, write)
+	if err == nil {
+		err = s.unrecorded(write)
+	}
 	if err == nil && !begun {
 		err = begin()
 	}
@@ -51,6 +60,18 @@ func (q *Question) CSV(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	return w.Error()
+}
+
+// unrecorded calls write with a row for each killed attempt.
+func (s *Summary) unrecorded(write func(*Row) error) error {
+	for _, part := range s.Rounds {
+		for _, k := range part.Killed {
+			if err := write(&Row{Round: part.Round, Time: k.Began, Host: cmp.Or(s.Host, s.Domain), Purpose: Unrecorded, Error: k.missing()}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // cell returns a text from the web in a form that spreadsheets do not read as a formula.
@@ -202,7 +223,7 @@ func (s *Summary) print(w io.Writer, t Target) {
 		}
 		line("round", "%s: %d URLs planned, %d requests sent%s", r.Round, r.Planned, r.Requests, note)
 		for _, k := range r.Killed {
-			line("", "an attempt was killed (%s): its requests after its last checkpoint are missing here", k)
+			line("", "%s", k.missing())
 		}
 	}
 	line("requests", "%d sent, %d without a connection, %d planned URLs without a request", s.Requests, s.Unconnected, s.NotRequested)

@@ -86,6 +86,9 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 	if err := a.decodeRest(ctx); err != nil {
 		return nil, err
 	}
+	if err := a.noteKilled(ctx, rounds); err != nil {
+		return nil, err
+	}
 	report := a.Report()
 	report.addRounds(rounds)
 	return report, nil
