@@ -23,7 +23,7 @@ import (
 type hostOptions struct {
 	Open
 	month, output string
-	domain        bool
+	domain, all   bool
 	last          int
 	stop          string
 	stops, resume bool // --stop or --resume is given
@@ -46,7 +46,9 @@ host. With --domain, it stands for all hosts of its registered domain.
 The text shows the last requests; -o csv writes all of them, to send, and -o json adds the
 summary. In an unfinished round, requests since the last checkpoint are missing. If the crawl
 does not know the host, host names similar ones and exits 2. Without --month, host asks the
-newest crawl of the store.
+newest crawl of the store; with --all-months, every month.
+
+A last row of -o csv for each killed attempt says that requests may be missing.
 
 With --stop "REASON", the crawl sends no more requests to HOST. Running tasks, on any machine,
 follow within 10 seconds. The URLs of the host that have no outcome yet end as stopped, with the
@@ -54,6 +56,7 @@ reason, and later rounds of the crawl do not plan them. A host that the crawl do
 stopped, too, with a note. --resume ends such a stop: the next round plans the URLs again. The
 store records who stopped and resumed what, when and why.`,
 		Example: `  crawlbatch host example.org --month 2026-11
+  crawlbatch host example.org --all-months -o csv > requests.csv
   crawlbatch host https://www.example.org/about --month 2026-11 -o csv > requests.csv
   crawlbatch host example.org --domain --month 2026-11 -o json
   crawlbatch host example.org --domain --month 2026-11 --stop "asked by the owner, ticket 17"`,
@@ -66,6 +69,9 @@ store records who stopped and resumed what, when and why.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.stops = cmd.Flags().Changed("stop")
+			if o.all && (cmd.Flags().Changed("month") || o.stops || o.resume) {
+				return usage.Errorf("--all-months cannot be combined with --month, --stop and --resume: a host is stopped in one crawl, and plan.opt_out keeps later ones away")
+			}
 			if o.stops || o.resume {
 				return runStop(cmd.Context(), o, cmd.OutOrStdout(), args[0])
 			}
@@ -75,6 +81,7 @@ store records who stopped and resumed what, when and why.`,
 	usage.NewestMonthFlag(cmd, &o.month, "crawl that sent the requests", "stop", "resume")
 	usage.OutputFlag(cmd, &o.output, "text", "csv", "json")
 	cmd.Flags().BoolVar(&o.domain, "domain", false, "all hosts of the registered domain of HOST")
+	cmd.Flags().BoolVar(&o.all, "all-months", false, "requests of every month of the store")
 	cmd.Flags().IntVar(&o.last, "last", 20, "number of requests that the text shows, up to 100000")
 	cmd.Flags().StringVar(&o.stop, "stop", "", "send no more requests to HOST, for this reason")
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "end an earlier --stop of HOST")
@@ -96,12 +103,18 @@ func runHost(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	if err != nil {
 		return err
 	}
+	var earlier []string
+	if o.all {
+		if earlier, err = earlierMonths(ctx, b, o.month); err != nil {
+			return err
+		}
+	}
 	dir, remove, err := scratch.New()
 	if err != nil {
 		return err
 	}
 	defer remove()
-	q := owner.Question{Bucket: b, Crawl: o.month, Config: cfg, Target: target, Scratch: dir}
+	q := owner.Question{Bucket: b, Crawl: o.month, Earlier: earlier, Config: cfg, Target: target, Scratch: dir}
 	switch o.output {
 	case "csv":
 		err = q.CSV(ctx, out)
@@ -116,9 +129,23 @@ func runHost(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	return err
 }
 
+// earlierMonths returns the months of the store before a crawl, oldest first. Reparses send no requests.
+func earlierMonths(ctx context.Context, b store.Bucket, crawl string) ([]string, error) {
+	newest, err := roundstate.NewestFirst(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(newest)
+	return slices.DeleteFunc(newest, func(c string) bool { return layout.IsReparse(c) || c >= crawl }), nil
+}
+
 // command returns the command line about a host, without the flags of its output.
 func (o *hostOptions) command(host string) string {
-	command := "crawlbatch host " + usage.Quote(host) + " --month " + o.month + o.Flags()
+	month := " --month " + o.month
+	if o.all {
+		month = " --all-months"
+	}
+	command := "crawlbatch host " + usage.Quote(host) + month + o.Flags()
 	if o.domain {
 		command += " --domain"
 	}

@@ -69,7 +69,9 @@ func FillMonth(cmd *cobra.Command, w io.Writer, open func(context.Context) (stor
 	if len(all) == 0 {
 		return &ledger.NoCrawl{Bucket: b}
 	}
+	every := cmd.Flags().Lookup("all-months")
 	switch {
+	case every != nil && every.Changed: // the command takes the others, too
 	case len(all) == 1:
 		fmt.Fprintf(w, "crawlbatch: took %s, the only crawl in %s\n", crawl, b)
 	case crawl != all[0]:

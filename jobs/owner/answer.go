@@ -3,6 +3,7 @@ package owner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -78,8 +79,9 @@ type Stored struct {
 
 // Summary is the answer without the rows.
 type Summary struct {
-	Month         string       `json:"month"`
-	Host          string       `json:"host"` // "" for a whole domain
+	Month         string       `json:"month"`            // with --all-months, such as 2026-01 to 2026-11
+	Pruned        []string     `json:"pruned,omitempty"` // crawls that were deleted by age, so that the answer lacks them
+	Host          string       `json:"host"`             // "" for a whole domain
 	Domain        string       `json:"domain"`
 	Hosts         int64        `json:"hosts"` // hosts with a request
 	Rounds        []Part       `json:"rounds"`
@@ -126,30 +128,66 @@ const (
 
 // Answer calls each with every row, in the order of rounds. In a round, requests come first, sorted
 // by host and time; the URLs without a request follow. If the crawl does not know the target, Answer
-// does not call each, and the error wraps ErrUnknown.
+// does not call each, and the error wraps ErrUnknown. The answer about earlier crawls comes first. It needs
+// memory for one round at a time, and about 100 bytes for each round.
 func (q *Question) Answer(ctx context.Context, each func(*Row) error) (*Summary, error) {
-	rounds, err := q.rounds(ctx)
-	if err != nil {
-		return nil, err
-	}
 	t := tally{
-		Summary:  Summary{Month: q.Crawl, Host: q.Target.Host, Domain: q.Target.Domain, UserAgent: q.Config.UserAgent},
+		Summary:  Summary{Month: q.months(), Host: q.Target.Host, Domain: q.Target.Domain, UserAgent: q.Config.UserAgent},
 		purposes: map[string]int64{}, statuses: map[string]int64{}, outcomes: map[string]int64{},
 	}
-	for _, r := range rounds {
-		if err := q.round(ctx, r, &t, each); err != nil {
-			return nil, fmt.Errorf("%s in round %s: %w", q.Target, r.name, lost(err))
+	for _, crawl := range q.Earlier {
+		err := q.about(crawl).crawl(ctx, &t, each)
+		if errors.Is(err, ledger.ErrPruned) {
+			t.Pruned = append(t.Pruned, crawl)
+		} else if err != nil {
+			return nil, err
 		}
 	}
+	stoppedBefore := len(t.Stops)
+	if err := q.crawl(ctx, &t, each); err != nil {
+		return nil, err
+	}
 	if !t.known {
+		rounds, err := q.rounds(ctx)
+		if err != nil {
+			return nil, err
+		}
 		return nil, q.unknown(ctx, rounds)
 	}
 	t.Purposes, t.Statuses, t.Outcomes = counts(t.purposes), counts(t.statuses), counts(t.outcomes)
-	if t.Stops, err = q.stops(ctx); err != nil {
-		return nil, err
-	}
-	t.Reply = t.reply(q.Config)
+	t.Reply = t.reply(q.Config, q.Crawl, t.Stops[stoppedBefore:])
 	return &t.Summary, nil
+}
+
+// about returns the question about another crawl.
+func (q *Question) about(crawl string) *Question {
+	other := *q
+	other.Crawl, other.Earlier = crawl, nil
+	return &other
+}
+
+// months names the crawls of the question.
+func (q *Question) months() string {
+	if len(q.Earlier) == 0 {
+		return q.Crawl
+	}
+	return q.Earlier[0] + " to " + q.Crawl
+}
+
+// crawl adds the rounds and the stops of the question's crawl to the summary.
+func (q *Question) crawl(ctx context.Context, t *tally, each func(*Row) error) error {
+	rounds, err := q.rounds(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range rounds {
+		if err := q.round(ctx, r, t, each); err != nil {
+			return fmt.Errorf("%s in round %s: %w", q.Target, r.name, lost(err))
+		}
+	}
+	stops, err := q.stops(ctx)
+	t.Stops = append(t.Stops, stops...)
+	return err
 }
 
 // tally collects a summary.
@@ -391,8 +429,8 @@ func counts(m map[string]int64) []Count {
 	return list
 }
 
-// reply returns the text to reply with.
-func (s *Summary) reply(cfg *config.Config) string {
+// reply returns the text to reply with. crawl is the newest crawl, and stops are its stops.
+func (s *Summary) reply(cfg *config.Config, crawl string, stops []Stop) string {
 	var b strings.Builder
 	name := s.Host
 	if name == "" {
@@ -415,9 +453,9 @@ func (s *Summary) reply(cfg *config.Config) string {
 	if cfg.UserAgent != "" {
 		fmt.Fprintf(&b, "It says who it is in each request: User-Agent: %s\n", cfg.UserAgent)
 	}
-	for i := range s.Stops {
-		if stop := &s.Stops[i]; stop.Ended == "" {
-			fmt.Fprintf(&b, "On %s we stopped our requests to %s, for this reason: %s\nNo later round of the crawl %s requests it.\n", ledger.Moment(stop.Since), stop.Name(), stop.Reason, s.Month)
+	for i := range stops {
+		if stop := &stops[i]; stop.Ended == "" {
+			fmt.Fprintf(&b, "On %s we stopped our requests to %s, for this reason: %s\nNo later round of the crawl %s requests it.\n", ledger.Moment(stop.Since), stop.Name(), stop.Reason, crawl)
 		}
 	}
 	last := -1
@@ -439,6 +477,9 @@ func (s *Summary) reply(cfg *config.Config) string {
 	}
 	if len(killed) > 0 {
 		b.WriteString(missing(killed))
+	}
+	if len(s.Pruned) > 0 {
+		fmt.Fprintf(&b, "We have deleted what we knew of these crawls by their age: %s.\n", strings.Join(s.Pruned, ", "))
 	}
 	if token := robots.ProductToken(cfg.UserAgent); token != "" {
 		fmt.Fprintf(&b, "To keep our crawler away, put these lines into robots.txt of the host:\n\n  User-agent: %s\n  Disallow: /\n\n", token)

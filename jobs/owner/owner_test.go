@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -228,6 +229,33 @@ func answer(t *testing.T, q *Question) (a whole) {
 	return a
 }
 
+// An owner asks about all months at once. The answer is one list and one text.
+func TestAnAnswerAboutAllMonthsHasTheRequestsOfEach(t *testing.T) {
+	b, cfg, driver := lab(t, "2026-12")
+	target, err := Parse("h00000.d00000.test", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &Question{Bucket: b, Crawl: crawl, Config: cfg, Target: target, Scratch: t.TempDir()}
+	var requests []int64
+	for _, month := range []string{crawl, "2026-12"} {
+		if err := driver.Run(t.Context(), month, 1); err != nil {
+			t.Fatal(err)
+		}
+		requests = append(requests, answer(t, q.about(month)).Summary.Requests)
+	}
+	all := *q.about("2026-12")
+	all.Earlier = []string{crawl}
+	a := answer(t, &all)
+	s := a.Summary
+	if s.Requests != requests[0]+requests[1] || requests[0] == 0 || requests[1] == 0 || s.Month != "2026-11 to 2026-12" || len(s.Rounds) != 2 || s.Rounds[0].Round != "2026-11.0" || s.Rounds[1].Round != "2026-12.0" {
+		t.Errorf("%d requests in both months, %+v", requests, s)
+	}
+	if !strings.Contains(s.Reply, fmt.Sprintf("Our crawler sent %d requests to h00000.d00000.test between %s and %s.", s.Requests, s.First, s.Last)) || a.Requests[0].Round != "2026-11.0" || a.Requests[len(a.Requests)-1].Round != "2026-12.0" {
+		t.Errorf("%s\n%+v", s.Reply, a.Requests)
+	}
+}
+
 // A process that is killed leaves only the record that it began. Its last requests are in no table.
 func TestTheAnswerNamesKilledAttempts(t *testing.T) {
 	b, cfg, driver := lab(t)
@@ -262,7 +290,7 @@ func TestTheAnswerNamesKilledAttempts(t *testing.T) {
 }
 
 // lab plans a crawl of a synthetic web, which is served until the test ends.
-func lab(t *testing.T) (store.Bucket, *config.Config, *jobs.Driver) {
+func lab(t *testing.T, later ...string) (store.Bucket, *config.Config, *jobs.Driver) {
 	t.Helper()
 	w := simweb.Default()
 	w.Hosts, w.PagesPerHost, w.FaultShare = 3, 12, 0
@@ -297,10 +325,12 @@ func lab(t *testing.T) (store.Bucket, *config.Config, *jobs.Driver) {
 	cfg.UserAgent = "examplebot/1.0 (+https://example.org/bot)"
 	cfg.Politeness.Delay = config.Duration(10 * time.Millisecond)
 	cfg.Fetch.ConnectTo = []string{"::" + ln.Addr().String()}
-	if _, _, err := jobs.Plan(t.Context(), jobs.PlanRequest{
-		Bucket: b, Crawl: crawl, Sources: []source.Source{from}, Config: cfg, Clock: clock, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
-	}); err != nil {
-		t.Fatal(err)
+	for _, month := range append([]string{crawl}, later...) {
+		if _, _, err := jobs.Plan(t.Context(), jobs.PlanRequest{
+			Bucket: b, Crawl: month, Sources: []source.Source{from}, Config: cfg, Clock: clock, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	try := worker.Runner{Bucket: b, Config: cfg, Version: "test", Scratch: scratch, Clock: clock, Log: log, Progress: stages.NoProgress{}}
 	return b, cfg, &jobs.Driver{

@@ -216,7 +216,13 @@ func (s *Summary) print(w io.Writer, t Target) {
 	}
 	line("host", "%s", t)
 	line("crawl", "%s", s.Month)
-	for _, r := range s.Rounds {
+	if len(s.Pruned) > 0 {
+		line("pruned", "%s: nothing of these crawls is left", strings.Join(s.Pruned, ", "))
+	}
+	if n := len(s.Rounds) - roundsShown; n > 0 {
+		line("round", "%d earlier rounds: see -o json", n)
+	}
+	for _, r := range s.Rounds[max(0, len(s.Rounds)-roundsShown):] {
 		note := ""
 		if !r.Finished {
 			note = "; not finished: requests since the last checkpoint are missing here"
@@ -274,6 +280,9 @@ func (s *Summary) print(w io.Writer, t Target) {
 		line("", "%s", f)
 	}
 }
+
+// roundsShown is the largest number of rounds that the text names.
+const roundsShown = 50
 
 // filesShown is the largest number of WARC files that the text names.
 const filesShown = 5

@@ -25,7 +25,8 @@ import (
 type Question struct {
 	Bucket  store.Bucket
 	Crawl   string
-	Config  *config.Config // config of the crawl
+	Earlier []string       // other crawls to ask, oldest first; pruned ones are left out
+	Config  *config.Config // config of Crawl
 	Target  Target
 	Scratch string // directory for sorting
 }
