@@ -63,6 +63,9 @@ import (
 //	   failing may delay its end. Tables are as in version 10.
 //	12: A ledger may name a compacted copy of the tables. A plan predicts times from the observed time
 //	   between a host's requests.
+//	12: A checkpoint says how many URLs had no outcome when the attempt began, which hosts will end last
+//	   together, and when the attempt may end if a robots.txt keeps failing. See also the columns and
+//	   documents that say so.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version

@@ -120,7 +120,7 @@ func (m *Meter) fetch(out *Screen, r *jobs.RoundStatus, st *jobs.StageStatus, no
 			out.Now = &fast
 			fast.URLs, fast.Bytes = fast.URLs+n.URLs, fast.Bytes+n.Bytes
 		}
-		if n, ok := averageOf(f); ok {
+		if n, ok := averageOf(f); ok && now.Sub(at) < silence {
 			out.Average = &average
 			average.URLs, average.Bytes = average.URLs+n.URLs, average.Bytes+n.Bytes
 		}
