@@ -29,6 +29,8 @@ type accountRow struct {
 	Failed     *int64   `parquet:"store_failed,optional"`
 	Dollars    *float64 `parquet:"dollars,optional"`
 
+	FetchHours       *float64 `parquet:"fetch_hours,optional"`
+	PredictedFetch   *float64 `parquet:"predicted_fetch_hours,optional"`
 	TaskHours        *float64 `parquet:"task_hours,optional"`
 	PredictedTask    *float64 `parquet:"predicted_task_hours,optional"`
 	PredictedPuts    *int64   `parquet:"predicted_store_puts,optional"`
@@ -46,7 +48,8 @@ const billionths = 1e-9
 // accounts collects the figures of the datasets stages and runs.
 type accounts struct {
 	stages, lost *group
-	killed       int64 // attempts at fetch tasks whose process was killed
+	killed       int64           // attempts at fetch tasks whose process was killed
+	excess       map[int]float64 // hours by which rounds fetched longer than predicted
 	runs         [][]any
 }
 
@@ -62,6 +65,7 @@ func newAccounts() *accounts {
 	dollars := value{name: "dollars", unit: unitDollars, scale: billionths, sql: "coalesce(sum(dollars), 0)"}
 	peak := value{name: "peak memory", unit: unitBytes, how: sketch.Largest, sql: "coalesce(max(peak_memory_bytes), 0)::BIGINT"}
 	return &accounts{
+		excess: map[int]float64{},
 		stages: (&group{
 			id: "stages", title: "Stages", from: stages.FileStages, keys: []key{{name: "stage", sql: "stage"}}, rank: 10,
 			values: []value{
@@ -98,6 +102,9 @@ func (a *accounts) read(ctx context.Context, r *rounds) error {
 		return err
 	}
 	return scan(ctx, r, stages.FileRuns, nil, func(round int, row *accountRow) {
+		if row.FetchHours != nil && row.PredictedFetch != nil {
+			a.excess[round] = *row.FetchHours - *row.PredictedFetch
+		}
 		var prices any
 		if row.PricesDate != "" {
 			prices = shown(row.PricesDate)

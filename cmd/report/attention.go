@@ -170,6 +170,8 @@ func (m *maker) attention(r *Report) []Attention {
 	}
 	if lasted, predicted := m.hours(); predicted > 0 && lasted > longerThan*predicted {
 		add(levelWarn, "progress", "The rounds lasted %.1f times as long as predicted. %s", lasted/predicted, m.whyLonger())
+	} else if l := m.longest; l != nil && l.PredictedHours > 0 && l.FetchHours > longerThan*l.PredictedHours {
+		add(levelWarn, "progress", "A round fetched %.1f times as long as predicted. %s", l.FetchHours/l.PredictedHours, m.whyLonger())
 	}
 	m.interruptions(add)
 	if domain, share, round := m.holds(r.table("holding")); share > holdingShare {
@@ -189,20 +191,36 @@ func (m *maker) attention(r *Report) []Attention {
 	return all
 }
 
-// slowest returns the round that exceeds its prediction most.
+// slowest returns the round that exceeds its prediction most. The begin of its first attempt counts, if known:
+// a killed attempt may have left no outcome.
 func (m *maker) slowest() roundTime {
 	if len(m.timing) == 0 {
 		return roundTime{round: -1}
 	}
-	return slices.MaxFunc(m.timing, func(a, b roundTime) int { return cmp.Compare(a.hours()-a.predicted, b.hours()-b.predicted) })
+	excess := func(t roundTime) float64 {
+		if hours, known := m.accounts.excess[t.round]; known {
+			return hours
+		}
+		return t.hours() - t.predicted
+	}
+	return slices.MaxFunc(m.timing, func(a, b roundTime) int { return cmp.Compare(excess(a), excess(b)) })
 }
 
 // whyLonger says what decided the length of the slowest round.
 func (m *maker) whyLonger() string {
 	r := m.slowest()
-	text := fmt.Sprintf("Round %d took %s instead of %s.", r.round, duration(r.hours()*3600), duration(r.predicted*3600))
+	took, predicted := r.hours(), r.predicted
+	if m.longest != nil && m.longest.FetchHours > 0 && m.longest.PredictedHours > 0 {
+		took, predicted = m.longest.FetchHours, m.longest.PredictedHours
+	}
+	text := fmt.Sprintf("Round %d took %s instead of %s.", r.round, duration(took*3600), duration(predicted*3600))
 	if m.longest != nil && m.longest.Host != nil {
 		h := m.longest.Host
+		for _, t := range h.Before {
+			if 10*float64(t.MS) >= took*3.6e6 {
+				text += fmt.Sprintf(" Before the first request to %s, %s went to %s.", shown(h.Host), duration(float64(t.MS)/1000), t.On)
+			}
+		}
 		text += fmt.Sprintf(" Its last request went to %s, which got %s in %s.", shown(h.Host), show.Count(h.Requests, "request"), duration(float64(h.Last-h.First)/1000))
 		for i, t := range h.Spent[:min(len(h.Spent), mostSpent)] {
 			text += []string{" Of this time, ", "; "}[min(i, 1)] + duration(float64(t.MS)/1000) + " went to " + t.On

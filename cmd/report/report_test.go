@@ -216,6 +216,11 @@ func TestTheReportNamesWhatNeedsAttention(t *testing.T) {
 			m.longest = &longest.Round{Host: &longest.Host{Host: "late.test", Requests: 7, First: 3_600_000, Last: 18_000_000, Cause: "Crawl-delay",
 				Spent: []longest.Time{{On: longest.OnDelay, MS: 7_200_000}, {On: "a pause by people", MS: 3_600_000}}}}
 		}},
+		{"a killed attempt that left no outcome", levelWarn, "A round fetched 2.0 times as long as predicted. Round 0 took 2 h instead of 1 h. Before the first request to late.test, 1 h went to killed attempts that recorded no request to it. Its last request", func(m *maker) {
+			m.timing = []roundTime{{urls: 1, last: 3_600_000, predicted: 1}}
+			m.longest = &longest.Round{FetchHours: 2, PredictedHours: 1, Host: &longest.Host{Host: "late.test", Requests: 7, First: 3_600_000, Last: 7_200_000,
+				Before: []longest.Time{{On: "killed attempts that recorded no request to it", MS: 3_600_000}, {On: "a pause by people", MS: 1000}}}}
+		}},
 		{"what was slow in general", levelWarn, "Round 0 took 2 h instead of 1 h. Between two requests, hosts mostly waited for a pause after 429 or 503 (90 % of the time).", func(m *maker) {
 			m.timing = []roundTime{{urls: 1, last: 7_200_000, predicted: 1}}
 			gap := int64(10_000)

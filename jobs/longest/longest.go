@@ -48,7 +48,8 @@ type Host struct {
 	DelayMS     int64  `json:"largest_delay_ms"`
 	Cause       string `json:"delay_cause,omitempty"` // why the delay was longer than the config's; "" if it was not, or unknown
 	Unreachable bool   `json:"robots_unreachable,omitempty"`
-	Spent       []Time `json:"spent"` // parts of the time from First to Last, longest first
+	Spent       []Time `json:"spent"`                  // parts of the time from First to Last, longest first
+	Before      []Time `json:"before_first,omitempty"` // parts of the time from the begin of the first attempt at the task to First, longest first
 }
 
 // Time is a part of a host's time.
@@ -68,6 +69,8 @@ const (
 	onServer   = "pauses after another 5xx"
 	onNoAnswer = "pauses after requests without an answer"
 	onAttempts = "pauses between two attempts at the task"
+	onLost     = "killed attempts that recorded no request to it"
+	onTurn     = "other hosts, or the load of its task"
 	onOther    = "other waits: for the answer, a free slot, the address or the store"
 )
 
@@ -87,7 +90,7 @@ func Of(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Seale
 
 func read(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sealed, partition int, paused []span) (*Round, error) {
 	out := &Round{Partition: partition}
-	killed, err := out.readAttempts(ctx, b, p, paused)
+	killed, began, err := out.readAttempts(ctx, b, p, paused)
 	if err != nil || out.Partition < 0 || out.Partition >= len(p.Partitions) {
 		return nil, err
 	}
@@ -107,7 +110,8 @@ func read(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sea
 		return out, err
 	}
 	out.Host = &Host{Host: host.Host, URLs: host.Planned, First: host.First, Last: host.Last, Unreachable: host.Robots == "unreachable"}
-	lost := lostTime{paused, killed}
+	lost := lostTime{paused: paused, killed: killed, began: began}
+	out.Host.Before = lost.before(host.First)
 	return out, out.Host.read(ctx, b, keys(filled[0].Files, stages.FileRequests), host.Robots == "rules", &lost)
 }
 
@@ -179,6 +183,17 @@ func lastHost(ctx context.Context, b store.Bucket, keys []string) (*hostTimes, e
 	return last, nil
 }
 
+// parts returns the parts that took time, the longest first.
+func parts(spent map[string]int64) (all []Time) {
+	for on, ms := range spent {
+		if ms > 0 {
+			all = append(all, Time{on, ms})
+		}
+	}
+	slices.SortFunc(all, func(a, b Time) int { return cmp.Or(cmp.Compare(b.MS, a.MS), strings.Compare(a.On, b.On)) })
+	return all
+}
+
 // sent holds the columns of requests that the package reads.
 type sent struct {
 	Host    string         `parquet:"host,dict"`
@@ -223,12 +238,7 @@ func (h *Host) read(ctx context.Context, b store.Bucket, keys []string, rules bo
 		}
 		before = &q
 	}
-	for on, ms := range spent {
-		if ms > 0 {
-			h.Spent = append(h.Spent, Time{on, ms})
-		}
-	}
-	slices.SortFunc(h.Spent, func(a, b Time) int { return cmp.Or(cmp.Compare(b.MS, a.MS), strings.Compare(a.On, b.On)) })
+	h.Spent = parts(spent)
 	switch {
 	case least >= 0 && h.DelayMS <= least:
 	case limited > 0:

@@ -117,6 +117,9 @@ func TestPausesAndKilledAttemptsAreNamedWithTheirTimes(t *testing.T) {
 	if got.PausedMS != 80_000 || got.Killed != 3 {
 		t.Errorf("the round: %+v", got)
 	}
+	if d := cmp.Diff([]Time{{onLost, 500}}, got.Host.Before); d != "" {
+		t.Error(d)
+	}
 	if d := cmp.Diff([]Time{{onKilled, 93_000}, {onPause, 80_000}, {onAttempts, 20_000}, {OnDelay, 6000}}, got.Host.Spent); d != "" {
 		t.Error(d)
 	}

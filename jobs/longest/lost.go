@@ -19,6 +19,7 @@ type span struct{ from, to int64 }
 type lostTime struct {
 	paused []span                // pauses by people, oldest first; no two of them overlap
 	killed []schema.StageAttempt // killed attempts at the task
+	began  int64                 // when the first attempt at the task began; 0: unknown
 }
 
 // spans returns the times of pauses. A pause that is in force has no end yet.
@@ -51,17 +52,20 @@ func overlap(all []span, from, to int64) (ms int64) {
 }
 
 // readAttempts reads the attempts at the fetch tasks, if the round's accounts have them. It fills in the
-// pauses, the number of killed attempts and the partition whose task ended last, and returns the killed
-// attempts at this partition.
-func (r *Round) readAttempts(ctx context.Context, b store.Bucket, p *manifest.Plan, paused []span) ([]schema.StageAttempt, error) {
+// pauses, the number of killed attempts and the partition whose task ended last. It returns the killed
+// attempts at this partition, and when the first attempt there began.
+func (r *Round) readAttempts(ctx context.Context, b store.Bucket, p *manifest.Plan, paused []span) (lost []schema.StageAttempt, began int64, err error) {
 	fetched, last := span{from: math.MaxInt64}, int64(0)
-	killed := map[int][]schema.StageAttempt{}
+	killed, first := map[int][]schema.StageAttempt{}, map[int]int64{}
 	for a, err := range roundstate.FetchAttempts(ctx, b, p) {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		if a.BeganAt > 0 {
+		if n := int(a.Task); a.BeganAt > 0 {
 			fetched.from = min(fetched.from, a.BeganAt)
+			if first[n] == 0 || a.BeganAt < first[n] {
+				first[n] = a.BeganAt
+			}
 		}
 		fetched.to = max(fetched.to, a.EndedAt)
 		switch {
@@ -73,7 +77,22 @@ func (r *Round) readAttempts(ctx context.Context, b store.Bucket, p *manifest.Pl
 		}
 	}
 	r.PausedMS = overlap(paused, fetched.from, fetched.to)
-	return killed[r.Partition], nil
+	return killed[r.Partition], first[r.Partition], nil
+}
+
+// before divides the time from the begin of the first attempt at the task to the first request to the host.
+func (l *lostTime) before(first int64) []Time {
+	if l.began == 0 || first <= l.began {
+		return nil
+	}
+	paused := overlap(l.paused, l.began, first)
+	why := onTurn
+	for i := range l.killed {
+		if l.killed[i].BeganAt < first {
+			why = onLost
+		}
+	}
+	return parts(map[string]int64{onPause: paused, why: first - l.began - paused})
 }
 
 // why returns why a request came later than the delay after the request before it, pauses by people aside.

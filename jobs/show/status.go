@@ -205,8 +205,13 @@ func (p *printer) longest(r *longest.Round, now time.Time) {
 	took := max(milliseconds(h.Last-h.First), 0)
 	p.line("  the last host to end was %s in partition %d: %s and %s in %s, from %s to %s", h.Host, r.Partition,
 		Count(h.URLs, "URL"), Count(h.Requests, "request"), span(took), clockTime(moment(h.First), now), clockTime(moment(h.Last), now))
+	for _, t := range h.Before {
+		if milliseconds(t.MS) >= took/shownPart {
+			p.line("    before, %s %s", span(milliseconds(t.MS)), t.On)
+		}
+	}
 	for _, t := range h.Spent {
-		if time.Duration(t.MS)*time.Millisecond < took/shownPart {
+		if milliseconds(t.MS) < took/shownPart {
 			break // the parts are sorted
 		}
 		text := span(milliseconds(t.MS)) + " " + t.On

@@ -140,7 +140,8 @@ func TestAFinishedRoundSaysWhatDecidedItsLength(t *testing.T) {
 	s := &jobs.Status{Crawl: "2026-11", Rounds: []jobs.RoundStatus{{State: "sealed", URLs: 5, Longest: &longest.Round{
 		FetchHours: 3, PredictedHours: 1, PausedMS: 1_200_000, Killed: 2, Partition: 7, Host: &longest.Host{
 			Host: "bad.test", URLs: 5, Requests: 6, First: now.Add(-3 * time.Hour).UnixMilli(), Last: now.UnixMilli(), DelayMS: 32_000, Cause: "Crawl-delay", Unreachable: true,
-			Spent: []longest.Time{{On: "pauses", MS: 9_000_000}, {On: longest.OnDelay, MS: 1_790_000}, {On: "other", MS: 10_000}},
+			Before: []longest.Time{{On: "killed attempts", MS: 3_600_000}, {On: "a pause by people", MS: 1000}},
+			Spent:  []longest.Time{{On: "pauses", MS: 9_000_000}, {On: longest.OnDelay, MS: 1_790_000}, {On: "other", MS: 10_000}},
 		},
 	}}}}
 	var out strings.Builder
@@ -150,6 +151,7 @@ func TestAFinishedRoundSaysWhatDecidedItsLength(t *testing.T) {
 	want := `  fetched for 3h0m, predicted 1h0m (3.0 times as long), paused by people for 20m0s
   killed while they fetched: 2 attempts, whose requests after the last checkpoint are in no table
   the last host to end was bad.test in partition 7: 5 URLs and 6 requests in 3h0m, from 11:00 to 14:00:00
+    before, 1h0m killed attempts
     2h30m pauses
     29m50s the delay between two requests, up to 32s (Crawl-delay)
     its robots.txt could not be fetched, so its URLs ended without a request
