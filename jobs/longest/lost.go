@@ -61,6 +61,9 @@ func (r *Round) readAttempts(ctx context.Context, b store.Bucket, p *manifest.Pl
 		if err != nil {
 			return nil, 0, err
 		}
+		if dead := killed[int(a.Task)]; len(dead) > 0 && dead[len(dead)-1].EndedAt == 0 {
+			dead[len(dead)-1].EndedAt = a.BeganAt // it had died by then
+		}
 		if n := int(a.Task); a.BeganAt > 0 {
 			fetched.from = min(fetched.from, a.BeganAt)
 			if first[n] == 0 || a.BeganAt < first[n] {
