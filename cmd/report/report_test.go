@@ -179,6 +179,28 @@ func everyNumberHasASource(t *testing.T, r *Report) {
 	}
 }
 
+// A month that has more rounds so far has more of everything, which is no change of the web.
+func TestMonthsAreComparedByAsManyRoundsAsBothHave(t *testing.T) {
+	of := func(n int64) *manifest.Sealed {
+		return &manifest.Sealed{Counts: manifest.SortedCounts(map[string]int64{"plan.urls": n, "merge.outcome.ok": n})}
+	}
+	for name, c := range map[string]struct {
+		now, before  []*manifest.Sealed
+		title, where string
+		urls         [2]int64
+	}{
+		"one against two": {[]*manifest.Sealed{of(10)}, []*manifest.Sealed{of(20), of(500)}, "2026-11 and 2026-10, the first round of each", " AND round < 1) AS", [2]int64{10, 20}},
+		"three to two":    {[]*manifest.Sealed{of(10), of(1), of(1)}, []*manifest.Sealed{of(20), of(500)}, "2026-11 and 2026-10, the first 2 rounds of each", " AND round < 2) AS", [2]int64{11, 520}},
+		"as many":         {[]*manifest.Sealed{of(10), of(1)}, []*manifest.Sealed{of(20), of(500)}, "2026-11 and 2026-10", "WHERE crawl = '2026-11') AS", [2]int64{11, 520}},
+	} {
+		m := &maker{Options: Options{Crawl: crawl}, rounds: &rounds{sealed: c.now}, previous: "2026-10", earlier: c.before}
+		got := m.change().Tables[0]
+		if got.Title != c.title || got.Rows[0][1] != c.urls[0] || got.Rows[0][2] != c.urls[1] || !strings.Contains(got.SQL, c.where) {
+			t.Errorf("%s: %q, %v\n%s", name, got.Title, got.Rows[0], got.SQL)
+		}
+	}
+}
+
 func TestTheReportNamesWhatNeedsAttention(t *testing.T) {
 	quiet := func() *maker {
 		return &maker{Options: Options{Crawl: crawl}, collected: &collected{fetches: newFetches(), requests: newRequests(), hosts: newHosts(), accounts: newAccounts()}, rounds: &rounds{sealed: []*manifest.Sealed{{}}}, status: newFakeStatus()}

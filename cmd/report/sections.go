@@ -114,12 +114,12 @@ func (m *maker) stored() *Table {
 // dataset that give the same number.
 type compared struct{ name, count, dataset, where string }
 
-// numbers lists the numbers by which two months are compared. Outcomes that neither has are left out.
-func (m *maker) numbers() []compared {
+// numbers lists the numbers by which rounds of two months are compared. Outcomes that neither has are left out.
+func numbers(now, before []*manifest.Sealed) []compared {
 	all := []compared{{"planned URLs", "plan.urls", "fetches", ""}}
 	names := map[schema.Outcome]string{schema.OK: "documents that are new or changed (ok)", schema.NotModified: "documents that did not change (not_modified)"}
 	for _, o := range schema.Outcomes {
-		if count := "merge.outcome." + string(o); countOf(m.rounds.sealed, count)+countOf(m.earlier, count) > 0 {
+		if count := "merge.outcome." + string(o); countOf(now, count)+countOf(before, count) > 0 {
 			all = append(all, compared{cmp.Or(names[o], string(o)), count, "fetches", " AND outcome = '" + string(o) + "'"})
 		}
 	}
@@ -137,19 +137,26 @@ func (m *maker) change() Section {
 		s.Notes = []string{"The store holds no earlier month with a finished round, so there is nothing to compare with."}
 		return s
 	}
+	// A month with more rounds has more of everything, so only as many rounds count as both months have.
+	rounds := min(len(m.rounds.sealed), len(m.earlier))
+	title, where := m.Crawl+" and "+m.previous, ""
+	if len(m.rounds.sealed) != len(m.earlier) {
+		title += ", the first " + strings.TrimPrefix(show.Count(int64(rounds), "round"), "1 ") + " of each"
+		where = fmt.Sprintf(" AND round < %d", rounds)
+	}
 	t := &Table{
-		ID: "change", Title: m.Crawl + " and " + m.previous, Rows: [][]any{},
+		ID: "change", Title: title, Rows: [][]any{},
 		Note: fmt.Sprintf("A page that was fetched again and did not change counts as not_modified, not as ok or as a page with content. "+
-			"`crawlbatch query what-changed-most --all-months%[5]s` and `gone-pages` name pages. The numbers are sums of the counts in sealed.json: %[1]s of %[2]s, %[3]s of %[4]s. The SQL needs the views of all months: `crawlbatch views --dialect duckdb --all-months%[5]s`.",
+			"`crawlbatch query what-changed-most --all-months%[5]s` and `gone-pages` name pages. The numbers are sums of the counts in sealed.json. %[2]s has %[1]s, and %[4]s has %[3]s. The SQL needs the views of all months: `crawlbatch views --dialect duckdb --all-months%[5]s`.",
 			show.Count(int64(len(m.rounds.sealed)), "finished round"), m.Crawl, show.Count(int64(len(m.earlier)), "finished round"), m.previous, m.Flags),
 		Columns: []Column{{Name: "number", Unit: unitText}, {Name: m.Crawl, Unit: unitCount}, {Name: m.previous, Unit: unitCount}, {Name: "change", Unit: unitShare}},
 	}
 	var sql []string
-	for _, c := range m.numbers() {
-		now, before := countOf(m.rounds.sealed, c.count), countOf(m.earlier, c.count)
+	for _, c := range numbers(m.rounds.sealed[:rounds], m.earlier[:rounds]) {
+		now, before := countOf(m.rounds.sealed[:rounds], c.count), countOf(m.earlier[:rounds], c.count)
 		t.Rows = append(t.Rows, []any{c.name, now, before, ratio(now-before, before)})
 		const count = "count(*) FILTER (WHERE crawl = '%s'%s)"
-		a, b := fmt.Sprintf(count, m.Crawl, c.where), fmt.Sprintf(count, m.previous, c.where)
+		a, b := fmt.Sprintf(count, m.Crawl, c.where+where), fmt.Sprintf(count, m.previous, c.where+where)
 		sql = append(sql, fmt.Sprintf("SELECT '%s' AS number, %s AS \"%s\", %s AS \"%s\", (%[2]s - %[4]s) / nullif(%[4]s, 0) AS change FROM %[6]s", c.name, a, m.Crawl, b, m.previous, c.dataset))
 	}
 	t.SQL = strings.Join(sql, "\nUNION ALL ")
