@@ -20,7 +20,9 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	                                                       of format 3 and older have the working file edges in
 //	                                                       place of targets, and no redirects.
 //	                                                       pages has rows of schema.WorkingPage, with the counts of
-//	                                                       the 50 most frequent terms, which publish drops
+//	                                                       the 128 most frequent terms, which publish drops
+//	          terms                                        run with a section for each bucket of terms, in rounds
+//	                                                       that were planned in format 12 or newer
 //	digest    classes exact                                working, one for each shard of the text digests; rows of
 //	                                                       schema.ClassMember, inputs of similar and cluster
 //	similar   pairs                                        working, one for each shard of the search keys
@@ -32,6 +34,8 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	                                                       since format 4, the task of bucket 0 writes all parts
 //	          webgraph                                     text files (layout.WebGraph) of the task of bucket 0,
 //	                                                       since format 4
+//	          terms                                        published, one part for each bucket of terms, in rounds that
+//	                                                       were planned in format 12 or newer
 //	frontier  urls skips                                   published, one part for each bucket
 //	          known                                        working (layout.URLFilter), one for each bucket: the Bloom
 //	                                                       file of the URLs in the bucket's parts of urls and skips
@@ -77,6 +81,7 @@ const (
 	FileURLFilter       = urlstate.Filter
 	FileWebGraph        = "webgraph"
 	FileDomains         = "domains"
+	FileTerms           = "terms"
 	FileStages          = "stages"
 	FileRuns            = "runs"
 )

@@ -87,6 +87,7 @@ func Datasets() []Dataset {
 		dataset[schema.Duplicate]("duplicates", "a page of a cluster of duplicates, or the representative of the cluster", "url_surtkey", "url"),
 		dataset[schema.Host]("hosts", "a host", "host"),
 		dataset[schema.Domain]("domains", "a registered domain with planned URLs; rounds that were planned before format 10 have none", "domain"),
+		dataset[schema.Term]("terms", "a term of the pages in a language, with the number of sampled pages that have it; rounds that were planned before format 12 have none", "language", "term"),
 		dataset[schema.URLRecord]("urls", "a URL whose state changed in the round", "url_surtkey", "url"),
 		dataset[schema.Skip]("skips", "a URL that was found but not planned", "url_surtkey", "url"),
 		dataset[schema.StageAttempt]("stages", "an attempt at a task, with its time and its cost; rounds that were planned before format 9 have none", "stage", "task", "attempt"),

@@ -66,6 +66,8 @@ import (
 //	12: A checkpoint says how many URLs had no outcome when the attempt began, which hosts will end last
 //	   together, and when the attempt may end if a robots.txt keeps failing. See also the columns and
 //	   documents that say so.
+//	12: See the columns and documents that say so. Rounds have the terms dataset, by which publish weighs
+//	   topics. Merge has the working file terms. Segments have 128 terms of a page in place of 50.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version

@@ -37,13 +37,13 @@ type PlannedURL struct {
 // the number of pages that contain them. The most frequent term comes first. Equally frequent terms
 // are in the order of their first occurrence. Package stages/parse/text defines terms.
 type TermCounts struct {
-	Terms  []string `parquet:"terms,list" doc:"up to 50 words and pairs of neighbouring words, lower case, without stop words"`
+	Terms  []string `parquet:"terms,list" doc:"up to 128 words and pairs of neighbouring words, lower case, without stop words"`
 	Counts []int32  `parquet:"term_counts,list" doc:"number of occurrences of each entry of terms"`
 }
 
 // WorkingPage is a page with the counts of its terms. It is the row type of the fetch stage's
-// segments and of the merge stage's working files. The counts add about 220 bytes to a row of 640
-// bytes. Published pages lack them; their column topics holds the first terms.
+// segments and of the merge stage's working files. Published pages lack the counts; publish weighs
+// them, and the column topics holds the terms with the highest weights (package stages/topics).
 //
 // WorkingPage repeats the pointer fields of Page. In an embedded struct, the Parquet library would
 // read null as a pointer to zero.

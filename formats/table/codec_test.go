@@ -24,7 +24,7 @@ var rowTypes = map[string]func(*testing.T){
 	"Capture": keepsEveryColumn[schema.Capture], "Fetch": keepsEveryColumn[schema.Fetch], "Request": keepsEveryColumn[schema.Request],
 	"Page": keepsEveryColumn[schema.Page], "WorkingPage": keepsEveryColumn[schema.WorkingPage], "Text": keepsEveryColumn[schema.Text],
 	"Link": keepsEveryColumn[schema.Link], "Duplicate": keepsEveryColumn[schema.Duplicate], "Host": keepsEveryColumn[schema.Host],
-	"Domain":    keepsEveryColumn[schema.Domain],
+	"Domain": keepsEveryColumn[schema.Domain], "Term": keepsEveryColumn[schema.Term], "TermPages": keepsEveryColumn[schema.TermPages],
 	"URLRecord": keepsEveryColumn[schema.URLRecord], "Skip": keepsEveryColumn[schema.Skip], "PlannedURL": keepsEveryColumn[schema.PlannedURL],
 	"Refused": keepsEveryColumn[schema.Refused], "RobotsFile": keepsEveryColumn[schema.RobotsFile], "Edge": keepsEveryColumn[schema.Edge],
 	"HostEdge": keepsEveryColumn[schema.HostEdge], "Inlink": keepsEveryColumn[schema.Inlink], "Representative": keepsEveryColumn[schema.Representative],

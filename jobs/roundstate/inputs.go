@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish/domains"
+	"crawlbatch.io/crawlbatch/stages/topics"
 )
 
 // feeds maps each stage to the stages whose results the stage reads.
@@ -33,7 +34,8 @@ func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]
 // readsResult reports whether the task t reads the result of partition n of the stage from. A merge
 // task reads the results of its own partition. A publish task reads the merge result of its own
 // partition, the rank result of its own bucket, and the rank result of bucket 0, whose task writes
-// the hosts of all buckets since format 4. The publish task that writes the domains of its bucket
+// the hosts of all buckets since format 4. If the round has terms, a publish task reads all rank
+// results, because its pages have terms of all buckets. The publish task that writes the domains of its bucket
 // reads all merge results of the bucket. If dedup has one task for each bucket, a dedup task reads
 // the merge results of its own bucket, and a publish task reads the dedup result of its own bucket.
 // All other tasks read every result of the stage. For example, frontier counts the hosts of all
@@ -45,7 +47,7 @@ func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool
 	case t.Stage == stages.Publish && from == stages.Merge:
 		return n == t.Partition || p.Partitions[n].Bucket == p.Partitions[t.Partition].Bucket && domains.WrittenBy(p, t.Partition)
 	case t.Stage == stages.Publish && from == stages.Rank:
-		return n == 0 || n == p.Partitions[t.Partition].Bucket
+		return n == 0 || n == p.Partitions[t.Partition].Bucket || topics.In(p)
 	case stages.Dedup.Tasks(p) == 1:
 		return true
 	case t.Stage == stages.Dedup && from == stages.Merge:

@@ -7,6 +7,7 @@
 // pages, hostedges, hosts and sitemaps, and runs of targets and of redirects, with a section for each
 // bucket. The run of targets has one row for each link target, with the sums of all links from the
 // partition's pages. So a target with many links costs a reduce task no more than any other target.
+// Since format 12, it also writes a run of terms: how many pages have each term (package topics).
 // (Rounds of format 3 and older have the working file edges, with a row for each link.)
 //
 // The stage promises that

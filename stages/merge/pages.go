@@ -7,6 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/topics"
 )
 
 func comparePages(a, b *schema.WorkingPage) int {
@@ -46,7 +47,7 @@ func better(a, b *schema.PageColumns) bool {
 	return a.PlannedURL < b.PlannedURL
 }
 
-// mergePages writes the working file of pages, with one row for each URL.
+// mergePages writes the working file of pages, with one row for each URL, and the run of their terms.
 func (m *merger) mergePages(ctx context.Context) error {
 	rows, err := sorted(ctx, m, m.keys(stages.FilePages, ""), comparePages)
 	if err != nil {
@@ -54,7 +55,12 @@ func (m *merger) mergePages(ctx context.Context) error {
 	}
 	defer rows.Close()
 	m.linked = map[string]int{}
-	return keep(ctx, m, stages.FilePages, stages.ByURL, func(w *table.Writer[schema.WorkingPage]) error {
+	terms, err := topics.NewCounter(m.plan, m.env.Scratch, m.sortMemory/4)
+	if err != nil {
+		return err
+	}
+	defer terms.Close()
+	err = keep(ctx, m, stages.FilePages, stages.ByURL, func(w *table.Writer[schema.WorkingPage]) error {
 		var d documentChooser
 		flush := func() error {
 			if d.n == 0 {
@@ -63,6 +69,9 @@ func (m *merger) mergePages(ctx context.Context) error {
 			if d.n > 1 {
 				m.twice[d.page.URL], m.linked[d.page.URL] = d.kept, d.links
 				m.count("pages_dropped", int64(d.n-1))
+			}
+			if err := terms.Add(&d.page); err != nil {
+				return err
 			}
 			return w.Append(&d.page)
 		}
@@ -80,6 +89,10 @@ func (m *merger) mergePages(ctx context.Context) error {
 		}
 		return flush()
 	})
+	if err != nil || !topics.In(m.plan) {
+		return err
+	}
+	return keepRun(ctx, m, stages.FileTerms, []string{"language", "term", "level"}, terms.Rows(ctx), func(r *schema.TermPages) int32 { return r.Bucket })
 }
 
 func compareText(a, b *schema.Text) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }

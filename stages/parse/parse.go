@@ -64,7 +64,7 @@ type Config struct {
 	// MainText chooses the main content of an HTML document in UTF-8. Package text then chooses
 	// only if MainText returns an error. Default: none, so that package text always chooses.
 	MainText func(doc []byte) (lines string, err error)
-	// Terms bounds the number of kept terms of a page, with their counts. Default 50.
+	// Terms bounds the number of kept terms of a page, with their counts. Default 128.
 	Terms int
 	// Topics bounds the number of topics of a page. The topics are the most frequent terms of the
 	// page. Default 15.
@@ -75,7 +75,7 @@ func (c *Config) setDefaults() {
 	for _, d := range [...]struct {
 		v   *int
 		def int
-	}{{&c.MaxLinks, 10_000}, {&c.MaxText, 1 << 20}, {&c.MaxBody, 50 << 20}, {&c.MaxSitemap, sitemap.MaxBytes}, {&c.Terms, 50}, {&c.Topics, 15}} {
+	}{{&c.MaxLinks, 10_000}, {&c.MaxText, 1 << 20}, {&c.MaxBody, 50 << 20}, {&c.MaxSitemap, sitemap.MaxBytes}, {&c.Terms, 128}, {&c.Topics, 15}} {
 		if *d.v <= 0 {
 			*d.v = d.def
 		}

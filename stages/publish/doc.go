@@ -1,8 +1,9 @@
 // Package publish makes a round's published pages from the results of the other stages, and seals
 // the round.
 //
-// A task reads a partition's working file pages (from merge), and the duplicates (from dedup),
-// inlinks and hosts (from rank) of the partition's bucket. The task writes the partition's part of
+// A task reads a partition's working file pages (from merge), the duplicates (from dedup), inlinks and
+// hosts (from rank) of the partition's bucket, and terms (from rank), by which it weighs the topics of the
+// pages (package topics). The task writes the partition's part of
 // the pages dataset, sorted by (url_surtkey, url). The task of a bucket's first partition also writes
 // the bucket's part of the domains dataset (package domains). When all stages have their results, a
 // Sealing makes the round's seal. The seal names manifests: Parquet objects that list the files of

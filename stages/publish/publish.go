@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish/domains"
+	"crawlbatch.io/crawlbatch/stages/topics"
 )
 
 // Run makes a partition's part of the pages dataset. The task of a bucket's first partition also makes
@@ -43,6 +44,8 @@ func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manife
 	defer inlinks.Close()
 
 	own := in.Results[stages.Merge][t.Partition : t.Partition+1]
+	scorer := topics.NewScorer(ctx, env, in, own[0])
+	defer scorer.Close()
 	var indexable, copies int64
 	key := layout.Table(stages.FilePages, t.Crawl, t.Round, t.Partition)
 	f, err := stages.Write(ctx, env, stages.FilePages, key, stages.ByURL, func(w *table.Writer[schema.Page]) error {
@@ -51,6 +54,11 @@ func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manife
 				return fmt.Errorf("read pages: %w", err)
 			}
 			page.ClusterSize = 1
+			if topics.In(in.Plan) {
+				if page.Topics, err = scorer.Topics(page.URL); err != nil {
+					return err
+				}
+			}
 			d, err := duplicates.Find(func(d *schema.Duplicate) int { return schema.CompareURLs(d.SURT, d.URL, page.SURT, page.URL) })
 			if err != nil {
 				return fmt.Errorf("read duplicates: %w", err)

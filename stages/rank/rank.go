@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/topics"
 )
 
 // Config holds the settings of rank. The results of rank depend only on its Config and inputs.
@@ -20,7 +21,8 @@ type Config struct {
 	Followed []schema.LinkKind // kinds of links whose targets may be planned
 }
 
-// Run makes the inlinks of one reduce bucket. The task of bucket 0 also makes the hosts of all buckets.
+// Run makes the inlinks and the terms of one reduce bucket. The task of bucket 0 also makes the hosts of
+// all buckets.
 func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
 	var g *graph
 	var files []manifest.File
@@ -46,10 +48,19 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	if err != nil {
 		return nil, err
 	}
-	return &manifest.Result{
+	r := &manifest.Result{
 		Counts: []manifest.Count{{Name: "edges", N: links}, {Name: "hosts", N: hosts}, {Name: "inlinks", N: linked.Rows}},
 		Files:  append(files, linked),
-	}, nil
+	}
+	terms, ok, err := topics.Write(ctx, env, in)
+	if err != nil {
+		return nil, fmt.Errorf("terms: %w", err)
+	}
+	if ok {
+		r.Counts = append(r.Counts, manifest.Count{Name: "terms", N: terms.Rows})
+		r.Files = append(r.Files, terms)
+	}
+	return r, nil
 }
 
 // rankBucket computes the host graph and writes the hosts of the task's bucket, as tasks of formats

@@ -128,7 +128,7 @@ var makerOf = map[string]stages.Stage{
 	stages.FileCaptures: stages.Merge, stages.FileFetches: stages.Merge, stages.FileRequests: stages.Merge,
 	stages.FileText: stages.Merge, stages.FileLinks: stages.Merge, stages.FileDuplicates: stages.Dedup,
 	stages.FileHosts: stages.Rank, stages.FileURLs: stages.Frontier, stages.FileSkips: stages.Frontier, stages.FilePages: stages.Publish,
-	stages.FileDomains: stages.Publish,
+	stages.FileDomains: stages.Publish, stages.FileTerms: stages.Rank,
 }
 
 func newLister(ctx context.Context, a *Audit, rounds []*Round) (*lister, error) {

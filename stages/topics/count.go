@@ -1,0 +1,137 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// memory bounds the counts of a Counter and the terms of a Scorer, in bytes.
+const memory = 64 << 20
+
+// entryBytes is the estimated memory of an entry of a map, besides its text.
+const entryBytes = 64
+
+// Counter counts the pages of a partition by term, language and level.
+type Counter struct {
+	counts  bool // whether the plan's rounds have terms
+	buckets int
+	sample  sample
+	memory  int64
+	held    int64 // estimated memory of pages, in bytes
+	pages   map[string]int64
+	total   map[group]int64
+	spilled *table.Sorter[schema.TermPages]
+	key     []byte
+}
+
+// group is the pages of a language and level.
+type group struct {
+	language string
+	level    int32
+}
+
+// NewCounter returns a counter for a partition of a plan. The counter spills to the directory dir, and
+// uses at most sortMemory bytes to sort. The caller closes it.
+func NewCounter(p *manifest.Plan, dir string, sortMemory int64) (*Counter, error) {
+	spilled, err := table.NewSorter(dir, schema.CompareTermPages, sortMemory)
+	if err != nil {
+		return nil, err
+	}
+	return &Counter{
+		counts: In(p), buckets: max(p.Buckets, 1), sample: sampleOf(p.URLs, maxSampled), memory: memory,
+		pages: map[string]int64{}, total: map[group]int64{}, spilled: spilled,
+	}, nil
+}
+
+// Close removes the counter's files.
+func (c *Counter) Close() error { return c.spilled.Close() }
+
+// Add counts a page, if the plan's rounds have terms. A URL must not be added twice.
+func (c *Counter) Add(p *schema.WorkingPage) error {
+	level, ok := c.sample.level(p.URL)
+	if !ok || !c.counts {
+		return nil
+	}
+	language := schema.TermLanguage(p.Language)
+	g := group{language, level}
+	if _, ok := c.total[g]; !ok {
+		g.language = strings.Clone(language)
+	}
+	c.total[g]++
+	c.key = append(append(c.key[:0], language...), 0, byte(level))
+	prefix := len(c.key)
+	for _, term := range p.Terms {
+		c.key = append(c.key[:prefix], term...)
+		n := c.pages[string(c.key)]
+		if n == 0 {
+			c.held += int64(len(c.key)) + entryBytes
+		}
+		c.pages[string(c.key)] = n + 1
+	}
+	if c.held < c.memory {
+		return nil
+	}
+	return c.spill()
+}
+
+// spill moves the counts of terms to the sorter. The order of equal rows does not matter, because they
+// are added up.
+func (c *Counter) spill() error {
+	for key, n := range c.pages {
+		language, rest, _ := strings.Cut(key, "\x00")
+		row := schema.TermPages{Language: language, Level: int32(rest[0]), Term: rest[1:], Pages: n}
+		row.Bucket = int32(urlkey.Bucket(row.Term, c.buckets))
+		if err := c.spilled.Add(&row); err != nil {
+			return err
+		}
+	}
+	clear(c.pages)
+	c.held = 0
+	return nil
+}
+
+// Rows returns the rows of the partition's run. The section of each bucket has the numbers of all pages.
+// Nothing may be added afterwards.
+func (c *Counter) Rows(ctx context.Context) iter.Seq2[schema.TermPages, error] {
+	err := c.spill()
+	for g, n := range c.total {
+		for bucket := range c.buckets {
+			err = errors.Join(err, c.spilled.Add(&schema.TermPages{Bucket: int32(bucket), Language: g.language, Level: g.level, Pages: n}))
+		}
+	}
+	if err != nil {
+		return func(yield func(schema.TermPages, error) bool) { yield(schema.TermPages{}, err) }
+	}
+	return summed(c.spilled.Sorted(ctx))
+}
+
+// summed adds up equal rows that follow each other.
+func summed(rows iter.Seq2[schema.TermPages, error]) iter.Seq2[schema.TermPages, error] {
+	return func(yield func(schema.TermPages, error) bool) {
+		var sum schema.TermPages
+		for row, err := range rows {
+			if err != nil {
+				yield(row, err)
+				return
+			}
+			if sum.Pages > 0 && schema.CompareTermPages(&sum, &row) == 0 {
+				sum.Pages += row.Pages
+				continue
+			}
+			if sum.Pages > 0 && !yield(sum, nil) {
+				return
+			}
+			sum = row
+		}
+		if sum.Pages > 0 {
+			yield(sum, nil)
+		}
+	}
+}

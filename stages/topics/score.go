@@ -1,0 +1,165 @@
+package topics
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// MaxTopics is the largest number of topics of a page.
+const MaxTopics = 15
+
+// pageRow holds the columns of merge's pages that count.
+type pageRow struct {
+	URL      string   `parquet:"url"`
+	Language string   `parquet:"language,optional"`
+	Terms    []string `parquet:"terms,list"`
+	Counts   []int32  `parquet:"term_counts,list"`
+}
+
+// A Scorer chooses the topics of a partition's pages, in the order of merge's pages. It reads ahead:
+// it collects the terms of as many pages as its memory allows, reads terms once, and scores these pages.
+type Scorer struct {
+	terms  iter.Seq2[schema.Term, error] // reads terms from the beginning
+	rows   *table.Cursor[pageRow]
+	memory int64
+	ready  []scored
+}
+
+// scored is a page with its topics.
+type scored struct {
+	url    string
+	topics []string
+}
+
+// NewScorer returns a scorer for the pages of a merge result. The caller closes it.
+func NewScorer(ctx context.Context, env *stages.Env, in *stages.Input, merged *manifest.Result) *Scorer {
+	return &Scorer{
+		terms:  table.Concat[schema.Term](ctx, env.Bucket, stages.Keys(in.Results[stages.Rank], stages.FileTerms)),
+		rows:   table.Pull(table.Concat[pageRow](ctx, env.Bucket, stages.Keys([]*manifest.Result{merged}, stages.FilePages))),
+		memory: memory,
+	}
+}
+
+// Close ends the reading.
+func (s *Scorer) Close() error { return s.rows.Close() }
+
+// Topics returns the topics of the next page. url is the page's URL.
+func (s *Scorer) Topics(url string) ([]string, error) {
+	if len(s.ready) == 0 {
+		if err := s.fill(); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.ready) == 0 || s.ready[0].url != url {
+		return nil, fmt.Errorf("the pages are not read in the order of their file, %q is out of order: %w", url, stages.ErrPermanent)
+	}
+	next := s.ready[0]
+	s.ready = s.ready[1:]
+	return next.topics, nil
+}
+
+// batch is the pages that are scored together. Their terms are numbers of entries.
+type batch struct {
+	numbers map[string]map[string]int32 // number of each term, by language
+	names   []string
+	idf     []int64 // idf of each term in millionths; 0 if the term does not count
+	pages   []batchPage
+}
+
+type batchPage struct {
+	url    string
+	terms  []int32
+	counts []int32
+}
+
+// fill scores the next pages.
+func (s *Scorer) fill() error {
+	b := batch{numbers: map[string]map[string]int32{}}
+	for held := int64(0); held < s.memory; {
+		row, err := s.rows.Next()
+		if err != nil {
+			return fmt.Errorf("read pages: %w", err)
+		}
+		if row == nil {
+			break
+		}
+		held += b.add(row)
+	}
+	if err := b.weigh(s.terms); err != nil {
+		return err
+	}
+	s.ready = s.ready[:0]
+	for i := range b.pages {
+		s.ready = append(s.ready, scored{b.pages[i].url, b.topics(&b.pages[i])})
+	}
+	return nil
+}
+
+// add adds a page and returns its estimated memory in bytes.
+func (b *batch) add(row *pageRow) (held int64) {
+	language := schema.TermLanguage(row.Language)
+	numbers := b.numbers[language]
+	if numbers == nil {
+		numbers = map[string]int32{}
+		b.numbers[strings.Clone(language)] = numbers
+	}
+	n := min(len(row.Terms), len(row.Counts))
+	page := batchPage{url: strings.Clone(row.URL), terms: make([]int32, n), counts: slices.Clone(row.Counts[:n])}
+	for i, term := range row.Terms[:n] {
+		number, ok := numbers[term]
+		if !ok {
+			number = int32(len(b.names))
+			term = strings.Clone(term)
+			b.names = append(b.names, term)
+			numbers[term] = number
+			held += int64(len(term)) + entryBytes
+		}
+		page.terms[i] = number
+	}
+	b.pages = append(b.pages, page)
+	return held + int64(len(page.url)) + 8*int64(n) + 100 + MaxTopics*16
+}
+
+// weigh reads the frequencies of the batch's terms.
+func (b *batch) weigh(rows iter.Seq2[schema.Term, error]) error {
+	b.idf = make([]int64, len(b.names))
+	for row, err := range rows {
+		if err != nil {
+			return fmt.Errorf("read terms: %w", err)
+		}
+		if number, ok := b.numbers[row.Language][row.Term]; ok {
+			b.idf[number] = microIDF(row.Sampled, row.Pages)
+		}
+	}
+	return nil
+}
+
+// topics returns the terms of a page with the highest scores.
+func (b *batch) topics(p *batchPage) []string {
+	type candidate struct {
+		score int64
+		at    int
+	}
+	var best []candidate
+	for i, number := range p.terms {
+		if idf := b.idf[number]; idf > 0 {
+			best = append(best, candidate{idf * int64(p.counts[i]), i})
+		}
+	}
+	slices.SortFunc(best, func(x, y candidate) int { return cmp.Or(cmp.Compare(y.score, x.score), cmp.Compare(x.at, y.at)) })
+	best = best[:min(len(best), MaxTopics)]
+	topics := make([]string, len(best))
+	for i, c := range best {
+		topics[i] = b.names[p.terms[c.at]]
+	}
+	return topics
+}
