@@ -1,10 +1,10 @@
 // Package reducecheck checks invariants 5 to 7 of the reduce side (clusters, link targets and
-// states of URLs, sums of domains, and recomputed results).
+// states of URLs, sums of domains, terms and topics, and recomputed results).
 //
 // The checks read the rounds of an audit and report violations to the audit. The checks follow the
 // definitions of the stages. They do not use the stages' code, unless a check runs a task again.
 // Rows are streamed and sorted on local disk. Memory holds 8 bytes for each page that is similar to
-// another page, and 2 bits for every other page. The package imports jobs/verify/audit,
+// another page, and 2 bits for every other page; or, while terms are checked, about 200,000 terms. The package imports jobs/verify/audit,
 // jobs/worker, planner, stages and formats.
 package reducecheck
 
@@ -19,6 +19,8 @@ var (
 	filtersHold       = audit.Check{Invariant: 6, Name: "no URL is lost to a Bloom filter", Of: "URLs"}
 	spellingsKept     = audit.Check{Invariant: 6, Name: "no spelling is forgotten", Of: "URLs with spellings"}
 	domainsAddUp      = audit.Check{Invariant: 7, Name: "domains add up", Of: "domains"}
+	termsAddUp        = audit.Check{Invariant: 7, Name: "terms add up", Of: "terms"}
+	topicsFollow      = audit.Check{Invariant: 7, Name: "topics follow from terms", Of: "pages"}
 	resultsReproduced = audit.Check{Invariant: 7, Name: "the same inputs, the same bytes", Of: "tasks"}
 )
 
@@ -28,6 +30,7 @@ func Steps() []audit.Step {
 		{Round: ClustersAreTheComponents, Checks: []audit.Check{clustersMatch, sealedUnchanged}},
 		{Round: NoLinkTargetIsLost, Checks: []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept}, Divided: true},
 		{Round: DomainsAddUp, Checks: []audit.Check{domainsAddUp}, Divided: true},
+		{Round: TopicsFollow, Checks: []audit.Check{termsAddUp, topicsFollow}, Divided: true},
 		{Round: SameInputsGiveSameBytes, Checks: []audit.Check{resultsReproduced}, Alone: true, Divided: true},
 	}
 }
