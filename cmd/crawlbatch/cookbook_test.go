@@ -60,24 +60,30 @@ func cookbook(t *testing.T) []sql.Question {
 	return all
 }
 
-// cookbookAbout returns a URL or a host of the crawl for each question that is about one. The order of
+// cookbookAbout returns a URL, a host or a topic of the crawl for each question that is about one. The order of
 // rows differs between two crawls of the demo, because measured times decide about partitions.
 func cookbookAbout(t *testing.T, d *demoStore) map[string]string {
-	denied, linked, most := "", "", int64(0)
+	denied, linked, topic, most := "", "", "", int64(0)
+	of := map[string]int{} // number of pages of each topic
 	for _, f := range rowsOf[schema.Fetch](t, d.bucket, d.sealed, "fetches") {
 		if f.Outcome == "robots_denied" && f.URL > denied {
 			denied = f.URL
 		}
 	}
 	for _, p := range rowsOf[schema.Page](t, d.bucket, d.sealed, "pages") {
+		for _, name := range p.Topics {
+			if of[name]++; topic == "" || of[name] > of[topic] || of[name] == of[topic] && name < topic {
+				topic = name
+			}
+		}
 		if p.Inlinks > most || p.Inlinks == most && p.URL > linked {
 			linked, most = p.URL, p.Inlinks
 		}
 	}
-	if denied == "" || linked == "" {
-		t.Fatal("the demo has no denied URL or no page with links to it")
+	if denied == "" || linked == "" || topic == "" {
+		t.Fatal("the demo has no denied URL, no page with links to it, or no topic")
 	}
-	return map[string]string{"why-not-crawled": denied, "url": linked, "host": linked}
+	return map[string]string{"why-not-crawled": denied, "url": linked, "host": linked, "domain": linked, "term": topic}
 }
 
 // filledCookbook returns the SQL of each question about the demo.

@@ -24,7 +24,7 @@ type Question struct {
 	Asks string // the question, from the first line
 	None string // what an answer without rows means, from the second line, or "" if that line is SQL
 	SQL  string // the whole file
-	Of   string // what the question is about: url, host, domain, or "" for the whole crawl
+	Of   string // what the question is about: url, host, domain, term, or "" for the whole crawl
 }
 
 // names matches names of questions. No SQL statement consists of one such word.
@@ -34,7 +34,7 @@ var names = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 var limited = regexp.MustCompile(`\nLIMIT (\d+);\n*$`)
 
 // place matches the place of an argument in a question's SQL.
-var place = regexp.MustCompile(`'\{(url|host|domain)\}'`)
+var place = regexp.MustCompile(`'\{(url|host|domain|term)\}'`)
 
 // Questions returns the cookbook in the order of names.
 func Questions() ([]Question, error) {
@@ -69,10 +69,14 @@ func (q Question) usage() string {
 	return strings.TrimSpace(q.Name + " " + strings.ToUpper(q.Of))
 }
 
-// Fill returns the SQL of q about a URL, host or domain, which may be spelled in any way.
+// Fill returns the SQL of q about a URL, host, domain or term, which may be spelled in any way.
 func (q Question) Fill(argument string) (string, error) {
 	value := ""
-	if q.Of == "url" {
+	switch q.Of {
+	case "":
+	case "term":
+		value = strings.ToLower(strings.Join(strings.Fields(argument), " "))
+	case "url":
 		canonical, err := urlkey.New(nil)
 		if err != nil {
 			return "", err
@@ -80,7 +84,7 @@ func (q Question) Fill(argument string) (string, error) {
 		if value, err = canonical.URL(argument, ""); err != nil {
 			return "", usage.Error(err)
 		}
-	} else if q.Of != "" {
+	default:
 		target, err := owner.Parse(argument, false)
 		if err != nil {
 			return "", usage.Error(err)

@@ -97,6 +97,9 @@ func TestQuestionsAboutOneThingTakeAnySpelling(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", of, got, err, want)
 		}
 	}
+	if got, err := (Question{Of: "term", SQL: "'{term}'"}).Fill(" Old\t O'Brien "); err != nil || got != "'old o''brien'" {
+		t.Errorf("term: %s, %v", got, err)
+	}
 	if _, err := (Question{Of: "url"}).Fill("no url"); !errors.Is(err, usage.Err) {
 		t.Error(err)
 	}
