@@ -65,7 +65,7 @@ func TestARoundThatFormat3MergedEndsInItsOwnShape(t *testing.T) {
 		}
 	}
 	for round, want := range []bool{false, false, true} {
-		for _, dataset := range append([]string{stages.FileDomains}, publish.Accounts...) {
+		for _, dataset := range append([]string{stages.FileDomains, stages.FileTerms}, publish.Accounts...) {
 			there, err := manifest.Exists(t.Context(), b, layout.Table(dataset, "2026-11", round, 0))
 			if err != nil || there != want {
 				t.Errorf("round %d has %s: %t, %v", round, dataset, there, err)

@@ -233,11 +233,20 @@ func TestTermCountsStayWithTheWorkingPage(t *testing.T) {
 		}
 	}
 	var got []schema.TermCounts
-	for _, p := range rows[schema.WorkingPage](w, w.mustMerge(), stages.FilePages, "") {
+	w.in.Plan.Format = 11
+	merged := w.mustMerge()
+	if runs := merged.FilesOf(stages.FileTerms); runs != nil {
+		t.Errorf("a round of format 11 has a run of terms: %v", runs)
+	}
+	for _, p := range rows[schema.WorkingPage](w, merged, stages.FilePages, "") {
 		got = append(got, p.TermCounts)
 	}
 	if d := cmp.Diff([]schema.TermCounts{ofA, ofB}, got); d != "" {
 		t.Errorf("term counts of a and of b as planned under its own URL: %s", d)
+	}
+	w.in.Plan.Format = 12
+	if runs := w.mustMerge().FilesOf(stages.FileTerms); len(runs) != 1 || runs[0].Rows != 4+buckets { // each section has the number of all pages
+		t.Errorf("runs of terms: %v", runs)
 	}
 }
 
