@@ -8,10 +8,13 @@
 //
 // # Definitions
 //
-// The terms of a page are those of its main text, as package stages/parse/text defines them: words and
-// pairs of words without stop words. Their counts are term frequencies (tf). If a page has more than
-// 128 terms, only the 128 most frequent count, the earliest first among equals. (Half of the article
-// pages that were measured have more. Their other terms occur once, apart from a few long pages.)
+// The terms of a page are those of its main text, as package stages/parse/text defines them: words, and
+// pairs of words that occur at least twice. Stop words are none, because pairs end there; their idf would be
+// lowest anyway. In languages without spaces, terms are pairs of Han code points, and short runs of
+// letters. The counts of terms are term frequencies (tf). Only the first 100,000 words of a page count. If a page
+// has more than 128 terms, only the 128 most frequent count, the earliest first among equals: the lists of
+// terms, and so the frequencies below, know no others. (Of 495 measured pages with a median of 520 words, half
+// have more than 203 terms. On average 68 of them occur twice or more often.)
 //
 // n is the number of sampled pages in the page's language, and df is the number of those that have the
 // term. Pages whose language is not known count as a language of their own. A term counts if df is at
@@ -40,6 +43,10 @@
 // are the same, whatever the number of partitions, buckets and machines.
 //
 // # Bounds
+//
+// Of a partition of articles, a run takes about 300 bytes for each page, and the longer lists of terms 350.
+// Counting and weighing took 0.1 to 0.4 ms of CPU for a page, where parsing took 1.5 to 2 ms: the more pages share
+// their terms, the less.
 //
 // A Counter holds 64 MiB of counts and then moves them to a sorter on local disk. Write streams. A Scorer
 // holds 64 MiB of terms, for about 40,000 pages, then reads terms once and scores these pages.
