@@ -121,7 +121,7 @@ func hopsOnce(dataset string, rows []string) []string {
 var readRows = map[string]func(*testing.T, store.Bucket, []*manifest.Sealed, string) []any{
 	"captures": anyRows[schema.Capture], "fetches": anyRows[schema.Fetch], "requests": anyRows[schema.Request],
 	"pages": anyRows[schema.Page], "text": anyRows[schema.Text], "links": anyRows[schema.Link],
-	"duplicates": anyRows[schema.Duplicate], "hosts": anyRows[schema.Host], "domains": anyRows[schema.Domain], "urls": anyRows[schema.URLRecord], "skips": anyRows[schema.Skip],
+	"duplicates": anyRows[schema.Duplicate], "hosts": anyRows[schema.Host], "domains": anyRows[schema.Domain], "terms": anyRows[schema.Term], "urls": anyRows[schema.URLRecord], "skips": anyRows[schema.Skip],
 	"stages": anyRows[schema.StageAttempt], "runs": anyRows[schema.Run],
 }
 

@@ -122,6 +122,7 @@ func emptyParts(t *testing.T, f *fixture, crawl string, round int) []manifest.Fi
 		put[schema.Duplicate](t, f, "duplicates", key("duplicates"), nil),
 		put[schema.Host](t, f, "hosts", key("hosts"), nil),
 		put[schema.Domain](t, f, "domains", key("domains"), nil),
+		put[schema.Term](t, f, "terms", key("terms"), nil),
 		put[schema.URLRecord](t, f, "urls", key("urls"), nil),
 		put[schema.Skip](t, f, "skips", key("skips"), nil),
 		put[schema.StageAttempt](t, f, "stages", key("stages"), nil),
