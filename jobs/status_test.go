@@ -314,3 +314,18 @@ func TestAFetchStatusTellsWhatIsDoneAndHowToStopItsHosts(t *testing.T) {
 		t.Errorf("%+v: %s", got, d)
 	}
 }
+
+// If several hosts end last together, the commands stop the first three of them.
+func TestTheCommandsStopTheHostsThatEndLastTogether(t *testing.T) {
+	a := &manifest.Activity{
+		Waits: []manifest.Wait{{Host: "a.test", URLs: 7}, {Host: "c.test", URLs: 2}}, Slowest: []string{"a.test", "b.test", "c.test", "d.test"},
+		Latest: &manifest.Wait{Host: "c.test"},
+	}
+	stop := func(host string, urls int64) HostStop {
+		return HostStop{Host: host, URLs: urls, Command: `crawlbatch host ` + host + ` --month 2026-11 --stop "REASON" --store x`}
+	}
+	want := []HostStop{stop("a.test", 7), stop("b.test", 0), stop("c.test", 2)}
+	if d := cmp.Diff(want, hostStops(a, "2026-11", " --store x")); d != "" {
+		t.Error(d)
+	}
+}
