@@ -80,6 +80,9 @@ func threeMonths() []*changing {
 	nov.page("text", "P2", "T2", "Title", 0)
 	nov.page("unmodified", "P2", "T1", "Title", -1)
 	nov.answer("gone", schema.HTTP4xx, 404, "")
+	distance, other := int32(9), true
+	stored := nov.page("stored", "P2", "T2", "Title", -1) // its last capture is in no open round
+	stored.Change, stored.ChangeDistance, stored.TitleChanged = schema.ChangeText, &distance, &other
 	return []*changing{sep, oct, reparse, nov}
 }
 
@@ -104,12 +107,13 @@ func TestDuckDBComparesPagesWithTheirLastCaptures(t *testing.T) {
 					"gone|2026-10|gone|<nil>|<nil>|2026-09", "gone|2026-11|gone|<nil>|<nil>|2026-09",
 					"hinted|2026-10|new|<nil>|<nil>|<nil>", "late|2026-10|<nil>|<nil>|<nil>|<nil>",
 					"none|2026-10|none|0|false|2026-09", "redirected|2026-10|gone|<nil>|<nil>|2026-09", "soft|2026-10|gone|<nil>|<nil>|2026-09",
+					"stored|2026-11|text|9|true|<nil>",
 					"text|2026-10|text|64|false|2026-09", "text|2026-11|none|0|false|2026-10",
 					"title|2026-10|cosmetic|0|true|2026-09",
 					"unmodified|2026-10|none|<nil>|<nil>|2026-09", "unmodified|2026-11|cosmetic|0|false|2026-09",
 				},
 				first: {"new|10"},
-				most:  {"https://a.org/text|64|false|2026-09|0|2026-10|0", "https://a.org/back|2|false|2026-09|0|2026-11|0"},
+				most:  {"https://a.org/text|64|false|2026-09|0|2026-10|0", "https://a.org/stored|9|true|<nil>|<nil>|2026-11|0", "https://a.org/back|2|false|2026-09|0|2026-11|0"},
 				gone: {
 					"https://a.org/gone|2026-09|0|2026-10|0", "https://a.org/gone|2026-09|0|2026-11|0",
 					"https://a.org/redirected|2026-09|0|2026-10|0", "https://a.org/soft|2026-09|0|2026-10|0",

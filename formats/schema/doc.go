@@ -68,6 +68,9 @@ import (
 //	   documents that say so.
 //	12: See the columns and documents that say so. Rounds have the terms dataset, by which publish weighs
 //	   topics. Merge has the working file terms. Segments have 128 terms of a page in place of 50.
+//	   In rounds that were planned in format 12 or newer, publish reads the states of URLs. Pages and
+//	   urls say how an answer differs from the URL's last capture, and urls keep the facts of this
+//	   capture (Change, CaptureFacts).
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version

@@ -101,6 +101,11 @@ type Page struct {
 	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null if no function words are known for the language"`
 	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text per byte of the document, both as UTF-8; null if the document is not HTML"`
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null for the first fetch"`
+
+	// The frontier stage computes these columns, because it knows the last capture.
+	Change         Change `parquet:"change,optional,dict" since:"12" doc:"change since the URL's last capture, the last page that is no soft_404, in earlier rounds of the crawl or of the crawls that it continues: new: first capture; none: equal payload; cosmetic: another payload with the same main text; text: another main text; gone: this page has page_hint soft_404. null: the page differs from content of which no capture is known (a soft_404, or a round before format 12), or it is a soft_404 without a capture before it"`
+	ChangeDistance *int32 `parquet:"change_distance,optional" since:"12" doc:"differing bits of the SimHashes of both main texts, 0 to 64; null unless two captures are compared"`
+	TitleChanged   *bool  `parquet:"title_changed,optional" since:"12" doc:"whether the titles of both captures differ; null unless two captures are compared"`
 }
 
 // PageColumns holds the columns of the pages dataset, except the nullable columns that distinguish
@@ -241,34 +246,42 @@ type Host struct {
 
 // URLRecord is a row of the urls dataset: a URL whose state changed in the round.
 type URLRecord struct {
-	SURT          string   `parquet:"url_surtkey,delta" doc:"SURT key"`
-	URL           string   `parquet:"url,delta" doc:"canonical URL"`
-	Host          string   `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
-	Domain        string   `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
-	State         URLState `parquet:"state,dict" doc:"state of the URL after the round"`
-	Outcome       Outcome  `parquet:"outcome,optional,dict" doc:"last outcome of the URL; null if the URL was never planned"`
-	FirstSeen     string   `parquet:"first_seen,dict" doc:"crawl and round that found the URL, such as 2026-11.0"`
-	FirstSource   string   `parquet:"first_source,optional" doc:"page with the first link to the URL; null for a URL that a source listed first (listed_first_source)"`
-	LastPlanned   string   `parquet:"last_planned,optional,dict" doc:"last crawl and round that planned the URL"`
-	LastFetched   int64    `parquet:"last_fetched,optional,timestamp(millisecond)" vol:"1" doc:"time of the last fetch"`
-	Fetches       int32    `parquet:"fetches" doc:"number of fetches"`
-	Changes       int32    `parquet:"changes" doc:"number of fetches that found changed content"`
-	Failures      int32    `parquet:"failures" doc:"number of consecutive failures"`
-	ContentDigest string   `parquet:"content_digest,optional" doc:"digest of the last content"`
-	ETag          string   `parquet:"etag,optional" doc:"ETag of the last content"`
-	LastModified  string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
-	NextDue       int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when the URL is due again; null means at once in the states found and deferred, and never in the states denied, gone and skipped, and for sitemaps that only robots.txt names"`
-	RevisitMS     int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until the URL is due again, learned from the URL's changes, milliseconds; next_due is earlier if a sitemap or feed reports a change; null if never fetched, and in older tables"`
-	FalseAlarms   int32    `parquet:"false_alarms,optional" vol:"1" doc:"number of fetches since the last change that came early because of a sitemap or feed and found no change; each doubles the minimum time until the next early fetch; null: none"`
-	Depth         int32    `parquet:"depth" doc:"links from the nearest source URL"`
-	Priority      int32    `parquet:"priority" doc:"priority from 0 to 1000; higher is sooner"`
-	Inlinks       int64    `parquet:"inlinks" doc:"number of distinct pages of the round that link to the URL"`
-	RedirectTo    string   `parquet:"redirect_to,optional" doc:"target of a redirected URL"`
-	ContentAt     int64    `parquet:"content_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last content was captured; null if no record of this URL holds the whole content"`
-	WARCFilename  string   `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last content"`
-	WARCRecordOff int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of the record in the WARC file, bytes"`
-	WARCRecordLen int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of the record in the WARC file, bytes"`
-	Spellings     []string `parquet:"spellings,list" since:"2" doc:"other spellings of the URL (percent escapes, order of parameters) in sources and in its own domain, sorted; robots.txt must allow each spelling; a URL with more than four spellings is not planned and has five here"`
+	SURT           string   `parquet:"url_surtkey,delta" doc:"SURT key"`
+	URL            string   `parquet:"url,delta" doc:"canonical URL"`
+	Host           string   `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
+	Domain         string   `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
+	State          URLState `parquet:"state,dict" doc:"state of the URL after the round"`
+	Outcome        Outcome  `parquet:"outcome,optional,dict" doc:"last outcome of the URL; null if the URL was never planned"`
+	FirstSeen      string   `parquet:"first_seen,dict" doc:"crawl and round that found the URL, such as 2026-11.0"`
+	FirstSource    string   `parquet:"first_source,optional" doc:"page with the first link to the URL; null for a URL that a source listed first (listed_first_source)"`
+	LastPlanned    string   `parquet:"last_planned,optional,dict" doc:"last crawl and round that planned the URL"`
+	LastFetched    int64    `parquet:"last_fetched,optional,timestamp(millisecond)" vol:"1" doc:"time of the last fetch"`
+	Fetches        int32    `parquet:"fetches" doc:"number of fetches"`
+	Changes        int32    `parquet:"changes" doc:"number of fetches that found changed content"`
+	Failures       int32    `parquet:"failures" doc:"number of consecutive failures"`
+	ContentDigest  string   `parquet:"content_digest,optional" doc:"digest of the last content"`
+	ETag           string   `parquet:"etag,optional" doc:"ETag of the last content"`
+	LastModified   string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
+	NextDue        int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when the URL is due again; null means at once in the states found and deferred, and never in the states denied, gone and skipped, and for sitemaps that only robots.txt names"`
+	RevisitMS      int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until the URL is due again, learned from the URL's changes, milliseconds; next_due is earlier if a sitemap or feed reports a change; null if never fetched, and in older tables"`
+	FalseAlarms    int32    `parquet:"false_alarms,optional" vol:"1" doc:"number of fetches since the last change that came early because of a sitemap or feed and found no change; each doubles the minimum time until the next early fetch; null: none"`
+	Depth          int32    `parquet:"depth" doc:"links from the nearest source URL"`
+	Priority       int32    `parquet:"priority" doc:"priority from 0 to 1000; higher is sooner"`
+	Inlinks        int64    `parquet:"inlinks" doc:"number of distinct pages of the round that link to the URL"`
+	RedirectTo     string   `parquet:"redirect_to,optional" doc:"target of a redirected URL"`
+	ContentAt      int64    `parquet:"content_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last content was captured; null if no record of this URL holds the whole content"`
+	WARCFilename   string   `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last content"`
+	WARCRecordOff  int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of the record in the WARC file, bytes"`
+	WARCRecordLen  int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of the record in the WARC file, bytes"`
+	Change         Change   `parquet:"change,optional,dict" since:"12" doc:"change at the URL's last answer, as in pages; gone: 404, 410 or a soft_404 after a capture; none also for 304; null: no such answer, or the last capture is not known"`
+	ChangeDistance *int32   `parquet:"change_distance,optional" since:"12" doc:"differing bits of the SimHashes at that answer, as in pages"`
+	TitleChanged   *bool    `parquet:"title_changed,optional" since:"12" doc:"whether the title differed at that answer, as in pages"`
+	CapturedIn     string   `parquet:"captured_in,optional,dict" since:"12" doc:"crawl and round of the last capture, such as 2026-11.0; null if no round since format 12 has one"`
+	CaptureDigest  string   `parquet:"capture_digest,optional" since:"12" doc:"payload digest of the last capture; null if it equals content_digest"`
+	TextDigest     string   `parquet:"text_digest,optional" since:"12" doc:"text_digest of the last capture"`
+	SimHash        int64    `parquet:"simhash,optional" since:"12" doc:"simhash of the last capture; null stands for 0"`
+	TitleHash      int64    `parquet:"title_hash,optional" since:"12" doc:"first 64 bits of the SHA-1 of the last capture's title; null: no title"`
+	Spellings      []string `parquet:"spellings,list" since:"2" doc:"other spellings of the URL (percent escapes, order of parameters) in sources and in its own domain, sorted; robots.txt must allow each spelling; a URL with more than four spellings is not planned and has five here"`
 	Listing
 }
 

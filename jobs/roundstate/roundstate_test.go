@@ -55,6 +55,15 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 		{stages.Publish, 2, stages.Merge, []bool{false, false, true}},
 		{stages.Publish, 2, stages.Rank, []bool{true, true}}, // the task of bucket 0 writes the hosts of bucket 1
 		{stages.Publish, 2, stages.Dedup, []bool{false, true}},
+		{stages.Publish, 2, stages.Frontier, []bool{false, true}}, // how pages have changed
+	})
+}
+
+// A round that began in format 11 keeps the inputs of its stages, so publish freezes no result of frontier.
+func TestPublishOfARoundOfFormat11ReadsNoStates(t *testing.T) {
+	testReads(t, 11, []reads{
+		{stages.Publish, 2, stages.Frontier, nil},
+		{stages.Publish, 2, stages.Dedup, []bool{false, true}},
 	})
 }
 
@@ -83,7 +92,7 @@ func testReads(t *testing.T, format int, all []reads) {
 		t.Fatal(err)
 	}
 	ledgertest.Make(t, b, "2026-11")
-	for _, s := range []stages.Stage{stages.Fetch, stages.Merge, stages.Digest, stages.Similar, stages.Cluster, stages.Dedup, stages.Rank} {
+	for _, s := range []stages.Stage{stages.Fetch, stages.Merge, stages.Digest, stages.Similar, stages.Cluster, stages.Dedup, stages.Rank, stages.Frontier} {
 		for n := range s.Tasks(p) {
 			of := stages.Task{Stage: s, Crawl: "2026-11", Round: 1, Partition: n}
 			create(t, b, ResultKey(of), &manifest.Result{Task: of.String(), Stage: string(of.Stage), Partition: of.Partition, Plan: "p"})

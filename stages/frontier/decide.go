@@ -130,6 +130,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 		r.LastPlanned = d.round
 	}
 	r = d.cfg.recordAfter(r, &prior, o, !other && moved(o))
+	g.compare(&r, &prior, d.round)
 	if g.sitemap != nil && r.LastPlanned == "" {
 		r.NextDue = 0 // no plan needs it: each month requests it, because robots.txt names it
 	}

@@ -25,6 +25,9 @@
 // plan refuses a URL because of a recent fetch, the URL gets back the state and the due time of this
 // fetch.
 //
+// Since format 12, a row also holds the facts of the URL's last capture, and says how the last answer
+// differs from the capture before it (schema.Change). The stage publish copies this change into pages.
+//
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced
 // URL is due at the time of the announced change, but at least a minimum interval after its last
 // fetch. A false announcement doubles this minimum. Announcements do not change the interval learned

@@ -96,6 +96,7 @@ type group struct {
 	own       bool              // whether prior is from a part of urls of this crawl, not from a base
 	outcome   *outcome          // set if the URL was planned in this round
 	response  *response         // set if a planned URL redirected to the URL, and the URL gave the last response
+	page      *page             // set if the round has a page of the URL; always nil in formats before 12
 	hop       *hop              // set if the URL has a capture that is not a document; most of these are redirects
 	sitemap   *schema.Sitemap   // set if the URL was requested without a plan, because robots.txt names it
 	redirect  *schema.Redirect  // set if a planned URL redirects to the URL and the fetcher did not follow
@@ -115,6 +116,8 @@ func (g *group) addItem(i *item) {
 		g.outcome = row
 	case *response:
 		g.response = cmp.Or(g.response, row)
+	case *page:
+		g.page = row
 	case *hop:
 		if g.hop == nil || row.Status/100 == 3 && g.hop.Status/100 != 3 {
 			g.hop = row

@@ -142,7 +142,7 @@ func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (
 	bucket := in.Task.Partition
 	i := &inputs{env: env, in: in, cfg: cfg, bucket: bucket, prior: urlstate.After(in.Earlier).Chain(bucket, in.Plan.Buckets)}
 	for _, add := range []func(context.Context) error{
-		i.addPrior, i.addOutcomes, i.addHops, i.addSitemaps, i.addInlinks, i.addResponses, i.addRedirects, i.addRefused, i.addSpellings,
+		i.addPrior, i.addOutcomes, i.addPages, i.addHops, i.addSitemaps, i.addInlinks, i.addResponses, i.addRedirects, i.addRefused, i.addSpellings,
 	} {
 		if err := add(ctx); err != nil {
 			return nil, errors.Join(err, i.Close())
@@ -170,6 +170,14 @@ func (i *inputs) addOutcomes(ctx context.Context) error {
 func (i *inputs) addHops(ctx context.Context) error {
 	keys := i.partitionKeys(stages.FileCaptures, schema.SubsetDiagnostics)
 	return addFiles(ctx, i, keys, func(h *hop) (surt, url string) { return h.SURT, h.URL })
+}
+
+// addPages adds the pages of the round. In formats before 12, urls has no columns about captures.
+func (i *inputs) addPages(ctx context.Context) error {
+	if !i.env.Has(12) {
+		return nil
+	}
+	return addFiles(ctx, i, i.partitionKeys(stages.FilePages, ""), func(p *page) (surt, url string) { return p.SURT, p.URL })
 }
 
 // addSitemaps adds the sitemaps that the round requested because robots.txt names them. Rounds of older

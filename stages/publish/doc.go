@@ -2,14 +2,15 @@
 // the round.
 //
 // A task reads a partition's working file pages (from merge), the duplicates (from dedup), inlinks and
-// hosts (from rank) of the partition's bucket, and terms (from rank), by which it weighs the topics of the
-// pages (package topics). The task writes the partition's part of
+// hosts (from rank) and, since format 12, states of URLs (from frontier) of the partition's bucket, and
+// terms (from rank), by which it weighs the topics of the pages (package topics). The states say how the
+// pages have changed. The task writes the partition's part of
 // the pages dataset, sorted by (url_surtkey, url). The task of a bucket's first partition also writes
 // the bucket's part of the domains dataset (package domains). When all stages have their results, a
 // Sealing makes the round's seal. The seal names manifests: Parquet objects that list the files of
 // the round, sorted by bucket.
 //
-// Pages, duplicates and inlinks are sorted by SURT and URL, so a task joins them as streams. Memory
+// Pages, duplicates, inlinks and states are sorted by SURT and URL, so a task joins them as streams. Memory
 // holds a batch of rows of each input and the ranks of the bucket's hosts. A Sealing holds about 300
 // bytes for each file that the seal lists, and one manifest of at most about 2 MiB. The pages depend
 // only on committed results, so every attempt writes the same bytes. Package publish imports stages

@@ -30,6 +30,15 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 	return r, nil
 }
 
+// change holds the columns of the urls dataset that pages have too.
+type change struct {
+	SURT           string        `parquet:"url_surtkey"`
+	URL            string        `parquet:"url"`
+	Change         schema.Change `parquet:"change,optional"`
+	ChangeDistance *int32        `parquet:"change_distance,optional"`
+	TitleChanged   *bool         `parquet:"title_changed,optional"`
+}
+
 // writePages makes a partition's part of the pages dataset.
 func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
 	t := in.Task
@@ -42,6 +51,9 @@ func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manife
 	defer duplicates.Close()
 	inlinks := table.Pull(table.Concat[schema.Inlink](ctx, env.Bucket, stages.PartKeys(in.Results[stages.Rank], stages.FileInlinks, bucket)))
 	defer inlinks.Close()
+	// Rounds that were planned before format 12 have no changes.
+	changes := table.Pull(table.Concat[change](ctx, env.Bucket, stages.PartKeys(in.Results[stages.Frontier], stages.FileURLs, bucket)))
+	defer changes.Close()
 
 	own := in.Results[stages.Merge][t.Partition : t.Partition+1]
 	scorer := topics.NewScorer(ctx, env, in, own[0])
@@ -76,6 +88,13 @@ func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manife
 			}
 			if i != nil {
 				page.Inlinks = i.Inlinks
+			}
+			c, err := changes.Find(func(c *change) int { return schema.CompareURLs(c.SURT, c.URL, page.SURT, page.URL) })
+			if err != nil {
+				return fmt.Errorf("read states of URLs: %w", err)
+			}
+			if c != nil {
+				page.Change, page.ChangeDistance, page.TitleChanged = c.Change, c.ChangeDistance, c.TitleChanged
 			}
 			key, err := urlkey.KeyOf(page.URL)
 			if err != nil {

@@ -1,5 +1,5 @@
 // Package reducecheck checks invariants 5 to 7 of the reduce side (clusters, link targets and
-// states of URLs, sums of domains, terms and topics, and recomputed results).
+// states of URLs, changes of pages, sums of domains, terms and topics, and recomputed results).
 //
 // The checks read the rounds of an audit and report violations to the audit. The checks follow the
 // definitions of the stages. They do not use the stages' code, unless a check runs a task again.
@@ -18,6 +18,7 @@ var (
 	statesFollow      = audit.Check{Invariant: 6, Name: "a URL's state follows from its outcome", Of: "rows"}
 	filtersHold       = audit.Check{Invariant: 6, Name: "no URL is lost to a Bloom filter", Of: "URLs"}
 	spellingsKept     = audit.Check{Invariant: 6, Name: "no spelling is forgotten", Of: "URLs with spellings"}
+	changesFollow     = audit.Check{Invariant: 6, Name: "a page's change follows from its last capture", Of: "pages"}
 	domainsAddUp      = audit.Check{Invariant: 7, Name: "domains add up", Of: "domains"}
 	termsAddUp        = audit.Check{Invariant: 7, Name: "terms add up", Of: "terms"}
 	topicsFollow      = audit.Check{Invariant: 7, Name: "topics follow from terms", Of: "pages"}
@@ -29,6 +30,7 @@ func Steps() []audit.Step {
 	return []audit.Step{
 		{Round: ClustersAreTheComponents, Checks: []audit.Check{clustersMatch, sealedUnchanged}},
 		{Round: NoLinkTargetIsLost, Checks: []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept}, Divided: true},
+		{Round: ChangesFollow, Checks: []audit.Check{changesFollow}, Divided: true},
 		{Round: DomainsAddUp, Checks: []audit.Check{domainsAddUp}, Divided: true},
 		{Round: TopicsFollow, Checks: []audit.Check{termsAddUp, topicsFollow}, Divided: true},
 		{Round: SameInputsGiveSameBytes, Checks: []audit.Check{resultsReproduced}, Alone: true, Divided: true},

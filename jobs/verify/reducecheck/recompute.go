@@ -39,7 +39,7 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 	var tasks []stages.Task
 	for _, stage := range stages.Of(r.Plan) {
 		for n := range r.Tasks(stage) {
-			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && r.Has(stage, n) && !unreadable.mayBeReadBy(t) && !readsPruned(a, r, t) {
+			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && r.Has(stage, n) && !unreadable.mayBeReadBy(r.Plan, t) && !readsPruned(a, r, t) {
 				tasks = append(tasks, t)
 			}
 		}
@@ -93,11 +93,11 @@ type unreadableFiles struct {
 
 // mayBeReadBy reports whether an unreadable file could be among a task's inputs. Recomputing such a task
 // proves nothing.
-func (u *unreadableFiles) mayBeReadBy(t stages.Task) bool {
+func (u *unreadableFiles) mayBeReadBy(p *manifest.Plan, t stages.Task) bool {
 	if u.all || t.Stage == stages.Fetch && u.foreign != nil && u.foreign[t.Partition] {
 		return true
 	}
-	for _, from := range roundstate.Feeds(t.Stage) {
+	for _, from := range roundstate.Feeds(p, t.Stage) {
 		for n, unreadable := range u.results[from] {
 			if unreadable && (t.Stage != stages.Merge || n == t.Partition) {
 				return true

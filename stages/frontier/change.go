@@ -1,0 +1,74 @@
+package frontier
+
+import (
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// page holds the columns of a page that are compared with the URL's last capture.
+type page struct {
+	SURT          string          `parquet:"url_surtkey"`
+	URL           string          `parquet:"url"`
+	ContentDigest string          `parquet:"content_digest,optional"`
+	TextDigest    string          `parquet:"text_digest,optional"`
+	SimHash       int64           `parquet:"simhash"`
+	Title         string          `parquet:"title,optional"`
+	PageHint      schema.PageHint `parquet:"page_hint,optional"`
+}
+
+// compare records in r how the URL's answer in the round differs from the last capture. prior is the
+// record before the round. If the answer is a capture, r holds its facts afterwards. An answer that says
+// nothing about the page, such as a time-out, changes nothing. In formats before 12, the writer drops
+// the columns.
+func (g *group) compare(r, prior *schema.URLRecord, round string) {
+	last := lastCapture(prior)
+	r.CaptureDigest = ""
+	if last != nil && r.ContentDigest != last.ContentDigest { // this round may have replaced content_digest
+		r.CaptureDigest = last.ContentDigest
+	}
+	switch {
+	case g.page != nil && g.page.PageHint != schema.HintSoft404:
+		r.Change, r.ChangeDistance, r.TitleChanged = "", nil, nil
+		now := schema.CaptureFacts{ContentDigest: g.page.ContentDigest, TextDigest: g.page.TextDigest, SimHash: g.page.SimHash, TitleHash: schema.TitleHash(g.page.Title)}
+		switch {
+		case last != nil:
+			change, distance, title := now.Compare(last)
+			r.Change, r.ChangeDistance, r.TitleChanged = change, &distance, &title
+		case prior.ContentDigest == "":
+			r.Change = schema.ChangeNew
+		case prior.ContentDigest == now.ContentDigest:
+			r.Change = schema.ChangeNone
+		}
+		r.CapturedIn, r.TextDigest, r.SimHash, r.TitleHash, r.CaptureDigest = round, now.TextDigest, now.SimHash, now.TitleHash, ""
+		if now.ContentDigest != r.ContentDigest {
+			r.CaptureDigest = now.ContentDigest
+		}
+	case g.page != nil || g.answered(schema.HTTP4xx, 404, 410):
+		r.Change, r.ChangeDistance, r.TitleChanged = "", nil, nil
+		if last != nil {
+			r.Change = schema.ChangeGone
+		}
+	case g.answered(schema.NotModified, 304):
+		r.Change, r.ChangeDistance, r.TitleChanged = schema.ChangeNone, nil, nil
+	}
+}
+
+// lastCapture returns the last capture of a URL, or nil if no round since format 12 has one.
+func lastCapture(r *schema.URLRecord) *schema.CaptureFacts {
+	if r.CapturedIn == "" {
+		return nil
+	}
+	c := &schema.CaptureFacts{ContentDigest: r.CaptureDigest, TextDigest: r.TextDigest, SimHash: r.SimHash, TitleHash: r.TitleHash}
+	if c.ContentDigest == "" {
+		c.ContentDigest = r.ContentDigest
+	}
+	return c
+}
+
+// answered reports whether the URL itself, and not the target of a redirect, gave an answer with the
+// outcome and one of the statuses.
+func (g *group) answered(want schema.Outcome, statuses ...int16) bool {
+	is := func(o *outcome) bool { return o.Outcome == want && slices.Contains(statuses, o.HTTPStatus) }
+	return g.outcome != nil && !moved(g.outcome) && is(g.outcome) || g.response != nil && is((*outcome)(g.response))
+}
