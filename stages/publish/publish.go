@@ -39,68 +39,107 @@ type change struct {
 	TitleChanged   *bool         `parquet:"title_changed,optional"`
 }
 
+// joiner adds to pages, in the order of their URLs, what the other stages found about them.
+type joiner struct {
+	duplicates *table.Cursor[schema.Duplicate]
+	inlinks    *table.Cursor[schema.Inlink]
+	changes    *table.Cursor[change] // empty in rounds that were planned before format 12
+	ranks      map[string]float64
+	families   families
+	copies     int64 // number of pages that have another representative
+}
+
+// openJoiner opens the inputs of a task besides the pages with the given keys.
+func openJoiner(ctx context.Context, env *stages.Env, in *stages.Input, pages []string) (j *joiner, err error) {
+	bucket := in.Plan.Partitions[in.Task.Partition].Bucket
+	keys := func(from stages.Stage, dataset string) []string {
+		return stages.PartKeys(in.Results[from], dataset, bucket)
+	}
+	j = &joiner{}
+	if j.ranks, _, err = stages.HostRanks(ctx, env, in, bucket); err != nil {
+		return nil, err
+	}
+	if j.families, err = learnFamilies(ctx, env, pages, keys(stages.Dedup, stages.FileDuplicates)); err != nil {
+		return nil, err
+	}
+	j.duplicates = table.Pull(table.Concat[schema.Duplicate](ctx, env.Bucket, keys(stages.Dedup, stages.FileDuplicates)))
+	j.inlinks = table.Pull(table.Concat[schema.Inlink](ctx, env.Bucket, keys(stages.Rank, stages.FileInlinks)))
+	j.changes = table.Pull(table.Concat[change](ctx, env.Bucket, keys(stages.Frontier, stages.FileURLs)))
+	return j, nil
+}
+
+// Close closes the inputs.
+func (j *joiner) Close() {
+	j.duplicates.Close()
+	j.inlinks.Close()
+	j.changes.Close()
+}
+
+// join fills the columns of a page that other stages compute.
+func (j *joiner) join(page *schema.Page) error {
+	page.ClusterSize = 1
+	d, err := j.duplicates.Find(func(d *schema.Duplicate) int { return schema.CompareURLs(d.SURT, d.URL, page.SURT, page.URL) })
+	if err != nil {
+		return fmt.Errorf("read duplicates: %w", err)
+	}
+	if d != nil {
+		page.ClusterSize = d.ClusterSize
+		if page.Soft404Family, err = j.families.has(page, d.Representative); err != nil {
+			return err
+		}
+		if d.Kind != schema.DupRepresentative {
+			page.DuplicateOf, page.DuplicateKind = d.Representative, string(d.Kind)
+			j.copies++
+		}
+	}
+	i, err := j.inlinks.Find(func(i *schema.Inlink) int { return schema.CompareURLs(i.SURT, i.URL, page.SURT, page.URL) })
+	if err != nil {
+		return fmt.Errorf("read inlinks: %w", err)
+	}
+	if i != nil {
+		page.Inlinks = i.Inlinks
+	}
+	c, err := j.changes.Find(func(c *change) int { return schema.CompareURLs(c.SURT, c.URL, page.SURT, page.URL) })
+	if err != nil {
+		return fmt.Errorf("read states of URLs: %w", err)
+	}
+	if c != nil {
+		page.Change, page.ChangeDistance, page.TitleChanged = c.Change, c.ChangeDistance, c.TitleChanged
+	}
+	key, err := urlkey.KeyOf(page.URL)
+	if err != nil {
+		return fmt.Errorf("page %q: %w: %w", page.URL, err, stages.ErrPermanent)
+	}
+	page.Rank = j.ranks[key.Host]
+	return nil
+}
+
 // writePages makes a partition's part of the pages dataset.
 func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
 	t := in.Task
-	bucket := in.Plan.Partitions[t.Partition].Bucket
-	ranks, _, err := stages.HostRanks(ctx, env, in, bucket)
+	pages := stages.Keys(in.Results[stages.Merge][t.Partition:t.Partition+1], stages.FilePages)
+	j, err := openJoiner(ctx, env, in, pages)
 	if err != nil {
 		return nil, err
 	}
-	duplicates := table.Pull(table.Concat[schema.Duplicate](ctx, env.Bucket, stages.PartKeys(in.Results[stages.Dedup], stages.FileDuplicates, bucket)))
-	defer duplicates.Close()
-	inlinks := table.Pull(table.Concat[schema.Inlink](ctx, env.Bucket, stages.PartKeys(in.Results[stages.Rank], stages.FileInlinks, bucket)))
-	defer inlinks.Close()
-	// Rounds that were planned before format 12 have no changes.
-	changes := table.Pull(table.Concat[change](ctx, env.Bucket, stages.PartKeys(in.Results[stages.Frontier], stages.FileURLs, bucket)))
-	defer changes.Close()
-
-	own := in.Results[stages.Merge][t.Partition : t.Partition+1]
-	scorer := topics.NewScorer(ctx, env, in, own[0])
+	defer j.Close()
+	scorer := topics.NewScorer(ctx, env, in, in.Results[stages.Merge][t.Partition])
 	defer scorer.Close()
-	var indexable, copies int64
+	var indexable int64
 	key := layout.Table(stages.FilePages, t.Crawl, t.Round, t.Partition)
 	f, err := stages.Write(ctx, env, stages.FilePages, key, stages.ByURL, func(w *table.Writer[schema.Page]) error {
-		for page, err := range table.Concat[schema.Page](ctx, env.Bucket, stages.Keys(own, stages.FilePages)) {
+		for page, err := range table.Concat[schema.Page](ctx, env.Bucket, pages) {
 			if err != nil {
 				return fmt.Errorf("read pages: %w", err)
 			}
-			page.ClusterSize = 1
+			if err := j.join(&page); err != nil {
+				return err
+			}
 			if topics.In(in.Plan) {
 				if page.Topics, err = scorer.Topics(page.URL); err != nil {
 					return err
 				}
 			}
-			d, err := duplicates.Find(func(d *schema.Duplicate) int { return schema.CompareURLs(d.SURT, d.URL, page.SURT, page.URL) })
-			if err != nil {
-				return fmt.Errorf("read duplicates: %w", err)
-			}
-			if d != nil {
-				page.ClusterSize = d.ClusterSize
-				if d.Kind != schema.DupRepresentative {
-					page.DuplicateOf, page.DuplicateKind = d.Representative, string(d.Kind)
-					copies++
-				}
-			}
-			i, err := inlinks.Find(func(i *schema.Inlink) int { return schema.CompareURLs(i.SURT, i.URL, page.SURT, page.URL) })
-			if err != nil {
-				return fmt.Errorf("read inlinks: %w", err)
-			}
-			if i != nil {
-				page.Inlinks = i.Inlinks
-			}
-			c, err := changes.Find(func(c *change) int { return schema.CompareURLs(c.SURT, c.URL, page.SURT, page.URL) })
-			if err != nil {
-				return fmt.Errorf("read states of URLs: %w", err)
-			}
-			if c != nil {
-				page.Change, page.ChangeDistance, page.TitleChanged = c.Change, c.ChangeDistance, c.TitleChanged
-			}
-			key, err := urlkey.KeyOf(page.URL)
-			if err != nil {
-				return fmt.Errorf("page %q: %w: %w", page.URL, err, stages.ErrPermanent)
-			}
-			page.Rank = ranks[key.Host]
 			if page.Indexable {
 				indexable++
 			}
@@ -114,7 +153,7 @@ func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manife
 		return nil, err
 	}
 	return &manifest.Result{
-		Counts: []manifest.Count{{Name: "duplicates", N: copies}, {Name: "indexable", N: indexable}, {Name: "pages", N: f.Rows}},
+		Counts: []manifest.Count{{Name: "duplicates", N: j.copies}, {Name: "indexable", N: indexable}, {Name: "pages", N: f.Rows}},
 		Files:  []manifest.File{f},
 	}, nil
 }

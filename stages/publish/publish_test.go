@@ -67,6 +67,9 @@ func input(t *testing.T, b store.Bucket) *stages.Input {
 				schema.Duplicate{SURT: key(t, ub).SURT, URL: ub, Representative: ub, Kind: schema.DupRepresentative, ClusterSize: 2},
 				schema.Duplicate{SURT: key(t, uc).SURT, URL: uc, Representative: ub, Kind: schema.DupNear, ClusterSize: 2})},
 			stages.Rank: {first, rank},
+			stages.Frontier: {nil, put(t, b, stages.FileURLs, layout.Table(stages.FileURLs, "2026-11", 0, 1),
+				schema.URLRecord{SURT: key(t, ub).SURT, URL: ub, Change: schema.ChangeText, ChangeDistance: new(int32(3)), TitleChanged: new(false)},
+				schema.URLRecord{SURT: key(t, "http://h.test/z").SURT, URL: "http://h.test/z", Change: schema.ChangeGone})},
 		},
 	}
 }
@@ -76,7 +79,7 @@ func TestPagesCarryWhatTheReducesFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	env := &stages.Env{Format: schema.FormatVersion, Bucket: b, Scratch: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
 	in := input(t, b)
 	r, err := Run(t.Context(), env, in)
 	if err != nil {
@@ -91,6 +94,7 @@ func TestPagesCarryWhatTheReducesFound(t *testing.T) {
 		want[i].ClusterSize, want[i].Rank = 1, 0.5
 	}
 	want[1].Inlinks, want[1].ClusterSize = 7, 2
+	want[1].Change, want[1].ChangeDistance, want[1].TitleChanged = schema.ChangeText, new(int32(3)), new(false)
 	want[2].ClusterSize, want[2].DuplicateOf, want[2].DuplicateKind = 2, "http://h.test/b", "near"
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)

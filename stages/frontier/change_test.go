@@ -1,0 +1,119 @@
+package frontier
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// month makes the fetches and pages of a round in which each URL of http://h.example/ gives one answer.
+type month struct {
+	t *testing.T
+	w world
+}
+
+func (m *month) page(path, payload, text, title string, simhash int64) {
+	url := "http://h.example/" + path
+	m.w.fetches = append(m.w.fetches, fetch(m.t, url, schema.OK, func(f *schema.Fetch) { f.ContentDigest = payload }))
+	var p schema.Page
+	p.SURT, p.URL, p.ContentDigest, p.TextDigest, p.Title, p.SimHash = key(m.t, url).SURT, url, payload, text, title, simhash
+	if title == "Not found" {
+		p.PageHint = schema.HintSoft404
+	}
+	m.w.pages = append(m.w.pages, p)
+}
+
+func (m *month) answer(path string, o schema.Outcome, status int16) {
+	m.w.fetches = append(m.w.fetches, fetch(m.t, "http://h.example/"+path, o, func(f *schema.Fetch) { f.HTTPStatus = status }))
+}
+
+// told returns the change of each URL as path, change, distance, title_changed.
+func told(rows []schema.URLRecord) (out []string) {
+	for _, r := range rows {
+		distance, title := "null", "null"
+		if r.ChangeDistance != nil {
+			distance = fmt.Sprint(*r.ChangeDistance)
+		}
+		if r.TitleChanged != nil {
+			title = fmt.Sprint(*r.TitleChanged)
+		}
+		out = append(out, fmt.Sprintf("%s %s %s %s %s", r.URL[len("http://h.example/"):], r.Change, distance, title, r.CapturedIn))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestAnswersAreComparedWithTheLastCapture(t *testing.T) {
+	for _, buckets := range []int{1, 3} {
+		first, second, third := month{t, world{format: 12, buckets: buckets}}, month{t, world{format: 12, buckets: buckets}}, month{t, world{format: 12, buckets: buckets}}
+		for _, path := range []string{"cosmetic", "failed", "gone", "none", "soft", "text", "title", "unmodified"} {
+			first.page(path, "P1", "T1", "Title", -1)
+		}
+		first.page("hinted", "P1", "T0", "Not found", 3)
+		first.answer("missing", schema.HTTP4xx, 404)
+		second.page("cosmetic", "P2", "T1", "Title", -1)
+		second.answer("failed", schema.Timeout, 0)
+		second.answer("gone", schema.HTTP4xx, 410)
+		second.page("hinted", "P2", "T2", "Title", 7)
+		second.answer("missing", schema.HTTP4xx, 404)
+		second.page("new", "P1", "T1", "Title", 0)
+		second.page("none", "P1", "T1", "Title", -1)
+		second.page("soft", "P0", "T0", "Not found", 3)
+		second.page("text", "P2", "T2", "Title", 0)
+		second.page("title", "P2", "T1", "Other", -1)
+		second.answer("unmodified", schema.NotModified, 304)
+		third.page("gone", "P1", "T1", "Title", -1)
+		third.page("soft", "P1", "T1", "Title", -1) // its last capture is that of the first round
+		third.page("text", "P2", "T2", "Title", 0)
+		third.page("unmodified", "P3", "T1", "Title", -1)
+		third.page("failed", "P2", "T2", "Title", -2)
+
+		september, _, _ := run(t, bucket(t), Default(), first.w)
+		if got := told(september); !slices.Contains(got, "none new null null 2026-11.1") || !slices.Contains(got, "hinted  null null ") || !slices.Contains(got, "missing  null null ") {
+			t.Errorf("first round: %q", got)
+		}
+		b := bucket(t)
+		october, _, _ := run(t, b, Default(), second.w, seal(t, b, "2026-09", 0, buckets, september...))
+		want := []string{
+			"cosmetic cosmetic 0 false 2026-11.1", "failed new null null 2026-11.1", "gone gone null null 2026-11.1", "hinted  null null 2026-11.1",
+			"missing  null null ", "new new null null 2026-11.1", "none none 0 false 2026-11.1", "soft gone null null 2026-11.1",
+			"text text 64 false 2026-11.1", "title cosmetic 0 true 2026-11.1", "unmodified none null null 2026-11.1",
+		}
+		if d := gocmp.Diff(want, told(october)); d != "" {
+			t.Errorf("second round of %d buckets (- want, + got):\n%s", buckets, d)
+		}
+		b = bucket(t)
+		urls, _, _ := run(t, b, Default(), third.w, seal(t, b, "2026-09", 0, buckets, september...), seal(t, b, "2026-10", 0, buckets, october...))
+		want = []string{
+			"failed text 1 false 2026-11.1", "gone none 0 false 2026-11.1", "soft none 0 false 2026-11.1", "text none 0 false 2026-11.1", "unmodified cosmetic 0 false 2026-11.1",
+		}
+		if d := gocmp.Diff(want, told(urls)); d != "" {
+			t.Errorf("third round of %d buckets (- want, + got):\n%s", buckets, d)
+		}
+	}
+}
+
+// A stage of format 11 writes no facts of captures. The next round then knows only the payload of the last fetch.
+func TestCapturesOfOlderFormatsAreKnownByTheirPayload(t *testing.T) {
+	older, now := month{t, world{format: 11}}, month{t, world{format: 12}}
+	for _, path := range []string{"other", "same"} {
+		older.page(path, "P1", "T1", "Title", -1)
+	}
+	now.page("new", "P1", "T1", "Title", -1)
+	now.page("other", "P2", "T1", "Title", -1)
+	now.page("same", "P1", "T1", "Title", -1)
+	urls, _, _ := run(t, bucket(t), Default(), older.w)
+	if got := told(urls); !slices.Equal(got, []string{"other  null null ", "same  null null "}) {
+		t.Errorf("format 11: %q", got)
+	}
+	b := bucket(t)
+	urls, _, _ = run(t, b, Default(), now.w, seal(t, b, "2026-10", 0, 1, urls...))
+	want := []string{"new new null null 2026-11.1", "other  null null 2026-11.1", "same none null null 2026-11.1"}
+	if d := gocmp.Diff(want, told(urls)); d != "" {
+		t.Errorf("(- want, + got):\n%s", d)
+	}
+}
