@@ -70,7 +70,7 @@ import (
 //	   topics. Merge has the working file terms. Segments have 128 terms of a page in place of 50.
 //	   In rounds that were planned in format 12 or newer, publish reads the states of URLs. Pages and
 //	   urls say how an answer differs from the URL's last capture, and urls keep the facts of this
-//	   capture (Change, CaptureFacts).
+//	   capture (Change, CaptureFacts). Pages say which of them belong to a family of soft 404s.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
