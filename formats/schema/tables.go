@@ -153,7 +153,7 @@ type PageColumns struct {
 	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of the main text's words, the script with the most words first; Zyyy means numbers"`
 	ScriptWords        []int32  `parquet:"script_words,list" doc:"number of words for each entry of scripts"`
 	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"kind of page that the server seems to send instead of content: soft_404, parked, default_page, under_construction, blocked; null: the page looks like content"`
-	Topics             []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text with the highest TF-IDF among the pages of the language, the highest first (package stages/topics); before format 12 the most frequent, without stop words"`
+	Topics             []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text with the highest TF-IDF among the pages of the language, the highest first (package formats/topics); before format 12 the most frequent, without stop words"`
 	TextDigest         string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
 	SimHash            int64    `parquet:"simhash" doc:"64-bit SimHash of the normalised main text, as package formats/simhash defines it"`
 	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"URL of the representative of the page's cluster; null for a page that represents itself"`

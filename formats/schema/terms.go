@@ -13,7 +13,7 @@ const UnknownLanguage = "und"
 func TermLanguage(page string) string { return cmp.Or(page, UnknownLanguage) }
 
 // Term is a row of the terms dataset: how many of the round's sampled pages in a language have a term.
-// Package stages/topics defines the sample, and which terms have rows.
+// Package formats/topics defines the sample, and which terms have rows.
 type Term struct {
 	Language string `parquet:"language,dict" doc:"ISO-639-3 code of the pages' language; und: not known"`
 	Term     string `parquet:"term,delta" doc:"word, or pair of neighbouring words, in lower case"`
@@ -28,7 +28,7 @@ type TermPages struct {
 	Bucket   int32  `parquet:"bucket" doc:"bucket whose rank task counts the term"`
 	Language string `parquet:"language,dict" doc:"as in terms"`
 	Term     string `parquet:"term,delta" doc:"the term; empty: all pages"`
-	Level    int32  `parquet:"level" doc:"level of the pages, as package stages/topics defines it"`
+	Level    int32  `parquet:"level" doc:"level of the pages, as package formats/topics defines it"`
 	Pages    int64  `parquet:"pages" doc:"number of pages"`
 }
 

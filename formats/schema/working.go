@@ -43,7 +43,7 @@ type TermCounts struct {
 
 // WorkingPage is a page with the counts of its terms. It is the row type of the fetch stage's
 // segments and of the merge stage's working files. Published pages lack the counts; publish weighs
-// them, and the column topics holds the terms with the highest weights (package stages/topics).
+// them, and the column topics holds the terms with the highest weights (package formats/topics).
 //
 // WorkingPage repeats the pointer fields of Page. In an embedded struct, the Parquet library would
 // read null as a pointer to zero.

@@ -10,10 +10,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/topics"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish/domains"
-	"crawlbatch.io/crawlbatch/stages/topics"
 )
 
 // feeds maps each stage to the stages whose results the stage reads.

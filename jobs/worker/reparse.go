@@ -7,12 +7,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/topics"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 	"crawlbatch.io/crawlbatch/stages/parse"
-	"crawlbatch.io/crawlbatch/stages/topics"
 )
 
 // ParserVersion is the version of the parser that NewParser returns.

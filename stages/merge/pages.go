@@ -6,8 +6,8 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/topics"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/topics"
 )
 
 func comparePages(a, b *schema.WorkingPage) int {

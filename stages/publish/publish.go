@@ -8,10 +8,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/topics"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish/domains"
-	"crawlbatch.io/crawlbatch/stages/topics"
 )
 
 // Run makes a partition's part of the pages dataset. The task of a bucket's first partition also makes
@@ -123,7 +123,7 @@ func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manife
 		return nil, err
 	}
 	defer j.Close()
-	scorer := topics.NewScorer(ctx, env, in, in.Results[stages.Merge][t.Partition])
+	scorer := topics.NewScorer(ctx, env.Bucket, pages, stages.Keys(in.Results[stages.Rank], stages.FileTerms))
 	defer scorer.Close()
 	var indexable int64
 	key := layout.Table(stages.FilePages, t.Crawl, t.Round, t.Partition)
@@ -136,8 +136,11 @@ func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manife
 				return err
 			}
 			if topics.In(in.Plan) {
-				if page.Topics, err = scorer.Topics(page.URL); err != nil {
-					return err
+				var ok bool
+				if page.Topics, ok, err = scorer.Topics(page.URL); err != nil {
+					return fmt.Errorf("topics: %w", err)
+				} else if !ok {
+					return fmt.Errorf("the page %q differs between two readings of its file: %w", page.URL, stages.ErrPermanent)
 				}
 			}
 			if page.Indexable {

@@ -11,9 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/topics"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/topics"
 )
 
 // Config holds the settings of rank. The results of rank depend only on its Config and inputs.
@@ -52,15 +52,27 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 		Counts: []manifest.Count{{Name: "edges", N: links}, {Name: "hosts", N: hosts}, {Name: "inlinks", N: linked.Rows}},
 		Files:  append(files, linked),
 	}
-	terms, ok, err := topics.Write(ctx, env, in)
-	if err != nil {
-		return nil, fmt.Errorf("terms: %w", err)
-	}
-	if ok {
+	if topics.In(in.Plan) {
+		terms, err := writeTerms(ctx, env, in)
+		if err != nil {
+			return nil, fmt.Errorf("terms: %w", err)
+		}
 		r.Counts = append(r.Counts, manifest.Count{Name: "terms", N: terms.Rows})
 		r.Files = append(r.Files, terms)
 	}
 	return r, nil
+}
+
+// writeTerms writes the part of terms of the task's bucket.
+func writeTerms(ctx context.Context, env *stages.Env, in *stages.Input) (manifest.File, error) {
+	sections, _, err := stages.Sections(in.Results[stages.Merge], stages.FileTerms, in.Task.Partition)
+	if err != nil {
+		return manifest.File{}, err
+	}
+	key := layout.Table(stages.FileTerms, in.Task.Crawl, in.Task.Round, in.Task.Partition)
+	return stages.Write(ctx, env, stages.FileTerms, key, []string{"language", "term"}, func(w *table.Writer[schema.Term]) error {
+		return topics.Terms(in.Plan.URLs, table.MergeSections(ctx, env.Bucket, env.Scratch, sections, schema.CompareTermPages), w.Append)
+	})
 }
 
 // rankBucket computes the host graph and writes the hosts of the task's bucket, as tasks of formats

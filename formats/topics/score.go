@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/stages"
 )
 
 // MaxTopics is the largest number of topics of a page.
@@ -40,11 +39,12 @@ type scored struct {
 	topics []string
 }
 
-// NewScorer returns a scorer for the pages of a merge result. The caller closes it.
-func NewScorer(ctx context.Context, env *stages.Env, in *stages.Input, merged *manifest.Result) *Scorer {
+// NewScorer returns a scorer for the pages in merge's files with the given keys. terms lists the keys of all
+// parts of terms. The caller closes the scorer.
+func NewScorer(ctx context.Context, b store.Bucket, pages, terms []string) *Scorer {
 	return &Scorer{
-		terms:  table.Concat[schema.Term](ctx, env.Bucket, stages.Keys(in.Results[stages.Rank], stages.FileTerms)),
-		rows:   table.Pull(table.Concat[pageRow](ctx, env.Bucket, stages.Keys([]*manifest.Result{merged}, stages.FilePages))),
+		terms:  table.Concat[schema.Term](ctx, b, terms),
+		rows:   table.Pull(table.Concat[pageRow](ctx, b, pages)),
 		memory: memory,
 	}
 }
@@ -52,19 +52,19 @@ func NewScorer(ctx context.Context, env *stages.Env, in *stages.Input, merged *m
 // Close ends the reading.
 func (s *Scorer) Close() error { return s.rows.Close() }
 
-// Topics returns the topics of the next page. url is the page's URL.
-func (s *Scorer) Topics(url string) ([]string, error) {
+// Topics returns the topics of the next page. ok is false if url is not the URL of this page.
+func (s *Scorer) Topics(url string) (topics []string, ok bool, err error) {
 	if len(s.ready) == 0 {
 		if err := s.fill(); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if len(s.ready) == 0 || s.ready[0].url != url {
-		return nil, fmt.Errorf("the pages are not read in the order of their file, %q is out of order: %w", url, stages.ErrPermanent)
+		return nil, false, nil
 	}
 	next := s.ready[0]
 	s.ready = s.ready[1:]
-	return next.topics, nil
+	return next.topics, true, nil
 }
 
 // batch is the pages that are scored together. Their terms are numbers of entries.

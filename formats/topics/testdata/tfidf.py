@@ -2,7 +2,7 @@
 
 Usage: pip install scikit-learn==1.9.1; python3 tfidf.py
 
-`go test ./stages/topics -run Learn -update` writes corpus.json: the terms and counts of pages by language, as the
+`go test ./formats/topics -run Learn -update` writes corpus.json: the terms and counts of pages by language, as the
 parser of this project found them. So both sides see the same terms. Each page is given to TfidfVectorizer as the list
 of its terms, each repeated as often as it occurs.
 """

@@ -1,32 +1,16 @@
 package topics
 
 import (
-	"context"
 	"fmt"
 	"iter"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Write writes the part of terms of the task's bucket. ok is false if the round has no terms.
-func Write(ctx context.Context, env *stages.Env, in *stages.Input) (f manifest.File, ok bool, err error) {
-	if !In(in.Plan) {
-		return f, false, nil
-	}
-	sections, _, err := stages.Sections(in.Results[stages.Merge], stages.FileTerms, in.Task.Partition)
-	if err != nil {
-		return f, false, err
-	}
-	key := layout.Table(stages.FileTerms, in.Task.Crawl, in.Task.Round, in.Task.Partition)
-	f, err = stages.Write(ctx, env, stages.FileTerms, key, []string{"language", "term"}, func(w *table.Writer[schema.Term]) error {
-		rows := table.MergeSections(ctx, env.Bucket, env.Scratch, sections, schema.CompareTermPages)
-		return sampleOf(in.Plan.URLs, maxSampled).count(summed(rows), w.Append)
-	})
-	return f, err == nil, err
+// Terms calls write with the rows of terms of a bucket, in order. rows are the rows of the bucket's sections of
+// all runs, sorted. urls is the number of planned URLs of the round.
+func Terms(urls int64, rows iter.Seq2[schema.TermPages, error], write func(*schema.Term) error) error {
+	return sampleOf(urls, maxSampled).count(summed(rows), write)
 }
 
 // count adds up the sampled pages of each term, and calls write with the rows of the terms that count.

@@ -3,7 +3,7 @@
 //
 // The input is merge's pages, with the counts of the 128 most frequent terms of each page. Merge tasks
 // count the pages that have each term (Counter) and write a run, with a section for each bucket of
-// terms. Rank tasks add up a section of all runs (Write) and write a part of terms. Publish tasks
+// terms. Rank tasks add up a section of all runs (Terms) and write a part of terms. Publish tasks
 // weigh the terms of their pages (Scorer).
 //
 // # Definitions
@@ -48,10 +48,10 @@
 // Counting and weighing took 0.1 to 0.4 ms of CPU for a page, where parsing took 1.5 to 2 ms: the more pages share
 // their terms, the less.
 //
-// A Counter holds 64 MiB of counts and then moves them to a sorter on local disk. Write streams. A Scorer
+// A Counter holds 64 MiB of counts and then moves them to a sorter on local disk. Terms streams. A Scorer
 // holds 64 MiB of terms, for about 40,000 pages, then reads terms once and scores these pages.
 //
 // Rounds that were planned before format 12 have no terms. Their topics are the most frequent terms.
 //
-// Package topics imports packages stages and formats.
+// Package topics imports formats packages.
 package topics

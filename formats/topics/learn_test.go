@@ -224,9 +224,9 @@ func topicsOf(t *testing.T, pages []schema.WorkingPage, terms []schema.Term, mem
 	s := &Scorer{terms: seq(terms), rows: table.Pull(seq(rows)), memory: memory}
 	defer s.Close()
 	for i := range pages {
-		topics, err := s.Topics(pages[i].URL)
-		if err != nil {
-			t.Fatal(err)
+		topics, ok, err := s.Topics(pages[i].URL)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
 		}
 		all = append(all, topics)
 	}
