@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/priority"
+	"crawlbatch.io/crawlbatch/formats/recrawl"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
@@ -115,7 +116,7 @@ func TestContract(t *testing.T) {
 		},
 		"frontier": func(t *testing.T) Source {
 			b, sealed := sealRounds(t, []schema.URLRecord{foundRow(two), foundRow(three)})
-			return Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, t.TempDir())
+			return Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir())
 		},
 		"warc": func(t *testing.T) Source {
 			b, keys := archive(t, []*warc.Record{response(two, 1)}, []*warc.Record{response(three, 1)})
@@ -314,7 +315,7 @@ func TestFrontierGivesTheNewestState(t *testing.T) {
 			state("b", schema.StateFetched, "2026-11.0", 5000), state("bb", schema.StateDeferred, "2026-11.0", 0),
 			state("f", schema.StateGone, "2026-10.0", 0), state("g", schema.StateFound, "", 1001), state("h", schema.StateFailed, "2026-11.0", 1000),
 		})
-	got, err := collect(context.Background(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, t.TempDir()))
+	got, err := collect(context.Background(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +345,7 @@ func TestFrontierTellsSpellings(t *testing.T) {
 		state("c", schema.StateFetched, 900, "1", "2", "3", "4", "5"), state("d", schema.StateFetched, 2000, "1"),
 		state("e", schema.StateDeferred, 0, "1", "2", "3", "4", "5"), state("f", schema.StateSkipped, 0, "1"), state("g", schema.StateFetched, 2000),
 	})
-	got, err := collect(t.Context(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, t.TempDir()))
+	got, err := collect(t.Context(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
