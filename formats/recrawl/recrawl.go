@@ -177,6 +177,9 @@ func (r Rule) Interval(h schema.ChangeHistory) (time.Duration, schema.DueReason)
 		}
 		interval = high
 	}
+	if first := min(max(r.First, r.Min), r.Max); h.ChangeWeight <= 0 && interval < float64(ms(first)) {
+		return first, schema.DueFirst // no change was observed, so nothing speaks for a shorter interval
+	}
 	switch {
 	case interval <= float64(ms(r.Min)):
 		return r.Min, schema.DueMin
