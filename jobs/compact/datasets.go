@@ -45,6 +45,9 @@ func datasets() []dataset {
 		of(stages.FileDuplicates, stages.Dedup, byURL, []string{"url", "representative"}, func(a, b *schema.Duplicate) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
 		of(stages.FileHosts, stages.Rank, []string{"host"}, []string{"host", "domain"}, func(a, b *schema.Host) int { return strings.Compare(a.Host, b.Host) }),
 		of(stages.FileDomains, stages.Publish, []string{"domain"}, []string{"domain"}, func(a, b *schema.Domain) int { return strings.Compare(a.Domain, b.Domain) }),
+		of(stages.FileTerms, stages.Rank, []string{"language", "term"}, []string{"term"}, func(a, b *schema.Term) int {
+			return cmp.Or(strings.Compare(a.Language, b.Language), strings.Compare(a.Term, b.Term))
+		}),
 		of(stages.FileURLs, stages.Frontier, byURL, []string{"url", "host", "domain"}, func(a, b *schema.URLRecord) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
 		of(stages.FileSkips, stages.Frontier, byURL, []string{"url"}, func(a, b *schema.Skip) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
 	}
