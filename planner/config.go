@@ -60,6 +60,7 @@ type Config struct {
 	Window       time.Duration // time after which a fetch task ends; 0 means no bound
 	Service      time.Duration // mean time of one fetch, if no earlier round has observed it
 	RobotsTries  time.Duration // time of all tries for a robots.txt that answers 503; 0 means that predictions do not allow for it
+	RobotsAgain  time.Duration // the same if the newest round left the host after such answers
 	Slots        int           // number of concurrent fetches of a task
 	PageBytes    int64         // mean size of a page in bytes, for the prediction
 
@@ -177,7 +178,10 @@ func (r *rules) slowHost(h *hostCount) SlowHost {
 	if h.requests > 0 && r.format() >= observedPaces {
 		each = max(delay, h.span/time.Duration(h.requests))
 		if h.unreachable {
-			slow.Unreachable = min(h.span, 2*r.RobotsTries) // a longer time contains a pause of the crawl
+			slow.Unreachable = min(h.span, max(r.RobotsTries, r.RobotsAgain)) // a longer time contains a pause of the crawl
+			if h.delay > delay {                                              // only 429 and 503 raise the delay of a host that answered no page
+				slow.Unreachable = r.RobotsAgain
+			}
 		}
 	}
 	slow.Each = time.Duration(float64(each) * perURL)

@@ -128,23 +128,24 @@ func TestObservedPacesArePredicted(t *testing.T) {
 	failing.FailedHTTP5xx = 10
 	unreachable := requested("unreachable.example", 5, time.Second, 18*time.Minute)
 	unreachable.RobotsState = "unreachable"
-	stopped := unreachable
+	stopped, limited, raised := unreachable, unreachable, int64(32_000)
 	stopped.Host, stopped.Domain, stopped.LastRequest = "stopped.example", "stopped.example", stopped.FirstRequest+24*time.Hour.Milliseconds()
+	limited.Host, limited.Domain, limited.DelayMS = "limited.example", "limited.example", &raised
 	old, recent := requested("recovered.example", 61, time.Second, time.Minute), requested("recovered.example", 3, 5*time.Second, 31*time.Second)
 	recent.Planned, recent.Requests, recent.FailedTimeout = 2, 3, 1
 	hosts := []source.Host{
 		requested("even.example", 101, time.Second, 100*time.Second),
 		requested("paused.example", 101, time.Second, 5*time.Hour), // no request failed, so the crawl was paused
-		failing, unreachable, stopped, old, recent,
+		failing, unreachable, stopped, limited, old, recent,
 	}
 	var urls []string
-	for _, name := range []string{"even", "paused", "failing", "unreachable", "stopped", "recovered"} {
+	for _, name := range []string{"even", "paused", "failing", "unreachable", "stopped", "limited", "recovered"} {
 		for n := range 100 {
 			urls = append(urls, fmt.Sprintf("http://%s.example/%d", name, n))
 		}
 	}
 	cfg := Default()
-	cfg.Delay, cfg.RobotsTries = time.Second, 17*time.Minute
+	cfg.Delay, cfg.RobotsTries, cfg.RobotsAgain = time.Second, 17*time.Minute, 54*time.Minute
 	times := func() map[string]time.Duration {
 		got := map[string]time.Duration{}
 		for _, h := range planWith(t, cfg, seen(hosts...), urls...).Slowest() {
@@ -155,7 +156,7 @@ func TestObservedPacesArePredicted(t *testing.T) {
 	want := map[string]time.Duration{
 		"even.example": 100 * time.Second, "paused.example": 100 * time.Second,
 		"failing.example":     1190 * time.Second, // 10 s a request, 125 requests for 105 URLs
-		"unreachable.example": 18 * time.Minute, "stopped.example": 34 * time.Minute,
+		"unreachable.example": 18 * time.Minute, "stopped.example": 54 * time.Minute, "limited.example": 54 * time.Minute,
 		"recovered.example": 147 * time.Second, // 62 requests in 91 s
 	}
 	if diff := cmp.Diff(want, times()); diff != "" {

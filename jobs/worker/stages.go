@@ -224,7 +224,7 @@ func PlanConfig(c *config.Config) planner.Config {
 		p.AddressDelay = 0 // targets of connect_to have no pace per address
 	}
 	f := FetchConfig(c, "")
-	p.RobotsTries = retries.RobotsTries(&f.Retries, &f.Pauses, f.RobotsTimeout)
+	p.RobotsTries, p.RobotsAgain = retries.RobotsTries(&f.Retries, &f.Pauses, f.RobotsTimeout), retries.RobotsTriesAgain(&f.Retries, &f.Pauses)
 	p.Stops = c.Politeness.Stops
 	for name, d := range c.Politeness.Domains {
 		if d.Stop != "" {

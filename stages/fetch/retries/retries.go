@@ -97,6 +97,16 @@ func RobotsTries(l *Limits, p *Pauses, timeout time.Duration) time.Duration {
 	return longest * 9 / 10 // a random part lengthens each pause by at most a quarter, and by an eighth on average
 }
 
+// RobotsTriesAgain is RobotsTries for a host that an earlier round left after such answers. A host keeps
+// its pauses between rounds, so each try comes after the longest one.
+func RobotsTriesAgain(l *Limits, p *Pauses) time.Duration {
+	tries := time.Duration(1 + l.RateLimited + l.Robots)
+	return tries * polite.Longest(polite.PauseAfter(manyLimits, p.RateLimited)) * 9 / 10
+}
+
+// manyLimits is a number of 429 and 503 in a row after which a pause is as long as it can be.
+const manyLimits = 100
+
 // classOf returns the class of the failures that used the retries. If there are several, it returns
 // the class with the longest pauses.
 func classOf(c *manifest.RetryCounts) response.RetryClass {

@@ -43,4 +43,7 @@ func TestTheTriesOfARobotsTxtOnAverage(t *testing.T) {
 	if got, want := RobotsTries(&limits, &pauses, time.Minute), sum+sum/8; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	if got, want := RobotsTriesAgain(&limits, &pauses), 6*9*time.Minute; got != want {
+		t.Errorf("again: %s, want %s", got, want)
+	}
 }
