@@ -105,11 +105,11 @@ type Page struct {
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null for the first fetch"`
 
 	// The frontier stage computes these columns, because it knows the last capture.
-	Change         Change `parquet:"change,optional,dict" since:"12" doc:"change since the URL's last capture, the last page that is no soft_404, in earlier rounds of the crawl or of the crawls that it continues: new: first capture; none: equal payload; cosmetic: another payload with the same main text; text: another main text; gone: this page has page_hint soft_404. null: the page differs from content of which no capture is known (a soft_404, or a round before format 12), or it is a soft_404 without a capture before it"`
+	Change         Change `parquet:"change,optional,dict" since:"12" doc:"change since the URL's last capture: new (first capture), none (equal payload), cosmetic (same main text), text (another main text), gone (this page is a soft_404); null: that content is not known"`
 	ChangeDistance *int32 `parquet:"change_distance,optional" since:"12" doc:"differing bits of the SimHashes of both main texts, 0 to 64; null unless two captures are compared"`
 	TitleChanged   *bool  `parquet:"title_changed,optional" since:"12" doc:"whether the titles of both captures differ; null unless two captures are compared"`
 
-	Soft404Family bool `parquet:"soft_404_family" since:"12" doc:"whether the page's host sends the page's text, or nearly the same text, at many paths, and so perhaps for any URL: status 200, at least 10 words, no other canonical_url, no page_hint but soft_404, and pages like this in its cluster at 10 paths of its host or more, but not at the path /"`
+	Soft404Family bool `parquet:"soft_404_family" since:"12" doc:"whether the host sends this text, or nearly this text, at 10 paths or more but not at /: status 200, 10 words or more, no other canonical_url, no page_hint but soft_404"`
 }
 
 // PageColumns holds the columns of the pages dataset, except the nullable columns that distinguish
