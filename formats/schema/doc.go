@@ -61,20 +61,18 @@ import (
 //	   the outcome robots_unreachable.
 //	11: A checkpoint says when the attempt took the partition, and until when a robots.txt that keeps
 //	   failing may delay its end. Tables are as in version 10.
-//	12: A ledger may name a compacted copy of the tables. A plan predicts times from the observed time
-//	   between a host's requests.
-//	12: A checkpoint says how many URLs had no outcome when the attempt began, which hosts will end last
-//	   together, and when the attempt may end if a robots.txt keeps failing. See also the columns and
-//	   documents that say so.
-//	12: See the columns and documents that say so. Rounds have the terms dataset, by which publish weighs
-//	   topics. Merge has the working file terms. Segments have 128 terms of a page in place of 50.
+//	12: Rounds have the terms dataset, by which publish weighs the topics of pages. Merge has the
+//	   working file terms, and segments have 128 terms of a page in place of 50.
 //	   In rounds that were planned in format 12 or newer, publish reads the states of URLs. Pages and
 //	   urls say how an answer differs from the URL's last capture, and urls keep the facts of this
 //	   capture (Change, CaptureFacts). Pages say which of them belong to a family of soft 404s.
-//	12: A plan predicts times from the observed time between a host's requests. Rows of urls say when
-//	   the content changed between fetches, and what decided when the URL is due again. The frontier
-//	   estimates rates of change from them (package recrawl). Plans and fetches say why a known URL was
-//	   planned.
+//	   Rows of urls say when the content changed between fetches, and what decided when the URL is due
+//	   again. The frontier estimates rates of change from them (package recrawl). Plans and fetches say
+//	   why a known URL was planned.
+//	   A plan predicts times from the observed time between a host's requests.
+//	   A checkpoint says how many URLs had no outcome when the attempt began, which hosts will end last
+//	   together, and when the attempt may end if a robots.txt keeps failing.
+//	   A ledger may name a compacted copy of the tables.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
