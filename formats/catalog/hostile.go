@@ -70,11 +70,14 @@ func isPart(key, dataset string, s *manifest.Sealed) bool {
 	if err != nil {
 		return false
 	}
+	if key == layout.Table(dataset, s.Crawl, s.Round, n) {
+		return true
+	}
 	revision := layout.RevisionOf(key, s.Crawl)
 	if dataset == "captures" {
 		return slices.ContainsFunc(subsets, func(subset string) bool {
 			return key == layout.Captures(s.Crawl, subset, s.Round, n) || revision != "" && key == layout.Compacted(s.Crawl, revision, dataset, subset, s.Round, n)
 		})
 	}
-	return key == layout.Table(dataset, s.Crawl, s.Round, n) || revision != "" && key == layout.Compacted(s.Crawl, revision, dataset, "", s.Round, n)
+	return revision != "" && key == layout.Compacted(s.Crawl, revision, dataset, "", s.Round, n)
 }

@@ -66,9 +66,6 @@ import (
 //	   In rounds that were planned in format 12 or newer, publish reads the states of URLs. Pages and
 //	   urls say how an answer differs from the URL's last capture, and urls keep the facts of this
 //	   capture (Change, CaptureFacts). Pages say which of them belong to a family of soft 404s.
-//	   Rows of urls say when the content changed between fetches, and what decided when the URL is due
-//	   again. The frontier estimates rates of change from them (package recrawl). Plans and fetches say
-//	   why a known URL was planned.
 //	   A plan predicts times from the observed time between a host's requests.
 //	   A checkpoint says how many URLs had no outcome when the attempt began, which hosts will end last
 //	   together, and when the attempt may end if a robots.txt keeps failing.

@@ -102,7 +102,9 @@ func (r *Request) find(ctx context.Context, l *ledger.Ledger) (*Found, error) {
 	if f.sealed, err = roundstate.WithFiles(ctx, r.Bucket, sealed, roundstate.Selection{Dataset: copied}); err != nil {
 		return nil, err
 	}
-	f.sealed = slices.DeleteFunc(f.sealed, func(s *manifest.Sealed) bool { return l.Newest(manifest.EntrySealed, s.Round) == nil }) // sealed meanwhile
+	if i := slices.IndexFunc(f.sealed, func(s *manifest.Sealed) bool { return l.Newest(manifest.EntrySealed, s.Round) == nil }); i >= 0 {
+		return nil, fmt.Errorf("compact %s: the ledger does not name the seal of round %d yet: %w", r.Crawl, f.sealed[i].Round, ErrChanged)
+	}
 	list, err := roundstate.Compaction(ctx, r.Bucket, l)
 	switch {
 	case errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt):
@@ -222,6 +224,9 @@ func (r *Request) replace(ctx context.Context, f *Found, l *ledger.Ledger) (revi
 		return "", err
 	}
 	_, err = r.writer().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		if slices.ContainsFunc(l.Entries(), func(e manifest.Entry) bool { return e.What == manifest.EntryCompacted && e.Object == key }) {
+			return nil, nil // an earlier swap succeeded although its answer was lost
+		}
 		if err := errors.Join(l.CheckGone(), r.checkParts(ctx, list)); err != nil {
 			return nil, err
 		}
@@ -271,15 +276,17 @@ func (r *Request) copyRounds(ctx context.Context, f *Found, l *ledger.Ledger, li
 		if e := l.Started(s.Round); e != nil {
 			began = e.Format
 		}
-		copied := make([][]manifest.File, len(names))
+		copied, compacted := make([][]manifest.File, len(names)), []string{}
 		group, running := errgroup.WithContext(ctx)
 		group.SetLimit(copiers)
 		for i, d := range names {
 			of := published(s, d.name)
-			if len(of) == 0 {
-				continue
+			if len(of) == 0 || formats[d.maker] == 1 && began == 1 {
+				continue // parts of format 1 store nulls and zeros by their places in a batch, so a copy has others
 			}
+			compacted = append(compacted, d.name)
 			if formats[d.maker] < began {
+				_ = group.Wait()
 				return fmt.Errorf("the format of the parts of %s in round %d is not known, because the inputs of %s are lost: recreate them with `crawlbatch retry --month %s --rebuild`: %w", d.name, s.Round, d.maker, r.Crawl, stages.ErrPermanent)
 			}
 			group.Go(func() (err error) {
@@ -298,11 +305,7 @@ func (r *Request) copyRounds(ctx context.Context, f *Found, l *ledger.Ledger, li
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		round := manifest.CompactedRound{Round: s.Round, Seal: f.seals[s.Round], Files: slices.Concat(copied...)}
-		for _, d := range names {
-			round.Datasets = append(round.Datasets, d.name)
-		}
-		list.Rounds = append(list.Rounds, round)
+		list.Rounds = append(list.Rounds, manifest.CompactedRound{Round: s.Round, Seal: f.seals[s.Round], Datasets: compacted, Files: slices.Concat(copied...)})
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func rows[T any](t *testing.T, b store.Bucket, s *manifest.Sealed, dataset, subs
 }
 
 func TestACopyHasTheSameRows(t *testing.T) {
-	b := crawled(t, directory(t), 1, schema.FormatVersion)
+	b := crawled(t, directory(t), 2, schema.FormatVersion)
 	before := contents(t, b, "tables/")
 	published, _ := opened(t, b)
 	r := request(t, b)

@@ -7,7 +7,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/priority"
-	"crawlbatch.io/crawlbatch/formats/recrawl"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -34,15 +33,15 @@ type Priority struct {
 // tables as the frontier stage: the dataset hosts and the working file inlinks.
 func (c *Crawl) priority(ctx context.Context, s *manifest.Sealed, bucket int, r *schema.URLRecord) (Priority, error) {
 	p := Priority{Stored: r.Priority, Next: r.Priority}
-	ofPlan, err := c.settingsOf(ctx, c.crawl)
+	ofPlan, err := c.weightsOf(ctx, c.crawl)
 	if err != nil {
 		return p, err
 	}
-	if t := source.TimingOf(r, c.now, ofPlan.rule); !t.Due.After(t.Now) && nextDue(r) != "never" {
+	if t := source.TimingOf(r, c.now); !t.Due.After(t.Now) && nextDue(r) != "never" {
 		p.AtPlan = ofPlan.AtPlan(r.Priority, t)
 		p.Next = priority.Sum(p.AtPlan)
 	}
-	ofRound, err := c.settingsOf(ctx, s.Crawl)
+	ofRound, err := c.weightsOf(ctx, s.Crawl)
 	if err != nil {
 		return p, err
 	}
@@ -102,25 +101,19 @@ func (c *Crawl) hosts(ctx context.Context, s *manifest.Sealed) (n int64, err err
 	return n, nil
 }
 
-// settings holds what a crawl has frozen about priorities.
-type settings struct {
-	priority.Weights
-	rule recrawl.Rule
-}
-
-// settingsOf returns the settings that a crawl has frozen.
-func (c *Crawl) settingsOf(ctx context.Context, crawl string) (settings, error) {
-	if s, ok := c.settings[crawl]; ok {
-		return s, nil
+// weightsOf returns the weights that a crawl has frozen.
+func (c *Crawl) weightsOf(ctx context.Context, crawl string) (priority.Weights, error) {
+	if w, ok := c.weights[crawl]; ok {
+		return w, nil
 	}
 	// A weight holds no secret, so the variables that hold secrets need not be set.
 	_, cfg, err := roundstate.OpenCrawl(ctx, c.bucket, crawl, func(string) (string, bool) { return "unset", true })
 	if errors.Is(err, roundstate.ErrNoCrawl) {
-		return settings{Weights: priority.Default()}, nil
+		return priority.Default(), nil
 	}
 	if err != nil {
-		return settings{}, err
+		return priority.Weights{}, err
 	}
-	c.settings[crawl] = settings{cfg.Plan.Priority, cfg.Frontier.Recrawl.Rule()}
-	return c.settings[crawl], nil
+	c.weights[crawl] = cfg.Plan.Priority
+	return c.weights[crawl], nil
 }

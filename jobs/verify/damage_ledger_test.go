@@ -53,7 +53,7 @@ func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
 			return one(documents, layout.Sealed(testCrawl, 1))
 		},
 		"the last seal, with results": func(d *damagedCrawl) map[string]string {
-			d.deleteAll(layout.Sealed(testCrawl, 1), layout.Results(testCrawl, 1, "publish"), layout.Results(testCrawl, 1, "frontier"))
+			d.deleteAll(layout.Sealed(testCrawl, 1), layout.Results(testCrawl, 1, "publish"))
 			return one(documents, layout.Sealed(testCrawl, 1))
 		},
 		"a plan": func(d *damagedCrawl) map[string]string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"time"
 
-	"crawlbatch.io/crawlbatch/formats/recrawl"
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
@@ -58,25 +57,19 @@ func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *out
 			wait *= 2
 		}
 		r.NextDue = at + min(wait, c.MaxInterval).Milliseconds()
-		c.because(&r, schema.DueRetry)
 	case schema.StateDenied, schema.StateGone, schema.StateDeferred:
-		r.NextDue, r.DueReason = 0, ""
+		r.NextDue = 0
 	}
 	return r
 }
 
-// because records what decided when the URL is due again.
-func (c *Config) because(r *schema.URLRecord, reason schema.DueReason) {
-	if !c.Halves {
-		r.DueReason = reason
-	}
-}
-
-// fetched records whether the content has changed since the last fetch, and sets the next interval. If an
-// announcement caused an early fetch and the content has not changed, the announcement was a false
-// alarm.
+// fetched records whether the content has changed since the last fetch, and sets the next interval. A
+// change halves the interval. Without a change, the interval grows by half. If an announcement caused
+// an early fetch and the content has not changed, the announcement was a false alarm. The interval
+// then grows only if the URL would have been due without the announcement.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
-	learned := prior.LastFetched + c.revisit(prior).Milliseconds()
+	wait := c.revisit(prior)
+	learned := prior.LastFetched + wait.Milliseconds()
 	announced := prior.LastFetched > 0 && prior.NextDue > prior.LastFetched && prior.NextDue < learned
 	compared := prior.Fetches > 0 && prior.ContentDigest != "" && r.State == schema.StateFetched
 	changed := compared && o.Outcome == schema.OK && o.ContentDigest != prior.ContentDigest
@@ -84,17 +77,14 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	case changed:
 		r.Changes++
 		r.FalseAlarms = 0
-	case compared && announced:
-		r.FalseAlarms++
-	}
-	wait := c.halved(prior, compared, changed, announced && at < learned)
-	if !c.Halves {
-		h := c.history(prior)
-		if compared {
-			h = recrawl.Observe(h, at-prior.LastFetched, changed)
+		wait /= 2
+	case compared:
+		if announced {
+			r.FalseAlarms++
 		}
-		r.ChangeHistory = h
-		wait, r.DueReason = c.rule().Interval(h)
+		if !announced || at >= learned {
+			wait += wait / 2
+		}
 	}
 	r.Fetches++
 	r.LastFetched = at
@@ -106,32 +96,6 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	if r.State == schema.StateFetched {
 		recordContent(r, prior, o)
 	}
-}
-
-// halved returns the next interval by the rule of rounds that began before format 12. A change halves the
-// interval. Without a change, the interval grows by half, unless an announcement caused an early fetch.
-func (c *Config) halved(prior *schema.URLRecord, compared, changed, early bool) time.Duration {
-	wait := c.revisit(prior)
-	switch {
-	case changed:
-		wait /= 2
-	case compared && !early:
-		wait += wait / 2
-	}
-	return wait
-}
-
-// history returns the history of a URL's changes. The row of an older round has none, and the lengths of
-// the intervals between its fetches are not known. The learned interval then stands for all of them.
-func (c *Config) history(r *schema.URLRecord) schema.ChangeHistory {
-	if r.ChangeHistory == (schema.ChangeHistory{}) {
-		return recrawl.Assume(r.Fetches, r.Changes, c.revisit(r).Milliseconds())
-	}
-	return r.ChangeHistory
-}
-
-func (c *Config) rule() recrawl.Rule {
-	return recrawl.Rule{First: c.Interval, Min: c.MinInterval, Max: c.MaxInterval}
 }
 
 // revisit returns the learned interval between two fetches of a URL. If the row is of an older format
@@ -164,7 +128,6 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 		return false
 	}
 	r.RevisitMS, r.NextDue = c.revisit(r).Milliseconds(), due
-	c.because(r, schema.DueAnnounced)
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zeebo/xxh3"
 
@@ -167,7 +168,12 @@ func (l *lister) judge(o store.Info) Stray {
 	// Engines do not read names such as _SUCCESS and .part.parquet.crc.
 	s.Read = (top == "tables" || top == "warc") && !strings.ContainsAny(path.Base(o.Key)[:1], "._")
 	if top == "compacted" {
-		s.Why = "the ledger does not name the compacted copy that it belongs to"
+		// Another round's part of the copy in use is not listed if only one round is audited, and the parts
+		// of a young copy may be those of a running compact.
+		begun, err := layout.RevisionBegun(layout.RevisionOf(o.Key, l.Crawl))
+		if used := l.compaction != nil && l.compaction.Revision == layout.RevisionOf(o.Key, l.Crawl); !used && (err != nil || time.Since(begun) > 24*time.Hour) {
+			s.Why = "the ledger does not name the compacted copy that it belongs to"
+		}
 		return s
 	}
 	m := roundFolder.FindStringSubmatch(o.Key)
