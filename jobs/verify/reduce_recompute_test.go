@@ -98,7 +98,9 @@ func TestAForgedPartWithAForgedResultIsFound(t *testing.T) {
 		if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, d.load(1)); err != nil {
 			t.Fatal(err)
 		}
-		if v := d.a.Report().Violations; len(v) != 1 || v[0].Object != key || v[0].Row != "frontier@2026-11.1:0" {
+		// The tasks of publish cannot be computed again, because they read the forged result.
+		v := slices.DeleteFunc(slices.Clone(d.a.Report().Violations), func(v audit.Violation) bool { return strings.HasPrefix(v.Row, "publish@2026-11.1:") })
+		if len(v) != 1 || v[0].Object != key || v[0].Row != "frontier@2026-11.1:0" {
 			t.Errorf("%+v", v)
 		}
 	}
