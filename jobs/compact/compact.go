@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -277,6 +278,7 @@ func (r *Request) copyRounds(ctx context.Context, f *Found, l *ledger.Ledger, li
 			began = e.Format
 		}
 		copied, compacted := make([][]manifest.File, len(names)), []string{}
+		var telling sync.Mutex
 		group, running := errgroup.WithContext(ctx)
 		group.SetLimit(copiers)
 		for i, d := range names {
@@ -297,6 +299,8 @@ func (r *Request) copyRounds(ctx context.Context, f *Found, l *ledger.Ledger, li
 				figure := figures[fmt.Sprint(s.Round, " ", d.name)]
 				figure.CopiedParts, figure.CopiedBytes = len(copied[i]), bytesOf(copied[i])
 				if r.Tell != nil {
+					telling.Lock()
+					defer telling.Unlock()
 					r.Tell(*figure)
 				}
 				return nil

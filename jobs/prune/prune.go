@@ -374,6 +374,8 @@ func kindOf(key string) string {
 		return "WARC indexes"
 	case strings.HasPrefix(key, "tables/"):
 		return "tables"
+	case strings.HasPrefix(key, "compacted/"):
+		return "compacted copies"
 	case strings.HasPrefix(key, "webgraph/"):
 		return "web graphs"
 	case slices.Contains(folders, "segments"):
