@@ -174,15 +174,7 @@ func Run(ctx context.Context, r Request) (*Found, error) {
 
 // Drop makes views read the published parts again, and then deletes all copies.
 func Drop(ctx context.Context, r Request) (*Found, error) {
-	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
-	if err != nil {
-		return nil, err
-	}
-	f, err := r.find(ctx, l)
-	if err != nil {
-		return nil, err
-	}
-	_, err = r.writer().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+	_, err := r.writer().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if e := l.Of(manifest.EntryCompacted); e == nil || e.Object == "" {
 			return nil, nil
 		}
@@ -191,7 +183,7 @@ func Drop(ctx context.Context, r Request) (*Found, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compact %s: %w", r.Crawl, err)
 	}
-	f.Current, f.Covered, f.Fault, f.Datasets = "", 0, "", []Dataset{}
+	f := &Found{Crawl: r.Crawl, Datasets: []Dataset{}}
 	return f, r.removeOthers(ctx, f)
 }
 
@@ -349,10 +341,13 @@ func (r *Request) checkParts(ctx context.Context, list *manifest.Compaction) err
 	for _, round := range list.Rounds {
 		for _, f := range round.Files {
 			o, err := r.Bucket.Open(ctx, f.Key)
-			if errors.Is(err, store.ErrNotFound) || err == nil && o.Size() != f.Bytes {
-				err = errors.Join(fmt.Errorf("%q, which this run wrote, was deleted or replaced: %w", f.Key, ErrChanged), closeOf(o))
-			} else if err == nil {
+			gone := errors.Is(err, store.ErrNotFound)
+			if err == nil {
+				gone = o.Size() != f.Bytes
 				err = o.Close()
+			}
+			if gone {
+				return fmt.Errorf("%q, which this run wrote, was deleted or replaced: %w", f.Key, ErrChanged)
 			}
 			if err != nil {
 				return err
@@ -360,13 +355,6 @@ func (r *Request) checkParts(ctx context.Context, list *manifest.Compaction) err
 		}
 	}
 	return nil
-}
-
-func closeOf(o store.Object) error {
-	if o == nil {
-		return nil
-	}
-	return o.Close()
 }
 
 // Leftover means that views read what the command wanted, but that other copies could not be deleted.
