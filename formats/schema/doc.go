@@ -70,11 +70,12 @@ import (
 //	   A checkpoint says how many URLs had no outcome when the attempt began, which hosts will end last
 //	   together, and when the attempt may end if a robots.txt keeps failing.
 //	   A ledger may name a compacted copy of the tables.
+//	13: See the columns and documents that say so.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
 // decides, for example, how tables are encoded.
-const FormatVersion = 12
+const FormatVersion = 13
 
 // TellsZero returns the first FormatVersion whose files distinguish 0 from null in an optional
 // column. The struct tag zero holds this version. Files of an older format store 0 as null.
