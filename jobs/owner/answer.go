@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
-	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 // NotRequested is the purpose of a row about a URL that got no request: a planned URL, or the target of its
@@ -190,16 +187,6 @@ func (q *Question) crawl(ctx context.Context, t *tally, each func(*Row) error) e
 	return err
 }
 
-// tally collects a summary.
-type tally struct {
-	Summary
-	purposes, statuses, outcomes map[string]int64
-	known                        bool
-	lastHost                     string
-	hosts                        map[string]bool  // hosts with a request, unless there are more than mostHosts
-	sent                         map[string]int64 // start of the last request to each host, unless there are more than mostHosts
-}
-
 // round adds one round's requests, outcomes and stored responses to the summary.
 func (q *Question) round(ctx context.Context, r *round, t *tally, each func(*Row) error) error {
 	part := Part{Round: r.name, Finished: r.finished}
@@ -258,113 +245,6 @@ func (q *Question) round(ctx context.Context, r *round, t *tally, each func(*Row
 	}
 	t.Rounds = append(t.Rounds, part)
 	return q.captures(ctx, r, t.capture)
-}
-
-// request adds a request to the summary. It returns the number of requests that were sent: 0 or 1.
-func (t *tally) request(r *schema.Request) int64 {
-	t.known = true
-	t.purposes[string(r.Purpose)]++
-	switch {
-	case r.Status != 0:
-		t.statuses[fmt.Sprint(r.Status)]++
-	default:
-		t.statuses[cmp.Or(r.ErrorClass, "aborted")]++
-	}
-	if r.BytesSent == 0 {
-		t.Unconnected++
-		return 0
-	}
-	if r.Host != t.lastHost && t.countHost(r.Host) {
-		t.Hosts++
-	}
-	t.lastHost = r.Host
-	t.Requests++
-	t.BytesSent += r.BytesSent
-	t.BytesReceived += r.BytesReceived
-	if at := clock(r.Start); t.First == "" || at < t.First {
-		t.First = at
-	}
-	t.Last = max(t.Last, clock(r.Start))
-	if r.GapMS != nil && (t.SmallestGapMS == nil || *r.GapMS < *t.SmallestGapMS) {
-		t.SmallestGapMS, t.DelayThenMS = r.GapMS, r.DelayMS
-	}
-	delay := r.DelayMS
-	if t.SmallestDelay == nil || delay < *t.SmallestDelay {
-		t.SmallestDelay = &delay
-	}
-	if t.LargestDelay == nil || delay > *t.LargestDelay {
-		t.LargestDelay = &delay
-	}
-	return 1
-}
-
-// completeGap computes the gap before the first request of an attempt to a host. The table lacks it,
-// because the attempt does not know when the attempt before sent its last request. If the clocks of two
-// machines contradict the order of the requests, the gap stays unknown.
-func (t *tally) completeGap(r *schema.Request) {
-	if r.BytesSent == 0 {
-		return
-	}
-	last, known := t.sent[r.Host]
-	if gap := r.Start - last; known && r.GapMS == nil && gap >= 0 {
-		r.GapMS = &gap
-	}
-	if t.sent == nil {
-		t.sent = map[string]int64{}
-	}
-	if known || len(t.sent) < mostHosts {
-		t.sent[strings.Clone(r.Host)] = r.Start
-	}
-}
-
-// mostHosts bounds the memory for the names of a domain's hosts.
-const mostHosts = 100_000
-
-// countHost reports whether a host is new.
-func (t *tally) countHost(host string) bool {
-	if t.hosts == nil {
-		t.hosts = map[string]bool{}
-	}
-	if t.hosts[host] || len(t.hosts) == mostHosts {
-		return false
-	}
-	t.hosts[host] = true
-	return true
-}
-
-// readRobots records when an unfinished round last read the robots.txt of a host, and the digest of
-// the file. Only later requests to the host name this digest. The round's entries are
-// t.Robots[from:].
-func (t *tally) readRobots(round string, r *schema.Request, from int) {
-	at := slices.IndexFunc(t.Robots[from:], func(e RobotsRead) bool { return e.Host == r.Host })
-	switch {
-	case at >= 0 && r.Purpose == schema.ForRobots && conclusive(r.Status):
-		t.Robots[from+at].ReadAt = clock(r.Start)
-	case at >= 0 && r.RobotsDigest != "":
-		t.Robots[from+at].Digest = r.RobotsDigest
-	case at < 0 && len(t.Robots) < mostRobots && r.Purpose == schema.ForRobots && conclusive(r.Status):
-		t.Robots = append(t.Robots, RobotsRead{Round: round, Host: r.Host, ReadAt: clock(r.Start)})
-	}
-}
-
-// conclusive reports whether a response to a request for robots.txt says what the file allows. After 429
-// or 5xx, the crawler asks again and requests no page meanwhile.
-func conclusive(status int16) bool {
-	return status > 0 && status < 500 && status != http.StatusTooManyRequests
-}
-
-// capture adds a stored response to the summary.
-func (t *tally) capture(subset string, c *capture) {
-	switch subset {
-	case schema.SubsetWARC:
-		t.Stored.Documents++
-	case schema.SubsetDiagnostics:
-		t.Stored.Diagnostics++
-	case schema.SubsetRobots:
-		t.Stored.RobotsFiles++
-	}
-	t.Stored.Bytes += int64(c.Length)
-	t.Stored.WARCFiles = addOnce(t.Stored.WARCFiles, c.File, mostFiles)
 }
 
 // requestRow returns the row of a request.
@@ -427,98 +307,4 @@ func counts(m map[string]int64) []Count {
 	}
 	slices.SortFunc(list, func(a, b Count) int { return strings.Compare(a.Name, b.Name) })
 	return list
-}
-
-// reply returns the text to reply with. crawl is the newest crawl, and stops are its stops.
-func (s *Summary) reply(cfg *config.Config, crawl string, stops []Stop) string {
-	var b strings.Builder
-	name := s.Host
-	if name == "" {
-		name = s.Domain
-	}
-	killed := s.killed()
-	unfinished := slices.ContainsFunc(s.Rounds, func(p Part) bool { return !p.Finished })
-	switch {
-	case unfinished && s.Requests == 0:
-		fmt.Fprintf(&b, "Our crawler has recorded no request to %s yet in the crawl %s, which still runs.\n", name, s.Month)
-	case unfinished:
-		fmt.Fprintf(&b, "Our crawler has recorded %s to %s between %s and %s so far, and the crawl still runs.\n", requests(s.Requests), name, s.First, s.Last)
-	case len(killed) > 0:
-		fmt.Fprintf(&b, "Our crawler has recorded %s to %s in the crawl %s.\n", requests(s.Requests), name, s.Month)
-	case s.Requests == 0:
-		fmt.Fprintf(&b, "Our crawler sent no request to %s in the crawl %s.\n", name, s.Month)
-	default:
-		fmt.Fprintf(&b, "Our crawler sent %s to %s between %s and %s.\n", requests(s.Requests), name, s.First, s.Last)
-	}
-	if cfg.UserAgent != "" {
-		fmt.Fprintf(&b, "It says who it is in each request: User-Agent: %s\n", cfg.UserAgent)
-	}
-	for i := range stops {
-		if stop := &stops[i]; stop.Ended == "" {
-			fmt.Fprintf(&b, "On %s we stopped our requests to %s, for this reason: %s\nNo later round of the crawl %s requests it.\n", ledger.Moment(stop.Since), stop.Name(), stop.Reason, crawl)
-		}
-	}
-	last := -1
-	for i, r := range s.Robots {
-		if r.ReadAt != "" && r.State != "unreachable" && (last < 0 || r.ReadAt > s.Robots[last].ReadAt) {
-			last = i
-		}
-	}
-	if last >= 0 {
-		fmt.Fprintf(&b, "It obeys robots.txt and last read that of %s at %s.\n", s.Robots[last].Host, s.Robots[last].ReadAt)
-	} else {
-		b.WriteString("It obeys robots.txt.\n")
-	}
-	if last < 0 && slices.ContainsFunc(s.Robots, func(r RobotsRead) bool { return r.State == "unreachable" }) {
-		b.WriteString("It could not read robots.txt of the host, so it requested no page there.\n")
-	}
-	if s.Requests > 0 {
-		b.WriteString("The attached list has each of these requests with its time, the rule of robots.txt that matched it, if one did, the delay and the gap.\n")
-	}
-	if len(killed) > 0 {
-		b.WriteString(missing(killed))
-	}
-	if len(s.Pruned) > 0 {
-		fmt.Fprintf(&b, "We have deleted what we knew of these crawls by their age: %s.\n", strings.Join(s.Pruned, ", "))
-	}
-	if token := robots.ProductToken(cfg.UserAgent); token != "" {
-		fmt.Fprintf(&b, "To keep our crawler away, put these lines into robots.txt of the host:\n\n  User-agent: %s\n  Disallow: /\n\n", token)
-	} else {
-		b.WriteString("To keep our crawler away, deny it in robots.txt of the host.\n")
-	}
-	fmt.Fprintf(&b, "It reads robots.txt again within %s. A line such as \"Crawl-delay: 10\" makes it slower instead.\n", inWords(time.Duration(cfg.Politeness.RobotsTTL)))
-	b.WriteString("If you ask us, we put the host on our opt-out list. Then no later round and no later crawl requests it.\n")
-	if contact := contact(cfg.UserAgent); contact != "" {
-		fmt.Fprintf(&b, "You reach us at %s.\n", contact)
-	}
-	return b.String()
-}
-
-// requests writes a number of requests.
-func requests(n int64) string {
-	if n == 1 {
-		return "1 request"
-	}
-	return fmt.Sprintf("%d requests", n)
-}
-
-// inWords writes a duration: 24 hours, or as Go writes it if it is no whole number of hours.
-func inWords(d time.Duration) string {
-	switch {
-	case d == time.Hour:
-		return "an hour"
-	case d%time.Hour == 0:
-		return fmt.Sprintf("%d hours", d/time.Hour)
-	}
-	return d.String()
-}
-
-// contact returns the address of a page or a mailbox in a user agent, or "".
-func contact(userAgent string) string {
-	for _, word := range strings.FieldsFunc(userAgent, func(r rune) bool { return strings.ContainsRune(" ()<>;,", r) }) {
-		if word = strings.TrimPrefix(word, "+"); strings.Contains(word, "://") || strings.Contains(word, "@") {
-			return strings.TrimPrefix(word, "mailto:")
-		}
-	}
-	return ""
 }

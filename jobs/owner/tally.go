@@ -1,0 +1,128 @@
+package owner
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// tally collects a summary.
+type tally struct {
+	Summary
+	purposes, statuses, outcomes map[string]int64
+	known                        bool
+	lastHost                     string
+	hosts                        map[string]bool  // hosts with a request, unless there are more than mostHosts
+	sent                         map[string]int64 // start of the last request to each host, unless there are more than mostHosts
+}
+
+// request adds a request to the summary. It returns the number of requests that were sent: 0 or 1.
+func (t *tally) request(r *schema.Request) int64 {
+	t.known = true
+	t.purposes[string(r.Purpose)]++
+	switch {
+	case r.Status != 0:
+		t.statuses[fmt.Sprint(r.Status)]++
+	default:
+		t.statuses[cmp.Or(r.ErrorClass, "aborted")]++
+	}
+	if r.BytesSent == 0 {
+		t.Unconnected++
+		return 0
+	}
+	if r.Host != t.lastHost && t.countHost(r.Host) {
+		t.Hosts++
+	}
+	t.lastHost = r.Host
+	t.Requests++
+	t.BytesSent += r.BytesSent
+	t.BytesReceived += r.BytesReceived
+	if at := clock(r.Start); t.First == "" || at < t.First {
+		t.First = at
+	}
+	t.Last = max(t.Last, clock(r.Start))
+	if r.GapMS != nil && (t.SmallestGapMS == nil || *r.GapMS < *t.SmallestGapMS) {
+		t.SmallestGapMS, t.DelayThenMS = r.GapMS, r.DelayMS
+	}
+	delay := r.DelayMS
+	if t.SmallestDelay == nil || delay < *t.SmallestDelay {
+		t.SmallestDelay = &delay
+	}
+	if t.LargestDelay == nil || delay > *t.LargestDelay {
+		t.LargestDelay = &delay
+	}
+	return 1
+}
+
+// completeGap computes the gap before the first request of an attempt to a host. The table lacks it,
+// because the attempt does not know when the attempt before sent its last request. If the clocks of two
+// machines contradict the order of the requests, the gap stays unknown.
+func (t *tally) completeGap(r *schema.Request) {
+	if r.BytesSent == 0 {
+		return
+	}
+	last, known := t.sent[r.Host]
+	if gap := r.Start - last; known && r.GapMS == nil && gap >= 0 {
+		r.GapMS = &gap
+	}
+	if t.sent == nil {
+		t.sent = map[string]int64{}
+	}
+	if known || len(t.sent) < mostHosts {
+		t.sent[strings.Clone(r.Host)] = r.Start
+	}
+}
+
+// mostHosts bounds the memory for the names of a domain's hosts.
+const mostHosts = 100_000
+
+// countHost reports whether a host is new.
+func (t *tally) countHost(host string) bool {
+	if t.hosts == nil {
+		t.hosts = map[string]bool{}
+	}
+	if t.hosts[host] || len(t.hosts) == mostHosts {
+		return false
+	}
+	t.hosts[host] = true
+	return true
+}
+
+// readRobots records when an unfinished round last read the robots.txt of a host, and the digest of
+// the file. Only later requests to the host name this digest. The round's entries are
+// t.Robots[from:].
+func (t *tally) readRobots(round string, r *schema.Request, from int) {
+	at := slices.IndexFunc(t.Robots[from:], func(e RobotsRead) bool { return e.Host == r.Host })
+	switch {
+	case at >= 0 && r.Purpose == schema.ForRobots && conclusive(r.Status):
+		t.Robots[from+at].ReadAt = clock(r.Start)
+	case at >= 0 && r.RobotsDigest != "":
+		t.Robots[from+at].Digest = r.RobotsDigest
+	case at < 0 && len(t.Robots) < mostRobots && r.Purpose == schema.ForRobots && conclusive(r.Status):
+		t.Robots = append(t.Robots, RobotsRead{Round: round, Host: r.Host, ReadAt: clock(r.Start)})
+	}
+}
+
+// conclusive reports whether a response to a request for robots.txt says what the file allows. After 429
+// or 5xx, the crawler asks again and requests no page meanwhile.
+func conclusive(status int16) bool {
+	return status > 0 && status < 500 && status != http.StatusTooManyRequests
+}
+
+// capture adds a stored response to the summary.
+func (t *tally) capture(subset string, c *capture) {
+	switch subset {
+	case schema.SubsetWARC:
+		t.Stored.Documents++
+	case schema.SubsetDiagnostics:
+		t.Stored.Diagnostics++
+	case schema.SubsetRobots:
+		t.Stored.RobotsFiles++
+	}
+	t.Stored.Bytes += int64(c.Length)
+	t.Stored.WARCFiles = addOnce(t.Stored.WARCFiles, c.File, mostFiles)
+}
