@@ -119,11 +119,11 @@ func (o *options) print(f *compact.Found, price float64) error {
 		_, err := fmt.Fprintln(out, "views that were created from the copy fail now: create them again")
 		return err
 	case o.dryRun:
-		fmt.Fprintf(out, "%s: would copy %s of datasets: %s\n", f.Crawl, show.Count(int64(f.Rounds), "round"), published)
+		fmt.Fprintf(out, "%s: would copy the datasets of %s: %s\n", f.Crawl, show.Count(int64(f.Rounds), "round"), published)
 		fmt.Fprintf(out, "the copy takes about as much storage: $%.2f a month\n", float64(all.Bytes)/1e9*price)
 		return o.printCurrent(out, f)
 	}
-	fmt.Fprintf(out, "%s: copied %s of datasets: %s, to %s, %s, $%.2f a month\n", f.Crawl, show.Count(int64(f.Rounds), "round"), published,
+	fmt.Fprintf(out, "%s: copied the datasets of %s: %s, to %s, %s, $%.2f a month\n", f.Crawl, show.Count(int64(f.Rounds), "round"), published,
 		show.Count(int64(all.CopiedParts), "part"), show.Bytes(all.CopiedBytes), float64(all.CopiedBytes)/1e9*price)
 	if f.Deleted > 0 {
 		fmt.Fprintf(out, "deleted %s of older copies; views that were created from them fail now: create them again\n", show.Count(int64(f.Deleted), "object"))

@@ -131,14 +131,14 @@ func Summary(w io.Writer, s *manifest.Sealed) {
 	var outcomes []string
 	for _, o := range schema.Outcomes {
 		if c := n["merge.outcome."+string(o)]; c > 0 {
-			outcomes = append(outcomes, fmt.Sprintf("%s %d", o, c))
+			outcomes = append(outcomes, fmt.Sprintf("%s %s", o, Thousands(c)))
 		}
 	}
 	line("  outcomes: %s", strings.Join(outcomes, ", "))
 	if layout.IsReparse(s.Crawl) {
-		line("  parsed again: %s; with their old rows: %d withheld (noarchive), %d with a damaged record",
-			Count(n["fetch.reparse.pages"], "page"), n["fetch.reparse.withheld"], n["fetch.reparse.damaged"])
+		line("  parsed again: %s; with their old rows: %s withheld (noarchive), %s with a damaged record",
+			Count(n["fetch.reparse.pages"], "page"), Thousands(n["fetch.reparse.withheld"]), Thousands(n["fetch.reparse.damaged"]))
 	}
-	line("  frontier: %s for the next round, %d skipped", Count(n["frontier.waiting"], "URL"), n["frontier.skips"])
+	line("  frontier: %s for the next round, %s skipped", Count(n["frontier.waiting"], "URL"), Thousands(n["frontier.skips"]))
 	_, _ = io.WriteString(w, text.String())
 }
