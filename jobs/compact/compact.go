@@ -35,8 +35,12 @@ const DefaultTarget = 256 << 20
 const copiers = 2
 
 // abandoned is the age at which parts that no ledger names are taken for the leftovers of a process
-// that died.
-const abandoned = 24 * time.Hour
+// that died. late is the age at which a run gives way to one that has ended since it began, because
+// that one may have taken its parts for leftovers. The difference allows for clocks that differ.
+const (
+	abandoned = 24 * time.Hour
+	late      = abandoned / 2
+)
 
 // Request says what to copy.
 type Request struct {
@@ -172,11 +176,14 @@ func Run(ctx context.Context, r Request) (*Found, error) {
 	return f, r.removeOthers(ctx, f)
 }
 
-// Drop makes views read the published parts again, and then deletes all copies.
+// Drop makes views read the published parts again, and then deletes all copies. It also appends its
+// entry if there are only leftovers to delete, so that a run that is late does not name them any more.
 func Drop(ctx context.Context, r Request) (*Found, error) {
 	_, err := r.writer().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if e := l.Of(manifest.EntryCompacted); e == nil || e.Object == "" {
-			return nil, nil
+			if some, err := r.anyCopy(ctx); err != nil || !some {
+				return nil, err
+			}
 		}
 		return []manifest.Entry{{What: manifest.EntryCompacted}}, nil
 	})
@@ -187,16 +194,33 @@ func Drop(ctx context.Context, r Request) (*Found, error) {
 	return f, r.removeOthers(ctx, f)
 }
 
+// anyCopy reports whether the store has an object of a copy.
+func (r *Request) anyCopy(ctx context.Context) (bool, error) {
+	for _, prefix := range []string{layout.CompactedDir(r.Crawl), layout.CompactionDir(r.Crawl)} {
+		for _, err := range r.Bucket.List(ctx, prefix) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 func (r *Request) writer() ledger.Writer { return ledger.Writer{Version: r.Version, Clock: r.Clock} }
 
 // replace writes a copy and appends the entry that makes views read it. It returns the revision of the
-// copy. If the entry was not appended, it deletes what it has written.
+// copy. If the entry was not appended, it deletes what it has written. If it cannot know whether the
+// entry was appended, because its context ended while the store wrote, it deletes nothing: the write may
+// take effect later.
 func (r *Request) replace(ctx context.Context, f *Found, l *ledger.Ledger) (revision string, err error) {
 	var nonce [4]byte
 	_, _ = rand.Read(nonce[:]) // never fails
-	list := &manifest.Compaction{Header: manifest.Header{Version: r.Version}, Crawl: r.Crawl, Revision: layout.Revision(r.Clock.Now(), binary.BigEndian.Uint32(nonce[:]))}
-	key := ""
+	begun, before := r.Clock.Now(), entries(l)
+	list := &manifest.Compaction{Header: manifest.Header{Version: r.Version}, Crawl: r.Crawl, Revision: layout.Revision(begun, binary.BigEndian.Uint32(nonce[:]))}
+	key, swapping := "", false
 	defer func() {
+		if err != nil && swapping && errors.Is(err, store.ErrUnavailable) {
+			err = fmt.Errorf("%w; whether views read the new copy is not known, so it stays: `crawlbatch compact --dry-run` says which copy they read", err)
+			return
+		}
 		if err != nil {
 			if failed := r.undo(context.WithoutCancel(ctx), list.Revision, key); failed != nil {
 				err = fmt.Errorf("%w; parts are left over (%w), which a later `crawlbatch compact` deletes", err, failed)
@@ -217,8 +241,12 @@ func (r *Request) replace(ctx context.Context, f *Found, l *ledger.Ledger) (revi
 		return "", err
 	}
 	_, err = r.writer().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		swapping = false
 		if slices.ContainsFunc(l.Entries(), func(e manifest.Entry) bool { return e.What == manifest.EntryCompacted && e.Object == key }) {
 			return nil, nil // an earlier swap succeeded although its answer was lost
+		}
+		if age := r.Clock.Now().Sub(begun); age > late && entries(l) > before {
+			return nil, fmt.Errorf("another `crawlbatch compact` has ended since this one began %s ago, and may have deleted its parts: %w", age.Round(time.Minute), ErrChanged)
 		}
 		if err := errors.Join(l.CheckGone(), r.checkParts(ctx, list)); err != nil {
 			return nil, err
@@ -228,9 +256,20 @@ func (r *Request) replace(ctx context.Context, f *Found, l *ledger.Ledger) (revi
 				return nil, fmt.Errorf("the seal of round %d was replaced meanwhile: %w", round, ErrChanged)
 			}
 		}
+		swapping = true
 		return []manifest.Entry{{What: manifest.EntryCompacted, Object: key, SHA256: digest, Format: list.Format}}, nil
 	})
 	return list.Revision, err
+}
+
+// entries returns the number of entries that made views read another copy, or none.
+func entries(l *ledger.Ledger) (n int) {
+	for _, e := range l.Entries() {
+		if e.What == manifest.EntryCompacted {
+			n++
+		}
+	}
+	return n
 }
 
 // undo deletes a copy whose entry was not appended. The store may have appended the entry although the
@@ -367,18 +406,26 @@ func (l *Leftover) Error() string {
 func (l *Leftover) Unwrap() error { return l.Err }
 
 // removeOthers deletes the copies that nothing reads and nobody writes. These are the copies that older
-// entries of the ledger name, and copies that no entry names and that were begun long ago. The ledger
-// never names a revision twice, so a copy that one ledger replaced is never read again.
+// entries of the ledger name, and copies that no entry names and that were begun long before the newest
+// entry. The ledger never names a revision twice, so a copy that one ledger replaced is never read again.
+// A run that is still writing a copy begun so long before the newest entry sees this entry, and does not
+// name its copy (see replace).
 func (r *Request) removeOthers(ctx context.Context, f *Found) error {
 	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
 	if err != nil {
 		return &Leftover{err}
 	}
 	current, replaced := "", map[string]bool{}
+	var newest time.Time // of the newest entry; without one, or if it has no readable time, no copy is abandoned
 	for _, e := range l.Entries() {
 		if e.What == manifest.EntryCompacted {
 			replaced[current], current = true, e.Object
+			newest, _ = time.Parse(time.RFC3339Nano, e.At)
 		}
+	}
+	abandoned := func(revision string) bool {
+		begun, err := layout.RevisionBegun(revision)
+		return err == nil && newest.Sub(begun) > abandoned
 	}
 	var lists []string
 	kept, superseded := "", map[string]bool{}
@@ -393,7 +440,7 @@ func (r *Request) removeOthers(ctx context.Context, f *Found) error {
 			return &Leftover{err} // without the list, nobody knows which copy is read
 		case o.Key == current:
 			kept = list.Revision
-		case replaced[o.Key] || err == nil && r.abandoned(list.Revision):
+		case replaced[o.Key] || err == nil && abandoned(list.Revision):
 			superseded[list.Revision] = true
 			lists = append(lists, o.Key)
 		}
@@ -402,7 +449,7 @@ func (r *Request) removeOthers(ctx context.Context, f *Found) error {
 		return &Leftover{fmt.Errorf("%q is lost", current)}
 	}
 	f.Deleted, err = r.remove(ctx, func(revision string) bool {
-		return revision != kept && (superseded[revision] || r.abandoned(revision))
+		return revision != kept && (superseded[revision] || abandoned(revision))
 	})
 	for _, key := range lists {
 		if err == nil {
@@ -414,12 +461,6 @@ func (r *Request) removeOthers(ctx context.Context, f *Found) error {
 		return &Leftover{err}
 	}
 	return nil
-}
-
-// abandoned reports whether the process that began a copy must have ended.
-func (r *Request) abandoned(revision string) bool {
-	begun, err := layout.RevisionBegun(revision)
-	return err == nil && r.Clock.Now().Sub(begun) > abandoned
 }
 
 // remove deletes the objects of the revisions that which selects. It returns the number of deleted

@@ -14,9 +14,12 @@
 //     appends the entry `compacted` to the ledger if the seals are still those that it copied. From
 //     then on, views read the new copy.
 //  3. It deletes the copies that older entries named, and parts that no entry names if they were begun
-//     more than a day ago.
+//     more than a day before the newest entry. A run that takes so long gives way: it does not append
+//     its entry if it sees a newer one.
 //
-// A run that dies leaves parts that nothing reads. The next run deletes them.
+// A run that dies leaves parts that nothing reads, and so does a run that is told to stop while the store
+// writes its entry: the entry may take effect later, and then needs its list and parts. A run on a later
+// day deletes them.
 //
 // Package compact imports packages jobs, jobs/ledger, jobs/roundstate, stages and formats.
 package compact
