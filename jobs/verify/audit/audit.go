@@ -120,6 +120,7 @@ type Audit struct {
 	opened     []*os.File                // scratch files with checkpoints
 	pruned     ledger.AllPruned          // what was deleted by age, by crawl
 	compaction *manifest.Compaction      // list of the crawl's compacted copy; nil if there is none, or if it is lost
+	copy       string                    // key of compaction
 	lost       map[string]bool           // keys of objects that were reported as lost or changed; only Load uses the map
 
 	mu      sync.Mutex

@@ -137,6 +137,9 @@ func (a *Audit) loadLedger(ctx context.Context) error {
 		if a.compaction, err = roundstate.Compaction(ctx, a.Bucket, l); err != nil && !IsFault(err) && !errors.Is(err, ledger.ErrLost) {
 			return err // a lost or damaged list is reported with the other losses
 		}
+		if a.compaction != nil {
+			a.copy = l.Of(manifest.EntryCompacted).Object
+		}
 	case errors.As(err, &lost) && lost.Object == layout.CrawlManifest(a.Crawl), errors.Is(err, ledger.ErrNoCrawl), a.Broken(layout.CrawlManifest(a.Crawl)):
 		// the loss of the ledger is already reported
 	case errors.As(err, &lost):
