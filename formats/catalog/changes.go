@@ -35,7 +35,8 @@ const (
 
 // pageChangesQuery returns the query of the view. pages and fetches name the views that it reads, and bits
 // is the dialect's expression. The query numbers the captures of each URL, because engines differ in how a
-// window function skips rows.
+// window function skips rows. The column changed of a page that a redirect led to is about the planned
+// URL, so it says nothing about the page's URL.
 func pageChangesQuery(pages, fetches, bits string, sealed []*manifest.Sealed) string {
 	const page, notModified, gone = 1, 2, 3 // if a URL has two answers in a round, the least counts
 	return fmt.Sprintf(`WITH answers AS (
@@ -45,7 +46,7 @@ func pageChangesQuery(pages, fetches, bits string, sealed []*manifest.Sealed) st
   FROM (
     SELECT url, crawl, round, CASE WHEN page_hint = 'soft_404' THEN %[3]d ELSE %[1]d END AS answer, content_digest,
       coalesce(text_digest, '') AS text_digest, simhash, coalesce(title, '') AS title,
-      CASE WHEN changed THEN 1 WHEN NOT changed THEN 0 END AS differs,
+      CASE WHEN url <> planned_url THEN NULL WHEN changed THEN 1 WHEN NOT changed THEN 0 END AS differs,
       change, change_distance, CASE WHEN title_changed THEN 1 WHEN NOT title_changed THEN 0 END AS title_differs
     FROM %[4]s
     UNION ALL
