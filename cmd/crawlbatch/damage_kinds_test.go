@@ -22,6 +22,7 @@ import (
 // keyParts holds what an object's key says about the object.
 type keyParts struct {
 	crawl, plan, dataset, digest string
+	subset, revision             string // of a compacted copy
 	round, part, epoch, number   int
 }
 
@@ -40,7 +41,10 @@ var placePatterns = []struct {
 	{regexp.MustCompile(`/attempts/part-\d+-b(\d+)\.json$`), func(p *keyParts, s string) { p.number, _ = strconv.Atoi(s) }},
 	{regexp.MustCompile(`/segments/.*-e\d+-\d+-([a-z-]+)\.parquet$`), func(p *keyParts, s string) { p.dataset = s }},
 	{regexp.MustCompile(`/([a-z]+)/part-\d+\.(?:parquet|run|bloom)$`), func(p *keyParts, s string) { p.dataset = s }},
-	{regexp.MustCompile(`(?:settings|tasks)-([0-9a-f]+)\.json$`), func(p *keyParts, s string) { p.digest = s }},
+	{regexp.MustCompile(`^compacted/crawl=[^/]+/([^/]+)/`), func(p *keyParts, s string) { p.revision = s }},
+	{regexp.MustCompile(`^compacted/crawl=[^/]+/[^/]+/([a-z]+)/`), func(p *keyParts, s string) { p.dataset = s }},
+	{regexp.MustCompile(`^compacted/.*/subset=([a-z]+)/`), func(p *keyParts, s string) { p.subset = s }},
+	{regexp.MustCompile(`(?:settings|tasks|compaction)-([0-9a-f]+)\.json$`), func(p *keyParts, s string) { p.digest = s }},
 	{regexp.MustCompile(`/manifests/(\d+)-`), func(p *keyParts, s string) { p.number, _ = strconv.Atoi(s) }},
 	{regexp.MustCompile(`/manifests/\d+-([0-9a-f]+)\.parquet$`), func(p *keyParts, s string) { p.digest = s }},
 }
@@ -62,6 +66,7 @@ func kindOf(key string) string {
 	for name, k := range map[string]string{
 		"active.json": layout.Active(), "crawls.json": layout.Crawls(), "ledger.json": layout.Ledger(p.crawl), "crawl.json": layout.CrawlManifest(p.crawl), "politeness.json": layout.Politeness(p.crawl),
 		"settings": layout.Settings(p.crawl, p.digest), "start.json": layout.Start(p.crawl, p.round), "sealed.json": layout.Sealed(p.crawl, p.round),
+		"compaction": layout.Compaction(p.crawl, p.digest), "compacted part": layout.Compacted(p.crawl, p.revision, p.dataset, p.subset, p.round, p.part),
 		"manifest":        layout.FileList(p.crawl, p.round, p.number, p.digest),
 		"plan: plan.json": layout.PlanManifest(p.crawl, p.round, p.plan), "plan: URLs": layout.PlanPart(p.crawl, p.round, p.plan, p.part),
 		"plan: spellings": layout.PlanSpellings(p.crawl, p.round, p.plan, p.part), "plan: refused": layout.PlanRefused(p.crawl, p.round, p.plan),

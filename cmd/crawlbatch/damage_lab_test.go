@@ -238,6 +238,7 @@ func newDamageLab(t testing.TB) *damageLab {
 
 	sealed := l.copyOf(reducing)
 	l.must(runArgs(sealed, harmedMonth, reduces.addr)...)
+	l.must("compact", "--month", harmedMonth, "--store", sealed)
 	l.addState("sealed", sealed, reduces, reducing, fetching.dir, before, first, planned)
 	slices.SortFunc(l.states, func(a, b *damageState) int {
 		order := []string{"sealed", "reducing", "fetching", "killed"}

@@ -19,6 +19,7 @@ import (
 var rowReaders = map[string]func(context.Context, store.Bucket, []string) iter.Seq2[any, error]{
 	"fetches": rowsOfAny[schema.Fetch], "pages": rowsOfAny[schema.Page], "text": rowsOfAny[schema.Text], "links": rowsOfAny[schema.Link],
 	"duplicates": rowsOfAny[schema.Duplicate], "hosts": rowsOfAny[schema.Host], "urls": rowsOfAny[schema.URLRecord], "skips": rowsOfAny[schema.Skip],
+	"domains": rowsOfAny[schema.Domain], "terms": rowsOfAny[schema.Term],
 }
 
 func rowsOfAny[T any](ctx context.Context, b store.Bucket, keys []string) iter.Seq2[any, error] {

@@ -23,6 +23,7 @@ type changing struct {
 func (c *changing) page(path, payload, text, title string, simhash int64) *schema.Page {
 	p := schema.Page{}
 	p.URL, p.ContentDigest, p.TextDigest, p.Title, p.SimHash = "https://a.org/"+path, payload, text, title, simhash
+	p.PlannedURL = p.URL
 	c.pages = append(c.pages, p)
 	return &c.pages[len(c.pages)-1]
 }
@@ -65,6 +66,8 @@ func threeMonths() []*changing {
 	oct.answer("gone", schema.HTTP4xx, 410, "")
 	oct.page("hinted", "P2", "T2", "Title", 7)
 	oct.page("late", "P1", "T1", "Title", 1).Changed = &changed // its last fetch is in no open round
+	led := oct.page("led", "P1", "T1", "Title", 1)              // the redirecting URL had another content before
+	led.PlannedURL, led.Changed = "https://a.org/leads", &changed
 	oct.answer("missing", schema.HTTP4xx, 404, "")
 	oct.page("none", "P1", "T1", "Title", -1)
 	oct.answer("old", schema.HTTP4xx, 404, "redirected") // the target is gone, the redirecting URL was no page
@@ -106,6 +109,7 @@ func TestDuckDBComparesPagesWithTheirLastCaptures(t *testing.T) {
 					"cosmetic|2026-10|cosmetic|0|false|2026-09", "empty|2026-10|cosmetic|0|false|2026-09",
 					"gone|2026-10|gone|<nil>|<nil>|2026-09", "gone|2026-11|gone|<nil>|<nil>|2026-09",
 					"hinted|2026-10|new|<nil>|<nil>|<nil>", "late|2026-10|<nil>|<nil>|<nil>|<nil>",
+					"led|2026-10|new|<nil>|<nil>|<nil>",
 					"none|2026-10|none|0|false|2026-09", "redirected|2026-10|gone|<nil>|<nil>|2026-09", "soft|2026-10|gone|<nil>|<nil>|2026-09",
 					"stored|2026-11|text|9|true|<nil>",
 					"text|2026-10|text|64|false|2026-09", "text|2026-11|none|0|false|2026-10",
