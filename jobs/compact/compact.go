@@ -112,7 +112,7 @@ func (r *Request) find(ctx context.Context, l *ledger.Ledger) (*Found, error) {
 	}
 	list, err := roundstate.Compaction(ctx, r.Bucket, l)
 	switch {
-	case errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt):
+	case errors.Is(err, ledger.ErrLost):
 		f.Fault = err.Error()
 	case err != nil:
 		return nil, err

@@ -131,7 +131,7 @@ func (l *Ledger) NoPlan(round int) error {
 }
 
 // Check reads into d the document that an entry names. The error is a Lost error if the document is
-// gone or was changed.
+// gone or was changed, and also if it is damaged and a command makes it again.
 func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
 	_, digest, err := manifest.LoadContents(ctx, b, e.Object, d)
 	if errors.Is(err, store.ErrNotFound) {
@@ -139,6 +139,11 @@ func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d
 	}
 	if err == nil && e.SHA256 != "" && digest != e.SHA256 {
 		return l.Miss(e, true)
+	}
+	if e.What == manifest.EntryCompacted && errors.Is(err, manifest.ErrCorrupt) {
+		lost := l.Miss(e, false)
+		lost.Damage = err
+		return lost
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Compaction returns the list of the compacted copy that the ledger names, or nil if it names none. If
-// the list is gone or was changed, the error is a ledger.Lost error.
+// the list is gone, damaged or was changed, the error is a ledger.Lost error.
 func Compaction(ctx context.Context, b store.Bucket, l *ledger.Ledger) (*manifest.Compaction, error) {
 	e := l.Of(manifest.EntryCompacted)
 	if e == nil || e.Object == "" || l.Gone() {
@@ -24,7 +24,7 @@ func Compaction(ctx context.Context, b store.Bucket, l *ledger.Ledger) (*manifes
 		return nil, err
 	}
 	if list.Crawl != l.Crawl {
-		return nil, misplaced(e.Object, list.Crawl, l.Crawl)
+		return nil, l.Miss(e, true)
 	}
 	return &list, nil
 }
@@ -61,7 +61,7 @@ func WithCompacted(ctx context.Context, b store.Bucket, sealed []*manifest.Seale
 			}
 			c.list, err = Compaction(ctx, b, c.ledger)
 			switch {
-			case errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt):
+			case errors.Is(err, ledger.ErrLost):
 				notes = append(notes, fmt.Sprintf("opened the published parts of %s, because its compacted copy has no list: %v", s.Crawl, err))
 			case err != nil:
 				return nil, nil, err

@@ -134,7 +134,7 @@ func (a *Audit) loadLedger(ctx context.Context) error {
 	switch {
 	case err == nil:
 		a.Ledger = l
-		if a.compaction, err = roundstate.Compaction(ctx, a.Bucket, l); err != nil && !IsFault(err) && !errors.Is(err, ledger.ErrLost) {
+		if a.compaction, err = roundstate.Compaction(ctx, a.Bucket, l); err != nil && !errors.Is(err, ledger.ErrLost) {
 			return err // a lost or damaged list is reported with the other losses
 		}
 		if a.compaction != nil {
