@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/budget"
+	"crawlbatch.io/crawlbatch/planner/pace"
 	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
@@ -118,6 +119,7 @@ type rules struct {
 
 	unreachable float64 // expected share of hosts whose robots.txt cannot be fetched
 	unobserved  float64 // share of the planned hosts that no round has observed
+	carries     bool    // whether an earlier round of the crawl passes on the pauses and raised delays of its hosts
 }
 
 func (c *Config) rules() (*rules, error) {
@@ -178,10 +180,18 @@ func (r *rules) slowHost(h *hostCount) SlowHost {
 	if h.requests > 0 && r.format() >= observedPaces {
 		each = max(delay, h.span/time.Duration(h.requests))
 		if h.unreachable {
-			slow.Unreachable = min(h.span, max(r.RobotsTries, r.RobotsAgain)) // a longer time contains a pause of the crawl
-			if h.delay > delay {                                              // only 429 and 503 raise the delay of a host that answered no page
-				slow.Unreachable = r.RobotsAgain
+			longest, limited := max(r.RobotsTries, r.RobotsAgain), r.RobotsAgain
+			if r.format() >= fromSimilar && !r.carries {
+				longest, limited = r.RobotsTries, r.RobotsTries
 			}
+			slow.Unreachable = min(h.span, longest) // a longer time contains a pause of the crawl
+			// Only 429 and 503 raise the delay of a host that answered, but no page.
+			if h.delay > delay && (h.answered || r.format() < fromSimilar) {
+				slow.Unreachable = limited
+			}
+		}
+		if r.format() >= fromSimilar && r.carries && h.answered && h.latency < pace.SlowFrom && h.delay > each {
+			each = pace.Raised(h.delay, each, h.n, h.perURL)
 		}
 	}
 	slow.Each = time.Duration(float64(each) * perURL)
@@ -191,6 +201,10 @@ func (r *rules) slowHost(h *hostCount) SlowHost {
 // observedPaces is the first format whose plans predict times by the observed time between a host's
 // requests, and allow for hosts whose robots.txt cannot be fetched.
 const observedPaces = 12
+
+// fromSimilar is the first format whose plans take a host's pace from as many requests as they plan, and
+// know which state of a host passes from one round to the next.
+const fromSimilar = 13
 
 // tail returns the time of the tries for robots.txt files that cannot be fetched, in seconds, if it is
 // likely that so many hosts contain such a host that no round has observed. Otherwise it returns 0.

@@ -10,6 +10,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/pace"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -37,8 +38,8 @@ type observation struct {
 // retries of a few URLs therefore say little about many URLs.
 const priorURLs = 5
 
-// paceRequests is the number of requests from which the pace of a host is taken: those of its newest
-// rounds that have so many together. A round of a few requests says little about the pace.
+// paceRequests is the least number of requests from which the pace of a host is taken, if so many are
+// known. A round of a few requests says little about the pace, and less about that of many requests.
 const paceRequests = 50
 
 // retryPause is the mean time for which a failed or repeated request can hold up its host: the pauses
@@ -46,8 +47,9 @@ const paceRequests = 50
 // of its own. If its time is longer than its delays, the crawl was paused or interrupted.
 const retryPause = time.Minute
 
-// newObservation returns the observation of a host.
-func newObservation(h *source.Host, place int64) observation {
+// newObservation returns the observation of a host. similar means that the plan has the format fromSimilar or
+// a newer one.
+func newObservation(h *source.Host, place int64, similar bool) observation {
 	o := observation{
 		Hash: urlkey.Hash(h.Domain), Host: h.Host, Place: place, Address: h.Address, PerURL: 1,
 		Limited: h.FailedRate > 0 || h.BreakerEvents > 0, Requested: h.Requested(), Rank: max(h.Rank, 0),
@@ -64,7 +66,11 @@ func newObservation(h *source.Host, place int64) observation {
 	}
 	o.Unreachable = h.RobotsState == robotsUnreachable
 	if o.Further = max(h.Requests-1, 0); h.FirstRequest > 0 {
-		usual := float64(o.Further) * max(float64(o.DelayMS), o.LatencyMS)
+		each := max(float64(o.DelayMS), o.LatencyMS)
+		if similar && o.LatencyMS > float64(pace.SlowFrom.Milliseconds()) { // its delay follows its latest responses (politeness.slow_factor)
+			each = max(each, 2*o.LatencyMS)
+		}
+		usual := float64(o.Further) * each
 		failed := h.FailedRate + h.FailedHTTP5xx + h.FailedDNS + h.FailedTimeout + max(o.Further-h.Planned, 0)
 		o.SpanMS = h.LastRequest - h.FirstRequest
 		if !o.Unreachable {
@@ -117,12 +123,12 @@ func compareObservations(a, b *observation) int {
 }
 
 // sortObservations sorts the observations of earlier rounds, and returns their means. It leaves out hosts
-// that no round requested, unless ranked is set.
-func sortObservations(hosts iter.Seq2[source.Host, error], s *sorters[observation], memory int64, ranked bool) (m means, err error) {
+// that no round requested, unless a budget needs ranks.
+func (r *rules) sortObservations(hosts iter.Seq2[source.Host, error], s *sorters[observation]) (m means, err error) {
 	if hosts == nil {
 		return m, nil
 	}
-	sorted, err := s.sorter(memory)
+	sorted, err := s.sorter(r.Memory / 6)
 	if err != nil {
 		return m, err
 	}
@@ -131,10 +137,10 @@ func sortObservations(hosts iter.Seq2[source.Host, error], s *sorters[observatio
 		if err != nil {
 			return m, err
 		}
-		if !ranked && !h.Requested() {
+		if r.Limits.Ranked == 0 && !h.Requested() {
 			continue
 		}
-		o := newObservation(&h, n)
+		o := newObservation(&h, n, r.format() >= fromSimilar)
 		m.add(&h)
 		if o.Requested {
 			m.hosts++
@@ -173,13 +179,18 @@ func (w *chosenWriter) observe() (address uint64, err error) {
 		if newest := !h.observed; newest && h.n > most && o.Address != "" {
 			most, address = h.n, urlkey.Hash(o.Address)
 		}
-		h.observe(o)
+		enough := int64(paceRequests)
+		if w.rules.format() >= fromSimilar {
+			enough = max(enough, int64(float64(h.n)*max(h.perURL, 1)))
+		}
+		h.observe(o, enough)
 	})
 	return address, err
 }
 
-// observe adds an observation of the host. The newest observation comes first.
-func (h *hostCount) observe(o *observation) {
+// observe adds an observation of the host. The newest observation comes first. The pace is taken from the
+// newest rounds that have the given number of requests together.
+func (h *hostCount) observe(o *observation, enough int64) {
 	if !h.observed {
 		h.observed, h.delay, h.perURL, h.unreachable = true, time.Duration(o.DelayMS)*time.Millisecond, o.PerURL, o.Unreachable
 		if o.Answered {
@@ -189,7 +200,7 @@ func (h *hostCount) observe(o *observation) {
 	if h.requests > 0 && h.unreachable {
 		return
 	}
-	if h.requests < paceRequests && o.Unreachable == h.unreachable && o.SpanMS > 0 {
+	if h.requests < enough && o.Unreachable == h.unreachable && o.SpanMS > 0 {
 		h.requests, h.span = h.requests+o.Further, h.span+time.Duration(o.SpanMS)*time.Millisecond
 	}
 }

@@ -156,11 +156,18 @@ func TestObservedPacesArePredicted(t *testing.T) {
 	want := map[string]time.Duration{
 		"even.example": 100 * time.Second, "paused.example": 100 * time.Second,
 		"failing.example":     1190 * time.Second, // 10 s a request, 125 requests for 105 URLs
-		"unreachable.example": 18 * time.Minute, "stopped.example": 54 * time.Minute, "limited.example": 54 * time.Minute,
+		"unreachable.example": 17 * time.Minute, "stopped.example": 17 * time.Minute, "limited.example": 17 * time.Minute,
 		"recovered.example": 147 * time.Second, // 62 requests in 91 s
 	}
 	if diff := cmp.Diff(want, times()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for name, again := range map[string]time.Duration{"unreachable.example": 18 * time.Minute, "stopped.example": 54 * time.Minute, "limited.example": 54 * time.Minute} {
+		want[name] = again
+	}
+	cfg.Format = 12 // knows no months
+	if diff := cmp.Diff(want, times()); diff != "" {
+		t.Errorf("format 12 (-want +got):\n%s", diff)
 	}
 	cfg.Format = 11
 	if got := times(); got["recovered.example"] != 500*time.Second || got["unreachable.example"] != 100*time.Second {
@@ -199,6 +206,48 @@ func TestPredictionsAllowForRobotsThatFail(t *testing.T) {
 		cfg.Format = tt.format
 		if got := planWith(t, cfg, seen(hosts...), urls...).Manifest().EstimatedSeconds; got != tt.want {
 			t.Errorf("%+v: %v s", tt, got)
+		}
+	}
+}
+
+// A raised delay and long pauses pass from a round to the next one of the same crawl, but not to another month.
+func TestARaisedDelayIsPredictedUntilItFalls(t *testing.T) {
+	raised := func(host string, requests int64, latency float64) source.Host {
+		h := requested(host, requests, 32*time.Second, 400*time.Second)
+		h.LatencyMS = &latency
+		return h
+	}
+	silent := raised("silent.example", 2, 0)
+	silent.RobotsState, silent.LatencyMS = "unreachable", nil
+	hosts := []source.Host{
+		raised("calm.example", 101, 2),            // 4 s a request; the delay falls to 16, 8 and 4 s after 10 requests each
+		raised("limiting.example", 116, 2),        // of 115 requests 15 were repeated, so the delay stays
+		raised("slow.example", 101, 3000), silent, // their delays follow the latency
+	}
+	var urls []string
+	for _, h := range hosts {
+		for n := range 100 {
+			urls = append(urls, fmt.Sprintf("http://%s/%d", h.Host, n))
+		}
+	}
+	cfg := Default()
+	cfg.RobotsTries, cfg.RobotsAgain = 17*time.Minute, 54*time.Minute
+	for round, want := range []map[string]time.Duration{
+		{"calm.example": 400 * time.Second, "limiting.example": 398 * time.Second, "slow.example": 400 * time.Second, "silent.example": 400 * time.Second},
+		{"calm.example": 840 * time.Second, "limiting.example": 3657 * time.Second, "slow.example": 400 * time.Second, "silent.example": 400 * time.Second},
+	} {
+		req := request(t, unnumbered(urls...))
+		req.Hosts, req.Round = seen(hosts...), round
+		p, err := Make(t.Context(), cfg, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]time.Duration{}
+		for _, h := range p.Slowest() {
+			got[h.Host] = h.Time().Round(time.Second)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("round %d (-want +got):\n%s", round, diff)
 		}
 	}
 }

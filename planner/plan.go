@@ -95,14 +95,14 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	seen, err := sortObservations(req.Hosts, hosts, r.Memory/6, r.Limits.Ranked > 0)
+	seen, err := r.sortObservations(req.Hosts, hosts)
 	if err != nil {
 		return nil, err
 	}
 	if !r.BeforeFormat8 {
 		r.measured = seen.service(r.Service)
 	}
-	r.unreachable = seen.unreachableShare()
+	r.unreachable, r.carries = seen.unreachableShare(), req.Round > 0
 	picked, err := pick(ctx, r, req, records, hosts, refused, names)
 	defer func() { err = errors.Join(err, picked.close()) }()
 	if err == nil {

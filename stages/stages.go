@@ -16,6 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -164,7 +166,9 @@ type Env struct {
 	Waited func(d time.Duration)
 	// Trace, if not nil, is called for each URL that a fetch task finishes, with the row of the URL and
 	// the rows of its requests. It must not keep the rows.
-	Trace   func(*schema.Fetch, []schema.Request)
+	Trace func(*schema.Fetch, []schema.Request)
+	// Dial, if not nil, opens the connections of a fetch task in place of the network, in tests.
+	Dial    func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 	Version string // version of crawlbatch, for manifests and WARC files
 	// Format is the schema.FormatVersion of the task's frozen inputs. The task writes tables with
 	// the columns and encodings of this version. Zero means the newest version.

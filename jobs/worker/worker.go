@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -44,6 +46,8 @@ type Runner struct {
 	// Archive opens the store at an address from which a reparse reads external WARC files. If
 	// Archive is nil, such tasks fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
+	// Dial opens the connections of fetch tasks in place of the network, in tests; nil in programs.
+	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 	// CPU divides the CPU time of this process among the attempts of all its Runners. If CPU is
 	// nil, each attempt counts the CPU time of the whole process.
 	CPU *CPU

@@ -143,7 +143,7 @@ func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Cli
 	}
 	connections := wire.Config{
 		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ProxyFilters: cfg.ProxyFilters, ConnectTo: rules,
-		Guard: guard.New(cfg.AllowPrivateNetworks), Now: env.Clock.Now,
+		Guard: guard.New(cfg.AllowPrivateNetworks), Dial: env.Dial, Now: env.Clock.Now,
 		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.MostInFlight(),
 		NameLooked: stages.Lookups(env.Progress, stages.CacheDNS),
 	}

@@ -260,7 +260,8 @@ func (f *fetcher) keepRobotsTask(rt *robotsTask, host, why string, due time.Time
 }
 
 // latestRobots returns the origin whose robots.txt may be tried longest if it goes on failing, and when
-// its last try ends, at most closes. It returns nil if no robots.txt waits for another try.
+// its last try ends, at most closes. It returns nil if no robots.txt waits for another try, and none is
+// likely to fail because all tries of an earlier round did.
 func (f *fetcher) latestRobots(closes time.Time) *stages.Wait {
 	f.mu.Lock()
 	var waiting []robotsTask
@@ -271,9 +272,15 @@ func (f *fetcher) latestRobots(closes time.Time) *stages.Wait {
 	}
 	f.mu.Unlock()
 	var last *stages.Wait
+	c := &f.cfg
+	if host, limited, until := f.sched.Carried(1 + c.Retries.RateLimited + c.Retries.Robots); host != "" {
+		next := until.Add(polite.Longest(polite.PauseAfter(limited+1, c.Pauses.RateLimited)))
+		at := retries.LastTry(&c.Retries, &c.Pauses, manifest.RetryCounts{Limited: 1}, limited+1, next, c.RobotsTimeout)
+		last = &stages.Wait{Host: host, Why: "answered 429 or 503 in the round before", Until: at}
+	}
 	for _, rt := range waiting {
 		next := slices.MaxFunc([]time.Time{rt.due, f.clock.Now(), f.sched.NotBefore(rt.kept.Host)}, time.Time.Compare)
-		at := retries.LastTry(&f.cfg.Retries, &f.cfg.Pauses, rt.kept.RetryCounts, next, f.cfg.RobotsTimeout)
+		at := retries.LastTry(&f.cfg.Retries, &f.cfg.Pauses, rt.kept.RetryCounts, f.sched.Limited(rt.kept.Host), next, f.cfg.RobotsTimeout)
 		if last == nil || at.After(last.Until) || at.Equal(last.Until) && rt.entry.Host < last.Host {
 			last = &stages.Wait{Host: rt.entry.Host, Why: rt.kept.Why, Until: at}
 		}

@@ -140,6 +140,31 @@ func (s *Scheduler) NotBefore(host string) time.Time {
 	return time.Time{}
 }
 
+// Limited returns the number of 429 and 503 in a row with which a host answered, those of earlier rounds
+// included.
+func (s *Scheduler) Limited(host string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.hosts[host]; h != nil {
+		return h.limited
+	}
+	return 0
+}
+
+// Carried returns the host that waits longest for its first request, of those that answered 429 or 503 at
+// least n times in a row in an earlier round, and the number of these answers. Without such a host, host
+// is empty.
+func (s *Scheduler) Carried(n int) (host string, limited int, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.inOrder {
+		if at := h.pace(); h.limited >= n && h.written.IsZero() && h.remaining() > 0 && (host == "" || at.After(until)) {
+			host, limited, until = h.name, h.limited, at
+		}
+	}
+	return host, limited, until
+}
+
 // restTime predicts the time from the host's next request to the end of its last request. It
 // assumes that a delay raised by 429 and 503 falls again (speedUp).
 func (h *host) restTime() time.Duration {

@@ -64,10 +64,11 @@ func Rule(l *Limits, p *Pauses, counts *manifest.RetryCounts, class response.Ret
 
 // LastTry returns when the last try for a robots.txt ends at the latest, if all tries fail as the
 // earlier ones did. next is the time of the next try, counts are the retries so far, the next try
-// included, and timeout is how long a try may take without an answer.
-func LastTry(l *Limits, p *Pauses, counts manifest.RetryCounts, next time.Time, timeout time.Duration) time.Time {
+// included, and timeout is how long a try may take without an answer. limited is the number of 429 and
+// 503 in a row of the host; it is larger than counts if the host failed in an earlier round.
+func LastTry(l *Limits, p *Pauses, counts manifest.RetryCounts, limited int, next time.Time, timeout time.Duration) time.Time {
 	class := classOf(&counts)
-	failed := counts.Timeouts + counts.ServerErrors + counts.Limited + counts.DNS + counts.Later
+	failed := max(counts.Timeouts+counts.ServerErrors+counts.Limited+counts.DNS+counts.Later, limited)
 	for ; ; failed++ {
 		if class == response.AfterTimeout {
 			next = next.Add(timeout)
@@ -93,7 +94,7 @@ func LastTry(l *Limits, p *Pauses, counts manifest.RetryCounts, next time.Time, 
 // RobotsTries returns the mean time of all tries for a robots.txt that answers 503 to each.
 func RobotsTries(l *Limits, p *Pauses, timeout time.Duration) time.Duration {
 	first := polite.Longest(polite.PauseAfter(1, p.RateLimited))
-	longest := LastTry(l, p, manifest.RetryCounts{Limited: 1}, time.Time{}.Add(first), timeout).Sub(time.Time{})
+	longest := LastTry(l, p, manifest.RetryCounts{Limited: 1}, 1, time.Time{}.Add(first), timeout).Sub(time.Time{})
 	return longest * 9 / 10 // a random part lengthens each pause by at most a quarter, and by an eighth on average
 }
 

@@ -21,17 +21,19 @@ func TestTheLastTryOfARobotsTxt(t *testing.T) {
 	}
 	const s, m = time.Second, time.Minute
 	for name, c := range map[string]struct {
-		counts manifest.RetryCounts
-		want   time.Duration
+		counts  manifest.RetryCounts
+		limited int
+		want    time.Duration
 	}{
-		"503, the first retry is next": {manifest.RetryCounts{Limited: 1}, longest(m, 2*m, 4*m, 8*m)}, // the host's doubled pauses are longer than the late ones, 2 and 6 minutes
-		"503, the last try is next":    {manifest.RetryCounts{Limited: 3, Later: 2}, 0},
-		"500":                          {manifest.RetryCounts{ServerErrors: 1}, longest(10*s, 2*m, 6*m)},
-		"no answer":                    {manifest.RetryCounts{Timeouts: 1}, longest(2*m, 6*m) + 3*15*s},
-		"no address":                   {manifest.RetryCounts{DNS: 1}, 0},
-		"only late tries":              {manifest.RetryCounts{Later: 1}, longest(6 * m)},
+		"503, the first retry is next": {manifest.RetryCounts{Limited: 1}, 1, longest(m, 2*m, 4*m, 8*m)}, // the host's doubled pauses are longer than the late ones, 2 and 6 minutes
+		"503 in an earlier round, too": {manifest.RetryCounts{Limited: 1}, 7, longest(8*m, 8*m, 8*m, 8*m)},
+		"503, the last try is next":    {manifest.RetryCounts{Limited: 3, Later: 2}, 5, 0},
+		"500":                          {manifest.RetryCounts{ServerErrors: 1}, 0, longest(10*s, 2*m, 6*m)},
+		"no answer":                    {manifest.RetryCounts{Timeouts: 1}, 0, longest(2*m, 6*m) + 3*15*s},
+		"no address":                   {manifest.RetryCounts{DNS: 1}, 0, 0},
+		"only late tries":              {manifest.RetryCounts{Later: 1}, 0, longest(6 * m)},
 	} {
-		if got := LastTry(&limits, &pauses, c.counts, next, 15*time.Second).Sub(next); got != c.want {
+		if got := LastTry(&limits, &pauses, c.counts, c.limited, next, 15*time.Second).Sub(next); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
