@@ -21,6 +21,7 @@ user_agent: "examplebot/1.0 (+${CONTACT})"
 politeness: {delay: 3s, classes: {news: 7s}, domains: {example.org: {delay: 500ms}, example.net: {stop: "asked, ticket 17"}}}
 fetch: {slots: 50, max_body: 1MiB, window: 2h, connect_to: ["::10.0.0.1:8080"], allow_private_networks: true}
 plan: {strip_params: [utm_*, "a b"], budgets: {domains: {example.org: 7}}}
+frontier: {focus: {model: "1 solar power\n0.5 太 陽 光\n", points: 100, threshold: 0.5}}
 kubernetes:
   image: registry.example/crawlbatch:1
   max_failed_indexes: 3

@@ -33,6 +33,7 @@ var nullInTheDemo = map[string]string{
 	"pages.url_host_5th_last_part":        "the same",
 	"pages.url_port":                      "its hosts are all at port 80",
 	"pages.fetch_redirect":                "pages are documents: only captures have redirects",
+	"pages.focus":                         "the demo has no frontier.focus",
 	"pages.changed":                       "nothing is fetched twice in one month",
 	"links.target_spelling":               "the synthetic web writes its own URLs in their canonical spelling",
 	"urls.false_alarms":                   "nothing is fetched twice in one month",

@@ -53,6 +53,7 @@ func Add(sum, row *schema.TargetLinks) {
 	sum.FollowKind = sum.FollowKind || row.FollowKind
 	sum.LastMod = max(sum.LastMod, row.LastMod)
 	sum.Weight = Weightier(sum.Weight, row.Weight)
+	sum.SourceFocus = max(sum.SourceFocus, row.SourceFocus)
 	sum.Spellings = schema.Spellings(sum.Spellings).Union(row.Spellings)
 	var all Anchors
 	for _, r := range []*schema.TargetLinks{sum, row} {

@@ -27,6 +27,7 @@ type Weights struct {
 	Sitemap   int `yaml:"sitemap"`   // factor for (sitemap_priority − 0.5), the priority that the host's own sitemaps state
 	Inlinks   int `yaml:"inlinks"`   // added if 1,000 pages or more link to the URL; a third of these points for ten pages
 	Hop       int `yaml:"hop"`       // subtracted for each link between a listed URL and the URL
+	Focus     int `yaml:"-"`         // frontier.focus.points: added for a score of 1 or more, subtracted for -1 or less, in proportion between
 	Query     int `yaml:"query"`     // subtracted if the URL has a query
 
 	Overdue int `yaml:"overdue"` // added if a known URL has been due for as long as its interval between two fetches
@@ -79,6 +80,7 @@ type Facts struct {
 	Sitemap int32   // 100 × (sitemap_priority − 0.5); 0 if no sitemap states a priority
 	Inlinks int64   // number of pages that link to the URL
 	Hops    int32   // number of links between a listed URL and the URL
+	Focus   float64 // score of the URL by frontier.focus; 0 without a model
 }
 
 // Parts returns the parts of the priority that the frontier gives a URL after a round.
@@ -97,6 +99,7 @@ func (w *Weights) Parts(f Facts) []Part {
 		{"sitemap", float64(w.Sitemap) * float64(f.Sitemap) / 100},
 		{"inlinks", float64(w.Inlinks) * min(math.Log10(float64(max(f.Inlinks, 1)))/3, 1)},
 		{"hop", float64(-w.Hop) * float64(f.Hops)},
+		{"focus", float64(w.Focus) * min(max(f.Focus, -1), 1)},
 		{"query", float64(-w.Query * count(strings.Contains(f.URL, "?")))},
 	})
 }

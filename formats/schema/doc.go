@@ -70,7 +70,8 @@ import (
 //	   A checkpoint says how many URLs had no outcome when the attempt began, which hosts will end last
 //	   together, and when the attempt may end if a robots.txt keeps failing.
 //	   A ledger may name a compacted copy of the tables.
-//	13: See the columns and documents that say so. A plan knows which pauses and raised delays of hosts
+//	13: See the columns and documents that say so. Merge scores pages by frontier.focus (Page.Focus,
+//	   Inlink.SourceFocus). A plan knows which pauses and raised delays of hosts
 //	   pass to its round, and takes the pace of a host from as many requests as it plans.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how

@@ -107,6 +107,9 @@ type Page struct {
 	ChangeDistance *int32 `parquet:"change_distance,optional" since:"12" doc:"differing bits of the SimHashes of both main texts, 0 to 64; null unless two captures are compared"`
 	TitleChanged   *bool  `parquet:"title_changed,optional" since:"12" doc:"whether the titles of both captures differ; null unless two captures are compared"`
 
+	// Merge computes this column, because fetch tasks of other machines need no model then.
+	Focus *float64 `parquet:"focus,optional" since:"13" doc:"score of the page by the weighted terms of frontier.focus: title, description and the terms of the main text; null without a model"`
+
 	Soft404Family bool `parquet:"soft_404_family" since:"12" doc:"whether the host sends this text, or nearly this text, at 10 paths or more but not at /: status 200, 10 words or more, no other canonical_url, no page_hint but soft_404"`
 }
 

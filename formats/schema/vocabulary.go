@@ -54,12 +54,13 @@ const (
 	SkipDuplicate  SkipReason = "duplicate"    // an earlier line of the source has the same canonical URL
 	SkipSpellings  SkipReason = "spellings"    // the URL has more than MaxSpellings spellings
 	SkipRecent     SkipReason = "recent"       // the URL was fetched within plan.skip_within
+	SkipFocus      SkipReason = "focus"        // the URL's score is below frontier.focus.threshold
 	SkipOptOut     SkipReason = "opt_out"      // plan.opt_out names the URL, its host or its domain
 )
 
 // SkipReasons lists all skip reasons.
 var SkipReasons = []SkipReason{SkipNotURL, SkipBadRecord, SkipScheme, SkipTooLong, SkipOutOfScope, SkipFiltered, SkipTrap, SkipDepth,
-	SkipBudget, SkipRobots, SkipNofollow, SkipStopped, SkipDuplicate, SkipSpellings, SkipRecent, SkipOptOut}
+	SkipBudget, SkipRobots, SkipNofollow, SkipStopped, SkipDuplicate, SkipSpellings, SkipRecent, SkipOptOut, SkipFocus}
 
 // URLState is the state of a known URL.
 type URLState string

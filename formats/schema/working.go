@@ -54,6 +54,7 @@ type WorkingPage struct {
 	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null if no function words are known for the language"`
 	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text per byte of the document, both as UTF-8; null if the document is not HTML"`
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null for the first fetch"`
+	Focus         *float64 `parquet:"focus,optional" since:"13" doc:"score of the page by the weighted terms of frontier.focus: title, description and the terms of the main text; null without a model"`
 	TermCounts
 }
 
@@ -66,7 +67,7 @@ func Working(p *Page, t TermCounts) WorkingPage {
 // Page returns the page of a working row.
 func (w *WorkingPage) Page() Page {
 	return Page{PageColumns: w.PageColumns, TDMReserved: w.TDMReserved, LinkDensity: w.LinkDensity, StopWordRatio: w.StopWordRatio,
-		TextRatio: w.TextRatio, Changed: w.Changed}
+		TextRatio: w.TextRatio, Changed: w.Changed, Focus: w.Focus}
 }
 
 // Refused is a row of a plan's refused.parquet: a source line or known URL that the plan refused.
@@ -202,6 +203,7 @@ type Inlink struct {
 	SourceDepth int32    `parquet:"source_depth" doc:"least depth of the sources whose links are followed; least depth of all sources if no link is followed"`
 	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, as the sitemaps and feeds of its host say"`
 	Weight      int32    `parquet:"sitemap_weight,optional" since:"7" doc:"100 * (sitemap_priority - 0.5), from the sitemaps of the target's host; if they differ, the value farthest from 0"`
+	SourceFocus float64  `parquet:"source_focus,optional" since:"13" doc:"highest focus of the pages that link to the URL by links of followed kinds, at least 0"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
 	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
 	Spellings   []string `parquet:"spellings,list" since:"2" doc:"first five spellings of the URL in links of its own domain, sorted"`

@@ -7,8 +7,13 @@
 package config
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/focus"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/priority"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -237,6 +242,54 @@ type Frontier struct {
 	Follow  string   `yaml:"follow"`
 	Kinds   []string `yaml:"kinds"`
 	Recrawl Recrawl  `yaml:"recrawl"`
+	Focus   Focus    `yaml:"focus,omitempty"`
+}
+
+// Focus says which found URLs are preferred and kept. A frozen config omits the section if it is unset, so
+// that older versions read it.
+type Focus struct {
+	File      string   `yaml:"file,omitempty"` // always empty in a config that was read: its content is in Model
+	Model     string   `yaml:"model,omitempty"`
+	Points    int      `yaml:"points,omitempty"`
+	Threshold *float64 `yaml:"threshold,omitempty"`
+}
+
+// Scorer returns the parsed model, or nil if there is none.
+func (f *Focus) Scorer() (*focus.Model, error) {
+	if f.Model == "" {
+		return nil, nil
+	}
+	return focus.Parse(f.Model)
+}
+
+// readFocus replaces frontier.focus.file by the content of the file, because tasks on other machines do not
+// have it. given is whether the config that names the file also has a model.
+func (c *Config) readFocus(given bool) error {
+	f := &c.Frontier.Focus
+	if f.File == "" {
+		return nil
+	}
+	const key = "frontier.focus.file"
+	if given {
+		return &fieldError{key, "is set, and frontier.focus.model, too: give one of them"}
+	}
+	file, err := os.Open(f.File)
+	if err != nil {
+		return &fieldError{key, fmt.Sprintf("%q cannot be read: %v", f.File, errors.Unwrap(err))}
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, focus.MaxBytes+1))
+	if err != nil {
+		return &fieldError{key, fmt.Sprintf("%q cannot be read: %v", f.File, err)}
+	}
+	model, err := focus.Parse(string(text))
+	if err != nil {
+		return &fieldError{key, fmt.Sprintf("%q is %v", f.File, err)}
+	}
+	f.File, f.Model = "", model.String()
+	c.note("frontier.focus.model", c.from[key])
+	delete(c.from, key)
+	return nil
 }
 
 // Recrawl holds the times after which URLs are due again.

@@ -119,7 +119,11 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 	if err := c.noteReferences(); err != nil {
 		return nil, err
 	}
-	if err := c.Validate(); err != nil {
+	err = c.readFocus(c.Frontier.Focus.Model != base.Frontier.Focus.Model)
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
 		var f *fieldError
 		if errors.As(err, &f) {
 			if line := lineOf(file, f.field); line > 0 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/focus"
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -29,6 +30,27 @@ var price = &rule[float64]{"0 to 1000", func(dollars float64, report report) {
 		report("", fmt.Sprintf("is %v: it must be 0 to 1000 dollars, where 0 is free", dollars))
 	}
 }}
+
+var focusModel = &rule[string]{"lines of a weight and a term", func(text string, report report) {
+	if text == "" {
+		return
+	}
+	if _, err := focus.Parse(text); err != nil {
+		report("", "is "+err.Error())
+	}
+}}
+
+func (c *Config) thresholdRule() *rule[*float64] {
+	return &rule[*float64]{"-1000000 to 1000000", func(least *float64, report report) {
+		switch {
+		case least == nil:
+		case !(*least >= -1e6 && *least <= 1e6): // NaN is refused too
+			report("", fmt.Sprintf("is %v: it must be -1000000 to 1000000", *least))
+		case c.Frontier.Focus.Model == "":
+			report("", "has no effect without frontier.focus.file: name a file with weighted terms")
+		}
+	}}
+}
 
 var priceDate = &rule[string]{"YYYY, YYYY-MM or YYYY-MM-DD", func(date string, report report) {
 	for _, layout := range []string{"2006", "2006-01", time.DateOnly} {

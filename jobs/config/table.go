@@ -91,6 +91,10 @@ func (c *Config) table() []field {
 		key(&c.Frontier.Recrawl.Min, day, minMax(minute, 3650*day), frozen, "least time between two fetches of a URL, even if it changes each time; for news, minutes"),
 		key(&c.Frontier.Recrawl.Max, 180*day, minMax(minute, 3650*day), frozen, "largest time between two fetches of a URL, even if it never changes"),
 		key(&c.Frontier.Recrawl.RetryAfter, day, minMax(minute, 3650*day), frozen, "time after a failure until a URL is due again; each further failure in a row doubles it, up to `frontier.recrawl.max`"),
+		key(&c.Frontier.Focus.File, "", nil, frozen, "file with [weighted terms](../planner/README.md#focus), which becomes `frontier.focus.model` when the config is read: a crawl keeps the terms, not the name"),
+		key(&c.Frontier.Focus.Model, "", focusModel, frozen, "the weighted terms themselves: a line for each term, with its weight"),
+		key(&c.Frontier.Focus.Points, 0, points, frozen, "points of priority for a found URL with a score of 1 or more; taken away for -1 or less; in proportion between"),
+		key(&c.Frontier.Focus.Threshold, nil, c.thresholdRule(), frozen, "found URLs with a lower score are not planned (reason `focus` in `skips`); unset: all are planned"),
 
 		key(&c.Store.SSEKMSKey, "", nil, live, "KMS key that encrypts the objects in S3"),
 		key(&c.Store.StorageClass, "", nil, live, "storage class of the objects in S3"),

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/focus"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/priority"
@@ -118,6 +119,7 @@ type Crawl struct {
 	crawl      string
 	now        int64                       // time of the plan whose priorities are computed, milliseconds UTC
 	weights    map[string]priority.Weights // weights of priorities by crawl
+	models     map[string]*focus.Model     // of the same crawls; nil without frontier.focus
 	hostCounts map[string]int64            // number of hosts by round
 	rounds     []*manifest.Sealed          // sealed rounds, oldest first, without the files that their manifests list
 	files      map[string]*manifest.Sealed // copies of sealed rounds with the files of one bucket, by round and bucket
@@ -129,7 +131,7 @@ type Crawl struct {
 // time of the plan whose priorities the lookups compute.
 func Open(ctx context.Context, b store.Bucket, crawl string, now time.Time) (*Crawl, error) {
 	c := &Crawl{
-		bucket: b, crawl: crawl, now: now.UnixMilli(), weights: map[string]priority.Weights{}, hostCounts: map[string]int64{},
+		bucket: b, crawl: crawl, now: now.UnixMilli(), weights: map[string]priority.Weights{}, models: map[string]*focus.Model{}, hostCounts: map[string]int64{},
 		files: map[string]*manifest.Sealed{}, filters: map[string]*urlfilter.Filter{},
 	}
 	var err error

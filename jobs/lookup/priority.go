@@ -64,6 +64,7 @@ func (c *Crawl) priority(ctx context.Context, s *manifest.Sealed, bucket int, r 
 	if inlink != nil {
 		facts.Inlinks, facts.Anchor, facts.Sitemap = inlink.Inlinks, len(inlink.Anchors) > 0, inlink.Weight
 	}
+	facts.Focus = c.models[s.Crawl].ScoreInlink(r.URL, inlink)
 	if parts := ofRound.Parts(facts); priority.Sum(parts) == r.Priority {
 		p.Parts = parts
 	}
@@ -114,6 +115,11 @@ func (c *Crawl) weightsOf(ctx context.Context, crawl string) (priority.Weights, 
 	if err != nil {
 		return priority.Weights{}, err
 	}
-	c.weights[crawl] = cfg.Plan.Priority
-	return c.weights[crawl], nil
+	w := cfg.Plan.Priority
+	w.Focus = cfg.Frontier.Focus.Points
+	if c.models[crawl], err = cfg.Frontier.Focus.Scorer(); err != nil {
+		return w, err
+	}
+	c.weights[crawl] = w
+	return w, nil
 }

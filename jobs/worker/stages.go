@@ -79,7 +79,11 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 	followed := r.Config.FollowedKinds()
 	switch in.Task.Stage {
 	case stages.Merge:
-		return merge.Run(ctx, env, in, merge.Config{Followed: followed})
+		model, err := r.Config.Frontier.Focus.Scorer()
+		if err != nil {
+			return nil, err
+		}
+		return merge.Run(ctx, env, in, merge.Config{Followed: followed, Focus: model})
 	case stages.Digest, stages.Similar, stages.Cluster, stages.Dedup:
 		return dedup.Run(ctx, env, in, dedup.Config{MaxDistance: r.Config.Dedup.MaxDistance, MinWords: r.Config.Dedup.MinWords, Months: r.Config.Dedup.Months})
 	case stages.Rank:
@@ -96,6 +100,9 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 		}
 		c := frontierConfig(r.Config)
 		c.Scope = scope
+		if c.Focus, err = r.Config.Frontier.Focus.Scorer(); err != nil {
+			return nil, err
+		}
 		return frontier.Run(ctx, env, in, c)
 	case stages.Publish:
 		return publish.Run(ctx, env, in)
@@ -109,6 +116,7 @@ func frontierConfig(c *config.Config) frontier.Config {
 	out.Follow, out.MaxDepth, out.Priority = frontier.Follow(c.Frontier.Follow), int32(c.Plan.MaxDepth), c.Plan.Priority
 	out.Interval, out.MinInterval, out.MaxInterval = time.Duration(again.First), time.Duration(again.Min), time.Duration(again.Max)
 	out.RetryAfter = time.Duration(again.RetryAfter)
+	out.Priority.Focus, out.Threshold = c.Frontier.Focus.Points, c.Frontier.Focus.Threshold
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/focus"
 	"crawlbatch.io/crawlbatch/formats/priority"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
@@ -42,6 +43,11 @@ type Config struct {
 	SimilarPages int
 
 	Priority priority.Weights // weights of the facts that make up the priority of a URL
+
+	// Focus scores URLs that are found; nil if the crawl has no frontier.focus. A found URL whose score is
+	// below Threshold is skipped, unless Threshold is nil.
+	Focus     *focus.Model
+	Threshold *float64
 
 	Interval    time.Duration // time from the first fetch of a URL until the second
 	MinInterval time.Duration // least interval, for a URL that changes each time

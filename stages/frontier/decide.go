@@ -372,6 +372,12 @@ func (d *decider) judge(g *group, k *urlkey.Key, depth int32, followed bool) (re
 	if why := d.alike.trap(k); why != "" {
 		return schema.SkipTrap, why
 	}
+	// The target of a redirect belongs to a URL that was relevant enough.
+	if least := d.cfg.Threshold; d.cfg.Focus != nil && least != nil && g.redirect == nil {
+		if score := d.cfg.Focus.ScoreInlink(k.URL, g.inlink); score < *least {
+			return schema.SkipFocus, fmt.Sprintf("score %.4g, frontier.focus.threshold %.4g", score, *least)
+		}
+	}
 	return "", ""
 }
 
@@ -399,6 +405,7 @@ func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord 
 	if g.inlink != nil {
 		facts.Inlinks, facts.Anchor, facts.Sitemap = g.inlink.Inlinks, len(g.inlink.Anchors) > 0, g.inlink.Weight
 	}
+	facts.Focus = d.cfg.Focus.ScoreInlink(k.URL, g.inlink)
 	r.Inlinks, r.Priority = facts.Inlinks, priority.Sum(d.cfg.Priority.Parts(facts))
 	return r
 }

@@ -269,6 +269,7 @@ type origin struct {
 	depth   int32
 	fetched int64 // time of the fetch in milliseconds; 0 if the source was not fetched
 	page    bool  // whether the source is a page of this round
+	focus   float64
 }
 
 // origins finds the origin of each source. A source may be a page, a planned URL that redirected, a
@@ -283,11 +284,12 @@ type origins struct {
 
 // deep holds a URL and the URL's depth.
 type deep struct {
-	SURT      string `parquet:"url_surtkey"`
-	URL       string `parquet:"url"`
-	Depth     int32  `parquet:"depth"`
-	FetchTime int64  `parquet:"fetch_time,optional,timestamp(millisecond)"` // only in pages
-	FetchedAt int64  `parquet:"fetched_at,optional,timestamp(millisecond)"` // only in fetches
+	SURT      string  `parquet:"url_surtkey"`
+	URL       string  `parquet:"url"`
+	Depth     int32   `parquet:"depth"`
+	Focus     float64 `parquet:"focus,optional"`                             // only in pages
+	FetchTime int64   `parquet:"fetch_time,optional,timestamp(millisecond)"` // only in pages
+	FetchedAt int64   `parquet:"fetched_at,optional,timestamp(millisecond)"` // only in fetches
 }
 
 func newOrigins(ctx context.Context, m *merger) *origins {
@@ -316,7 +318,10 @@ func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error
 			return origin{}, err
 		}
 		if found != nil {
-			return origin{found.Depth, max(found.FetchTime, found.FetchedAt), i == 0}, nil
+			if i > 0 { // the text of an unchanged page is not at hand
+				found.Focus = o.m.focus.ScoreInlink(url, nil)
+			}
+			return origin{found.Depth, max(found.FetchTime, found.FetchedAt), i == 0, found.Focus}, nil
 		}
 	}
 	if o.sitemaps != nil {

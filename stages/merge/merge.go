@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"crawlbatch.io/crawlbatch/formats/focus"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -39,6 +40,7 @@ func sortMemory(env *stages.Env) int64 {
 // Config holds the settings of merge. The results of merge depend only on its Config and inputs.
 type Config struct {
 	Followed []schema.LinkKind // kinds of links whose targets may be planned; only such links count as inlinks
+	Focus    *focus.Model      // scores pages; nil if the crawl has no frontier.focus
 }
 
 // Run merges one partition's segments.
@@ -56,7 +58,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}
 	m := &merger{
 		env: env, sortMemory: sortMemory(env), task: t, plan: in.Plan, fetched: fetched, followed: map[schema.LinkKind]bool{},
-		takes: in.TakesLinks, earlier: in.Earlier,
+		focus: cfg.Focus, takes: in.TakesLinks, earlier: in.Earlier,
 		counts: map[string]int64{}, hosts: newHosts(), ported: map[string]bool{}, twice: map[string]int{}, hops: map[string]string{}, depths: map[string]int32{},
 	}
 	for _, k := range cfg.Followed {
@@ -135,6 +137,7 @@ type merger struct {
 	plan       *manifest.Plan
 	fetched    *manifest.Result
 	followed   map[schema.LinkKind]bool
+	focus      *focus.Model       // nil without frontier.focus
 	takes      bool               // whether pages that answered 304 get their links from earlier rounds
 	earlier    []*manifest.Sealed // sealed rounds whose parts of links are read if takes is true
 

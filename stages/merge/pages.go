@@ -73,6 +73,7 @@ func (m *merger) mergePages(ctx context.Context) error {
 			if err := terms.Add(&d.page); err != nil {
 				return err
 			}
+			m.score(&d.page)
 			return w.Append(&d.page)
 		}
 		for p, err := range rows.Sorted(ctx) {
@@ -93,6 +94,14 @@ func (m *merger) mergePages(ctx context.Context) error {
 		return err
 	}
 	return keepRun(ctx, m, stages.FileTerms, []string{"language", "term", "level"}, terms.Rows(ctx), func(r *schema.TermPages) int32 { return r.Bucket })
+}
+
+// score sets the column focus of a page, if the crawl has a model.
+func (m *merger) score(p *schema.WorkingPage) {
+	p.Focus = nil
+	if m.focus != nil {
+		p.Focus = new(m.focus.Score(append([]string{p.Title, p.Description}, p.Terms...)...))
+	}
 }
 
 func compareText(a, b *schema.Text) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }

@@ -55,6 +55,7 @@ type pageSource struct {
 	domain string
 	ported bool // whether the host's pages may be in several groups
 	depth  int32
+	focus  float64
 	latest int64 // a LastMod after this time, in milliseconds, was in the future when the source was fetched
 }
 
@@ -157,7 +158,7 @@ func (b *targetBuilder) begin(surt, url string, of origin) error {
 		b.group = strings.Clone(group)
 		b.number++
 	}
-	b.source = pageSource{strings.Clone(url), b.source.number + 1, b.hostNumber(k.Host), strings.Clone(k.Domain), b.m.ported[k.Host], of.depth, of.fetched + clockSkew}
+	b.source = pageSource{strings.Clone(url), b.source.number + 1, b.hostNumber(k.Host), strings.Clone(k.Domain), b.m.ported[k.Host], of.depth, of.focus, of.fetched + clockSkew}
 	return nil
 }
 
@@ -250,6 +251,7 @@ func (b *targetBuilder) count(t *target, l *schema.Link) {
 		t.row.Weight = inlinks.Weightier(t.row.Weight, inlinks.Weight(l.Weight))
 	}
 	t.row.FollowKind = true
+	t.row.SourceFocus = max(t.row.SourceFocus, s.focus)
 	inlinks.Source(&t.row, !l.Nofollow, s.depth, s.url)
 }
 

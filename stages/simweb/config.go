@@ -45,6 +45,10 @@ type Config struct {
 	SlowDelay  time.Duration // pause before a slow response, and between the pieces of a dripping response
 	LargeBody  int           // size of the large document in bytes
 
+	// Topics is the number of topics. Pages link to pages of their own topic more often than to others (see
+	// Web.Topic). 0 means a web without topics.
+	Topics int
+
 	// PrivateSuffix, if not empty, is a suffix such as github.io: each host directly below the
 	// suffix is a domain of its own. Some hosts of the web have names below the suffix. Hosts with
 	// these names may really exist, so a crawl of such a web must use a connect-to rule that covers
@@ -101,6 +105,9 @@ func (c *Config) Validate() error {
 		if d.d < 0 {
 			return fmt.Errorf("%s %v: want 0 or more: %w", d.name, d.d, ErrConfig)
 		}
+	}
+	if c.Topics < 0 || c.Topics > 1000 {
+		return fmt.Errorf("Topics %d: want 0 to 1000: %w", c.Topics, ErrConfig)
 	}
 	if c.RetryAfter%time.Second != 0 {
 		return fmt.Errorf("RetryAfter %v: want whole seconds, because the header Retry-After counts seconds: %w", c.RetryAfter, ErrConfig)

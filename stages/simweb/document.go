@@ -89,9 +89,9 @@ func (w *Web) makeDocument(host, page int, variant, path string, refresh *place)
 func (a *author) text(s string) { a.doc.html = append(a.doc.html, s...) }
 
 // titleOf returns the title of a page of the graph, with the given number of words. The text of a
-// link is the first words of its target's title.
+// link is the first words of its target's title. The word of the page's topic may come before them.
 func (w *Web) titleOf(host, page, words int) string {
-	return title(w.pageKey(host, page).named("title"), words)
+	return w.withTopic(host, page, title(w.pageKey(host, page).named("title"), words), words > 2)
 }
 
 func (a *author) head(src source, path string) {

@@ -142,10 +142,10 @@ func (a *author) randomAnchor(k, to key, host int) string {
 	w := a.w
 	switch u := to.at(0).below(100); {
 	case u < 60:
-		return a.pageAnchor(k, host, to.at(1).below(w.Pages(host)))
+		return a.pageAnchor(k, host, a.related(to.at(1), host))
 	case u < 75:
 		h := to.at(1).below(w.cfg.Hosts)
-		return a.pageAnchor(k, h, to.at(2).below(w.Pages(h)))
+		return a.pageAnchor(k, h, a.related(to.at(2), h))
 	case u < 88:
 		h := to.at(1).below(w.cfg.Hosts)
 		return a.pageAnchor(k, h, 0)
