@@ -107,7 +107,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	if c.Topics < 0 || c.Topics > 1000 {
-		return fmt.Errorf("Topics %d: want 0 to 1000: %w", c.Topics, ErrConfig)
+		return fmt.Errorf("number of Topics %d: want 0 to 1000: %w", c.Topics, ErrConfig)
 	}
 	if c.RetryAfter%time.Second != 0 {
 		return fmt.Errorf("RetryAfter %v: want whole seconds, because the header Retry-After counts seconds: %w", c.RetryAfter, ErrConfig)
