@@ -236,13 +236,13 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 		}
 		switch own := earlier[len(earlier)-round:]; {
 		case !cfg.Plan.History:
-			request.Sources = append(request.Sources, source.Frontier(checked, r.Crawl, earlier, now, weights, scratch))
+			request.Sources = append(request.Sources, source.Frontier(checked, r.Crawl, earlier, now, weights, cfg.Frontier.Recrawl.Rule(), scratch))
 		case !crawl.Listed:
-			request.History = []source.Known{source.Frontier(checked, r.Crawl, earlier, now, weights, scratch)}
+			request.History = []source.Known{source.Frontier(checked, r.Crawl, earlier, now, weights, cfg.Frontier.Recrawl.Rule(), scratch)}
 		default:
 			request.History = []source.Known{source.History(checked, earlier[:len(earlier)-round], answers)}
 			if round > 0 {
-				request.History = slices.Insert(request.History, 0, source.OwnFrontier(checked, r.Crawl, own, now, weights, scratch))
+				request.History = slices.Insert(request.History, 0, source.OwnFrontier(checked, r.Crawl, own, now, weights, cfg.Frontier.Recrawl.Rule(), scratch))
 			}
 		}
 		request.Hosts = source.Hosts(ctx, checked, earlier)

@@ -121,7 +121,7 @@ func (c *chooser) merge(r *record) {
 	c.count(r)
 	u := c.url
 	u.Due, u.Spent, u.Renamed = u.Due || r.Due, u.Spent || r.Spent, u.Renamed || r.Renamed
-	u.FetchedAt = max(u.FetchedAt, r.FetchedAt)
+	u.FetchedAt, u.PlannedFor = max(u.FetchedAt, r.FetchedAt), cmp.Or(u.PlannedFor, r.PlannedFor)
 	u.Planned, u.RenamedPlanned = max(u.Planned, r.Planned), max(u.RenamedPlanned, r.RenamedPlanned)
 	switch {
 	case u.History && !r.History: // the frontier has an entry of the URL, and then one of another form of the URL

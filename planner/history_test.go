@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/priority"
+	"crawlbatch.io/crawlbatch/formats/recrawl"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
@@ -212,7 +213,7 @@ func TestTheOwnFrontierHasWhatTheCrawlFound(t *testing.T) {
 	f := tabletest.Write(t, b, urlstate.Delta, layout.Table(urlstate.Delta, "2026-11", 0, 0), rows)
 	own := []*manifest.Sealed{{Crawl: "2026-11", Round: 0, Files: []manifest.File{f}, Buckets: 1}}
 	r := request(t)
-	r.History = []source.Known{source.OwnFrontier(b, "2026-11", own, time.UnixMilli(1000), priority.Weights{}, t.TempDir()), source.History(b, nil, new(source.FilterAnswers))}
+	r.History = []source.Known{source.OwnFrontier(b, "2026-11", own, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()), source.History(b, nil, new(source.FilterAnswers))}
 	p, err := Make(t.Context(), Default(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +296,7 @@ func TestTheOwnFrontierOfManyRoundsHasTheNewestStates(t *testing.T) {
 	}
 	open := &opens{Bucket: b}
 	r := request(t)
-	r.History = []source.Known{source.OwnFrontier(open, "2026-11", own, time.UnixMilli(1000), priority.Weights{}, t.TempDir())}
+	r.History = []source.Known{source.OwnFrontier(open, "2026-11", own, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir())}
 	p, err := Make(t.Context(), Default(), r)
 	if err != nil {
 		t.Fatal(err)

@@ -210,7 +210,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	spellings := w.respelled(k.URL, e)
 	text, plannedBy := e.URL, e.Planned
 	if renamed { // the URL gets the history of its own form
-		e = &source.Entry{URL: e.URL, File: e.File, Due: e.Due, Priority: e.Priority, Depth: e.Depth, Listing: e.Listing}
+		e = &source.Entry{URL: e.URL, File: e.File, Due: e.Due, DueReason: e.DueReason, Priority: e.Priority, Depth: e.Depth, Listing: e.Listing}
 	}
 	if e.Content.Filename == "" { // an entry with content needs no request, so its spelling need not be checked against robots.txt
 		spellings = spellings.Add(spelling)

@@ -56,7 +56,7 @@ func newRecord(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s seq)
 			URL: k.URL, Host: k.Host, Domain: k.Domain, Priority: min(max(e.Priority, 0), 1000), Depth: max(e.Depth, 0), Fetches: e.Fetches,
 			ContentDigest: e.ContentDigest, ETag: e.ETag, LastModified: e.LastModified,
 			ContentAt: e.Content.At, WARCFilename: e.Content.Filename, WARCRecordOff: e.Content.Offset, WARCRecordLen: e.Content.Length,
-			Spellings: spellings,
+			Spellings: spellings, PlannedFor: e.DueReason,
 		},
 		Hash: urlkey.Hash(k.Domain), Seq: s, Due: e.Due, Spent: e.Spent,
 		History: e.History, FetchedAt: e.FetchedAt, Planned: e.Planned,

@@ -31,7 +31,7 @@ type Weights struct {
 	Query     int `yaml:"query"`     // subtracted if the URL has a query
 
 	Overdue int `yaml:"overdue"` // added if a known URL has been due for as long as its interval between two fetches
-	Change  int `yaml:"change"`  // added for a known URL that changes at each fetch
+	Change  int `yaml:"change"`  // added for a known URL that a fetch makes as fresh as possible
 	News    int `yaml:"news"`    // added if the path holds the date of the plan's day; a seventh less for each day before
 }
 
@@ -127,7 +127,8 @@ type Timing struct {
 	Due      time.Time     // when the URL became due; zero if it was never fetched
 	Interval time.Duration // learned time between two fetches
 	Fetches  int32
-	Changes  int32 // number of fetches that found changed content
+	Changes  int32   // number of fetches that found changed content
+	Gain     float64 // estimated value of a fetch, from 0 to 1 (recrawl.Rule.Gain); 0 if the changes were not timed
 }
 
 // AtPlan returns the parts that a plan adds to the priority that the frontier gave the URL.
@@ -138,8 +139,11 @@ func (w *Weights) AtPlan(priority int32, t Timing) []Part {
 			late := min(max(float64(t.Now.Sub(t.Due))/float64(t.Interval), 0), 1)
 			parts = append(parts, Part{"overdue", float64(w.Overdue) * late})
 		}
-		// The share is an estimate of the probability of a change (Laplace's rule of succession).
-		parts = append(parts, Part{"change", float64(w.Change) * float64(t.Changes+1) / float64(t.Fetches+2)})
+		share := t.Gain
+		if share == 0 { // the probability of a change by Laplace's rule of succession, as before format 13
+			share = float64(t.Changes+1) / float64(t.Fetches+2)
+		}
+		parts = append(parts, Part{"change", float64(w.Change) * share})
 	}
 	if w.News != 0 {
 		if day, ok := dateIn(t.URL); ok {

@@ -50,6 +50,7 @@ func TestTheTimeOfAPlan(t *testing.T) {
 		{"very late", Timing{URL: "http://a.example/", Due: now.Add(-900 * day), Interval: 30 * day, Fetches: 2, Changes: 1}, 500 + 100 + 30},
 		{"due early, after an announcement", Timing{URL: "http://a.example/", Due: now.Add(day), Interval: 30 * day, Fetches: 2, Changes: 1}, 500 + 30},
 		{"an interval that is not known", Timing{URL: "http://a.example/", Due: now.Add(-day), Fetches: 2, Changes: 1}, 500 + 30},
+		{"a fetch of an estimated value", Timing{URL: "http://a.example/", Due: now.Add(-15 * day), Interval: 30 * day, Fetches: 2, Changes: 1, Gain: 0.75}, 500 + 50 + 45},
 		{"the news of the day", Timing{URL: "http://a.example/2026/11/25/title"}, 640},
 		{"the news of three days ago", Timing{URL: "http://a.example/news/2026-11-22-title.html"}, 580},
 		{"a day without separators", Timing{URL: "http://a.example/20261124"}, 620},

@@ -73,6 +73,10 @@ import (
 //	13: See the columns and documents that say so. Merge scores pages by frontier.focus (Page.Focus,
 //	   Inlink.SourceFocus). A plan knows which pauses and raised delays of hosts
 //	   pass to its round, and takes the pace of a host from as many requests as it plans.
+//	13: See the columns and documents that say so.
+//	   Rows of urls say when the content changed between fetches, and what decided when the URL is due
+//	   again. The frontier estimates rates of change from them (package recrawl). Plans and fetches say
+//	   why a known URL was planned. A change no longer halves the interval between fetches.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version

@@ -38,6 +38,8 @@ type Fetch struct {
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the WARC record holds no payload: identical_payload, not_modified"`
 
 	Listing `json:"-"` // not stored in checkpoints, because the plan has it
+
+	PlannedFor DueReason `parquet:"planned_for,optional,dict" vol:"1" since:"13" json:"-" doc:"why the plan took a known URL that was due: its column due_reason in urls; null for a URL that was due at once"` // as Listing
 }
 
 // Listing says which sources listed a URL: the first entry of the earliest plan that accepted the
@@ -249,6 +251,15 @@ type Host struct {
 	Harmonic       float64 `parquet:"harmonic" since:"4" doc:"harmonic centrality of the host's domain: the sum of 1 / distance over all domains from which links lead to this domain, estimated with a standard error of 6.5 %"`
 }
 
+// ChangeHistory holds what is known about the intervals between the fetches of a URL, for the estimate of
+// its rate of change (package recrawl). It is zero if no fetch could be compared with an earlier one.
+type ChangeHistory struct {
+	ChangeWeight int64 `parquet:"change_weight,optional" vol:"1" since:"13" doc:"number of intervals between two fetches in which the content changed, in thousandths; each change takes a sixteenth from the earlier ones; null: none"`
+	ChangedMS    int64 `parquet:"changed_ms,optional" vol:"1" since:"13" doc:"total length of the intervals with a change, weighted as change_weight, milliseconds; null: none"`
+	UnchangedMS  int64 `parquet:"unchanged_ms,optional" vol:"1" since:"13" doc:"total length of the intervals without a change, milliseconds; each change takes a sixteenth from it; null: none"`
+	SameMS       int64 `parquet:"same_ms,optional" vol:"1" since:"13" doc:"total length of the intervals since the last change, milliseconds; null: none"`
+}
+
 // URLRecord is a row of the urls dataset: a URL whose state changed in the round.
 type URLRecord struct {
 	SURT           string   `parquet:"url_surtkey,delta" doc:"SURT key"`
@@ -288,6 +299,9 @@ type URLRecord struct {
 	TitleHash      int64    `parquet:"title_hash,optional" since:"12" doc:"first 64 bits of the SHA-1 of the last capture's title; null: no title"`
 	Spellings      []string `parquet:"spellings,list" since:"2" doc:"other spellings of the URL (percent escapes, order of parameters) in sources and in its own domain, sorted; robots.txt must allow each spelling; a URL with more than four spellings is not planned and has five here"`
 	Listing
+	ChangeHistory
+
+	DueReason DueReason `parquet:"due_reason,optional,dict" vol:"1" since:"13" doc:"what decided next_due: first, rate, steady, min, max, announced or retry; null if the URL is due at once or never, and in older tables"`
 }
 
 // Skip is a row of the skips dataset: a URL that was found but not planned.

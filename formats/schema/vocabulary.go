@@ -80,6 +80,23 @@ const (
 // URLStates lists all states.
 var URLStates = []URLState{StateFound, StateFetched, StateRedirected, StateDeferred, StateDenied, StateFailed, StateGone, StateSkipped}
 
+// DueReason says why a URL is fetched again at the time at which it is due.
+type DueReason string
+
+// The reasons of a due time.
+const (
+	DueFirst     DueReason = "first"     // no two fetches could be compared yet: frontier.recrawl.first
+	DueRate      DueReason = "rate"      // the estimated rate of change makes a fetch worth its cost
+	DueSteady    DueReason = "steady"    // the content has been the same for so long that the interval grows faster than by the rate
+	DueMin       DueReason = "min"       // the interval would be less than frontier.recrawl.min
+	DueMax       DueReason = "max"       // the interval would be more than frontier.recrawl.max
+	DueAnnounced DueReason = "announced" // a sitemap or feed of the host announced a change
+	DueRetry     DueReason = "retry"     // the last fetch failed: frontier.recrawl.retry_after
+)
+
+// DueReasons lists all reasons of due times.
+var DueReasons = []DueReason{DueFirst, DueRate, DueSteady, DueMin, DueMax, DueAnnounced, DueRetry}
+
 // StateAfter returns the state of a planned URL after an outcome with the given HTTP status. moved
 // means that the document came from the target of a redirect.
 func StateAfter(o Outcome, status int16, moved bool) URLState {

@@ -31,6 +31,8 @@ type PlannedURL struct {
 	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
 
 	Spellings []string `parquet:"spellings,list" since:"2" doc:"at most 4 spellings of the URL in its own domain or in a source, sorted, without the canonical one: only percent escapes and the order of parameters differ; robots.txt must allow each"`
+
+	PlannedFor DueReason `parquet:"planned_for,optional,dict" since:"13" doc:"why a known URL was due: its column due_reason in urls; null for a URL that was due at once"`
 }
 
 // TermCounts are the most frequent terms of a page's main content. A reduce task weighs terms by

@@ -12,10 +12,12 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/focus"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/priority"
+	"crawlbatch.io/crawlbatch/formats/recrawl"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
@@ -298,6 +300,11 @@ type Recrawl struct {
 	Min        Duration `yaml:"min"`
 	Max        Duration `yaml:"max"`
 	RetryAfter Duration `yaml:"retry_after"`
+}
+
+// Rule returns the rule of recrawls.
+func (r Recrawl) Rule() recrawl.Rule {
+	return recrawl.Rule{First: time.Duration(r.First), Min: time.Duration(r.Min), Max: time.Duration(r.Max)}
 }
 
 // Store says how S3 objects are stored.

@@ -87,7 +87,7 @@ func (c *Config) table() []field {
 
 		key(&c.Frontier.Follow, "domain", oneOf("none", "host", "domain", "any"), frozen, "links whose targets are planned: none, links to the same host, links to planned domains, or any links"),
 		key(&c.Frontier.Kinds, kindNames(schema.DefaultFollowed), linkKinds, frozen, "kinds of links to follow, as in the column `kind` of `links`"),
-		key(&c.Frontier.Recrawl.First, 30*day, c.firstRule(), frozen, "time after the first fetch of a URL until it is due again; each change halves this time, and each fetch without a change lengthens it by half"),
+		key(&c.Frontier.Recrawl.First, 30*day, c.firstRule(), frozen, "time after the first fetch of a URL until it is due again; later, a URL that changes once in this time is due after it, and others after a time that follows from how often they are estimated to change"),
 		key(&c.Frontier.Recrawl.Min, day, minMax(minute, 3650*day), frozen, "least time between two fetches of a URL, even if it changes each time; for news, minutes"),
 		key(&c.Frontier.Recrawl.Max, 180*day, minMax(minute, 3650*day), frozen, "largest time between two fetches of a URL, even if it never changes"),
 		key(&c.Frontier.Recrawl.RetryAfter, day, minMax(minute, 3650*day), frozen, "time after a failure until a URL is due again; each further failure in a row doubles it, up to `frontier.recrawl.max`"),

@@ -135,8 +135,12 @@ func printKnown(w io.Writer, k *lookup.Found) {
 		return
 	}
 	if s := k.State; s != nil {
+		due := s.NextDue
+		if s.DueReason != "" {
+			due += " (" + string(s.DueReason) + ")"
+		}
 		fmt.Fprintf(w, "state      %s since round %s\noutcome    %s\nfirst seen %s\nnext due   %s\n",
-			s.State, s.Round, dash(string(s.Outcome)), s.FirstSeen, s.NextDue)
+			s.State, s.Round, dash(string(s.Outcome)), s.FirstSeen, due)
 		printPriority(w, &s.Priority)
 	}
 	if s := k.Skip; s != nil {

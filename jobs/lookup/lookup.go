@@ -22,10 +22,8 @@ import (
 	"strings"
 	"time"
 
-	"crawlbatch.io/crawlbatch/formats/focus"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/priority"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -54,7 +52,9 @@ type State struct {
 	Outcome   schema.Outcome  `json:"outcome"` // newest outcome of the URL; "" if the URL was never planned
 	FirstSeen string          `json:"first_seen"`
 	NextDue   string          `json:"next_due"` // time of the next fetch in UTC (RFC 3339), or "at once" or "never"
-	Priority  Priority        `json:"priority"`
+	// DueReason says what decided NextDue; "" if the URL is due at once or never, and before format 12.
+	DueReason schema.DueReason `json:"due_reason,omitempty"`
+	Priority  Priority         `json:"priority"`
 	Listings
 }
 
@@ -118,8 +118,7 @@ type Crawl struct {
 	bucket     store.Bucket
 	crawl      string
 	now        int64                       // time of the plan whose priorities are computed, milliseconds UTC
-	weights    map[string]priority.Weights // weights of priorities by crawl
-	models     map[string]*focus.Model     // of the same crawls; nil without frontier.focus
+	settings   map[string]settings         // what priorities depend on, by crawl
 	hostCounts map[string]int64            // number of hosts by round
 	rounds     []*manifest.Sealed          // sealed rounds, oldest first, without the files that their manifests list
 	files      map[string]*manifest.Sealed // copies of sealed rounds with the files of one bucket, by round and bucket
@@ -131,7 +130,7 @@ type Crawl struct {
 // time of the plan whose priorities the lookups compute.
 func Open(ctx context.Context, b store.Bucket, crawl string, now time.Time) (*Crawl, error) {
 	c := &Crawl{
-		bucket: b, crawl: crawl, now: now.UnixMilli(), weights: map[string]priority.Weights{}, models: map[string]*focus.Model{}, hostCounts: map[string]int64{},
+		bucket: b, crawl: crawl, now: now.UnixMilli(), settings: map[string]settings{}, hostCounts: map[string]int64{},
 		files: map[string]*manifest.Sealed{}, filters: map[string]*urlfilter.Filter{},
 	}
 	var err error
@@ -235,7 +234,7 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 		if err != nil {
 			return err
 		}
-		found.State = &State{round, state.State, state.Outcome, state.FirstSeen, nextDue(state), p, listings(&state.Listing)}
+		found.State = &State{round, state.State, state.Outcome, state.FirstSeen, nextDue(state), state.DueReason, p, listings(&state.Listing)}
 	}
 	if found.Skip != nil { // a later round has a newer skip of the URL
 		return nil

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 
+	"crawlbatch.io/crawlbatch/formats/focus"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/priority"
+	"crawlbatch.io/crawlbatch/formats/recrawl"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -33,15 +35,15 @@ type Priority struct {
 // tables as the frontier stage: the dataset hosts and the working file inlinks.
 func (c *Crawl) priority(ctx context.Context, s *manifest.Sealed, bucket int, r *schema.URLRecord) (Priority, error) {
 	p := Priority{Stored: r.Priority, Next: r.Priority}
-	ofPlan, err := c.weightsOf(ctx, c.crawl)
+	ofPlan, err := c.settingsOf(ctx, c.crawl)
 	if err != nil {
 		return p, err
 	}
-	if t := source.TimingOf(r, c.now); !t.Due.After(t.Now) && nextDue(r) != "never" {
+	if t := source.TimingOf(r, c.now, ofPlan.rule); !t.Due.After(t.Now) && nextDue(r) != "never" {
 		p.AtPlan = ofPlan.AtPlan(r.Priority, t)
 		p.Next = priority.Sum(p.AtPlan)
 	}
-	ofRound, err := c.weightsOf(ctx, s.Crawl)
+	ofRound, err := c.settingsOf(ctx, s.Crawl)
 	if err != nil {
 		return p, err
 	}
@@ -64,7 +66,7 @@ func (c *Crawl) priority(ctx context.Context, s *manifest.Sealed, bucket int, r 
 	if inlink != nil {
 		facts.Inlinks, facts.Anchor, facts.Sitemap = inlink.Inlinks, len(inlink.Anchors) > 0, inlink.Weight
 	}
-	facts.Focus = c.models[s.Crawl].ScoreInlink(r.URL, inlink)
+	facts.Focus = ofRound.focus.ScoreInlink(r.URL, inlink)
 	if parts := ofRound.Parts(facts); priority.Sum(parts) == r.Priority {
 		p.Parts = parts
 	}
@@ -102,24 +104,32 @@ func (c *Crawl) hosts(ctx context.Context, s *manifest.Sealed) (n int64, err err
 	return n, nil
 }
 
-// weightsOf returns the weights that a crawl has frozen.
-func (c *Crawl) weightsOf(ctx context.Context, crawl string) (priority.Weights, error) {
-	if w, ok := c.weights[crawl]; ok {
-		return w, nil
+// settings holds what a crawl has frozen about priorities.
+type settings struct {
+	priority.Weights
+	rule  recrawl.Rule
+	focus *focus.Model // nil without frontier.focus
+}
+
+// settingsOf returns the settings that a crawl has frozen.
+func (c *Crawl) settingsOf(ctx context.Context, crawl string) (settings, error) {
+	if s, ok := c.settings[crawl]; ok {
+		return s, nil
 	}
 	// A weight holds no secret, so the variables that hold secrets need not be set.
 	_, cfg, err := roundstate.OpenCrawl(ctx, c.bucket, crawl, func(string) (string, bool) { return "unset", true })
 	if errors.Is(err, roundstate.ErrNoCrawl) {
-		return priority.Default(), nil
+		return settings{Weights: priority.Default()}, nil
 	}
 	if err != nil {
-		return priority.Weights{}, err
+		return settings{}, err
 	}
 	w := cfg.Plan.Priority
 	w.Focus = cfg.Frontier.Focus.Points
-	if c.models[crawl], err = cfg.Frontier.Focus.Scorer(); err != nil {
-		return w, err
+	model, err := cfg.Frontier.Focus.Scorer()
+	if err != nil {
+		return settings{}, err
 	}
-	c.weights[crawl] = w
-	return w, nil
+	c.settings[crawl] = settings{w, cfg.Frontier.Recrawl.Rule(), model}
+	return c.settings[crawl], nil
 }

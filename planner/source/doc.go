@@ -73,6 +73,9 @@ type Entry struct {
 	// then counts only if another entry names the URL. Its priority and depth do not count.
 	History bool
 
+	// DueReason says why a known URL is due; empty if it is due at once.
+	DueReason schema.DueReason
+
 	// Listing says which sources listed the URL in earlier rounds; nil if none did.
 	Listing *schema.Listing
 

@@ -9,6 +9,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/priority"
+	"crawlbatch.io/crawlbatch/formats/recrawl"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -25,17 +26,17 @@ const FrontierName = "frontier"
 // yields URLs that the crawl planned in earlier rounds, because these URLs count in the budgets, and
 // URLs with spellings, because lists may name such URLs and redirects may lead to them. The URLs come
 // bucket by bucket and, within a bucket, in order of SURT and URL. A frontier without URLs is not an
-// error. The weights add to the priorities of due URLs. The files of many rounds are merged in the
-// directory scratch.
-func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, weights priority.Weights, scratch string) Known {
-	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), weights: weights, scratch: scratch}
+// error. The weights add to the priorities of due URLs, and rule estimates the
+// value of fetching them. The files of many rounds are merged in the directory scratch.
+func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, weights priority.Weights, rule recrawl.Rule, scratch string) Known {
+	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), weights: weights, rule: rule, scratch: scratch}
 }
 
 // OwnFrontier is like Frontier, for a crawl that plans only listed URLs and URLs that it finds.
 // rounds holds only the crawl's own rounds. A URL that earlier crawls know is due only if a
 // round of the crawl has found or planned it.
-func OwnFrontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, weights priority.Weights, scratch string) Known {
-	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), weights: weights, scratch: scratch, own: true}
+func OwnFrontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, weights priority.Weights, rule recrawl.Rule, scratch string) Known {
+	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), weights: weights, rule: rule, scratch: scratch, own: true}
 }
 
 type frontier struct {
@@ -44,6 +45,7 @@ type frontier struct {
 	rounds  []*manifest.Sealed
 	now     int64 // time at which URLs are due, milliseconds UTC
 	weights priority.Weights
+	rule    recrawl.Rule
 	scratch string
 	own     bool // the crawl plans only listed URLs and URLs that it finds
 	about   *listed.Set
@@ -105,7 +107,8 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 		Spellings: r.Spellings,
 	}
 	if e.Due {
-		e.Priority = priority.Sum(f.weights.AtPlan(r.Priority, TimingOf(r, f.now)))
+		e.Priority = priority.Sum(f.weights.AtPlan(r.Priority, TimingOf(r, f.now, f.rule)))
+		e.DueReason = r.DueReason
 	}
 	if !e.Due && !e.Spent && len(e.Spellings) == 0 {
 		if !f.about.MayHold(r.URL) && !(f.about != nil && f.about.WithPlanned && r.LastPlanned != "") {
@@ -120,12 +123,15 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 }
 
 // TimingOf returns what a plan at the time now, in milliseconds UTC, knows about a due URL.
-func TimingOf(r *schema.URLRecord, now int64) priority.Timing {
+func TimingOf(r *schema.URLRecord, now int64, rule recrawl.Rule) priority.Timing {
 	t := priority.Timing{
 		URL: r.URL, Now: time.UnixMilli(now).UTC(), Interval: time.Duration(r.RevisitMS) * time.Millisecond, Fetches: r.Fetches, Changes: r.Changes,
 	}
 	if r.NextDue > 0 {
 		t.Due = time.UnixMilli(r.NextDue)
+	}
+	if r.ChangeHistory != (schema.ChangeHistory{}) {
+		t.Gain = rule.Gain(r.ChangeHistory, time.Duration(now-r.LastFetched)*time.Millisecond, r.DueReason == schema.DueAnnounced)
 	}
 	return t
 }

@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/priority"
+	"crawlbatch.io/crawlbatch/formats/recrawl"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
@@ -115,7 +116,7 @@ func TestContract(t *testing.T) {
 		},
 		"frontier": func(t *testing.T) Source {
 			b, sealed := sealRounds(t, []schema.URLRecord{foundRow(two), foundRow(three)})
-			return Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, t.TempDir())
+			return Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir())
 		},
 		"warc": func(t *testing.T) Source {
 			b, keys := archive(t, []*warc.Record{response(two, 1)}, []*warc.Record{response(three, 1)})
@@ -314,7 +315,7 @@ func TestFrontierGivesTheNewestState(t *testing.T) {
 			state("b", schema.StateFetched, "2026-11.0", 5000), state("bb", schema.StateDeferred, "2026-11.0", 0),
 			state("f", schema.StateGone, "2026-10.0", 0), state("g", schema.StateFound, "", 1001), state("h", schema.StateFailed, "2026-11.0", 1000),
 		})
-	got, err := collect(context.Background(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, t.TempDir()))
+	got, err := collect(context.Background(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,6 +332,38 @@ func TestFrontierGivesTheNewestState(t *testing.T) {
 	}
 }
 
+// A plan prefers the known URL whose fetch has the higher value, and says why each is due. A row of an older
+// round has no history, so its share is that of the rule of succession.
+func TestFrontierEstimatesTheValueOfAFetch(t *testing.T) {
+	const day = 86_400_000
+	state := func(url string, h schema.ChangeHistory, reason schema.DueReason) schema.URLRecord {
+		r := foundRow(url)
+		r.State, r.LastPlanned, r.LastFetched, r.NextDue, r.RevisitMS = schema.StateFetched, "2026-10.0", 1, 30*day, 30*day
+		r.Fetches, r.Changes, r.Priority, r.ChangeHistory, r.DueReason = 11, 5, 500, h, reason
+		return r
+	}
+	rule := recrawl.Rule{First: 30 * 24 * time.Hour, Min: 24 * time.Hour, Max: 180 * 24 * time.Hour}
+	b, sealed := sealRounds(t, []schema.URLRecord{
+		state("a", schema.ChangeHistory{UnchangedMS: 900 * day}, schema.DueMax),
+		state("b", schema.ChangeHistory{ChangeWeight: 5000, ChangedMS: 150 * day, UnchangedMS: 150 * day}, schema.DueRate),
+		state("c", schema.ChangeHistory{UnchangedMS: 900 * day}, schema.DueAnnounced),
+		state("d", schema.ChangeHistory{}, ""),
+	})
+	got, err := collect(t.Context(), Frontier(b, "2026-11", sealed, time.UnixMilli(30*day), priority.Weights{Change: 300}, rule, t.TempDir()))
+	if err != nil || len(got) != 4 {
+		t.Fatal(err, got)
+	}
+	for n, want := range []schema.DueReason{schema.DueMax, schema.DueRate, schema.DueAnnounced, ""} {
+		if got[n].DueReason != want {
+			t.Errorf("%s is due because of %q, want %q", got[n].URL, got[n].DueReason, want)
+		}
+	}
+	quiet, busy, announced, older := got[0].Priority, got[1].Priority, got[2].Priority, got[3].Priority
+	if older != 500+300*6/13 || quiet >= busy || quiet >= announced || quiet <= 500 || busy > 650 {
+		t.Errorf("the priorities are %d of a quiet page, %d of a busy one, %d of an announced one, %d of an older row", quiet, busy, announced, older)
+	}
+}
+
 // The frontier also yields URLs that have spellings but are not due, because a list may name such
 // URLs. A URL with too many spellings is never due.
 func TestFrontierTellsSpellings(t *testing.T) {
@@ -344,7 +377,7 @@ func TestFrontierTellsSpellings(t *testing.T) {
 		state("c", schema.StateFetched, 900, "1", "2", "3", "4", "5"), state("d", schema.StateFetched, 2000, "1"),
 		state("e", schema.StateDeferred, 0, "1", "2", "3", "4", "5"), state("f", schema.StateSkipped, 0, "1"), state("g", schema.StateFetched, 2000),
 	})
-	got, err := collect(t.Context(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, t.TempDir()))
+	got, err := collect(t.Context(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}

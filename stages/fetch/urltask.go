@@ -89,7 +89,7 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	return &urlTask{
 		row: row, planned: p, key: urlkey.Key{URL: p.URL, SURT: p.SURT, Host: p.Host, Domain: p.Domain},
 		fetch: schema.Fetch{
-			SURT: p.SURT, URL: p.URL, Host: p.Host, Domain: p.Domain, Priority: p.Priority, Depth: p.Depth, PlannedRow: int32(row), Listing: p.Listing,
+			SURT: p.SURT, URL: p.URL, Host: p.Host, Domain: p.Domain, Priority: p.Priority, Depth: p.Depth, PlannedRow: int32(row), Listing: p.Listing, PlannedFor: p.PlannedFor,
 		},
 	}, nil
 }
@@ -132,7 +132,7 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 		return err
 	}
 	u.key, u.spelled, u.met, u.tries, u.fetch = key, spelled, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
-	u.fetch.Listing = u.planned.Listing
+	u.fetch.Listing, u.fetch.PlannedFor = u.planned.Listing, u.planned.PlannedFor
 	for i, h := range u.met {
 		u.cookies.Resume(h)
 		if i > 0 {

@@ -54,6 +54,10 @@ type Config struct {
 	MaxInterval time.Duration // largest interval, for a URL that never changes
 	RetryAfter  time.Duration // time until a failed URL is due again; doubled with each failure in a row
 
+	// Halves makes a change halve the interval and its absence lengthen it by half, as in rounds that began
+	// before format 13. Run sets it by the format of the round.
+	Halves bool
+
 	Memory int64 // memory of each sort before the sort writes to disk, in bytes
 }
 

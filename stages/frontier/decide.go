@@ -132,7 +132,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	r = d.cfg.recordAfter(r, &prior, o, !other && moved(o))
 	g.compare(&r, &prior, d.round)
 	if g.sitemap != nil && r.LastPlanned == "" {
-		r.NextDue = 0 // no plan needs it: each month requests it, because robots.txt names it
+		r.NextDue, r.DueReason = 0, "" // no plan needs it: each month requests it, because robots.txt names it
 	}
 	if g.inlink != nil {
 		d.cfg.announced(&r, g.inlink.LastMod)
@@ -256,7 +256,7 @@ func (d *decider) writeAgain(g *group, k *urlkey.Key, depth int32) error {
 	if r.LastFetched > 0 {
 		r.RevisitMS = d.cfg.revisit(g.prior).Milliseconds()
 	}
-	r.State, r.NextDue = schema.StateFound, 0
+	r.State, r.NextDue, r.DueReason = schema.StateFound, 0, ""
 	return d.url(r)
 }
 
@@ -269,6 +269,8 @@ func (d *decider) leaveAgain(g *group, k *urlkey.Key) error {
 		return nil // the last request failed after the last fetch
 	}
 	r.NextDue = r.LastFetched + r.RevisitMS
+	_, reason := d.cfg.rule().Interval(d.cfg.history(g.prior), d.cfg.revisit(g.prior))
+	d.cfg.because(&r, reason)
 	return d.url(r)
 }
 
@@ -427,7 +429,7 @@ func (g *group) listing(prior schema.Listing) schema.Listing {
 // url writes a row to the urls dataset. A URL with too many spellings is neither due nor found.
 func (d *decider) url(r schema.URLRecord) error {
 	if schema.Spellings(r.Spellings).Overflow() {
-		r.NextDue = 0
+		r.NextDue, r.DueReason = 0, ""
 		if r.State == schema.StateFound {
 			r.State = schema.StateSkipped
 		}

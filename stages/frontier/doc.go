@@ -28,10 +28,14 @@
 // Since format 12, a row also holds the facts of the URL's last capture, and says how the last answer
 // differs from the capture before it (schema.Change). The stage publish copies this change into pages.
 //
+// The time until a fetched URL is due again follows from how often it is estimated to change (package
+// recrawl). The row keeps what the estimate needs, and what decided the due time. A round that began
+// before format 13 halves the interval with each change, and lengthens it by half without one.
+//
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced
 // URL is due at the time of the announced change, but at least a minimum interval after its last
-// fetch. A false announcement doubles this minimum. Announcements do not change the interval learned
-// from the URL's own changes.
+// fetch. A false announcement doubles this minimum. An announcement that no change follows
+// says only that the URL has not changed since its last fetch.
 //
 // A sitemap that was requested because robots.txt names it has a row with its state, so that a link
 // to it does not cause a second fetch. It has a due time only if a round has planned it: otherwise

@@ -23,6 +23,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	cfg.Halves = !env.Has(13)
 	inputs, err := open(ctx, env, in, &cfg)
 	if err != nil {
 		return nil, err

@@ -446,6 +446,7 @@ func TestKnownURLs(t *testing.T) {
 		}
 	}
 	urls, skips, _ := run(t, b, Default(), world{
+		format:  11,
 		buckets: 4, // the earlier rounds had 3 buckets and 1 bucket
 		fetches: []schema.Fetch{
 			fetch(t, "http://a.example/same", schema.OK, nil), fetch(t, "http://a.example/changed", schema.OK, nil),
@@ -600,7 +601,7 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 					*p = r
 					p.SURT, p.URL, p.Host, p.Domain, p.FirstSeen = surt, url, host, domain, "2026-10.0"
 				})
-				w := world{fetches: []schema.Fetch{fetch(t, url, schema.OK, func(f *schema.Fetch) {
+				w := world{format: 11, fetches: []schema.Fetch{fetch(t, url, schema.OK, func(f *schema.Fetch) {
 					f.FetchedAt, f.RecordedAt, f.ContentDigest = when, when, v.digest
 				})}}
 				if v.lastmod != nil {

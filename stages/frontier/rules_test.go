@@ -42,34 +42,77 @@ func TestIntervalsStayInBounds(t *testing.T) {
 
 func testIntervals(t *testing.T, cfg Config) {
 	t.Helper()
-	var r schema.URLRecord
+	r, now := schema.URLRecord{}, int64(at)
 	fetchAgain := func(digest string) time.Duration {
 		prior := r
-		o := outcome{Outcome: schema.OK, FetchedAt: at, ContentDigest: digest}
+		o := outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: digest}
 		r = cfg.recordAfter(r, &prior, &o, false)
-		return time.Duration(r.NextDue-at) * time.Millisecond
+		wait := r.NextDue - now
+		now = r.NextDue
+		return time.Duration(wait) * time.Millisecond
 	}
-	if d := fetchAgain("0"); d != cfg.Interval {
-		t.Errorf("after the first fetch %v", d)
+	if d := fetchAgain("0"); d != cfg.Interval || r.DueReason != schema.DueFirst {
+		t.Errorf("after the first fetch %v because of %s", d, r.DueReason)
 	}
-	for n := range 12 {
-		fetchAgain(strings.Repeat("x", n+1))
+	var d time.Duration
+	for n := range 80 {
+		d = fetchAgain(strings.Repeat("x", n+1))
 	}
-	if d := time.Duration(r.NextDue-at) * time.Millisecond; d != cfg.MinInterval || r.Changes != 12 || r.Fetches != 13 {
+	if d != cfg.MinInterval || r.DueReason != schema.DueMin || r.Changes != 80 || r.Fetches != 81 {
 		t.Errorf("of a URL that changes each time %v, %+v", d, r)
 	}
-	for range 20 {
-		fetchAgain(r.ContentDigest)
+	for range 30 {
+		if next := fetchAgain(r.ContentDigest); next < d {
+			t.Errorf("a URL that changes no more waits %v after %v", next, d)
+		} else {
+			d = next
+		}
 	}
-	if d := time.Duration(r.NextDue-at) * time.Millisecond; d != cfg.MaxInterval || r.Changes != 12 {
+	if r.RevisitMS != cfg.MaxInterval.Milliseconds() || r.DueReason != schema.DueMax {
+		t.Errorf("30 fetches after the last change: %+v", r)
+	}
+	r, now = schema.URLRecord{}, at
+	for n := range 9 { // 1h, doubled eight times, is more than a week
+		if next := fetchAgain("0"); next < d && n > 0 {
+			t.Fatalf("fetch %d of a URL that never changes: %v after %v", n, next, d)
+		} else if d = next; n > 0 && d < cfg.MaxInterval && r.DueReason != schema.DueRate && r.DueReason != schema.DueSteady {
+			t.Errorf("fetch %d: %v because of %s", n, d, r.DueReason)
+		}
+	}
+	if d != cfg.MaxInterval || r.DueReason != schema.DueMax || r.Changes != 0 {
 		t.Errorf("of a URL that never changes %v, %+v", d, r)
 	}
 	for range 100 {
 		prior := r
 		r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.Timeout, FetchedAt: at}, false)
 	}
-	if d := time.Duration(r.NextDue-at) * time.Millisecond; d != cfg.MaxInterval || r.Failures != 100 {
+	if d := time.Duration(r.NextDue-at) * time.Millisecond; d != cfg.MaxInterval || r.Failures != 100 || r.DueReason != schema.DueRetry {
 		t.Errorf("of a URL that fails %v, %+v", d, r)
+	}
+}
+
+// A round that began before format 13 keeps its rule and writes none of the new columns.
+func TestOlderRoundsHalveTheInterval(t *testing.T) {
+	cfg := Default()
+	cfg.Halves = true
+	r, now := schema.URLRecord{}, int64(at)
+	for n, tc := range []struct {
+		digest string
+		want   time.Duration
+	}{{"a", cfg.Interval}, {"b", cfg.Interval / 2}, {"b", cfg.Interval * 3 / 4}, {"c", cfg.Interval * 3 / 8}} {
+		prior := r
+		r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: tc.digest}, false)
+		if got := time.Duration(r.NextDue-now) * time.Millisecond; got != tc.want || r.ChangeHistory != (schema.ChangeHistory{}) || r.DueReason != "" {
+			t.Errorf("fetch %d: %v, want %v: %+v", n, got, tc.want, r)
+		}
+		now = r.NextDue
+	}
+	// The next round has format 13. It takes the counts of the older row for its history.
+	cfg.Halves = false
+	prior, learned := r, r.RevisitMS
+	r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: "c"}, false)
+	if want := (schema.ChangeHistory{ChangeWeight: 2000, ChangedMS: 2 * learned, UnchangedMS: 2 * learned, SameMS: learned}); r.ChangeHistory != want || r.DueReason != schema.DueRate {
+		t.Errorf("%+v, want %+v", r, want)
 	}
 }
 

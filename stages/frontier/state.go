@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/recrawl"
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
@@ -57,19 +58,25 @@ func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *out
 			wait *= 2
 		}
 		r.NextDue = at + min(wait, c.MaxInterval).Milliseconds()
+		c.because(&r, schema.DueRetry)
 	case schema.StateDenied, schema.StateGone, schema.StateDeferred:
-		r.NextDue = 0
+		r.NextDue, r.DueReason = 0, ""
 	}
 	return r
 }
 
-// fetched records whether the content has changed since the last fetch, and sets the next interval. A
-// change halves the interval. Without a change, the interval grows by half. If an announcement caused
-// an early fetch and the content has not changed, the announcement was a false alarm. The interval
-// then grows only if the URL would have been due without the announcement.
+// because records what decided when the URL is due again.
+func (c *Config) because(r *schema.URLRecord, reason schema.DueReason) {
+	if !c.Halves {
+		r.DueReason = reason
+	}
+}
+
+// fetched records whether the content has changed since the last fetch, and sets the next interval. If an
+// announcement caused an early fetch and the content has not changed, the announcement was a false
+// alarm.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
-	wait := c.revisit(prior)
-	learned := prior.LastFetched + wait.Milliseconds()
+	learned := prior.LastFetched + c.revisit(prior).Milliseconds()
 	announced := prior.LastFetched > 0 && prior.NextDue > prior.LastFetched && prior.NextDue < learned
 	compared := prior.Fetches > 0 && prior.ContentDigest != "" && r.State == schema.StateFetched
 	changed := compared && o.Outcome == schema.OK && o.ContentDigest != prior.ContentDigest
@@ -77,14 +84,23 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	case changed:
 		r.Changes++
 		r.FalseAlarms = 0
-		wait /= 2
-	case compared:
-		if announced {
-			r.FalseAlarms++
+	case compared && announced:
+		r.FalseAlarms++
+	}
+	wait := c.halved(prior, compared, changed, announced && at < learned)
+	if !c.Halves {
+		h, least := c.history(prior), c.revisit(prior)
+		if compared {
+			h = recrawl.Observe(h, at-prior.LastFetched, changed)
 		}
-		if !announced || at >= learned {
-			wait += wait / 2
+		switch {
+		case changed:
+			least = 0
+		case compared && (!announced || at >= learned):
+			least = recrawl.Steady(h, least)
 		}
+		r.ChangeHistory = h
+		wait, r.DueReason = c.rule().Interval(h, least)
 	}
 	r.Fetches++
 	r.LastFetched = at
@@ -96,6 +112,32 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	if r.State == schema.StateFetched {
 		recordContent(r, prior, o)
 	}
+}
+
+// halved returns the next interval by the rule of rounds that began before format 13. A change halves the
+// interval. Without a change, the interval grows by half, unless an announcement caused an early fetch.
+func (c *Config) halved(prior *schema.URLRecord, compared, changed, early bool) time.Duration {
+	wait := c.revisit(prior)
+	switch {
+	case changed:
+		wait /= 2
+	case compared && !early:
+		wait += wait / 2
+	}
+	return wait
+}
+
+// history returns the history of a URL's changes. The row of an older round has none, and the lengths of
+// the intervals between its fetches are not known. The learned interval then stands for all of them.
+func (c *Config) history(r *schema.URLRecord) schema.ChangeHistory {
+	if r.ChangeHistory == (schema.ChangeHistory{}) {
+		return recrawl.Assume(r.Fetches, r.Changes, c.revisit(r).Milliseconds())
+	}
+	return r.ChangeHistory
+}
+
+func (c *Config) rule() recrawl.Rule {
+	return recrawl.Rule{First: c.Interval, Min: c.MinInterval, Max: c.MaxInterval}
 }
 
 // revisit returns the learned interval between two fetches of a URL. If the row is of an older format
@@ -128,6 +170,7 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 		return false
 	}
 	r.RevisitMS, r.NextDue = c.revisit(r).Milliseconds(), due
+	c.because(r, schema.DueAnnounced)
 	return true
 }
 
