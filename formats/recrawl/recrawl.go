@@ -105,22 +105,16 @@ func (r Rule) Estimate(h schema.ChangeHistory) Estimate {
 	changes := float64(h.ChangeWeight) / unit
 	mean := float64(max(h.ChangedMS, 0)) / changes
 	// The derivative by the logarithm of the rate is 0 where shape + changes·g(rate·mean) = rate·time. The
-	// left side falls with the rate and the right side rises, so halving the range finds the solution.
-	low, high := shape/time, (shape+changes)/time
-	for range 64 {
-		rate := low + float64((high-low)/2)
-		if shape+float64(changes*g(float64(rate*mean))) > float64(rate*time) {
-			low = rate
-		} else {
-			high = rate
-		}
-	}
+	// left side falls with the rate and the right side rises, so there is one solution.
+	rate := zero(shape/time, (shape+changes)/time, func(rate float64) float64 {
+		return float64(rate*time) - (shape + float64(changes*g(float64(rate*mean))))
+	})
 	// The second derivative there is minus the shape of a Gamma distribution with this maximum.
 	information := 1.0
-	if x := float64(high * mean); x > 1e-4 {
+	if x := float64(rate * mean); x > 1e-4 {
 		information = g(x) * x / (1 - exp(x))
 	}
-	return Estimate{high, shape + float64(changes*information)}
+	return Estimate{rate, shape + float64(changes*information)}
 }
 
 // Value returns the value of fetching a page, for the given number of milliseconds after its last fetch:
@@ -181,23 +175,15 @@ func (r Rule) Interval(h schema.ChangeHistory, least time.Duration) (time.Durati
 		return min(max(r.First, r.Min), r.Max), schema.DueFirst
 	}
 	e, price := r.Estimate(h), r.Price()
-	interval := peak / e.Rate
-	if e.Value(interval) > price {
-		low, high := 0.0, interval
-		for range 64 {
-			if middle := low + float64((high-low)/2); e.Value(middle) < price {
-				low = middle
-			} else {
-				high = middle
-			}
-		}
-		interval = high
+	interval, low := min(peak/e.Rate, float64(ms(r.Max))), float64(max(ms(r.Min), least.Milliseconds()))
+	if interval > low && e.Value(interval) > price {
+		interval = zero(low, interval, func(since float64) float64 { return e.Value(since) - price })
 	}
 	reason := schema.DueRate
 	if first := float64(ms(min(max(r.First, r.Min), r.Max))); h.ChangeWeight <= 0 && interval < first {
 		interval, reason = first, schema.DueFirst // no change was observed, so nothing speaks for a shorter interval
 	}
-	if least := float64(least.Milliseconds()); interval < least {
+	if least := float64(least.Milliseconds()); interval < least || interval == least && reason == schema.DueRate {
 		interval, reason = least, schema.DueSteady
 	}
 	switch {
@@ -219,6 +205,42 @@ func (r Rule) Gain(h schema.ChangeHistory, since time.Duration, announced bool) 
 	}
 	value := r.Estimate(h).Value(float64(ms(since)))
 	return value / (value + r.Price())
+}
+
+// zero returns the zero of a rising function between low and high, by the method of false position with
+// the modification Illinois (Dowell and Jarratt, BIT 11, 1971). It takes some ten steps.
+func zero(low, high float64, f func(float64) float64) float64 {
+	atLow, atHigh := f(low), f(high)
+	if atLow >= 0 {
+		return low
+	}
+	if atHigh <= 0 {
+		return high
+	}
+	last, x, side := high, high, 0
+	for range 100 {
+		x = high - float64(float64(high-low)*atHigh)/(atHigh-atLow)
+		if x <= low || x >= high { // the difference is below the precision
+			x = low + float64((high-low)/2)
+		}
+		y := f(x)
+		if y == 0 || math.Abs(x-last) <= 1e-13*x {
+			break
+		}
+		switch last = x; {
+		case y < 0:
+			if low, atLow = x, y; side < 0 {
+				atHigh /= 2
+			}
+			side = -1
+		default:
+			if high, atHigh = x, y; side > 0 {
+				atLow /= 2
+			}
+			side = 1
+		}
+	}
+	return x
 }
 
 func ms(d time.Duration) int64 { return max(d.Milliseconds(), 1) }

@@ -29,6 +29,9 @@ const FrontierName = "frontier"
 // error. The weights add to the priorities of due URLs, and rule estimates the
 // value of fetching them. The files of many rounds are merged in the directory scratch.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, weights priority.Weights, rule recrawl.Rule, scratch string) Known {
+	if weights.Change == 0 {
+		rule = recrawl.Rule{} // no priority needs the value of a fetch
+	}
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), weights: weights, rule: rule, scratch: scratch}
 }
 
@@ -36,7 +39,9 @@ func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.
 // rounds holds only the crawl's own rounds. A URL that earlier crawls know is due only if a
 // round of the crawl has found or planned it.
 func OwnFrontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, weights priority.Weights, rule recrawl.Rule, scratch string) Known {
-	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), weights: weights, rule: rule, scratch: scratch, own: true}
+	f := Frontier(b, crawl, rounds, now, weights, rule, scratch).(*frontier)
+	f.own = true
+	return f
 }
 
 type frontier struct {
@@ -122,7 +127,8 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 	return yield(e, nil)
 }
 
-// TimingOf returns what a plan at the time now, in milliseconds UTC, knows about a due URL.
+// TimingOf returns what a plan at the time now, in milliseconds UTC, knows about a due URL. Without a rule,
+// it does not estimate the value of a fetch.
 func TimingOf(r *schema.URLRecord, now int64, rule recrawl.Rule) priority.Timing {
 	t := priority.Timing{
 		URL: r.URL, Now: time.UnixMilli(now).UTC(), Interval: time.Duration(r.RevisitMS) * time.Millisecond, Fetches: r.Fetches, Changes: r.Changes,
@@ -130,7 +136,7 @@ func TimingOf(r *schema.URLRecord, now int64, rule recrawl.Rule) priority.Timing
 	if r.NextDue > 0 {
 		t.Due = time.UnixMilli(r.NextDue)
 	}
-	if r.ChangeHistory != (schema.ChangeHistory{}) {
+	if rule != (recrawl.Rule{}) && r.ChangeHistory != (schema.ChangeHistory{}) {
 		t.Gain = rule.Gain(r.ChangeHistory, time.Duration(now-r.LastFetched)*time.Millisecond, r.DueReason == schema.DueAnnounced)
 	}
 	return t
