@@ -70,10 +70,9 @@ import (
 //	   A checkpoint says how many URLs had no outcome when the attempt began, which hosts will end last
 //	   together, and when the attempt may end if a robots.txt keeps failing.
 //	   A ledger may name a compacted copy of the tables.
-//	13: See the columns and documents that say so. Merge scores pages by frontier.focus (Page.Focus,
-//	   Inlink.SourceFocus). A plan knows which pauses and raised delays of hosts
-//	   pass to its round, and takes the pace of a host from as many requests as it plans.
-//	13: See the columns and documents that say so.
+//	13: Merge scores pages by frontier.focus (Page.Focus, Inlink.SourceFocus). A plan knows which pauses
+//	   and raised delays of hosts pass to its round, and takes the pace of a host from as many requests
+//	   as it plans.
 //	   Rows of urls say when the content changed between fetches, and what decided when the URL is due
 //	   again. The frontier estimates rates of change from them (package recrawl). Plans and fetches say
 //	   why a known URL was planned. A change no longer halves the interval between fetches.
