@@ -29,7 +29,8 @@
 // differs from the capture before it (schema.Change). The stage publish copies this change into pages.
 //
 // The time until a fetched URL is due again follows from how often it is estimated to change (package
-// recrawl). The row keeps what the estimate needs, and what decided the due time. A round that began
+// recrawl). The row keeps what the estimate needs, and what decided the due time. Until a change is
+// known, each fetch at least doubles the interval, unless an announcement alone caused it. A round that began
 // before format 13 halves the interval with each change, and lengthens it by half without one.
 //
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced

@@ -177,3 +177,33 @@ func TestBadConfigIsPermanent(t *testing.T) {
 		}
 	}
 }
+
+// A list of the next month may name a page minutes after its last fetch. If the page is unchanged, it is not
+// due again in the later rounds of that month, as long as they come within two months. If a sitemap caused the
+// early fetch, the interval stays. A change shortens it to less than three days, but a single change within
+// minutes is not enough for MinInterval.
+func TestEarlyFetches(t *testing.T) {
+	cfg := Default()
+	const minute = 60_000
+	prior := cfg.recordAfter(schema.URLRecord{}, &schema.URLRecord{}, &outcome{Outcome: schema.OK, FetchedAt: at, ContentDigest: "a"}, false)
+	announced := prior
+	announced.NextDue, announced.DueReason = at+minute, schema.DueAnnounced
+	for name, tc := range map[string]struct {
+		prior  schema.URLRecord
+		o      outcome
+		want   time.Duration
+		reason schema.DueReason
+	}{
+		"listed, unchanged":    {prior, outcome{Outcome: schema.OK, ContentDigest: "a"}, 2 * cfg.Interval, schema.DueSteady},
+		"listed, 304":          {prior, outcome{Outcome: schema.NotModified, HTTPStatus: 304, ContentDigest: "a"}, 2 * cfg.Interval, schema.DueSteady},
+		"listed, changed":      {prior, outcome{Outcome: schema.OK, ContentDigest: "b"}, 3 * 24 * time.Hour, schema.DueRate},
+		"announced, unchanged": {announced, outcome{Outcome: schema.OK, ContentDigest: "a"}, cfg.Interval, schema.DueFirst},
+		"announced, changed":   {announced, outcome{Outcome: schema.OK, ContentDigest: "b"}, 3 * 24 * time.Hour, schema.DueRate},
+	} {
+		tc.o.FetchedAt = at + 2*minute
+		r := cfg.recordAfter(tc.prior, &tc.prior, &tc.o, false)
+		if got := time.Duration(r.NextDue-tc.o.FetchedAt) * time.Millisecond; got != tc.want && (tc.reason != schema.DueRate || got > tc.want || got <= cfg.MinInterval) || r.DueReason != tc.reason {
+			t.Errorf("%s: due after %v because of %s, want %v because of %s", name, got, r.DueReason, tc.want, tc.reason)
+		}
+	}
+}
