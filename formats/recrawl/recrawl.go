@@ -105,10 +105,21 @@ func (r Rule) Estimate(h schema.ChangeHistory) Estimate {
 	changes := float64(h.ChangeWeight) / unit
 	mean := float64(max(h.ChangedMS, 0)) / changes
 	// The derivative by the logarithm of the rate is 0 where shape + changes·g(rate·mean) = rate·time. The
-	// left side falls with the rate and the right side rises, so there is one solution.
-	rate := zero(shape/time, (shape+changes)/time, func(rate float64) float64 {
-		return float64(rate*time) - (shape + float64(changes*g(float64(rate*mean))))
-	})
+	// left side is convex and falls with the rate, and the right side rises, so Newton's method finds the
+	// solution from below.
+	rate := shape / time
+	for range 50 { // some five steps
+		x := float64(rate * mean)
+		first := g(x)
+		slope := -0.5 // of g
+		if x > 1e-4 {
+			slope = float64(first*(1-float64(x/(1-exp(x))))) / x
+		}
+		step := (shape + float64(changes*first) - float64(rate*time)) / (time - float64(float64(changes*mean)*slope))
+		if rate += step; step <= 1e-13*rate {
+			break
+		}
+	}
 	// The second derivative there is minus the shape of a Gamma distribution with this maximum.
 	information := 1.0
 	if x := float64(rate * mean); x > 1e-4 {
@@ -208,7 +219,7 @@ func (r Rule) Gain(h schema.ChangeHistory, since time.Duration, announced bool) 
 }
 
 // zero returns the zero of a rising function between low and high, by the method of false position with
-// the modification Illinois (Dowell and Jarratt, BIT 11, 1971). It takes some ten steps.
+// the modification Illinois (Dowell and Jarratt, BIT 11, 1971). The result has six digits at least.
 func zero(low, high float64, f func(float64) float64) float64 {
 	atLow, atHigh := f(low), f(high)
 	if atLow >= 0 {
@@ -224,7 +235,7 @@ func zero(low, high float64, f func(float64) float64) float64 {
 			x = low + float64((high-low)/2)
 		}
 		y := f(x)
-		if y == 0 || math.Abs(x-last) <= 1e-13*x {
+		if y == 0 || math.Abs(x-last) <= 1e-7*x {
 			break
 		}
 		switch last = x; {
@@ -260,18 +271,35 @@ const (
 	ln2Low  = 1.90821492927058770002e-10
 )
 
-// exp returns e^−x.
+// taylor holds 1/n! for n from 13 to 0. The next term of the series is below 1e-17.
+var taylor = func() (c [14]float64) {
+	c[13] = 1
+	for n := 1; n < 14; n++ {
+		c[13-n] = c[14-n] / float64(n)
+	}
+	return c
+}()
+
+// odd holds 1/n for odd n from 29 to 1.
+var odd = func() (c [15]float64) {
+	for i := range c {
+		c[i] = 1 / float64(29-2*i)
+	}
+	return c
+}()
+
+// exp returns e^−x for x > −700.
 func exp(x float64) float64 {
 	if x > 700 {
 		return 0
 	}
 	k := math.Floor(float64(x/math.Ln2) + 0.5)
 	rest := (x - float64(k*ln2High)) - float64(k*ln2Low) // from −ln 2 / 2 to ln 2 / 2
-	sum := 1.0
-	for n := 14.0; n >= 1; n-- { // Taylor's series; the next term is below 1e-18
-		sum = 1 - float64(float64(rest*sum)/n)
+	sum := 0.0
+	for _, c := range taylor {
+		sum = c - float64(rest*sum)
 	}
-	return math.Ldexp(sum, -int(k))
+	return sum * math.Float64frombits(uint64(1023-int64(k))<<52) // 2^−k
 }
 
 // log1p returns the logarithm of 1 + x for x ≥ 0.
@@ -284,8 +312,8 @@ func log1p(x float64) float64 {
 	}
 	z := x / (2 + x) // the logarithm of 1 + x is 2·artanh(z); z is at most 1/3
 	square, sum := float64(z*z), 0.0
-	for n := 35.0; n >= 1; n -= 2 {
-		sum = float64(square*sum) + 1/n
+	for _, c := range odd { // the next term is below 1e-16
+		sum = float64(square*sum) + c
 	}
 	return float64(float64(k)*math.Ln2) + float64(2*z*sum)
 }
