@@ -78,6 +78,7 @@ func compareRecord(r wholeRecord, m *recordRef) string {
 		return fmt.Sprintf("the record is a %s, not a revisit", r.Type)
 	case r.Header.Get(warc.FieldProfile) != profiles[m.Revisit]:
 		return fmt.Sprintf("the profile of the revisit is %q, the row says %s", r.Header.Get(warc.FieldProfile), m.Revisit)
+	case r.Header.PayloadRemoved():
 	case r.Header.Get(warc.FieldRefersToURI) == "" || r.Header.Get(warc.FieldRefersToDate) == "":
 		return "the revisit does not name the capture that it refers to"
 	}

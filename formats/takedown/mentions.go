@@ -1,0 +1,205 @@
+package takedown
+
+import (
+	"bytes"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// Mentions reports whether a text has a target in any form: a URL of a target or on a target domain, a
+// host or domain, a SURT key or a reversed host. Capital letters, percent escapes and the escapes of JSON
+// and HTML around a name do not hide it. A longer name, such as example.org.uk or notexample.org for the
+// domain example.org, is no mention.
+func (m *Matcher) Mentions(text []byte) bool {
+	if m.Empty() {
+		return false
+	}
+	for _, a := range m.addresses {
+		if bytes.Contains(bytes.ToLower(text), []byte(a)) {
+			return true
+		}
+	}
+	for i := 0; i < len(text); {
+		begin, labels := i, m.single
+		for i < len(text) && (hostByte(text[i]) || text[i] == ',') {
+			labels = labels || text[i] == '.' || text[i] == ',' || text[i] >= 0x80 // other scripts have dots of their own
+			i++
+		}
+		if labels && i > begin && m.mentionsAt(text, begin, i) {
+			return true
+		}
+		if i < len(text) {
+			i++
+		}
+	}
+	return false
+}
+
+// mentionsAt reports whether the run of name characters text[begin:end] is, with what follows it, a
+// mention. Characters of an escape before a name belong to the run: 2F of %2Fexample.org, n of
+// \nexample.org.
+func (m *Matcher) mentionsAt(text []byte, begin, end int) bool {
+	skips := []int{0}
+	switch {
+	case begin > 0 && text[begin-1] == '%':
+		skips = []int{2, 4} // %252F is escaped twice
+	case begin > 0 && text[begin-1] == '\\':
+		skips = []int{0, 1, 5}
+	}
+	for _, skip := range skips {
+		if begin+skip < end && m.mentionsName(text, begin+skip, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Matcher) mentionsName(text []byte, begin, end int) bool {
+	run := strings.Trim(lower(text[begin:end]), ".,")
+	if run == "" {
+		return false
+	}
+	if strings.IndexByte(run, ',') >= 0 && m.mentionsSURT(text, begin, end, run) {
+		return true
+	}
+	for part := range strings.SplitSeq(run, ",") {
+		if part = strings.Trim(part, "."); m.mentionsHost(part) {
+			return true
+		}
+	}
+	// After a comma, the last name of the run begins a URL.
+	if len(m.urls) == 0 {
+		return false
+	}
+	host := strings.TrimRight(string(text[begin:end]), ".,")
+	return m.mentionsURL(text, begin+strings.LastIndexByte(host, ',')+1, end)
+}
+
+// mentionsHost reports whether a run of host characters is a target domain or under it, in one order of
+// the labels or the other.
+func (m *Matcher) mentionsHost(host string) bool {
+	if len(m.domains) == 0 {
+		return false
+	}
+	if m.onDomain(host) || m.ReversedHost(host) {
+		return true
+	}
+	if !m.unicode || ascii(host) {
+		return false
+	}
+	name, err := urlkey.HostName(host)
+	return err == nil && m.onDomain(name)
+}
+
+// mentionsSURT reports whether run, the text from begin to end, is the host of a target's SURT.
+func (m *Matcher) mentionsSURT(text []byte, begin, end int, run string) bool {
+	if m.surtHost(run) {
+		return true
+	}
+	if end == len(text) || text[end] != ')' && text[end] != ':' {
+		return false
+	}
+	for rest := text[begin:urlEnd(text, end)]; len(rest) > end-begin; rest = rest[:len(rest)-1] {
+		if has(m.urlSURTs, string(rest)) {
+			return true
+		}
+		if !bytes.ContainsRune([]byte(trailing), rune(rest[len(rest)-1])) {
+			return false
+		}
+	}
+	return false
+}
+
+// trailing holds the characters that end sentences and quotations, and may not belong to the URL
+// before them.
+const trailing = ".,;:!?)]}'*_\\"
+
+// mentionsURL reports whether the text has a target URL whose host name is text[begin:end].
+func (m *Matcher) mentionsURL(text []byte, begin, end int) bool {
+	host, err := urlkey.HostName(strings.TrimRight(string(text[begin:end]), ".,"))
+	if err != nil || !m.onHosts(host) {
+		return false
+	}
+	rest := strings.ReplaceAll(string(text[begin:urlEnd(text, end)]), "&amp;", "&")
+	rest = strings.ReplaceAll(rest, `\/`, "/")
+	rest = strings.ReplaceAll(rest, `\u0026`, "&")
+	if after, ok := strings.CutPrefix(rest[end-begin:], "%2F"); ok { // a whole URL that is escaped
+		rest = unescape(rest[:end-begin] + "/" + after)
+	} else if after, ok := strings.CutPrefix(rest[end-begin:], "%3A"); ok {
+		rest = unescape(rest[:end-begin] + ":" + after)
+	}
+	for range len(trailing) {
+		if m.URL("http://" + rest) {
+			return true
+		}
+		shorter := strings.TrimRight(rest, trailing)
+		if shorter == rest {
+			// A URL within another's query ends at the next parameter.
+			i := strings.LastIndexByte(rest, '&')
+			if i <= end-begin {
+				return false
+			}
+			shorter = rest[:i]
+		}
+		rest = shorter
+	}
+	return false
+}
+
+// urlEnd returns where the URL ends of which text[:at] has the host.
+func urlEnd(text []byte, at int) int {
+	limit := min(len(text), at+urlkey.MaxLength)
+	for at < limit && text[at] > ' ' && text[at] != '"' && text[at] != '<' && text[at] != '>' && text[at] != 0x7f && text[at] != '`' {
+		at++
+	}
+	return at
+}
+
+// unescape decodes percent escapes once.
+func unescape(s string) string {
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			hi, ok1 := unhex(s[i+1])
+			lo, ok2 := unhex(s[i+2])
+			if ok1 && ok2 {
+				out = append(out, hi<<4|lo)
+				i += 2
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+func unhex(c byte) (byte, bool) {
+	i := strings.IndexByte("0123456789abcdef0123456789ABCDEF", c)
+	return byte(i & 15), i >= 0
+}
+
+// hostByte reports whether a byte may be in a host name. Octets of other scripts may be.
+func hostByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '-' || c == '_' || c >= 0x80
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// lower returns text with ASCII letters in lower case.
+func lower(text []byte) string {
+	b := bytes.Clone(text)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
