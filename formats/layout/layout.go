@@ -74,6 +74,9 @@ func Ledger(crawl string) string { return CrawlDir(crawl) + "ledger.json" }
 // Crawls returns the key of the list of the store's crawls.
 func Crawls() string { return "crawls.json" }
 
+// Takedowns returns the key of the list of what was taken down in the store.
+func Takedowns() string { return "takedowns.json" }
+
 // Politeness returns the key of the newest revision of the politeness section of a crawl's config.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
 

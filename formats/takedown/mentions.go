@@ -7,6 +7,19 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
+// names are what Mentions looks for in a text: those of a Matcher or of a Guard.
+type names interface {
+	onDomain(host string) bool     // whether a host name in lower case is on a target domain
+	reversedHost(name string) bool // the same for a name with its labels in reverse order
+	surtHost(labels string) bool   // the same for the labels of a SURT
+	surtURL(surt string) bool      // whether a SURT is that of a target URL
+	hasURLs() bool                 // whether any target is a URL
+	onHosts(host string) bool      // whether a target URL may be on the host
+	URL(s string) bool
+	singleLabels() bool // whether a target may have only one label
+	anyScript() bool    // whether text may spell a target in Unicode
+}
+
 // Mentions reports whether a text has a target in any form: a URL of a target or on a target domain, a
 // host or domain, a SURT key or a reversed host. Capital letters, percent escapes and the escapes of JSON
 // and HTML around a name do not hide it. A longer name, such as example.org.uk or notexample.org for the
@@ -20,13 +33,25 @@ func (m *Matcher) Mentions(text []byte) bool {
 			return true
 		}
 	}
+	return mentions(m, text)
+}
+
+// The methods of names.
+func (m *Matcher) reversedHost(name string) bool { return m.ReversedHost(name) }
+func (m *Matcher) surtURL(surt string) bool      { return has(m.urlSURTs, surt) }
+func (m *Matcher) hasURLs() bool                 { return len(m.urls) > 0 }
+func (m *Matcher) singleLabels() bool            { return m.single }
+func (m *Matcher) anyScript() bool               { return m.unicode }
+
+// mentions reports whether a text has one of the names.
+func mentions(m names, text []byte) bool {
 	for i := 0; i < len(text); {
-		begin, labels := i, m.single
+		begin, labels := i, m.singleLabels()
 		for i < len(text) && (hostByte(text[i]) || text[i] == ',') {
 			labels = labels || text[i] == '.' || text[i] == ',' || text[i] >= 0x80 // other scripts have dots of their own
 			i++
 		}
-		if labels && i > begin && m.mentionsAt(text, begin, i) {
+		if labels && i > begin && mentionsAt(m, text, begin, i) {
 			return true
 		}
 		if i < len(text) {
@@ -39,7 +64,7 @@ func (m *Matcher) Mentions(text []byte) bool {
 // mentionsAt reports whether the run of name characters text[begin:end] is, with what follows it, a
 // mention. Characters of an escape before a name belong to the run: 2F of %2Fexample.org, n of
 // \nexample.org.
-func (m *Matcher) mentionsAt(text []byte, begin, end int) bool {
+func mentionsAt(m names, text []byte, begin, end int) bool {
 	skips := []int{0}
 	switch {
 	case begin > 0 && text[begin-1] == '%':
@@ -48,44 +73,41 @@ func (m *Matcher) mentionsAt(text []byte, begin, end int) bool {
 		skips = []int{0, 1, 5}
 	}
 	for _, skip := range skips {
-		if begin+skip < end && m.mentionsName(text, begin+skip, end) {
+		if begin+skip < end && mentionsName(m, text, begin+skip, end) {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *Matcher) mentionsName(text []byte, begin, end int) bool {
+func mentionsName(m names, text []byte, begin, end int) bool {
 	run := strings.Trim(lower(text[begin:end]), ".,")
 	if run == "" {
 		return false
 	}
-	if strings.IndexByte(run, ',') >= 0 && m.mentionsSURT(text, begin, end, run) {
+	if strings.IndexByte(run, ',') >= 0 && mentionsSURT(m, text, begin, end, run) {
 		return true
 	}
 	for part := range strings.SplitSeq(run, ",") {
-		if part = strings.Trim(part, "."); m.mentionsHost(part) {
+		if part = strings.Trim(part, "."); mentionsHost(m, part) {
 			return true
 		}
 	}
 	// After a comma, the last name of the run begins a URL.
-	if len(m.urls) == 0 {
+	if !m.hasURLs() {
 		return false
 	}
 	host := strings.TrimRight(string(text[begin:end]), ".,")
-	return m.mentionsURL(text, begin+strings.LastIndexByte(host, ',')+1, end)
+	return mentionsURL(m, text, begin+strings.LastIndexByte(host, ',')+1, end)
 }
 
 // mentionsHost reports whether a run of host characters is a target domain or under it, in one order of
 // the labels or the other.
-func (m *Matcher) mentionsHost(host string) bool {
-	if len(m.domains) == 0 {
-		return false
-	}
-	if m.onDomain(host) || m.ReversedHost(host) {
+func mentionsHost(m names, host string) bool {
+	if m.onDomain(host) || m.reversedHost(host) {
 		return true
 	}
-	if !m.unicode || ascii(host) {
+	if !m.anyScript() || ascii(host) {
 		return false
 	}
 	name, err := urlkey.HostName(host)
@@ -93,7 +115,7 @@ func (m *Matcher) mentionsHost(host string) bool {
 }
 
 // mentionsSURT reports whether run, the text from begin to end, is the host of a target's SURT.
-func (m *Matcher) mentionsSURT(text []byte, begin, end int, run string) bool {
+func mentionsSURT(m names, text []byte, begin, end int, run string) bool {
 	if m.surtHost(run) {
 		return true
 	}
@@ -101,7 +123,7 @@ func (m *Matcher) mentionsSURT(text []byte, begin, end int, run string) bool {
 		return false
 	}
 	for rest := text[begin:urlEnd(text, end)]; len(rest) > end-begin; rest = rest[:len(rest)-1] {
-		if has(m.urlSURTs, string(rest)) {
+		if m.surtURL(string(rest)) {
 			return true
 		}
 		if !bytes.ContainsRune([]byte(trailing), rune(rest[len(rest)-1])) {
@@ -116,7 +138,7 @@ func (m *Matcher) mentionsSURT(text []byte, begin, end int, run string) bool {
 const trailing = ".,;:!?)]}'*_\\"
 
 // mentionsURL reports whether the text has a target URL whose host name is text[begin:end].
-func (m *Matcher) mentionsURL(text []byte, begin, end int) bool {
+func mentionsURL(m names, text []byte, begin, end int) bool {
 	host, err := urlkey.HostName(strings.TrimRight(string(text[begin:end]), ".,"))
 	if err != nil || !m.onHosts(host) {
 		return false

@@ -11,7 +11,7 @@
 // another scheme.
 //
 // No input causes a panic. Time is linear in the input and does not depend on the number of names.
-// Package takedown imports urlkey.
+// Package takedown imports urlkey, manifest, layout and store.
 package takedown
 
 import (
