@@ -268,8 +268,11 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	if limits.OptOut, err = r.optOut(ctx, cfg, round); err != nil {
 		return nil, err
 	}
+	if limits.Gone, err = worker.TakenDown(ctx, r.Bucket, cfg); err != nil {
+		return nil, err
+	}
 	done, err := websource.Prepare(request.Sources, websource.Options{
-		Config: paced, Version: r.Version, Clock: r.Clock, Log: r.Log, Scratch: scratch, Barred: limits.OptOut.Refuses, Tell: r.Tell,
+		Config: paced, Version: r.Version, Clock: r.Clock, Log: r.Log, Scratch: scratch, Barred: limits.OptOut.Or(limits.Gone), Tell: r.Tell,
 		BeforeFormat10: limits.Format < 10,
 	})
 	if err != nil {

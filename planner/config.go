@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/budget"
 	"crawlbatch.io/crawlbatch/planner/pace"
@@ -36,6 +37,7 @@ type Config struct {
 	Exclude       []string
 	Filters       []scope.Filter
 	OptOut        *scope.OptOut     // URLs that must not be requested; nil if there is no list
+	Gone          *takedown.Guard   // URLs that were taken down, which no file of the plan may name; nil if there are none
 	Stopped       map[string]string // reason for each stopped domain or host; their subdomains are stopped too
 	Stops         *manifest.Stops   // hosts and registered domains that people stopped while the crawl ran
 

@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
@@ -27,11 +28,11 @@ type batch struct {
 // ingest canonicalizes all entries in parallel, refuses entries for reasons other than budgets, and
 // sorts the rest as records. Every record carries its place in the sources, so the result does not
 // depend on the order in which workers finish. After the sources, ingest reads the rows of earlier
-// rounds. It returns the number of entries of each source, and the number of refusals for each
-// reason.
-func ingest(ctx context.Context, r *rules, req Request, records *sorters[record], refused *sorters[refusal], names *fileNames) (entries []SourceCount, counts map[schema.SkipReason]int64, err error) {
+// rounds. It returns the number of entries of each source, the number of refusals for each
+// reason, and the number of entries that were taken down.
+func ingest(ctx context.Context, r *rules, req Request, records *sorters[record], refused *sorters[refusal], names *fileNames) (entries []SourceCount, counts map[schema.SkipReason]int64, takenDown int64, err error) {
 	if n := len(req.Sources) + len(req.History); n > maxSources {
-		return nil, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, maxSources)
+		return nil, nil, 0, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, maxSources)
 	}
 	var named *listed.Set
 	if len(req.History) > 0 {
@@ -47,11 +48,11 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 			w.refused, err = newRefusals(refused, r.Memory/int64(r.Workers)/6)
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 	}
 	if entries, err = ingestSources(ctx, workers, req.Sources, names, 0); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	for i, known := range req.History {
 		for _, w := range workers {
@@ -60,12 +61,12 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 		known.Tell(named)
 		of, err := ingestSources(ctx, workers, []source.Source{known}, names, len(req.Sources)+i)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 		entries = append(entries, of...)
 	}
 	if err := checkNoMatch(entries); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	counts = map[schema.SkipReason]int64{}
 	for _, w := range workers {
@@ -75,8 +76,9 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 			counts[reason] += n
 		}
 		countRefused(entries, w.refused)
+		takenDown += w.refused.takenDown
 	}
-	return entries, counts, nil
+	return entries, counts, takenDown, nil
 }
 
 // ingestSources passes the entries of sources to workers, and notes the names of their files. The
@@ -196,10 +198,14 @@ func (w *worker) run(batches <-chan batch) error {
 // take checks one entry and adds it to the records or to the refusals. A refused URL with spellings
 // is added to both.
 func (w *worker) take(e *source.Entry, s seq) error {
+	k, spelling, err := w.canonical.Spelled(e.URL, "")
+	if scope.TakenDown(w.Gone, w.canonical, e, k.URL, err) {
+		w.refused.takenDown++
+		return nil
+	}
 	if e.Broken != "" {
 		return w.refused.addText(e, s, schema.SkipBadRecord, excerpt(e.Broken))
 	}
-	k, spelling, err := w.canonical.Spelled(e.URL, "")
 	if err != nil {
 		return w.refused.addText(e, s, reasonOf(err), detailOf(err))
 	}
@@ -250,7 +256,7 @@ func (w *worker) takePlain(k urlkey.Key, e *source.Entry, spellings schema.Spell
 	}
 	for _, text := range spellings {
 		of, spelling, err := plain.Spelled(text, "")
-		if err != nil || spelling == "" || of.URL == k.URL {
+		if err != nil || spelling == "" || of.URL == k.URL || w.Gone.URL(of.URL) {
 			continue
 		}
 		rec := newRecord(of, &source.Entry{URL: of.URL, File: e.File, Depth: e.Depth}, schema.Spellings{spelling}, s)

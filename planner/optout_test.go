@@ -28,7 +28,7 @@ func readOptOut(t *testing.T, text string, rules urlkey.Rules, stripParams ...st
 }
 
 func optOutEntries(o *scope.OptOut) (entries []string) {
-	for row := range o.Rows() {
+	for row := range o.Rows(nil) {
 		entries = append(entries, row.Entry)
 	}
 	return entries

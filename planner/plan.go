@@ -91,7 +91,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	hosts := &sorters[observation]{dir: req.Scratch, compare: compareObservations}
 	defer func() { err = errors.Join(err, records.close(), refused.close(), hosts.close()) }()
 	names := &fileNames{round: fmt.Sprintf("%s.%d", req.Crawl, req.Round), hide: r.format() >= 11}
-	entries, counts, err := ingest(ctx, r, req, records, refused, names)
+	entries, counts, takenDown, err := ingest(ctx, r, req, records, refused, names)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	countRefused(entries, picked.refused)
 	own := len(req.Sources)
 	entries = append(entries[:own:own], slices.DeleteFunc(entries[own:], func(c SourceCount) bool { return c.Name == source.HistoryName })...)
-	p := &Plan{counts: entries, manifest: manifest.Plan{Header: manifest.Header{Format: r.format()}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts)}}
+	p := &Plan{counts: entries, manifest: manifest.Plan{Header: manifest.Header{Format: r.format()}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts), TakenDown: takenDown}}
 	for i, c := range entries {
 		p.manifest.Sources = append(p.manifest.Sources, c.Name)
 		if i < own && c.Name != source.FrontierName {
@@ -141,6 +141,9 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 // emptyPlanError returns an error that says why a plan is empty.
 func emptyPlanError(ctx context.Context, p *Plan, refused *sorters[refusal]) error {
 	m := &p.manifest
+	if len(m.Refused) == 0 && m.TakenDown > 0 {
+		return fmt.Errorf("plan %s.%d: %w: every URL was taken down (%d)", m.Crawl, m.Round, ErrNothing, m.TakenDown)
+	}
 	if len(m.Refused) == 0 {
 		return fmt.Errorf("plan %s.%d: %w: no known URL is due", m.Crawl, m.Round, ErrNothing)
 	}
@@ -280,7 +283,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	}
 	m.RefusedFile, locals[len(partitions)] = file(fileRefused, l), []table.Local{l}
 	if r.OptOut != nil {
-		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(), r.fileFormat()); err != nil {
+		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(r.Gone), r.fileFormat()); err != nil {
 			return err
 		}
 		m.OptOutFile, locals[len(partitions)] = file(fileOptOut, l), append(locals[len(partitions)], l)

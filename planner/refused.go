@@ -74,6 +74,8 @@ type refusals struct {
 	rows    *table.Sorter[refusal]
 	counts  map[schema.SkipReason]int64
 	sources map[int]int64 // number of refusals by the index of the source
+
+	takenDown int64 // number of entries that were taken down, of which no row says anything
 }
 
 func newRefusals(s *sorters[refusal], memory int64) (*refusals, error) {

@@ -196,7 +196,8 @@ type Plan struct {
 	EstimatedBytes   int64           `json:"estimated_bytes"`
 	Sources          []string        `json:"sources"`
 	SourceLines      int64           `json:"source_lines"`
-	Refused          []Count         `json:"refused"` // number of refused URLs for each reason
+	Refused          []Count         `json:"refused"`              // number of refused URLs for each reason
+	TakenDown        int64           `json:"taken_down,omitempty"` // number of URLs that were refused because of a takedown; no row names them
 	RefusedFile      *File           `json:"refused_file,omitempty"`
 	OptOutFile       *File           `json:"opt_out_file,omitempty"` // entries of the opt-out list; nil if there are none
 	Partitions       []PlanPartition `json:"partitions"`

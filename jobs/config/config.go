@@ -311,6 +311,7 @@ func (r Recrawl) Rule() recrawl.Rule {
 type Store struct {
 	SSEKMSKey    string `yaml:"sse_kms_key"`
 	StorageClass string `yaml:"storage_class"`
+	TakedownKey  string `yaml:"takedown_key,omitempty"`
 }
 
 // Retention says how long objects are kept. Raw and Metadata are months after a crawl's month.

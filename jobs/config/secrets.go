@@ -89,6 +89,14 @@ func passwordInstead(_, text string) string {
 	return text[:from] + "${PROXY_PASSWORD}" + text[to:]
 }
 
+// takedownKeyInstead replaces the key of the list of takedowns by ${TAKEDOWN_KEY}.
+func takedownKeyInstead(_, text string) string {
+	if !isLiteral(text) {
+		return text
+	}
+	return "${TAKEDOWN_KEY}"
+}
+
 // secretName matches the names of environment variables that hold secrets. publicName matches names
 // of variables that only say where a secret is, such as in a file.
 var (

@@ -98,6 +98,8 @@ func (c *Config) table() []field {
 
 		key(&c.Store.SSEKMSKey, "", nil, live, "KMS key that encrypts the objects in S3"),
 		key(&c.Store.StorageClass, "", nil, live, "storage class of the objects in S3"),
+		key(&c.Store.TakedownKey, "", nil, live, "secret key of the store's [list of takedowns](#never-planned-again), at least 16 bytes; write it as `${VAR}`: the store must not hold it").
+			hidden(hideAll, takedownKeyInstead),
 
 		key(&c.Prices.Date, "2025", priceDate, live, "date of the prices below, which `plan` and `status` name; the defaults are list prices of Amazon, region us-east-1, in dollars"),
 		key(&c.Prices.CPU, 0.037, price, live, "price of a core for an hour, on demand: with the next key, it makes the price of m6i.xlarge (4 cores, 16 GiB: $0.192) and of c6i.xlarge (4 cores, 8 GiB: $0.17); 0: free"),

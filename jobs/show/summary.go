@@ -57,6 +57,9 @@ func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, budgets 
 			fmt.Fprintf(&text, "  each with its line: %s/%s\n", refused, layout.PlanRefused(p.Crawl, p.Round, p.ID))
 		}
 	}
+	if p.TakenDown > 0 {
+		fmt.Fprintf(&text, "refused because of a takedown, without a row: %s\n", Count(p.TakenDown, "URL"))
+	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }

@@ -100,8 +100,12 @@ func (r Runner) fetchOnce(ctx context.Context, env stages.Env, l *ledger.Ledger,
 		Task: t, Plan: p, Before: before, Politeness: newest.Number, Reload: reload,
 		Reading: robots.ReadingOf(format), Format: format, GiveUp: r.GiveUp,
 	}
-	if optOut != nil {
-		in.OptedOut = func(url string) bool { _, ok := optOut.Refuses(url); return ok }
+	if in.Gone, err = TakenDown(ctx, r.Bucket, r.Config); err != nil {
+		return nil, err
+	}
+	if optOut != nil || in.Gone != nil {
+		barred := optOut.Or(in.Gone)
+		in.OptedOut = func(url string) bool { _, ok := barred(url); return ok }
 	}
 	return fetch.Run(ctx, &env, in, cfg, parser)
 }

@@ -25,6 +25,9 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, 
 		return nil, err
 	}
 	in := &reparse.Input{Task: t, Plan: p, Archive: r.Bucket}
+	if in.Gone, err = TakenDown(ctx, r.Bucket, r.Config); err != nil {
+		return nil, err
+	}
 	if of.Of != "" {
 		frozen, err := roundstate.FreezeSource(ctx, r.Bucket, of, p, r.ledgers())
 		if err != nil {

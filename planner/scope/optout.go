@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
@@ -235,11 +236,11 @@ func (o *OptOut) addWild(text string, forms ...string) error {
 	return nil
 }
 
-// Rows yields the entries for the plan.
-func (o *OptOut) Rows() iter.Seq2[schema.OptOut, error] {
+// Rows yields the entries for the plan, without those that name what was taken down.
+func (o *OptOut) Rows(gone *takedown.Guard) iter.Seq2[schema.OptOut, error] {
 	return func(yield func(schema.OptOut, error) bool) {
 		for _, e := range o.entries {
-			if !yield(schema.OptOut{Entry: e}, nil) {
+			if !gone.Mentions(e) && !yield(schema.OptOut{Entry: e}, nil) {
 				return
 			}
 		}

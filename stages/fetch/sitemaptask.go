@@ -65,5 +65,7 @@ func (a *attempt) restoreSitemaps(ctx context.Context, doc *manifest.Checkpoint,
 func (a *attempt) takeSitemaps(ctx context.Context) error {
 	return a.fetcher.sitemaps.TakeOver(a.in.Plan, a.in.Task.Partition, a.in.Before, func(r *manifest.Result, take func(*schema.Sitemap) error) error {
 		return segments.Rows(ctx, a.inputs, r.Files, stages.FileSitemaps, func() error { return a.lease.RenewIfDue(ctx) }, take)
-	}, func(row *schema.Sitemap) error { return a.log.Emit(&segments.Record{Sitemaps: []schema.Sitemap{*row}}) })
+	}, func(row *schema.Sitemap) error {
+		return a.fetcher.sink.Emit(&segments.Record{Sitemaps: []schema.Sitemap{*row}})
+	})
 }

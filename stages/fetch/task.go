@@ -12,7 +12,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/forget"
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
@@ -39,6 +41,8 @@ type Input struct {
 	// OptedOut reports whether a URL must not be requested. The plan has no such URLs, but
 	// redirects may lead to them. A nil OptedOut allows every URL.
 	OptedOut func(url string) bool
+	// Gone recognizes URLs that were taken down. No row names such a URL. A nil Gone recognizes none.
+	Gone *takedown.Guard
 	// GiveUp stops all fetching. URLs without an outcome are then deferred. If another attempt fetches the
 	// partition, Run fails with lease.ErrHeld.
 	GiveUp bool
@@ -120,7 +124,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 		}),
 	}
 	f, err := newFetcher(env, cfg, options{
-		parser: parser, index: p, sink: a.log, gate: a, reading: in.Reading, format: in.Format, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
+		parser: parser, index: p, sink: forget.Sink(a.log, in.Gone), gate: a, reading: in.Reading, format: in.Format, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
 		deferAll: in.GiveUp, barred: in.OptedOut, hooks: h,
 	})
 	a.fetcher = f

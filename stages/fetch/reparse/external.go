@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/forget"
 	"crawlbatch.io/crawlbatch/stages/fetch/records"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
@@ -72,6 +73,7 @@ func (r *run) runExternal(ctx context.Context) error {
 				r.out.Counts()[CountReparsed]++
 				r.env.Progress.Add(stages.CountPages, 1)
 			}
+			forget.Clean(&d.rows, r.in.Gone)
 			return r.out.Add(&d.rows)
 		},
 	})

@@ -22,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/records"
@@ -39,6 +40,8 @@ type Input struct {
 	From *manifest.Result
 	// Archive holds the WARC files.
 	Archive store.Bucket
+	// Gone recognizes URLs that were taken down. No row names such a URL. A nil Gone recognizes none.
+	Gone *takedown.Guard
 }
 
 // Counts in the result of a reparse, in addition to those of a fetch task.

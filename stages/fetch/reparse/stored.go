@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/forget"
 	"crawlbatch.io/crawlbatch/stages/fetch/records"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
@@ -224,5 +225,6 @@ func (r *run) keep(old *previous, d *recordedDoc) error {
 	old.pages++
 	r.count(1)
 	r.env.Progress.Add(stages.CountPages, 1)
+	forget.Clean(b, r.in.Gone)
 	return r.out.Add(b)
 }
