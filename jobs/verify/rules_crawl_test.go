@@ -53,6 +53,9 @@ func (l *linkWeb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusFound)
 	case !there:
 		w.WriteHeader(http.StatusNotFound)
+	case strings.HasPrefix(page, "<?xml"):
+		w.Header().Set("Content-Type", "application/xml")
+		io.WriteString(w, page)
 	case r.URL.Path == "/robots.txt":
 		io.WriteString(w, page)
 	default:

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -46,6 +47,11 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 	}
 	if err := a.startList(); err != nil {
 		return nil, err
+	}
+	if list, err := takedown.List(ctx, a.Bucket); err != nil {
+		return nil, err
+	} else if a.TakenDown = list != nil; a.TakenDown {
+		a.Note("the store has a list of takedowns, so redirects without a target were accepted: the target may be on the list")
 	}
 	var rounds []*Round
 	var last *Round

@@ -398,7 +398,7 @@ func (c *urlChecker) judgeFacts() {
 	if c.states > 1 {
 		c.wrong(statesFollow, stages.FileURLs, "it has %d rows in one round", c.states)
 	}
-	if o := c.outcome; o != nil && o.Outcome == schema.Redirected && o.RedirectTarget == "" {
+	if o := c.outcome; o != nil && o.Outcome == schema.Redirected && o.RedirectTarget == "" && !c.a.TakenDown {
 		c.wrongIn(c.key, targetsKept, "it was redirected, but its row does not name the target")
 	}
 	c.checkState()

@@ -1,0 +1,212 @@
+package verify
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/takedown"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+)
+
+const takedownSecret = "0123456789abcdef0123456789abcdef"
+
+// withKey sets the secret key of the list of takedowns, as a config file does with a reference to the
+// environment.
+func withKey(t *testing.T, c *config.Config, secret string) {
+	t.Helper()
+	t.Setenv("TAKEDOWN_KEY", secret)
+	text, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text, "takedown_key") {
+		text = strings.Replace(text, "store:\n", "store:\n  takedown_key: ${TAKEDOWN_KEY}\n", 1)
+	}
+	with, err := config.Read("crawlbatch.yaml", []byte(text), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	*c = *with
+}
+
+// takeDown adds targets to the list of the store, as the command takedown does.
+func (l *crawlLab) takeDown(t *testing.T, urls, domains []string) *takedown.Matcher {
+	t.Helper()
+	c, err := l.cfg.Plan.Canonicalizer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := takedown.New(urls, domains, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := takedown.NewKey(takedownSecret)
+	if err == nil {
+		err = takedown.Append(t.Context(), l.bucket, k, m, manifest.Takedown{At: "2026-11-26T00:00:00Z", Reason: "asked"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// naming returns the objects that name a target: Parquet files by their columns of text, indexes and
+// documents as they are. The bytes of responses are content.
+func naming(t *testing.T, dir string, m *takedown.Matcher) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		key, _ := filepath.Rel(dir, path)
+		switch {
+		case strings.HasSuffix(path, ".warc.gz"):
+		case bytes.HasPrefix(body, []byte("PAR1")):
+			for _, column := range mentioning(t, body, m) {
+				found = append(found, key+" "+column)
+			}
+		case m.Mentions(body):
+			found = append(found, key)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// mentioning returns the columns of a Parquet file that name a target, except those of content.
+func mentioning(t *testing.T, body []byte, m *takedown.Matcher) (columns []string) {
+	t.Helper()
+	f, err := parquet.OpenFile(bytes.NewReader(body), int64(len(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := f.Schema().Columns()
+	for _, g := range f.RowGroups() {
+		rows := g.Rows()
+		buf := make([]parquet.Row, 64)
+		for {
+			n, err := rows.ReadRows(buf)
+			for _, row := range buf[:n] {
+				for _, v := range row {
+					name := strings.Join(names[v.Column()], ".")
+					if v.Kind() == parquet.ByteArray && name != "body" && m.Mentions(v.ByteArray()) && !slices.Contains(columns, name) {
+						columns = append(columns, name)
+					}
+				}
+			}
+			if err != nil {
+				break
+			}
+		}
+		rows.Close()
+	}
+	return columns
+}
+
+// A store has a list of takedowns. The crawl after it neither requests nor names what is on the list:
+// neither because its sources list it, nor because links, redirects, a robots.txt or sitemaps lead there.
+func TestNothingThatWasTakenDownIsRequestedOrNamed(t *testing.T) {
+	sitemap := `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://gone.test/listed</loc></url>` +
+		`<url><loc>http://a.test/%7Eu/gone</loc></url><url><loc>http://a.test/listed</loc></url></urlset>`
+	web, addr := serveLinks(t, map[string]string{
+		"a.test/":           "/open /~u/gone https://a.test/%7eu/gone http://sub.gone.test/link /chain /away http://elsewhere.test/ HTTP://GONE.test./x",
+		"a.test/open":       "/~u/gone http://gone.test:8080/y /open2",
+		"a.test/open2":      "",
+		"a.test/chain":      "302 /chain2",
+		"a.test/chain2":     "302 /~u/gone",
+		"a.test/away":       "302 http://sub.gone.test/away",
+		"a.test/robots.txt": "Sitemap: http://a.test/map.xml\nSitemap: http://gone.test/map.xml\n",
+		"a.test/map.xml":    sitemap, "a.test/listed": "", "a.test/~u/gone": "",
+		"elsewhere.test/robots.txt": "302 http://gone.test/robots.txt", "elsewhere.test/": "",
+		"gone.test/robots.txt": "", "gone.test/": "", "gone.test/map.xml": sitemap, "sub.gone.test/link": "", "sub.gone.test/away": "",
+	})
+	l := newCrawlLab(t, addr, []string{"http://a.test/"}, func(c *config.Config) {
+		c.Frontier.Follow = "any"
+		withKey(t, c, takedownSecret)
+	})
+	m := l.takeDown(t, []string{"http://a.test/~u/gone"}, []string{"gone.test"})
+	if err := l.driver.Run(t.Context(), testCrawl, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a.test/", "a.test/away", "a.test/chain", "a.test/chain2", "a.test/listed", "a.test/map.xml", "a.test/open", "a.test/open2", "a.test/robots.txt", "elsewhere.test/robots.txt"}
+	if diff := cmp.Diff(want, slices.Compact(web.requests())); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if found := naming(t, l.dir, m); len(found) > 0 {
+		t.Errorf("these name what was taken down:\n%s", strings.Join(found, "\n"))
+	}
+	l.verify(t, true)
+}
+
+// Without the right key, no round is planned and no task sends a request.
+func TestNothingIsRequestedWithoutTheKeyOfTheTakedowns(t *testing.T) {
+	web, addr := serveLinks(t, map[string]string{"a.test/": "/x", "a.test/x": ""})
+	l := newCrawlLab(t, addr, []string{"http://a.test/"}, func(c *config.Config) { withKey(t, c, takedownSecret) })
+	l.takeDown(t, nil, []string{"gone.test"})
+	for _, wrong := range []string{"", "short", strings.Repeat("x", 40)} {
+		withKey(t, l.cfg, wrong)
+		err := l.driver.Run(t.Context(), testCrawl, 1)
+		if err == nil || !strings.Contains(err.Error(), "store.takedown_key") && !strings.Contains(err.Error(), "bytes") || wrong != "" && strings.Contains(err.Error(), wrong) {
+			t.Errorf("with the key %q, run says %v", wrong, err)
+		}
+	}
+	if asked := web.requests(); len(asked) > 0 {
+		t.Errorf("requests %q", asked)
+	}
+	withKey(t, l.cfg, takedownSecret)
+	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	withKey(t, l.cfg, "")
+	if err := l.driver.Run(t.Context(), testCrawl, 2); !errors.Is(err, takedown.ErrKey) || !errors.Is(err, config.ErrInvalid) {
+		t.Errorf("the second round is planned without the key: %v", err)
+	}
+	if _, _, err := roundstate.FindPlan(t.Context(), l.bucket, testCrawl, 1); !errors.Is(err, roundstate.ErrNoPlan) {
+		t.Errorf("the second round has a plan: %v", err)
+	}
+	for _, text := range []string{takedownSecret, strings.Repeat("x", 40)} {
+		if found := having(t, l.dir, text); len(found) > 0 {
+			t.Errorf("these hold the key %q: %q", text, found)
+		}
+	}
+	if len(having(t, l.dir, "${TAKEDOWN_KEY}")) == 0 {
+		t.Error("no stored config names the variable, so the store was not searched")
+	}
+}
+
+// having returns the objects that contain a text.
+func having(t *testing.T, dir, text string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := os.ReadFile(path)
+		if bytes.Contains(body, []byte(text)) {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
