@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 const takedownSecret = "0123456789abcdef0123456789abcdef"
@@ -164,7 +165,7 @@ func TestNothingIsRequestedWithoutTheKeyOfTheTakedowns(t *testing.T) {
 	for _, wrong := range []string{"", "short", strings.Repeat("x", 40)} {
 		withKey(t, l.cfg, wrong)
 		err := l.driver.Run(t.Context(), testCrawl, 1)
-		if err == nil || !strings.Contains(err.Error(), "store.takedown_key") && !strings.Contains(err.Error(), "bytes") || wrong != "" && strings.Contains(err.Error(), wrong) {
+		if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "store.takedown_key") && !strings.Contains(err.Error(), "bytes") || wrong != "" && strings.Contains(err.Error(), wrong) {
 			t.Errorf("with the key %q, run says %v", wrong, err)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -76,7 +77,7 @@ func (r Runner) Run(ctx context.Context, t stages.Task) error {
 
 // attemptError adds the task's name to the error of an attempt. If the attempt was interrupted, it
 // replaces the error by stages.ErrInterrupted, unless the error is permanent. It makes errors about
-// damaged or differing data permanent.
+// damaged or differing data, or a wrong key, permanent.
 func attemptError(ctx context.Context, t stages.Task, err error) error {
 	if err == nil {
 		return nil
@@ -84,7 +85,7 @@ func attemptError(ctx context.Context, t stages.Task, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, stages.ErrPermanent) {
 		return fmt.Errorf("%s: %w", t, stages.ErrInterrupted)
 	}
-	for _, lasting := range []error{table.ErrDiffers, table.ErrCorrupt, manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrNewer, manifest.ErrTooLarge} {
+	for _, lasting := range []error{table.ErrDiffers, table.ErrCorrupt, manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrNewer, manifest.ErrTooLarge, takedown.ErrKey} {
 		if errors.Is(err, lasting) && !errors.Is(err, stages.ErrPermanent) {
 			err = fmt.Errorf("%w: %w", err, stages.ErrPermanent)
 		}
