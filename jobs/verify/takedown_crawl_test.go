@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/takedown"
+	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -155,6 +158,82 @@ func TestNothingThatWasTakenDownIsRequestedOrNamed(t *testing.T) {
 		t.Errorf("these name what was taken down:\n%s", strings.Join(found, "\n"))
 	}
 	l.verify(t, true)
+}
+
+// A month is planned over the same list and continues a month that fetched what was taken down since.
+func TestTheNextMonthDoesNotPlanWhatWasTakenDown(t *testing.T) {
+	web, addr := serveLinks(t, map[string]string{"a.test/": "/x", "a.test/x": "", "a.test/~u/gone": "", "gone.test/": "", "www.gone.test/y": ""})
+	urls := []string{"http://a.test/", "http://a.test/~u/gone", "http://gone.test/", "http://www.gone.test/y"}
+	l := newCrawlLab(t, addr, urls, func(c *config.Config) {
+		withKey(t, c, takedownSecret)
+		c.Frontier.Recrawl.First, c.Frontier.Recrawl.Min = config.Duration(time.Minute), config.Duration(time.Minute)
+	})
+	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	if asked := web.requests(); !slices.Contains(asked, "gone.test/") || !slices.Contains(asked, "a.test/~u/gone") {
+		t.Fatalf("the first month requested %q", asked)
+	}
+	m := l.takeDown(t, []string{"https://a.test/%7Eu/gone"}, []string{"gone.test"})
+	list := filepath.Join(t.TempDir(), "urls.txt")
+	if err := os.WriteFile(list, []byte(strings.Join(append(urls, "http://a.test/%7eu/gone", "http://GONE.test.:80/z"), "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	from, err := source.Files(list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := jobs.Plan(t.Context(), jobs.PlanRequest{
+		Bucket: l.bucket, Crawl: "2026-12", Sources: []source.Source{from}, Frontier: true, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.TakenDown < 5 || p.URLs < 1 || p.URLs > 2 {
+		t.Errorf("the next month plans %d URLs and refuses %d", p.URLs, p.TakenDown)
+	}
+	if found := naming(t, filepath.Join(l.dir, "crawl=2026-12"), m); len(found) > 0 {
+		t.Errorf("these name what was taken down:\n%s", strings.Join(found, "\n"))
+	}
+	if err := l.driver.Run(t.Context(), "2026-12", 1); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a.test/"}, slices.DeleteFunc(web.requests(), func(u string) bool { return u == "a.test/x" })); diff != "" {
+		t.Errorf("requests of the next month (-want +got):\n%s", diff)
+	}
+}
+
+// A reparse reads pages that link to what was taken down since.
+func TestAReparseNamesNothingThatWasTakenDown(t *testing.T) {
+	_, addr := serveLinks(t, map[string]string{"a.test/": "/x /~u/gone http://www.gone.test/y", "a.test/x": "http://gone.test/z"})
+	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://a.test/x"}, func(c *config.Config) {
+		c.Frontier.Follow = "none"
+		withKey(t, c, takedownSecret)
+	})
+	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	m := l.takeDown(t, []string{"http://a.test/~u/gone"}, []string{"gone.test"})
+	if len(naming(t, filepath.Join(l.dir, "crawl="+testCrawl), m)) == 0 {
+		t.Fatal("the crawl does not name what is taken down")
+	}
+	as := testCrawl + "r1"
+	if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
+		Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	withKey(t, l.cfg, "")
+	if err := l.driver.Run(t.Context(), as, 1); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "store.takedown_key") {
+		t.Errorf("without the key, the reparse says %v", err)
+	}
+	withKey(t, l.cfg, takedownSecret)
+	if err := l.driver.Run(t.Context(), as, 1); err != nil {
+		t.Fatal(err)
+	}
+	if found := naming(t, filepath.Join(l.dir, "crawl="+as), m); len(found) > 0 {
+		t.Errorf("these name what was taken down:\n%s", strings.Join(found, "\n"))
+	}
 }
 
 // Without the right key, no round is planned and no task sends a request.
