@@ -1,0 +1,71 @@
+package rewrite
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// adjustments returns what the rows of a file need besides the rules of their columns: adjust changes a
+// row, insert are rows to add, and before compares them with the file's rows.
+func adjustments[T any](r *Rewriter, f *manifest.File) (adjust func(*T) bool, insert []T, before func(a, b *T) bool) {
+	crawl, round, part := roundOf(f.Key)
+	var typed any
+	switch {
+	case f.Dataset == stages.FileFetches && r.DroppedRows != nil:
+		gone := r.DroppedRows(crawl, round, part)
+		if len(gone) == 0 {
+			return nil, nil, nil
+		}
+		typed = func(row *schema.Fetch) bool {
+			n, _ := slices.BinarySearch(gone, row.PlannedRow)
+			row.PlannedRow -= int32(n)
+			return n > 0
+		}
+	case f.Dataset == stages.FileCaptures && len(r.Removed) > 0:
+		typed = func(row *schema.Capture) bool {
+			if _, gone := r.Removed[Record{row.PayloadFilename, int64(row.PayloadRecordOff)}]; !gone || row.PayloadFilename == "" {
+				return false
+			}
+			row.PayloadFilename, row.PayloadRecordOff, row.PayloadRecordLen = "", 0, 0
+			return true
+		}
+	case r.Clusters == nil:
+	case f.Dataset == stages.FileDuplicates:
+		typed = func(row *schema.Duplicate) bool { return r.Clusters.duplicate(r.Matcher, row) }
+	case f.Dataset == stages.FileVerdicts:
+		typed = func(row *schema.Verdict) bool { return r.Clusters.duplicate(r.Matcher, &row.Duplicate) }
+	case f.Dataset == stages.FilePages && kindOf(f) == stages.FilePages:
+		typed = func(row *schema.Page) bool { return r.Clusters.page(r.Matcher, &row.PageColumns) }
+	case f.Dataset == stages.FileRepresentatives:
+		rows, _ := any(r.Clusters.added(crawl, round, part)).([]T)
+		less := func(a, b *schema.Representative) bool {
+			return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) < 0
+		}
+		before, _ = any(less).(func(a, b *T) bool)
+		return nil, rows, before
+	}
+	adjust, _ = typed.(func(*T) bool)
+	return adjust, nil, nil
+}
+
+var roundKey = regexp.MustCompile(`(?:^|/)crawl=([^/]+)/(?:[a-z]+=[^/]+/)?round=(\d+)/`)
+var partKey = regexp.MustCompile(`part-(\d+)`)
+
+// roundOf returns the crawl, the round and the partition or part in the key of a file.
+func roundOf(key string) (crawl string, round, part int) {
+	if m := roundKey.FindStringSubmatch(key); m != nil {
+		crawl = m[1]
+		round, _ = strconv.Atoi(m[2])
+	}
+	if m := partKey.FindStringSubmatch(strings.TrimPrefix(key, layout.CrawlDir(crawl))); m != nil {
+		part, _ = strconv.Atoi(m[1])
+	}
+	return crawl, round, part
+}
