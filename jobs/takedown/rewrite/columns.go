@@ -12,9 +12,9 @@ import (
 type effect int
 
 const (
-	keep  effect = iota // the cell is content of others, or holds no name
-	drop                // the row is about the target, so it goes
-	clear               // the cell refers to the target, so it becomes null, or empty if the column has no nulls
+	keep effect = iota // the cell is content of others, or holds no name
+	drop               // the row is about the target, so it goes
+	null               // the cell refers to the target, so it becomes null, or empty if the column has no nulls
 )
 
 // form is the form in which a column holds names.
@@ -42,14 +42,14 @@ var columns = map[string]rule{
 	"url_host_name_reversed": {reversed, drop}, "origin": {url, drop}, "entry": {text, drop},
 	"target": {url, drop}, "target_surtkey": {surt, drop}, "source_surtkey": {surt, drop}, "source_host": {host, drop},
 
-	"planned_url": {url, clear}, "final_url": {url, clear}, "redirect_target": {url, clear}, "fetch_redirect": {url, clear},
-	"redirect_to": {url, clear}, "canonical_url": {url, clear}, "refresh_url": {url, clear}, "og_url": {url, clear},
-	"og_image": {url, clear}, "twitter_image": {url, clear}, "favicon": {url, clear}, "tdm_policy": {url, clear},
-	"duplicate_of": {url, clear}, "representative": {url, clear}, "via": {url, clear}, "source": {url, clear},
-	"first_source": {url, clear}, "named": {url, clear}, "spelling": {url, clear}, "spellings": {url, clear}, "target_spelling": {url, clear},
-	"robots_host": {host, clear}, "listed_first_source": {text, clear}, "listed_last_source": {text, clear},
-	"listed_first_at": {text, clear}, "listed_last_at": {text, clear},
-	"error": {text, clear}, "error_detail": {text, clear}, "failure": {text, clear}, "failure_detail": {text, clear}, "detail": {text, clear},
+	"planned_url": {url, null}, "final_url": {url, null}, "redirect_target": {url, null}, "fetch_redirect": {url, null},
+	"redirect_to": {url, null}, "canonical_url": {url, null}, "refresh_url": {url, null}, "og_url": {url, null},
+	"og_image": {url, null}, "twitter_image": {url, null}, "favicon": {url, null}, "tdm_policy": {url, null},
+	"duplicate_of": {url, null}, "representative": {url, null}, "via": {url, null}, "source": {url, null},
+	"first_source": {url, null}, "named": {url, null}, "spelling": {url, null}, "spellings": {url, null}, "target_spelling": {url, null},
+	"robots_host": {host, null}, "listed_first_source": {text, null}, "listed_last_source": {text, null},
+	"listed_first_at": {text, null}, "listed_last_at": {text, null},
+	"error": {text, null}, "error_detail": {text, null}, "failure": {text, null}, "failure_detail": {text, null}, "detail": {text, null},
 
 	// Content of others: it says what they wrote.
 	"main": {text, keep}, "full": {text, keep}, "anchor": {text, keep}, "anchors": {text, keep}, "title": {text, keep},
@@ -158,7 +158,7 @@ func apply(m *takedown.Matcher, cells []cell, row reflect.Value) (c changed) {
 				c.mentions++
 			}
 		case cl.list:
-			c = cl.list_(m, v, c)
+			c = cl.editList(m, v, c)
 		case !cl.rule.form.names(m, v.String()):
 		case cl.rule.effect == keep:
 			c.mentions++
@@ -170,8 +170,8 @@ func apply(m *takedown.Matcher, cells []cell, row reflect.Value) (c changed) {
 	return c
 }
 
-// list_ removes the elements of a list that refer to a target. Lists of content stay.
-func (cl *cell) list_(m *takedown.Matcher, v reflect.Value, c changed) changed {
+// editList removes the elements of a list that refer to a target. Lists of content stay.
+func (cl *cell) editList(m *takedown.Matcher, v reflect.Value, c changed) changed {
 	kept := v.Slice(0, 0)
 	for i := range v.Len() {
 		if !cl.rule.form.names(m, v.Index(i).String()) {
