@@ -18,23 +18,27 @@ func adjustments[T any](r *Rewriter, f *manifest.File) (adjust func(*T) bool, in
 	crawl, round, part := roundOf(f.Key)
 	var typed any
 	switch {
-	case f.Dataset == stages.FileFetches && r.DroppedRows != nil:
-		gone := r.DroppedRows(crawl, round, part)
-		if len(gone) == 0 {
-			return nil, nil, nil
+	case f.Dataset == stages.FileFetches:
+		var gone []int32
+		if r.DroppedRows != nil {
+			gone = r.DroppedRows(crawl, round, part)
 		}
 		typed = func(row *schema.Fetch) bool {
 			n, _ := slices.BinarySearch(gone, row.PlannedRow)
 			row.PlannedRow -= int32(n)
-			return n > 0
+			return r.unpoint(&row.WARCFilename, &row.WARCRecordOff, &row.WARCRecordLen) || n > 0
 		}
-	case f.Dataset == stages.FileCaptures && len(r.Removed) > 0:
+	case f.Dataset == stages.FileCaptures:
 		typed = func(row *schema.Capture) bool {
-			if _, gone := r.Removed[Record{row.PayloadFilename, int64(row.PayloadRecordOff)}]; !gone || row.PayloadFilename == "" {
-				return false
-			}
-			row.PayloadFilename, row.PayloadRecordOff, row.PayloadRecordLen = "", 0, 0
-			return true
+			return r.unpoint(&row.PayloadFilename, &row.PayloadRecordOff, &row.PayloadRecordLen)
+		}
+	case f.Dataset == stages.FileURLs || f.Dataset == stages.FileURLsBase:
+		typed = func(row *schema.URLRecord) bool {
+			return r.unpoint(&row.WARCFilename, &row.WARCRecordOff, &row.WARCRecordLen)
+		}
+	case f.Dataset == stages.FilePages && kindOf(f) != stages.FilePages:
+		typed = func(row *schema.WorkingPage) bool {
+			return r.unpoint(&row.WARCFilename, &row.WARCRecordOffset, &row.WARCRecordLength)
 		}
 	case r.Clusters == nil:
 	case f.Dataset == stages.FileDuplicates:
@@ -42,7 +46,10 @@ func adjustments[T any](r *Rewriter, f *manifest.File) (adjust func(*T) bool, in
 	case f.Dataset == stages.FileVerdicts:
 		typed = func(row *schema.Verdict) bool { return r.Clusters.duplicate(r.Matcher, &row.Duplicate) }
 	case f.Dataset == stages.FilePages && kindOf(f) == stages.FilePages:
-		typed = func(row *schema.Page) bool { return r.Clusters.page(r.Matcher, &row.PageColumns) }
+		typed = func(row *schema.Page) bool {
+			moved := r.Clusters.page(r.Matcher, &row.PageColumns)
+			return r.unpoint(&row.WARCFilename, &row.WARCRecordOffset, &row.WARCRecordLength) || moved
+		}
 	case f.Dataset == stages.FileRepresentatives:
 		rows, _ := any(r.Clusters.added(crawl, round, part)).([]T)
 		less := func(a, b *schema.Representative) bool {
@@ -53,6 +60,15 @@ func adjustments[T any](r *Rewriter, f *manifest.File) (adjust func(*T) bool, in
 	}
 	adjust, _ = typed.(func(*T) bool)
 	return adjust, nil, nil
+}
+
+// unpoint clears a pointer to a record that became a tombstone.
+func (r *Rewriter) unpoint(file *string, offset, length *int32) bool {
+	if _, gone := r.Removed[Record{*file, int64(*offset)}]; !gone || *file == "" {
+		return false
+	}
+	*file, *offset, *length = "", 0, 0
+	return true
 }
 
 var roundKey = regexp.MustCompile(`(?:^|/)crawl=([^/]+)/(?:[a-z]+=[^/]+/)?round=(\d+)/`)

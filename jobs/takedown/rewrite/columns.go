@@ -121,7 +121,7 @@ func (f form) names(m *takedown.Matcher, s string) bool {
 	switch {
 	case s == "":
 		return false
-	case f == url:
+	case f == url && (strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")):
 		return m.URL(s)
 	case f == surt:
 		return m.SURT(s)

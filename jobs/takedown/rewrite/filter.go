@@ -25,12 +25,12 @@ func (r *Rewriter) filter(ctx context.Context, f *manifest.File) (*Rewritten, er
 	}
 	defer w.Abort()
 	out := &Rewritten{}
-	add := func(url string) error {
-		if r.Matcher.URL(url) {
+	add := func(text string) error {
+		if url.names(r.Matcher, text) {
 			out.Dropped++
 			return nil
 		}
-		return w.Add(url)
+		return w.Add(text)
 	}
 	for row, err := range table.Concat[schema.URLRecord](ctx, r.Bucket, []string{layout.Table(stages.FileURLs, crawl, round, part)}) {
 		if err == nil {
