@@ -77,6 +77,26 @@ func Crawls() string { return "crawls.json" }
 // Takedowns returns the key of the list of what was taken down in the store.
 func Takedowns() string { return "takedowns.json" }
 
+// TakedownDir is the folder of an unfinished takedown: the new content of objects, and the object
+// Takedown. It has no keys with names.
+const TakedownDir = "takedown/"
+
+// Takedown returns the key of the object that exists from the moment when the new content of a
+// takedown is complete until all objects have it.
+func Takedown() string { return TakedownDir + "takedown.json" }
+
+// Staged returns the key of the n-th new content of a takedown.
+func Staged(id string, n int) string { return fmt.Sprintf("%s%s/%08d", TakedownDir, id, n) }
+
+// Removal returns the key of the list of a crawl's objects that a takedown changed. The key contains
+// the first 16 characters of digest, the digest of the list.
+func Removal(crawl, digest string) string {
+	return fmt.Sprintf("%s%.16s.json", RemovalDir(crawl), digest)
+}
+
+// RemovalDir returns the prefix of the keys that Removal returns.
+func RemovalDir(crawl string) string { return CrawlDir(crawl) + "takedown-" }
+
 // Politeness returns the key of the newest revision of the politeness section of a crawl's config.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
 

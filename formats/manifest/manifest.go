@@ -69,6 +69,9 @@ func EncodeAs(d Document, format int) ([]byte, error) {
 	return body, err
 }
 
+// EncodeAgain is like EncodeAs in the format that the document has.
+func EncodeAgain(d Document) ([]byte, error) { return EncodeAs(d, d.header().Format) }
+
 func encode(d Document) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -403,6 +406,8 @@ type Active struct {
 	// Prune means that not a fetch stage but the command prune runs: it deletes objects. Until Done,
 	// no round is fetched and no crawl is parsed again. Crawl is the first crawl that loses objects.
 	Prune bool `json:"prune,omitempty"`
+	// Takedown means that not prune but the command takedown runs: it changes objects. Prune is set too.
+	Takedown bool `json:"takedown,omitempty"`
 	// Proof is a digest of the document, like Checkpoint.Proof. active.json has a proof since
 	// format 3.
 	Proof string `json:"proof,omitempty"`

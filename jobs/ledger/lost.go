@@ -97,6 +97,9 @@ func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 	case manifest.EntryCompacted:
 		lost.Was = "the list of the compacted copy of crawl " + l.Crawl
 		lost.Remedy = fmt.Sprintf("make the copy again with `crawlbatch compact --month %s`; the published parts are not affected", l.Crawl)
+	case manifest.EntryTakedown:
+		lost.Was = "the list of the objects of crawl " + l.Crawl + " that a takedown changed"
+		lost.Remedy = "restore it from a copy; the objects themselves are not affected"
 	default:
 		lost.Was = "named by entry " + fmt.Sprint(e.N)
 	}
@@ -171,6 +174,7 @@ func (l *Ledger) requiredEntries() []*manifest.Entry {
 	add(l.Of(manifest.EntryCrawl))
 	add(l.Of(manifest.EntryPoliteness))
 	add(l.Of(manifest.EntryCompacted))
+	add(l.Takedown())
 	for round := range l.Rounds() {
 		choice, _ := l.Plan(round)
 		add(choice)
@@ -257,6 +261,8 @@ func (l *Ledger) checkEntry(ctx context.Context, b store.Bucket, e *manifest.Ent
 		return l.Check(ctx, b, e, &manifest.Prune{})
 	case manifest.EntryCompacted:
 		return l.Check(ctx, b, e, &manifest.Compaction{})
+	case manifest.EntryTakedown:
+		return l.Check(ctx, b, e, &manifest.Removal{})
 	case manifest.EntryPlan:
 		return l.Check(ctx, b, e, &manifest.Plan{})
 	case manifest.EntryFrozen:

@@ -90,6 +90,9 @@ func (c *Crawl) Total() (sum Size) {
 	return sum
 }
 
+// Stored reports whether the crawl has a stored ledger. Without one, an older crawlbatch made it.
+func (c *Crawl) Stored() bool { return c.ledger.Stored }
+
 // pending reports whether Apply has anything to do.
 func (c *Crawl) pending() bool { return c.Policy != "" && (c.Unfinished || len(c.Delete) > 0) }
 

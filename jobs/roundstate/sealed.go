@@ -73,6 +73,16 @@ func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writ
 	return s, err
 }
 
+// Reseal makes the seal of a round again, from results that a takedown changed. It calls put with each
+// manifest of the seal. It stores nothing.
+func Reseal(ctx context.Context, b store.Bucket, p *manifest.Plan, old *manifest.Sealed, put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
+	s, err := sealOf(ctx, b, p, ledger.Writer{Version: old.Version}, nil, put)
+	if err == nil {
+		s.Format = old.Format
+	}
+	return s, err
+}
+
 // checkFrozen compares the digests of results with the digests that later stages froze in
 // inputs.json. It returns an error if a digest differs or an inputs.json was changed. It ignores a
 // lost inputs.json, because verify reports the loss.

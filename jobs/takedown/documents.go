@@ -1,0 +1,423 @@
+package takedown
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/takedown/rewrite"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// documents computes the new documents of a crawl. Each lists the new digests of those before it. It
+// writes them to w.over, from which the seals are made again.
+func (w *work) documents(ctx context.Context, c *crawl) error {
+	for _, key := range []string{layout.Ledger(c.name), layout.CrawlManifest(c.name), layout.Politeness(c.name)} {
+		if err := w.keeps(ctx, key); err != nil {
+			return err
+		}
+	}
+	for _, r := range c.rounds {
+		steps := []func(context.Context, *round) error{w.planDocument, w.checkpoints, w.results, w.inputs, w.sealDocument}
+		for _, step := range steps {
+			if err := step(ctx, r); err != nil {
+				return fmt.Errorf("round %d of %s: %w", r.n, c.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// keeps notes a document that stays as it is, and whether it names a target.
+func (w *work) keeps(ctx context.Context, key string) error {
+	w.seen[key] = struct{}{}
+	body, _, err := w.r.Bucket.Get(ctx, key, math.MaxInt64)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err == nil && w.m.Mentions(body) {
+		w.found.Named = append(w.found.Named, key)
+	}
+	return err
+}
+
+// document reads a document into d, calls edit, and notes the change if edit reports one. The result is
+// the document's new content, or nil if it stays as it is. A document that does not exist is no error.
+func (w *work) document(ctx context.Context, c *crawl, step int, key string, d manifest.Document, edit func() (bool, error)) ([]byte, error) {
+	w.seen[key] = struct{}{}
+	old, _, err := w.r.Bucket.Get(ctx, key, manifest.MaxBytes)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err == nil {
+		err = manifest.Decode(key, old, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	changed, err := edit()
+	if err != nil || !changed {
+		return nil, err
+	}
+	body, err := manifest.EncodeAgain(d)
+	if err != nil {
+		return nil, err
+	}
+	return body, w.putDocument(ctx, c, step, key, old, body)
+}
+
+// putDocument notes the new content of a document, for the store and for the seals.
+func (w *work) putDocument(ctx context.Context, c *crawl, step int, key string, old, body []byte) error {
+	_, version, err := w.over.Get(ctx, key, math.MaxInt64)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if _, err := w.over.Swap(ctx, key, body, version); err != nil {
+		return err
+	}
+	before := ""
+	if old != nil {
+		before = manifest.Digest(old)
+	}
+	return w.put(ctx, c, step, key, before, int64(len(old)), manifest.Digest(body), bytes.NewReader(body), int64(len(body)))
+}
+
+// renew gives files their new descriptions, and reports whether one has changed. It returns how many
+// rows each dataset lost.
+func (w *work) renew(files []manifest.File) (lost map[string]int64, recounts []recounted, changed bool) {
+	lost = map[string]int64{}
+	for i, f := range files {
+		n, ok := w.changed[f.Key]
+		if !ok {
+			continue
+		}
+		changed = true
+		lost[f.Dataset] += f.Rows - n.Rows
+		if n.Blocks != "" && f.Blocks == "" {
+			n.Blocks = "" // as its writer listed it
+		}
+		if r, ok := w.recount[f.Key]; ok {
+			recounts = append(recounts, r)
+		}
+		files[i] = n
+	}
+	return lost, recounts, changed
+}
+
+// counted names the columns by whose values documents count rows, by dataset, and the prefix of the
+// counts.
+var counted = map[string]string{stages.FileFetches: "outcome.", stages.FileURLs: "state.", stages.FileSkips: "skip."}
+
+// recounted says how many rows with each value a file lost.
+type recounted struct {
+	prefix string
+	lost   map[string]int64
+}
+
+type (
+	fetchRow struct {
+		Value string `parquet:"outcome,optional,dict"`
+	}
+	urlRow struct {
+		Value string `parquet:"state,optional,dict"`
+	}
+	skipRow struct {
+		Value string `parquet:"reason,optional,dict"`
+	}
+)
+
+// countRows counts the rows that a file loses by outcome, state or reason.
+func (w *work) countRows(ctx context.Context, f manifest.File, n *rewrite.Rewritten) error {
+	prefix, ok := counted[f.Dataset]
+	if !ok || n.File.Rows == f.Rows {
+		return nil
+	}
+	lost := map[string]int64{}
+	var err error
+	switch f.Dataset {
+	case stages.FileFetches:
+		err = countLost(ctx, w.r.Bucket, f.Key, n.Path, lost, func(r *fetchRow) string { return r.Value })
+	case stages.FileURLs:
+		err = countLost(ctx, w.r.Bucket, f.Key, n.Path, lost, func(r *urlRow) string { return r.Value })
+	default:
+		err = countLost(ctx, w.r.Bucket, f.Key, n.Path, lost, func(r *skipRow) string { return r.Value })
+	}
+	w.recount[f.Key] = recounted{prefix, lost}
+	return err
+}
+
+func countLost[T any](ctx context.Context, b store.Bucket, key, path string, lost map[string]int64, value func(*T) string) error {
+	for row, err := range table.Concat[T](ctx, b, []string{key}) {
+		if err != nil {
+			return err
+		}
+		lost[strings.Clone(value(&row))]++
+	}
+	r, err := table.OpenFile[T](path)
+	if err != nil {
+		return err
+	}
+	defer r.Close() // nolint:errcheck // it was only read
+	for row, err := range r.All(ctx) {
+		if err != nil {
+			return err
+		}
+		lost[value(&row)]--
+	}
+	return nil
+}
+
+// lower lowers the counts of a document by the rows that its files lost.
+func lower(counts []manifest.Count, stage stages.Stage, lost map[string]int64, recounts []recounted) []manifest.Count {
+	for i := range counts {
+		c := &counts[i]
+		switch {
+		case stage == stages.Fetch && c.Name == "urls":
+			c.N -= lost[stages.FileFetches]
+		default:
+			c.N -= lost[c.Name]
+		}
+		for _, r := range recounts {
+			if value, ok := strings.CutPrefix(c.Name, r.prefix); ok {
+				c.N -= r.lost[value]
+			}
+		}
+	}
+	return slices.DeleteFunc(counts, func(c manifest.Count) bool { return c.N == 0 && strings.Contains(c.Name, ".") })
+}
+
+// planDocument renews plan.json.
+func (w *work) planDocument(ctx context.Context, r *round) error {
+	var p manifest.Plan
+	key := r.choice.Object
+	body, err := w.document(ctx, r.crawl, stepResult, key, &p, func() (bool, error) {
+		changed := false
+		for i := range p.Partitions {
+			part := &p.Partitions[i]
+			if part.Spellings != nil {
+				if n, ok := w.changed[part.Spellings.Key]; ok {
+					*part.Spellings, changed = n, true
+				}
+			}
+			n, ok := w.changed[part.File.Key]
+			if !ok {
+				continue
+			}
+			changed = true
+			lost := part.File.Rows - n.Rows
+			part.File = n
+			part.URLs -= lost
+			p.URLs -= lost
+		}
+		for _, f := range []*manifest.File{p.RefusedFile, p.OptOutFile} {
+			if f == nil {
+				continue
+			}
+			if n, ok := w.changed[f.Key]; ok {
+				*f, changed = n, true
+			}
+		}
+		return changed, nil
+	})
+	if err != nil || body == nil {
+		return err
+	}
+	r.plan = &p
+	e := *r.choice
+	e.SHA256 = manifest.ContentDigest(body)
+	return w.record(ctx, r.crawl, e)
+}
+
+// record notes a ledger entry that names a changed document again.
+func (w *work) record(ctx context.Context, c *crawl, e manifest.Entry) error {
+	e.N, e.At, e.Digest = 0, "", ""
+	c.entries = append(c.entries, e)
+	_, err := w.r.writer().Append(ctx, w.over, c.name, func(*ledger.Ledger) ([]manifest.Entry, error) {
+		return []manifest.Entry{e}, nil
+	})
+	return err
+}
+
+// checkpoints renews the checkpoints of a round.
+func (w *work) checkpoints(ctx context.Context, r *round) error {
+	for _, part := range r.plan.Partitions {
+		var k manifest.Checkpoint
+		_, err := w.document(ctx, r.crawl, stepCheckpoint, layout.Checkpoint(r.crawl.name, r.n, part.Partition), &k, func() (bool, error) {
+			lost, recounts, changed := w.renew(k.Files)
+			if changed {
+				k.Counts = lower(k.Counts, stages.Fetch, lost, recounts)
+			}
+			if dropped := r.dropped[part.Partition]; len(dropped) > 0 {
+				changed = true
+				if err := compactRows(&k, dropped); err != nil {
+					return false, err
+				}
+			}
+			if w.forgetHosts(&k) {
+				changed = true
+			}
+			return changed, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compactRows removes rows from the bitmap of a checkpoint and renumbers the rows after them. dropped is
+// ascending.
+func compactRows(k *manifest.Checkpoint, dropped []int32) error {
+	rows, err := k.RecordedRows()
+	if err != nil {
+		return err
+	}
+	kept, gone := roaring.New(), 0
+	for it := rows.Iterator(); it.HasNext(); {
+		row := it.Next()
+		for gone < len(dropped) && uint32(dropped[gone]) < row {
+			gone++
+		}
+		if gone < len(dropped) && uint32(dropped[gone]) == row {
+			continue
+		}
+		kept.Add(row - uint32(gone))
+	}
+	kept.RunOptimize()
+	k.Recorded, err = kept.ToBytes()
+	return err
+}
+
+// forgetHosts removes the hosts of targets from a checkpoint. All rounds are sealed, so nothing waits.
+func (w *work) forgetHosts(k *manifest.Checkpoint) (changed bool) {
+	n := len(k.Hosts)
+	k.Hosts = slices.DeleteFunc(k.Hosts, func(h manifest.HostClock) bool { return w.m.Host(h.Host) })
+	changed = len(k.Hosts) != n
+	if body, err := manifest.EncodeAgain(k); err == nil && w.m.Mentions(body) {
+		k.Activity, k.Retries, k.Robots = nil, nil, nil
+		changed = true
+	}
+	return changed
+}
+
+// results renews the results of a round.
+func (w *work) results(ctx context.Context, r *round) error {
+	for _, stage := range stages.Of(r.plan) {
+		for _, t := range roundstate.Tasks(r.plan, stage) {
+			var res manifest.Result
+			old := ""
+			body, err := w.document(ctx, r.crawl, stepResult, roundstate.ResultKey(t), &res, func() (bool, error) {
+				before, err := manifest.EncodeAgain(&res)
+				if err != nil {
+					return false, err
+				}
+				old = manifest.Digest(before)
+				lost, recounts, changed := w.renew(res.Files)
+				if changed {
+					res.Counts = lower(res.Counts, stage, lost, recounts)
+				}
+				n := len(res.Hosts)
+				res.Hosts = slices.DeleteFunc(res.Hosts, func(h manifest.HostClock) bool { return w.m.Host(h.Host) })
+				return changed || len(res.Hosts) != n, nil
+			})
+			if err != nil {
+				return err
+			}
+			if body != nil {
+				w.digests[old] = manifest.Digest(body)
+			}
+		}
+	}
+	return nil
+}
+
+// inputs renews the frozen inputs of a round's stages.
+func (w *work) inputs(ctx context.Context, r *round) error {
+	for _, stage := range stages.Order {
+		var in manifest.Inputs
+		body, err := w.document(ctx, r.crawl, stepInputs, layout.Inputs(r.crawl.name, r.n, string(stage)), &in, func() (changed bool, _ error) {
+			for i := range in.Tasks {
+				if n, ok := w.digests[in.Tasks[i].SHA256]; ok {
+					in.Tasks[i].SHA256, changed = n, true
+				}
+			}
+			return changed, nil
+		})
+		if err != nil {
+			return err
+		}
+		if e := r.crawl.ledger.Frozen(r.n, stage); body != nil && e != nil {
+			e.SHA256 = manifest.ContentDigest(body)
+			if err := w.record(ctx, r.crawl, *e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sealDocument makes the manifests and the seal of a round again. Manifests whose contents change have
+// new keys.
+func (w *work) sealDocument(ctx context.Context, r *round) error {
+	old := map[string]bool{}
+	for _, l := range r.seal.Manifests {
+		w.seen[l.Key] = struct{}{}
+		old[l.Key] = true
+	}
+	key := layout.Sealed(r.crawl.name, r.n)
+	before, _, err := w.r.Bucket.Get(ctx, key, manifest.MaxBytes)
+	if err != nil {
+		return err
+	}
+	w.seen[key] = struct{}{}
+	if len(r.crawl.objects) == 0 {
+		return nil
+	}
+	s, err := roundstate.Reseal(ctx, w.over, r.plan, r.seal, func(f manifest.File, body []byte) error {
+		if old[f.Key] {
+			old[f.Key] = false
+			return nil
+		}
+		return w.putDocument(ctx, r.crawl, stepManifest, f.Key, nil, body)
+	})
+	if err != nil {
+		return err
+	}
+	body, err := manifest.EncodeAgain(s)
+	if err != nil || bytes.Equal(body, before) {
+		return err
+	}
+	if err := w.putDocument(ctx, r.crawl, stepSeal, key, before, body); err != nil {
+		return err
+	}
+	for _, l := range r.seal.Manifests {
+		if old[l.Key] {
+			f, err := describe(ctx, w.r.Bucket, store.Info{Key: l.Key})
+			if err != nil {
+				return err
+			}
+			if err := w.put(ctx, r.crawl, stepDelete, l.Key, f.SHA256, 0, "", nil, 0); err != nil {
+				return err
+			}
+		}
+	}
+	e := r.crawl.ledger.Newest(manifest.EntrySealed, r.n)
+	if e == nil {
+		return fmt.Errorf("the ledger has no entry for the seal: run `crawlbatch run --month %s`: %w", r.crawl.name, stages.ErrPermanent)
+	}
+	e.SHA256 = manifest.ContentDigest(body)
+	e.Generation++
+	return w.record(ctx, r.crawl, *e)
+}

@@ -1,0 +1,165 @@
+package takedown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// changing is the number of objects that are replaced at the same time.
+const changing = 4
+
+// publish stores the lists of the changed objects, and then takedown.json. Until takedown.json exists,
+// nothing is changed.
+func (w *work) publish(ctx context.Context, h *claim) error {
+	pending := &manifest.Removing{Header: manifest.Header{Version: w.r.Version}, ID: w.id, At: w.r.now()}
+	for _, c := range w.crawls {
+		if len(c.objects) == 0 {
+			continue
+		}
+		list := &manifest.Removal{Header: manifest.Header{Version: w.r.Version}, Crawl: c.name, At: pending.At, Objects: c.objects, Entries: c.entries}
+		body, err := manifest.Encode(list)
+		if err != nil {
+			return err
+		}
+		digest := manifest.ContentDigest(body)
+		key := layout.Removal(c.name, digest)
+		if _, err := store.CreateBytes(ctx, w.r.Bucket, key, body); err != nil {
+			return err
+		}
+		pending.Crawls = append(pending.Crawls, manifest.RemovalName{Crawl: c.name, Object: key, SHA256: digest})
+	}
+	if len(pending.Crawls) == 0 {
+		return nil
+	}
+	if err := h.check(ctx); err != nil {
+		return err
+	}
+	_, err := manifest.Create(ctx, w.r.Bucket, layout.Takedown(), pending)
+	return err
+}
+
+// finish changes the objects of a takedown whose new contents are complete, and deletes the remains of
+// a takedown that died before. It reports whether there was one to finish.
+func (r *Request) finish(ctx context.Context, h *claim) (bool, error) {
+	var pending manifest.Removing
+	_, _, err := manifest.Load(ctx, r.Bucket, layout.Takedown(), &pending)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, r.removeStaged(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	lists := make([]*manifest.Removal, len(pending.Crawls))
+	for i, n := range pending.Crawls {
+		lists[i] = &manifest.Removal{}
+		_, digest, err := manifest.LoadContents(ctx, r.Bucket, n.Object, lists[i])
+		if err == nil && digest != n.SHA256 {
+			err = fmt.Errorf("%q was changed since the takedown began: restore it from a copy: %w", n.Object, manifest.ErrCorrupt)
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	for i, n := range pending.Crawls {
+		if err := r.writer().BeginTakedown(ctx, r.Bucket, n.Crawl, n.Object, n.SHA256, lists[i].Format); err != nil {
+			return true, err
+		}
+	}
+	for _, list := range lists {
+		if err := r.change(ctx, h, pending.ID, list); err != nil {
+			return true, err
+		}
+	}
+	for _, list := range lists {
+		if err := r.writer().EndTakedown(ctx, r.Bucket, list); err != nil {
+			return true, err
+		}
+	}
+	if err := r.removeStaged(ctx); err != nil {
+		return true, err
+	}
+	return true, r.Bucket.Delete(ctx, layout.Takedown())
+}
+
+// removeStaged deletes all new contents, which objects have now, or which a takedown that died left.
+func (r *Request) removeStaged(ctx context.Context) error {
+	group, deletes := errgroup.WithContext(ctx)
+	group.SetLimit(4 * changing)
+	var failed error
+	for o, err := range r.Bucket.List(deletes, layout.TakedownDir) {
+		if err != nil {
+			failed = err
+			break
+		}
+		if o.Key != layout.Takedown() {
+			group.Go(func() error { return r.Bucket.Delete(deletes, o.Key) })
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return failed
+}
+
+// change gives the objects of a list their new contents, step by step.
+func (r *Request) change(ctx context.Context, h *claim, id string, list *manifest.Removal) error {
+	for rest := list.Objects; len(rest) > 0; {
+		if err := h.check(ctx); err != nil {
+			return err
+		}
+		n := slices.IndexFunc(rest, func(o manifest.ChangedObject) bool { return o.Step != rest[0].Step })
+		if n < 0 {
+			n = len(rest)
+		}
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(changing)
+		for _, o := range rest[:n] {
+			group.Go(func() error { return r.changeObject(ctx, id, &o) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// changeObject gives an object its new content, unless it has it.
+func (r *Request) changeObject(ctx context.Context, id string, o *manifest.ChangedObject) error {
+	body, version, err := r.Bucket.Get(ctx, o.Key, math.MaxInt64)
+	have := ""
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		version = ""
+	case err != nil:
+		return err
+	default:
+		have = manifest.Digest(body)
+	}
+	switch {
+	case have == o.New:
+		return nil
+	case have != o.Old:
+		return fmt.Errorf("%q has neither the content that it had when the takedown began nor the new one: restore it from a copy of either: %w", o.Key, manifest.ErrCorrupt)
+	case o.New == "":
+		return r.Bucket.Delete(ctx, o.Key)
+	}
+	body, _, err = r.Bucket.Get(ctx, layout.Staged(id, o.Staged), math.MaxInt64)
+	if err != nil {
+		return fmt.Errorf("the new content of %q: %w", o.Key, err)
+	}
+	if manifest.Digest(body) != o.New {
+		return fmt.Errorf("%q is damaged: it was the new content of %q: restore it from a copy: %w", layout.Staged(id, o.Staged), o.Key, manifest.ErrCorrupt)
+	}
+	_, err = r.Bucket.Swap(ctx, o.Key, body, version)
+	return err
+}

@@ -1,0 +1,378 @@
+// Package takedown removes URLs and domains from a store, and registers them so that no crawl plans or
+// fetches them again.
+//
+// It takes a store, names, and the secret key of the store's list of takedowns. Find returns what names
+// them. Apply removes it. Objects keep their keys, and get new contents. Rows about a target go, and cells
+// that only refer to it become null (package rewrite). Then all documents that list a changed object get
+// its new digest, up to the seal. The texts of others stay, even if they mention a target.
+//
+// Apply is safe at every instant. It claims active.json, so no round is planned or fetched, and no crawl
+// is parsed again meanwhile. It stores all new contents in the folder takedown/, then lists of the objects
+// with their old and new digests, and then takedown.json, which names the lists. From then on, Resume can
+// finish the takedown without knowing the names: each object has its old content, and is replaced on the
+// condition that it still has, or it has the new content. At the end, the ledger of each crawl gets
+// entries for the changed documents, which supersede the older entries, and the entry `taken_down`.
+//
+// Memory: the largest changed object for each of a few objects at a time, about 100 bytes for each object of the
+// store, and a description of each changed object. The package imports jobs/compact, jobs/prune,
+// jobs/ledger, jobs/roundstate, stages and formats.
+package takedown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	names "crawlbatch.io/crawlbatch/formats/takedown"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/compact"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/prune"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Request says what to remove.
+type Request struct {
+	Bucket        store.Bucket
+	URLs, Domains []string
+	Reason        string // stored in the list of takedowns; must not name a target
+	Secret        string // secret key of the list of takedowns
+	Clock         stages.Clock
+	Version       string
+	Scratch       string // folder for temporary files; "": the system's
+}
+
+// Kind counts what a takedown changes in objects of one kind.
+type Kind struct {
+	Name       string `json:"kind"`
+	Objects    int64  `json:"objects"`
+	Bytes      int64  `json:"bytes"`                // of these objects before
+	Dropped    int64  `json:"rows"`                 // rows or lines about a target
+	Cleared    int64  `json:"cleared,omitempty"`    // other rows of which a cell referred to a target
+	Tombstones int64  `json:"tombstones,omitempty"` // WARC records that become tombstones
+}
+
+// Found says what a takedown removes.
+type Found struct {
+	Kinds []Kind `json:"kinds"` // by name
+	// Mentions is the number of cells with the content of others that mention a target. They stay.
+	Mentions int64 `json:"mentions"`
+	// Deleted lists objects that are deleted as a whole: nothing reads them, or they cannot be rewritten.
+	Deleted []string `json:"deleted,omitempty"`
+	// Named lists documents that go on naming a target.
+	Named []string `json:"named,omitempty"`
+	// Compacted lists crawls whose compacted copies are deleted.
+	Compacted []string `json:"compacted,omitempty"`
+	// Busy says why Apply would change nothing now.
+	Busy []string `json:"busy,omitempty"`
+	// Unfinished means that an earlier takedown was interrupted, which Apply finishes first.
+	Unfinished bool `json:"unfinished,omitempty"`
+}
+
+// Objects returns the number of objects that change or are deleted.
+func (f *Found) Objects() (n int64) {
+	for _, k := range f.Kinds {
+		n += k.Objects
+	}
+	return n + int64(len(f.Deleted))
+}
+
+// counts returns the sums for the list of takedowns.
+func (f *Found) counts() []manifest.Count {
+	sums := map[string]int64{"objects": f.Objects()}
+	for _, k := range f.Kinds {
+		sums["rows"] += k.Dropped
+		sums["cleared"] += k.Cleared
+		sums["tombstones"] += k.Tombstones
+	}
+	return manifest.SortedCounts(sums)
+}
+
+// Find looks for everything that names the targets. It writes nothing to the store.
+func Find(ctx context.Context, r Request) (*Found, error) {
+	busy, err := r.busy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = ledger.CheckTakedown(ctx, r.Bucket)
+	if errors.Is(err, ledger.ErrTakedown) {
+		return &Found{Kinds: []Kind{}, Busy: busy, Unfinished: true}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(busy) > 0 {
+		return &Found{Kinds: []Kind{}, Busy: busy}, nil
+	}
+	w, err := r.prepare(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return w.found, nil
+}
+
+// busy says which rounds are unfinished, and which crawls are being pruned.
+func (r *Request) busy(ctx context.Context) (why []string, err error) {
+	f, err := prune.Find(ctx, prune.Request{Bucket: r.Bucket, Clock: r.Clock, Version: r.Version})
+	if err != nil {
+		return nil, err
+	}
+	why = f.Busy
+	for _, c := range f.Crawls {
+		switch {
+		case c.Unfinished:
+			why = append(why, fmt.Sprintf("pruning of %s is not finished: finish it with `crawlbatch prune --apply`", c.Name))
+		case !c.Stored():
+			why = append(why, fmt.Sprintf("an older crawlbatch made %s: it gets a ledger with the next plan or run in this store", c.Name))
+		}
+	}
+	return why, nil
+}
+
+// matcher returns the Matcher of the targets, with the rules of all crawls for URLs.
+func (r *Request) matcher(ctx context.Context) (*names.Matcher, error) {
+	crawls, err := roundstate.Crawls(ctx, r.Bucket)
+	if err != nil {
+		return nil, err
+	}
+	unset := func(string) (string, bool) { return "", true } // for ${VAR}: the rules depend on no secrets
+	var rules []*urlkey.Canonicalizer
+	for _, crawl := range crawls {
+		_, cfg, err := roundstate.OpenCrawl(ctx, r.Bucket, crawl, unset)
+		if err != nil {
+			return nil, err
+		}
+		c, err := urlkey.New(cfg.Plan.StripParams)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, c)
+	}
+	return names.New(r.URLs, r.Domains, rules...)
+}
+
+// prepare computes what becomes of every object. With an id, it stores the new contents.
+func (r *Request) prepare(ctx context.Context, id string) (*work, error) {
+	m, err := r.matcher(ctx)
+	if err != nil {
+		return nil, err
+	}
+	scratch, err := os.MkdirTemp(r.Scratch, "crawlbatch-takedown-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(scratch) // nolint:errcheck // temporary files
+	w, err := newWork(r, m, id, scratch)
+	if err != nil {
+		return nil, err
+	}
+	return w, w.everything(ctx)
+}
+
+// Apply removes what Find finds, and returns it. Before that, it finishes an interrupted takedown. The
+// error is roundstate.ErrBusy if a round is unfinished.
+func Apply(ctx context.Context, r Request) (*Found, error) {
+	key, err := names.NewKey(r.Secret)
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.matcher(ctx)
+	if err != nil {
+		return nil, err
+	}
+	busy, err := r.busy(ctx)
+	if err == nil && len(busy) > 0 {
+		err = fmt.Errorf("%s: nothing is taken down now: %s: %w", r.Bucket, strings.Join(busy, "; "), roundstate.ErrBusy)
+	}
+	if err != nil {
+		return nil, err
+	}
+	entry := manifest.Takedown{At: r.now(), Reason: r.Reason}
+	if err := names.Append(ctx, r.Bucket, key, m, entry); err != nil {
+		return nil, err
+	}
+	h, err := r.hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, err := r.apply(ctx, h)
+	if err != nil {
+		return f, fmt.Errorf("%w; nothing is damaged: continue with the same command", err)
+	}
+	entry.Counts = f.counts()
+	if f.Objects() > 0 { // a repeated command that finds nothing keeps what the first one counted
+		err = names.Append(ctx, r.Bucket, key, m, entry)
+	}
+	return f, errors.Join(err, h.release(ctx))
+}
+
+func (r *Request) apply(ctx context.Context, h *claim) (*Found, error) {
+	if _, err := r.finish(ctx, h); err != nil {
+		return nil, err
+	}
+	dropped, err := r.dropCompacted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id := strings.NewReplacer(":", "", "-", "", ".", "").Replace(r.now())
+	w, err := r.prepare(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	w.found.Compacted = dropped
+	if err := w.publish(ctx, h); err != nil {
+		return w.found, err
+	}
+	_, err = r.finish(ctx, h)
+	return w.found, err
+}
+
+// Resume finishes an interrupted takedown, whose names it need not know. It reports whether there was
+// one that had begun to change objects.
+func Resume(ctx context.Context, r Request) (bool, error) {
+	a, _, err := ledger.LoadActive(ctx, r.Bucket, "YYYY-MM")
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, err
+	}
+	if err != nil || !a.Takedown || a.Done {
+		if err := ledger.CheckTakedown(ctx, r.Bucket); !errors.Is(err, ledger.ErrTakedown) {
+			return false, err
+		}
+	}
+	h, err := r.hold(ctx)
+	if err != nil {
+		return false, err
+	}
+	did, err := r.finish(ctx, h)
+	if err != nil {
+		return did, fmt.Errorf("%w; nothing is damaged: continue with `crawlbatch takedown --resume`", err)
+	}
+	return did, h.release(ctx)
+}
+
+// dropCompacted deletes the compacted copies of all crawls, because they have the rows of targets too.
+func (r *Request) dropCompacted(ctx context.Context) (dropped []string, err error) {
+	crawls, err := roundstate.Crawls(ctx, r.Bucket)
+	for _, crawl := range crawls {
+		if err != nil {
+			return nil, err
+		}
+		var f *compact.Found
+		f, err = compact.Drop(ctx, compact.Request{Bucket: r.Bucket, Crawl: crawl, Version: r.Version, Clock: r.Clock, Scratch: r.Scratch})
+		if err == nil && f.Deleted > 0 {
+			dropped = append(dropped, crawl)
+		}
+	}
+	return dropped, err
+}
+
+func (r *Request) now() string { return r.Clock.Now().UTC().Format(time.RFC3339Nano) }
+
+func (r *Request) writer() ledger.Writer { return ledger.Writer{Version: r.Version, Clock: r.Clock} }
+
+// claim is the right of one Apply to change objects: active.json names it.
+type claim struct {
+	bucket store.Bucket
+	active *manifest.Active
+	mine   store.Version
+}
+
+// hold claims active.json. It also takes over the claim of an earlier takedown that died. If that one is
+// alive, it stops.
+func (r *Request) hold(ctx context.Context) (*claim, error) {
+	a, v, err := ledger.LoadActive(ctx, r.Bucket, "YYYY-MM")
+	if errors.Is(err, store.ErrNotFound) {
+		a, v, err = &manifest.Active{Done: true}, "", nil
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case roundstate.Pruning(a) && !a.Takedown:
+		return nil, fmt.Errorf("%s: `crawlbatch prune --apply` runs or was interrupted: run it again: %w", r.Bucket, roundstate.ErrBusy)
+	case !a.Done && !a.Prune:
+		l, err := ledger.OfActive(ctx, r.Bucket, a, a.Crawl)
+		if err != nil {
+			return nil, err
+		}
+		if l.Newest(manifest.EntrySealed, a.Round) == nil {
+			return nil, fmt.Errorf("%s: round %d of %s is being fetched: %w", r.Bucket, a.Round, a.Crawl, roundstate.ErrBusy)
+		}
+	}
+	crawls, err := roundstate.Crawls(ctx, r.Bucket)
+	if err != nil || len(crawls) == 0 {
+		return &claim{bucket: r.Bucket}, err // a store without crawls has nothing to protect
+	}
+	held := &manifest.Active{Header: manifest.Header{Version: r.Version}, Crawl: crawls[0], Prune: true, Takedown: true, Nonce: "takedown-" + r.now()}
+	mine, err := manifest.Swap(ctx, r.Bucket, layout.Active(), held, v)
+	if errors.Is(err, store.ErrConflict) {
+		return nil, fmt.Errorf("%s: another command claimed active.json at the same time: run this command again: %w", r.Bucket, roundstate.ErrBusy)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &claim{r.Bucket, held, mine}
+	// A reparse may have begun, or a round may have been planned, before active.json was claimed.
+	busy, err := r.busy(ctx)
+	if err == nil && len(busy) > 0 {
+		err = fmt.Errorf("%s: nothing is taken down now: %s: %w", r.Bucket, strings.Join(busy, "; "), roundstate.ErrBusy)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.release(ctx))
+	}
+	return c, nil
+}
+
+// release ends the claim, unless another takedown has taken it over.
+func (c *claim) release(ctx context.Context) error {
+	if c.active == nil {
+		return nil
+	}
+	c.active.Done, c.active.Nonce = true, c.active.Nonce+"-done"
+	_, err := manifest.Swap(ctx, c.bucket, layout.Active(), c.active, c.mine)
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// check returns roundstate.ErrBusy if another takedown has taken the claim over.
+func (c *claim) check(ctx context.Context) error {
+	if c.active == nil {
+		return nil
+	}
+	_, v, err := ledger.LoadActive(ctx, c.bucket, "YYYY-MM")
+	if err == nil && v != c.mine {
+		err = fmt.Errorf("%s: another `crawlbatch takedown` has taken over: %w", c.bucket, roundstate.ErrBusy)
+	}
+	return err
+}
+
+// kindOf names the kind of an object.
+func kindOf(key string) string {
+	parts := strings.Split(key, "/")
+	switch {
+	case parts[0] == "tables":
+		return "table " + parts[1]
+	case parts[0] == "webgraph":
+		return "web graphs"
+	case strings.HasSuffix(key, ".warc.gz"):
+		return "WARC files"
+	case strings.HasSuffix(key, ".cdxj"):
+		return "WARC indexes"
+	case slices.Contains(parts, "segments"):
+		return "segments"
+	case slices.Contains(parts, "work"):
+		return "working files"
+	case strings.HasSuffix(key, ".parquet") && strings.Contains(key, "/plan-"):
+		return "plans"
+	}
+	return "documents"
+}
