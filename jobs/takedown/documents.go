@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/localfile"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -53,29 +55,29 @@ func (w *work) keeps(ctx context.Context, key string) error {
 	return err
 }
 
-// document reads a document into d, calls edit, and notes the change if edit reports one. The result is
-// the document's new content, or nil if it stays as it is. A document that does not exist is no error.
-func (w *work) document(ctx context.Context, c *crawl, step int, key string, d manifest.Document, edit func() (bool, error)) ([]byte, error) {
+// document reads a document into d, calls edit, and notes the change if edit reports one. The results
+// are the document's old and new content, or nil if it stays as it is. A document that does not exist is
+// no error.
+func (w *work) document(ctx context.Context, c *crawl, step int, key string, d manifest.Document, edit func() (bool, error)) (old, body []byte, err error) {
 	w.seen[key] = struct{}{}
-	old, _, err := w.r.Bucket.Get(ctx, key, manifest.MaxBytes)
+	old, _, err = w.r.Bucket.Get(ctx, key, manifest.MaxBytes)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err == nil {
 		err = manifest.Decode(key, old, d)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	changed, err := edit()
 	if err != nil || !changed {
-		return nil, err
+		return nil, nil, err
 	}
-	body, err := manifest.EncodeAgain(d)
-	if err != nil {
-		return nil, err
+	if body, err = manifest.EncodeAgain(d); err != nil {
+		return nil, nil, err
 	}
-	return body, w.putDocument(ctx, c, step, key, old, body)
+	return old, body, w.putDocument(ctx, c, step, key, old, body)
 }
 
 // putDocument notes the new content of a document, for the store and for the seals.
@@ -128,13 +130,13 @@ type recounted struct {
 
 type (
 	fetchRow struct {
-		Value string `parquet:"outcome,optional,dict"`
+		Value string `parquet:"outcome,dict"`
 	}
 	urlRow struct {
-		Value string `parquet:"state,optional,dict"`
+		Value string `parquet:"state,dict"`
 	}
 	skipRow struct {
-		Value string `parquet:"reason,optional,dict"`
+		Value string `parquet:"reason,dict"`
 	}
 )
 
@@ -158,6 +160,25 @@ func (w *work) countRows(ctx context.Context, f manifest.File, n *rewrite.Rewrit
 	return err
 }
 
+// localFile is a bucket whose only object is a local file.
+type localFile struct {
+	store.Bucket
+	path string
+}
+
+// Open implements store.Bucket.
+func (b localFile) Open(ctx context.Context, _ string) (store.Object, error) {
+	f, err := os.Open(b.path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return localfile.NewObject(ctx, f, info.Size(), func(err error) error { return err }), nil
+}
+
 func countLost[T any](ctx context.Context, b store.Bucket, key, path string, lost map[string]int64, value func(*T) string) error {
 	for row, err := range table.Concat[T](ctx, b, []string{key}) {
 		if err != nil {
@@ -165,7 +186,7 @@ func countLost[T any](ctx context.Context, b store.Bucket, key, path string, los
 		}
 		lost[strings.Clone(value(&row))]++
 	}
-	r, err := table.OpenFile[T](path)
+	r, err := table.Open[T](ctx, localFile{b, path}, key)
 	if err != nil {
 		return err
 	}
@@ -202,7 +223,7 @@ func lower(counts []manifest.Count, stage stages.Stage, lost map[string]int64, r
 func (w *work) planDocument(ctx context.Context, r *round) error {
 	var p manifest.Plan
 	key := r.choice.Object
-	body, err := w.document(ctx, r.crawl, stepResult, key, &p, func() (bool, error) {
+	_, body, err := w.document(ctx, r.crawl, stepResult, key, &p, func() (bool, error) {
 		changed := false
 		for i := range p.Partitions {
 			part := &p.Partitions[i]
@@ -317,13 +338,7 @@ func (w *work) results(ctx context.Context, r *round) error {
 	for _, stage := range stages.Of(r.plan) {
 		for _, t := range roundstate.Tasks(r.plan, stage) {
 			var res manifest.Result
-			old := ""
-			body, err := w.document(ctx, r.crawl, stepResult, roundstate.ResultKey(t), &res, func() (bool, error) {
-				before, err := manifest.EncodeAgain(&res)
-				if err != nil {
-					return false, err
-				}
-				old = manifest.Digest(before)
+			old, body, err := w.document(ctx, r.crawl, stepResult, roundstate.ResultKey(t), &res, func() (bool, error) {
 				lost, recounts, changed := w.renew(res.Files)
 				if changed {
 					res.Counts = lower(res.Counts, stage, lost, recounts)
@@ -336,7 +351,7 @@ func (w *work) results(ctx context.Context, r *round) error {
 				return err
 			}
 			if body != nil {
-				w.digests[old] = manifest.Digest(body)
+				w.digests[manifest.Digest(old)] = manifest.Digest(body)
 			}
 		}
 	}
@@ -347,7 +362,7 @@ func (w *work) results(ctx context.Context, r *round) error {
 func (w *work) inputs(ctx context.Context, r *round) error {
 	for _, stage := range stages.Order {
 		var in manifest.Inputs
-		body, err := w.document(ctx, r.crawl, stepInputs, layout.Inputs(r.crawl.name, r.n, string(stage)), &in, func() (changed bool, _ error) {
+		_, body, err := w.document(ctx, r.crawl, stepInputs, layout.Inputs(r.crawl.name, r.n, string(stage)), &in, func() (changed bool, _ error) {
 			for i := range in.Tasks {
 				if n, ok := w.digests[in.Tasks[i].SHA256]; ok {
 					in.Tasks[i].SHA256, changed = n, true
