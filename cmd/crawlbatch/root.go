@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/explain"
 	"crawlbatch.io/crawlbatch/cmd/prune"
 	"crawlbatch.io/crawlbatch/cmd/sql"
+	"crawlbatch.io/crawlbatch/cmd/takedown"
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -131,6 +132,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
 	)
 	root.AddCommand(prune.Command(prune.Env{Open: c.openRetention, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
+	root.AddCommand(takedown.Command(takedown.Env{Open: c.openTakedown, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
 	root.AddCommand(compact.Command(compact.Env{Read: c.openCrawl, Write: c.openToChange, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
 	root.AddCommand(control.Commands(control.Open{Read: c.openCrawl, Write: c.openToChange, Flags: c.givenFlags, Ledgers: ledgers})...)
 	root.SetOut(c.out) // the command `completion` writes to it

@@ -275,7 +275,7 @@ func (w *work) record(ctx context.Context, c *crawl, e manifest.Entry) error {
 func (w *work) checkpoints(ctx context.Context, r *round) error {
 	for _, part := range r.plan.Partitions {
 		var k manifest.Checkpoint
-		_, err := w.document(ctx, r.crawl, stepCheckpoint, layout.Checkpoint(r.crawl.name, r.n, part.Partition), &k, func() (bool, error) {
+		_, _, err := w.document(ctx, r.crawl, stepCheckpoint, layout.Checkpoint(r.crawl.name, r.n, part.Partition), &k, func() (bool, error) {
 			lost, recounts, changed := w.renew(k.Files)
 			if changed {
 				k.Counts = lower(k.Counts, stages.Fetch, lost, recounts)

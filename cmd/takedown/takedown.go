@@ -1,0 +1,217 @@
+// Package takedown holds the command takedown, which removes URLs and domains from a store.
+package takedown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/store"
+	names "crawlbatch.io/crawlbatch/formats/takedown"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/show"
+	"crawlbatch.io/crawlbatch/jobs/takedown"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Env is what the command needs of the program.
+type Env struct {
+	// Open returns the store and the config of --config and the flags. If these do not set
+	// store.takedown_key, the config has that of the newest month.
+	Open    func(ctx context.Context) (store.Bucket, *config.Config, error)
+	Flags   func() string // flags for the same store and config, for advice
+	Version string
+	Clock   stages.Clock
+}
+
+type options struct {
+	env           Env
+	urls, domains []string
+	list, reason  string
+	apply, resume bool
+	output        string
+	out           io.Writer
+}
+
+// Command returns the command takedown.
+func Command(env Env) *cobra.Command {
+	o := options{env: env}
+	cmd := usage.WithOptions(&o, run, &cobra.Command{
+		Use:   "takedown (--url URL | --domain DOMAIN | --list FILE) [--apply --reason TEXT] | --resume",
+		Short: "Remove URLs or whole domains from the store, and never fetch them again",
+		Long: `Takedown prints what of the store names the given URLs and domains, and what would become
+of it. With --apply it changes the store: rows about them go from all tables and working
+files, other rows lose the cells that refer to them, and their WARC records become
+tombstones of the same length. A domain stands for its subdomains too, and a URL for all
+its spellings. The texts of other pages stay, even if they mention a name.
+
+All rounds of all crawls must be finished. Nothing else may run in the store meanwhile:
+plan, run and reparse wait. After an interruption, give the same command again, or run
+takedown --resume. Compacted copies are deleted first; make them again with compact.
+
+The store keeps no name. It keeps keyed digests, by which plan and fetch refuse the names
+from then on. The key is store.takedown_key, at least 16 bytes, such as "${TAKEDOWN_KEY}".
+
+A list has a URL or a domain on each line. Empty lines and lines that begin with # count
+for nothing.`,
+		Example: "  crawlbatch takedown --domain example.org\n  crawlbatch takedown --url https://example.org/page --reason 'request 17' --apply\n  crawlbatch takedown --resume",
+	})
+	f := cmd.Flags()
+	f.StringArrayVar(&o.urls, "url", nil, "URL to remove, in any spelling (repeatable)")
+	f.StringArrayVar(&o.domains, "domain", nil, "domain to remove, with its subdomains (repeatable)")
+	f.StringVar(&o.list, "list", "", "file with a URL or domain on each line")
+	f.StringVar(&o.reason, "reason", "", "why, for the store's list of takedowns; it must not name what is removed")
+	f.BoolVar(&o.apply, "apply", false, "change the store; without this flag, takedown only prints")
+	f.BoolVar(&o.resume, "resume", false, "finish an interrupted takedown")
+	f.StringVarP(&o.output, "output", "o", "table", "table or json")
+	usage.CompleteFlag(cmd, "output", "table", "json")
+	cmd.PreRun = func(cmd *cobra.Command, _ []string) { o.out = cmd.OutOrStdout() }
+	return cmd
+}
+
+// check checks the flags, and adds the names of --list.
+func (o *options) check() error {
+	if err := usage.OneOf("output", o.output, "table", "json"); err != nil {
+		return err
+	}
+	if o.list != "" {
+		body, err := os.ReadFile(o.list)
+		if err != nil {
+			return usage.Error(err)
+		}
+		for line := range strings.Lines(string(body)) {
+			switch line = strings.TrimSpace(line); {
+			case line == "" || strings.HasPrefix(line, "#"):
+			case strings.Contains(line, "://"):
+				o.urls = append(o.urls, line)
+			default:
+				o.domains = append(o.domains, line)
+			}
+		}
+	}
+	given := len(o.urls)+len(o.domains) > 0
+	switch {
+	case o.resume && (given || o.apply):
+		return usage.Errorf("--resume finishes an interrupted takedown: give it alone")
+	case !o.resume && !given:
+		return usage.Errorf("nothing to remove: give --url, --domain or --list")
+	case o.apply && strings.TrimSpace(o.reason) == "":
+		return usage.Errorf("--apply needs --reason: why the names are removed, without the names")
+	}
+	return nil
+}
+
+func run(ctx context.Context, o options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	b, cfg, err := o.env.Open(ctx)
+	if err != nil {
+		return err
+	}
+	p := &printer{out: show.Folding(o.out)}
+	r := takedown.Request{Bucket: b, URLs: o.urls, Domains: o.domains, Reason: o.reason, Secret: cfg.Store.TakedownKey, Clock: o.env.Clock, Version: o.env.Version}
+	if o.resume {
+		did, err := takedown.Resume(ctx, r)
+		if err != nil {
+			return err
+		}
+		if did {
+			p.line("finished the interrupted takedown")
+		} else {
+			p.line("no takedown had begun to change objects; if one was interrupted, give its command again")
+		}
+		return p.err
+	}
+	do := takedown.Find
+	if o.apply {
+		do = takedown.Apply
+	}
+	f, err := do(ctx, r)
+	if errors.Is(err, names.ErrTarget) || errors.Is(err, names.ErrKey) {
+		err = usage.Error(err)
+	}
+	if err != nil {
+		return err
+	}
+	if o.output == "json" {
+		return usage.WriteJSON(o.out, f)
+	}
+	p.found(f, o.apply, o.env.Flags())
+	return p.err
+}
+
+// printer prints what is removed. It keeps the first error of its writer.
+type printer struct {
+	out io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.out, format+"\n", args...)
+	}
+}
+
+func (p *printer) found(f *takedown.Found, applied bool, flags string) {
+	would := ""
+	if !applied {
+		would = "would "
+	}
+	for _, k := range f.Kinds {
+		p.line("%schange %s, %s, in %s: %s", would, show.Count(k.Objects, "object"), show.Bytes(k.Bytes), k.Name, what(&k))
+	}
+	if n := len(f.Deleted); n > 0 {
+		p.line("%sdelete %s that nothing reads, such as %s", would, show.Count(int64(n), "object"), f.Deleted[0])
+	}
+	for _, c := range f.Compacted {
+		p.line("%sdelete the compacted copies of %s: make them again with `crawlbatch compact --month %s%s`", would, c, c, flags)
+	}
+	if f.Mentions > 0 {
+		p.line("%s of others in the changed objects mention a name, and stay", show.Count(f.Mentions, "text"))
+	}
+	for _, key := range f.Named {
+		p.line("still named in %s, which stays as it is: it says what people decided", key)
+	}
+	for _, why := range f.Busy {
+		p.line("--apply would change nothing now: %s", why)
+	}
+	switch {
+	case f.Unfinished:
+		p.line("an earlier takedown was interrupted: finish it with `crawlbatch takedown --resume%s`", flags)
+	case len(f.Busy) > 0:
+	case !applied && f.Objects() == 0:
+		p.line("the store names nothing of this; with --apply it would never be planned or fetched")
+	case !applied:
+		p.line("nothing was changed: change the store with --apply --reason TEXT")
+	case f.Objects() == 0:
+		p.line("the store named nothing of this; from now on it is never planned or fetched")
+	default:
+		p.line("changed %s; from now on nothing of this is planned or fetched", show.Count(f.Objects(), "object"))
+		p.line("old versions in the bucket, backups, exports, query results and caches are outside the store: remove what they hold (`aws s3api list-object-versions`)")
+	}
+}
+
+// what says what becomes of the objects of a kind.
+func what(k *takedown.Kind) string {
+	var parts []string
+	for _, c := range []struct {
+		n    int64
+		unit string
+		text string
+	}{{k.Dropped, "row", "removed"}, {k.Cleared, "row", "cleared"}, {k.Tombstones, "record", "made a tombstone"}} {
+		if c.n > 0 {
+			parts = append(parts, show.Count(c.n, c.unit)+" "+c.text)
+		}
+	}
+	if len(parts) == 0 {
+		return "digests and counts"
+	}
+	return strings.Join(parts, ", ")
+}
