@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -56,8 +57,9 @@ type PlanRequest struct {
 	Log       *slog.Logger                                                    // for the requests of sources; nil discards messages
 	Tell      func(stages.Wait)                                               // called for each wait of a source for a host; may be nil
 
-	driver bool             // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
-	pruned ledger.AllPruned // what `prune` had deleted when planning began
+	driver    bool             // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
+	takedowns int              // in the store's list when planning began
+	pruned    ledger.AllPruned // what `prune` had deleted when planning began
 }
 
 // Counts holds the number of entries of each source of a plan.
@@ -100,6 +102,9 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		return nil, false, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
+	if r.takedowns, err = takedown.Count(ctx, r.Bucket); err != nil {
+		return nil, false, err
+	}
 	if r.pruned, err = ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl); err == nil && !r.DryRun {
 		err = r.checkPruned(ctx)
 	}

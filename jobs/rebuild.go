@@ -54,6 +54,9 @@ func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, re
 		if !started {
 			return nil // the round has no parts yet
 		}
+		if err := l.CheckComputable(round); err != nil {
+			return err
+		}
 		if err := d.rebuildRound(ctx, l, p, r, report); err != nil {
 			return err
 		}

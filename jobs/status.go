@@ -22,8 +22,10 @@ type Status struct {
 	Store  string        `json:"store"`
 	Paused *ledger.Pause `json:"paused,omitempty"` // the pause in force, or nil
 	Pruned string        `json:"pruned,omitempty"` // what was deleted by age, when and why
-	Stops  []ledger.Stop `json:"stops,omitempty"`  // hosts and domains that people stopped, and did not resume
-	Rounds []RoundStatus `json:"rounds"`
+	// Takedown says that a takedown is unfinished, and how to continue it.
+	Takedown string        `json:"takedown,omitempty"`
+	Stops    []ledger.Stop `json:"stops,omitempty"` // hosts and domains that people stopped, and did not resume
+	Rounds   []RoundStatus `json:"rounds"`
 	// Lost lists the objects that the ledger or the head of the crawl names, but that are gone or changed.
 	Lost []*ledger.Lost `json:"lost,omitempty"`
 }
@@ -160,6 +162,11 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	}
 	if err != nil {
 		return s, s.lose(err)
+	}
+	if err := ledger.CheckTakedown(ctx, r.Bucket); errors.Is(err, ledger.ErrTakedown) {
+		s.Takedown = err.Error()
+	} else if err != nil {
+		return nil, err
 	}
 	s.Paused, s.Stops = l.Paused(r.Flags), l.StopsInForce()
 	if err := l.CheckRaw(); err != nil {

@@ -117,6 +117,15 @@ func List(ctx context.Context, b store.Bucket) (*manifest.Takedowns, error) {
 	return list, err
 }
 
+// Count returns the number of takedowns in the store's list.
+func Count(ctx context.Context, b store.Bucket) (int, error) {
+	list, _, err := read(ctx, b)
+	if err != nil || list == nil {
+		return 0, err
+	}
+	return len(list.Entries), nil
+}
+
 // opens returns an error if the list was made with another key.
 func (k Key) opens(list *manifest.Takedowns) error {
 	if !hmac.Equal([]byte(list.Check), []byte(k.digest(kindCheck, ""))) {

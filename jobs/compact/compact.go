@@ -156,6 +156,9 @@ func bytesOf(files []manifest.File) (n int64) {
 // Run makes a new copy of all finished rounds, makes it the one that views read, and deletes the copies
 // before it. After an error, views read the same copy as before, unless the error is a Leftover.
 func Run(ctx context.Context, r Request) (*Found, error) {
+	if err := roundstate.CheckNoPruning(ctx, r.Bucket, r.Crawl); errors.Is(err, roundstate.ErrBusy) {
+		return nil, err // a copy would have the rows that a takedown removes
+	}
 	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
 	if err != nil {
 		return nil, err

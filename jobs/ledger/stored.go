@@ -70,6 +70,11 @@ func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manif
 		return nil, err
 	}
 	all = append(all, removed...)
+	takedowns, err := removals(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, takedowns...)
 	for i := range all {
 		all[i].Adopted = true
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -27,30 +29,54 @@ func CheckTakedown(ctx context.Context, b store.Bucket) error {
 // Takedown returns the newest entry `takedown`, or nil if no takedown changed objects of the crawl.
 func (l *Ledger) Takedown() *manifest.Entry { return l.Of(manifest.EntryTakedown) }
 
-// Takedowns returns the number of takedowns that changed objects of the crawl.
-func (l *Ledger) Takedowns() (n int) {
-	for _, e := range l.doc.Entries {
-		if e.What == manifest.EntryTakedown {
-			n++
-		}
-	}
-	return n
-}
-
 // TakedownUnfinished reports whether a takedown was interrupted, or is running, in the ledger's crawl.
 func (l *Ledger) TakedownUnfinished() bool {
 	began, ended := l.Takedown(), l.Of(manifest.EntryTakenDown)
 	return began != nil && (ended == nil || ended.N < began.N)
 }
 
-// TakenDown returns an error for commands that cannot compute anything again because a takedown changed
-// what the round was computed from.
-func (l *Ledger) TakenDown() error {
-	e := l.Takedown()
-	if e == nil {
+// CheckComputable returns an error if objects of a round cannot be computed again, because a takedown
+// changed what they were computed from.
+func (l *Ledger) CheckComputable(round int) error {
+	if !l.TakenDownIn(round) {
 		return nil
 	}
-	return fmt.Errorf("crawl %s: a takedown changed its objects on %.10s, so nothing computes the lost ones as they were: restore them from a copy that was made later: %w", l.Crawl, e.At, stages.ErrPermanent)
+	return fmt.Errorf("round %d of %s: a takedown changed its objects on %.10s, so lost objects cannot be computed again: restore them from a copy that was made later: %w", round, l.Crawl, l.Takedown().At, stages.ErrPermanent)
+}
+
+// TakenDownIn reports whether a takedown changed objects of the crawl after the round began. Takedowns wait
+// until all rounds are sealed.
+func (l *Ledger) TakenDownIn(round int) bool {
+	e, began := l.Takedown(), l.Started(round)
+	return e != nil && (began == nil || began.N < e.N)
+}
+
+// removals returns the ledger entries for a crawl's lists of changed objects, oldest first. A takedown
+// that is unfinished gets no entry for its end.
+func removals(ctx context.Context, b store.Bucket, crawl string) (all []manifest.Entry, err error) {
+	at := map[string]string{}
+	for o, err := range b.List(ctx, layout.RemovalDir(crawl)) {
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", layout.RemovalDir(crawl), err)
+		}
+		var list manifest.Removal
+		digest, _, err := readOptional(ctx, b, o.Key, &list)
+		if err != nil {
+			return nil, err
+		}
+		if digest == "" || list.Crawl != crawl {
+			continue
+		}
+		at[o.Key] = list.At
+		all = append(all, manifest.Entry{What: manifest.EntryTakedown, Object: o.Key, SHA256: digest, Format: list.Format})
+	}
+	slices.SortFunc(all, func(a, b manifest.Entry) int { return strings.Compare(at[a.Object]+a.Object, at[b.Object]+b.Object) })
+	unfinished := CheckTakedown(ctx, b)
+	if len(all) > 0 && !errors.Is(unfinished, ErrTakedown) {
+		all = append(all, manifest.Entry{What: manifest.EntryTakenDown})
+		err = unfinished
+	}
+	return all, err
 }
 
 // BeginTakedown appends the entry `takedown` for a stored Removal, unless the ledger has it.

@@ -89,13 +89,16 @@ func (r *Request) interrupted(ctx context.Context) (bool, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil && roundstate.Pruning(a), err
+	if err == nil && a.Takedown {
+		err = roundstate.CheckNoPruning(ctx, r.Bucket, "YYYY-MM")
+	}
+	return err == nil && roundstate.Pruning(a) && !a.Takedown, err
 }
 
 // letGo releases the claim of an earlier Apply that died.
 func (r *Request) letGo(ctx context.Context) error {
 	a, v, err := ledger.LoadActive(ctx, r.Bucket, "YYYY-MM")
-	if err != nil || !roundstate.Pruning(a) {
+	if err != nil || !roundstate.Pruning(a) || a.Takedown {
 		return err
 	}
 	return (&claim{r.Bucket, a, v}).release(ctx)
@@ -134,6 +137,9 @@ func (r *Request) hold(ctx context.Context, f *Found) (*claim, error) {
 	a, v, err := ledger.LoadActive(ctx, r.Bucket, "YYYY-MM")
 	if errors.Is(err, store.ErrNotFound) {
 		a, v, err = &manifest.Active{Done: true}, "", nil
+	}
+	if err == nil && a.Takedown {
+		err = roundstate.CheckNoPruning(ctx, r.Bucket, "YYYY-MM")
 	}
 	if err == nil && !a.Done && !a.Prune {
 		var l *ledger.Ledger

@@ -106,6 +106,9 @@ func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version 
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
+	if err == nil && !a.Done && a.Takedown {
+		return nil, fmt.Errorf("%s: `crawlbatch takedown --apply` changes objects, or was interrupted: wait until it is done, or continue it with `crawlbatch takedown --resume`: %w", b, ErrBusy)
+	}
 	if err == nil && !a.Done && a.Prune {
 		return nil, fmt.Errorf("%s: `crawlbatch prune --apply` deletes old objects, or was interrupted: wait until it is done, or run it again: %w", b, ErrBusy)
 	}

@@ -42,7 +42,7 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 		}
 		switch own := a.Crawl == p.Crawl && a.Round == p.Round; {
 		case Pruning(a):
-			return busyPruning(b)
+			return busyPruning(b, a)
 		case !a.Done && own:
 			return nil
 		case !a.Done:
@@ -62,21 +62,25 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 	}
 }
 
-// Pruning reports whether active.json says that `prune` deletes objects now, or was interrupted.
+// Pruning reports whether active.json says that `prune` deletes objects now, or `takedown` changes some, or
+// that one of them was interrupted.
 func Pruning(a *manifest.Active) bool { return a.Prune && !a.Done }
 
-func busyPruning(b store.Bucket) error {
+func busyPruning(b store.Bucket, a *manifest.Active) error {
+	if a.Takedown {
+		return fmt.Errorf("%s: `crawlbatch takedown --apply` changes objects, or was interrupted: wait until it is done, or continue it with `crawlbatch takedown --resume`: %w", b, ErrBusy)
+	}
 	return fmt.Errorf("%s: `crawlbatch prune --apply` deletes old objects, or was interrupted: wait until it is done, or run it again: %w", b, ErrBusy)
 }
 
-// CheckNoPruning returns ErrBusy while `prune` deletes objects of the store.
+// CheckNoPruning returns ErrBusy while `prune` deletes objects of the store, or `takedown` changes some.
 func CheckNoPruning(ctx context.Context, b store.Bucket, crawl string) error {
 	a, _, err := ledger.LoadActive(ctx, b, crawl)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	if err == nil && Pruning(a) {
-		err = busyPruning(b)
+		err = busyPruning(b, a)
 	}
 	return err
 }

@@ -27,6 +27,9 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	if s.Paused != nil {
 		p.line("%s", s.Paused)
 	}
+	if s.Takedown != "" {
+		p.line("%s", s.Takedown)
+	}
 	if s.Pruned != "" {
 		p.line("%s", s.Pruned)
 	}

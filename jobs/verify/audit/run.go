@@ -3,12 +3,14 @@ package audit
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
 // Step checks a round, or each partition of a round. Either Round or Partition is set. A step reports
@@ -17,8 +19,11 @@ type Step struct {
 	Round     func(context.Context, *Audit, *Round) error
 	Partition func(context.Context, *Audit, *Round, int) error
 	Checks    []Check // the checks of the step; the first check reports the objects that Concat cannot read
-	Alone     bool    // true: the step runs after all other steps, for one round at a time, because it uses all CPUs and much memory
-	Divided   bool    // true: every task calls Round, which checks only the task's Share; false: one task calls Round, which checks the whole round
+	// Computes means that the step computes again what a round computed from rows that a takedown may
+	// have removed. The step leaves out rounds with a takedown.
+	Computes bool
+	Alone    bool // true: the step runs after all other steps, for one round at a time, because it uses all CPUs and much memory
+	Divided  bool // true: every task calls Round, which checks only the task's Share; false: one task calls Round, which checks the whole round
 }
 
 // Phase is a part of an audit that several tasks can do together. A phase begins when the previous
@@ -48,11 +53,19 @@ type Elsewhere func(ctx context.Context, w Work, rounds []*Round) ([]*manifest.F
 // impossible: the store does not answer, the crawl or round does not exist, or the context ended.
 // All faults of the data are in the report.
 func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Report, error) {
+	if err := ledger.CheckTakedown(ctx, o.Bucket); err != nil {
+		return nil, err
+	}
 	a := New(o)
 	defer a.close()
 	rounds, err := a.Load(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, r := range rounds {
+		if r.takenDown {
+			a.noteTakenDown(r, steps)
+		}
 	}
 	do := func(phase Phase) error {
 		if elsewhere == nil || len(rounds) == 0 {
@@ -138,6 +151,9 @@ func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error 
 			a.Count(c, 0)
 		}
 		for _, r := range rounds {
+			if s.Computes && r.takenDown {
+				continue
+			}
 			if s.Round != nil && !s.Alone && mine(i, r) {
 				together.Go(func() error { return a.Skip(s.Round(running, a, r), s.Checks[0], r) })
 			}
@@ -154,7 +170,7 @@ func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error 
 	}
 	for i, s := range steps {
 		for _, r := range rounds {
-			if !s.Alone || !mine(i, r) {
+			if !s.Alone || !mine(i, r) || s.Computes && r.takenDown {
 				continue
 			}
 			if err := a.Skip(s.Round(ctx, a, r), s.Checks[0], r); err != nil {
@@ -163,6 +179,19 @@ func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error 
 		}
 	}
 	return nil
+}
+
+// noteTakenDown adds a note about the steps that leave out a round with a takedown.
+func (a *Audit) noteTakenDown(r *Round, steps []Step) {
+	var names []string
+	for _, s := range steps {
+		for _, c := range s.Checks {
+			if s.Computes {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	a.Note("round %d: checks that compute again what a takedown changed were left out: %s", r.Number, strings.Join(names, ", "))
 }
 
 // addRounds adds the numbers of the audited rounds to the report.
