@@ -174,7 +174,13 @@ func (r *Request) prepare(ctx context.Context, id string) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w, w.everything(ctx)
+	if err := w.everything(ctx); err != nil {
+		return nil, err
+	}
+	if w.found.Objects() == 0 {
+		w.found.Compacted = nil // copies have the rows of the published parts
+	}
+	return w, nil
 }
 
 // Apply removes what Find finds, and returns it. Before that, it finishes an interrupted takedown. The
@@ -218,16 +224,17 @@ func (r *Request) apply(ctx context.Context, h *claim) (*Found, error) {
 	if _, err := r.finish(ctx, h); err != nil {
 		return nil, err
 	}
-	dropped, err := r.dropCompacted(ctx)
-	if err != nil {
-		return nil, err
-	}
 	id := strings.NewReplacer(":", "", "-", "", ".", "").Replace(r.now())
 	w, err := r.prepare(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	w.found.Compacted = dropped
+	w.found.Compacted = nil
+	if w.found.Objects() > 0 {
+		if w.found.Compacted, err = r.dropCompacted(ctx); err != nil {
+			return w.found, err
+		}
+	}
 	if err := w.publish(ctx, h); err != nil {
 		return w.found, err
 	}
