@@ -102,10 +102,10 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		return nil, false, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	if r.takedowns, err = takedown.Count(ctx, r.Bucket); err != nil {
-		return nil, false, err
+	if r.takedowns, err = takedown.Count(ctx, r.Bucket); err == nil {
+		r.pruned, err = ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl)
 	}
-	if r.pruned, err = ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl); err == nil && !r.DryRun {
+	if err == nil && !r.DryRun {
 		err = r.checkPruned(ctx)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,16 +70,14 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 
 // checkPruned returns roundstate.ErrBusy while `prune` deletes objects, or if `prune` deleted any
 // since planning began. Otherwise the plan might ask servers whether pages have changed whose
-// stored contents are gone. It does the same about `takedown`: the plan might name what was removed.
+// stored contents are gone, or name what `takedown` removes.
 func (r PlanRequest) checkPruned(ctx context.Context) error {
 	// The fetch stage reports a lost active.json.
 	if err := roundstate.CheckNoPruning(ctx, r.Bucket, r.Crawl); errors.Is(err, roundstate.ErrBusy) {
 		return err
 	}
-	if n, err := takedown.Count(ctx, r.Bucket); err != nil {
-		return err
-	} else if n != r.takedowns {
-		return fmt.Errorf("%s: a takedown began while %s was planned: run this command again: %w", r.Bucket, r.Crawl, roundstate.ErrBusy)
+	if n, err := takedown.Count(ctx, r.Bucket); err != nil || n != r.takedowns {
+		return cmp.Or(err, fmt.Errorf("%s: a takedown began while %s was planned: run this command again: %w", r.Bucket, r.Crawl, roundstate.ErrBusy))
 	}
 	now, err := ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl)
 	if err != nil {

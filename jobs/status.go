@@ -18,11 +18,10 @@ import (
 
 // Status is the state of a crawl in its store.
 type Status struct {
-	Crawl  string        `json:"crawl"`
-	Store  string        `json:"store"`
-	Paused *ledger.Pause `json:"paused,omitempty"` // the pause in force, or nil
-	Pruned string        `json:"pruned,omitempty"` // what was deleted by age, when and why
-	// Takedown says that a takedown is unfinished, and how to continue it.
+	Crawl    string        `json:"crawl"`
+	Store    string        `json:"store"`
+	Paused   *ledger.Pause `json:"paused,omitempty"` // the pause in force, or nil
+	Pruned   string        `json:"pruned,omitempty"` // what was deleted by age, when and why
 	Takedown string        `json:"takedown,omitempty"`
 	Stops    []ledger.Stop `json:"stops,omitempty"` // hosts and domains that people stopped, and did not resume
 	Rounds   []RoundStatus `json:"rounds"`
@@ -163,9 +162,7 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	if err != nil {
 		return s, s.lose(err)
 	}
-	if err := ledger.CheckTakedown(ctx, r.Bucket); errors.Is(err, ledger.ErrTakedown) {
-		s.Takedown = err.Error()
-	} else if err != nil {
+	if s.Takedown, err = ledger.UnfinishedTakedown(ctx, r.Bucket); err != nil {
 		return nil, err
 	}
 	s.Paused, s.Stops = l.Paused(r.Flags), l.StopsInForce()

@@ -26,6 +26,16 @@ func CheckTakedown(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
+// UnfinishedTakedown returns the text of the error that CheckTakedown returns for an unfinished takedown,
+// or "" if there is none.
+func UnfinishedTakedown(ctx context.Context, b store.Bucket) (string, error) {
+	err := CheckTakedown(ctx, b)
+	if errors.Is(err, ErrTakedown) {
+		return err.Error(), nil
+	}
+	return "", err
+}
+
 // Takedown returns the newest entry `takedown`, or nil if no takedown changed objects of the crawl.
 func (l *Ledger) Takedown() *manifest.Entry { return l.Of(manifest.EntryTakedown) }
 
@@ -49,6 +59,11 @@ func (l *Ledger) CheckComputable(round int) error {
 func (l *Ledger) TakenDownIn(round int) bool {
 	e, began := l.Takedown(), l.Started(round)
 	return e != nil && (began == nil || began.N < e.N)
+}
+
+// NamesRemoval reports whether an entry names a list of changed objects.
+func (l *Ledger) NamesRemoval(key string) bool {
+	return slices.ContainsFunc(l.doc.Entries, func(e manifest.Entry) bool { return e.What == manifest.EntryTakedown && e.Object == key })
 }
 
 // removals returns the ledger entries for a crawl's lists of changed objects, oldest first. A takedown

@@ -12,6 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // changing is the number of objects that are replaced at the same time.
@@ -53,7 +55,7 @@ func (r *Request) finish(ctx context.Context, h *claim) (bool, error) {
 	var pending manifest.Removing
 	_, _, err := manifest.Load(ctx, r.Bucket, layout.Takedown(), &pending)
 	if errors.Is(err, store.ErrNotFound) {
-		return false, r.removeStaged(ctx)
+		return false, errors.Join(r.removeStaged(ctx), r.removeLists(ctx))
 	}
 	if err != nil {
 		return false, err
@@ -108,6 +110,29 @@ func (r *Request) removeStaged(ctx context.Context) error {
 		return err
 	}
 	return failed
+}
+
+// removeLists deletes the lists of a takedown that died before it changed anything: no ledger names them.
+func (r *Request) removeLists(ctx context.Context) error {
+	crawls, err := roundstate.Crawls(ctx, r.Bucket)
+	if err != nil {
+		return err
+	}
+	for _, crawl := range crawls {
+		l, err := ledger.Load(ctx, r.Bucket, crawl)
+		if err != nil {
+			return err
+		}
+		for o, err := range r.Bucket.List(ctx, layout.RemovalDir(crawl)) {
+			if err == nil && !l.NamesRemoval(o.Key) {
+				err = r.Bucket.Delete(ctx, o.Key)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // change gives the objects of a list their new contents, step by step.

@@ -218,6 +218,9 @@ func (l *lister) ofCrawl(key string) string {
 	if strings.HasPrefix(key, layout.CompactionDir(l.Crawl)) { // compact removes the lists of older copies
 		return ""
 	}
+	if strings.HasPrefix(key, layout.RemovalDir(l.Crawl)) && l.Ledger != nil && l.Ledger.NamesRemoval(key) {
+		return ""
+	}
 	return "no crawl has an object of this name"
 }
 
