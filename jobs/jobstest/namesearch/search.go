@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
@@ -63,6 +64,7 @@ func Search(ctx context.Context, b store.Bucket, names *Names) (hits []Hit, obje
 func Object(key string, body []byte, names *Names) ([]Hit, error) {
 	s := &search{key: key, names: names, seen: map[string]int{}}
 	s.text("key", []byte(key))
+	s.text("key", []byte(strings.TrimSuffix(key, path.Ext(key)))) // in a.example.json, json is no label
 	if len(names.words) == 0 {
 		return nil, fmt.Errorf("no names to search for")
 	}
@@ -107,7 +109,7 @@ func (s *search) hit(where, form, around string) {
 func (s *search) parquets(body []byte) error {
 	boundary := []byte("PAR1PAR1")
 	for from := 0; from < len(body); {
-		end := len(body)
+		var end int
 		var file *parquet.File
 		var err error
 		for at := from; ; {
@@ -171,8 +173,8 @@ func pathOf(f *parquet.File, i int) string {
 	return strings.Join(columns[i%len(columns)], ".")
 }
 
-func (s *search) chunk(path []string, c parquet.ColumnChunk) error {
-	name := strings.Join(path, ".")
+func (s *search) chunk(column []string, c parquet.ColumnChunk) error {
+	name := strings.Join(column, ".")
 	if kind := c.Type().Kind(); kind != parquet.ByteArray && kind != parquet.FixedLenByteArray {
 		return nil
 	}
@@ -299,22 +301,21 @@ func (s *search) json(body []byte) error {
 	return nil
 }
 
-func (s *search) value(path string, v any) {
+func (s *search) value(at string, v any) {
 	switch v := v.(type) {
 	case string:
-		s.text("JSON at "+path, []byte(v))
+		s.text("JSON at "+at, []byte(v))
 		if raw, err := base64.StdEncoding.DecodeString(v); err == nil {
-			s.text("base64 in JSON at "+path, raw)
+			s.text("base64 in JSON at "+at, raw)
 		}
 	case []any:
 		for _, e := range v {
-			s.value(path, e)
+			s.value(at, e)
 		}
 	case map[string]any:
 		for k, e := range v {
-			s.text("name in JSON at "+path, []byte(k))
-			s.value(path+"."+k, e)
+			s.text("name in JSON at "+at, []byte(k))
+			s.value(at+"."+k, e)
 		}
 	}
 }
-
