@@ -181,3 +181,9 @@ func asciiLower(text []byte) []byte {
 func excerpt(text []byte, from, to int) string {
 	return string(text[max(0, from-40):min(len(text), to+40)])
 }
+
+// Holds reports whether a text has one of the names.
+func (n *Names) Holds(text string) bool {
+	_, _, ok := n.find([]byte(text))
+	return ok
+}
