@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image release demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale clean
+.PHONY: help build image release demo test test-crawl test-s3 test-hostile test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,10 @@ test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve, rob and mislead crawl
 
 model: ## search the models of the protocol for an order of events that breaks a promise (minutes, 3 GiB)
 	CRAWLBATCH_MODEL=1 GOMEMLIMIT=3GiB $(GO) test -count=1 -v -timeout 60m ./jobs/model
+
+test-takedown: $(CACHE)/bin/versitygw ## take down a domain and a URL, killed at 50 random instants each, on both stores; likewise compact (SEED=n)
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS_KILLS=50 CRAWLBATCH_CHAOS_SEED=$(SEED) \
+		$(GO) test -count=1 -v -timeout 30m -run 'TakenDown|CompactIsKilled' ./cmd/crawlbatch
 
 test-damage: $(CACHE)/bin/versitygw ## damage every kind of object in every way, on both stores (UPDATE=1 rewrites the table)
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_DAMAGE=1 $(GO) test -count=1 -v -timeout 120m -run TestDamage ./cmd/crawlbatch $(if $(UPDATE),-update)
