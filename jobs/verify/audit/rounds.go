@@ -29,7 +29,7 @@ type Round struct {
 	Earlier []*manifest.Sealed // sealed rounds before this round, oldest first, with the files that later rounds read
 	Before  *Round             // the previous round; nil if the previous round is missing or unreadable
 
-	takenDown   bool // true: a takedown changed objects of the round
+	TakenDown   bool // true: a takedown changed objects of the round
 	started     bool // true: the round has started, so its plan does not change
 	results     *resultCache
 	digests     map[stages.Stage][]string // SHA-256 of each task's result, or "" if the task has no readable result
@@ -87,7 +87,7 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 		if r == nil {
 			continue
 		}
-		r.takenDown = a.Ledger != nil && a.Ledger.TakenDownIn(n)
+		r.TakenDown = a.Ledger != nil && a.Ledger.TakenDownIn(n)
 		if r.Sealed != nil {
 			earlier = append(earlier[:len(earlier):len(earlier)], r.Sealed)
 		}

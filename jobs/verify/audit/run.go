@@ -63,7 +63,7 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 		return nil, err
 	}
 	for _, r := range rounds {
-		if r.takenDown {
+		if r.TakenDown {
 			a.noteTakenDown(r, steps)
 		}
 	}
@@ -151,7 +151,7 @@ func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error 
 			a.Count(c, 0)
 		}
 		for _, r := range rounds {
-			if s.Computes && r.takenDown {
+			if s.Computes && r.TakenDown {
 				continue
 			}
 			if s.Round != nil && !s.Alone && mine(i, r) {
@@ -170,7 +170,7 @@ func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error 
 	}
 	for i, s := range steps {
 		for _, r := range rounds {
-			if !s.Alone || !mine(i, r) || s.Computes && r.takenDown {
+			if !s.Alone || !mine(i, r) || s.Computes && r.TakenDown {
 				continue
 			}
 			if err := a.Skip(s.Round(ctx, a, r), s.Checks[0], r); err != nil {

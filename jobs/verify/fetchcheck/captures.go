@@ -96,7 +96,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	if a.Broken(keys...) {
 		return nil // the captures are unreadable, so there is nothing to compare with
 	}
-	if err := addCaptures(ctx, a, keys, rows); err != nil {
+	if err := addCaptures(ctx, a, keys, r.TakenDown, rows); err != nil {
 		return err
 	}
 	for _, of := range []struct {
@@ -108,7 +108,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 			keys = segmentsOf(&p, of.dataset) // not the rows of merge, which may name an earlier request of the sitemap
 		}
 		if !a.Broken(keys...) {
-			if err := a.Skip(addPointers(ctx, a, keys, of.kind, rows), recordsMatch, r); err != nil {
+			if err := a.Skip(addPointers(ctx, a, keys, of.kind, r.TakenDown, rows), recordsMatch, r); err != nil {
 				return err
 			}
 		}
@@ -127,11 +127,12 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	return nil
 }
 
-// addCaptures adds captures and the payloads of revisits to a sorter.
-func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table.Sorter[recordRef]) error {
+// addCaptures adds captures and the payloads of revisits to a sorter. After a takedown, a revisit may have
+// no payload.
+func addCaptures(ctx context.Context, a *audit.Audit, keys []string, takenDown bool, rows *table.Sorter[recordRef]) error {
 	return audit.Each(ctx, a, keys, func(key string, c *capturedAt) error {
 		err := rows.Add(&recordRef{c.locatedRecord, ofCapture, key})
-		if err == nil && c.Revisit != "" {
+		if err == nil && c.Revisit != "" && (c.PayloadFile != "" || !takenDown) {
 			there := locatedRecord{File: c.PayloadFile, Offset: c.PayloadOffset, Length: c.PayloadLength, URL: c.URL, Digest: c.Digest}
 			err = rows.Add(&recordRef{there, ofPayload, key})
 		}
@@ -139,10 +140,11 @@ func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table
 	})
 }
 
-// addPointers reads files, and adds each of their rows that points to a record to the sorter.
-func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, rows *table.Sorter[recordRef]) error {
+// addPointers reads files, and adds each of their rows that points to a record to the sorter. After a
+// takedown, the payload of a page may be gone.
+func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, takenDown bool, rows *table.Sorter[recordRef]) error {
 	return audit.Each(ctx, a, keys, func(key string, l *locatedRecord) error {
-		if l.File == "" && kind != ofPage || l.Earlier && kind == ofSitemap {
+		if l.File == "" && (kind != ofPage || takenDown) || l.Earlier && kind == ofSitemap {
 			return nil // a row without a response of this round does not point to a record
 		}
 		return rows.Add(&recordRef{*l, kind, key})
