@@ -11,10 +11,10 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/inspect"
 	"crawlbatch.io/crawlbatch/jobs/lookup"
+	"crawlbatch.io/crawlbatch/jobs/optout"
 )
 
 // Configs opens configs and stores as the flags of the command line say.
@@ -122,7 +122,7 @@ func (c Configs) urlInspector(ctx context.Context, crawl string) (*inspect.URL, 
 	if err != nil {
 		return nil, err
 	}
-	optOut, err := jobs.OptOut(ctx, cfg, c.Archive)
+	optOut, err := optout.Read(ctx, cfg, c.Archive)
 	if err != nil {
 		return nil, err
 	}

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/optout"
 )
 
 // printed returns what `inspect url` prints about a URL.
 func printed(t *testing.T, cfg *config.Config, url string) string {
 	t.Helper()
-	optOut, err := jobs.OptOut(t.Context(), cfg, nil)
+	optOut, err := optout.Read(t.Context(), cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

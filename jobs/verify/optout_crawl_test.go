@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
-	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/optout"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/planner"
@@ -152,13 +152,13 @@ func TestNoRoundIsPlannedWithoutItsOptOutList(t *testing.T) {
 	}
 	cfg := config.Default()
 	cfg.Plan.OptOut = "s3://bucket/lists/opt-out.txt"
-	if _, err := jobs.OptOut(t.Context(), cfg, archive); !errors.Is(err, source.ErrMissing) {
+	if _, err := optout.Read(t.Context(), cfg, archive); !errors.Is(err, source.ErrMissing) {
 		t.Errorf("an absent object: %v", err)
 	}
 	if _, err := b.Create(t.Context(), "lists/opt-out.txt", strings.NewReader("out.test\n"), 9); err != nil {
 		t.Fatal(err)
 	}
-	o, err := jobs.OptOut(t.Context(), cfg, archive)
+	o, err := optout.Read(t.Context(), cfg, archive)
 	if err != nil {
 		t.Fatal(err)
 	}
