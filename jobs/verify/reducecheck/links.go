@@ -414,7 +414,11 @@ func (c *urlChecker) checkState() {
 	case s == nil:
 		c.wrong(statesFollow, stages.FileURLs, "its outcome in this round is %s, but it has no row in urls", o.Outcome)
 	default:
-		if want := schema.StateAfter(o.Outcome, o.HTTPStatus, o.FinalURL != "" && o.FinalURL != o.URL); s.State != want || s.Outcome != o.Outcome {
+		moved := o.FinalURL != "" && o.FinalURL != o.URL
+		if c.a.TakenDown && o.FinalURL == "" { // a takedown may have removed the final URL
+			moved = s.State == schema.StateRedirected
+		}
+		if want := schema.StateAfter(o.Outcome, o.HTTPStatus, moved); s.State != want || s.Outcome != o.Outcome {
 			c.wrong(statesFollow, stages.FileURLs, "its outcome is %s, so its state is %s; urls says %s with outcome %s", o.Outcome, want, s.State, s.Outcome)
 		}
 		if s.LastPlanned != nameOf(c.r) {
