@@ -51,11 +51,8 @@ func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, re
 		if err != nil {
 			return err
 		}
-		if !started {
-			return nil // the round has no parts yet
-		}
-		if err := l.CheckComputable(round); err != nil {
-			return err
+		if err := l.CheckComputable(round); !started || err != nil {
+			return err // a round that has not started has no parts yet
 		}
 		if err := d.rebuildRound(ctx, l, p, r, report); err != nil {
 			return err

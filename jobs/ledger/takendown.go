@@ -58,7 +58,7 @@ func (l *Ledger) CheckComputable(round int) error {
 // until all rounds are sealed.
 func (l *Ledger) TakenDownIn(round int) bool {
 	e, began := l.Takedown(), l.Started(round)
-	return e != nil && (began == nil || began.N < e.N)
+	return e != nil && began != nil && began.N < e.N
 }
 
 // NamesRemoval reports whether an entry names a list of changed objects.
