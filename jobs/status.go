@@ -162,8 +162,8 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	if err != nil {
 		return s, s.lose(err)
 	}
-	if s.Takedown, err = ledger.UnfinishedTakedown(ctx, r.Bucket); err != nil {
-		return nil, err
+	if s.Takedown, err = ledger.UnfinishedTakedown(ctx, r.Bucket); err != nil || s.Takedown != "" {
+		return s, err
 	}
 	s.Paused, s.Stops = l.Paused(r.Flags), l.StopsInForce()
 	if err := l.CheckRaw(); err != nil {

@@ -141,6 +141,9 @@ func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d
 		return l.Miss(e, false)
 	}
 	if err == nil && e.SHA256 != "" && digest != e.SHA256 {
+		if l.TakedownUnfinished() {
+			return fmt.Errorf("%q: %w", e.Object, ErrTakedown)
+		}
 		return l.Miss(e, true)
 	}
 	if e.What == manifest.EntryCompacted && errors.Is(err, manifest.ErrCorrupt) {

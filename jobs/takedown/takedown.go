@@ -98,14 +98,14 @@ func (f *Found) counts() []manifest.Count {
 
 // Find looks for everything that names the targets. It writes nothing to the store.
 func Find(ctx context.Context, r Request) (*Found, error) {
-	busy, err := r.busy(ctx)
+	err := ledger.CheckTakedown(ctx, r.Bucket)
+	if errors.Is(err, ledger.ErrTakedown) {
+		return &Found{Kinds: []Kind{}, Unfinished: true}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	err = ledger.CheckTakedown(ctx, r.Bucket)
-	if errors.Is(err, ledger.ErrTakedown) {
-		return &Found{Kinds: []Kind{}, Busy: busy, Unfinished: true}, nil
-	}
+	busy, err := r.busy(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +188,9 @@ func (r *Request) prepare(ctx context.Context, id string) (*work, error) {
 func Apply(ctx context.Context, r Request) (*Found, error) {
 	key, err := names.NewKey(r.Secret)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := Resume(ctx, r); err != nil {
 		return nil, err
 	}
 	m, err := r.matcher(ctx)
@@ -326,6 +329,9 @@ func (r *Request) hold(ctx context.Context) (*claim, error) {
 		return nil, err
 	}
 	c := &claim{r.Bucket, held, mine}
+	if err := ledger.CheckTakedown(ctx, r.Bucket); errors.Is(err, ledger.ErrTakedown) {
+		return c, nil // all rounds were sealed when it began, and seals may have changed already
+	}
 	// A reparse may have begun, or a round may have been planned, before active.json was claimed.
 	busy, err := r.busy(ctx)
 	if err == nil && len(busy) > 0 {
