@@ -1,0 +1,93 @@
+package takedown
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// An object gets its new content only in place of the content that it had, and a second time changes
+// nothing.
+func TestAnObjectIsChangedOnlyFromItsOldContent(t *testing.T) {
+	old, renewed := []byte("old"), []byte("new")
+	for name, c := range map[string]struct {
+		have, want string
+		o          manifest.ChangedObject
+		err        error
+	}{
+		"old":               {"old", "new", manifest.ChangedObject{Old: manifest.Digest(old), New: manifest.Digest(renewed)}, nil},
+		"new":               {"new", "new", manifest.ChangedObject{Old: manifest.Digest(old), New: manifest.Digest(renewed)}, nil},
+		"somebody else's":   {"else", "else", manifest.ChangedObject{Old: manifest.Digest(old), New: manifest.Digest(renewed)}, manifest.ErrCorrupt},
+		"absent, but had":   {"", "", manifest.ChangedObject{Old: manifest.Digest(old), New: manifest.Digest(renewed)}, manifest.ErrCorrupt},
+		"created":           {"", "new", manifest.ChangedObject{New: manifest.Digest(renewed)}, nil},
+		"deleted":           {"old", "", manifest.ChangedObject{Old: manifest.Digest(old)}, nil},
+		"deleted before":    {"", "", manifest.ChangedObject{Old: manifest.Digest(old)}, nil},
+		"deleted, but else": {"else", "else", manifest.ChangedObject{Old: manifest.Digest(old)}, manifest.ErrCorrupt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.have != "" {
+				if _, err := store.CreateBytes(ctx, b, "key", []byte(c.have)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := store.CreateBytes(ctx, b, layout.Staged("id", 1), renewed); err != nil {
+				t.Fatal(err)
+			}
+			r := &Request{Bucket: b}
+			c.o.Key, c.o.Staged = "key", 1
+			if err := r.changeObject(ctx, "id", &c.o); !errors.Is(err, c.err) {
+				t.Errorf("error %v, want %v", err, c.err)
+			}
+			got, _, err := b.Get(ctx, "key", 100)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				t.Fatal(err)
+			}
+			if string(got) != c.want {
+				t.Errorf("the object is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRecordedRowsAreRenumbered(t *testing.T) {
+	rows := roaring.BitmapOf(0, 1, 3, 4, 7, 9)
+	body, err := rows.ToBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &manifest.Checkpoint{Recorded: body}
+	if err := compactRows(k, []int32{1, 2, 7}); err != nil { // row 2 had no outcome
+		t.Fatal(err)
+	}
+	got, err := k.RecordedRows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []uint32{0, 1, 2, 6}; !slices.Equal(got.ToArray(), want) {
+		t.Errorf("rows %v, want %v", got.ToArray(), want)
+	}
+}
+
+func TestCountsFollowTheRows(t *testing.T) {
+	counts := []manifest.Count{{Name: "bytes", N: 9}, {Name: "links", N: 7}, {Name: "outcome.gone", N: 2}, {Name: "outcome.ok", N: 5}, {Name: "urls", N: 7}}
+	lost := map[string]int64{stages.FileFetches: 3, stages.FileLinks: 4}
+	recounts := []recounted{{"outcome.", map[string]int64{"ok": 1, "gone": 2}}}
+	got := lower(slices.Clone(counts), stages.Fetch, lost, recounts)
+	want := []manifest.Count{{Name: "bytes", N: 9}, {Name: "links", N: 3}, {Name: "outcome.ok", N: 4}, {Name: "urls", N: 4}}
+	if !slices.Equal(got, want) {
+		t.Errorf("counts %v, want %v", got, want)
+	}
+}
