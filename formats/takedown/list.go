@@ -15,7 +15,7 @@ import (
 )
 
 // ErrKey means that the secret key of the store's list is missing or another.
-var ErrKey = errors.New("the store has a list of takedowns, and it needs its secret key")
+var ErrKey = errors.New("the list of takedowns needs its secret key, store.takedown_key")
 
 // MinKey is the length of the shortest secret key, in bytes. A shorter one can be guessed, and with it
 // the names.
@@ -36,7 +36,11 @@ type Key struct{ secret []byte }
 // secret.
 func NewKey(secret string) (Key, error) {
 	if len(secret) < MinKey {
-		return Key{}, fmt.Errorf("%w: it has %d bytes, but at least %d are needed, such as those that `openssl rand -hex 32` prints", ErrKey, len(secret), MinKey)
+		has := fmt.Sprintf("it has %d bytes", len(secret))
+		if secret == "" {
+			has = "it is not set"
+		}
+		return Key{}, fmt.Errorf("%w: %s, but at least %d bytes are needed, such as those that `openssl rand -hex 32` prints: give a --config with `store: {takedown_key: \"${TAKEDOWN_KEY}\"}`", ErrKey, has, MinKey)
 	}
 	return Key{[]byte(secret)}, nil
 }
@@ -87,7 +91,7 @@ func Append(ctx context.Context, b store.Bucket, k Key, m *Matcher, entry manife
 		switch {
 		case same < 0:
 			list.Entries = append(list.Entries, entry)
-		case equalCounts(list.Entries[same], entry):
+		case len(entry.Counts) == 0, equalCounts(list.Entries[same], entry): // a repeated command without counts keeps those of the first
 			return nil
 		default:
 			entry.At = list.Entries[same].At // the first call counts

@@ -119,6 +119,7 @@ func TestAListGrowsOnce(t *testing.T) {
 	add(t, b, nil, []string{"GONE.example."}, "asked")
 	removed := manifest.Count{Name: "rows", N: 7}
 	add(t, b, nil, []string{"gone.example"}, "asked", removed)
+	add(t, b, nil, []string{"gone.example"}, "asked") // begins again, and finds nothing
 	add(t, b, []string{"http://a.example/"}, nil, "asked again")
 	list, err := takedown.List(t.Context(), b)
 	if err != nil {
