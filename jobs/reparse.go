@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
-	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/planfile"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -191,7 +191,7 @@ func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, w l
 	if err := checkStates(ctx, b, of, round); err != nil {
 		return nil, err
 	}
-	p, err := planner.Copy(ctx, stages.Checked(b, &stages.Input{Plan: from}), from, as, w.Version)
+	p, err := planfile.Copy(ctx, stages.Checked(b, &stages.Input{Plan: from}), from, as, w.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/planner/planfile"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -22,7 +23,7 @@ func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
 	cfg.PartitionURLs = 2
 	from, rows, refused := commitAndRead(t, b, plan(t, cfg, lines("http://a.test/1", "http://b.test/1", "http://c.test/1", "no url", "http://a.test/2"),
 		known(source.Entry{URL: "http://a.test/3", Spellings: []string{"http://a.test/%33"}})))
-	m, err := Copy(context.Background(), b, from, "2026-11r1", "another")
+	m, err := planfile.Copy(context.Background(), b, from, "2026-11r1", "another")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,14 +60,14 @@ func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
 	if diff := cmp.Diff(refused, tabletest.Read[schema.Refused](t, b, m.RefusedFile.Key)); diff != "" {
 		t.Errorf("refused:\n%s", diff)
 	}
-	again, err := Copy(context.Background(), b, from, "2026-11r1", "a third")
+	again, err := planfile.Copy(context.Background(), b, from, "2026-11r1", "a third")
 	if err != nil || again.ID != m.ID {
 		t.Errorf("copied again: %v, %v", again, err)
 	}
 	if err := b.Delete(context.Background(), from.Partitions[0].File.Key); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Copy(context.Background(), b, from, "2026-11r2", "test"); err == nil {
+	if _, err := planfile.Copy(context.Background(), b, from, "2026-11r2", "test"); err == nil {
 		t.Error("a plan with a missing file was copied")
 	}
 }

@@ -17,9 +17,6 @@
 // The planner predicts times from the delays, latencies, requests and addresses of hosts that earlier
 // rounds observed.
 //
-// Copy stores the same plan for a round of another crawl. A reparse copies the plan of the crawl
-// whose responses it reads.
-//
 // The planner counts refused entries and lists them, with their line numbers, in refused.parquet.
 //
 // Package planner promises:
@@ -34,5 +31,5 @@
 //     known address;
 //   - Commit writes plan.json last, after all files that it names.
 //
-// Package planner imports formats packages and the packages budget, scope and source.
+// Package planner imports formats packages and the packages budget, planfile, scope and source.
 package planner

@@ -2,8 +2,6 @@ package planner
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -22,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/planfile"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -63,7 +62,7 @@ type Plan struct {
 	counts   []SourceCount
 	slowest  []SlowHost
 	budgets  []manifest.Count
-	files    []table.Local // files in the order of planFiles, empty after a dry run
+	files    []table.Local // files in the order of planfile.Of, empty after a dry run
 }
 
 // Counts returns the number of entries of each source, in the order of the sources.
@@ -135,7 +134,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if err := p.write(ctx, r, req, picked, partitions, refused); err != nil {
 		return nil, err
 	}
-	return p, identify(&p.manifest, req.Version)
+	return p, planfile.Identify(&p.manifest, req.Version)
 }
 
 // emptyPlanError returns an error that says why a plan is empty.
@@ -224,32 +223,6 @@ func comparePlanned(a, b *schema.PlannedURL) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-// The names of the kinds of files in plan.json.
-const (
-	fileUrls      = "plan"
-	fileSpellings = "spellings"
-	fileRefused   = "refused"
-	fileOptOut    = "opt_out"
-)
-
-// planFiles lists the files that a plan names: for each partition its URLs and perhaps its
-// spellings, then the refused entries and the opt-out list.
-func planFiles(m *manifest.Plan) []*manifest.File {
-	var files []*manifest.File
-	for i := range m.Partitions {
-		files = append(files, &m.Partitions[i].File)
-		if f := m.Partitions[i].Spellings; f != nil {
-			files = append(files, f)
-		}
-	}
-	for _, f := range []*manifest.File{m.RefusedFile, m.OptOutFile} {
-		if f != nil {
-			files = append(files, f)
-		}
-	}
-	return files
-}
-
 // write writes the plan's files to scratch space, several at a time.
 func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, partitions []partition, refused *sorters[refusal]) error {
 	m := &p.manifest
@@ -264,9 +237,9 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
 			}
-			m.Partitions[i].File, locals[i] = *file(fileUrls, urls), []table.Local{urls}
+			m.Partitions[i].File, locals[i] = *file(planfile.URLs, urls), []table.Local{urls}
 			if spellings.Path != "" {
-				m.Partitions[i].Spellings, locals[i] = file(fileSpellings, spellings), append(locals[i], spellings)
+				m.Partitions[i].Spellings, locals[i] = file(planfile.Spellings, spellings), append(locals[i], spellings)
 			}
 			return nil
 		})
@@ -278,12 +251,12 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	if err != nil {
 		return err
 	}
-	m.RefusedFile, locals[len(partitions)] = file(fileRefused, l), []table.Local{l}
+	m.RefusedFile, locals[len(partitions)] = file(planfile.Refused, l), []table.Local{l}
 	if r.OptOut != nil {
 		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(), r.fileFormat()); err != nil {
 			return err
 		}
-		m.OptOutFile, locals[len(partitions)] = file(fileOptOut, l), append(locals[len(partitions)], l)
+		m.OptOutFile, locals[len(partitions)] = file(planfile.OptOut, l), append(locals[len(partitions)], l)
 	}
 	p.files = slices.Concat(locals...)
 	return nil
@@ -355,31 +328,6 @@ func (w *partitionWriter) rows(records iter.Seq2[record, error]) iter.Seq2[schem
 	}
 }
 
-// identify sets the plan's ID and the keys of its files. The ID is the digest of the plan's whole
-// content.
-func identify(m *manifest.Plan, version string) error {
-	body, err := manifest.EncodeAs(m, m.Format)
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256(body)
-	m.ID = hex.EncodeToString(sum[:8])
-	for i := range m.Partitions {
-		m.Partitions[i].File.Key = layout.PlanPart(m.Crawl, m.Round, m.ID, i)
-		if f := m.Partitions[i].Spellings; f != nil {
-			f.Key = layout.PlanSpellings(m.Crawl, m.Round, m.ID, i)
-		}
-	}
-	if m.RefusedFile != nil {
-		m.RefusedFile.Key = layout.PlanRefused(m.Crawl, m.Round, m.ID)
-	}
-	if m.OptOutFile != nil {
-		m.OptOutFile.Key = layout.PlanOptOut(m.Crawl, m.Round, m.ID)
-	}
-	m.Version = version
-	return nil
-}
-
 // Commit stores the plan's files, then plan.json, which names the files. Without plan.json the plan
 // does not exist. A caller can repeat Commit after an interruption, or after another process has
 // committed the same plan.
@@ -390,7 +338,7 @@ func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	}
 	err := p.upload(ctx, b)
 	if err == nil {
-		_, err = create(ctx, b, m)
+		_, err = planfile.Create(ctx, b, m)
 	}
 	if err != nil {
 		return fmt.Errorf("commit plan %s.%d: %w", m.Crawl, m.Round, err)
@@ -401,7 +349,7 @@ func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 // upload commits the plan's files. In a repeated Commit, already uploaded files are no longer in
 // scratch space.
 func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
-	for i, f := range planFiles(&p.manifest) {
+	for i, f := range planfile.Of(&p.manifest) {
 		if _, err := os.Stat(p.files[i].Path); errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -410,21 +358,4 @@ func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
 		}
 	}
 	return nil
-}
-
-// create stores plan.json and returns the stored plan. An existing plan.json describes the same
-// plan, because the ID is a digest. Another version of crawlbatch may have written that plan.json.
-func create(ctx context.Context, b store.Bucket, m *manifest.Plan) (*manifest.Plan, error) {
-	key := layout.PlanManifest(m.Crawl, m.Round, m.ID)
-	body, err := manifest.EncodeAs(m, m.Format)
-	if err == nil {
-		_, err = store.CreateBytes(ctx, b, key, body)
-	}
-	if errors.Is(err, store.ErrExists) {
-		var same manifest.Plan
-		if _, _, lerr := manifest.Load(ctx, b, key, &same); lerr == nil {
-			return &same, nil
-		}
-	}
-	return m, err
 }

@@ -1,4 +1,4 @@
-package planner
+package planfile
 
 import (
 	"context"
@@ -29,22 +29,22 @@ func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, versi
 		m.Partitions[i].Spellings = clone(m.Partitions[i].Spellings)
 	}
 	m.RefusedFile, m.OptOutFile = clone(from.RefusedFile), clone(from.OptOutFile)
-	sources, copies := planFiles(from), planFiles(&m)
+	sources, copies := Of(from), Of(&m)
 	for _, f := range copies {
 		f.Key = ""
 	}
-	if err := identify(&m, version); err != nil {
+	if err := Identify(&m, version); err != nil {
 		return nil, err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(copiers)
 	for i, f := range copies {
-		g.Go(func() error { return copyFile(gctx, b, sources[i], f.Key) })
+		g.Go(func() error { return CopyFile(gctx, b, sources[i], f.Key) })
 	}
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("copy the plan of %s.%d: %w", from.Crawl, from.Round, err)
 	}
-	return create(ctx, b, &m)
+	return Create(ctx, b, &m)
 }
 
 func clone(f *manifest.File) *manifest.File {
@@ -54,8 +54,8 @@ func clone(f *manifest.File) *manifest.File {
 	return new(*f)
 }
 
-// copyFile stores the file f under another key.
-func copyFile(ctx context.Context, b store.Bucket, f *manifest.File, key string) error {
+// CopyFile stores the file f under another key.
+func CopyFile(ctx context.Context, b store.Bucket, f *manifest.File, key string) error {
 	obj, err := b.Open(ctx, f.Key)
 	if err != nil {
 		return err
