@@ -22,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/websource"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
@@ -45,12 +46,13 @@ type PlanRequest struct {
 	DryRun    bool
 	Clock     stages.Clock
 	Version   string
-	Scratch   string         // an existing local directory
-	Counts    *Counts        // if not nil, receives the counts of the sources
-	Answers   *FilterAnswers // if not nil, receives the answers of the URL filters of earlier rounds
-	Budgets   *Budgets       // if not nil, receives the counts of what the budgets refuse
-	Slowest   *Slowest       // if not nil, receives the domains that take the longest
-	Continues *Continuation  // if not nil, receives the earlier crawls that the crawl continues
+	Scratch   string            // an existing local directory
+	Counts    *Counts           // if not nil, receives the counts of the sources
+	Answers   *FilterAnswers    // if not nil, receives the answers of the URL filters of earlier rounds
+	Budgets   *Budgets          // if not nil, receives the counts of what the budgets refuse
+	Slowest   *Slowest          // if not nil, receives the domains that take the longest
+	Continues *Continuation     // if not nil, receives the earlier crawls that the crawl continues
+	Elsewhere planner.Elsewhere // if not nil, runs tasks that write the plan's partitions
 	Lookup    func(string) (string, bool)
 	Archive   func(ctx context.Context, address string) (store.Bucket, error) // opens the store that holds plan.opt_out
 	Log       *slog.Logger                                                    // for the requests of sources; nil discards messages
@@ -70,7 +72,7 @@ type FilterAnswers = source.FilterAnswers
 type Budgets = []manifest.Count
 
 // Slowest holds the slowest hosts of a plan, at most one of each domain.
-type Slowest = []planner.SlowHost
+type Slowest = []slowest.Host
 
 // ledgers returns a writer that appends to ledgers on behalf of the request.
 func (r PlanRequest) ledgers() ledger.Writer {
@@ -219,7 +221,7 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	}
 	request := planner.Request{
 		Crawl: r.Crawl, Round: round, Sources: slices.Clone(r.Sources), Known: known.Known(), Buckets: known.Buckets(), Now: now,
-		Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
+		Scratch: scratch, Version: r.Version, DryRun: r.DryRun, Elsewhere: r.Elsewhere,
 	}
 	answers, weights := cmp.Or(r.Answers, new(FilterAnswers)), cfg.Plan.Priority
 	*answers = FilterAnswers{} // of an earlier try

@@ -54,6 +54,7 @@ const (
 	spelledScratch = 1 << 10 // bytes for each known URL that has spellings but is not planned
 	graphScratch   = 100     // bytes for each URL of the round in rank, for the graph of all hosts
 	knownScratch   = 256     // bytes in frontier for each known URL of a bucket, because the task may write a base of urls
+	plannedScratch = 1 << 10 // bytes in a plan's task for each URL of a partition, for the runs of a sort and the files
 	cutsKept       = 4       // number of checkpoints whose segments and WARC files a fetch task may keep on disk
 )
 
@@ -68,6 +69,9 @@ type needs struct {
 // stage, one after the other, and may run the check of clusters, which keeps the pages that are similar to
 // others in memory.
 func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
+	if _, ok := b.Stage.Planning(); ok {
+		return planNeeds(p).configured(cfg, b.Stage)
+	}
 	if _, ok := b.Stage.Audit(); !ok {
 		return estimate(p, cfg, b).configured(cfg, b.Stage)
 	}
@@ -81,6 +85,16 @@ func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	}
 	all.memory = max(all.memory, 3*baseMemory+min((p.URLs+p.Known)*hashMemory, dedupMemory)+(p.URLs+p.Known)*similarMemory)
 	return all.configured(cfg, b.Stage)
+}
+
+// planNeeds estimates the needs of a task that writes partitions of the plan p, one after the other. It
+// uses a CPU, and sorts in baseMemory.
+func planNeeds(p *manifest.Plan) needs {
+	most := int64(0)
+	for _, part := range p.Partitions {
+		most = max(most, part.URLs)
+	}
+	return needs{cpu: *resource.NewMilliQuantity(reduceCPU, resource.DecimalSI), memory: 2 * baseMemory, scratch: leastScratch + most*plannedScratch}
 }
 
 // wholeStage returns a batch of all tasks of a stage.

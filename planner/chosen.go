@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/planner/slowest"
 )
 
 // group holds the planned URLs of one domain. Domains with the same hash share a group. All URLs of
@@ -35,8 +36,9 @@ type chosenList struct {
 	// addresses holds the hash of each group's address, or 0. If no round has observed hosts,
 	// addresses is nil.
 	addresses []uint64
-	slowest   slowest
+	slowest   slowest.List
 	observed  int64 // number of hosts that an earlier round requested
+	size      int64 // size of the file, in bytes
 }
 
 func (l *chosenList) close() error {
@@ -125,7 +127,7 @@ func (w *chosenWriter) endGroup() error {
 		var domains []string
 		for _, h := range w.hosts {
 			slow := w.rules.slowHost(h)
-			w.list.slowest.add(slow)
+			w.list.slowest.Add(slow)
 			seconds := w.rules.withinWindow(slow.Time().Seconds())
 			if h.observed {
 				w.list.observed++
@@ -161,6 +163,7 @@ func (w *chosenWriter) close() error {
 	if err := w.buf.Flush(); err != nil {
 		return fmt.Errorf("write scratch file: %w", err)
 	}
+	w.list.size = w.off
 	return nil
 }
 

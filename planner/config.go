@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/budget"
 	"crawlbatch.io/crawlbatch/planner/scope"
+	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
 
@@ -161,7 +162,7 @@ func (r *rules) budget(domain string) (urls int64, own bool) {
 
 // slowHost predicts the time for the URLs of one host. A host's first request is for robots.txt, so
 // its URLs need as many delays as requests.
-func (r *rules) slowHost(h *hostCount) SlowHost {
+func (r *rules) slowHost(h *hostCount) slowest.Host {
 	delay, inFlight := r.Delay, 1
 	if r.Pace != nil {
 		delay, inFlight = r.Pace(h.host)
@@ -174,7 +175,7 @@ func (r *rules) slowHost(h *hostCount) SlowHost {
 		perURL = h.perURL
 	}
 	each := max(delay, h.delay, latency/time.Duration(max(inFlight, 1)))
-	slow := SlowHost{Host: h.host, Domain: h.domain, URLs: h.n}
+	slow := slowest.Host{Host: h.host, Domain: h.domain, URLs: h.n}
 	if h.requests > 0 && r.format() >= observedPaces {
 		each = max(delay, h.span/time.Duration(h.requests))
 		if h.unreachable {

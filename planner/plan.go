@@ -21,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/planfile"
+	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -44,7 +45,9 @@ type Request struct {
 	Now     time.Time // time of the plan, for Config.SkipWithin
 	Scratch string    // empty local directory with room for twice the sources' size; the caller removes the directory
 	Version string    // version of crawlbatch, for plan.json
-	DryRun  bool      // predict without making a plan: the result has no ID and no files, and cannot be committed
+	// Elsewhere runs the tasks that write the files of partitions. If it is nil, Make writes them.
+	Elsewhere Elsewhere
+	DryRun    bool // predict without making a plan: the result has no ID and no files, and cannot be committed
 }
 
 // sourceAt returns the source with a number. The sources come first, then the history from earlier
@@ -60,16 +63,19 @@ func (r *Request) sourceAt(n int) source.Source {
 type Plan struct {
 	manifest manifest.Plan
 	counts   []SourceCount
-	slowest  []SlowHost
+	slowest  []slowest.Host
 	budgets  []manifest.Count
-	files    []table.Local // files in the order of planfile.Of, empty after a dry run
+	files    []table.Local // local files in the order of planfile.Of, empty after a dry run
+
+	elsewhere Elsewhere       // nil: all files are local
+	placed    []manifest.File // files that tasks wrote, which are the first in the order of planfile.Of
 }
 
 // Counts returns the number of entries of each source, in the order of the sources.
 func (p *Plan) Counts() []SourceCount { return p.counts }
 
 // Slowest returns the slowest host of each of the ten slowest domains, slowest first.
-func (p *Plan) Slowest() []SlowHost { return p.slowest }
+func (p *Plan) Slowest() []slowest.Host { return p.slowest }
 
 // OverBudget returns the number of URLs that each key of plan.budgets refuses.
 func (p *Plan) OverBudget() []manifest.Count { return p.budgets }
@@ -223,23 +229,48 @@ func comparePlanned(a, b *schema.PlannedURL) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-// write writes the plan's files to scratch space, several at a time.
+// write writes the plan's files to scratch space, several at a time, or has tasks write those of the
+// partitions.
 func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, partitions []partition, refused *sorters[refusal]) error {
 	m := &p.manifest
-	file := func(dataset string, l table.Local) *manifest.File { return new(l.File(dataset, "")) }
-	locals := make([][]table.Local, len(partitions)+1)
+	write := p.writePartitions
+	if p.elsewhere = req.Elsewhere; p.elsewhere != nil {
+		write = p.writeElsewhere
+	}
+	if err := write(ctx, r, req, from, partitions); err != nil {
+		return err
+	}
+	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(ctx, refused, m.Buckets), r.fileFormat())
+	if err != nil {
+		return err
+	}
+	m.RefusedFile, p.files = new(l.File(planfile.Refused, "")), append(p.files, l)
+	if r.OptOut != nil {
+		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(), r.fileFormat()); err != nil {
+			return err
+		}
+		m.OptOutFile, p.files = new(l.File(planfile.OptOut, "")), append(p.files, l)
+	}
+	return nil
+}
+
+// writePartitions writes the files of the partitions in this process.
+func (p *Plan) writePartitions(ctx context.Context, r *rules, req Request, from *picked, partitions []partition) error {
+	m := &p.manifest
+	locals := make([][]table.Local, len(partitions))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.Workers)
 	for i := range partitions {
 		g.Go(func() error {
-			w := partitionWriter{req.Scratch, r.Memory / int64(r.Workers), r.fileFormat(), from, &partitions[i]}
-			urls, spellings, err := w.writeFiles(gctx, i)
+			w := partitionWriter{req.Scratch, r.Memory / int64(r.Workers), r.fileFormat(), from.names}
+			planned, left, some := from.partition(gctx, partitions[i].groups)
+			urls, spellings, err := w.writeFiles(gctx, i, planned, left, some)
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
 			}
-			m.Partitions[i].File, locals[i] = *file(planfile.URLs, urls), []table.Local{urls}
-			if spellings.Path != "" {
-				m.Partitions[i].Spellings, locals[i] = file(planfile.Spellings, spellings), append(locals[i], spellings)
+			m.Partitions[i].File, locals[i] = urls.File(planfile.URLs, ""), []table.Local{urls}
+			if some {
+				m.Partitions[i].Spellings, locals[i] = new(spellings.File(planfile.Spellings, "")), append(locals[i], spellings)
 			}
 			return nil
 		})
@@ -247,19 +278,28 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(ctx, refused, m.Buckets), r.fileFormat())
-	if err != nil {
-		return err
-	}
-	m.RefusedFile, locals[len(partitions)] = file(planfile.Refused, l), []table.Local{l}
-	if r.OptOut != nil {
-		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(), r.fileFormat()); err != nil {
-			return err
-		}
-		m.OptOutFile, locals[len(partitions)] = file(planfile.OptOut, l), append(locals[len(partitions)], l)
-	}
 	p.files = slices.Concat(locals...)
 	return nil
+}
+
+// partition returns functions that visit the planned records of some groups, and the others that have
+// spellings, and reports whether there are such others.
+func (p *picked) partition(ctx context.Context, groups []int32) (planned, left func(visit func(*record) error) error, some bool) {
+	planned = func(visit func(*record) error) error { return p.chosen.read(ctx, slices.Values(groups), visit) }
+	left = func(visit func(*record) error) error {
+		for _, l := range p.left {
+			if err := l.read(ctx, l.matchingIndices(p.chosen, groups), visit); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, l := range p.left {
+		for range l.matchingIndices(p.chosen, groups) {
+			return planned, left, true
+		}
+	}
+	return planned, left, false
 }
 
 // partitionWriter writes the files of one partition.
@@ -267,34 +307,16 @@ type partitionWriter struct {
 	scratch string
 	memory  int64 // memory for one sort, in bytes
 	format  table.WriterOption
-	from    *picked
-	part    *partition
+	names   *fileNames
 }
 
 // writeFiles writes two files. The first file has the partition's planned URLs. The second file has
-// the URLs of the same domains that have spellings but are not planned. If there are no such URLs,
-// writeFiles does not write the second file, and the path of spellings is empty.
-func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spellings table.Local, err error) {
-	chosen := w.from.chosen
-	urls, err = w.sortFile(ctx, layout.Part(number), func(visit func(*record) error) error {
-		return chosen.read(ctx, slices.Values(w.part.groups), visit)
-	})
-	if err != nil {
-		return urls, spellings, err
+// the URLs of the same domains that have spellings but are not planned. If there are none, some is false,
+// and writeFiles does not write the second file.
+func (w *partitionWriter) writeFiles(ctx context.Context, number int, planned, left func(visit func(*record) error) error, some bool) (urls, spellings table.Local, err error) {
+	if urls, err = w.sortFile(ctx, layout.Part(number), planned); err == nil && some {
+		spellings, err = w.sortFile(ctx, "spellings-"+layout.Part(number), left)
 	}
-	left := func(visit func(*record) error) error {
-		for _, l := range w.from.left {
-			if err := l.read(ctx, l.matchingIndices(chosen, w.part.groups), visit); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	some := errors.New("there are some")
-	if err := left(func(*record) error { return some }); !errors.Is(err, some) {
-		return urls, spellings, err
-	}
-	spellings, err = w.sortFile(ctx, "spellings-"+layout.Part(number), left)
 	return urls, spellings, err
 }
 
@@ -321,7 +343,7 @@ func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(v
 func (w *partitionWriter) rows(records iter.Seq2[record, error]) iter.Seq2[schema.PlannedRow, error] {
 	return func(yield func(schema.PlannedRow, error) bool) {
 		for u, err := range records {
-			if !yield(schema.PlannedRow{PlannedURL: u.PlannedURL, Listing: w.from.names.listing(&u)}, err) {
+			if !yield(schema.PlannedRow{PlannedURL: u.PlannedURL, Listing: w.names.listing(&u)}, err) {
 				return
 			}
 		}
@@ -346,10 +368,16 @@ func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// upload commits the plan's files. In a repeated Commit, already uploaded files are no longer in
+// upload copies the files that tasks wrote, and commits the others. In a repeated Commit, already uploaded files are no longer in
 // scratch space.
 func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
-	for i, f := range planfile.Of(&p.manifest) {
+	files := planfile.Of(&p.manifest)
+	if p.elsewhere != nil {
+		if err := p.elsewhere.Place(ctx, &p.manifest, p.placed, files[:len(p.placed)]); err != nil {
+			return err
+		}
+	}
+	for i, f := range files[len(p.placed):] {
 		if _, err := os.Stat(p.files[i].Path); errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -6,12 +6,18 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/planning"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
@@ -21,15 +27,14 @@ import (
 )
 
 type planOptions struct {
-	*common
-	month                        string
+	runOptions
 	sources, explain             []string
 	dryRun, replace, once, force bool
-	metrics                      metricsOptions
+	tasks                        int
 }
 
 func newPlan(c *common) *cobra.Command {
-	o := planOptions{common: c}
+	o := planOptions{runOptions: runOptions{common: c}}
 	cmd := usage.WithOptions(&o, runPlan, &cobra.Command{
 		Use:   "plan --month YYYY-MM --source FILE",
 		Short: "Shard the month's URL set into partitions",
@@ -44,12 +49,17 @@ a sitemap or feed on the web, such as sitemap:https://example.com/sitemap.xml, w
 as politely as the crawl does. #column=NAME and #where=CONDITION choose columns and records. The
 first plan freezes the config.
 
+With --tasks, tasks sort and write the partitions, which pods run with --executor kubernetes. The
+plan is the same, byte for byte. This process still reads the sources and decides what is planned,
+and keeps working files in the store until the plan ends.
+
 With --once, plan does nothing if the month has a plan. A job that plans and runs a month
 can then be restarted at any time. In a Kubernetes Job, --month job:NAME means the month at
 the end of the Job's name, or the month for which its CronJob created it.`,
 		Example: `  crawlbatch plan --month 2026-11 --source urls.txt --user-agent "examplebot/1.0 (+https://example.org/bot)"
   crawlbatch plan --month 2026-12 --source frontier --dry-run
-  crawlbatch plan --month 2026-12 --source frontier --source new.txt --once`,
+  crawlbatch plan --month 2026-12 --source frontier --source new.txt --once
+  crawlbatch plan --month 2026-12 --source s3://lists/urls.parquet --store s3://crawls --executor kubernetes --tasks 64`,
 	})
 	usage.MonthFlag(cmd, &o.month, "crawl to plan")
 	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, s3://bucket/key, -, frontier, mysql:// or postgres:// address of a table, or sitemap:https://HOST/PATH of a sitemap or feed; repeatable")
@@ -58,6 +68,8 @@ the end of the Job's name, or the month for which its CronJob created it.`,
 	cmd.Flags().BoolVar(&o.force, "force", false, "plan also URLs that were fetched within plan.skip_within")
 	cmd.Flags().StringArrayVar(&o.explain, "explain", nil, "plan nothing, and show the state and priority of a URL, with the parts of the priority; repeatable")
 	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")
+	cmd.Flags().IntVar(&o.tasks, "tasks", 0, "tasks that sort and write the partitions; 0: none, all in this process")
+	o.clusterFlags(cmd)
 	addMetricsFlags(cmd, &o.metrics)
 	return cmd
 }
@@ -69,6 +81,9 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	if o.once && o.replace {
 		return usage.Errorf("--once and --replace cannot be combined")
+	}
+	if err := o.checkTasks(); err != nil {
+		return err
 	}
 	if len(o.explain) > 0 {
 		return o.explainer().URLs(ctx, o.month, "", o.explain, o.out)
@@ -123,7 +138,19 @@ func runPlan(ctx context.Context, o planOptions) error {
 		return err
 	}
 	defer remove()
+	var tasks *planning.Tasks
+	if o.tasks > 0 {
+		if tasks, err = o.inTasks(ctx, b, cfg, r.Scratch); err != nil {
+			return err
+		}
+		r.Elsewhere = tasks
+	}
 	p, same, err := jobs.Plan(ctx, r)
+	if tasks != nil {
+		if failed := tasks.Remove(context.WithoutCancel(ctx)); failed != nil {
+			o.log.Warn("working files of the plan remain in the store", "error", failed)
+		}
+	}
 	if err != nil {
 		return storeError(err)
 	}
@@ -133,6 +160,36 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	o.warnOfAgent(cfg)
 	return o.printPlan(ctx, &r, p, same)
+}
+
+// checkTasks checks the flags that say where tasks run.
+func (o *planOptions) checkTasks() error {
+	switch {
+	case o.tasks < 0 || o.tasks > mostTasks:
+		return usage.Errorf("--tasks %d: it must be 0 to %d", o.tasks, mostTasks)
+	case o.tasks == 0 && o.executor == executorKubernetes:
+		return usage.Errorf("--executor kubernetes needs --tasks: the number of tasks that write the plan")
+	case o.tasks > 0 && o.dryRun:
+		return usage.Errorf("--dry-run takes no --tasks, because it writes nothing")
+	}
+	return o.checkExecutor()
+}
+
+// inTasks returns what runs the tasks of a plan. In this process, one task runs per CPU.
+func (o *planOptions) inTasks(ctx context.Context, b store.Bucket, cfg *config.Config, dir string) (*planning.Tasks, error) {
+	try := func(ctx context.Context, t stages.Task) error { return planning.RunTask(ctx, b, dir, version, t) }
+	e := &local.Executor{Try: try, Tasks: runtime.GOMAXPROCS(0), Attempts: 3, Pause: time.Second, Clock: stages.SystemClock{}, Log: o.log}
+	execute := func(ctx context.Context, _ *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
+		return e.Run(ctx, tasks, done)
+	}
+	if o.executor == executorKubernetes {
+		client, err := o.cluster.connect(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		execute = o.onCluster(client, b, cfg, o.log).RunAside
+	}
+	return planning.New(b, o.tasks, time.Now(), version, execute), nil
 }
 
 // printPlan prints the summary of a plan.

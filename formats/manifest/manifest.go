@@ -293,7 +293,8 @@ type Result struct {
 	Hosts       []HostClock `json:"hosts,omitempty"`
 	CompletedAt int64       `json:"completed_at_ms,omitempty"` // time when the fetch task completed, by the attempt's clock, milliseconds UTC
 
-	Findings *Findings `json:"findings,omitempty"` // only in the result of an audit's task
+	Findings *Findings  `json:"findings,omitempty"` // only in the result of an audit's task
+	Parts    []PlanPart `json:"parts,omitempty"`    // only in the result of a task that writes files of a plan
 
 	// Proof is a digest of the document, like Checkpoint.Proof. Results have a proof since format
 	// 3.
