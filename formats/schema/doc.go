@@ -71,6 +71,7 @@ import (
 //	   together, and when the attempt may end if a robots.txt keeps failing.
 //	   A ledger may name a compacted copy of the tables.
 //	13: See the columns and documents that say so.
+//	   A plan that is made in tasks has documents and working files before its crawl exists.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
