@@ -175,10 +175,14 @@ func (o *planOptions) checkTasks() error {
 	return o.checkExecutor()
 }
 
-// inTasks returns what runs the tasks of a plan. In this process, one task runs per CPU.
+// planTasks is the number of tasks of a plan that run in this process at a time. Each sorts in 128 MiB, and
+// together they sort in no more memory than a plan without tasks.
+const planTasks = 3
+
+// inTasks returns what runs the tasks of a plan.
 func (o *planOptions) inTasks(ctx context.Context, b store.Bucket, cfg *config.Config, dir string) (*planning.Tasks, error) {
 	try := func(ctx context.Context, t stages.Task) error { return planning.RunTask(ctx, b, dir, version, t) }
-	e := &local.Executor{Try: try, Tasks: runtime.GOMAXPROCS(0), Attempts: 3, Pause: time.Second, Clock: stages.SystemClock{}, Log: o.log}
+	e := &local.Executor{Try: try, Tasks: min(planTasks, runtime.GOMAXPROCS(0)), Attempts: 3, Pause: time.Second, Clock: stages.SystemClock{}, Log: o.log}
 	execute := func(ctx context.Context, _ *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
 		return e.Run(ctx, tasks, done)
 	}
