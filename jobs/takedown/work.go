@@ -270,9 +270,37 @@ func (w *work) files(ctx context.Context, r *round, want func(*manifest.File) bo
 		}
 	}
 	for _, dataset := range publish.Accounts {
-		w.seen[publish.AccountKey(r.plan, dataset)] = struct{}{}
+		if want(&manifest.File{Dataset: dataset}) {
+			if err := w.account(ctx, r, dataset); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// account rewrites the part of a dataset that says what a round took, because its error messages may name
+// a target. No result lists it, so its new content is also where the seal is made again.
+func (w *work) account(ctx context.Context, r *round, dataset string) error {
+	f, err := describe(ctx, w.r.Bucket, store.Info{Key: publish.AccountKey(r.plan, dataset)})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // the round is older than the dataset, or was pruned
+	}
+	if err != nil {
+		return err
+	}
+	f.Dataset = dataset
+	n, err := w.file(ctx, r.crawl, f, r.plan.Format)
+	if err != nil || n == nil {
+		return err
+	}
+	body, err := os.Open(n.Path)
+	if err != nil {
+		return err
+	}
+	defer body.Close() // nolint:errcheck // it was only read
+	_, err = w.over.Create(ctx, f.Key, body, n.File.Bytes)
+	return err
 }
 
 // file rewrites a file that a document lists. The result is nil if the file does not change.

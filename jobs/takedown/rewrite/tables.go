@@ -52,6 +52,7 @@ var kinds = map[string]kind{
 	work(stages.FileTargets):         runOf(stages.FileTargets, func(t *schema.TargetLinks) int32 { return t.Bucket }),
 	work(stages.FileRedirects):       runOf(stages.FileRedirects, func(t *schema.Redirect) int32 { return t.Bucket }),
 	work(stages.FileVerdicts):        runOf(stages.FileVerdicts, func(t *schema.Verdict) int32 { return t.Bucket }),
+	stages.FileStages:                of[schema.StageAttempt](stages.FileStages),
 	planPart:                         of[schema.PlannedRow](planPart),
 	planSpellings:                    of[schema.PlannedRow](planSpellings),
 	planRefused:                      of[schema.Refused](planRefused),
