@@ -162,8 +162,9 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	if err != nil {
 		return s, s.lose(err)
 	}
-	if s.Takedown, err = ledger.UnfinishedTakedown(ctx, r.Bucket); err != nil || s.Takedown != "" {
-		return s, err
+	if l.TakedownUnfinished() { // some documents have changed, and others have not
+		s.Takedown = fmt.Sprintf("%s: %v", r.Bucket, ledger.ErrTakedown)
+		return s, nil
 	}
 	s.Paused, s.Stops = l.Paused(r.Flags), l.StopsInForce()
 	if err := l.CheckRaw(); err != nil {

@@ -26,16 +26,6 @@ func CheckTakedown(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
-// UnfinishedTakedown returns the text of the error that CheckTakedown returns for an unfinished takedown,
-// or "" if there is none.
-func UnfinishedTakedown(ctx context.Context, b store.Bucket) (string, error) {
-	err := CheckTakedown(ctx, b)
-	if errors.Is(err, ErrTakedown) {
-		return err.Error(), nil
-	}
-	return "", err
-}
-
 // Takedown returns the newest entry `takedown`, or nil if no takedown changed objects of the crawl.
 func (l *Ledger) Takedown() *manifest.Entry { return l.Of(manifest.EntryTakedown) }
 
