@@ -147,6 +147,9 @@ func run(ctx context.Context, o options) error {
 	return p.err
 }
 
+// shownDeleted bounds the printed list of objects that are deleted.
+const shownDeleted = 50
+
 // printer prints what is removed. It keeps the first error of its writer.
 type printer struct {
 	out io.Writer
@@ -167,8 +170,11 @@ func (p *printer) found(f *takedown.Found, applied bool, flags string) {
 	for _, k := range f.Kinds {
 		p.line("%schange %s, %s, in %s: %s", would, show.Count(k.Objects, "object"), show.Bytes(k.Bytes), k.Name, what(&k))
 	}
-	if n := len(f.Deleted); n > 0 {
-		p.line("%sdelete %s that nothing reads, such as %s", would, show.Count(int64(n), "object"), f.Deleted[0])
+	for _, key := range f.Deleted[:min(len(f.Deleted), shownDeleted)] {
+		p.line("%sdelete %s, which no document lists, and which names it or cannot be read", would, key)
+	}
+	if more := len(f.Deleted) - shownDeleted; more > 0 {
+		p.line("%sdelete %s more, which -o json lists", would, show.Count(int64(more), "object"))
 	}
 	for _, c := range f.Compacted {
 		p.line("%sdelete the compacted copies of %s: make them again with `crawlbatch compact --month %s%s`", would, c, c, flags)

@@ -251,8 +251,8 @@ func (r *Request) replace(ctx context.Context, f *Found, l *ledger.Ledger) (revi
 		if age := r.Clock.Now().Sub(begun); age > late && entries(l) > before {
 			return nil, fmt.Errorf("another `crawlbatch compact` has ended since this one began %s ago, and may have deleted its parts: %w", age.Round(time.Minute), ErrChanged)
 		}
-		if err := errors.Join(l.CheckGone(), r.checkParts(ctx, list)); err != nil {
-			return nil, err
+		if err := errors.Join(l.CheckGone(), roundstate.CheckNoPruning(ctx, r.Bucket, r.Crawl), r.checkParts(ctx, list)); err != nil {
+			return nil, err // a takedown that has begun meanwhile removes rows that the copy has
 		}
 		for round, seal := range f.seals {
 			if e := l.Newest(manifest.EntrySealed, round); e == nil || e.SHA256 != seal {

@@ -45,8 +45,14 @@ func (w *work) publish(ctx context.Context, h *claim) error {
 	if err := h.check(ctx); err != nil {
 		return err
 	}
-	_, err := manifest.Create(ctx, w.r.Bucket, layout.Takedown(), pending)
-	return err
+	if _, err := manifest.Create(ctx, w.r.Bucket, layout.Takedown(), pending); err != nil {
+		return err
+	}
+	// Whoever has taken the claim over meanwhile has deleted the new contents, and nothing is changed yet.
+	if err := h.check(ctx); err != nil {
+		return errors.Join(err, w.r.removePending(context.WithoutCancel(ctx), w.id))
+	}
+	return nil
 }
 
 // finish changes the objects of a takedown whose new contents are complete, and deletes the remains of
@@ -55,7 +61,7 @@ func (r *Request) finish(ctx context.Context, h *claim) (bool, error) {
 	var pending manifest.Removing
 	_, _, err := manifest.Load(ctx, r.Bucket, layout.Takedown(), &pending)
 	if errors.Is(err, store.ErrNotFound) {
-		return false, errors.Join(r.removeStaged(ctx), r.removeLists(ctx))
+		return false, r.removeRemains(ctx)
 	}
 	if err != nil {
 		return false, err
@@ -64,6 +70,12 @@ func (r *Request) finish(ctx context.Context, h *claim) (bool, error) {
 	for i, n := range pending.Crawls {
 		lists[i] = &manifest.Removal{}
 		_, digest, err := manifest.LoadContents(ctx, r.Bucket, n.Object, lists[i])
+		if errors.Is(err, store.ErrNotFound) {
+			if began, failed := r.began(ctx); failed != nil || began == "" {
+				// The takedown died while another one took its claim over and deleted its lists.
+				return false, errors.Join(failed, r.removePending(ctx, pending.ID))
+			}
+		}
 		if err == nil && digest != n.SHA256 {
 			err = fmt.Errorf("%q was changed since the takedown began: restore it from a copy: %w", n.Object, manifest.ErrCorrupt)
 		}
@@ -86,18 +98,65 @@ func (r *Request) finish(ctx context.Context, h *claim) (bool, error) {
 			return true, err
 		}
 	}
-	if err := r.removeStaged(ctx); err != nil {
+	if err := h.check(ctx); err != nil {
 		return true, err
 	}
-	return true, r.Bucket.Delete(ctx, layout.Takedown())
+	if err := r.removeStaged(ctx, layout.TakedownDir+pending.ID+"/"); err != nil {
+		return true, err
+	}
+	return true, r.removePending(ctx, pending.ID)
 }
 
-// removeStaged deletes all new contents, which objects have now, or which a takedown that died left.
-func (r *Request) removeStaged(ctx context.Context) error {
+// removePending deletes takedown.json if it is that of the takedown with the given ID.
+func (r *Request) removePending(ctx context.Context, id string) error {
+	var pending manifest.Removing
+	_, _, err := manifest.Load(ctx, r.Bucket, layout.Takedown(), &pending)
+	if errors.Is(err, store.ErrNotFound) || err == nil && pending.ID != id {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.Bucket.Delete(ctx, layout.Takedown())
+}
+
+// began returns a crawl in whose ledger a takedown has begun and not ended, or "".
+func (r *Request) began(ctx context.Context) (string, error) {
+	crawls, err := roundstate.Crawls(ctx, r.Bucket)
+	if err != nil {
+		return "", err
+	}
+	for _, crawl := range crawls {
+		l, err := ledger.Load(ctx, r.Bucket, crawl)
+		if err != nil {
+			return "", err
+		}
+		if l.TakedownUnfinished() {
+			return crawl, nil
+		}
+	}
+	return "", nil
+}
+
+// removeRemains deletes what a takedown left that died before it changed anything.
+func (r *Request) removeRemains(ctx context.Context) error {
+	crawl, err := r.began(ctx)
+	if err != nil {
+		return err
+	}
+	if crawl != "" { // the new contents are the only ones
+		return fmt.Errorf("%q is gone, but the ledger of %s says that a takedown is not finished: restore it from a copy; nothing was deleted: %w", layout.Takedown(), crawl, manifest.ErrCorrupt)
+	}
+	return errors.Join(r.removeStaged(ctx, layout.TakedownDir), r.removeLists(ctx))
+}
+
+// removeStaged deletes the new contents in a folder, which objects have now, or which a takedown that died
+// left.
+func (r *Request) removeStaged(ctx context.Context, folder string) error {
 	group, deletes := errgroup.WithContext(ctx)
 	group.SetLimit(4 * changing)
 	var failed error
-	for o, err := range r.Bucket.List(deletes, layout.TakedownDir) {
+	for o, err := range r.Bucket.List(deletes, folder) {
 		if err != nil {
 			failed = err
 			break

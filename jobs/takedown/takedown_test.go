@@ -3,6 +3,7 @@ package takedown
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -11,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -89,5 +91,63 @@ func TestCountsFollowTheRows(t *testing.T) {
 	want := []manifest.Count{{Name: "bytes", N: 9}, {Name: "links", N: 3}, {Name: "outcome.ok", N: 4}, {Name: "urls", N: 4}}
 	if !slices.Equal(got, want) {
 		t.Errorf("counts %v, want %v", got, want)
+	}
+}
+
+// Without takedown.json, the new contents are the only ones if a ledger says that objects have changed. So
+// they stay.
+func TestALostTakedownKeepsItsNewContents(t *testing.T) {
+	ctx := t.Context()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Request{Bucket: b, Clock: stages.SystemClock{}, Version: "test"}
+	staged := layout.Staged("id", 1)
+	if _, err := store.CreateBytes(ctx, b, staged, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manifest.Create(ctx, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.writer().Found(ctx, b, "2026-11"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.writer().Append(ctx, b, "2026-11", func(*ledger.Ledger) ([]manifest.Entry, error) {
+		return []manifest.Entry{{What: manifest.EntryTakedown, Object: layout.Removal("2026-11", strings.Repeat("0", 64)), SHA256: strings.Repeat("0", 64)}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.finish(ctx, &claim{bucket: b}); !errors.Is(err, manifest.ErrCorrupt) {
+		t.Errorf("error %v, want one that names takedown.json", err)
+	}
+	if there, err := manifest.Exists(ctx, b, staged); err != nil || !there {
+		t.Errorf("the new content is there: %t, %v", there, err)
+	}
+}
+
+// The takedown that is finished deletes its own new contents only, and takedown.json only if it is its own.
+func TestATakedownLeavesThoseOfOthers(t *testing.T) {
+	ctx := t.Context()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Request{Bucket: b}
+	for _, id := range []string{"mine", "other"} {
+		if _, err := store.CreateBytes(ctx, b, layout.Staged(id, 1), []byte(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := manifest.Create(ctx, b, layout.Takedown(), &manifest.Removing{ID: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.removeStaged(ctx, layout.TakedownDir+"mine/"), r.removePending(ctx, "mine")); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]bool{layout.Staged("mine", 1): false, layout.Staged("other", 1): true, layout.Takedown(): true} {
+		if there, err := manifest.Exists(ctx, b, key); err != nil || there != want {
+			t.Errorf("%s is there: %t, %v; want %t", key, there, err, want)
+		}
 	}
 }

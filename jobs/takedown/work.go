@@ -382,9 +382,9 @@ func (w *work) others(ctx context.Context) error {
 	return nil
 }
 
-// other judges an object that no document lists. A document stays if it does not name a target. Of what
-// else lies in the folders of rounds, nothing reads it: it is the rest of an interrupted attempt, or was
-// quarantined.
+// other judges an object that no document lists: the rest of an interrupted attempt, something that was
+// quarantined, or a file of a person. It stays unless it names a target. Of what cannot be read, nobody can
+// tell, so it goes if other objects name a target.
 func (w *work) other(ctx context.Context, o store.Info) error {
 	c := w.crawlOf(o.Key)
 	switch {
@@ -393,16 +393,21 @@ func (w *work) other(ctx context.Context, o store.Info) error {
 			w.found.Compacted = append(w.found.Compacted, name)
 		}
 		return nil
-	case c == nil && len(w.crawls) == 0:
+	case len(w.crawls) == 0:
 		return nil
 	case strings.HasSuffix(o.Key, ".json"):
 		return w.otherDocument(ctx, c, o)
-	case strings.HasPrefix(o.Key, "quarantine/"):
-		return w.remove(ctx, w.crawls[0], o.Key)
-	case c == nil:
-		return nil // not an object of crawlbatch
-	case c.pruned != nil && strings.HasPrefix(o.Key, "warc/"):
+	case c != nil && c.pruned != nil && strings.HasPrefix(o.Key, "warc/"):
 		return w.keptWARC(ctx, c, o)
+	case c == nil && !strings.HasPrefix(o.Key, "quarantine/"):
+		return nil // not an object of crawlbatch
+	}
+	named, readable, err := rewrite.Mentions(ctx, w.r.Bucket, o.Key, w.m)
+	if err != nil || !named && (readable || len(w.kinds) == 0) {
+		return err
+	}
+	if c == nil {
+		c = w.crawls[0]
 	}
 	return w.remove(ctx, c, o.Key)
 }
