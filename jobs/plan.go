@@ -102,7 +102,10 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		return nil, false, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	if r.takedowns, err = takedown.Count(ctx, r.Bucket); err == nil {
+	if r.takedowns, err = takedown.Count(ctx, r.Bucket); err == nil && r.takedowns == 0 {
+		err = ledger.CheckTakedownList(ctx, r.Bucket)
+	}
+	if err == nil {
 		r.pruned, err = ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl)
 	}
 	if err == nil && !r.DryRun {

@@ -26,6 +26,26 @@ func CheckTakedown(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
+// CheckTakedownList returns an error if a takedown changed a crawl of the store, so that the store's list of
+// takedowns exists no more if the caller has not found it. Without the list, nobody knows what may not be
+// planned again.
+func CheckTakedownList(ctx context.Context, b store.Bucket) error {
+	crawls, err := Crawls(ctx, b)
+	for _, name := range crawls {
+		var l *Ledger
+		if err == nil {
+			l, err = Load(ctx, b, name)
+		}
+		if err != nil {
+			return nil // the commands that need this crawl report it
+		}
+		if e := l.Takedown(); e != nil {
+			return fmt.Errorf("%q is gone, but a takedown changed %s on %.10s: restore it from a copy, because it says what may not be planned again: %w", layout.Takedowns(), name, e.At, stages.ErrPermanent)
+		}
+	}
+	return nil
+}
+
 // Takedown returns the newest entry `takedown`, or nil if no takedown changed objects of the crawl.
 func (l *Ledger) Takedown() *manifest.Entry { return l.Of(manifest.EntryTakedown) }
 

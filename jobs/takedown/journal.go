@@ -239,7 +239,7 @@ func (r *Request) changeObject(ctx context.Context, id string, o *manifest.Chang
 	}
 	body, _, err = r.Bucket.Get(ctx, layout.Staged(id, o.Staged), math.MaxInt64)
 	if err != nil {
-		return fmt.Errorf("the new content of %q: %w", o.Key, err)
+		return fmt.Errorf("the new content of %q: %w; if it is gone, restore it from a copy", o.Key, err)
 	}
 	if manifest.Digest(body) != o.New {
 		return fmt.Errorf("%q is damaged: it was the new content of %q: restore it from a copy: %w", layout.Staged(id, o.Staged), o.Key, manifest.ErrCorrupt)

@@ -212,9 +212,10 @@ func Apply(ctx context.Context, r Request) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := r.apply(ctx, h)
+	id := strings.NewReplacer(":", "", "-", "", ".", "").Replace(r.now())
+	f, err := r.apply(ctx, h, id)
 	if err != nil {
-		return f, fmt.Errorf("%w; nothing is damaged: continue with the same command", err)
+		return f, r.abandon(context.WithoutCancel(ctx), h, id, err)
 	}
 	entry.Counts = f.counts()
 	if f.Objects() > 0 { // a repeated command that finds nothing keeps what the first one counted
@@ -223,11 +224,29 @@ func Apply(ctx context.Context, r Request) (*Found, error) {
 	return f, errors.Join(err, h.release(ctx))
 }
 
-func (r *Request) apply(ctx context.Context, h *claim) (*Found, error) {
+// abandon ends a takedown after an error. If it has changed nothing yet, abandon deletes its new contents and
+// releases the claim, so that other commands can run.
+func (r *Request) abandon(ctx context.Context, h *claim, id string, err error) error {
+	var pending manifest.Removing
+	_, _, failed := manifest.Load(ctx, r.Bucket, layout.Takedown(), &pending)
+	switch staged := layout.TakedownDir + id + "/"; {
+	case errors.Is(failed, store.ErrNotFound):
+		failed = errors.Join(r.removeStaged(ctx, staged), h.release(ctx))
+	case failed == nil && pending.ID != id: // another takedown has taken over
+		failed = r.removeStaged(ctx, staged)
+	default:
+		return fmt.Errorf("%w; some objects may be changed and others not, until `crawlbatch takedown --resume` succeeds", err)
+	}
+	if failed != nil {
+		err = fmt.Errorf("%w; new contents are left over (%w), which the next takedown deletes", err, failed)
+	}
+	return fmt.Errorf("%w; this command changed nothing", err)
+}
+
+func (r *Request) apply(ctx context.Context, h *claim, id string) (*Found, error) {
 	if _, err := r.finish(ctx, h); err != nil {
 		return nil, err
 	}
-	id := strings.NewReplacer(":", "", "-", "", ".", "").Replace(r.now())
 	w, err := r.prepare(ctx, id)
 	if err != nil {
 		return nil, err
@@ -263,7 +282,7 @@ func Resume(ctx context.Context, r Request) (bool, error) {
 	}
 	did, err := r.finish(ctx, h)
 	if err != nil {
-		return did, fmt.Errorf("%w; nothing is damaged: continue with `crawlbatch takedown --resume`", err)
+		return did, fmt.Errorf("%w; some objects are changed and others not, until `crawlbatch takedown --resume` succeeds", err)
 	}
 	return did, h.release(ctx)
 }
@@ -279,6 +298,16 @@ func (r *Request) dropCompacted(ctx context.Context) (dropped []string, err erro
 		f, err = compact.Drop(ctx, compact.Request{Bucket: r.Bucket, Crawl: crawl, Version: r.Version, Clock: r.Clock, Scratch: r.Scratch})
 		if err == nil && f.Deleted > 0 {
 			dropped = append(dropped, crawl)
+		}
+	}
+	// What is left are parts of a copy that was interrupted. No copy can begin meanwhile, and one that has begun
+	// before does not become the one that views read.
+	for o, listed := range r.Bucket.List(ctx, "compacted/") {
+		if err = errors.Join(err, listed); err == nil {
+			err = r.Bucket.Delete(ctx, o.Key)
+		}
+		if err != nil {
+			break
 		}
 	}
 	return dropped, err
@@ -305,6 +334,8 @@ func (r *Request) hold(ctx context.Context) (*claim, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case !a.Done && strings.HasPrefix(a.Nonce, "quarantine-"):
+		return nil, fmt.Errorf("%s: `crawlbatch verify --quarantine` runs or was interrupted: wait for it, or run it again: %w", r.Bucket, roundstate.ErrBusy)
 	case roundstate.Pruning(a) && !a.Takedown:
 		return nil, fmt.Errorf("%s: `crawlbatch prune --apply` runs or was interrupted: run it again: %w", r.Bucket, roundstate.ErrBusy)
 	case !a.Done && !a.Prune:

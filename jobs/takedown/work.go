@@ -399,7 +399,7 @@ func (w *work) other(ctx context.Context, o store.Info) error {
 		return w.otherDocument(ctx, c, o)
 	case c != nil && c.pruned != nil && strings.HasPrefix(o.Key, "warc/"):
 		return w.keptWARC(ctx, c, o)
-	case c == nil && !strings.HasPrefix(o.Key, "quarantine/"):
+	case c == nil && layout.CrawlOf(o.Key) == "" && !strings.HasPrefix(o.Key, "quarantine/"):
 		return nil // not an object of crawlbatch
 	}
 	named, readable, err := rewrite.Mentions(ctx, w.r.Bucket, o.Key, w.m)
