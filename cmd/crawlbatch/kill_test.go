@@ -123,6 +123,27 @@ func (k *killedStore) killAndRepeat(took time.Duration, after func(), args ...st
 	return out
 }
 
+// killUntilDone runs a command until it ends by itself, and kills it at random instants until then, at most
+// k.kills times.
+func (k *killedStore) killUntilDone(took time.Duration, after func(), args ...string) (out string) {
+	k.t.Helper()
+	for {
+		limit := time.Minute
+		if k.killed < k.kills {
+			limit = time.Duration(k.random.Int64N(int64(took)))
+		}
+		killed, code, out := k.command(limit, args...)
+		if !killed && code != exitDone {
+			k.t.Fatalf("crawlbatch %s, after %d kills: exit %d\n%s", strings.Join(args, " "), k.killed, code, out)
+		}
+		if !killed {
+			return out
+		}
+		k.killed++
+		after()
+	}
+}
+
 // contentOf returns the content of the objects with a prefix.
 func contentOf(t *testing.T, b store.Bucket, prefix string) map[string]string {
 	t.Helper()

@@ -137,6 +137,7 @@ var unpasted = map[string]string{
 	"crawlbatch plan --month 2026-11 --source sitemap:":   "it needs a site with https: TestPlanReadsASitemapFromTheWeb plans from one",
 	"crawlbatch host example.org --month 2026-11 --stop":  "the synthetic web has no example.org: control.txtar stops and resumes hosts",
 	"crawlbatch prune --lifecycle":                        "it needs a bucket: the tests of s3store and of prune set such rules",
+	"crawlbatch takedown --domain":                        "it needs the key in a config and a list: takedown.txtar and TestWhatIsTakenDownIsNowhere take names down",
 	"curl -sO":                                            "it needs the web and Common Crawl's bucket",
 }
 
