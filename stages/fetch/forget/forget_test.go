@@ -73,7 +73,7 @@ func left(v reflect.Value, text string) (columns []string) {
 // URL, or they are content.
 var kept = map[string]string{
 	"fetches": "content_digest content_mime_detected content_mime_type content_truncated domain error etag host last_modified listed_first_at listed_first_round " +
-		"listed_first_source listed_last_at listed_last_round listed_last_source outcome revisit robots_rule warc_filename",
+		"listed_first_source listed_last_at listed_last_round listed_last_source outcome planned_for revisit robots_rule warc_filename",
 	"requests": "address error error_class host planned_url purpose robots_digest robots_rule robots_warc_filename",
 	"captures": "content_charset content_digest content_languages content_mime_detected content_mime_type content_truncated payload_warc_filename revisit warc_filename warc_segment",
 	"pages": "author change content_charset content_digest content_languages content_mime_detected content_mime_type content_signal content_truncated description " +
