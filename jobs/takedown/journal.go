@@ -71,9 +71,12 @@ func (r *Request) finish(ctx context.Context, h *claim) (bool, error) {
 		lists[i] = &manifest.Removal{}
 		_, digest, err := manifest.LoadContents(ctx, r.Bucket, n.Object, lists[i])
 		if errors.Is(err, store.ErrNotFound) {
-			if began, failed := r.began(ctx); failed != nil || began == "" {
-				// The takedown died while another one took its claim over and deleted its lists.
-				return false, errors.Join(failed, r.removePending(ctx, pending.ID))
+			began, failed := r.began(ctx)
+			if failed != nil {
+				return true, failed
+			}
+			if began == "" { // the takedown died while another one took its claim over and deleted its lists
+				return false, r.removePending(ctx, pending.ID)
 			}
 		}
 		if err == nil && digest != n.SHA256 {

@@ -229,8 +229,12 @@ func Apply(ctx context.Context, r Request) (*Found, error) {
 func (r *Request) abandon(ctx context.Context, h *claim, id string, err error) error {
 	var pending manifest.Removing
 	_, _, failed := manifest.Load(ctx, r.Bucket, layout.Takedown(), &pending)
+	began, unknown := "", error(nil)
+	if errors.Is(failed, store.ErrNotFound) { // or it was lost, and the new contents are the only ones
+		began, unknown = r.began(ctx)
+	}
 	switch staged := layout.TakedownDir + id + "/"; {
-	case errors.Is(failed, store.ErrNotFound):
+	case errors.Is(failed, store.ErrNotFound) && began == "" && unknown == nil:
 		failed = errors.Join(r.removeStaged(ctx, staged), h.release(ctx))
 	case failed == nil && pending.ID != id: // another takedown has taken over
 		failed = r.removeStaged(ctx, staged)

@@ -121,6 +121,9 @@ func TestALostTakedownKeepsItsNewContents(t *testing.T) {
 	if _, err := r.finish(ctx, &claim{bucket: b}); !errors.Is(err, manifest.ErrCorrupt) {
 		t.Errorf("error %v, want one that names takedown.json", err)
 	}
+	if err := r.abandon(ctx, &claim{bucket: b}, "id", errors.New("the store failed")); err == nil || strings.Contains(err.Error(), "changed nothing") {
+		t.Errorf("abandon says %v, although objects have changed", err)
+	}
 	if there, err := manifest.Exists(ctx, b, staged); err != nil || !there {
 		t.Errorf("the new content is there: %t, %v", there, err)
 	}
