@@ -76,11 +76,12 @@ import (
 //	   Rows of urls say when the content changed between fetches, and what decided when the URL is due
 //	   again. The frontier estimates rates of change from them (package recrawl). Plans and fetches say
 //	   why a known URL was planned. A change no longer halves the interval between fetches.
+//	14: Known pages of a host say how often its new pages change.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
 // decides, for example, how tables are encoded.
-const FormatVersion = 13
+const FormatVersion = 14
 
 // TellsZero returns the first FormatVersion whose files distinguish 0 from null in an optional
 // column. The struct tag zero holds this version. Files of an older format store 0 as null.
