@@ -86,6 +86,60 @@ type Rule struct {
 	First time.Duration // time from the first fetch of a page until the second
 	Min   time.Duration // least interval
 	Max   time.Duration // largest interval; no page waits longer, even if it never changes
+
+	prior prior // what is assumed about a page without a history; zero: a wide distribution about First
+}
+
+// prior is a Gamma distribution of the rates of pages.
+type prior struct {
+	shape float64
+	time  float64 // shape divided by the mean rate, milliseconds
+	known bool    // it comes from at least enough pages
+}
+
+// Peers are pages that are likely to change about as often as each other, such as those of one host.
+type Peers struct {
+	pages int64
+	h     schema.ChangeHistory
+}
+
+const (
+	// peerShape is the weight of a prior that comes from many peers, in observed changes. A prior from
+	// halfway pages has half the way from shape to it.
+	peerShape = 1.0 / 2
+	halfway   = 4
+
+	// enough is the number of peers from which Interval may give a page without observed changes another
+	// first interval than Rule.First. It is at least Rule.First divided by sooner.
+	enough = 8
+	sooner = 16
+
+	maxPeers = 1 << 16 // more peers hardly change the estimate
+)
+
+// Add adds a page with the given history. A page whose fetches could not be compared does not count.
+func (p *Peers) Add(h schema.ChangeHistory) {
+	if h == (schema.ChangeHistory{}) || p.pages == maxPeers {
+		return
+	}
+	p.pages++
+	p.h.ChangeWeight += h.ChangeWeight
+	p.h.ChangedMS += h.ChangedMS
+	p.h.UnchangedMS += h.UnchangedMS
+}
+
+// Among returns the rule for pages that have the given peers. Its prior has the rate of the peers as a whole
+// (empirical Bayes). It weighs little, because the rates of pages of one host still differ: half a change, and
+// at most the time r.First, or a page of a host that never changes would have to change often before it is
+// noticed. Among may be called again with the result, for a narrower circle of peers.
+func (r Rule) Among(p *Peers) Rule {
+	if p.pages == 0 {
+		return r
+	}
+	n := float64(p.pages)
+	weight := shape + float64((peerShape-shape)*n)/(n+halfway)
+	r.prior = prior{weight, min(weight/r.Estimate(p.h).Rate, float64(ms(r.First))), r.prior.known || p.pages >= enough}
+	return r
 }
 
 // Estimate is what a history tells about the rate of change of a page: a Gamma distribution.
@@ -98,7 +152,11 @@ type Estimate struct {
 // itself. Otherwise it approximates the distribution of the logarithm of the rate near its maximum. The
 // intervals with a change count with their mean length, which is exact if they have the same length.
 func (r Rule) Estimate(h schema.ChangeHistory) Estimate {
-	time := float64(float64(ms(r.First))*share) + float64(max(h.UnchangedMS, 0))
+	shape, time := shape, float64(ms(r.First))*share
+	if r.prior.shape > 0 {
+		shape, time = r.prior.shape, r.prior.time
+	}
+	time += float64(max(h.UnchangedMS, 0))
 	if h.ChangeWeight <= 0 {
 		return Estimate{shape / time, shape}
 	}
@@ -181,8 +239,11 @@ func Steady(h schema.ChangeHistory, learned time.Duration) time.Duration {
 // pages that change peak times in it. Azar's policy would fetch pages that change more often ever less,
 // because no copy of them stays fresh. Interval fetches them after peak expected changes, since such
 // pages also link to new pages. A page that changes more therefore never waits longer.
+//
+// A page of which no change was observed waits for r.First at least. If enough peers are known, they
+// decide, but it waits for a sixteenth of r.First at least.
 func (r Rule) Interval(h schema.ChangeHistory, least time.Duration) (time.Duration, schema.DueReason) {
-	if h == (schema.ChangeHistory{}) {
+	if h == (schema.ChangeHistory{}) && !r.prior.known {
 		return min(max(r.First, r.Min), r.Max), schema.DueFirst
 	}
 	e, price := r.Estimate(h), r.Price()
@@ -191,8 +252,15 @@ func (r Rule) Interval(h schema.ChangeHistory, least time.Duration) (time.Durati
 		interval = zero(low, interval, func(since float64) float64 { return e.Value(since) - price })
 	}
 	reason := schema.DueRate
-	if first := float64(ms(min(max(r.First, r.Min), r.Max))); h.ChangeWeight <= 0 && interval < first {
-		interval, reason = first, schema.DueFirst // no change was observed, so nothing speaks for a shorter interval
+	first := r.First
+	if r.prior.known {
+		first /= sooner
+	}
+	if first := float64(ms(min(max(first, r.Min), r.Max))); h.ChangeWeight <= 0 && interval < first {
+		interval = first // no change was observed, so little speaks for a shorter interval
+		if !r.prior.known {
+			reason = schema.DueFirst
+		}
 	}
 	if least := float64(least.Milliseconds()); interval < least || interval == least && reason == schema.DueRate {
 		interval, reason = least, schema.DueSteady

@@ -57,6 +57,9 @@ type Config struct {
 	// Halves makes a change halve the interval and its absence lengthen it by half, as in rounds that began
 	// before format 13. Run sets it by the format of the round.
 	Halves bool
+	// Alone makes the fetches of a URL alone decide its interval, as in rounds that began before format 14. Run
+	// sets it by the format of the round.
+	Alone bool
 
 	Memory int64 // memory of each sort before the sort writes to disk, in bytes
 }

@@ -22,6 +22,7 @@ type decider struct {
 	ranks   map[string]float64
 	alike   alike
 	hosts   int64 // number of hosts in all buckets
+	peers         // the known pages of the current host
 
 	urls    *table.Writer[schema.URLRecord]
 	skips   *table.Writer[schema.Skip]
@@ -129,7 +130,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	if !other {
 		r.LastPlanned = d.round
 	}
-	r = d.cfg.recordAfter(r, &prior, o, !other && moved(o))
+	r = d.cfg.recordAfter(r, &prior, o, !other && moved(o), d.rules[depthClass(&r)])
 	g.compare(&r, &prior, d.round)
 	if g.sitemap != nil && r.LastPlanned == "" {
 		r.NextDue, r.DueReason = 0, "" // no plan needs it: each month requests it, because robots.txt names it
@@ -269,7 +270,7 @@ func (d *decider) leaveAgain(g *group, k *urlkey.Key) error {
 		return nil // the last request failed after the last fetch
 	}
 	r.NextDue = r.LastFetched + r.RevisitMS
-	_, reason := d.cfg.rule().Interval(d.cfg.history(g.prior), d.cfg.revisit(g.prior))
+	_, reason := d.rules[depthClass(g.prior)].Interval(d.cfg.history(g.prior), d.cfg.revisit(g.prior))
 	d.cfg.because(&r, reason)
 	return d.url(r)
 }

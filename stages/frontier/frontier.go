@@ -23,7 +23,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	cfg.Halves = !env.Has(13)
+	cfg.Halves, cfg.Alone = !env.Has(13), !env.Has(14)
 	inputs, err := open(ctx, env, in, &cfg)
 	if err != nil {
 		return nil, err
@@ -140,23 +140,47 @@ func (g *group) addItem(i *item) {
 	}
 }
 
-// decideAll merges the inputs and decides about each URL.
+// decideAll merges the inputs and decides about each URL. It collects the URLs of a host, at most window of
+// them, before it decides about the first, because the known pages of a host say how often a new one changes.
 func (d *decider) decideAll(ctx context.Context, in *inputs, progress stages.Progress) error {
-	var g group
+	groups, n := make([]group, window), -1 // groups[:n+1] are in use
+	decide := func() error {
+		d.peers.settle(d.cfg)
+		for i := range groups[:n+1] {
+			if err := d.decideURL(&groups[i]); err != nil {
+				return err
+			}
+		}
+		progress.Add(stages.CountRows, int64(n+1))
+		n = -1
+		return nil
+	}
 	for i, err := range table.Merge(ctx, compareItems, in.streams...) {
 		if err != nil {
 			return err
 		}
-		if i.surt != g.surt || i.url != g.url {
-			if err := d.decideURL(&g); err != nil {
-				return err
+		if n < 0 || i.surt != groups[n].surt || i.url != groups[n].url {
+			if n >= 0 {
+				d.peers.add(d.cfg, &groups[n])
 			}
-			progress.Add(stages.CountRows, 1)
-			g = group{surt: i.surt, url: i.url, refused: g.refused[:0]}
+			host := hostOf(i.surt)
+			if n == window-1 || n >= 0 && host != d.peers.host {
+				if err := decide(); err != nil {
+					return err
+				}
+			}
+			if host != d.peers.host {
+				d.peers.begin(d.cfg, host)
+			}
+			n++
+			groups[n] = group{surt: i.surt, url: i.url, refused: groups[n].refused[:0]}
 		}
-		g.addItem(&i)
+		groups[n].addItem(&i)
 	}
-	return d.decideURL(&g)
+	if n >= 0 {
+		d.peers.add(d.cfg, &groups[n])
+	}
+	return decide()
 }
 
 // sorted lists the counts of the result.

@@ -60,7 +60,7 @@ func crawlDaily(cfg Config, pages []*lively, days, budget int, seed uint64) (fre
 				p.lately++
 				p.late = max(p.late, float64(now-prior.LastFetched)/ms)
 			}
-			p.r = cfg.recordAfter(p.r, &prior, &outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: fmt.Sprint(p.version)}, false)
+			p.r = cfg.recordAfter(p.r, &prior, &outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: fmt.Sprint(p.version)}, false, cfg.rule())
 		}
 		if today < days/2 {
 			continue

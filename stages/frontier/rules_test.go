@@ -46,7 +46,7 @@ func testIntervals(t *testing.T, cfg Config) {
 	fetchAgain := func(digest string) time.Duration {
 		prior := r
 		o := outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: digest}
-		r = cfg.recordAfter(r, &prior, &o, false)
+		r = cfg.recordAfter(r, &prior, &o, false, cfg.rule())
 		wait := r.NextDue - now
 		now = r.NextDue
 		return time.Duration(wait) * time.Millisecond
@@ -84,7 +84,7 @@ func testIntervals(t *testing.T, cfg Config) {
 	}
 	for range 100 {
 		prior := r
-		r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.Timeout, FetchedAt: at}, false)
+		r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.Timeout, FetchedAt: at}, false, cfg.rule())
 	}
 	if d := time.Duration(r.NextDue-at) * time.Millisecond; d != cfg.MaxInterval || r.Failures != 100 || r.DueReason != schema.DueRetry {
 		t.Errorf("of a URL that fails %v, %+v", d, r)
@@ -101,7 +101,7 @@ func TestOlderRoundsHalveTheInterval(t *testing.T) {
 		want   time.Duration
 	}{{"a", cfg.Interval}, {"b", cfg.Interval / 2}, {"b", cfg.Interval * 3 / 4}, {"c", cfg.Interval * 3 / 8}} {
 		prior := r
-		r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: tc.digest}, false)
+		r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: tc.digest}, false, cfg.rule())
 		if got := time.Duration(r.NextDue-now) * time.Millisecond; got != tc.want || r.ChangeHistory != (schema.ChangeHistory{}) || r.DueReason != "" {
 			t.Errorf("fetch %d: %v, want %v: %+v", n, got, tc.want, r)
 		}
@@ -110,7 +110,7 @@ func TestOlderRoundsHalveTheInterval(t *testing.T) {
 	// The next round has format 13. It takes the counts of the older row for its history.
 	cfg.Halves = false
 	prior, learned := r, r.RevisitMS
-	r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: "c"}, false)
+	r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: "c"}, false, cfg.rule())
 	if want := (schema.ChangeHistory{ChangeWeight: 2000, ChangedMS: 2 * learned, UnchangedMS: 2 * learned, SameMS: learned}); r.ChangeHistory != want || r.DueReason != schema.DueRate {
 		t.Errorf("%+v, want %+v", r, want)
 	}
@@ -158,7 +158,7 @@ func TestContentIsRememberedWhereItLies(t *testing.T) {
 		"a failure": {answer(func(o *outcome) { o.Outcome, o.ContentDigest = schema.HTTP5xx, "X" }), kept},
 	} {
 		cfg := Default()
-		r := cfg.recordAfter(known, &known, &tc.o, false)
+		r := cfg.recordAfter(known, &known, &tc.o, false, cfg.rule())
 		got := content{r.ContentDigest, r.ETag, r.LastModified, r.WARCFilename, r.ContentAt, r.WARCRecordOff, r.WARCRecordLen}
 		if got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
@@ -185,7 +185,7 @@ func TestBadConfigIsPermanent(t *testing.T) {
 func TestEarlyFetches(t *testing.T) {
 	cfg := Default()
 	const minute = 60_000
-	prior := cfg.recordAfter(schema.URLRecord{}, &schema.URLRecord{}, &outcome{Outcome: schema.OK, FetchedAt: at, ContentDigest: "a"}, false)
+	prior := cfg.recordAfter(schema.URLRecord{}, &schema.URLRecord{}, &outcome{Outcome: schema.OK, FetchedAt: at, ContentDigest: "a"}, false, cfg.rule())
 	announced := prior
 	announced.NextDue, announced.DueReason = at+minute, schema.DueAnnounced
 	for name, tc := range map[string]struct {
@@ -201,7 +201,7 @@ func TestEarlyFetches(t *testing.T) {
 		"announced, changed":   {announced, outcome{Outcome: schema.OK, ContentDigest: "b"}, 3 * 24 * time.Hour, schema.DueRate},
 	} {
 		tc.o.FetchedAt = at + 2*minute
-		r := cfg.recordAfter(tc.prior, &tc.prior, &tc.o, false)
+		r := cfg.recordAfter(tc.prior, &tc.prior, &tc.o, false, cfg.rule())
 		if got := time.Duration(r.NextDue-tc.o.FetchedAt) * time.Millisecond; got != tc.want && (tc.reason != schema.DueRate || got > tc.want || got <= cfg.MinInterval) || r.DueReason != tc.reason {
 			t.Errorf("%s: due after %v because of %s, want %v because of %s", name, got, r.DueReason, tc.want, tc.reason)
 		}

@@ -34,8 +34,9 @@ type outcome struct {
 }
 
 // recordAfter returns the record of a URL after an outcome. prior is the record before the round, or
-// zero if there is none. r is the record of decider.record: prior, updated with this round's links.
-func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *outcome, moved bool) schema.URLRecord {
+// zero if there is none. r is the record of decider.record: prior, updated with this round's links. rule
+// says when the URL is due again.
+func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *outcome, moved bool, rule recrawl.Rule) schema.URLRecord {
 	r.State, r.Outcome, r.RedirectTo = schema.StateAfter(o.Outcome, o.HTTPStatus, moved), o.Outcome, ""
 	if r.State == schema.StateRedirected {
 		r.RedirectTo = o.RedirectTarget
@@ -43,14 +44,10 @@ func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *out
 			r.RedirectTo = o.FinalURL
 		}
 	}
-	at := o.FetchedAt
-	if at == 0 {
-		at = o.RecordedAt
-	}
-	switch r.State {
+	switch at := answered(o); r.State {
 	case schema.StateFetched, schema.StateRedirected:
 		r.Failures = 0
-		c.fetched(&r, prior, o, at)
+		c.fetched(&r, prior, o, at, rule)
 	case schema.StateFailed:
 		r.Failures++
 		wait := c.RetryAfter
@@ -65,6 +62,9 @@ func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *out
 	return r
 }
 
+// answered returns the time of a request in milliseconds UTC.
+func answered(o *outcome) int64 { return cmp.Or(o.FetchedAt, o.RecordedAt) }
+
 // because records what decided when the URL is due again.
 func (c *Config) because(r *schema.URLRecord, reason schema.DueReason) {
 	if !c.Halves {
@@ -75,11 +75,10 @@ func (c *Config) because(r *schema.URLRecord, reason schema.DueReason) {
 // fetched records whether the content has changed since the last fetch, and sets the next interval. If an
 // announcement caused an early fetch and the content has not changed, the announcement was a false
 // alarm.
-func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
+func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64, rule recrawl.Rule) {
 	learned := prior.LastFetched + c.revisit(prior).Milliseconds()
 	announced := prior.LastFetched > 0 && prior.NextDue > prior.LastFetched && prior.NextDue < learned
-	compared := prior.Fetches > 0 && prior.ContentDigest != "" && r.State == schema.StateFetched
-	changed := compared && o.Outcome == schema.OK && o.ContentDigest != prior.ContentDigest
+	compared, changed := compare(prior, o, r.State)
 	switch {
 	case changed:
 		r.Changes++
@@ -90,6 +89,9 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	wait := c.halved(prior, compared, changed, announced && at < learned)
 	if !c.Halves {
 		h, least := c.history(prior), c.revisit(prior)
+		if prior.LastFetched == 0 {
+			least = 0
+		}
 		if compared {
 			h = recrawl.Observe(h, at-prior.LastFetched, changed)
 		}
@@ -100,7 +102,7 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 			least = recrawl.Steady(h, least)
 		}
 		r.ChangeHistory = h
-		wait, r.DueReason = c.rule().Interval(h, least)
+		wait, r.DueReason = rule.Interval(h, least)
 	}
 	r.Fetches++
 	r.LastFetched = at
@@ -112,6 +114,13 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	if r.State == schema.StateFetched {
 		recordContent(r, prior, o)
 	}
+}
+
+// compare reports whether a request that left a URL in the given state could be compared with the fetch
+// before, and whether it found another content.
+func compare(prior *schema.URLRecord, o *outcome, state schema.URLState) (compared, changed bool) {
+	compared = prior.Fetches > 0 && prior.ContentDigest != "" && state == schema.StateFetched
+	return compared, compared && o.Outcome == schema.OK && o.ContentDigest != prior.ContentDigest
 }
 
 // halved returns the next interval by the rule of rounds that began before format 13. A change halves the
