@@ -29,9 +29,10 @@
 // differs from the capture before it (schema.Change). The stage publish copies this change into pages.
 //
 // The time until a fetched URL is due again follows from how often it is estimated to change (package
-// recrawl). The row keeps what the estimate needs, and what decided the due time. Until a change is
+// recrawl). The known pages of the same host and depth say what to assume about a page that was fetched
+// rarely. The row keeps what the estimate needs, and what decided the due time. Until a change is
 // known, each fetch at least doubles the interval, unless an announcement alone caused it. A round that began
-// before format 13 halves the interval with each change, and lengthens it by half without one.
+// before format 14 does without the other pages of the host. A round that began before format 13 halves the interval with each change, and lengthens it by half without one.
 //
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced
 // URL is due at the time of the announced change, but at least a minimum interval after its last
@@ -50,8 +51,8 @@
 // has spellings. This row has the state skipped. If a later round finds a link to the URL, the stage
 // decides about the URL again.
 //
-// All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
-// row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and
+// All inputs are sorted by SURT and URL and merged as streams. Memory holds the rows about up to 512 URLs of
+// the current host, the bucket's host ranks and, if the follow policy needs them, its planned hosts and
 // domains.
 //
 // A trap is a URL that is too long, that has too many segments, or whose segments repeat. URLs that
