@@ -21,7 +21,7 @@
 //
 // Targets are streamed in order. The graphs are on local disk. The host graph takes 24 bytes of
 // memory for each host with outlinks, and nothing for other hosts and for edges. The domain graph
-// takes about 650 bytes for each domain with outlinks and 16 for each other domain with inlinks.
+// takes about 400 bytes for each domain with outlinks and 16 for each other domain with inlinks.
 // While the hosts of a bucket are written, each domain of this bucket takes about 100 bytes.
 // Buffers take about 450 MiB. Ranks are always summed in the order of hosts, so that the same inputs
 // give the same bytes.

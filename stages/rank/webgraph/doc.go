@@ -17,8 +17,9 @@
 //
 // Each vertex with outlinks takes 20 bytes of memory while the graph is built, and 24 bytes while
 // PageRank runs. Memory also holds the edges of one target and fixed buffers (about 200 MiB).
-// Dangling vertices and all other edges take no memory. Only Harmonic takes more: 546 bytes for
-// each vertex with outlinks, 16 bytes for each dangling vertex. Vertices are numbered by name, and
+// Dangling vertices and all other edges take no memory. Only Harmonic takes more: 290 bytes for
+// each vertex with outlinks, 16 bytes for each dangling vertex. Its scratch file takes up to 256 bytes for each
+// vertex with outlinks. Vertices are numbered by name, and
 // sums follow the order of these numbers, so the same edges in any order give the same bytes.
 //
 // Package webgraph imports formats packages.
