@@ -18,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/k8s"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // TestKubernetes crawls the synthetic web on a real cluster.
@@ -54,7 +55,8 @@ func TestKubernetes(t *testing.T) {
 // equal. A local run of the reduce stages, on the results of the cluster's fetch tasks, must give the same
 // bytes.
 func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
-	// The crawl on the cluster has at least eight reduce buckets, but the local crawl has one.
+	// Each stage of the crawl on the cluster that divides its work has at least eight tasks in the first
+	// round. The local crawl has one reduce bucket.
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay, replace: []string{"partition_urls: 100", "partition_urls: 100, bucket_urls: 45"}})
 	c.finish()
 	here, there := c.report(), c.report(append(c.flags, "--tasks", "4")...)
@@ -74,6 +76,9 @@ func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 		stagesSeen[j.Labels[k8s.LabelRound]+" "+j.Labels[k8s.LabelStage]]++
 		if j.Status.Succeeded != *j.Spec.Completions {
 			t.Errorf("Job %s: %d of %d succeeded", j.Name, j.Status.Succeeded, *j.Spec.Completions)
+		}
+		if stage := stages.Stage(j.Labels[k8s.LabelStage]); j.Labels[k8s.LabelRound] == "0" && stage.Valid() && stage != stages.Cluster && *j.Spec.Completions < 8 {
+			t.Errorf("Job %s has %d tasks; want at least 8", j.Name, *j.Spec.Completions)
 		}
 	}
 	for _, round := range []string{"0", "1"} {
