@@ -77,6 +77,7 @@ import (
 //	   again. The frontier estimates rates of change from them (package recrawl). Plans and fetches say
 //	   why a known URL was planned. A change no longer halves the interval between fetches.
 //	14: Known pages of a host say how often its new pages change.
+//	   The stages digest and similar have at most 16 tasks each. In older formats they have at most 64.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
