@@ -33,7 +33,7 @@ const (
 	edgeRowMemory  = 2 << 10   // bytes for each URL of a bucket in rank or frontier
 	graphMemory    = 64        // bytes for the names and the graph of all hosts in rank, for each URL of the round; only for plans before format 4
 	graphHost      = 32        // bytes for each planned host in rank; the graph of hosts takes 24 for each host with outlinks
-	graphDomain    = 768       // bytes for each planned domain in rank: 546 bytes in the graph of domains; the rest is for linked domains without a planned URL
+	graphDomain    = 512       // bytes for each planned domain in rank: 290 bytes in the graph of domains; the rest is for linked domains without a planned URL
 	hashMemory     = 256       // bytes for each document that dedup, or an audit's check of clusters, sorts in memory
 	dedupMemory    = 384 << 20 // largest number of bytes for this sorting, in addition to the buffers
 	likeMemory     = 4         // bytes for the marks and the near duplicates in dedup, for each URL of the round
@@ -53,6 +53,7 @@ const (
 	leastScratch   = 1 << 30
 	spelledScratch = 1 << 10 // bytes for each known URL that has spellings but is not planned
 	graphScratch   = 100     // bytes for each URL of the round in rank, for the graph of all hosts
+	graphSets      = 256     // bytes for each planned domain in rank, for the scratch file of the graph of domains
 	knownScratch   = 256     // bytes in frontier for each known URL of a bucket, because the task may write a base of urls
 	cutsKept       = 4       // number of checkpoints whose segments and WARC files a fetch task may keep on disk
 )
@@ -135,7 +136,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		n.scratch = leastScratch + p.EstimatedBytes/buckets
 		if b.Stage == stages.Rank { // only the task of bucket 0 computes the graphs, but all pods of a Job get the same resources
 			n.memory += graphsMemory(p)
-			n.scratch += p.URLs * graphScratch
+			n.scratch += p.URLs*graphScratch + p.Domains*graphSets
 		} else {
 			n.scratch += p.Known / buckets * knownScratch
 		}
