@@ -55,7 +55,7 @@ func Of(p *manifest.Plan) []Stage {
 
 // mostShards returns the largest number of tasks of digest, and of similar. Each task of digest reads the
 // text digests of all pages of the round, and each task of similar reads all fingerprints. 16 tasks take a
-// third of the CPU of the 64 tasks that rounds before format 14 have, and a third more time for each task.
+// third of the CPU of 64, which rounds before format 14 may have, and end a fifth later.
 func mostShards(format int) int {
 	if format < 14 {
 		return 64
