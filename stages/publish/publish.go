@@ -39,10 +39,26 @@ type change struct {
 	TitleChanged   *bool         `parquet:"title_changed,optional"`
 }
 
+// duplicate holds the columns of the duplicates dataset that pages have too.
+type duplicate struct {
+	SURT           string               `parquet:"url_surtkey"`
+	URL            string               `parquet:"url"`
+	Representative string               `parquet:"representative"`
+	Kind           schema.DuplicateKind `parquet:"kind"`
+	ClusterSize    int32                `parquet:"cluster_size"`
+}
+
+// inlinks holds the columns of the working file inlinks that pages have too. The anchors are most of its bytes.
+type inlinks struct {
+	SURT    string `parquet:"url_surtkey"`
+	URL     string `parquet:"url"`
+	Inlinks int64  `parquet:"inlinks"`
+}
+
 // joiner adds to pages, in the order of their URLs, what the other stages found about them.
 type joiner struct {
-	duplicates *table.Cursor[schema.Duplicate]
-	inlinks    *table.Cursor[schema.Inlink]
+	duplicates *table.Cursor[duplicate]
+	inlinks    *table.Cursor[inlinks]
 	changes    *table.Cursor[change] // empty in rounds that were planned before format 12
 	ranks      map[string]float64
 	families   families
@@ -62,8 +78,8 @@ func openJoiner(ctx context.Context, env *stages.Env, in *stages.Input, pages []
 	if j.families, err = learnFamilies(ctx, env, pages, keys(stages.Dedup, stages.FileDuplicates)); err != nil {
 		return nil, err
 	}
-	j.duplicates = table.Pull(table.Concat[schema.Duplicate](ctx, env.Bucket, keys(stages.Dedup, stages.FileDuplicates)))
-	j.inlinks = table.Pull(table.Concat[schema.Inlink](ctx, env.Bucket, keys(stages.Rank, stages.FileInlinks)))
+	j.duplicates = table.Pull(table.Concat[duplicate](ctx, env.Bucket, keys(stages.Dedup, stages.FileDuplicates)))
+	j.inlinks = table.Pull(table.Concat[inlinks](ctx, env.Bucket, keys(stages.Rank, stages.FileInlinks)))
 	j.changes = table.Pull(table.Concat[change](ctx, env.Bucket, keys(stages.Frontier, stages.FileURLs)))
 	return j, nil
 }
@@ -78,7 +94,7 @@ func (j *joiner) Close() {
 // join fills the columns of a page that other stages compute.
 func (j *joiner) join(page *schema.Page) error {
 	page.ClusterSize = 1
-	d, err := j.duplicates.Find(func(d *schema.Duplicate) int { return schema.CompareURLs(d.SURT, d.URL, page.SURT, page.URL) })
+	d, err := j.duplicates.Find(func(d *duplicate) int { return schema.CompareURLs(d.SURT, d.URL, page.SURT, page.URL) })
 	if err != nil {
 		return fmt.Errorf("read duplicates: %w", err)
 	}
@@ -92,7 +108,7 @@ func (j *joiner) join(page *schema.Page) error {
 			j.copies++
 		}
 	}
-	i, err := j.inlinks.Find(func(i *schema.Inlink) int { return schema.CompareURLs(i.SURT, i.URL, page.SURT, page.URL) })
+	i, err := j.inlinks.Find(func(i *inlinks) int { return schema.CompareURLs(i.SURT, i.URL, page.SURT, page.URL) })
 	if err != nil {
 		return fmt.Errorf("read inlinks: %w", err)
 	}
