@@ -155,7 +155,7 @@ func (d *documentRound) generate(urls int64) *manifest.Plan {
 	seeds := filepath.Join(d.dir, "urls.txt")
 	write(d.t, seeds, "http://a.test/\n")
 	config := filepath.Join(d.dir, "c.yaml")
-	write(d.t, config, fmt.Sprintf(scaleConfig, "::127.0.0.1:9", documentPartition))
+	write(d.t, config, fmt.Sprintf(scaleConfig, "::127.0.0.1:9", documentPartition, documentBucket))
 	d.command(0, "plan", "--source", seeds, "--config", config)
 	p := &manifest.Plan{ID: id, Crawl: demo.Crawl, Buckets: int((urls + documentBucket - 1) / documentBucket), URLs: urls, Domains: urls / 1000, Hosts: urls / 500}
 	partitions := int((urls + documentPartition - 1) / documentPartition)

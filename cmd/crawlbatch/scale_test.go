@@ -35,6 +35,10 @@ const (
 // of the crawl. A larger crawl therefore has more tasks, not larger tasks.
 const pagesPerPartition = 10_000
 
+// bucketPartitions is the number of partitions whose URLs fill a bucket, as with the default config. Tasks
+// of publish, and fetch tasks of later rounds, read the files of their whole bucket.
+const bucketPartitions = 4
+
 // scaleKills is the number of kills of a crawl.
 const scaleKills = 10
 
@@ -48,7 +52,7 @@ fetch:
   checkpoint: {every: 5s}
   retries: {robots: 0}
   pauses: {rate_limited: 100ms, server_error: 100ms, timeout: 100ms, dns: 100ms, breaker: 200ms}
-plan: {partition_urls: %d}
+plan: {partition_urls: %d, bucket_urls: %d}
 `
 
 // TestScale crawls large webs, and runs plan and all reduces on large generated segments. Each task
@@ -169,7 +173,7 @@ func (s *scaled) crawlPages() {
 		s.t.Fatal(err)
 	}
 	// The port may differ from that of the last call. Tasks therefore get their config as a flag.
-	write(s.t, s.config, fmt.Sprintf(scaleConfig, "::"+s.serve("127.0.0.1:0"), pagesPerPartition))
+	write(s.t, s.config, fmt.Sprintf(scaleConfig, "::"+s.serve("127.0.0.1:0"), pagesPerPartition, bucketPartitions*pagesPerPartition))
 	for round := range 2 {
 		p := s.plan(round, seeds)
 		s.stages(p, stages.Order)
@@ -187,7 +191,7 @@ func (s *scaled) reduceRows() {
 		s.writeURLs(source)
 		s.note(measured{Step: "urls"})
 	}
-	write(s.t, s.config, fmt.Sprintf(scaleConfig, "::127.0.0.1:9", 500_000))
+	write(s.t, s.config, fmt.Sprintf(scaleConfig, "::127.0.0.1:9", 500_000, bucketPartitions*500_000))
 	p := s.plan(0, source)
 	s.generate(p)
 	s.stages(p, stages.Order[1:])
