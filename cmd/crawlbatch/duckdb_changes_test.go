@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"crawlbatch.io/crawlbatch/formats/catalog/duckdbtest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
@@ -32,18 +34,19 @@ type changingWeb struct {
 //	a b   a text
 //	A B   the same text with another payload
 //	t     the text a with another title
+//	l     the text a with other links: two are new, and one is missing
 //	n     304, or the text a without an ETag in the request
 //	g G   404, 410
 //	s     a page that says "not found" with status 200
 //	e     500
 //	r     a redirect to the next path
-const changingAnswers = "aabbABtngGser"
+const changingAnswers = "aabbABtlngGser"
 
 func newChangingWeb(t *testing.T, paths, months int) *changingWeb {
 	seed := uint64(time.Now().UnixNano()) % 1_000_000
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	w := &changingWeb{answers: []string{"anbg", "nnnn", "gaga", "sasb", "gsan", "aAtA", "erea", "rrnr", "aaaa"}} // some that matter
+	w := &changingWeb{answers: []string{"anbg", "nnnn", "gaga", "sasb", "gsan", "aAtA", "erea", "rrnr", "aaaa", "alAl"}} // some that matter
 	for i := range w.answers {
 		w.answers[i] = (w.answers[i] + strings.Repeat("a", months))[:months]
 	}
@@ -67,7 +70,11 @@ func (w *changingWeb) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 	send := func(title, text, comment string) {
 		rw.Header().Set("ETag", fmt.Sprintf(`"%s %s %s"`, title, text[:1], comment))
-		fmt.Fprintf(rw, "<!DOCTYPE html><html lang=en><head><title>%s %d</title><!-- %s --></head><body><main><h1>Number %d</h1>%s</main></body></html>", title, path, comment, path, filler(text))
+		links := "<a href=/x1></a><a href=/x2></a><a href=/x3></a>"
+		if comment == "links" {
+			links = "<a href=/x2></a><a href=/x4></a><a href=/x3></a><a href=/x5></a><a href=/x2></a>"
+		}
+		fmt.Fprintf(rw, "<!DOCTYPE html><html lang=en><head><title>%s %d</title><!-- %s --></head><body>%s<main><h1>Number %d</h1>%s</main></body></html>", title, path, comment, links, path, filler(text))
 	}
 	switch answer := w.answers[path][w.month.Load()]; answer {
 	case 'a', 'b':
@@ -76,6 +83,8 @@ func (w *changingWeb) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		send("Page", strings.ToLower(string(answer))+fmt.Sprint(path), fmt.Sprint("month ", w.month.Load()))
 	case 't':
 		send("Another title", fmt.Sprint("a", path), "")
+	case 'l':
+		send("Page", fmt.Sprint("a", path), "links")
 	case 'n':
 		if r.Header.Get("If-None-Match") != "" {
 			rw.WriteHeader(http.StatusNotModified)
@@ -101,24 +110,20 @@ type monthsAhead struct {
 
 func (c monthsAhead) Now() time.Time { return time.Now().AddDate(c.years, 0, 0) }
 
-// TestDuckDBComputesTheChangesThatACrawlStores compares the rule of the view page_changes for pages of old
-// formats with the columns that the stages frontier and publish store, over several months.
-func TestDuckDBComputesTheChangesThatACrawlStores(t *testing.T) {
-	duckdbtest.Need(t)
-	months := []string{"2026-07", "2026-08", "2026-09", "2026-10"}
-	web := newChangingWeb(t, 120, len(months))
-	server := httptest.NewServer(web)
+// crawlMonths crawls one round of the web in each month and returns the store.
+func (w *changingWeb) crawlMonths(t *testing.T, months []string) (store string) {
+	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
 	store, seeds, conf := filepath.Join(dir, "store"), filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
 	var list strings.Builder
-	for path := range web.answers {
+	for path := range w.answers {
 		fmt.Fprintf(&list, "http://a.test/%d\n", path)
 	}
 	write(t, seeds, list.String())
 	write(t, conf, reparseConfig)
 	for i, month := range months {
-		web.month.Store(int32(i))
+		w.month.Store(int32(i))
 		if i == 0 {
 			mustRun(t, "plan", "--month", month, "--source", seeds, "--config", conf, "--connect-to", "::"+server.Listener.Addr().(*net.TCPAddr).String(), "--store", store)
 		} else {
@@ -135,16 +140,67 @@ func TestDuckDBComputesTheChangesThatACrawlStores(t *testing.T) {
 		}
 		mustRun(t, "run", "--month", month, "--rounds", "1", "--store", store)
 	}
+	return store
+}
+
+// A reparse of the second month compares the same captures.
+func TestPagesSayWhichLinksAreNewAndMissing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	months := []string{"2026-07", "2026-08"}
+	store := (&changingWeb{answers: []string{"al", "la", "aa", "aA", "ab", "at", "an", "nl", "gl"}}).crawlMonths(t, months)
+	mustRun(t, "reparse", "--month", months[1], "--as", "2026-08r1", "--store", store)
+	b := openDir(t, store)
+	want := []string{"/0 2 1", "/1 1 2", "/2 0 0", "/3 0 0", "/4 0 0", "/5 0 0", "/7 2 1"}
+	for _, month := range []string{months[1], "2026-08r1"} {
+		sealed, err := sealedFiles(t.Context(), b, month)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range rowsOf[schema.Page](t, b, sealed, "pages") {
+			if p.LinksAdded != nil && p.LinksRemoved != nil {
+				got = append(got, fmt.Sprintf("%s %d %d", p.Path, *p.LinksAdded, *p.LinksRemoved))
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: path, links_added, links_removed (- want, + got):\n%s", month, diff)
+		}
+		mustRun(t, "verify", "--month", month, "--store", store)
+	}
+}
+
+// TestDuckDBComputesTheChangesThatACrawlStores compares the rule of the view page_changes for pages of old
+// formats with the columns that the stages frontier and publish store, over several months.
+func TestDuckDBComputesTheChangesThatACrawlStores(t *testing.T) {
+	duckdbtest.Need(t)
+	months := []string{"2026-07", "2026-08", "2026-09", "2026-10"}
+	web := newChangingWeb(t, 120, len(months))
+	store := web.crawlMonths(t, months)
 	views := duckdbtest.SQLFile(t, crawlbatch(t, "views", "--dialect", "duckdb", "--all-months", "--store", store))
 	const question = "SELECT crawl, round, url, change, distance, title_changed, last_crawl, last_round FROM page_changes ORDER BY ALL"
 	stored, counts := duckdbtest.SQLFile(t, question), duckdbtest.SQLFile(t, "SELECT change, count(*) FROM page_changes GROUP BY ALL ORDER BY ALL")
 	// Tables of old formats lack the columns.
 	forget := duckdbtest.SQLFile(t, `ALTER VIEW pages RENAME TO stored_pages;
 CREATE VIEW pages AS SELECT * REPLACE (NULL::VARCHAR AS change, NULL::INTEGER AS change_distance, NULL::BOOLEAN AS title_changed) FROM stored_pages;`)
+	linkQuery, err := os.ReadFile("../sql/queries/links-added-and-removed.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := duckdbtest.SQLFile(t, `SELECT links_added = coalesce(added, 0) AND links_removed = coalesce(removed, 0) AS right, links_added, links_removed
+		FROM page_changes LEFT JOIN (
+		SELECT url, crawl, count(*) FILTER (link = 'added') AS added, count(*) FILTER (link = 'removed') AS removed
+		FROM (`+strings.TrimSuffix(string(linkQuery), ";\n")+`) GROUP BY ALL) USING (url, crawl)
+		WHERE change IN ('cosmetic', 'text') AND last_crawl IS NOT NULL GROUP BY ALL ORDER BY ALL`)
 	computed := duckdbtest.SQLFile(t, question+"\n-- computed")
-	answers := duckdbtest.Ask(t, views, stored, counts, forget, computed)
+	answers := duckdbtest.Ask(t, views, stored, counts, links, forget, computed)
 	if diff := cmp.Diff(answers[stored].Lines(), answers[computed].Lines()); diff != "" {
 		t.Errorf("changes of %q (- stored, + computed by the view):\n%s", web.answers, diff)
+	}
+	if diff := cmp.Diff([]string{"true|0|0", "true|1|2", "true|2|1"}, answers[links].Lines()); diff != "" {
+		t.Errorf("links_added and links_removed of %q, and whether links of both captures say so (- want, + got):\n%s", web.answers, diff)
 	}
 	for _, change := range []string{"new", "none", "cosmetic", "text", "gone"} {
 		if !strings.Contains("\n"+strings.Join(answers[counts].Lines(), "\n"), "\n"+change+"|") {

@@ -122,7 +122,7 @@ func contentRows(t *testing.T, b store.Bucket, crawl string) map[string]map[stri
 		for _, name := range byFetch {
 			delete(row, name)
 		}
-		for _, name := range []string{"change", "change_distance", "title_changed"} { // depend on the crawls before
+		for _, name := range []string{"change", "change_distance", "title_changed", "links_added", "links_removed"} { // depend on the crawls before
 			delete(row, name)
 		}
 		rows[row["url"].(string)] = row

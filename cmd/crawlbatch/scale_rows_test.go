@@ -185,7 +185,7 @@ func (w *rowsWeb) record(u *schema.PlannedURL, row int) (*segments.Record, error
 		Requests: []schema.Request{{Purpose: schema.ForPage, URL: u.URL, Host: u.Host, Start: at}},
 		Captures: []segments.Capture{{Subset: schema.SubsetWARC, Capture: cp}},
 		Text:     &schema.Text{SURT: u.SURT, URL: u.URL, Main: fmt.Sprintf("The text %x of a small page, which says little.", fp), Language: "eng"},
-		Terms:    schema.TermCounts{Terms: []string{"text", "small page", "little"}, Counts: []int32{9, 5, 2}},
+		Terms:    schema.WorkingColumns{Terms: []string{"text", "small page", "little"}, Counts: []int32{9, 5, 2}},
 		Page: &schema.Page{PageColumns: schema.PageColumns{
 			URLColumns: columns, CaptureColumns: cp.CaptureColumns, DocumentKind: "html", Title: "Page " + u.URL, Description: "One of many small pages",
 			Language: "eng", Indexable: true, WordCount: 300, Scripts: []string{"Latn"}, ScriptWords: []int32{300}, Topics: []string{"text", "small page", "little"},

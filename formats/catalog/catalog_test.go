@@ -74,13 +74,13 @@ func TestWorkingPagesHaveTheColumnsOfPages(t *testing.T) {
 		return m
 	}
 	want, got := byName(catalog.Columns(reflect.TypeFor[schema.Page]())), byName(catalog.Columns(reflect.TypeFor[schema.WorkingPage]()))
-	for _, extra := range []string{"terms", "term_counts"} {
+	for _, extra := range []string{"terms", "term_counts", "link_sketch"} {
 		if _, ok := got[extra]; !ok {
 			t.Errorf("working pages have no column %s", extra)
 		}
 		delete(got, extra)
 	}
-	for _, published := range []string{"change", "change_distance", "title_changed", "soft_404_family"} { // publish adds them
+	for _, published := range []string{"change", "change_distance", "title_changed", "links_added", "links_removed", "soft_404_family"} { // publish adds them
 		if _, ok := want[published]; !ok {
 			t.Errorf("pages have no column %s", published)
 		}
@@ -91,7 +91,7 @@ func TestWorkingPagesHaveTheColumnsOfPages(t *testing.T) {
 	}
 	yes, half, third, tenth := true, 0.5, 1.0/3, 0.1
 	p := schema.Page{PageColumns: schema.PageColumns{Title: "t"}, TDMReserved: &yes, LinkDensity: &half, StopWordRatio: &third, TextRatio: &tenth, Changed: &yes}
-	w := schema.Working(&p, schema.TermCounts{})
+	w := schema.Working(&p, schema.WorkingColumns{})
 	if d := cmp.Diff(p, w.Page()); d != "" {
 		t.Errorf("a page that was a working row (-want +got):\n%s", d)
 	}

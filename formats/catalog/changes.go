@@ -19,6 +19,8 @@ var pageChanges = Dataset{
 			"text: another main text; gone: 404, 410 or page_hint soft_404 after a capture (without a capture there is no row). null: the page differs from a capture in a round that is not open. For pages since format 12, this is the column change of pages"},
 		{"distance", Int32, true, true, "differing bits of the SimHashes of both main texts, 0 to 64; null unless two pages are compared"},
 		{"title_changed", Boolean, true, true, "whether the titles differ; null unless two pages are compared"},
+		{"links_added", Int32, true, true, "number of link targets that the last capture lacks, as in pages; null for pages before format 14, unless the payloads are equal"},
+		{"links_removed", Int32, true, true, "number of link targets that only the last capture has, as in pages; null as links_added"},
 		{"last_crawl", String, true, true, "crawl of the last capture: the last page that is no soft_404; null if no open round has one"},
 		{"last_round", Int32, true, true, "number of the last capture's round"},
 		{"crawl", String, false, true, "crawl of the answer"},
@@ -42,15 +44,16 @@ func pageChangesQuery(pages, fetches, bits string, sealed []*manifest.Sealed) st
 	return fmt.Sprintf(`WITH answers AS (
   SELECT url, crawl, round, min(answer) AS answer, max(content_digest) AS content_digest, max(text_digest) AS text_digest,
     max(simhash) AS simhash, max(title) AS title, max(differs) AS differs,
-    max(change) AS stored, max(change_distance) AS stored_distance, max(title_differs) AS title_differs
+    max(change) AS stored, max(change_distance) AS stored_distance, max(title_differs) AS title_differs,
+    max(links_added) AS links_added, max(links_removed) AS links_removed
   FROM (
     SELECT url, crawl, round, CASE WHEN page_hint = 'soft_404' THEN %[3]d ELSE %[1]d END AS answer, content_digest,
       coalesce(text_digest, '') AS text_digest, simhash, coalesce(title, '') AS title,
       CASE WHEN url <> planned_url THEN NULL WHEN changed THEN 1 WHEN NOT changed THEN 0 END AS differs,
-      change, change_distance, CASE WHEN title_changed THEN 1 WHEN NOT title_changed THEN 0 END AS title_differs
+      change, change_distance, CASE WHEN title_changed THEN 1 WHEN NOT title_changed THEN 0 END AS title_differs, links_added, links_removed
     FROM %[4]s
     UNION ALL
-    SELECT coalesce(final_url, url), crawl, round, CASE WHEN outcome = 'not_modified' THEN %[2]d ELSE %[3]d END, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT coalesce(final_url, url), crawl, round, CASE WHEN outcome = 'not_modified' THEN %[2]d ELSE %[3]d END, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM %[5]s
     WHERE outcome = 'not_modified' OR outcome = 'http_4xx' AND http_status IN (404, 410)
   ) AS every_answer
@@ -71,6 +74,8 @@ SELECT n.url,
   END AS change,
   CASE WHEN n.stored IS NOT NULL THEN n.stored_distance WHEN n.answer = %[1]d THEN CAST(%[7]s AS INTEGER) END AS distance,
   CASE WHEN n.stored IS NOT NULL THEN n.title_differs = 1 WHEN n.answer = %[1]d THEN n.title <> p.title END AS title_changed,
+  coalesce(n.links_added, CASE WHEN n.answer = %[1]d AND n.content_digest = p.content_digest THEN 0 END) AS links_added,
+  coalesce(n.links_removed, CASE WHEN n.answer = %[1]d AND n.content_digest = p.content_digest THEN 0 END) AS links_removed,
   p.crawl AS last_crawl, p.round AS last_round, n.crawl, n.round
 FROM numbered n
 LEFT JOIN numbered p ON p.url = n.url AND p.answer = %[1]d AND p.captures = n.captures - 1

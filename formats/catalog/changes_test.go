@@ -86,6 +86,7 @@ func threeMonths() []*changing {
 	distance, other := int32(9), true
 	stored := nov.page("stored", "P2", "T2", "Title", -1) // its last capture is in no open round
 	stored.Change, stored.ChangeDistance, stored.TitleChanged = schema.ChangeText, &distance, &other
+	stored.LinksAdded, stored.LinksRemoved = new(int32(2)), new(int32(1))
 	return []*changing{sep, oct, reparse, nov}
 }
 
@@ -101,8 +102,10 @@ func TestDuckDBComparesPagesWithTheirLastCaptures(t *testing.T) {
 			all := duckdbtest.SQLFile(t, `SELECT substr(url, 15) AS path, crawl, change, distance, title_changed, last_crawl FROM page_changes
 				WHERE crawl > '2026-09' ORDER BY path, crawl`)
 			first := duckdbtest.SQLFile(t, "SELECT change, count(*) AS n FROM page_changes WHERE crawl = '2026-09' GROUP BY change")
+			links := duckdbtest.SQLFile(t, `SELECT substr(url, 15) AS path, crawl, links_added, links_removed FROM page_changes
+				WHERE links_added IS NOT NULL OR links_removed IS NOT NULL ORDER BY ALL`)
 			most, gone := asked("what-changed-most"), asked("gone-pages")
-			answers := duckdbtest.Ask(t, f.views(t, sealed...), all, first, most, gone)
+			answers := duckdbtest.Ask(t, f.views(t, sealed...), all, first, links, most, gone)
 			for file, want := range map[string][]string{
 				all: {
 					"back|2026-10|gone|<nil>|<nil>|2026-09", "back|2026-11|text|2|false|2026-09",
@@ -117,6 +120,7 @@ func TestDuckDBComparesPagesWithTheirLastCaptures(t *testing.T) {
 					"unmodified|2026-10|none|<nil>|<nil>|2026-09", "unmodified|2026-11|cosmetic|0|false|2026-09",
 				},
 				first: {"new|10"},
+				links: {"none|2026-10|0|0", "stored|2026-11|2|1", "text|2026-11|0|0"}, // old formats tell only equal payloads
 				most:  {"https://a.org/text|64|false|2026-09|0|2026-10|0", "https://a.org/stored|9|true|<nil>|<nil>|2026-11|0", "https://a.org/back|2|false|2026-09|0|2026-11|0"},
 				gone: {
 					"https://a.org/gone|2026-09|0|2026-10|0", "https://a.org/gone|2026-09|0|2026-11|0",

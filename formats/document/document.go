@@ -37,13 +37,13 @@ type Parsed struct {
 	// Page holds the columns that come from the document itself. Complete adds the columns that
 	// come from the capture.
 	Page  schema.Page
-	Terms schema.TermCounts // terms of the main content
+	Terms schema.WorkingColumns // terms of the main content; Complete adds the sketch of the links
 	Text  schema.Text
 	Links []schema.Link
 	// NoArchive means that the page says noarchive. The store may then keep the rows of the page, but
 	// no byte of the document.
 	NoArchive bool
-	Cut       bool // whether the body, the text or a sitemap was too long and was cut
+	Cut       bool // whether the body, the text or a sitemap is incomplete
 }
 
 // Parser reads documents. Several goroutines may use a Parser at the same time. A Parser must not keep
@@ -101,6 +101,16 @@ func (p *Parsed) Complete(o *Capture) {
 	signals.Add(page.ContentSignal)
 	page.ContentSignal = signals.String()
 	p.Text.SURT, p.Text.URL = o.SURT, o.URL
+	whole := page.Truncated == "" || page.Truncated == schema.TruncatedUnspecified // unspecified says only that the document is not stored
+	if whole && !p.Cut && int(page.Outlinks) == len(p.Links) {
+		p.Terms.LinkSketch = schema.SketchLinks(func(yield func(string) bool) {
+			for i := range p.Links {
+				if !yield(p.Links[i].Target) {
+					return
+				}
+			}
+		})
+	}
 }
 
 // URLColumns returns the columns that derive from a URL. If the URL does not parse, URLColumns

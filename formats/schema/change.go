@@ -29,6 +29,7 @@ type CaptureFacts struct {
 	TextDigest    string // SHA-1 of the normalised main text; empty for an empty text
 	SimHash       int64  // SimHash of the normalised main text
 	TitleHash     int64  // see TitleHash
+	LinkSketch    LinkSketch
 }
 
 // Compare compares a capture with the last capture before it. distance is the number of differing bits

@@ -78,6 +78,8 @@ import (
 //	   why a known URL was planned. A change no longer halves the interval between fetches.
 //	14: Known pages of a host say how often its new pages change.
 //	   The stages digest and similar have at most 16 tasks each. In older formats they have at most 64.
+//	   Pages and urls say how many link targets changed since the last capture. Segments, working pages
+//	   and urls have a sketch of the targets (LinkSketch).
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version

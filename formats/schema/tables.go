@@ -108,6 +108,8 @@ type Page struct {
 	Change         Change `parquet:"change,optional,dict" since:"12" doc:"change since the URL's last capture: new (first capture), none (equal payload), cosmetic (same main text), text (another main text), gone (this page is a soft_404); null: that content is not known"`
 	ChangeDistance *int32 `parquet:"change_distance,optional" since:"12" doc:"differing bits of the SimHashes of both main texts, 0 to 64; null unless two captures are compared"`
 	TitleChanged   *bool  `parquet:"title_changed,optional" since:"12" doc:"whether the titles of both captures differ; null unless two captures are compared"`
+	LinksAdded     *int32 `parquet:"links_added,optional" since:"14" doc:"number of link targets that the last capture lacks, estimated; 0 if the payloads are equal; null unless two captures are compared, and all links of both are known (none was cut)"`
+	LinksRemoved   *int32 `parquet:"links_removed,optional" since:"14" doc:"number of link targets that only the last capture has, estimated as links_added; links_added - links_removed is exact"`
 
 	// Merge computes this column, because fetch tasks of other machines need no model then.
 	Focus *float64 `parquet:"focus,optional" since:"13" doc:"score of the page by the weighted terms of frontier.focus: title, description and the terms of the main text; null without a model"`
@@ -292,12 +294,17 @@ type URLRecord struct {
 	Change         Change   `parquet:"change,optional,dict" since:"12" doc:"change at the URL's last answer, as in pages; gone: 404, 410 or a soft_404 after a capture; none also for 304; null: no such answer, or the last capture is not known"`
 	ChangeDistance *int32   `parquet:"change_distance,optional" since:"12" doc:"differing bits of the SimHashes at that answer, as in pages"`
 	TitleChanged   *bool    `parquet:"title_changed,optional" since:"12" doc:"whether the title differed at that answer, as in pages"`
+	LinksAdded     *int32   `parquet:"links_added,optional" since:"14" doc:"number of new link targets at that answer, as in pages"`
+	LinksRemoved   *int32   `parquet:"links_removed,optional" since:"14" doc:"number of missing link targets at that answer, as in pages"`
 	CapturedIn     string   `parquet:"captured_in,optional,dict" since:"12" doc:"crawl and round of the last capture, such as 2026-11.0; null if no round since format 12 has one"`
 	CaptureDigest  string   `parquet:"capture_digest,optional" since:"12" doc:"payload digest of the last capture; null if it equals content_digest"`
 	TextDigest     string   `parquet:"text_digest,optional" since:"12" doc:"text_digest of the last capture"`
 	SimHash        int64    `parquet:"simhash,optional" since:"12" doc:"simhash of the last capture; null stands for 0"`
 	TitleHash      int64    `parquet:"title_hash,optional" since:"12" doc:"first 64 bits of the SHA-1 of the last capture's title; null: no title"`
-	Spellings      []string `parquet:"spellings,list" since:"2" doc:"other spellings of the URL (percent escapes, order of parameters) in sources and in its own domain, sorted; robots.txt must allow each spelling; a URL with more than four spellings is not planned and has five here"`
+
+	LinkSketch LinkSketch `parquet:"link_sketch,optional" since:"14" doc:"number of distinct link targets of the last capture, a colon, and an odd sketch of them (512 bits, hexadecimal); links_added and links_removed follow from two of these; null if not all links are known"`
+
+	Spellings []string `parquet:"spellings,list" since:"2" doc:"other spellings of the URL (percent escapes, order of parameters) in sources and in its own domain, sorted; robots.txt must allow each spelling; a URL with more than four spellings is not planned and has five here"`
 	Listing
 	ChangeHistory
 

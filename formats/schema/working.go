@@ -35,17 +35,21 @@ type PlannedURL struct {
 	PlannedFor DueReason `parquet:"planned_for,optional,dict" since:"13" doc:"why a known URL was due: its column due_reason in urls; null for a URL that was due at once"`
 }
 
-// TermCounts are the most frequent terms of a page's main content. A reduce task weighs terms by
+// WorkingColumns holds the columns of a page that later stages need, and published pages lack.
+//
+// The terms are the most frequent ones of the page's main content. A reduce task weighs terms by
 // the number of pages that contain them. The most frequent term comes first. Equally frequent terms
 // are in the order of their first occurrence. Package stages/parse/text defines terms.
-type TermCounts struct {
+type WorkingColumns struct {
 	Terms  []string `parquet:"terms,list" doc:"up to 128 words and pairs of neighbouring words, lower case, without stop words"`
 	Counts []int32  `parquet:"term_counts,list" doc:"number of occurrences of each entry of terms"`
+
+	LinkSketch LinkSketch `parquet:"link_sketch,optional" since:"14" doc:"number and odd sketch of the distinct targets of the page's links; null if the links are not complete"`
 }
 
-// WorkingPage is a page with the counts of its terms. It is the row type of the fetch stage's
-// segments and of the merge stage's working files. Published pages lack the counts; publish weighs
-// them, and the column topics holds the terms with the highest weights (package formats/topics).
+// WorkingPage is a page with its WorkingColumns. It is the row type of the fetch stage's segments and
+// of the merge stage's working files. Of a published page, the column topics holds the terms with the
+// highest weights (package formats/topics), and links_added and links_removed follow from the sketch.
 //
 // WorkingPage repeats the pointer fields of Page. In an embedded struct, the Parquet library would
 // read null as a pointer to zero.
@@ -57,13 +61,13 @@ type WorkingPage struct {
 	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text per byte of the document, both as UTF-8; null if the document is not HTML"`
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null for the first fetch"`
 	Focus         *float64 `parquet:"focus,optional" since:"13" doc:"score of the page by the weighted terms of frontier.focus: title, description and the terms of the main text; null without a model"`
-	TermCounts
+	WorkingColumns
 }
 
 // Working returns the working row of a page.
-func Working(p *Page, t TermCounts) WorkingPage {
+func Working(p *Page, t WorkingColumns) WorkingPage {
 	return WorkingPage{PageColumns: p.PageColumns, TDMReserved: p.TDMReserved, LinkDensity: p.LinkDensity, StopWordRatio: p.StopWordRatio,
-		TextRatio: p.TextRatio, Changed: p.Changed, TermCounts: t}
+		TextRatio: p.TextRatio, Changed: p.Changed, WorkingColumns: t}
 }
 
 // Page returns the page of a working row.

@@ -93,7 +93,7 @@ func load[T any](t *testing.T, name string) (v T) {
 func corpusPages(corpus map[string][]learnPage) (pages []schema.WorkingPage) {
 	for _, language := range slices.Sorted(maps.Keys(corpus)) {
 		for i, p := range corpus[language] {
-			page := schema.WorkingPage{TermCounts: schema.TermCounts{Terms: p.Terms, Counts: p.Counts}}
+			page := schema.WorkingPage{WorkingColumns: schema.WorkingColumns{Terms: p.Terms, Counts: p.Counts}}
 			page.URL = fmt.Sprintf("https://%s.test/%d", language, i)
 			if language != schema.UnknownLanguage {
 				page.Language = language

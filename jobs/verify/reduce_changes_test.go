@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"slices"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -42,8 +43,11 @@ func TestChangesThatDoNotFollowAreFound(t *testing.T) {
 	}{
 		"another change":            {page(func(p *schema.Page) { p.Change = schema.ChangeText }), "its last capture gives new, null, null"},
 		"no change":                 {page(func(p *schema.Page) { p.Change = "" }), "its last capture gives new, null, null"},
-		"a distance too many":       {page(func(p *schema.Page) { p.ChangeDistance = &one }), "title_changed are new, 1, null"},
-		"another state":             {state(func(r *schema.URLRecord) { r.Change = schema.ChangeGone }), "title_changed are gone, null, null"},
+		"a distance too many":       {page(func(p *schema.Page) { p.ChangeDistance = &one }), "links_removed are new, 1, null, null, null"},
+		"new links too many":        {page(func(p *schema.Page) { p.LinksAdded = &one }), "links_removed are new, null, null, 1, null"},
+		"another set of links":      {state(func(r *schema.URLRecord) { r.LinkSketch = schema.SketchLinks(slices.Values([]string{"X"})) }), `link_sketch "1:`},
+		"missing links in a state":  {state(func(r *schema.URLRecord) { r.LinksRemoved = &one }), "links_removed are new, null, null, null, 1"},
+		"another state":             {state(func(r *schema.URLRecord) { r.Change = schema.ChangeGone }), "links_removed are gone, null, null"},
 		"another fingerprint":       {state(func(r *schema.URLRecord) { r.SimHash++ }), "its last capture is of"},
 		"another text":              {state(func(r *schema.URLRecord) { r.TextDigest = "X" }), "its row says of"},
 		"another title":             {state(func(r *schema.URLRecord) { r.TitleHash++ }), "its last capture is of"},

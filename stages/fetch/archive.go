@@ -45,11 +45,12 @@ func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string
 		ContentDigest: response.DigestValue(x.PayloadDigest), MimeType: mediatype.Essence(x.Header.Get("Content-Type")),
 		MimeDetected: response.Sniff(f.parser, x), Truncated: response.Truncation(x), WARCSegment: f.segment,
 	}}}
+	if parsed != nil {
+		parsed.Cut = parsed.Cut || cp.Truncated != "" // a document that is also withheld has only one reason in its row
+		cp.Charset, cp.Languages = parsed.Page.Charset, parsed.Page.Languages
+	}
 	if f.withheld(x, subset, parsed) {
 		cp.Truncated = schema.TruncatedUnspecified
-	}
-	if parsed != nil {
-		cp.Charset, cp.Languages = parsed.Page.Charset, parsed.Page.Languages
 	}
 	return cp, nil
 }

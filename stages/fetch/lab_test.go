@@ -389,7 +389,7 @@ func (plainParser) Parse(d *document.Document) (*document.Parsed, error) {
 			CaptureColumns: schema.CaptureColumns{Charset: "UTF-8", Languages: "eng"},
 			Title:          "title of " + d.URL, Indexable: true, Depth: d.Depth, ContentBytes: int64(len(d.Body)),
 		}},
-		Terms: schema.TermCounts{Terms: []string{d.URL}, Counts: []int32{2}},
+		Terms: schema.WorkingColumns{Terms: []string{d.URL}, Counts: []int32{2}},
 		Text:  schema.Text{Main: string(d.Body), Full: string(d.Body)},
 		Links: []schema.Link{{Source: d.URL, Target: "http://a.com/linked", Kind: schema.KindA}},
 	}, nil

@@ -36,7 +36,7 @@ func alikeWorld(t *testing.T, pages int, words int32, digest func(n int) string)
 		u := fmt.Sprintf("http://a.com/cal/%04d", n)
 		w.fetches = append(w.fetches, fetch(t, u, schema.OK, nil))
 		k := key(t, u)
-		w.pages = append(w.pages, schema.Page{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: k.SURT, URL: k.URL}, TextDigest: digest(n), WordCount: words}})
+		w.pages = append(w.pages, schema.WorkingPage{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: k.SURT, URL: k.URL}, TextDigest: digest(n), WordCount: words}})
 	}
 	w.inlinks = []schema.Inlink{link(t, "http://a.com/cal/9999", nil), link(t, "http://a.com/other", nil)}
 	return w

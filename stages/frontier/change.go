@@ -8,13 +8,14 @@ import (
 
 // page holds the columns of a page that are compared with the URL's last capture.
 type page struct {
-	SURT          string          `parquet:"url_surtkey"`
-	URL           string          `parquet:"url"`
-	ContentDigest string          `parquet:"content_digest,optional"`
-	TextDigest    string          `parquet:"text_digest,optional"`
-	SimHash       int64           `parquet:"simhash"`
-	Title         string          `parquet:"title,optional"`
-	PageHint      schema.PageHint `parquet:"page_hint,optional"`
+	SURT          string            `parquet:"url_surtkey"`
+	URL           string            `parquet:"url"`
+	ContentDigest string            `parquet:"content_digest,optional"`
+	TextDigest    string            `parquet:"text_digest,optional"`
+	SimHash       int64             `parquet:"simhash"`
+	Title         string            `parquet:"title,optional"`
+	LinkSketch    schema.LinkSketch `parquet:"link_sketch,optional"`
+	PageHint      schema.PageHint   `parquet:"page_hint,optional"`
 }
 
 // compare records in r how the URL's answer in the round differs from the last capture. prior is the
@@ -29,28 +30,34 @@ func (g *group) compare(r, prior *schema.URLRecord, round string) {
 	}
 	switch {
 	case g.page != nil && g.page.PageHint != schema.HintSoft404:
-		r.Change, r.ChangeDistance, r.TitleChanged = "", nil, nil
-		now := schema.CaptureFacts{ContentDigest: g.page.ContentDigest, TextDigest: g.page.TextDigest, SimHash: g.page.SimHash, TitleHash: schema.TitleHash(g.page.Title)}
+		r.Change, r.ChangeDistance, r.TitleChanged, r.LinksAdded, r.LinksRemoved = "", nil, nil, nil, nil
+		now := schema.CaptureFacts{
+			ContentDigest: g.page.ContentDigest, TextDigest: g.page.TextDigest, SimHash: g.page.SimHash, TitleHash: schema.TitleHash(g.page.Title), LinkSketch: g.page.LinkSketch,
+		}
 		switch {
 		case last != nil:
 			change, distance, title := now.Compare(last)
 			r.Change, r.ChangeDistance, r.TitleChanged = change, &distance, &title
+			r.LinksAdded, r.LinksRemoved = now.LinkSketch.Compare(last.LinkSketch)
 		case prior.ContentDigest == "":
 			r.Change = schema.ChangeNew
 		case prior.ContentDigest == now.ContentDigest:
 			r.Change = schema.ChangeNone
 		}
-		r.CapturedIn, r.TextDigest, r.SimHash, r.TitleHash, r.CaptureDigest = round, now.TextDigest, now.SimHash, now.TitleHash, ""
+		if r.Change == schema.ChangeNone { // equal payloads have equal links
+			r.LinksAdded, r.LinksRemoved = new(int32), new(int32)
+		}
+		r.CapturedIn, r.TextDigest, r.SimHash, r.TitleHash, r.LinkSketch, r.CaptureDigest = round, now.TextDigest, now.SimHash, now.TitleHash, now.LinkSketch, ""
 		if now.ContentDigest != r.ContentDigest {
 			r.CaptureDigest = now.ContentDigest
 		}
 	case g.page != nil || g.answered(schema.HTTP4xx, 404, 410):
-		r.Change, r.ChangeDistance, r.TitleChanged = "", nil, nil
+		r.Change, r.ChangeDistance, r.TitleChanged, r.LinksAdded, r.LinksRemoved = "", nil, nil, nil, nil
 		if last != nil {
 			r.Change = schema.ChangeGone
 		}
 	case g.answered(schema.NotModified, 304):
-		r.Change, r.ChangeDistance, r.TitleChanged = schema.ChangeNone, nil, nil
+		r.Change, r.ChangeDistance, r.TitleChanged, r.LinksAdded, r.LinksRemoved = schema.ChangeNone, nil, nil, nil, nil
 	}
 }
 
@@ -59,7 +66,7 @@ func lastCapture(r *schema.URLRecord) *schema.CaptureFacts {
 	if r.CapturedIn == "" {
 		return nil
 	}
-	c := &schema.CaptureFacts{ContentDigest: r.CaptureDigest, TextDigest: r.TextDigest, SimHash: r.SimHash, TitleHash: r.TitleHash}
+	c := &schema.CaptureFacts{ContentDigest: r.CaptureDigest, TextDigest: r.TextDigest, SimHash: r.SimHash, TitleHash: r.TitleHash, LinkSketch: r.LinkSketch}
 	if c.ContentDigest == "" {
 		c.ContentDigest = r.ContentDigest
 	}

@@ -3,6 +3,7 @@ package frontier
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -19,7 +20,7 @@ type month struct {
 func (m *month) page(path, payload, text, title string, simhash int64) {
 	url := "http://h.example/" + path
 	m.w.fetches = append(m.w.fetches, fetch(m.t, url, schema.OK, func(f *schema.Fetch) { f.ContentDigest = payload }))
-	var p schema.Page
+	var p schema.WorkingPage
 	p.SURT, p.URL, p.ContentDigest, p.TextDigest, p.Title, p.SimHash = key(m.t, url).SURT, url, payload, text, title, simhash
 	if title == "Not found" {
 		p.PageHint = schema.HintSoft404
@@ -115,5 +116,85 @@ func TestCapturesOfOlderFormatsAreKnownByTheirPayload(t *testing.T) {
 	want := []string{"new new null null 2026-11.1", "other  null null 2026-11.1", "same none null null 2026-11.1"}
 	if d := gocmp.Diff(want, told(urls)); d != "" {
 		t.Errorf("(- want, + got):\n%s", d)
+	}
+}
+
+// Links are compared if both captures know all theirs. Equal payloads need no links.
+func TestLinksAreComparedWithThoseOfTheLastCapture(t *testing.T) {
+	first, second, third := month{t, world{format: 14}}, month{t, world{format: 14}}, month{t, world{format: 14}}
+	links := func(m *month, names string) {
+		p := &m.w.pages[len(m.w.pages)-1]
+		p.LinkSketch = schema.SketchLinks(slices.Values(strings.Fields(names)))
+	}
+	page := func(m *month, path, payload, names string) {
+		m.page(path, payload, "T", "Title", 1)
+		if names != "cut" {
+			links(m, names)
+		}
+	}
+	page(&first, "cut", "P1", "a b")
+	page(&first, "cutbefore", "P1", "cut")
+	page(&first, "failed", "P1", "a b")
+	page(&first, "gone", "P1", "a b")
+	page(&first, "links", "P1", "a b c d")
+	page(&first, "none", "P1", "cut")
+	page(&first, "soft", "P1", "a b c")
+	page(&first, "unmodified", "P1", "a")
+	page(&second, "cut", "P2", "cut")
+	page(&second, "cutbefore", "P2", "a b")
+	second.answer("failed", schema.Timeout, 0)
+	second.answer("gone", schema.HTTP4xx, 404)
+	page(&second, "links", "P2", "b c d e f")
+	page(&second, "new", "P1", "a")
+	page(&second, "none", "P1", "cut")
+	second.page("soft", "P0", "T0", "Not found", 3)
+	links(&second, "x y z")
+	second.answer("unmodified", schema.NotModified, 304)
+	page(&third, "cut", "P3", "a b")
+	page(&third, "cutbefore", "P3", "")
+	page(&third, "failed", "P3", "b c")
+	page(&third, "gone", "P1", "a b")
+	page(&third, "links", "P3", "b c d e f")
+	page(&third, "none", "P2", "a")
+	page(&third, "soft", "P3", "a b c d")
+	page(&third, "unmodified", "P3", "b")
+	changes := func(rows []schema.URLRecord) (out []string) {
+		for _, r := range rows {
+			added, removed := "null", "null"
+			if r.LinksAdded != nil && r.LinksRemoved != nil {
+				added, removed = fmt.Sprint(*r.LinksAdded), fmt.Sprint(*r.LinksRemoved)
+			}
+			out = append(out, fmt.Sprintf("%s %s +%s -%s", r.URL[len("http://h.example/"):], r.Change, added, removed))
+		}
+		slices.Sort(out)
+		return out
+	}
+	september, _, _ := run(t, bucket(t), Default(), first.w)
+	b := bucket(t)
+	october, _, _ := run(t, b, Default(), second.w, seal(t, b, "2026-09", 0, 1, september...))
+	want := []string{
+		"cut cosmetic +null -null", "cutbefore cosmetic +null -null", "failed new +null -null", "gone gone +null -null", "links cosmetic +2 -1",
+		"new new +null -null", "none none +0 -0", "soft gone +null -null", "unmodified none +null -null",
+	}
+	if d := gocmp.Diff(want, changes(october)); d != "" {
+		t.Errorf("second round (- want, + got):\n%s", d)
+	}
+	b = bucket(t)
+	november, _, _ := run(t, b, Default(), third.w, seal(t, b, "2026-09", 0, 1, september...), seal(t, b, "2026-10", 0, 1, october...))
+	want = []string{
+		"cut cosmetic +null -null", "cutbefore cosmetic +0 -2", "failed cosmetic +1 -1", "gone none +0 -0", "links cosmetic +0 -0",
+		"none cosmetic +null -null", "soft cosmetic +1 -0", "unmodified cosmetic +1 -1",
+	}
+	if d := gocmp.Diff(want, changes(november)); d != "" {
+		t.Errorf("third round (- want, + got):\n%s", d)
+	}
+
+	// Rounds of format 13 keep no links.
+	first.w.format = 13
+	september, _, _ = run(t, bucket(t), Default(), first.w)
+	b = bucket(t)
+	october, _, _ = run(t, b, Default(), second.w, seal(t, b, "2026-09", 0, 1, september...))
+	if got := changes(october); !slices.Contains(got, "links cosmetic +null -null") || !slices.Contains(got, "none none +0 -0") {
+		t.Errorf("after a round of format 13: %q", got)
 	}
 }

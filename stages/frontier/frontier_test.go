@@ -31,7 +31,7 @@ type world struct {
 	inlinks  []schema.Inlink
 	hosts    []schema.Host
 	refused  []schema.Refused
-	pages    []schema.Page
+	pages    []schema.WorkingPage
 	plan     []schema.PlannedURL
 
 	format        int  // format of the stage's files
@@ -162,8 +162,8 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 			bySURT(func(c schema.Capture) (string, string) { return c.SURT, c.URL }))
 		captures.Subset = schema.SubsetDiagnostics
 		merge.Files = append(merge.Files, put(t, b, stages.FilePages, layout.Working("2026-11", 1, "merge", "pages", n),
-			filter(w.pages, func(p schema.Page) bool { return owns(p.URL) }),
-			bySURT(func(p schema.Page) (string, string) { return p.SURT, p.URL })))
+			filter(w.pages, func(p schema.WorkingPage) bool { return owns(p.URL) }),
+			bySURT(func(p schema.WorkingPage) (string, string) { return p.SURT, p.URL })))
 		merge.Files = append(merge.Files, captures)
 		rank.Files = append(rank.Files,
 			put(t, b, stages.FileInlinks, layout.Working("2026-11", 1, "rank", "inlinks", n),

@@ -216,32 +216,32 @@ func TestEveryTableIsSortedAndListedOnce(t *testing.T) {
 }
 
 func TestTermCountsStayWithTheWorkingPage(t *testing.T) {
-	row := func(url, planned string, counts schema.TermCounts) schema.WorkingPage {
+	row := func(url, planned string, counts schema.WorkingColumns) schema.WorkingPage {
 		p := page(t, url, planned, url, 0)
 		return schema.Working(&p, counts)
 	}
-	ofA := schema.TermCounts{Terms: []string{"lamp", "old lamp", "灯塔"}, Counts: []int32{7, 2, 2}}
-	ofB := schema.TermCounts{Terms: []string{"sea"}, Counts: []int32{3}}
+	ofA := schema.WorkingColumns{Terms: []string{"lamp", "old lamp", "灯塔"}, Counts: []int32{7, 2, 2}}
+	ofB := schema.WorkingColumns{Terms: []string{"sea"}, Counts: []int32{3}}
 	ok := segment{fetches: []schema.Fetch{fetch(t, a, schema.OK, 0), fetch(t, b, schema.OK, 0)}}
 	w := newWorld(t, []string{a, b}, ok)
 	f := &w.in.Results[stages.Fetch][0].Files
 	for i := range *f {
 		if (*f)[i].Dataset == stages.FilePages {
 			(*f)[i] = tabletest.Write(t, w.bucket, stages.FilePages, layout.Segment(crawl, 0, "p", 0, 1, 9, "pages"), []schema.WorkingPage{
-				row(b, a, schema.TermCounts{Terms: []string{"by a"}, Counts: []int32{1}}), row(b, b, ofB), row(a, a, ofA),
+				row(b, a, schema.WorkingColumns{Terms: []string{"by a"}, Counts: []int32{1}}), row(b, b, ofB), row(a, a, ofA),
 			})
 		}
 	}
-	var got []schema.TermCounts
+	var got []schema.WorkingColumns
 	w.in.Plan.Format = 11
 	merged := w.mustMerge()
 	if runs := merged.FilesOf(stages.FileTerms); runs != nil {
 		t.Errorf("a round of format 11 has a run of terms: %v", runs)
 	}
 	for _, p := range rows[schema.WorkingPage](w, merged, stages.FilePages, "") {
-		got = append(got, p.TermCounts)
+		got = append(got, p.WorkingColumns)
 	}
-	if d := cmp.Diff([]schema.TermCounts{ofA, ofB}, got); d != "" {
+	if d := cmp.Diff([]schema.WorkingColumns{ofA, ofB}, got); d != "" {
 		t.Errorf("term counts of a and of b as planned under its own URL: %s", d)
 	}
 	w.in.Plan.Format = 12

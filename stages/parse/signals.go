@@ -64,7 +64,7 @@ func (s *state) writeCounts(p *Parser, r *Result) {
 	if len(top) == 0 {
 		return
 	}
-	r.Terms = schema.TermCounts{Terms: make([]string, len(top)), Counts: make([]int32, len(top))}
+	r.Terms = schema.WorkingColumns{Terms: make([]string, len(top)), Counts: make([]int32, len(top))}
 	for i, t := range top {
 		r.Terms.Terms[i], r.Terms.Counts[i] = t.Text, t.Count
 	}

@@ -37,6 +37,8 @@ type change struct {
 	Change         schema.Change `parquet:"change,optional"`
 	ChangeDistance *int32        `parquet:"change_distance,optional"`
 	TitleChanged   *bool         `parquet:"title_changed,optional"`
+	LinksAdded     *int32        `parquet:"links_added,optional"`
+	LinksRemoved   *int32        `parquet:"links_removed,optional"`
 }
 
 // duplicate holds the columns of the duplicates dataset that pages have too.
@@ -121,6 +123,7 @@ func (j *joiner) join(page *schema.Page) error {
 	}
 	if c != nil {
 		page.Change, page.ChangeDistance, page.TitleChanged = c.Change, c.ChangeDistance, c.TitleChanged
+		page.LinksAdded, page.LinksRemoved = c.LinksAdded, c.LinksRemoved
 	}
 	key, err := urlkey.KeyOf(page.URL)
 	if err != nil {

@@ -37,7 +37,7 @@ func key(t *testing.T, url string) urlkey.Key {
 // working returns a page in the form that merge writes, with its term counts.
 func working(t *testing.T, url string, indexable bool) schema.WorkingPage {
 	p := page(t, url, indexable)
-	return schema.Working(&p, schema.TermCounts{Terms: []string{"lamp"}, Counts: []int32{3}})
+	return schema.Working(&p, schema.WorkingColumns{Terms: []string{"lamp"}, Counts: []int32{3}})
 }
 
 func page(t *testing.T, url string, indexable bool) schema.Page {
@@ -68,7 +68,7 @@ func input(t *testing.T, b store.Bucket) *stages.Input {
 				schema.Duplicate{SURT: key(t, uc).SURT, URL: uc, Representative: ub, Kind: schema.DupNear, ClusterSize: 2})},
 			stages.Rank: {first, rank},
 			stages.Frontier: {nil, put(t, b, stages.FileURLs, layout.Table(stages.FileURLs, "2026-11", 0, 1),
-				schema.URLRecord{SURT: key(t, ub).SURT, URL: ub, Change: schema.ChangeText, ChangeDistance: new(int32(3)), TitleChanged: new(false)},
+				schema.URLRecord{SURT: key(t, ub).SURT, URL: ub, Change: schema.ChangeText, ChangeDistance: new(int32(3)), TitleChanged: new(false), LinksAdded: new(int32(2)), LinksRemoved: new(int32(0))},
 				schema.URLRecord{SURT: key(t, "http://h.test/z").SURT, URL: "http://h.test/z", Change: schema.ChangeGone})},
 		},
 	}
@@ -95,13 +95,14 @@ func TestPagesCarryWhatTheReducesFound(t *testing.T) {
 	}
 	want[1].Inlinks, want[1].ClusterSize = 7, 2
 	want[1].Change, want[1].ChangeDistance, want[1].TitleChanged = schema.ChangeText, new(int32(3)), new(false)
+	want[1].LinksAdded, want[1].LinksRemoved = new(int32(2)), new(int32(0))
 	want[2].ClusterSize, want[2].DuplicateOf, want[2].DuplicateKind = 2, "http://h.test/b", "near"
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)
 	}
 	type counted struct {
 		URL string `parquet:"url"`
-		schema.TermCounts
+		schema.WorkingColumns
 	}
 	for row, err := range table.Concat[counted](t.Context(), b, []string{layout.Table("pages", "2026-11", 0, 0)}) {
 		if err != nil || len(row.Terms)+len(row.Counts) > 0 {

@@ -71,7 +71,7 @@ var exceptions = map[string]map[string]rule{
 // nameless lists the text columns that hold no names: closed vocabularies, digests, numbers and times as
 // text, keys of files in the store, addresses, and parts of the URL of a row that goes if its URL goes.
 var nameless = strings.Fields(`stage machine version outcome due_reason planned_for state kind reason change page_hint revisit purpose duplicate_kind document_kind robots_state
-	content_digest capture_digest text_digest robots_digest digest content_truncated content_mime_type content_mime_detected
+	content_digest capture_digest text_digest link_sketch robots_digest digest content_truncated content_mime_type content_mime_detected
 	content_charset content_languages language language_source languages scripts last_modified warc_filename warc_segment
 	payload_warc_filename robots_warc_filename error_class address addresses networks blocked_by position hreflang changefreq
 	first_seen last_planned captured_in listed_first_round listed_last_round representative_crawl previous_round robots_compared

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -25,11 +26,15 @@ type capturedRow struct {
 	Change         schema.Change `parquet:"change,optional"`
 	ChangeDistance *int32        `parquet:"change_distance,optional"`
 	TitleChanged   *bool         `parquet:"title_changed,optional"`
+	LinksAdded     *int32        `parquet:"links_added,optional"`
+	LinksRemoved   *int32        `parquet:"links_removed,optional"`
 	CapturedIn     string        `parquet:"captured_in,optional"`
 	CaptureDigest  string        `parquet:"capture_digest,optional"`
 	TextDigest     string        `parquet:"text_digest,optional"`
 	SimHash        int64         `parquet:"simhash,optional"`
 	TitleHash      int64         `parquet:"title_hash,optional"`
+
+	LinkSketch schema.LinkSketch `parquet:"link_sketch,optional"`
 }
 
 // changedRow holds the columns of a published page that say what it contains and how it has changed.
@@ -44,20 +49,32 @@ type changedRow struct {
 	Change         schema.Change   `parquet:"change,optional"`
 	ChangeDistance *int32          `parquet:"change_distance,optional"`
 	TitleChanged   *bool           `parquet:"title_changed,optional"`
+	LinksAdded     *int32          `parquet:"links_added,optional"`
+	LinksRemoved   *int32          `parquet:"links_removed,optional"`
+	Outlinks       int32           `parquet:"outlinks"`
 }
 
-// changeFact is one table's row about one URL. One of the pointers is set.
+// sourceRow holds the columns of a link that the sketch of its page needs.
+type sourceRow struct {
+	SURT   string          `parquet:"source_surtkey"`
+	URL    string          `parquet:"source"`
+	Target string          `parquet:"target"`
+	Kind   schema.LinkKind `parquet:"kind"`
+}
+
+// changeFact is one table's row about one URL. One of the pointers is set, or targets has the target of a link.
 type changeFact struct {
 	surt, url    string
 	earlier, now *capturedRow
 	page         *changedRow
 	key          string // key of the file with the page
+	targets      []string
 }
 
 // ChangesFollow compares the columns about changes in pages and urls with the pages themselves and with the
 // states of earlier rounds. It does not use the code of the stages. It merges the sorted tables of one
 // bucket at a time, so memory holds the open parts. Rounds that were planned before format 12 have no
-// such columns.
+// such columns. Rounds of formats 12 and 13 have none about links.
 func ChangesFollow(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(changesFollow, 0)
 	if r.Plan.Format < 12 || !r.Complete(stages.Merge) || !r.Complete(stages.Frontier) || !r.Complete(stages.Publish) {
@@ -83,7 +100,11 @@ func checkChanges(ctx context.Context, a *audit.Audit, r *audit.Round, bucket in
 	}
 	states, err := bucketKeys(ctx, r, stages.Frontier, stages.FileURLs, bucket)
 	pages, err2 := partitionKeys(ctx, r, stages.Publish, stages.FilePages, bucket)
-	if err := cmp.Or(err, err2); err != nil {
+	links, err3 := partitionKeys(ctx, r, stages.Merge, stages.FileLinks, bucket)
+	if r.Plan.Format < 14 { // rows of URLs may lack the sketch
+		links = nil
+	}
+	if err := cmp.Or(err, err2, err3); err != nil {
 		return err
 	}
 	in := slices.Concat(
@@ -95,6 +116,13 @@ func checkChanges(ctx context.Context, a *audit.Audit, r *audit.Round, bucket in
 		}),
 		convertObjects(ctx, a, pages, func(key string, row *changedRow) changeFact {
 			return changeFact{surt: row.SURT, url: row.URL, page: row, key: key}
+		}),
+		convertObjects(ctx, a, links, func(_ string, row *sourceRow) changeFact {
+			f := changeFact{surt: row.SURT, url: row.URL}
+			if row.Kind != schema.KindRedirect {
+				f.targets = []string{row.Target}
+			}
+			return f
 		}))
 	var all changeFact // the newest row of each table about the current URL
 	judge := func() {
@@ -116,6 +144,7 @@ func checkChanges(ctx context.Context, a *audit.Audit, r *audit.Round, bucket in
 		if f.page != nil {
 			all.page, all.key = f.page, f.key
 		}
+		all.targets = append(all.targets, f.targets...)
 	}
 	judge()
 	return nil
@@ -123,62 +152,70 @@ func checkChanges(ctx context.Context, a *audit.Audit, r *audit.Round, bucket in
 
 // judge reports how the columns of a page and of its URL's state contradict the page and the last capture.
 func (f *changeFact) judge(a *audit.Audit, r *audit.Round, bucket int) {
-	want := f.wanted()
 	wrong := func(key, format string, args ...any) {
 		a.Wrong(changesFollow, r.Number, audit.URL(key, f.url), format, args...)
 	}
-	p := f.page
-	if got := changeText(p.Change, p.ChangeDistance, p.TitleChanged); got != want {
-		wrong(f.key, "its columns change, change_distance and title_changed are %s; its last capture gives %s", got, want)
-	}
+	p, n := f.page, f.now
 	urls := layout.Table(stages.FileURLs, r.Crawl, r.Number, bucket)
-	if f.now == nil {
+	if n == nil {
 		wrong(urls, "it has a page, but no row in urls")
 		return
 	}
-	if got := changeText(f.now.Change, f.now.ChangeDistance, f.now.TitleChanged); got != want {
-		wrong(urls, "its columns change, change_distance and title_changed are %s; its last capture gives %s", got, want)
+	want := f.wanted()
+	if r.Plan.Format < 14 { // the tables may lack the columns
+		want.added, want.removed, p.LinksAdded, p.LinksRemoved, n.LinksAdded, n.LinksRemoved = nil, nil, nil, nil, nil, nil
+	}
+	const columns = "its columns change, change_distance, title_changed, links_added and links_removed are %s; its last capture gives %s"
+	if got := (changed{p.Change, p.ChangeDistance, p.TitleChanged, p.LinksAdded, p.LinksRemoved}); got.String() != want.String() {
+		wrong(f.key, columns, &got, &want)
+	}
+	if got := (changed{n.Change, n.ChangeDistance, n.TitleChanged, n.LinksAdded, n.LinksRemoved}); got.String() != want.String() {
+		wrong(urls, columns, &got, &want)
 	}
 	was := f.earlier
 	if p.PageHint != schema.HintSoft404 {
-		was = &capturedRow{ContentDigest: p.ContentDigest, CapturedIn: nameOf(r), TextDigest: p.TextDigest, SimHash: p.SimHash, TitleHash: hashOf(p.Title)}
+		was = &capturedRow{ContentDigest: p.ContentDigest, CapturedIn: nameOf(r), TextDigest: p.TextDigest, SimHash: p.SimHash, TitleHash: hashOf(p.Title), LinkSketch: n.LinkSketch}
+		if n.LinkSketch != "" && r.Plan.Format >= 14 && len(f.targets) == int(p.Outlinks) { // after a takedown, links may lack rows
+			was.LinkSketch = schema.SketchLinks(slices.Values(f.targets))
+		}
 	}
-	if wanted, got := captureText(was), captureText(f.now); got != wanted {
+	if wanted, got := captureText(was), captureText(n); got != wanted {
 		wrong(urls, "its last capture is %s; its row says %s", wanted, got)
 	}
 }
 
-// wanted returns what the columns about the page's change must be, as changeText returns them.
-func (f *changeFact) wanted() string {
+// wanted returns what the columns about the page's change must be.
+func (f *changeFact) wanted() changed {
 	known := f.earlier != nil && f.earlier.CapturedIn != ""
 	if f.page.PageHint == schema.HintSoft404 {
 		if known {
-			return changeText(schema.ChangeGone, nil, nil)
+			return changed{change: schema.ChangeGone}
 		}
-		return changeText("", nil, nil)
+		return changed{}
 	}
 	if !known {
 		switch {
 		case f.earlier == nil || f.earlier.ContentDigest == "":
-			return changeText(schema.ChangeNew, nil, nil)
+			return changed{change: schema.ChangeNew}
 		case f.earlier.ContentDigest == f.page.ContentDigest:
-			return changeText(schema.ChangeNone, nil, nil)
+			return changed{change: schema.ChangeNone, added: new(int32), removed: new(int32)}
 		}
-		return changeText("", nil, nil)
+		return changed{}
 	}
-	change := schema.ChangeText
+	c := changed{change: schema.ChangeText}
+	c.added, c.removed = f.now.LinkSketch.Compare(f.earlier.LinkSketch)
 	if f.page.TextDigest == f.earlier.TextDigest {
-		change = schema.ChangeCosmetic
+		c.change = schema.ChangeCosmetic
 	}
 	if f.page.ContentDigest == f.earlier.digest() {
-		change = schema.ChangeNone
+		c.change, c.added, c.removed = schema.ChangeNone, new(int32), new(int32)
 	}
 	distance := int32(0)
 	for differ := uint64(f.page.SimHash ^ f.earlier.SimHash); differ != 0; differ >>= 1 {
 		distance += int32(differ & 1)
 	}
-	title := hashOf(f.page.Title) != f.earlier.TitleHash
-	return changeText(change, &distance, &title)
+	c.distance, c.title = &distance, new(hashOf(f.page.Title) != f.earlier.TitleHash)
+	return c
 }
 
 // digest returns the payload digest of the last capture.
@@ -194,16 +231,24 @@ func hashOf(title string) int64 {
 	return int64(n)
 }
 
-// changeText returns the three columns about a change as one text.
-func changeText(c schema.Change, distance *int32, title *bool) string {
-	bits, differs := "null", "null"
-	if distance != nil {
-		bits = strconv.Itoa(int(*distance))
+// changed holds the columns about a change.
+type changed struct {
+	change         schema.Change
+	distance       *int32
+	title          *bool
+	added, removed *int32
+}
+
+func (c *changed) String() string {
+	return strings.Join([]string{cmp.Or(string(c.change), "null"), textOf(c.distance), textOf(c.title), textOf(c.added), textOf(c.removed)}, ", ")
+}
+
+// textOf returns the text of a column.
+func textOf[T any](value *T) string {
+	if value == nil {
+		return "null"
 	}
-	if title != nil {
-		differs = strconv.FormatBool(*title)
-	}
-	return cmp.Or(string(c), "null") + ", " + bits + ", " + differs
+	return fmt.Sprint(*value)
 }
 
 // captureText returns the facts about a last capture as one text.
@@ -211,5 +256,5 @@ func captureText(r *capturedRow) string {
 	if r == nil || r.CapturedIn == "" {
 		return "unknown"
 	}
-	return fmt.Sprintf("of %s, payload %s, text %q, SimHash %d, title_hash %d", r.CapturedIn, r.digest(), r.TextDigest, r.SimHash, r.TitleHash)
+	return fmt.Sprintf("of %s, payload %s, text %q, SimHash %d, title_hash %d, link_sketch %q", r.CapturedIn, r.digest(), r.TextDigest, r.SimHash, r.TitleHash, r.LinkSketch)
 }

@@ -22,7 +22,7 @@ import (
 // recordedDoc is a document that a fetch task recorded.
 type recordedDoc struct {
 	page  schema.Page // row of pages as the fetch task recorded it
-	terms schema.TermCounts
+	terms schema.WorkingColumns
 	fetch fetchedAs
 	// parsed is the result of the current parser. If it is nil, why holds the reason, and the
 	// document keeps its rows.
@@ -96,7 +96,7 @@ func (r *run) documents(ctx context.Context) iter.Seq2[*recordedDoc, error] {
 				yield(nil, err)
 				return
 			}
-			d := &recordedDoc{page: page.Page(), terms: page.TermCounts}
+			d := &recordedDoc{page: page.Page(), terms: page.WorkingColumns}
 			for d.fetch.Outcome != schema.OK {
 				var more bool
 				if d.fetch, err, more = next(); err != nil || !more {

@@ -50,7 +50,7 @@ type Record struct {
 	Requests []schema.Request
 	Captures []Capture
 	Page     *schema.Page
-	Terms    schema.TermCounts // terms of Page
+	Terms    schema.WorkingColumns // of Page
 	Text     *schema.Text
 	Links    []schema.Link
 	Robots   *schema.RobotsFile

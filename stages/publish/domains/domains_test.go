@@ -80,7 +80,7 @@ func randomRound(seed uint64) *round {
 					if r.IntN(2) == 0 {
 						p.Changed = ptr(r.IntN(2) == 0)
 					}
-					out.pages = append(out.pages, schema.Working(&p, schema.TermCounts{}))
+					out.pages = append(out.pages, schema.Working(&p, schema.WorkingColumns{}))
 					out.duplicates = append(out.duplicates, schema.Duplicate{SURT: k.SURT, URL: url, Kind: []schema.DuplicateKind{schema.DupExact, schema.DupNear, schema.DupRepresentative}[r.IntN(3)]})
 				}
 			}
