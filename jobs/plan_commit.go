@@ -126,7 +126,7 @@ func (r PlanRequest) replaceCrawl(ctx context.Context, body []byte, digest strin
 		if named := l.Of(manifest.EntryCrawl); named == nil || named.SHA256 != digest {
 			return fmt.Errorf("another `crawlbatch plan --replace` of %s was later, so its plan and config apply: run this command again if you want this plan instead: %w", r.Crawl, ErrPlanned)
 		}
-		if _, err := r.Bucket.Swap(ctx, key, body, version); !errors.Is(err, store.ErrConflict) {
+		if _, err := store.SwapBytes(ctx, r.Bucket, key, body, version); !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}

@@ -44,9 +44,9 @@ func (b *hookedStore) Create(ctx context.Context, key string, body io.ReaderAt, 
 	return b.Bucket.Create(ctx, key, body, size)
 }
 
-func (b *hookedStore) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (b *hookedStore) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	b.step(key)
-	return b.Bucket.Swap(ctx, key, body, old)
+	return b.Bucket.Swap(ctx, key, body, size, old)
 }
 
 func (b *hookedStore) Delete(ctx context.Context, key string) error {

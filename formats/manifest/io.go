@@ -43,7 +43,7 @@ func Swap(ctx context.Context, b store.Bucket, key string, d Document, old store
 	if err != nil {
 		return "", err
 	}
-	v, err := b.Swap(ctx, key, body, old)
+	v, err := store.SwapBytes(ctx, b, key, body, old)
 	if err != nil {
 		return "", fmt.Errorf("swap %s: %w", d.kind(), err)
 	}

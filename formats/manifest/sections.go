@@ -70,6 +70,15 @@ func (f *File) Sections() ([]Section, error) {
 	return sections, nil
 }
 
+// section is a part of an object. Its version is that of the object.
+type section struct {
+	*io.SectionReader
+	whole store.Object
+}
+
+func (s section) Version() (store.Version, error) { return s.whole.Version() }
+func (s section) Close() error                    { return s.whole.Close() }
+
 // OpenSection opens a section of a run as an object. Its ReadAt returns only bytes that match the
 // digests in s.
 func OpenSection(ctx context.Context, b store.Bucket, s Section) (store.Object, error) {
@@ -84,9 +93,5 @@ func OpenSection(ctx context.Context, b store.Bucket, s Section) (store.Object, 
 	if o.Size() < s.Offset+s.Bytes {
 		return nil, errors.Join(f.changed("it has %d bytes, its section of bucket %d ends after %d", o.Size(), s.Bucket, s.Offset+s.Bytes), o.Close())
 	}
-	view := struct {
-		*io.SectionReader
-		io.Closer
-	}{io.NewSectionReader(o, s.Offset, s.Bytes), o}
-	return &checked{Object: view, file: f, start: s.Offset, blocks: s.sums}, nil
+	return &checked{Object: section{io.NewSectionReader(o, s.Offset, s.Bytes), o}, file: f, start: s.Offset, blocks: s.sums}, nil
 }

@@ -61,9 +61,9 @@ func (c *Counter) Create(ctx context.Context, key string, body io.ReaderAt, size
 }
 
 // Swap implements Bucket.
-func (c *Counter) Swap(ctx context.Context, key string, body []byte, old Version) (Version, error) {
-	v, err := c.Bucket.Swap(ctx, key, body, old)
-	c.note(&c.counts.Puts, err, 0, int64(len(body)))
+func (c *Counter) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old Version) (Version, error) {
+	v, err := c.Bucket.Swap(ctx, key, body, size, old)
+	c.note(&c.counts.Puts, err, 0, size)
 	return v, err
 }
 

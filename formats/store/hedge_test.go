@@ -61,7 +61,8 @@ type slowObject struct {
 	ctx context.Context
 }
 
-func (o *slowObject) Size() int64 { return int64(len(o.content)) }
+func (o *slowObject) Size() int64                     { return int64(len(o.content)) }
+func (o *slowObject) Version() (store.Version, error) { return "v", nil }
 
 func (o *slowObject) Close() error {
 	o.mu.Lock()

@@ -31,9 +31,9 @@ func (b *limited) Create(ctx context.Context, key string, body io.ReaderAt, size
 	})
 }
 
-func (b *limited) Swap(ctx context.Context, key string, body []byte, old Version) (Version, error) {
-	return b.within(ctx, "swap", key, int64(len(body)), func(ctx context.Context) (Version, error) {
-		return b.Bucket.Swap(ctx, key, body, old)
+func (b *limited) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old Version) (Version, error) {
+	return b.within(ctx, "swap", key, size, func(ctx context.Context) (Version, error) {
+		return b.Bucket.Swap(ctx, key, body, size, old)
 	})
 }
 

@@ -26,7 +26,7 @@ func (s stuck) Create(ctx context.Context, _ string, _ io.ReaderAt, _ int64) (st
 	return "", ctx.Err()
 }
 
-func (s stuck) Swap(ctx context.Context, _ string, _ []byte, _ store.Version) (store.Version, error) {
+func (s stuck) Swap(ctx context.Context, _ string, _ io.ReaderAt, _ int64, _ store.Version) (store.Version, error) {
 	return s.Create(ctx, "", nil, 0)
 }
 
@@ -42,7 +42,7 @@ func TestAWriteIsGivenUpAfterItsLimit(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		began = time.Now()
-		_, err = b.Swap(t.Context(), "k", []byte("body"), "v")
+		_, err = store.SwapBytes(t.Context(), b, "k", []byte("body"), "v")
 		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), `swap "k"`) || time.Since(began) != time.Minute {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
@@ -59,7 +59,7 @@ func TestALimitHidesNeitherTheCallersEndNorALostRace(t *testing.T) {
 		if _, err := store.CreateBytes(t.Context(), store.WithLimit(stuck{after: store.ErrExists}, time.Minute), "k", nil); !errors.Is(err, store.ErrExists) {
 			t.Errorf("%v", err)
 		}
-		if _, err := store.WithLimit(stuck{after: store.ErrConflict}, time.Minute).Swap(t.Context(), "k", nil, ""); !errors.Is(err, store.ErrConflict) {
+		if _, err := store.SwapBytes(t.Context(), store.WithLimit(stuck{after: store.ErrConflict}, time.Minute), "k", nil, ""); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("%v", err)
 		}
 	})

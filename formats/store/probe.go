@@ -82,7 +82,7 @@ func probeRound(ctx context.Context, b Bucket, key string) (err error) {
 		return err
 	}
 	swapped, second, err := race(ctx, b, key, "compare-and-swap", ErrConflict, func(body []byte) (Version, error) {
-		return b.Swap(ctx, key, body, first)
+		return SwapBytes(ctx, b, key, body, first)
 	})
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func probeRound(ctx context.Context, b Bucket, key string) (err error) {
 	if bytes.Equal(created, swapped) || first == second {
 		return fmt.Errorf("%w: two states of one object have the same version", ErrUnsupported)
 	}
-	switch _, err := b.Swap(ctx, key, []byte(rand.Text()), first); {
+	switch _, err := SwapBytes(ctx, b, key, []byte(rand.Text()), first); {
 	case err == nil:
 		return fmt.Errorf("%w: a swap of a stale version was accepted (compare-and-swap)", ErrUnsupported)
 	case !errors.Is(err, ErrConflict):

@@ -63,6 +63,8 @@ type Object interface {
 	io.ReaderAt
 	io.Closer
 	Size() int64 // size of the object, in bytes
+	// Version returns the version of the content that ReadAt reads. It may read the whole object.
+	Version() (Version, error)
 }
 
 // ReadBy wraps o in an object whose ReadAt calls readAt. A readAt that is a closure can use a
@@ -89,8 +91,8 @@ type Bucket interface {
 	// returns.
 	Create(ctx context.Context, key string, body io.ReaderAt, size int64) (Version, error)
 
-	// Swap replaces the object with body if its version is old, and returns the new version. If old
-	// is the zero Version, Swap requires that no object exists. Swap returns ErrConflict if the
+	// Swap replaces the object with the first size bytes of body if the object's version is old, and
+	// returns the new version. Swap may read body more than once. If old is the zero Version, Swap requires that no object exists. Swap returns ErrConflict if the
 	// object has another version. Callers never swap in the same content twice. If the object
 	// already has the new content, an earlier call of this caller wrote it, and Swap succeeds.
 	//
@@ -99,7 +101,7 @@ type Bucket interface {
 	// writer has replaced the new content since. To distinguish the two cases, a caller puts a mark
 	// into the new content, and other writers keep the mark. If ctx ends before the outcome is
 	// known, Swap returns ErrUnavailable with ctx's error.
-	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
+	Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old Version) (Version, error)
 
 	// Get reads a whole small object. If the object has more than limit bytes, Get returns
 	// ErrTooLarge.
@@ -122,4 +124,9 @@ type Bucket interface {
 // CreateBytes calls Create with a body in memory.
 func CreateBytes(ctx context.Context, b Bucket, key string, body []byte) (Version, error) {
 	return b.Create(ctx, key, bytes.NewReader(body), int64(len(body)))
+}
+
+// SwapBytes calls Swap with a body in memory.
+func SwapBytes(ctx context.Context, b Bucket, key string, body []byte, old Version) (Version, error) {
+	return b.Swap(ctx, key, bytes.NewReader(body), int64(len(body)), old)
 }

@@ -115,7 +115,7 @@ func TestCountCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = store.CreateBytes(ctx, c, "a", []byte("other")) // loses the race, so it counts as a call that wrote no bytes
-	if _, err := c.Swap(ctx, "a", []byte("123"), v); err != nil {
+	if _, err := store.SwapBytes(ctx, c, "a", []byte("123"), v); err != nil {
 		t.Fatal(err)
 	}
 	_, _, _ = c.Get(ctx, "a", 100)
@@ -198,17 +198,17 @@ type liar struct {
 	first    []byte
 }
 
-func (l *liar) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (l *liar) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	for l.swapsAll {
 		_, now, err := l.Get(ctx, key, 1000)
 		if err != nil {
 			return "", err
 		}
-		if v, err := l.Bucket.Swap(ctx, key, body, now); !errors.Is(err, store.ErrConflict) {
+		if v, err := l.Bucket.Swap(ctx, key, body, size, now); !errors.Is(err, store.ErrConflict) {
 			return v, err
 		}
 	}
-	return l.Bucket.Swap(ctx, key, body, old)
+	return l.Bucket.Swap(ctx, key, body, size, old)
 }
 
 func (l *liar) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {

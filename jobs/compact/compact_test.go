@@ -381,11 +381,11 @@ func (f failing) Create(ctx context.Context, key string, body io.ReaderAt, size 
 	return f.Bucket.Create(ctx, key, body, size)
 }
 
-func (f failing) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (f failing) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	if f.left.Add(-1) < 0 {
 		return "", errKilled
 	}
-	return f.Bucket.Swap(ctx, key, body, old)
+	return f.Bucket.Swap(ctx, key, body, size, old)
 }
 
 func (f failing) Delete(ctx context.Context, key string) error {

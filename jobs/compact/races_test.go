@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,9 +33,9 @@ type swapping struct {
 
 func (s swapping) Unwrap() store.Bucket { return s.Bucket }
 
-func (s swapping) Swap(ctx context.Context, key string, body []byte, old store.Version) (v store.Version, err error) {
+func (s swapping) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (v store.Version, err error) {
 	swap := func() error {
-		v, err = s.Bucket.Swap(context.WithoutCancel(ctx), key, body, old)
+		v, err = s.Bucket.Swap(context.WithoutCancel(ctx), key, body, size, old)
 		return err
 	}
 	if key != layout.Ledger(crawl) || s.done.Swap(true) {

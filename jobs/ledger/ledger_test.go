@@ -241,7 +241,7 @@ func TestAForkedOrEditedLedgerIsRefused(t *testing.T) {
 		if bytes.Equal(changed, body) {
 			t.Fatalf("%s: nothing was changed", name)
 		}
-		if _, err := b.Swap(t.Context(), key, changed, version); err != nil {
+		if _, err := store.SwapBytes(t.Context(), b, key, changed, version); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := ledger.Load(t.Context(), b, month); !errors.Is(err, manifest.ErrCorrupt) || !strings.Contains(err.Error(), key) {
@@ -278,7 +278,7 @@ func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
 			}
 			body, version, err := b.Get(t.Context(), tc.key, manifest.MaxBytes)
 			if err == nil && changed {
-				_, err = b.Swap(t.Context(), tc.key, bytes.Replace(body, []byte("{\n"), []byte("{\n\n"), 1), version)
+				_, err = store.SwapBytes(t.Context(), b, tc.key, bytes.Replace(body, []byte("{\n"), []byte("{\n\n"), 1), version)
 			} else if err == nil {
 				err = b.Delete(t.Context(), tc.key)
 			}
@@ -524,7 +524,7 @@ func TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile(t *testing.T) 
 	}
 	body, version, err := b.Get(t.Context(), layout.Ledger(month), manifest.MaxBytes)
 	if err == nil {
-		_, err = b.Swap(t.Context(), layout.Ledger(month), bytes.Replace(body, []byte(`"plan": "p"`), []byte(`"plan": "q"`), 1), version)
+		_, err = store.SwapBytes(t.Context(), b, layout.Ledger(month), bytes.Replace(body, []byte(`"plan": "p"`), []byte(`"plan": "q"`), 1), version)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func (b *answering) Get(context.Context, string, int64) ([]byte, store.Version, 
 	return nil, "", b.err
 }
 
-func (b *answering) Swap(context.Context, string, []byte, store.Version) (store.Version, error) {
+func (b *answering) Swap(context.Context, string, io.ReaderAt, int64, store.Version) (store.Version, error) {
 	return "", b.err
 }
 
@@ -67,7 +67,7 @@ func TestAProcessIsNotReadyWhileTheStoreDoesNotAnswer(t *testing.T) {
 		inner.err = step.err
 		_, _, err := b.Get(step.ctx, "k", 1)
 		if step.err == store.ErrConflict {
-			_, err = b.Swap(step.ctx, "k", nil, "")
+			_, err = store.SwapBytes(step.ctx, b, "k", nil, "")
 		}
 		if got := ready(); got != step.want || !errors.Is(err, step.err) {
 			t.Errorf("%s: /readyz answers %d, want %d; %v", step.name, got, step.want, err)

@@ -108,8 +108,8 @@ func (t *timedBucket) Create(ctx context.Context, key string, body io.ReaderAt, 
 }
 
 // Swap implements store.Bucket.
-func (t *timedBucket) Swap(ctx context.Context, key string, body []byte, old store.Version) (_ store.Version, err error) {
-	defer t.wrote(key, t.m.clock.Now(), int64(len(body)), &err)
+func (t *timedBucket) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (_ store.Version, err error) {
+	defer t.wrote(key, t.m.clock.Now(), size, &err)
 	defer func() { t.answered(ctx, err) }()
-	return t.Bucket.Swap(ctx, key, body, old)
+	return t.Bucket.Swap(ctx, key, body, size, old)
 }

@@ -8,6 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -74,7 +75,7 @@ func TestADamagedPolitenessIsLostUntilItIsPublishedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Swap(t.Context(), key, body[:keep], v); err != nil {
+		if _, err := store.SwapBytes(t.Context(), b, key, body[:keep], v); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := NewestPoliteness(t.Context(), b, "2026-11"); !errors.Is(err, ledger.ErrLost) {

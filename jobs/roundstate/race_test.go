@@ -163,7 +163,7 @@ func TestAResultThatChangedAfterItWasFrozenIsNotSealed(t *testing.T) {
 		key := ResultKey(stages.Task{Stage: stages.Merge, Crawl: "2026-11"})
 		_, v, err := b.Get(t.Context(), key, 1<<20)
 		if err == nil {
-			_, err = b.Swap(t.Context(), key, body(stages.Merge, 11), v)
+			_, err = store.SwapBytes(t.Context(), b, key, body(stages.Merge, 11), v)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +190,7 @@ func TestAChangedInputsDocumentIsNamedBeforeTheRoundIsSealed(t *testing.T) {
 	key := layout.Inputs("2026-11", 0, string(stages.Rank))
 	body, v, err := b.Get(t.Context(), key, 1<<20)
 	if err == nil {
-		_, err = b.Swap(t.Context(), key, bytes.Replace(body, []byte(`"plan"`), []byte(`"Plan"`), 1), v)
+		_, err = store.SwapBytes(t.Context(), b, key, bytes.Replace(body, []byte(`"plan"`), []byte(`"Plan"`), 1), v)
 	}
 	if err != nil {
 		t.Fatal(err)

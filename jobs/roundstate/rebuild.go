@@ -128,7 +128,7 @@ func replace(ctx context.Context, b store.Bucket, key string, body []byte) error
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	_, err = b.Swap(ctx, key, body, version)
+	_, err = store.SwapBytes(ctx, b, key, body, version)
 	return err
 }
 

@@ -86,7 +86,7 @@ func (w *work) putDocument(ctx context.Context, c *crawl, step int, key string, 
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if _, err := w.over.Swap(ctx, key, body, version); err != nil {
+	if _, err := store.SwapBytes(ctx, w.over, key, body, version); err != nil {
 		return err
 	}
 	before := ""

@@ -247,6 +247,6 @@ func (r *Request) changeObject(ctx context.Context, id string, o *manifest.Chang
 	if manifest.Digest(body) != o.New {
 		return fmt.Errorf("%q is damaged: it was the new content of %q: restore it from a copy: %w", layout.Staged(id, o.Staged), o.Key, manifest.ErrCorrupt)
 	}
-	_, err = r.Bucket.Swap(ctx, o.Key, body, version)
+	_, err = store.SwapBytes(ctx, r.Bucket, o.Key, body, version)
 	return err
 }

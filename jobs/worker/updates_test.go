@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -48,11 +49,11 @@ type failingSwaps struct {
 	swaps int
 }
 
-func (b *failingSwaps) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (b *failingSwaps) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	if b.swaps--; b.swaps >= 0 {
 		return "", store.ErrUnavailable
 	}
-	return b.Bucket.Swap(ctx, key, body, old)
+	return b.Bucket.Swap(ctx, key, body, size, old)
 }
 
 func TestAPolitenessFileIsFollowed(t *testing.T) {

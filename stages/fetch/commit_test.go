@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -154,12 +155,12 @@ type mortal struct {
 	died chan struct{}
 }
 
-func (m mortal) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (m mortal) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	select {
 	case <-m.died:
 		return "", errKilled
 	default:
-		return m.Bucket.Swap(ctx, key, body, old)
+		return m.Bucket.Swap(ctx, key, body, size, old)
 	}
 }
 

@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,11 +33,12 @@ type history struct {
 	states [][]byte
 }
 
-func (h *history) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
-	v, err := h.Bucket.Swap(ctx, key, body, old)
+func (h *history) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
+	v, err := h.Bucket.Swap(ctx, key, body, size, old)
 	if err == nil && strings.HasSuffix(key, "/checkpoint.json") {
+		state, _ := io.ReadAll(io.NewSectionReader(body, 0, size))
 		h.mu.Lock()
-		h.states = append(h.states, bytes.Clone(body))
+		h.states = append(h.states, state)
 		h.mu.Unlock()
 	}
 	return v, err
@@ -196,8 +196,8 @@ func (m mute) write(do func() (store.Version, error)) (store.Version, error) {
 	return do()
 }
 
-func (m mute) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
-	return m.write(func() (store.Version, error) { return m.Bucket.Swap(ctx, key, body, old) })
+func (m mute) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
+	return m.write(func() (store.Version, error) { return m.Bucket.Swap(ctx, key, body, size, old) })
 }
 
 func (m mute) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {

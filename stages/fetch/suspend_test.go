@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"io"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,9 +22,9 @@ type swaps struct {
 	pause atomic.Pointer[func()]
 }
 
-func (s *swaps) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (s *swaps) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	s.last.Store(time.Now().UnixNano())
-	v, err := s.Bucket.Swap(ctx, key, body, old)
+	v, err := s.Bucket.Swap(ctx, key, body, size, old)
 	if pause := s.pause.Swap(nil); pause != nil {
 		(*pause)()
 	}

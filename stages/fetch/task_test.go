@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"runtime"
@@ -342,11 +343,11 @@ type dying struct {
 
 var errKilled = errors.New("killed")
 
-func (d dying) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (d dying) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	if time.Now().After(d.at) {
 		return "", errKilled
 	}
-	return d.Bucket.Swap(ctx, key, body, old)
+	return d.Bucket.Swap(ctx, key, body, size, old)
 }
 
 func (d dying) Unwrap() store.Bucket { return d.Bucket }
@@ -451,11 +452,11 @@ type freezing struct {
 
 func (f *freezing) set(on bool) { f.frozen.Store(on) }
 
-func (f *freezing) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (f *freezing) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	if f.frozen.Load() {
 		return "", fmt.Errorf("swap: %w", store.ErrUnavailable)
 	}
-	return f.Bucket.Swap(ctx, key, body, old)
+	return f.Bucket.Swap(ctx, key, body, size, old)
 }
 
 func TestNoRequestOutlastsALapsedRight(t *testing.T) {

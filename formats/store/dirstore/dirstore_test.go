@@ -74,8 +74,8 @@ func TestWritesLeaveNoTemporaryFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = store.CreateBytes(t.Context(), s, "t/a", []byte("two"))
-	_, _ = s.Swap(t.Context(), "t/a", []byte("three"), v)
-	_, _ = s.Swap(t.Context(), "t/a", []byte("four"), v)
+	_, _ = store.SwapBytes(t.Context(), s, "t/a", []byte("three"), v)
+	_, _ = store.SwapBytes(t.Context(), s, "t/a", []byte("four"), v)
 	_, _ = s.Create(t.Context(), "t/b", strings.NewReader("short"), 99)
 	if got := tree(t, root); !slices.Equal(got, []string{"t/a"}) {
 		t.Fatalf("files: %q, want only t/a", got)
@@ -125,7 +125,7 @@ func TestSyncOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	step("a Create of what is there", "data/x/y")
-	if _, err := s.Swap(t.Context(), "x/y/k", []byte("two"), v); err != nil {
+	if _, err := store.SwapBytes(t.Context(), s, "x/y/k", []byte("two"), v); err != nil {
 		t.Fatal(err)
 	}
 	step("a Swap", "temporary", "data/x/y")
@@ -216,7 +216,7 @@ func TestKeyThatIsAFolderOfAnother(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("Create(%q): %v, want %q", key, err, says)
 		}
-		_, err = s.Swap(t.Context(), key, []byte("x"), "")
+		_, err = store.SwapBytes(t.Context(), s, key, []byte("x"), "")
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("Swap(%q): %v, want %q", key, err, says)
 		}
@@ -312,13 +312,13 @@ func TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers(t *testing.T) {
 			if err := os.RemoveAll(filepath.Join(root, store.Reserved, lockFolder)); err != nil {
 				t.Error(err)
 			}
-			if _, err := other.Swap(t.Context(), "k", []byte("theirs"), v); err != nil {
+			if _, err := store.SwapBytes(t.Context(), other, "k", []byte("theirs"), v); err != nil {
 				t.Errorf("the other's swap: %v", err)
 			}
 		}
 		return f.Sync()
 	}
-	if _, err := s.Swap(t.Context(), "k", []byte("ours"), v); !errors.Is(err, store.ErrConflict) {
+	if _, err := store.SwapBytes(t.Context(), s, "k", []byte("ours"), v); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("the swap whose lock is gone: %v, want %v", err, store.ErrConflict)
 	}
 	if body, _, err := s.Get(t.Context(), "k", 100); string(body) != "theirs" {
@@ -420,7 +420,7 @@ func TestRemovedRootIsNoMissingObject(t *testing.T) {
 		if err := os.RemoveAll(root); err != nil {
 			t.Fatal(err)
 		}
-		_, err := s.Swap(t.Context(), "k", []byte("y"), "")
+		_, err := store.SwapBytes(t.Context(), s, "k", []byte("y"), "")
 		if !errors.Is(err, store.ErrUnavailable) {
 			t.Fatalf("Swap below a removed root: %v, want %v", err, store.ErrUnavailable)
 		}

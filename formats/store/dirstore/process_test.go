@@ -81,7 +81,7 @@ func child(role, root, who string) error {
 		if role == "cut create" {
 			_, err = store.CreateBytes(ctx, s, cutKey, []byte("new"))
 		} else {
-			_, err = s.Swap(ctx, cutKey, []byte("new"), localfile.VersionOf([]byte("old")))
+			_, err = store.SwapBytes(ctx, s, cutKey, []byte("new"), localfile.VersionOf([]byte("old")))
 		}
 		fmt.Println("done")
 		return err
@@ -302,7 +302,7 @@ func checkAndRepeat(t *testing.T, role, root string, at int, states map[string]i
 	if role == "cut create" {
 		_, err = store.CreateBytes(t.Context(), s, cutKey, []byte("new"))
 	} else {
-		_, err = s.Swap(t.Context(), cutKey, []byte("new"), localfile.VersionOf([]byte("old")))
+		_, err = store.SwapBytes(t.Context(), s, cutKey, []byte("new"), localfile.VersionOf([]byte("old")))
 	}
 	if err != nil {
 		t.Fatalf("%s, killed at sync %d: again: %v", role, at, err)

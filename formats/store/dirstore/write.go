@@ -1,7 +1,6 @@
 package dirstore
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -109,19 +108,22 @@ func inTheWay(err error) error {
 
 // Swap implements store.Bucket. It holds the lock of the key while it compares the versions and
 // replaces the file.
-func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (s *Store) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	path, err := s.path(key)
 	if err != nil {
 		return "", wrap("swap", key, err)
 	}
-	v := localfile.VersionOf(body)
-	if err := retryWrite(func() error { return s.swap(ctx, path, key, body, v, old) }); err != nil {
+	v, err := localfile.VersionIn(&bounded{io.NewSectionReader(body, 0, size), ctx.Err})
+	if err == nil {
+		err = retryWrite(func() error { return s.swap(ctx, path, key, body, size, v, old) })
+	}
+	if err != nil {
 		return "", wrap("swap", key, err)
 	}
 	return v, nil
 }
 
-func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old store.Version) error {
+func (s *Store) swap(ctx context.Context, path, key string, body io.ReaderAt, size int64, v, old store.Version) error {
 	if err := s.prepare(); err != nil {
 		return err
 	}
@@ -142,7 +144,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 			return fmt.Errorf("%w: it is %s, not %s", store.ErrConflict, short(now), short(old))
 		}
 		if tmp == nil {
-			if tmp, err = s.stage(ctx, bytes.NewReader(body), int64(len(body))); err != nil {
+			if tmp, err = s.stage(ctx, body, size); err != nil {
 				return err
 			}
 		}
@@ -186,11 +188,7 @@ func current(ctx context.Context, path string) (store.Version, error) {
 		return "", err
 	}
 	defer f.Close()
-	h := sha256.New()
-	if _, err := io.CopyBuffer(h, &bounded{f, ctx.Err}, make([]byte, copyBuffer)); err != nil {
-		return "", err
-	}
-	return localfile.Version(h), nil
+	return localfile.VersionIn(&bounded{f, ctx.Err})
 }
 
 // compare returns the version of the object at path if the object has the same bytes as body. The

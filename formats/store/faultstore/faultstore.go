@@ -159,8 +159,8 @@ func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size i
 }
 
 // Swap implements store.Bucket.
-func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
-	return call(ctx, s, Swap, key, func() (store.Version, error) { return s.Bucket.Swap(ctx, key, body, old) })
+func (s *Store) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
+	return call(ctx, s, Swap, key, func() (store.Version, error) { return s.Bucket.Swap(ctx, key, body, size, old) })
 }
 
 // Get implements store.Bucket.

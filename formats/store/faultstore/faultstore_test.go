@@ -57,11 +57,11 @@ func TestFaultsHappenBeforeOrAfterTheEffect(t *testing.T) {
 		t.Fatalf("Get after a Create that failed after its effect: %q, %v", body, err)
 	}
 	now = After
-	if _, err := s.Swap(t.Context(), "k", []byte("y"), v); !errors.Is(err, store.ErrUnavailable) {
+	if _, err := store.SwapBytes(t.Context(), s, "k", []byte("y"), v); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("Swap: %v", err)
 	}
 	now = None
-	if _, err := s.Swap(t.Context(), "k", []byte("y"), v); err != nil {
+	if _, err := store.SwapBytes(t.Context(), s, "k", []byte("y"), v); err != nil {
 		t.Fatalf("the same Swap again: %v", err)
 	}
 	if s.Injected() != 3 {

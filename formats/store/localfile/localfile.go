@@ -33,6 +33,15 @@ func NewObject(ctx context.Context, f *os.File, size int64, wrap func(error) err
 // Size implements store.Object.
 func (o *object) Size() int64 { return o.size }
 
+// Version implements store.Object. It reads the whole file.
+func (o *object) Version() (store.Version, error) {
+	v, err := VersionIn(io.NewSectionReader(o, 0, o.size))
+	if err != nil {
+		return "", o.wrap(err)
+	}
+	return v, nil
+}
+
 // Close implements io.Closer.
 func (o *object) Close() error { return o.f.Close() }
 
@@ -50,6 +59,18 @@ func (o *object) ReadAt(p []byte, off int64) (int, error) {
 
 // Version returns the version of the content whose SHA-256 is in h.
 func Version(h hash.Hash) store.Version { return store.Version(hex.EncodeToString(h.Sum(nil))) }
+
+// VersionIn returns the version of the content of r.
+func VersionIn(r io.Reader) (store.Version, error) {
+	h := sha256.New()
+	if _, err := io.CopyBuffer(h, r, make([]byte, copyBuffer)); err != nil {
+		return "", err
+	}
+	return Version(h), nil
+}
+
+// copyBuffer is the size of the buffer for reading a file, in bytes.
+const copyBuffer = 256 << 10
 
 // VersionOf returns the version of body.
 func VersionOf(body []byte) store.Version {

@@ -13,14 +13,12 @@
 package overlay
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,40 +96,48 @@ func (b *Bucket) Create(ctx context.Context, key string, body io.ReaderAt, size 
 }
 
 // Swap implements store.Bucket.
-func (b *Bucket) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (b *Bucket) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	if err := check(ctx, key); err != nil {
+		return "", wrap("swap", key, err)
+	}
+	next, err := b.save(body, size)
+	if err != nil {
 		return "", wrap("swap", key, err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, here := b.written[key]
+	same := now.file != "" && now.version == next.version
 	if !here {
-		below, version, err := b.base.Get(ctx, key, math.MaxInt64)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-		case err != nil:
-			return "", err
-		case bytes.Equal(below, body):
-			return version, nil
-		default:
-			now.version = version
-		}
+		now.version, same, err = b.below(ctx, key, body, size)
 	}
-	if now.file != "" && now.version == localfile.VersionOf(body) {
-		return now.version, nil
+	if err == nil && !same && now.version != old {
+		err = wrap("swap", key, store.ErrConflict)
 	}
-	if now.version != old {
-		return "", wrap("swap", key, store.ErrConflict)
-	}
-	next, err := b.save(bytes.NewReader(body), int64(len(body)))
-	if err != nil {
-		return "", wrap("swap", key, err)
+	if err != nil || same {
+		return now.version, errors.Join(err, os.Remove(next.file))
 	}
 	b.written[key] = next
 	if now.file != "" {
 		err = os.Remove(now.file)
 	}
 	return next.version, err
+}
+
+// below returns the version of an object in the bucket below, or the zero Version, and reports whether
+// the object has the bytes of body.
+func (b *Bucket) below(ctx context.Context, key string, body io.ReaderAt, size int64) (v store.Version, same bool, err error) {
+	o, err := b.base.Open(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	if v, err = o.Version(); err == nil && o.Size() == size {
+		same, err = store.SameBytes(io.NewSectionReader(o, 0, size), body, size)
+	}
+	return v, same, errors.Join(err, o.Close())
 }
 
 // Get implements store.Bucket.

@@ -72,13 +72,13 @@ func TestWhatIsWrittenHidesWhatIsBelowAndChangesNothingThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Swap(t.Context(), "d", []byte("lost"), "another"); !errors.Is(err, store.ErrConflict) {
+	if _, err := store.SwapBytes(t.Context(), b, "d", []byte("lost"), "another"); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("Swap of a version that never was: %v", err)
 	}
-	if _, err := b.Swap(t.Context(), "d", []byte("swapped"), version); err != nil {
+	if _, err := store.SwapBytes(t.Context(), b, "d", []byte("swapped"), version); err != nil {
 		t.Errorf("Swap of the version below: %v", err)
 	}
-	if _, err := b.Swap(t.Context(), "c", []byte("again"), ""); err != nil {
+	if _, err := store.SwapBytes(t.Context(), b, "c", []byte("again"), ""); err != nil {
 		t.Errorf("Swap of a deleted object: %v", err)
 	}
 	want := map[string]string{"a": "1", "a0": "new", "b/x": "other", "b/x2": "new", "b/y": "3", "c": "again", "d": "swapped"}

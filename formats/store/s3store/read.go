@@ -74,7 +74,7 @@ func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 	if head.ContentLength == nil {
 		return nil, fmt.Errorf("open %q: %w: the answer has no length", key, store.ErrUnsupported)
 	}
-	return &object{size: *head.ContentLength, get: func(p []byte, off int64) (int, error) {
+	return &object{size: *head.ContentLength, etag: head.ETag, get: func(p []byte, off int64) (int, error) {
 		out, err := s.client.GetObject(ctx, &s3.GetObjectInput{
 			Bucket: &s.bucket, Key: name, IfMatch: head.ETag,
 			Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1)),
@@ -99,10 +99,15 @@ func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 
 type object struct {
 	size int64
+	etag *string
 	get  func(p []byte, off int64) (int, error) // reads a range that lies within the object
 }
 
-func (o *object) Size() int64  { return o.size }
+func (o *object) Size() int64 { return o.size }
+
+// Version implements store.Object.
+func (o *object) Version() (store.Version, error) { return tag(o.etag) }
+
 func (o *object) Close() error { return nil }
 
 func (o *object) ReadAt(p []byte, off int64) (int, error) {

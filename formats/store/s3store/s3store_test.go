@@ -215,7 +215,7 @@ func TestS3ObjectThatChangesUnderAReaderIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer object.Close()
-	if _, err := s.Swap(t.Context(), "k", []byte("other state"), v); err != nil {
+	if _, err := store.SwapBytes(t.Context(), s, "k", []byte("other state"), v); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := object.ReadAt(make([]byte, 5), 0); !errors.Is(err, store.ErrConflict) {

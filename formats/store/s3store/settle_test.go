@@ -88,9 +88,9 @@ func TestConditionalWritesAreSettled(t *testing.T) {
 			case "create":
 				v, err = store.CreateBytes(t.Context(), s, "k", []byte("mine"))
 			case "":
-				v, err = s.Swap(t.Context(), "k", []byte("mine"), "")
+				v, err = store.SwapBytes(t.Context(), s, "k", []byte("mine"), "")
 			default:
-				v, err = s.Swap(t.Context(), "k", []byte("mine"), store.Version(etag(c.old)))
+				v, err = store.SwapBytes(t.Context(), s, "k", []byte("mine"), store.Version(etag(c.old)))
 			}
 			if !errors.Is(err, c.want) {
 				t.Fatalf("error %v, want %v", err, c.want)
@@ -140,7 +140,7 @@ func TestConditionalWriteEndsWithItsContext(t *testing.T) {
 		}
 		return ctx.Err()
 	}
-	_, err := s.Swap(ctx, "k", []byte("mine"), "")
+	_, err := store.SwapBytes(ctx, s, "k", []byte("mine"), "")
 	if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "outcome") {
 		t.Fatalf("error %v, want one that says that the outcome is unknown", err)
 	}

@@ -1,7 +1,6 @@
 package s3store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -56,12 +55,12 @@ func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size i
 }
 
 // Swap implements store.Bucket.
-func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (s *Store) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	name, err := s.object(key)
 	if err != nil {
 		return "", fmt.Errorf("swap: %w", err)
 	}
-	src := &bodyReader{r: bytes.NewReader(body), size: int64(len(body))}
+	src := &bodyReader{r: body, size: size}
 	return s.settle(ctx, conditional{
 		call: "swap", key: key, src: src, lost: store.ErrConflict,
 		send: func(ctx context.Context) (store.Version, error) {

@@ -210,7 +210,7 @@ func badKeys(t *testing.T, b store.Bucket) {
 		"nul\x00", "line\nfeed", "bad\xffutf8", store.Reserved + "/x", string(bytes.Repeat([]byte("n"), 256)), string(bytes.Repeat([]byte("n/"), 500)) + "n"} {
 		_, err := store.CreateBytes(t.Context(), b, key, []byte("x"))
 		wantErr(t, fmt.Sprintf("Create(%.40q)", key), err, store.ErrKey)
-		_, err = b.Swap(t.Context(), key, []byte("x"), "")
+		_, err = store.SwapBytes(t.Context(), b, key, []byte("x"), "")
 		wantErr(t, fmt.Sprintf("Swap(%.40q)", key), err, store.ErrKey)
 		_, _, err = b.Get(t.Context(), key, 1)
 		wantErr(t, fmt.Sprintf("Get(%.40q)", key), err, store.ErrKey)

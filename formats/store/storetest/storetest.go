@@ -23,9 +23,9 @@ func Run(t *testing.T, bucket func(t *testing.T) store.Bucket) {
 		{"an absent object is not found", absent},
 		{"create stores bytes that get and open return", createAndRead},
 		{"create of the same bytes succeeds, of others does not", createAgain},
-		{"create of a large object is whole", createLarge},
+		{"a large object is whole after create and swap", createLarge},
 		{"create has one winner among many", createRace},
-		{"create fails on a body that ends early and leaves nothing", createShortBody},
+		{"create and swap fail on a body that ends early and change nothing", createShortBody},
 		{"swap goes from version to version", swapChain},
 		{"swap of the zero version creates", swapZero},
 		{"swap repeated with its own body succeeds", swapRepeated},
@@ -62,7 +62,7 @@ func create(t *testing.T, b store.Bucket, key, body string) store.Version {
 
 func swap(t *testing.T, b store.Bucket, key, body string, old store.Version) store.Version {
 	t.Helper()
-	v, err := b.Swap(t.Context(), key, []byte(body), old)
+	v, err := store.SwapBytes(t.Context(), b, key, []byte(body), old)
 	if err != nil {
 		t.Fatalf("Swap: %v", err)
 	}
@@ -85,6 +85,9 @@ func want(t *testing.T, b store.Bucket, key, body string, v store.Version) {
 	got, gotVersion, err := b.Get(t.Context(), key, 1<<20)
 	if err != nil || string(got) != body || gotVersion != v {
 		t.Fatalf("Get(%q) = %.60q, %q, %v; want %.60q, %q", key, got, gotVersion, err, body, v)
+	}
+	if opened, err := open(t.Context(), t, b, key).Version(); err != nil || opened != v {
+		t.Fatalf("the opened %q has version %q, %v; want %q", key, opened, err, v)
 	}
 }
 

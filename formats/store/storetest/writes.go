@@ -86,6 +86,22 @@ func createLarge(t *testing.T, b store.Bucket) {
 	if err != nil || !same {
 		t.Fatalf("bytes read are those written: %t, %v", same, err)
 	}
+	v, err := object.Version()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err = b.Swap(t.Context(), "big", newPattern(1), largeSize, v); err != nil {
+		t.Fatalf("Swap: %v", err)
+	}
+	swapped := open(t.Context(), t, b, "big")
+	now, err := swapped.Version()
+	if err != nil || now != v {
+		t.Fatalf("after Swap returned version %q: %q, %v", v, now, err)
+	}
+	same, err = store.SameBytes(io.NewSectionReader(swapped, 0, swapped.Size()), newPattern(1), largeSize)
+	if err != nil || !same {
+		t.Fatalf("bytes read are those swapped in: %t, %v", same, err)
+	}
 }
 
 func createRace(t *testing.T, b store.Bucket) {
@@ -142,6 +158,10 @@ func createShortBody(t *testing.T, b store.Bucket) {
 	if got := keys(t, b, ""); len(got) != 0 {
 		t.Fatalf("left behind: %q", got)
 	}
+	v := create(t, b, "short", "whole")
+	_, err = b.Swap(t.Context(), "short", bytes.NewReader([]byte("abc")), 10, v)
+	wantErr(t, "Swap of a body of 3 bytes as 10", err, io.ErrUnexpectedEOF)
+	want(t, b, "short", "whole", v)
 }
 
 func swapChain(t *testing.T, b store.Bucket) {
@@ -150,20 +170,20 @@ func swapChain(t *testing.T, b store.Bucket) {
 	want(t, b, "s", "state 1", v1)
 	v2 := swap(t, b, "s", "state 2", v1)
 	for _, stale := range []store.Version{"", v0, v1} {
-		_, err := b.Swap(t.Context(), "s", []byte("state 3"), stale)
+		_, err := store.SwapBytes(t.Context(), b, "s", []byte("state 3"), stale)
 		wantErr(t, fmt.Sprintf("Swap of %q", stale), err, store.ErrConflict)
 	}
 	want(t, b, "s", "state 2", v2)
 	if err := b.Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.Swap(t.Context(), "s", []byte("state 3"), v2)
+	_, err := store.SwapBytes(t.Context(), b, "s", []byte("state 3"), v2)
 	wantErr(t, "Swap of a deleted object", err, store.ErrConflict)
 }
 
 func swapZero(t *testing.T, b store.Bucket) {
 	want(t, b, "new/z", "first", swap(t, b, "new/z", "first", ""))
-	_, err := b.Swap(t.Context(), "new/z", []byte("second"), "")
+	_, err := store.SwapBytes(t.Context(), b, "new/z", []byte("second"), "")
 	wantErr(t, "Swap of the zero version over an object", err, store.ErrConflict)
 	_, err = store.CreateBytes(t.Context(), b, "new/z", []byte("third"))
 	wantErr(t, "Create over an object", err, store.ErrExists)
@@ -183,7 +203,7 @@ func swapRace(t *testing.T, b store.Bucket) {
 		versions := make([]store.Version, writers)
 		body := func(i int) []byte { return fmt.Appendf(nil, "round %d writer %d", round, i) }
 		errs := runConcurrently(writers, func(i int) (err error) {
-			versions[i], err = b.Swap(t.Context(), "s", body(i), v)
+			versions[i], err = store.SwapBytes(t.Context(), b, "s", body(i), v)
 			return err
 		})
 		winner := onlyWinner(t, errs, store.ErrConflict)
@@ -219,7 +239,7 @@ func Append(ctx context.Context, b store.Bucket, key, who string, times int) err
 			if slices.Contains(strings.Fields(string(body)), mark) {
 				break
 			}
-			_, err = b.Swap(ctx, key, append(body, mark+"\n"...), v)
+			_, err = store.SwapBytes(ctx, b, key, append(body, mark+"\n"...), v)
 			if err == nil {
 				break
 			}

@@ -108,7 +108,7 @@ func (l *lab) swap(w *Rewritten) {
 	}
 	_, old, err := l.b.Get(l.ctx, w.File.Key, 1<<30)
 	if err == nil {
-		_, err = l.b.Swap(l.ctx, w.File.Key, body, old)
+		_, err = store.SwapBytes(l.ctx, l.b, w.File.Key, body, old)
 	}
 	if err != nil {
 		l.Fatal(err)

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -21,11 +22,11 @@ type between struct {
 	do   func()
 }
 
-func (b *between) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (b *between) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
 	if b.swap--; b.swap == 0 {
 		b.do()
 	}
-	return b.Bucket.Swap(ctx, key, body, old)
+	return b.Bucket.Swap(ctx, key, body, size, old)
 }
 
 // TestAConflictTellsARenewalFromACheckpointThatWasPutBack changes the checkpoint just before an
