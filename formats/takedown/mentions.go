@@ -2,6 +2,7 @@ package takedown
 
 import (
 	"bytes"
+	"net/netip"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -33,7 +34,62 @@ func (m *Matcher) Mentions(text []byte) bool {
 			return true
 		}
 	}
-	return mentions(m, text)
+	return m.mayMention(text) && mentions(m, text)
+}
+
+// mayMention reports whether a text has a label of each form of some target. Most texts have not, and this
+// is some 20 times faster than mentions.
+func (m *Matcher) mayMention(text []byte) bool {
+	if m.labels == nil {
+		return true
+	}
+	const overlap = 63 // of the longest label (RFC 1035, section 2.3.4)
+	var lowered [4 << 10]byte
+	for {
+		part := lowered[:min(len(text), len(lowered))]
+		for i := range part {
+			c := text[i]
+			if 'A' <= c && c <= 'Z' {
+				c += 'a' - 'A'
+			}
+			if part[i] = c; c >= 0x80 && len(m.urls) > 0 {
+				return true // other scripts have characters that a URL may have instead of letters
+			}
+		}
+		for _, l := range m.labels {
+			if bytes.Contains(part, l) {
+				return true
+			}
+		}
+		if len(part) == len(text) {
+			return false
+		}
+		text = text[len(part)-overlap:]
+	}
+}
+
+// findLabels sets m.labels if every mention of every target has one of a few labels.
+func (m *Matcher) findLabels() {
+	const most = 8 // so that the time does not grow with the number of names
+	if m.unicode || len(m.addresses) > 0 || len(m.urls) > 0 && rewrites(m.canonical) || len(m.domains)+len(m.urlHosts) > most {
+		return
+	}
+	var labels [][]byte
+	for _, hosts := range []map[string]struct{}{m.domains, m.urlHosts} {
+		for host := range hosts {
+			longest := ""
+			for l := range strings.SplitSeq(host, ".") {
+				if len(l) > len(longest) && !strings.HasPrefix(l, "www") { // SURTs have no www
+					longest = l
+				}
+			}
+			if _, err := netip.ParseAddr(host); err == nil || longest == "" { // addresses have other spellings
+				return
+			}
+			labels = append(labels, []byte(longest))
+		}
+	}
+	m.labels = labels
 }
 
 // The methods of names.

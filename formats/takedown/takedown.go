@@ -40,6 +40,7 @@ type Matcher struct {
 	single    bool                // a name has only one label
 	unicode   bool                // a name has labels in punycode, which text may spell in Unicode
 	addresses []string            // IPv6 addresses in the forms of text
+	labels    [][]byte            // every mention has one of them; nil: nothing is known (see findLabels)
 }
 
 // New returns a Matcher of the given URLs and domains. Each URL stands for all its spellings: it is made
@@ -71,6 +72,7 @@ func New(urls, domains []string, crawls ...*urlkey.Canonicalizer) (*Matcher, err
 			return nil, err
 		}
 	}
+	m.findLabels()
 	return m, nil
 }
 
