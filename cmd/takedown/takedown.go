@@ -180,7 +180,7 @@ func (p *printer) found(f *takedown.Found, applied bool, flags string) {
 		p.line("%sdelete the compacted copies of %s: make them again with `crawlbatch compact --month %s%s`", would, c, c, flags)
 	}
 	if f.Mentions > 0 {
-		p.line("%s of others in the changed objects mention a name, and stay", show.Count(f.Mentions, "text"))
+		p.line("%s of others mention a name, and stay", show.Count(f.Mentions, "text"))
 	}
 	for _, key := range f.Named {
 		p.line("still named in %s, which stays as it is: it says what people decided", key)

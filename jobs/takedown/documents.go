@@ -141,23 +141,22 @@ type (
 )
 
 // countRows counts the rows that a file loses by outcome, state or reason.
-func (w *work) countRows(ctx context.Context, f manifest.File, n *rewrite.Rewritten) error {
+func countRows(ctx context.Context, b store.Bucket, f manifest.File, n *rewrite.Rewritten) (*recounted, error) {
 	prefix, ok := counted[f.Dataset]
 	if !ok || n.File.Rows == f.Rows {
-		return nil
+		return nil, nil
 	}
 	lost := map[string]int64{}
 	var err error
 	switch f.Dataset {
 	case stages.FileFetches:
-		err = countLost(ctx, w.r.Bucket, f.Key, n.Path, lost, func(r *fetchRow) string { return r.Value })
+		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *fetchRow) string { return r.Value })
 	case stages.FileURLs:
-		err = countLost(ctx, w.r.Bucket, f.Key, n.Path, lost, func(r *urlRow) string { return r.Value })
+		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *urlRow) string { return r.Value })
 	default:
-		err = countLost(ctx, w.r.Bucket, f.Key, n.Path, lost, func(r *skipRow) string { return r.Value })
+		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *skipRow) string { return r.Value })
 	}
-	w.recount[f.Key] = recounted{prefix, lost}
-	return err
+	return &recounted{prefix, lost}, err
 }
 
 // localFile is a bucket whose only object is a local file.
@@ -419,7 +418,7 @@ func (w *work) sealDocument(ctx context.Context, r *round) error {
 	}
 	for _, l := range r.seal.Manifests {
 		if old[l.Key] {
-			f, err := describe(ctx, w.r.Bucket, store.Info{Key: l.Key})
+			f, err := describe(ctx, w.r.Bucket, l.Key)
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"io"
+	"os"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -222,17 +223,13 @@ func (r *Request) change(ctx context.Context, h *claim, id string, list *manifes
 
 // changeObject gives an object its new content, unless it has it.
 func (r *Request) changeObject(ctx context.Context, id string, o *manifest.ChangedObject) error {
-	body, version, err := r.Bucket.Get(ctx, o.Key, math.MaxInt64)
-	have := ""
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		version = ""
-	case err != nil:
-		return err
-	default:
-		have = manifest.Digest(body)
+	have, version, err := r.content(ctx, o.Key, io.Discard)
+	if errors.Is(err, store.ErrNotFound) {
+		have, version, err = "", "", nil
 	}
 	switch {
+	case err != nil:
+		return err
 	case have == o.New:
 		return nil
 	case have != o.Old:
@@ -240,13 +237,38 @@ func (r *Request) changeObject(ctx context.Context, id string, o *manifest.Chang
 	case o.New == "":
 		return r.Bucket.Delete(ctx, o.Key)
 	}
-	body, _, err = r.Bucket.Get(ctx, layout.Staged(id, o.Staged), math.MaxInt64)
+	staged := layout.Staged(id, o.Staged)
+	body, err := os.CreateTemp(r.Scratch, "crawlbatch-takedown-") // a store may read the body several times
+	if err != nil {
+		return fmt.Errorf("create scratch file: %w", err)
+	}
+	defer body.Close()                             // nolint:errcheck // a temporary file
+	if err := os.Remove(body.Name()); err != nil { // it has no name, so a kill leaves nothing
+		return err
+	}
+	content, _, err := r.content(ctx, staged, body)
 	if err != nil {
 		return fmt.Errorf("the new content of %q: %w; if it is gone, restore it from a copy", o.Key, err)
 	}
-	if manifest.Digest(body) != o.New {
-		return fmt.Errorf("%q is damaged: it was the new content of %q: restore it from a copy: %w", layout.Staged(id, o.Staged), o.Key, manifest.ErrCorrupt)
+	if content != o.New {
+		return fmt.Errorf("%q is damaged: it was the new content of %q: restore it from a copy: %w", staged, o.Key, manifest.ErrCorrupt)
 	}
-	_, err = store.SwapBytes(ctx, r.Bucket, o.Key, body, version)
+	size, err := body.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = r.Bucket.Swap(ctx, o.Key, body, size, version)
+	}
 	return err
+}
+
+// content copies an object to a writer, and returns its digest and version.
+func (r *Request) content(ctx context.Context, key string, to io.Writer) (digest string, v store.Version, err error) {
+	obj, err := r.Bucket.Open(ctx, key)
+	if err != nil {
+		return "", "", err
+	}
+	sum := manifest.NewSum()
+	if err = copyObject(io.MultiWriter(to, sum), obj); err == nil {
+		v, err = obj.Version()
+	}
+	return sum.File().SHA256, v, errors.Join(err, obj.Close())
 }

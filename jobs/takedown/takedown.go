@@ -13,8 +13,8 @@
 // condition that it still has, or it has the new content. At the end, the ledger of each crawl gets
 // entries for the changed documents, which supersede the older entries, and the entry `taken_down`.
 //
-// Memory: the largest changed object for each of a few objects at a time, about 100 bytes for each object of the
-// store, and a description of each changed object. The package imports jobs/compact, jobs/prune,
+// Memory: a row group or a WARC record, for as many objects at a time as there are cores, about 100 bytes for each
+// object of the store, and a description of each changed object. New contents pass through scratch files. The package imports jobs/compact, jobs/prune,
 // jobs/ledger, jobs/roundstate, stages and formats.
 package takedown
 
@@ -150,7 +150,7 @@ func (r *Request) matcher(ctx context.Context) (*names.Matcher, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, err := urlkey.New(cfg.Plan.StripParams)
+		c, err := cfg.Plan.Canonicalizer()
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,10 @@
 package takedown
 
 import (
+	"bytes"
 	"errors"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -152,5 +155,55 @@ func TestATakedownLeavesThoseOfOthers(t *testing.T) {
 		if there, err := manifest.Exists(ctx, b, key); err != nil || there != want {
 			t.Errorf("%s is there: %t, %v; want %t", key, there, err, want)
 		}
+	}
+}
+
+func TestALargeObjectIsChangedWithoutHoldingIt(t *testing.T) {
+	ctx, size := t.Context(), 64<<20
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, renewed := bytes.Repeat([]byte("a"), size), bytes.Repeat([]byte("b"), size)
+	for key, body := range map[string][]byte{"key": old, layout.Staged("id", 1): renewed} {
+		if _, err := store.CreateBytes(ctx, b, key, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := &manifest.ChangedObject{Key: "key", Old: manifest.Digest(old), New: manifest.Digest(renewed), Staged: 1}
+	scratch := t.TempDir()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := (&Request{Bucket: b, Scratch: scratch}).changeObject(ctx, "id", o); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(size)/2 {
+		t.Errorf("changing an object of %d MiB took %d MiB of memory", size>>20, n>>20)
+	}
+	if got, _, err := b.Get(ctx, "key", int64(size)); err != nil || !bytes.Equal(got, renewed) {
+		t.Errorf("the object has not its new content: %v", err)
+	}
+	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
+		t.Errorf("%d scratch files are left, %v", len(left), err)
+	}
+}
+
+// The last crawl is a reparse: the months must not get its clusters.
+func TestMonthsShareTheirClustersAndAReparseHasItsOwn(t *testing.T) {
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &work{r: &Request{Bucket: b}}
+	for _, name := range []string{"2026-10", "2026-10r1", "2026-11", "2026-11r1"} {
+		w.crawls = append(w.crawls, &crawl{name: name})
+	}
+	if err := w.findClusters(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	month, first, again, second := w.crawls[0].clusters, w.crawls[1].clusters, w.crawls[2].clusters, w.crawls[3].clusters
+	if month == nil || month != again || first == nil || second == nil || month == first || month == second || first == second {
+		t.Errorf("clusters %p and %p of months, %p and %p of reparses", month, again, first, second)
 	}
 }

@@ -19,10 +19,7 @@ func adjustments[T any](r *Rewriter, f *manifest.File) (adjust func(*T) bool, in
 	var typed any
 	switch {
 	case f.Dataset == stages.FileFetches:
-		var gone []int32
-		if r.DroppedRows != nil {
-			gone = r.DroppedRows(crawl, round, part)
-		}
+		gone := r.droppedRows(f)
 		typed = func(row *schema.Fetch) bool {
 			n, _ := slices.BinarySearch(gone, row.PlannedRow)
 			row.PlannedRow -= int32(n)
@@ -64,11 +61,19 @@ func adjustments[T any](r *Rewriter, f *manifest.File) (adjust func(*T) bool, in
 
 // unpoint clears a pointer to a record that became a tombstone.
 func (r *Rewriter) unpoint(file *string, offset, length *int32) bool {
-	if _, gone := r.Removed[Record{*file, int64(*offset)}]; !gone || *file == "" {
+	if _, gone := r.Removed[*file][int64(*offset)]; !gone || *file == "" {
 		return false
 	}
 	*file, *offset, *length = "", 0, 0
 	return true
+}
+
+// droppedRows returns the positions of the rows that went from the plan file of a file's partition.
+func (r *Rewriter) droppedRows(f *manifest.File) []int32 {
+	if r.DroppedRows == nil {
+		return nil
+	}
+	return r.DroppedRows(roundOf(f.Key))
 }
 
 var roundKey = regexp.MustCompile(`(?:^|/)crawl=([^/]+)/(?:[a-z]+=[^/]+/)?round=(\d+)/`)

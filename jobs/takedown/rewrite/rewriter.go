@@ -17,41 +17,37 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Rewriter rewrites the files of a store. It is not safe for concurrent use: all its new content has one
-// path.
+// Rewriter rewrites the files of a store. It is not safe for concurrent use, because all its new content has
+// one path. Copies of it with a Scratch of their own are.
 type Rewriter struct {
 	Bucket  store.Bucket
 	Matcher *takedown.Matcher
 	Scratch string // folder for the new content
 	// Clusters has the new representatives of clusters whose representative goes (see FindClusters).
 	Clusters *Clusters
-	// Removed has the WARC records that became tombstones until now. Files that refer to payloads must
-	// be rewritten after the WARC files.
-	Removed map[Record]struct{}
+	// Removed has the offsets of the WARC records that became tombstones, by file. Files that refer to
+	// records must be rewritten after the WARC files.
+	Removed map[string]map[int64]struct{}
 	// DroppedRows returns the rows of a partition's plan file that went, ascending. fetches names
 	// planned rows by their position.
 	DroppedRows func(crawl string, round, partition int) []int32
 }
 
-// Record is the place of a WARC record.
-type Record struct {
-	File   string
-	Offset int64
-}
-
 // Rewritten is the new content of a file.
 type Rewritten struct {
-	File        manifest.File // with the key, dataset and subset of the old file
-	Path        string        // of the new content, until the next file is rewritten
-	Dropped     int64         // rows, index lines, or lines of a graph
-	Cleared     int64         // rows with a cell that became null
-	Mentions    int64         // cells of others that name a target and stay
-	Tombstones  int64         // WARC records that became tombstones
-	DroppedRows []int32       // of a plan file of URLs: positions of the rows that went
+	File        manifest.File      // with the key, dataset and subset of the old file
+	Path        string             // of the new content, until the next file is rewritten
+	Dropped     int64              // rows, index lines, or lines of a graph
+	Cleared     int64              // rows with a cell that became null
+	Mentions    int64              // cells of others that name a target and stay
+	Tombstones  int64              // WARC records that became tombstones
+	Removed     map[int64]struct{} // their offsets
+	DroppedRows []int32            // of a plan file of URLs: positions of the rows that went
 }
 
 // File rewrites a file that a document lists. version is the format of the file (schema.FormatVersion),
-// and plan says that the file belongs to a plan. If the file does not change, the result is nil. Files of
+// and plan says that the file belongs to a plan. If the file does not change, the result is nil, or has
+// no Path if the file mentions a target. Files of
 // kinds without names (counts, terms, pairs of pages) never change.
 func (r *Rewriter) File(ctx context.Context, f *manifest.File, version int) (*Rewritten, error) {
 	w, err := r.file(ctx, f, version)

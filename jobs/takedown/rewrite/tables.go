@@ -8,6 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -66,9 +67,9 @@ func of[T any](dataset string) kind {
 	return kind{t, func(ctx context.Context, r *Rewriter, f *manifest.File, version int) (*Rewritten, error) {
 		open := func() (*table.Reader[T], error) { return table.Open[T](ctx, r.Bucket, f.Key) }
 		e := newEditor[T](r, dataset, f)
-		changes, err := e.anything(ctx, open)
+		changes, err := e.anything(ctx, func() (store.Object, error) { return r.Bucket.Open(ctx, f.Key) }, open)
 		if err != nil || !changes {
-			return nil, err
+			return e.unchanged(), err
 		}
 		opts, notes, err := r.layoutOf(ctx, f, version)
 		if err != nil {
@@ -114,14 +115,15 @@ func runOf[T any](dataset string, bucketOf func(*T) int32) kind {
 		changes := false
 		for _, s := range sections {
 			open := func() (*table.Reader[T], error) { return table.OpenSection[T](ctx, r.Bucket, s) }
-			if changes, err = e.anything(ctx, open); err != nil {
+			object := func() (store.Object, error) { return manifest.OpenSection(ctx, r.Bucket, s) }
+			if changes, err = e.anything(ctx, object, open); err != nil {
 				return nil, err
 			} else if changes {
 				break
 			}
 		}
 		if !changes {
-			return nil, nil
+			return e.unchanged(), nil
 		}
 		opts, _, err := r.sectionLayout(ctx, sections[0], version)
 		if err != nil {
@@ -164,18 +166,28 @@ type editor[T any] struct {
 	before  func(a, b *T) bool
 	at      int32 // position of the next row
 	out     Rewritten
+	// renumbers means that adjust changes rows that name nothing.
+	renumbers bool
 }
 
 func newEditor[T any](r *Rewriter, dataset string, f *manifest.File) *editor[T] {
 	e := &editor[T]{r: r, file: f, dataset: dataset, cells: cellsOf(dataset, reflect.TypeFor[T]())}
 	e.adjust, e.insert, e.before = adjustments[T](r, f)
+	e.renumbers = f.Dataset == stages.FileFetches && len(r.droppedRows(f)) > 0
 	return e
 }
 
-// anything reports whether a file changes.
-func (e *editor[T]) anything(ctx context.Context, open func() (*table.Reader[T], error)) (bool, error) {
+// anything reports whether a file or a section of a run changes. It reads rows only if scan finds a name.
+func (e *editor[T]) anything(ctx context.Context, object func() (store.Object, error), open func() (*table.Reader[T], error)) (bool, error) {
 	if len(e.insert) > 0 {
 		return true, nil
+	}
+	if !e.renumbers {
+		affected, mentions, err := e.r.quick(ctx, object, e.cells)
+		if err != nil || !affected {
+			e.out.Mentions += mentions
+			return false, err
+		}
 	}
 	in, err := open()
 	if err != nil {
@@ -237,6 +249,14 @@ func (e *editor[T]) rows(in iter.Seq2[T, error]) iter.Seq2[*T, error] {
 			}
 		}
 	}
+}
+
+// unchanged returns the result for a file that stays as it is, which is nil if it mentions no target.
+func (e *editor[T]) unchanged() *Rewritten {
+	if e.out.Mentions == 0 {
+		return nil
+	}
+	return &Rewritten{File: *e.file, Mentions: e.out.Mentions}
 }
 
 func (e *editor[T]) result(l table.Local) *Rewritten {

@@ -28,7 +28,7 @@ func (r *Rewriter) warc(ctx context.Context, f *manifest.File) (_ *Rewritten, er
 		return nil, err
 	}
 	defer obj.Close() // nolint:errcheck // nothing was written
-	out := &Rewritten{}
+	out := &Rewritten{Removed: map[int64]struct{}{}}
 	var w *copier
 	defer func() {
 		if w != nil {
@@ -73,9 +73,7 @@ func (r *Rewriter) warc(ctx context.Context, f *manifest.File) (_ *Rewritten, er
 		if target {
 			err = w.replace(s.Extent, func(to io.Writer) error { return warc.WriteTombstone(to, id, date, s.Length) })
 			out.Tombstones++
-			if r.Removed != nil {
-				r.Removed[Record{f.Key, offset}] = struct{}{}
-			}
+			out.Removed[offset] = struct{}{}
 		} else {
 			err = w.replace(s.Extent, func(to io.Writer) error { return withoutPayload(to, obj, s.Extent) })
 			out.Cleared++
