@@ -34,6 +34,8 @@ type killedStore struct {
 	b       store.Bucket
 	kills   int // number of kills that the test makes
 	killed  int
+	limit   time.Duration    // of a command that is not killed
+	used    *os.ProcessState // of the last command
 }
 
 // newKilledStore returns a store with the objects of the directory dir. If server is not nil, the store is
@@ -51,7 +53,7 @@ func newKilledStore(t *testing.T, dir string, server *versitygw.Server, kills in
 		}
 	}
 	t.Logf("%s=%d %s=%d", chaosSeed, seed, chaosKills, kills)
-	k := &killedStore{t: t, random: rand.New(rand.NewPCG(seed, 0)), kills: kills}
+	k := &killedStore{t: t, random: rand.New(rand.NewPCG(seed, 0)), kills: kills, limit: time.Minute}
 	if server == nil {
 		k.address = filepath.Join(t.TempDir(), "store")
 		if err := linkStore(dir, k.address); err != nil {
@@ -91,6 +93,7 @@ func (k *killedStore) command(limit time.Duration, args ...string) (killed bool,
 	timer := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
 	timer.Stop()
+	k.used = cmd.ProcessState
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return true, 0, said.String()
 	}
@@ -116,7 +119,7 @@ func (k *killedStore) killAndRepeat(took time.Duration, after func(), args ...st
 			took = took*4/5 + 20*time.Millisecond // less is left to do
 		}
 	}
-	_, code, out := k.command(time.Minute, args...)
+	_, code, out := k.command(k.limit, args...)
 	if code != exitDone {
 		k.t.Fatalf("crawlbatch %s, at last: exit %d\n%s", strings.Join(args, " "), code, out)
 	}
@@ -128,7 +131,7 @@ func (k *killedStore) killAndRepeat(took time.Duration, after func(), args ...st
 func (k *killedStore) killUntilDone(took time.Duration, after func(), args ...string) (out string) {
 	k.t.Helper()
 	for {
-		limit := time.Minute
+		limit := k.limit
 		if k.killed < k.kills {
 			limit = time.Duration(k.random.Int64N(int64(took)))
 		}

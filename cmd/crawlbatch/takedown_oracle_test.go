@@ -74,18 +74,7 @@ func compareForgotten(t *testing.T, names *namesearch.Names, before, after map[s
 			t.Errorf("%s is gone", key)
 			continue
 		}
-		switch {
-		case strings.HasSuffix(key, ".parquet"), strings.HasSuffix(key, ".run"):
-			f.compareRows(key, before[key], now)
-		case strings.HasSuffix(key, ".warc.gz"):
-			f.compareRecords(key, before[key], now)
-		case strings.HasSuffix(key, ".cdxj"):
-			f.compareLines(key, before[key], now)
-		case strings.HasSuffix(key, "-ranks.txt.gz"):
-			f.compareLines(key, inflated(t, key, before[key]), inflated(t, key, now))
-		case strings.HasSuffix(key, "-edges.txt.gz"):
-			f.compareEdges(key)
-		}
+		f.compare(key, before[key], now)
 	}
 	for key := range after {
 		if _, ok := before[key]; !ok && !ofTakedown.MatchString(key) {
@@ -93,6 +82,23 @@ func compareForgotten(t *testing.T, names *namesearch.Names, before, after map[s
 		}
 	}
 	return f
+}
+
+// compare compares the content of an object before and after.
+func (f *forgotten) compare(key string, before, now []byte) {
+	f.t.Helper()
+	switch {
+	case strings.HasSuffix(key, ".parquet"), strings.HasSuffix(key, ".run"):
+		f.compareRows(key, before, now)
+	case strings.HasSuffix(key, ".warc.gz"):
+		f.compareRecords(key, before, now)
+	case strings.HasSuffix(key, ".cdxj"):
+		f.compareLines(key, before, now)
+	case strings.HasSuffix(key, "-ranks.txt.gz"):
+		f.compareLines(key, inflated(f.t, key, before), inflated(f.t, key, now))
+	case strings.HasSuffix(key, "-edges.txt.gz"):
+		f.compareEdges(key)
+	}
 }
 
 // ofTakedown matches the objects that a takedown leaves besides those that it changes.
@@ -115,7 +121,14 @@ type row map[string][]string
 
 const null = "\x00null"
 
-func (f *forgotten) rows(key string, body []byte) (rows []row) {
+func (f *forgotten) rows(key string, body []byte) []row { return slices.Collect(f.eachRow(key, body)) }
+
+// eachRow yields the rows of a Parquet file or a run.
+func (f *forgotten) eachRow(key string, body []byte) iter.Seq[row] {
+	return func(yield func(row) bool) { f.yieldRows(key, body, yield) }
+}
+
+func (f *forgotten) yieldRows(key string, body []byte, yield func(row) bool) {
 	f.t.Helper()
 	boundary := []byte("PAR1PAR1")
 	for from := 0; from < len(body); {
@@ -149,7 +162,10 @@ func (f *forgotten) rows(key string, body []byte) (rows []row) {
 						name := strings.Join(columns[v.Column()], ".")
 						cells[name] = append(cells[name], text)
 					}
-					rows = append(rows, cells)
+					if !yield(cells) {
+						_ = in.Close()
+						return
+					}
 				}
 				if errors.Is(err, io.EOF) {
 					break
@@ -162,7 +178,6 @@ func (f *forgotten) rows(key string, body []byte) (rows []row) {
 		}
 		from = end
 	}
-	return rows
 }
 
 // These columns say what a row is about. In files of links, the other end does too.
@@ -180,42 +195,55 @@ func (f *forgotten) holds(r row, column string) bool {
 // compareRows compares the rows of a Parquet file or run in order.
 func (f *forgotten) compareRows(key string, before, now []byte) {
 	f.t.Helper()
-	was, is := f.rows(key, before), f.rows(key, now)
+	was := f.eachRow(key, before)
+	next, stop := iter.Pull(f.eachRow(key, now))
+	defer stop()
 	about := aboutColumns
 	if ofLinks.MatchString(key) {
 		about = slices.Concat(about, linkColumns)
 	}
 	broken := map[string]bool{} // clusters that lose a member
 	if ofClusters.MatchString(key) {
-		for _, r := range was {
+		for r := range was {
 			if f.holds(r, "url") {
 				broken[strings.Join(r["representative"], "")] = true
 			}
 		}
 	}
 	if strings.Contains(key, "/work/representatives/") { // a page that a cluster has instead of one that is gone
-		was := slices.Collect(urlsOf(was))
-		is = slices.DeleteFunc(is, func(r row) bool { return !slices.Contains(was, strings.Join(r["url"], "")) })
+		old := map[string]bool{}
+		for r := range was {
+			old[strings.Join(r["url"], "")] = true
+		}
+		every := next
+		next = func() (row, bool) {
+			for {
+				if r, ok := every(); !ok || old[strings.Join(r["url"], "")] {
+					return r, ok
+				}
+			}
+		}
 	}
 	wrong := 0
-	for _, r := range was {
+	is, left := next()
+	for r := range was {
 		if slices.ContainsFunc(about, func(c string) bool { return f.holds(r, c) }) {
 			continue
 		}
 		refers := slices.ContainsFunc(slices.Collect(maps.Keys(r)), func(c string) bool { return f.holds(r, c) && !isContent(c) })
 		inBroken := broken[strings.Join(r["representative"], "")]
-		if len(is) > 0 {
-			diff := f.differs(r, is[0], inBroken)
+		if left {
+			diff := f.differs(r, is, inBroken)
 			if diff == "" {
 				f.compared[kind(key)]++
-				is = is[1:]
+				is, left = next()
 				continue
 			}
-			if !refers && !inBroken || r["url"] != nil && slices.Equal(r["url"], is[0]["url"]) {
+			if !refers && !inBroken || r["url"] != nil && slices.Equal(r["url"], is["url"]) {
 				if wrong++; wrong <= 3 {
 					f.t.Errorf("%s: the row of %q has another %s", key, cmpOr(r["url"], r["host"]), diff)
 				}
-				is = is[1:]
+				is, left = next()
 				continue
 			}
 		} else if !refers && !inBroken {
@@ -226,18 +254,8 @@ func (f *forgotten) compareRows(key string, before, now []byte) {
 		}
 		f.dropped[kind(key)]++
 	}
-	if len(is) > 0 {
-		f.t.Errorf("%s: %d rows more than expected, such as %v", key, len(is), is[0])
-	}
-}
-
-func urlsOf(rows []row) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, r := range rows {
-			if !yield(strings.Join(r["url"], "")) {
-				return
-			}
-		}
+	if left {
+		f.t.Errorf("%s: more rows than expected, such as %v", key, is)
 	}
 }
 
@@ -411,6 +429,11 @@ func namesLeft(t *testing.T, b store.Bucket, names *namesearch.Names) (left []st
 	if objects < 100 {
 		t.Errorf("only %d objects were searched", objects)
 	}
+	return places(hits)
+}
+
+// places divides hits into places that a takedown should have changed, and mentions in content of others.
+func places(hits []namesearch.Hit) (left []string, mentions int) {
 	content := map[string]bool{} // objects with content that mentions the names
 	for _, h := range hits {
 		if ofContent(h) {

@@ -245,11 +245,16 @@ func (s *search) gzip(body []byte) error {
 		return err
 	}
 	s.text("gzip header", []byte(z.Name+"\x00"+z.Comment+"\x00"+string(z.Extra)))
-	text, err := io.ReadAll(z)
-	if err != nil {
+	buffered := bufio.NewReader(z)
+	start, err := buffered.Peek(5)
+	if err != nil && err != io.EOF {
 		return err
 	}
-	if !strings.HasSuffix(s.key, ".warc.gz") && !bytes.HasPrefix(text, []byte("WARC/")) {
+	if !strings.HasSuffix(s.key, ".warc.gz") && string(start) != "WARC/" {
+		text, err := io.ReadAll(buffered)
+		if err != nil {
+			return err
+		}
 		s.text("gzip", text)
 		return nil
 	}

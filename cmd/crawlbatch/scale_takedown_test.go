@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/cmd/demo"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/jobstest/namesearch"
+)
+
+// These environment variables configure the takedown in a large store.
+const (
+	scaleTakedown = "CRAWLBATCH_SCALE_TAKEDOWN" // directory that `make scale` made for one size; enables the suite
+	scaleDomain   = "CRAWLBATCH_SCALE_DOMAIN"   // domain to take down; default: the first with at least 20 URLs
+)
+
+// searching is the number of objects that the suite holds in memory at a time.
+const searching = 2
+
+// TestScaleTakedown takes a domain out of copies of a large store, on both kinds of stores: once undisturbed,
+// and killed at random instants. It compares the copies with each other and with the store.
+func TestScaleTakedown(t *testing.T) {
+	state := os.Getenv(scaleTakedown)
+	if state == "" {
+		t.Skipf("%s is not set: `make scale-takedown` runs this", scaleTakedown)
+	}
+	t.Setenv(goneKey, "correct horse battery staple, 0123456789")
+	config, err := os.ReadFile(filepath.Join(state, "c.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := filepath.Join(t.TempDir(), "c.yaml")
+	write(t, conf, string(config)+"store: {takedown_key: \"${"+goneKey+"}\"}\n")
+	dir := filepath.Join(state, "store")
+	names, domain := scaleNames(t, openDir(t, dir))
+	args := []string{"takedown", "--domain", domain, "--reason", "asked for", "--apply", "--config", conf}
+	t.Run("directory", func(t *testing.T) { takeDownAtScale(t, dir, nil, names, args) })
+	t.Run("S3", func(t *testing.T) { takeDownAtScale(t, dir, versitygw.Start(t), names, args) })
+}
+
+// scaleNames returns the domain to take down, with all its URLs and hosts that the store knows, for the filters.
+func scaleNames(t *testing.T, b store.Bucket) (*namesearch.Names, string) {
+	t.Helper()
+	type known struct {
+		URL    string `parquet:"url"`
+		Host   string `parquet:"url_host_name"`
+		Domain string `parquet:"url_host_registered_domain"`
+	}
+	each := func(visit func(known)) {
+		for o, err := range b.List(t.Context(), "tables/urls/") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for r, err := range table.Concat[known](t.Context(), b, []string{o.Key}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				visit(r)
+			}
+		}
+	}
+	domain := os.Getenv(scaleDomain)
+	counts := map[string]int{}
+	each(func(r known) {
+		if counts[r.Domain]++; counts[r.Domain] == 20 && domain == "" {
+			domain = strings.Clone(r.Domain)
+		}
+	})
+	var names namesearch.Names
+	names.Domain(domain)
+	n := 0
+	each(func(r known) {
+		if r.Domain == domain {
+			names.Probe(strings.Clone(r.URL), strings.Clone(r.Host))
+			n++
+		}
+	})
+	if n < 20 {
+		t.Fatalf("the store knows %d URLs of the domain %q: too few", n, domain)
+	}
+	t.Logf("%s=%s: the store knows %d URLs of it", scaleDomain, domain, n)
+	return &names, domain
+}
+
+func takeDownAtScale(t *testing.T, dir string, server *versitygw.Server, names *namesearch.Names, args []string) {
+	const limit = 3 * time.Hour
+	calm := newKilledStore(t, dir, server, 50)
+	began := time.Now()
+	_, code, out := calm.command(limit, args...)
+	took := time.Since(began)
+	if code != exitDone {
+		t.Fatalf("exit %d\n%s", code, out)
+	}
+	used, _ := calm.used.SysUsage().(*syscall.Rusage)
+	t.Logf("undisturbed: %v, %v of CPU, %d MiB at most\n%s", took.Round(time.Second), (calm.used.UserTime() + calm.used.SystemTime()).Round(time.Second), used.Maxrss>>10, out)
+	whole := digests(t, calm.b)
+	old := openDir(t, dir)
+	compareAtScale(t, names, old, calm.b, digests(t, old), whole)
+	if left, _ := places(searchAll(t, old, "tables/", names)); len(left) < 10 {
+		t.Fatalf("the tables name the domain in only %d places", len(left))
+	}
+	left, mentions := places(searchAll(t, calm.b, "", names))
+	t.Logf("%d places and %d mentions are left", len(left), mentions)
+	if len(left) > 0 {
+		t.Errorf("%d places still name it:\n%s", len(left), strings.Join(left, "\n"))
+	}
+	if _, code, out := calm.command(limit, "verify", "--month", demo.Crawl, "--sample", "0.01"); code != exitDone {
+		t.Errorf("verify: exit %d\n%s", code, out)
+	}
+	for kills := calm.kills; kills > 0; {
+		k := newKilledStore(t, dir, server, kills)
+		k.random, k.kills, k.limit = calm.random, kills, limit
+		k.killUntilDone(took, func() {}, args...)
+		if k.killed == 0 { // it is faster now
+			took = took * 4 / 5
+		}
+		kills -= k.killed
+		t.Logf("done after %d kills", k.killed)
+		for key, digest := range digests(t, k.b) {
+			if !ofDocument.MatchString(key) && whole[key] != digest {
+				t.Errorf("%s is another than after a takedown that was not killed", key)
+			}
+			delete(whole, key)
+		}
+		for key := range whole {
+			if !ofDocument.MatchString(key) {
+				t.Errorf("%s is missing, unlike after a takedown that was not killed", key)
+			}
+		}
+		if whole = digests(t, calm.b); t.Failed() {
+			return
+		}
+	}
+}
+
+// ofDocument matches objects that hold times or digests of such.
+var ofDocument = regexp.MustCompile(`\.json$|/manifests/`)
+
+// digests returns the SHA-256 of each object.
+func digests(t *testing.T, b store.Bucket) map[string][32]byte {
+	t.Helper()
+	all, mu := map[string][32]byte{}, sync.Mutex{}
+	eachObject(t, b, "", func(ctx context.Context, key string) error {
+		o, err := b.Open(ctx, key)
+		if err != nil {
+			return err
+		}
+		defer o.Close()
+		h := sha256.New()
+		if _, err := io.CopyBuffer(h, io.NewSectionReader(o, 0, o.Size()), make([]byte, 1<<20)); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all[key] = [32]byte(h.Sum(nil))
+		return nil
+	})
+	return all
+}
+
+// searchAll is namesearch.Search below a prefix. It holds a few objects in memory.
+func searchAll(t *testing.T, b store.Bucket, prefix string, names *namesearch.Names) (hits []namesearch.Hit) {
+	t.Helper()
+	var mu sync.Mutex
+	eachObject(t, b, prefix, func(ctx context.Context, key string) error {
+		body, _, err := b.Get(ctx, key, 1<<30)
+		if err != nil {
+			return err
+		}
+		found, err := namesearch.Object(key, body, names)
+		mu.Lock()
+		defer mu.Unlock()
+		hits = append(hits, found...)
+		return err
+	})
+	return hits
+}
+
+func eachObject(t *testing.T, b store.Bucket, prefix string, do func(ctx context.Context, key string) error) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(searching)
+	for o, err := range b.List(ctx, prefix) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		group.Go(func() error {
+			if err := do(ctx, o.Key); err != nil {
+				return fmt.Errorf("%s: %w", o.Key, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compareAtScale compares the rows, records and lines of the objects that a takedown changed. All other
+// objects of the old store must have stayed.
+func compareAtScale(t *testing.T, names *namesearch.Names, old, b store.Bucket, before, after map[string][32]byte) {
+	t.Helper()
+	f := &forgotten{t: t, names: names, before: map[string][]byte{}, after: map[string][]byte{}, gone: map[string]bool{}, compared: map[string]int{}, dropped: map[string]int{}}
+	read := func(b store.Bucket, key string) []byte {
+		body, _, err := b.Get(t.Context(), key, 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return body
+	}
+	var changed []string
+	for key, digest := range before {
+		now, ok := after[key]
+		switch {
+		case ok && now == digest || strings.Contains(key, "/manifests/"):
+		case !ok:
+			t.Errorf("%s is gone", key)
+		default:
+			changed = append(changed, key)
+		}
+		if strings.Contains(key, "vertices.txt.gz") || strings.Contains(key, "edges.txt.gz") {
+			f.before[key], f.after[key] = read(old, key), read(b, key)
+		}
+	}
+	for _, key := range changed {
+		if strings.HasSuffix(key, ".warc.gz") {
+			for _, r := range f.records(key, read(old, key)) {
+				if names.Holds(r.target) {
+					f.gone[place(key, r.offset)], f.gone[r.id] = true, true
+				}
+			}
+		}
+	}
+	for _, key := range changed {
+		was, is := read(old, key), read(b, key)
+		if bytes.Equal(was, is) {
+			t.Errorf("%s has another digest and the same bytes", key)
+		}
+		f.compare(key, was, is)
+	}
+	if len(f.compared) < 10 {
+		t.Errorf("the comparison compares little: %v", f.compared)
+	}
+	t.Logf("%d of %d objects changed; the same in them: %v; went with what they refer to: %v", len(changed), len(before), f.compared, f.dropped)
+}
