@@ -58,9 +58,9 @@ func TestScaleTakedown(t *testing.T) {
 func scaleNames(t *testing.T, b store.Bucket) (*namesearch.Names, string) {
 	t.Helper()
 	type known struct {
-		URL    string `parquet:"url"`
-		Host   string `parquet:"url_host_name"`
-		Domain string `parquet:"url_host_registered_domain"`
+		URL    string `parquet:"url,delta"`
+		Host   string `parquet:"host,dict"`
+		Domain string `parquet:"domain,dict"`
 	}
 	each := func(visit func(known)) {
 		for o, err := range b.List(t.Context(), "tables/urls/") {

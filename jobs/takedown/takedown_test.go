@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -159,7 +160,7 @@ func TestATakedownLeavesThoseOfOthers(t *testing.T) {
 }
 
 func TestALargeObjectIsChangedWithoutHoldingIt(t *testing.T) {
-	ctx, size := t.Context(), 64<<20
+	ctx, size := t.Context(), 32<<20
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -205,5 +206,32 @@ func TestMonthsShareTheirClustersAndAReparseHasItsOwn(t *testing.T) {
 	month, first, again, second := w.crawls[0].clusters, w.crawls[1].clusters, w.crawls[2].clusters, w.crawls[3].clusters
 	if month == nil || month != again || first == nil || second == nil || month == first || month == second || first == second {
 		t.Errorf("clusters %p and %p of months, %p and %p of reparses", month, again, first, second)
+	}
+}
+
+// The crawl's rules remove www., so a URL that a person names with it is stored without.
+func TestAURLIsRecognizedWithTheRulesOfItsCrawl(t *testing.T) {
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.UserAgent, cfg.Plan.Canonical.WWW = "bot/1.0 (+https://example.org/bot)", true
+	text, err := cfg.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	crawl := &manifest.Crawl{Header: manifest.Header{Version: "test"}, Crawl: "2026-11", Config: text}
+	if _, err := manifest.Create(t.Context(), b, layout.CrawlManifest("2026-11"), crawl); err != nil {
+		t.Fatal(err)
+	}
+	m, err := (&Request{Bucket: b, URLs: []string{"http://www.gone.test/a"}}).matcher(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]bool{"http://gone.test/a": true, "http://www.gone.test/a": true, "http://gone.test/b": false} {
+		if got := m.URL(url); got != want {
+			t.Errorf("URL(%q) = %v, want %v", url, got, want)
+		}
 	}
 }
