@@ -15,6 +15,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"os"
 )
 
 // Every implementation returns these errors, wrapped in an error that names the key.
@@ -80,6 +81,13 @@ type readObject struct {
 
 // ReadAt implements io.ReaderAt.
 func (o *readObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
+
+// File is a body of Create that is a whole local file. Nobody writes to the file after Create began, so a
+// store in the same file system may link the object to the file, instead of copying its bytes.
+type File struct {
+	*os.File
+	SHA256 string // digest of the content, in hex
+}
 
 // Bucket is an object store, or the part of an object store under a prefix. Several goroutines and
 // processes may call all methods at the same time. Keys obey CheckKey. No key names both an object

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 
@@ -20,7 +21,11 @@ func Commit(ctx context.Context, b store.Bucket, l Local, dataset, key string) (
 	if err != nil {
 		return manifest.File{}, fmt.Errorf("commit %q: %w", key, err)
 	}
-	_, err = b.Create(ctx, key, f, l.Bytes)
+	body := io.ReaderAt(f)
+	if l.Linkable {
+		body = store.File{File: f, SHA256: l.SHA256}
+	}
+	_, err = b.Create(ctx, key, body, l.Bytes)
 	if cerr := f.Close(); err == nil && cerr != nil {
 		err = cerr
 	}

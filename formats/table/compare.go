@@ -131,7 +131,7 @@ func (s *storedObject) finish(rows int64) (l Local, err error) {
 		return Local{}, fmt.Errorf("%q has %d rows, not %d: %w", s.key, s.Rows(), rows, ErrDiffers)
 	}
 	if f := s.known; f != nil {
-		return Local{"", rows, f.Bytes, f.SHA256, f.Blocks, f.SectionIndex}, nil
+		return Local{Rows: rows, Bytes: f.Bytes, SHA256: f.SHA256, Blocks: f.Blocks, SectionIndex: f.SectionIndex}, nil
 	}
 	sum := manifest.NewSum()
 	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, io.NewSectionReader(s.obj, 0, s.obj.Size()), make([]byte, 256<<10)); err != nil {

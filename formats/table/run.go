@@ -59,7 +59,9 @@ func WriteRun[T any](path string, rows iter.Seq2[T, error], bucketOf func(*T) in
 	if err := w.file.Close(); err != nil {
 		return Local{}, fmt.Errorf("close scratch file: %w", err)
 	}
-	return LocalOf(path, w.rows, w.out.sum), nil
+	l := LocalOf(path, w.rows, w.out.sum)
+	l.Linkable = true
+	return l, nil
 }
 
 // runWriter writes the sections of a run.
@@ -82,8 +84,8 @@ func newRunWriter(path string, t reflect.Type, encoder encoderFunc, opts []Write
 	}
 	w := &runWriter{opt: optionsOf(append(slices.Clip(opts), Fast())), layout: layout, encoder: encoder}
 	w.opt.rowGroupBytes = runGroupBytes
-	if w.file, err = os.Create(path); err != nil {
-		return nil, fmt.Errorf("create scratch file: %w", err)
+	if w.file, err = CreateScratch(path); err != nil {
+		return nil, err
 	}
 	w.out = &summingWriter{w.file, manifest.NewSum()}
 	w.buf = bufio.NewWriterSize(w.out, writeBuffer)

@@ -15,6 +15,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/table/scan"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
@@ -341,4 +342,54 @@ func FuzzDamage(f *testing.F) {
 		}
 		readDamaged(t, damaged{body: b})
 	})
+}
+
+// TestANewScratchFileLeavesAStoredFileAlone commits a file to a store that links it, which then fails, so
+// the scratch file stays. A writer with the same path must not overwrite the object.
+func TestANewScratchFileLeavesAStoredFileAlone(t *testing.T) {
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "rows.parquet")
+	create := func(rows []wide) table.Local {
+		w, err := table.NewWriter[wide](path)
+		if err == nil {
+			err = w.Write(rows)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := w.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	one := create(wideRows())
+	failing := afterCreate{b, errors.New("the reply is lost")}
+	if _, err := table.Commit(t.Context(), failing, one, "d", "k"); !errors.Is(err, failing.err) {
+		t.Fatalf("Commit: %v, want %v", err, failing.err)
+	}
+	before, _, err := b.Get(t.Context(), "k", 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(wideRows()[:1])
+	if after, _, err := b.Get(t.Context(), "k", 1<<20); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the object changed from %d to %d bytes, %v", len(before), len(after), err)
+	}
+}
+
+// afterCreate is a bucket whose Create fails after it has stored the object.
+type afterCreate struct {
+	store.Bucket
+	err error
+}
+
+func (b afterCreate) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	if _, err := b.Bucket.Create(ctx, key, body, size); err != nil {
+		return "", err
+	}
+	return "", b.err
 }

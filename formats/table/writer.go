@@ -93,12 +93,13 @@ type Local struct {
 	SHA256       string // hex
 	Blocks       string // digests of the file's blocks, as in manifest.File
 	SectionIndex string // as in manifest.File
+	Linkable     bool   // whether CreateScratch made the file, so a store may link to it (see store.File)
 }
 
 // LocalOf returns the description of the finished file at path, whose size and digests are in s.
 func LocalOf(path string, rows int64, s *manifest.Sum) Local {
 	f := s.File()
-	return Local{path, rows, f.Bytes, f.SHA256, f.Blocks, f.SectionIndex}
+	return Local{Path: path, Rows: rows, Bytes: f.Bytes, SHA256: f.SHA256, Blocks: f.Blocks, SectionIndex: f.SectionIndex}
 }
 
 // File returns the entry of a manifest for the file when it is stored under the given key.
@@ -170,13 +171,24 @@ func createFile(path string, t reflect.Type, encoder encoderFunc, o writerOption
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Create(path)
+	f, err := CreateScratch(path)
 	if err != nil {
-		return nil, fmt.Errorf("create scratch file: %w", err)
+		return nil, err
 	}
 	w := newWriter(f, layout, encoder, o)
 	w.file = f
 	return w, nil
+}
+
+// CreateScratch creates the scratch file path. It removes an earlier file with this name and does not
+// truncate it, because a store may have linked an object to that file.
+func CreateScratch(path string) (*os.File, error) {
+	_ = os.Remove(path) // OpenFile reports a file that remains
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("create scratch file: %w", err)
+	}
+	return f, nil
 }
 
 // NewWriterTo is like NewWriter but writes to dst. Close does not close dst.
@@ -351,7 +363,7 @@ func (w *writer) Close() (Local, error) {
 	}
 	l := LocalOf("", w.rows, w.out.sum)
 	if w.file != nil {
-		l.Path = w.file.Name()
+		l.Path, l.Linkable = w.file.Name(), true
 		if err := w.file.Close(); err != nil {
 			return Local{}, errors.Join(fmt.Errorf("close scratch file: %w", err), os.Remove(l.Path))
 		}

@@ -3,7 +3,8 @@
 //
 // The input is keys and bodies. The output is files under the root, named after their keys. An
 // object is visible whole or not at all. Once the write has returned, the object survives a power
-// failure. Each body is written to a temporary file in ROOT/.tmp, which is then synced. Create links
+// failure. Each body is written to a temporary file in ROOT/.tmp, which is then synced. (A store.File in
+// the same file system is linked there instead.) Create links
 // this file to the name of the object. Swap renames the file while it holds a lock. Create and Swap
 // then sync the folders. A version is the SHA-256 of the content. Reads never create files: the
 // first write creates the root.
@@ -23,6 +24,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -45,6 +47,8 @@ type Store struct {
 
 	fsync      func(*os.File) error                      // (*os.File).Sync, unless a test replaces it
 	fileSystem func(dir string) (name string, err error) // sharedFileSystem, unless a test replaces it
+
+	copies atomic.Bool // no more files are adopted, because one could not be synced
 
 	mu       sync.Mutex
 	prepared bool                // .tmp exists, and files of dead writers are removed

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/localfile"
 	"crawlbatch.io/crawlbatch/formats/store/storetest"
 )
 
@@ -481,4 +482,72 @@ func ExampleOpen() {
 	// <nil>
 	// create "crawl=2026-11/crawl.json": object exists already: its 3 bytes differ
 	// {}
+}
+
+// TestAWholeFileIsLinkedAndNotCopied shows when an object shares a file with the caller. An object never
+// does if a sync of such a file has failed: the next sync would succeed although pages are lost.
+func TestAWholeFileIsLinkedAndNotCopied(t *testing.T) {
+	root := t.TempDir()
+	s := openDir(t, root)
+	body := []byte("rows of a table")
+	create := func(key string, mode os.FileMode) (linked bool, err error) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "scratch")
+		if err := os.WriteFile(path, body, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if mode != 0 {
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		v, err := s.Create(t.Context(), key, store.File{File: f, SHA256: string(localfile.VersionOf(body))}, int64(len(body)))
+		if err != nil {
+			return false, err
+		}
+		if got, now, err := s.Get(t.Context(), key, 100); string(got) != string(body) || now != v || err != nil {
+			t.Errorf("%s is %q at version %s, %v; want version %s", key, got, now, err, v)
+		}
+		a, aerr := os.Stat(path)
+		b, berr := os.Stat(filepath.Join(root, key))
+		if err := errors.Join(aerr, berr); err != nil {
+			t.Fatal(err)
+		}
+		return os.SameFile(a, b), nil
+	}
+	var synced []string
+	s.fsync = func(f *os.File) error {
+		synced = append(synced, filepath.Base(f.Name()))
+		return f.Sync()
+	}
+	if linked, err := create("t/a", 0); !linked || err != nil || synced[0] != "scratch" {
+		t.Errorf("a file in the same file system: linked %t, %v; synced %q first", linked, err, synced[0])
+	}
+	if linked, err := create("t/a", 0); linked || err != nil {
+		t.Errorf("a file with the bytes of an object: linked %t, %v", linked, err)
+	}
+	if linked, err := create("t/b", 0o640); linked || err != nil {
+		t.Errorf("a file with a mode of its own: linked %t, %v", linked, err)
+	}
+	s.fsync = func(f *os.File) error {
+		if filepath.Base(f.Name()) == "scratch" {
+			return &os.PathError{Op: "fsync", Path: f.Name(), Err: syscall.EIO}
+		}
+		return f.Sync()
+	}
+	if _, err := create("t/c", 0); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a file that cannot be synced: %v, want %v", err, store.ErrUnavailable)
+	}
+	s.fsync = (*os.File).Sync
+	if linked, err := create("t/c", 0); linked || err != nil {
+		t.Errorf("a file after a failed sync: linked %t, %v", linked, err)
+	}
+	if got := tree(t, root); !slices.Equal(got, []string{"t/a", "t/b", "t/c"}) {
+		t.Errorf("files: %q", got)
+	}
 }

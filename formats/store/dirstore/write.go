@@ -255,6 +255,14 @@ func (s *Store) stage(ctx context.Context, body io.ReaderAt, size int64) (*stage
 		return nil, err
 	}
 	t := &staged{f: f}
+	if file, ok := body.(store.File); ok {
+		if ok, err := s.adopt(t, file, size); ok || err != nil {
+			if err != nil {
+				t.discard()
+			}
+			return t, err
+		}
+	}
 	h := sha256.New()
 	if err := s.fill(ctx, f, h, body, size); err != nil {
 		t.discard()
@@ -262,6 +270,40 @@ func (s *Store) stage(ctx context.Context, body io.ReaderAt, size int64) (*stage
 	}
 	t.version = localfile.Version(h)
 	return t, nil
+}
+
+// adopt replaces the empty file t by a link to body, and syncs body. It returns false if the bytes must be
+// copied: body is in another file system, or has another owner, group or mode than a new file in the store.
+func (s *Store) adopt(t *staged, body store.File, size int64) (bool, error) {
+	a, err := t.f.Stat()
+	if err != nil {
+		return false, err
+	}
+	b, err := body.Stat()
+	if err != nil || b.Size() != size || b.Mode() != a.Mode() || s.copies.Load() {
+		return false, err
+	}
+	x, y := a.Sys().(*syscall.Stat_t), b.Sys().(*syscall.Stat_t)
+	if x.Dev != y.Dev || x.Uid != y.Uid || x.Gid != y.Gid {
+		return false, nil
+	}
+	if ok, err := tryLock(body.File); !ok || err != nil { // before the link, so that no sweep removes it
+		return false, err
+	}
+	name := filepath.Join(s.tmp(), tmpPrefix+rand.Text())
+	if os.Link(body.Name(), name) != nil {
+		return false, nil // copying fails too, and says why, unless only links are impossible
+	}
+	if err := os.Rename(name, t.f.Name()); err != nil {
+		_ = os.Remove(name)
+		return false, s.emptied(err)
+	}
+	if err := s.fsync(body.File); err != nil {
+		s.copies.Store(true) // the cached pages may be lost, and another fsync of the file would not say so
+		return false, err
+	}
+	t.version = store.Version(body.SHA256)
+	return true, nil
 }
 
 func (s *Store) fill(ctx context.Context, f *os.File, h hash.Hash, body io.ReaderAt, size int64) error {

@@ -286,9 +286,9 @@ type warcFile struct {
 
 // newWARC begins a WARC file with its warcinfo record.
 func newWARC(dir, key string, info *warc.Record) (*warcFile, error) {
-	f, err := os.Create(filepath.Join(dir, filepath.Base(key)))
+	f, err := table.CreateScratch(filepath.Join(dir, filepath.Base(key)))
 	if err != nil {
-		return nil, fmt.Errorf("create scratch file: %w", err)
+		return nil, err
 	}
 	w := &warcFile{key: key, file: f, hash: sha256.New()}
 	if _, err := warc.NewWriter(w).Write(info); err != nil {
@@ -316,13 +316,13 @@ func (w *warcFile) close(dir string) ([]closedFile, error) {
 		return nil, fmt.Errorf("write %q to scratch: %w", w.key, err)
 	}
 	out := []closedFile{{
-		table.Local{Path: w.file.Name(), Rows: w.records, Bytes: w.offset, SHA256: hex.EncodeToString(w.hash.Sum(nil))},
+		table.Local{Path: w.file.Name(), Rows: w.records, Bytes: w.offset, SHA256: hex.EncodeToString(w.hash.Sum(nil)), Linkable: true},
 		stages.FileWARC, "", w.key,
 	}}
 	key := layout.CDXJ(w.key)
-	f, err := os.Create(filepath.Join(dir, filepath.Base(key)))
+	f, err := table.CreateScratch(filepath.Join(dir, filepath.Base(key)))
 	if err != nil {
-		return nil, fmt.Errorf("create scratch file: %w", err)
+		return nil, err
 	}
 	sum := sha256.New()
 	n, err := w.index.WriteTo(io.MultiWriter(f, sum))
@@ -333,7 +333,7 @@ func (w *warcFile) close(dir string) ([]closedFile, error) {
 		return nil, fmt.Errorf("write %q to scratch: %w", key, err)
 	}
 	return append(out, closedFile{
-		table.Local{Path: f.Name(), Rows: int64(w.index.Len()), Bytes: n, SHA256: hex.EncodeToString(sum.Sum(nil))},
+		table.Local{Path: f.Name(), Rows: int64(w.index.Len()), Bytes: n, SHA256: hex.EncodeToString(sum.Sum(nil)), Linkable: true},
 		stages.FileCDXJ, "", key,
 	}), nil
 }
