@@ -6,7 +6,8 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 // these files:
 //
 //	fetch     fetches requests captures pages text links   segments (layout.Segment), several of each
-//	                                                       pages of segments are rows of schema.WorkingPage
+//	                                                       pages of segments are rows of schema.WorkingPage, and
+//	                                                       texts rows of schema.WorkingText
 //	          robots                                       the same; working file, read by the task's next attempt
 //	          sitemaps                                     the same, since format 6
 //	          warc cdxj                                    layout.WARC, layout.CDXJ; none in a reparse of external WARC files

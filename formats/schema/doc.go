@@ -80,6 +80,7 @@ import (
 //	   The stages digest and similar have at most 16 tasks each. In older formats they have at most 64.
 //	   Pages and urls say how many link targets changed since the last capture. Segments, working pages
 //	   and urls have a sketch of the targets (LinkSketch).
+//	   Segments hold the lines of the main text only once (WorkingText), which saves an eighth of the bytes of texts.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version

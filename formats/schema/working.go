@@ -2,6 +2,8 @@ package schema
 
 import (
 	"cmp"
+	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -74,6 +76,85 @@ func Working(p *Page, t WorkingColumns) WorkingPage {
 func (w *WorkingPage) Page() Page {
 	return Page{PageColumns: w.PageColumns, TDMReserved: w.TDMReserved, LinkDensity: w.LinkDensity, StopWordRatio: w.StopWordRatio,
 		TextRatio: w.TextRatio, Changed: w.Changed, Focus: w.Focus}
+}
+
+// WorkingText is a text in a segment. Since format 14, MainLines replaces Main if the main content consists
+// of lines of Full in their order, so segments hold most texts only once.
+type WorkingText struct {
+	Text
+	MainLines string `parquet:"main_lines,optional" since:"14" doc:"lines of full that are the main content, from 0, as in 3-7 9; null if main has the main content"`
+}
+
+// NewWorkingText returns the working row of a text. Files of formats before 14 need Main, so they hold the
+// row WorkingText{Text: *t} instead.
+func NewWorkingText(t *Text) WorkingText {
+	w := WorkingText{Text: *t}
+	if t.Main == "" {
+		return w
+	}
+	var ranges []byte
+	first, next := -1, 0 // first line of the current range, and number of the next line of full
+	add := func() {
+		if first < 0 {
+			return
+		}
+		if ranges = strconv.AppendInt(ranges, int64(first), 10); next-1 > first {
+			ranges = strconv.AppendInt(append(ranges, '-'), int64(next-1), 10)
+		}
+		ranges = append(ranges, ' ')
+	}
+	full, more := t.Full, true
+	for line := range strings.SplitSeq(t.Main, "\n") {
+		for found := false; !found; {
+			if !more {
+				return w
+			}
+			var l string
+			l, full, more = strings.Cut(full, "\n")
+			if found = l == line; !found {
+				add()
+				first = -1
+			} else if first < 0 {
+				first = next
+			}
+			next++
+		}
+	}
+	add()
+	w.Main, w.MainLines = "", string(ranges[:len(ranges)-1])
+	return w
+}
+
+// Whole returns the text of a working row. The error means that MainLines names no lines of Full.
+func (w *WorkingText) Whole() (Text, error) {
+	t := w.Text
+	if w.MainLines == "" {
+		return t, nil
+	}
+	main := make([]byte, 0, len(t.Full))
+	full, more, next := t.Full, true, 0
+	for r := range strings.SplitSeq(w.MainLines, " ") {
+		a, b, ranged := strings.Cut(r, "-")
+		first, err := strconv.Atoi(a)
+		last := first
+		if ranged && err == nil {
+			last, err = strconv.Atoi(b)
+		}
+		if err != nil || first < next || last < first {
+			return t, fmt.Errorf("main_lines %q is not a list of lines", w.MainLines)
+		}
+		for ; next <= last; next++ {
+			if !more {
+				return t, fmt.Errorf("main_lines %q names line %d of a text of %d lines", w.MainLines, last, next)
+			}
+			var l string
+			if l, full, more = strings.Cut(full, "\n"); next >= first {
+				main = append(append(main, l...), '\n')
+			}
+		}
+	}
+	t.Main = string(main[:len(main)-1])
+	return t, nil
 }
 
 // Refused is a row of a plan's refused.parquet: a source line or known URL that the plan refused.

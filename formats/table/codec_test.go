@@ -22,7 +22,7 @@ import (
 // rowTypes lists the row structs of package schema.
 var rowTypes = map[string]func(*testing.T){
 	"Capture": keepsEveryColumn[schema.Capture], "Fetch": keepsEveryColumn[schema.Fetch], "Request": keepsEveryColumn[schema.Request],
-	"Page": keepsEveryColumn[schema.Page], "WorkingPage": keepsEveryColumn[schema.WorkingPage], "Text": keepsEveryColumn[schema.Text],
+	"Page": keepsEveryColumn[schema.Page], "WorkingPage": keepsEveryColumn[schema.WorkingPage], "Text": keepsEveryColumn[schema.Text], "WorkingText": keepsEveryColumn[schema.WorkingText],
 	"Link": keepsEveryColumn[schema.Link], "Duplicate": keepsEveryColumn[schema.Duplicate], "Host": keepsEveryColumn[schema.Host],
 	"Domain": keepsEveryColumn[schema.Domain], "Term": keepsEveryColumn[schema.Term], "TermPages": keepsEveryColumn[schema.TermPages],
 	"URLRecord": keepsEveryColumn[schema.URLRecord], "Skip": keepsEveryColumn[schema.Skip], "PlannedURL": keepsEveryColumn[schema.PlannedURL],

@@ -327,6 +327,37 @@ func TestAPanicInAnyStepReachesTheCaller(t *testing.T) {
 	t.Errorf("no panic, %v", err)
 }
 
+// TestSegmentsOfTwoFormatsGiveWholeTexts merges a segment of format 13, whose texts have the main content,
+// and a newer one, whose texts say which lines of the whole text it has.
+func TestSegmentsOfTwoFormatsGiveWholeTexts(t *testing.T) {
+	older, newer := text(t, a, "one\ntwo"), text(t, b, "two\nthree")
+	older.Full, newer.Full = "one\ntwo\nthree", "one\ntwo\nthree"
+	short := schema.NewWorkingText(&newer)
+	for _, c := range []struct {
+		lines string
+		err   error
+	}{{short.MainLines, nil}, {"7-9", manifest.ErrCorrupt}} {
+		w := newWorld(t, []string{a, b}, segment{
+			fetches: []schema.Fetch{fetch(t, a, schema.OK, 0), fetch(t, b, schema.OK, 1)},
+			pages:   []schema.Page{page(t, a, a, "a", 0), page(t, b, b, "b", 0)}, text: []schema.Text{older},
+		})
+		short.MainLines = c.lines
+		fetched := w.in.Results[stages.Fetch][0]
+		fetched.Files = append(fetched.Files, tabletest.Write(t, w.bucket, stages.FileText,
+			layout.Segment(crawl, 0, "p", 0, 1, 1, "text"), []schema.WorkingText{short}, table.Fast()))
+		r, err := w.merge()
+		if !errors.Is(err, c.err) || err != nil && !strings.Contains(err.Error(), b) {
+			t.Errorf("lines %q: %v, want %v", c.lines, err, c.err)
+		}
+		if err != nil {
+			continue
+		}
+		if d := cmp.Diff([]schema.Text{older, newer}, rows[schema.Text](w, r, stages.FileText, "")); d != "" {
+			t.Errorf("texts differ (-want +got):\n%s", d)
+		}
+	}
+}
+
 func TestPartitionThatFetchedNothingStillHasEveryFile(t *testing.T) {
 	w := newWorld(t, nil)
 	if r := w.mustMerge(); len(r.Files) != 13 {

@@ -2,8 +2,10 @@ package merge
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/topics"
@@ -104,18 +106,37 @@ func (m *merger) score(p *schema.WorkingPage) {
 	}
 }
 
-func compareText(a, b *schema.Text) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }
+func compareText(a, b *schema.WorkingText) int {
+	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
+}
 
 // mergeText publishes the text of each page that is kept.
 func (m *merger) mergeText(ctx context.Context) error {
 	return publish(ctx, m, stages.FileText, stages.ByURL, func(w *table.Writer[schema.Text]) error {
+		rows, err := sorted(ctx, m, m.keys(stages.FileText, ""), compareText)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
 		url, n := "", 0 // n is the number of texts of this URL so far
-		return appendSorted(ctx, m, w, m.keys(stages.FileText, ""), compareText, func(t *schema.Text) bool {
-			if n++; t.URL != url {
-				url, n = strings.Clone(t.URL), 0
+		for row, err := range rows.Sorted(ctx) {
+			if err != nil {
+				return err
 			}
-			kept, twice := m.twice[t.URL]
-			return !twice || kept == n
-		})
+			if n++; row.URL != url {
+				url, n = strings.Clone(row.URL), 0
+			}
+			if kept, twice := m.twice[row.URL]; twice && kept != n {
+				continue
+			}
+			text, err := row.Whole()
+			if err != nil {
+				return fmt.Errorf("%q: %w: %w", row.URL, err, manifest.ErrCorrupt)
+			}
+			if err := w.Append(&text); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

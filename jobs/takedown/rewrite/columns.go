@@ -74,7 +74,7 @@ var nameless = strings.Fields(`stage machine version outcome due_reason planned_
 	content_digest capture_digest text_digest link_sketch robots_digest digest content_truncated content_mime_type content_mime_detected
 	content_charset content_languages language language_source languages scripts last_modified warc_filename warc_segment
 	payload_warc_filename robots_warc_filename error_class address addresses networks blocked_by position hreflang changefreq
-	first_seen last_planned captured_in listed_first_round listed_last_round representative_crawl previous_round robots_compared
+	main_lines first_seen last_planned captured_in listed_first_round listed_last_round representative_crawl previous_round robots_compared
 	published_source modified_source og_type og_locale twitter_card url_host_tld url_host_2nd_last_part url_host_3rd_last_part
 	url_host_4th_last_part url_host_5th_last_part url_host_registry_suffix url_host_private_suffix url_protocol url_path url_query`)
 

@@ -77,7 +77,7 @@ func (r *Rewriter) file(ctx context.Context, f *manifest.File, version int) (*Re
 
 // kindOf returns the key in kinds for a file.
 func kindOf(f *manifest.File) string {
-	if strings.Contains(f.Key, "/work/") || f.Dataset == stages.FileSitemaps || f.Dataset == stages.FilePages && strings.Contains(f.Key, "/segments/") {
+	if strings.Contains(f.Key, "/work/") || f.Dataset == stages.FileSitemaps || (f.Dataset == stages.FilePages || f.Dataset == stages.FileText) && strings.Contains(f.Key, "/segments/") {
 		return work(f.Dataset)
 	}
 	return f.Dataset

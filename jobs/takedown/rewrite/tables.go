@@ -28,7 +28,7 @@ const (
 )
 
 // kinds has the files with rows that may name something, by the name of the dataset. Files of pages
-// have other rows until publish (schema.WorkingPage), and working files have the prefix "work/".
+// and texts have other rows until they are published (schema.WorkingPage, WorkingText), and working files have the prefix "work/".
 var kinds = map[string]kind{
 	stages.FileCaptures:              of[schema.Capture](stages.FileCaptures),
 	stages.FileFetches:               of[schema.Fetch](stages.FileFetches),
@@ -43,6 +43,7 @@ var kinds = map[string]kind{
 	stages.FileSkips:                 of[schema.Skip](stages.FileSkips),
 	stages.FileRobots:                of[schema.RobotsFile](stages.FileRobots),
 	work(stages.FilePages):           of[schema.WorkingPage](stages.FilePages),
+	work(stages.FileText):            of[schema.WorkingText](stages.FileText),
 	work(stages.FileSitemaps):        of[schema.Sitemap](stages.FileSitemaps),
 	work(stages.FileEdges):           of[schema.Edge](stages.FileEdges),
 	work(stages.FileHostEdges):       of[schema.HostEdge](stages.FileHostEdges),

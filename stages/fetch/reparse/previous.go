@@ -20,7 +20,7 @@ type previous struct {
 	pages    int64 // number of documents read so far
 	captures *table.Cursor[schema.Capture]
 	edges    *table.Cursor[schema.Link]
-	texts    *table.Cursor[schema.Text]
+	texts    *table.Cursor[schema.WorkingText]
 	textRow  int64           // number of the next text
 	sitemaps map[uint64]bool // hashes of the URLs of sitemaps that have no row of pages
 }
@@ -33,7 +33,7 @@ func (r *run) previous(ctx context.Context) (*previous, error) {
 	p := &previous{
 		captures: pull[schema.Capture](ctx, r, stages.FileCaptures, schema.SubsetWARC),
 		edges:    pull[schema.Link](ctx, r, stages.FileLinks, ""),
-		texts:    pull[schema.Text](ctx, r, stages.FileText, ""),
+		texts:    pull[schema.WorkingText](ctx, r, stages.FileText, ""),
 		sitemaps: map[uint64]bool{},
 	}
 	for s, err := range table.Concat[schema.Sitemap](ctx, r.env.Bucket, r.keysOf(stages.FileSitemaps, "")) {
@@ -136,7 +136,11 @@ func (p *previous) text(page *schema.Page) (*schema.Text, error) {
 		case t == nil || p.textRow > p.pages && t.URL != page.URL:
 			return nil, missingRow(stages.FileText, page.URL)
 		case p.textRow > p.pages:
-			return t, nil
+			text, err := t.Whole()
+			if err != nil {
+				err = fmt.Errorf("%q: %w: %w", page.URL, err, manifest.ErrCorrupt)
+			}
+			return &text, err
 		}
 	}
 }

@@ -46,7 +46,7 @@ type Segment struct {
 	requests *table.Writer[schema.Request]
 	captures map[string]*table.Writer[schema.Capture] // writers of captures, by subset
 	pages    *table.Writer[schema.WorkingPage]
-	text     *table.Writer[schema.Text]
+	text     *table.Writer[schema.WorkingText]
 	links    *table.Writer[schema.Link]
 	robots   *table.Writer[schema.RobotsFile]
 	sitemaps *table.Writer[schema.Sitemap]
@@ -75,6 +75,9 @@ func New(dir string, format int) *Segment {
 // empty reports whether the segment has no rows.
 func (g *Segment) empty() bool { return len(g.tables) == 0 }
 
+// shortText reports whether texts hold the lines of the main content only once (schema.WorkingText).
+func (g *Segment) shortText() bool { return g.format == 0 || g.format >= 14 }
+
 // open returns a table of the segment. It creates the table if *w is nil.
 func open[T any](g *Segment, w **table.Writer[T], dataset, subset string) (*table.Writer[T], error) {
 	if *w != nil {
@@ -84,7 +87,11 @@ func open[T any](g *Segment, w **table.Writer[T], dataset, subset string) (*tabl
 	if subset != "" {
 		name += "-" + subset
 	}
-	n, err := table.NewWriter[T](filepath.Join(g.dir, name+".parquet"), table.Format(g.format))
+	opts := []table.WriterOption{table.Format(g.format)}
+	if dataset == stages.FileText && g.shortText() {
+		opts = append(opts, table.Fast()) // rows without Main take less space even so (see schema.WorkingText)
+	}
+	n, err := table.NewWriter[T](filepath.Join(g.dir, name+".parquet"), opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +141,11 @@ func (g *Segment) Add(b *Record) error {
 		}
 	}
 	if b.Text != nil {
-		if err := appendAll(g, &g.text, stages.FileText, []schema.Text{*b.Text}); err != nil {
+		text := schema.WorkingText{Text: *b.Text}
+		if g.shortText() {
+			text = schema.NewWorkingText(b.Text)
+		}
+		if err := appendAll(g, &g.text, stages.FileText, []schema.WorkingText{text}); err != nil {
 			return err
 		}
 		g.bytes += int64(len(b.Text.Main) + len(b.Text.Full))
