@@ -267,7 +267,8 @@ func (o object) ReadAt(p []byte, off int64) (int, error) {
 	}
 	return o.Reader.ReadAt(p, off)
 }
-func (object) Close() error { return nil }
+func (object) Close() error                    { return nil }
+func (object) Version() (store.Version, error) { return "", nil }
 
 func (d damaged) Open(context.Context, string) (store.Object, error) {
 	return object{bytes.NewReader(d.body), d.fail}, nil
