@@ -43,9 +43,9 @@ func Command(env Env) *cobra.Command {
 		Use:   "compact --month YYYY-MM [--dry-run | --drop]",
 		Short: "Copy the tables of a month into few large parts for faster queries",
 		Long: `Compact copies the tables of a month's finished rounds into parts of 256 MiB whose rows are in
-the order of the dataset's key across all partitions, with Bloom filters of URLs, hosts and
-domains. A query for one URL, host or domain then opens few parts and reads one row group.
-query and views for DuckDB and Athena read the copy. Spark, Trino and all other commands
+the order of the dataset's key across all rounds and partitions, with Bloom filters of URLs,
+hosts and domains. A query for one URL, host or domain then opens few parts and reads few row
+groups, in DuckDB, Trino and Spark alike. query and views read the copy. All other commands
 read the published parts, which compact never changes or deletes.
 
 The copy takes as much storage as the tables. Compact compares its rows with the published
@@ -100,7 +100,7 @@ func run(ctx context.Context, o options) error {
 
 // tell prints a line for each dataset that is copied.
 func (o *options) tell(d compact.Dataset) {
-	fmt.Fprintf(o.err, "crawlbatch: round %d, %s: %s, %s in %s copied to %s in %s\n", d.Round, d.Name, show.Count(d.Rows, "row"),
+	fmt.Fprintf(o.err, "crawlbatch: %s: %s of %s, %s in %s copied to %s in %s\n", d.Name, show.Count(d.Rows, "row"), show.Count(int64(d.Rounds), "round"),
 		show.Bytes(d.Bytes), show.Count(int64(d.Parts), "part"), show.Bytes(d.CopiedBytes), show.Count(int64(d.CopiedParts), "part"))
 }
 

@@ -98,7 +98,7 @@ func (o *queryOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, sealed, note, err := o.store.sealed(ctx, o.crawls, !o.crawls.original, o.err)
+	_, sealed, note, err := o.store.sealed(ctx, o.crawls, true, o.err)
 	if err != nil {
 		return err
 	}

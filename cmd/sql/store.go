@@ -50,8 +50,9 @@ func (c *crawls) check() error {
 }
 
 // sealed returns the finished rounds of the selected crawls, and a note about the selection, which it also
-// writes to w. If compacted is true, the rounds name the parts of compacted copies where these exist.
-func (s *Store) sealed(ctx context.Context, c crawls, compacted bool, w io.Writer) (store.Bucket, []*manifest.Sealed, string, error) {
+// writes to w. If copies is true and c allows it, the rounds name the parts of compacted copies where these
+// exist.
+func (s *Store) sealed(ctx context.Context, c crawls, copies bool, w io.Writer) (store.Bucket, []*manifest.Sealed, string, error) {
 	b, err := s.Open(ctx)
 	if err != nil {
 		return nil, nil, "", err
@@ -70,16 +71,21 @@ func (s *Store) sealed(ctx context.Context, c crawls, compacted bool, w io.Write
 	if note != "" {
 		fmt.Fprintf(w, "crawlbatch: %s\n", note)
 	}
-	if compacted {
-		var notes []string
-		if sealed, notes, err = roundstate.WithCompacted(ctx, b, sealed); err != nil {
+	if copies && !c.original {
+		if sealed, err = compacted(ctx, b, sealed, w); err != nil {
 			return nil, nil, "", err
-		}
-		for _, n := range notes {
-			fmt.Fprintf(w, "crawlbatch: %s\n", n)
 		}
 	}
 	return b, sealed, note, nil
+}
+
+// compacted returns the rounds with the parts of compacted copies, and writes to w which copies it leaves out.
+func compacted(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed, w io.Writer) ([]*manifest.Sealed, error) {
+	sealed, notes, err := roundstate.WithCompacted(ctx, b, sealed)
+	for _, n := range notes {
+		fmt.Fprintf(w, "crawlbatch: %s\n", n)
+	}
+	return sealed, err
 }
 
 // duckDB writes the views for DuckDB.

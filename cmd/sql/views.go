@@ -39,7 +39,8 @@ func Views(s *Store) *cobra.Command {
 		Use:   "views --dialect duckdb|athena|trino|spark",
 		Short: "Print SQL that opens the datasets",
 		Long: `Views prints SQL that opens every dataset over the parts of finished rounds: views for
-DuckDB and Trino, tables for Athena, temporary views for Spark. With --dialect markdown it
+DuckDB and Trino, tables for Athena, temporary views for Spark. They read a compacted copy where
+there is one; for Athena, it is a table of its own, NAME_copy_MONTH. With --dialect markdown it
 prints the meaning of every column.
 
 Without --month it opens the newest crawl that has a finished round, and names it: the
@@ -110,9 +111,7 @@ func (o *viewsOptions) run(ctx context.Context) error {
 	if o.dialect == "markdown" {
 		return catalog.Markdown(o.out)
 	}
-	// Tables of Spark, of Trino and of partition projection name the folders of published parts.
-	compacted := !o.crawls.original && (o.dialect == "duckdb" || o.dialect == "athena" && !o.projection)
-	b, sealed, note, err := o.store.sealed(ctx, o.crawls, compacted, o.err)
+	b, sealed, note, err := o.store.sealed(ctx, o.crawls, o.dialect != "athena", o.err)
 	if err != nil {
 		return err
 	}
@@ -140,7 +139,14 @@ func (o *viewsOptions) run(ctx context.Context) error {
 
 func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) (*catalog.Script, error) {
 	if o.dialect == "athena" {
-		return catalog.Athena(o.store.Address(), catalog.AthenaOptions{Database: o.database, Projection: o.projection}, sealed)
+		var copied []*manifest.Sealed
+		if !o.crawls.original {
+			var err error
+			if copied, err = compacted(ctx, b, sealed, o.err); err != nil {
+				return nil, err
+			}
+		}
+		return catalog.Athena(o.store.Address(), catalog.AthenaOptions{Database: o.database, Projection: o.projection, Compacted: copied}, sealed)
 	}
 	location := o.location
 	if location == "" {

@@ -16,6 +16,10 @@ type AthenaOptions struct {
 	// Projection selects partition projection: Athena computes the folders of partitions from ranges
 	// of values. Without Projection, the script lists the folders of the sealed rounds.
 	Projection bool
+	// Compacted are the sealed rounds that name parts of compacted copies. The script opens these parts as
+	// tables of their own, NAME_copy_CRAWL. Athena takes the round of a row from the table's partition, so a
+	// table of published parts cannot have rows of a copy.
+	Compacted []*manifest.Sealed
 }
 
 // Athena returns the DDL that opens every dataset of the store at root, such as s3://bucket/prefix.
@@ -28,7 +32,7 @@ func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, e
 		return nil, fmt.Errorf("Athena reads only from S3, but the store is %q: use --store s3://bucket/prefix", root)
 	}
 	root = strings.TrimSuffix(root, "/")
-	if err := errors.Join(CheckDatabase(o.Database), CheckAddress(root), checkSealed(sealed)); err != nil {
+	if err := errors.Join(CheckDatabase(o.Database), CheckAddress(root), checkSealed(sealed), checkSealed(o.Compacted)); err != nil {
 		return nil, err
 	}
 	s := newScript(root, sealed)
@@ -55,6 +59,13 @@ func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, e
 		if !o.Projection {
 			athenaPartitions(s, table, root, d, sealed)
 		}
+		_, copied := folders(d.Name, o.Compacted)
+		for _, folder := range copied {
+			name := copyName(d, folder)
+			s.add(name+"-drop", "DROP TABLE IF EXISTS `%s`.`%s`", o.Database, name)
+			s.add(name+"-table", "CREATE EXTERNAL TABLE `%s`.`%s` (\n%s\n)\nCOMMENT %s\nSTORED AS PARQUET\nLOCATION %s\nTBLPROPERTIES ('classification'='parquet')",
+				o.Database, name, hiveColumns(slices.Concat(d.Columns, d.Partitions)), hiveLiteral(plain("One row for "+d.Row+", of all rounds that were compacted.")), hiveLiteral(root+"/"+folder+"/"))
+		}
 		if d.Name == "urls" {
 			s.add("urls-view", "CREATE OR REPLACE VIEW \"%s\".\"urls\" AS\n%s", o.Database,
 				newest(fmt.Sprintf(`"%s"."urls_history"`, o.Database), quoted(slices.Concat(d.Columns, d.Partitions), `"`), sealed))
@@ -78,7 +89,8 @@ func tableProperties(properties [][2]string) string {
 // most 500 folders, because a statement of Athena has at most 256 KiB.
 func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manifest.Sealed) {
 	n := 0
-	for some := range slices.Chunk(folders(d.Name, sealed), 500) {
+	published, _ := folders(d.Name, sealed)
+	for some := range slices.Chunk(published, 500) {
 		var b strings.Builder
 		for _, folder := range some {
 			spec := partitionValues(folder, d)

@@ -112,23 +112,33 @@ func duckSecret(out io.Writer, root string, s3 S3) error {
 
 // duckView writes the SQL for the view of one dataset.
 func duckView(out io.Writer, name string, d Dataset, root string, sealed []*manifest.Sealed) {
-	keys := parts(d.Name, sealed)
+	keys, copied := parts(d.Name, sealed)
+	empty := len(keys)+len(copied) == 0
 	fmt.Fprintf(out, "\nCREATE OR REPLACE VIEW %s AS\nSELECT\n", name)
 	fmt.Fprintf(out, "%s\n", joined(slices.Concat(d.Columns, d.Partitions), ",\n", func(c Column) string {
-		return fmt.Sprintf("  %s AS %s", duckExpression(c, len(keys) == 0), identifier(c.Name))
+		return fmt.Sprintf("  %s AS %s", duckExpression(c, empty), identifier(c.Name))
 	}))
-	if len(keys) == 0 {
+	if empty {
 		// A dataset without parts becomes an empty view with all columns.
 		fmt.Fprint(out, "WHERE false;\n")
 		duckComments(out, name, d)
 		return
 	}
 	// The first SELECT returns no rows. It is there for the columns that no part has.
-	fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n  UNION ALL BY NAME\n  SELECT * FROM read_parquet([\n", duckNulls(d.Columns))
-	fmt.Fprintf(out, "%s\n", joined(keys, ",\n", func(key string) string { return "  " + literal(escapeGlob(root)+"/"+key) }))
+	fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n", duckNulls(d.Columns))
 	types := joined(d.Partitions, ", ", func(p Column) string { return fmt.Sprintf("'%s': %s", p.Name, p.Type.DuckDB()) })
-	fmt.Fprintf(out, "], hive_partitioning = true, hive_types = {%s}, union_by_name = true));\n", types)
+	duckParts(out, root, keys, "true, hive_types = {"+types+"}")
+	duckParts(out, root, copied, "false")
+	fmt.Fprint(out, ");\n")
 	duckComments(out, name, d)
+}
+
+// duckParts writes the query of the rows of parts, unless there are none.
+func duckParts(out io.Writer, root string, keys []string, partitioning string) {
+	if len(keys) > 0 {
+		files := joined(keys, ",\n", func(key string) string { return "  " + literal(escapeGlob(root)+"/"+key) })
+		fmt.Fprintf(out, "  UNION ALL BY NAME\n  SELECT * FROM read_parquet([\n%s\n], hive_partitioning = %s, union_by_name = true)\n", files, partitioning)
+	}
 }
 
 // duckExpression returns the SQL expression that selects a column for a view.
@@ -161,16 +171,20 @@ func duckComments(out io.Writer, name string, d Dataset) {
 	}
 }
 
-// parts returns the keys of the parts of a dataset in sealed rounds.
-func parts(dataset string, sealed []*manifest.Sealed) (keys []string) {
+// parts returns the keys of the parts of a dataset in sealed rounds: of published parts, whose keys have
+// the values of the partition columns, and of parts of compacted copies, which have these columns.
+func parts(dataset string, sealed []*manifest.Sealed) (published, copied []string) {
 	for _, s := range sealed {
 		for _, f := range s.FilesOf(dataset) {
-			if isTable(f.Key) {
-				keys = append(keys, f.Key)
+			switch {
+			case strings.HasPrefix(f.Key, "compacted/"):
+				copied = append(copied, f.Key)
+			case isTable(f.Key):
+				published = append(published, f.Key)
 			}
 		}
 	}
-	return keys
+	return published, copied
 }
 
 // literal quotes s as a SQL string.

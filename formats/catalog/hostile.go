@@ -63,21 +63,18 @@ func isTable(key string) bool {
 	return strings.HasPrefix(key, "tables/") || strings.HasPrefix(key, "compacted/")
 }
 
-// isPart reports whether key is the key of a part of a dataset in a sealed round, published or
-// compacted.
+// isPart reports whether key is the key of a part of a dataset: published by a sealed round, or of a
+// compacted copy of its crawl.
 func isPart(key, dataset string, s *manifest.Sealed) bool {
 	n, err := layout.PartOf(key)
 	if err != nil {
 		return false
 	}
-	if key == layout.Table(dataset, s.Crawl, s.Round, n) {
-		return true
+	if revision := layout.RevisionOf(key, s.Crawl); revision != "" {
+		return key == layout.Compacted(s.Crawl, revision, dataset, n)
 	}
-	revision := layout.RevisionOf(key, s.Crawl)
 	if dataset == "captures" {
-		return slices.ContainsFunc(subsets, func(subset string) bool {
-			return key == layout.Captures(s.Crawl, subset, s.Round, n) || revision != "" && key == layout.Compacted(s.Crawl, revision, dataset, subset, s.Round, n)
-		})
+		return slices.ContainsFunc(subsets, func(subset string) bool { return key == layout.Captures(s.Crawl, subset, s.Round, n) })
 	}
-	return revision != "" && key == layout.Compacted(s.Crawl, revision, dataset, "", s.Round, n)
+	return key == layout.Table(dataset, s.Crawl, s.Round, n)
 }

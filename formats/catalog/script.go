@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
@@ -65,14 +66,23 @@ func tableName(d Dataset) string {
 	return d.Name
 }
 
-// folders returns the folders with the parts of a dataset in sealed rounds, sorted.
-func folders(dataset string, sealed []*manifest.Sealed) []string {
-	var out []string
-	for _, key := range parts(dataset, sealed) {
-		out = append(out, path.Dir(key))
+// folders returns the folders with the parts of a dataset in sealed rounds, and the folders of compacted
+// copies, each sorted.
+func folders(dataset string, sealed []*manifest.Sealed) (published, copied []string) {
+	published, copied = parts(dataset, sealed)
+	for _, keys := range []*[]string{&published, &copied} {
+		for i, key := range *keys {
+			(*keys)[i] = path.Dir(key)
+		}
+		slices.Sort(*keys)
+		*keys = slices.Compact(*keys)
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return published, copied
+}
+
+// copyName returns the name of the table over a folder of a compacted copy, such as pages_copy_2026_11.
+func copyName(d Dataset, folder string) string {
+	return tableName(d) + "_copy_" + strings.ReplaceAll(layout.CrawlOf(folder+"/"), "-", "_")
 }
 
 // partitionValues returns the values of d's partition columns, in order, from the path of a folder.
@@ -87,12 +97,15 @@ func partitionValues(folder string, d Dataset) []string {
 	return values
 }
 
-// sealedRows returns the SQL condition that selects the rows of sealed rounds by their partition
-// columns.
-func sealedRows(sealed []*manifest.Sealed) string {
+// publishedRows returns the SQL condition that selects the rows of sealed rounds whose published parts of
+// a dataset are to be read, by their partition columns.
+func publishedRows(dataset string, sealed []*manifest.Sealed) string {
 	var crawls []string
 	roundsOf := map[string][]string{}
 	for _, s := range sealed {
+		if published, _ := parts(dataset, []*manifest.Sealed{s}); len(published) == 0 {
+			continue
+		}
 		if roundsOf[s.Crawl] == nil {
 			crawls = append(crawls, s.Crawl)
 		}

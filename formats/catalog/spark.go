@@ -22,7 +22,7 @@ func (o Older) String() string {
 }
 
 // Spark returns the statements that open every dataset as a temporary view of a Spark session. The
-// views read the folders of sealed rounds. root is the store's address for Spark, such as
+// views read the folders of sealed rounds, and of compacted copies in their place. root is the store's address for Spark, such as
 // s3a://bucket/prefix or file:///data. Spark finds the columns of Parquet files by name, and returns
 // null for columns that a file lacks. If there are older rounds, a statement makes Spark read them
 // correctly.
@@ -42,18 +42,35 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, erro
 	s.add("zone", "SET TIME ZONE 'UTC'")
 	for _, d := range Datasets() {
 		view, columns := tableName(d), slices.Concat(d.Columns, d.Partitions)
-		found := folders(d.Name, sealed)
-		if len(found) == 0 {
-			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` AS\nSELECT\n%s\nWHERE false", view, nulls(columns, Type.Hive, "`"))
-		} else {
-			base := root + "/tables/" + d.Name
-			for i, f := range found {
-				found[i] = strings.TrimPrefix(f, "tables/"+d.Name+"/")
+		published, copied := folders(d.Name, sealed)
+		var of []string // views of which the dataset's view has the rows
+		files := func(name string, folders []string, base string) {
+			if len(folders) == 0 {
+				return
 			}
-			// The braces hold the folders of sealed rounds. Spark reads no other folder.
-			path := sparkGlob.Replace(base) + "/{" + strings.Join(found, ",") + "}"
-			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` (\n%s\n)\nUSING parquet\nOPTIONS (path %s, basePath %s)",
-				view, hiveColumns(columns), hiveLiteral(path), hiveLiteral(base))
+			for i, f := range folders {
+				folders[i] = strings.TrimPrefix(f, base+"/")
+			}
+			// The braces hold the folders of sealed rounds or of copies. Spark reads no other folder.
+			path := sparkGlob.Replace(root+"/"+base) + "/{" + strings.Join(folders, ",") + "}"
+			options := "path " + hiveLiteral(path)
+			if base != "compacted" { // Spark takes the columns of partitions from the folders below
+				options += ", basePath " + hiveLiteral(root+"/"+base)
+			}
+			s.add(name, "CREATE OR REPLACE TEMPORARY VIEW `%s` (\n%s\n)\nUSING parquet\nOPTIONS (%s)", name, hiveColumns(columns), options)
+			of = append(of, name)
+		}
+		if len(copied) == 0 {
+			files(view, published, "tables/"+d.Name)
+		} else {
+			files(view+"_parts", published, "tables/"+d.Name)
+			files(view+"_copy", copied, "compacted")
+			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` AS\n%s", view, joined(of, "\nUNION ALL\n", func(name string) string {
+				return fmt.Sprintf("SELECT %s FROM `%s`", quoted(columns, "`"), name)
+			}))
+		}
+		if len(of) == 0 {
+			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` AS\nSELECT\n%s\nWHERE false", view, nulls(columns, Type.Hive, "`"))
 		}
 		if d.Name == "urls" {
 			s.add("urls", "CREATE OR REPLACE TEMPORARY VIEW `urls` AS\n%s", newest("`urls_history`", quoted(columns, "`"), sealed))

@@ -15,7 +15,8 @@ import (
 //
 // A dataset NAME becomes a table NAME_parts and a view NAME. The partitions of the table are all
 // existing folders, because some clusters cannot register single partitions. The view shows only the
-// rows of sealed rounds. The DDL recreates existing tables and views. The tables are external, so
+// rows of sealed rounds. A compacted copy is a table NAME_copy_CRAWL, whose rows the view shows in place of
+// the published ones. The DDL recreates existing tables and views. The tables are external, so
 // this deletes no data. Trino's Hive connector finds the columns of Parquet files by name, and
 // returns null for columns that a file lacks.
 func Trino(root, schema string, sealed []*manifest.Sealed) (*Script, error) {
@@ -46,16 +47,26 @@ func Trino(root, schema string, sealed []*manifest.Sealed) (*Script, error) {
 		columns := slices.Concat(d.Columns, d.Partitions)
 		row := literal(plain("One row for " + d.Row + "."))
 		s.add(view+"-drop", "DROP TABLE IF EXISTS %s", in(table))
-		if len(folders(d.Name, sealed)) == 0 {
-			// There is no table, because Trino refuses a location that does not exist.
-			s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\nSELECT\n%s\nWHERE false", in(view), row, nulls(columns, Type.Trino, `"`))
-		} else {
-			s.add(view+"-table", "CREATE TABLE %s (\n%s\n)\nCOMMENT %s\nWITH (\n  format = 'PARQUET',\n  external_location = %s,\n  partitioned_by = ARRAY[%s]\n)",
-				in(table), trinoColumns(columns), row, literal(root+"/tables/"+d.Name), quoted(d.Partitions, `'`))
-			s.add(view+"-partitions", "CALL %s(schema_name => %s, table_name => %s, mode => 'ADD')", procedure, literal(name), literal(table))
-			s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\nSELECT %s\nFROM %s\nWHERE %s",
-				in(view), row, quoted(columns, `"`), in(table), sealedRows(sealed))
+		published, copied := folders(d.Name, sealed)
+		var selects []string
+		newTable := func(name, folder, partitions string) {
+			s.add(name+"-table", "CREATE TABLE %s (\n%s\n)\nCOMMENT %s\nWITH (\n  format = 'PARQUET',\n  external_location = %s%s\n)",
+				in(name), trinoColumns(columns), row, literal(root+"/"+folder), partitions)
+			selects = append(selects, fmt.Sprintf("SELECT %s\nFROM %s", quoted(columns, `"`), in(name)))
 		}
+		if len(published) > 0 { // Trino refuses a location that does not exist
+			newTable(table, "tables/"+d.Name, ",\n  partitioned_by = ARRAY["+quoted(d.Partitions, `'`)+"]")
+			s.add(view+"-partitions", "CALL %s(schema_name => %s, table_name => %s, mode => 'ADD')", procedure, literal(name), literal(table))
+			selects[0] += "\nWHERE " + publishedRows(d.Name, sealed)
+		}
+		for _, folder := range copied {
+			s.add(copyName(d, folder)+"-drop", "DROP TABLE IF EXISTS %s", in(copyName(d, folder)))
+			newTable(copyName(d, folder), folder, "")
+		}
+		if len(selects) == 0 {
+			selects = append(selects, fmt.Sprintf("SELECT\n%s\nWHERE false", nulls(columns, Type.Trino, `"`)))
+		}
+		s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\n%s", in(view), row, strings.Join(selects, "\nUNION ALL\n"))
 		if d.Name == "urls" {
 			s.add("urls-view", "CREATE OR REPLACE VIEW %s COMMENT 'One row for a known URL, in its newest state.' SECURITY INVOKER AS\n%s",
 				in("urls"), newest(in(view), quoted(columns, `"`), sealed))

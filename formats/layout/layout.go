@@ -123,13 +123,9 @@ func Folders(crawl string, datasets []string) []string {
 func CompactedDir(crawl string) string { return "compacted/" + CrawlDir(crawl) }
 
 // Compacted returns the key of a part of a compacted dataset. The revision names the copy: each run of
-// compact makes its own. The parameter subset is empty except for captures.
-func Compacted(crawl, revision, dataset, subset string, round, part int) string {
-	dir := CompactedDir(crawl) + revision + "/" + dataset
-	if subset != "" {
-		dir += "/subset=" + subset
-	}
-	return fmt.Sprintf("%s/round=%d/%s.parquet", dir, round, Part(part))
+// compact makes its own. The key has no values of columns, because the files have all columns.
+func Compacted(crawl, revision, dataset string, part int) string {
+	return fmt.Sprintf("%s%s/%s/%s.parquet", CompactedDir(crawl), revision, dataset, Part(part))
 }
 
 var revision = regexp.MustCompile(`^\d{8}T\d{6}Z-[0-9a-f]{8}$`)

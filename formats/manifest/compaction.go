@@ -8,15 +8,18 @@ type Compaction struct {
 	Revision string           `json:"revision"` // name of the copy
 	At       string           `json:"at"`       // when the copy was complete, RFC 3339, UTC
 	Rounds   []CompactedRound `json:"rounds"`
+	// Files are the parts, by dataset, subset and the order of their rows. A part has the rows of all
+	// Rounds whose Datasets name its dataset.
+	Files []File `json:"files,omitempty"`
 }
 
-// CompactedRound is the copy of a round's tables.
+// CompactedRound is a round whose rows a copy has.
 type CompactedRound struct {
 	Round int    `json:"round"`
 	Seal  string `json:"seal"` // digest of the seal whose parts were copied, as in the entry `sealed`
 	// Datasets names the copied datasets. Each has the same rows as the published parts.
 	Datasets []string `json:"datasets"`
-	Files    []File   `json:"files"`
+	Files    []File   `json:"files,omitempty"` // parts of this round, before format 14
 }
 
 func (*Compaction) kind() string { return "compaction" }

@@ -107,11 +107,12 @@ type reader struct {
 	win    *window.Window
 	file   *parquet.File
 	layout *rowLayout
-	wanted map[string]bool       // names of the columns of the row type
-	groups []int                 // row groups to read
-	next   int                   // index into groups
-	pages  []pageindex.Condition // conditions on the pages to read
-	keep   func(string) bool     // selects rows (see FirstIs); nil: all rows
+	wanted map[string]bool          // names of the columns of the row type
+	groups []int                    // row groups to read
+	next   int                      // index into groups
+	pages  []pageindex.Condition    // conditions on the pages to read
+	keep   func(string) bool        // selects rows (see FirstIs); nil: all rows
+	fill   func(row unsafe.Pointer) // sets columns that the file lacks; nil: they are null
 
 	leaves  []*parquet.Column // columns of the file for the fields of the row type (see leavesOf)
 	columns *columnReader     // reader of the current row group, unless boxed
@@ -197,9 +198,15 @@ func (r *reader) Noted(key string) (string, bool) { return r.file.Lookup(key) }
 func (r *reader) Rows() int64 { return r.file.NumRows() }
 
 // readRows implements rowSource.
-func (r *reader) readRows(first unsafe.Pointer, n int) (int, error) {
+func (r *reader) readRows(first unsafe.Pointer, n int) (done int, err error) {
 	r.releaseLent()
-	done := 0
+	if r.fill != nil {
+		defer func() {
+			for i := range done {
+				r.fill(unsafe.Add(first, i*r.layout.size))
+			}
+		}()
+	}
 	for done < n {
 		m, err := r.read(unsafe.Add(first, done*r.layout.size), n-done)
 		done += m

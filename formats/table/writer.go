@@ -36,7 +36,8 @@ var (
 )
 
 func optionsOf(opts []WriterOption) writerOptions {
-	o := writerOptions{codec: zstdCodec, rowGroupRows: DefaultRowGroupRows, rowGroupBytes: DefaultRowGroupBytes, format: schema.FormatVersion}
+	o := writerOptions{codec: zstdCodec, rowGroupRows: DefaultRowGroupRows, rowGroupBytes: DefaultRowGroupBytes,
+		pageBytes: defaultPageBytes, boundBytes: parquet.DefaultColumnIndexSizeLimit, format: schema.FormatVersion}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -47,6 +48,8 @@ type writerOptions struct {
 	codec         compress.Codec
 	rowGroupRows  int64
 	rowGroupBytes int64
+	pageBytes     int
+	boundBytes    int // length of the lowest and highest values in the page index
 	sorted        []parquet.SortingColumn
 	bloom         []string // columns with a Bloom filter in each row group
 	format        int      // schema.FormatVersion of the file
@@ -73,16 +76,23 @@ func SortedBy(columns ...string) WriterOption {
 	}
 }
 
-// lookupRowGroupBytes bounds the row groups of files for lookups. DuckDB reads whole row groups, so a
-// query for one value reads this much of the selected columns.
-const lookupRowGroupBytes = 4 << 20
+// The settings of files for lookups. DuckDB reads whole row groups, so a query for one value reads this
+// much of the selected columns. Trino and Spark read only the pages that the page index leaves.
+const (
+	lookupRowGroupBytes = 4 << 20
+	lookupPageBytes     = 32 << 10
+	lookupBoundBytes    = 256 // length of the lowest and highest values in the page index; URLs differ late
+)
 
 // Lookup is the option for files that are queried for single values of the given columns. Each row
 // group has a Bloom filter of these columns, by which DuckDB, Trino and Spark skip row groups without a
-// wanted value, and row groups are smaller than in other files. The filters take 10 bits for each
-// value; about 1 % of the answers are false positives (a split-block filter, Parquet's BloomFilter.md).
+// wanted value, and row groups and pages are smaller than in other files. The filters take 10 bits for
+// each value; about 1 % of the answers are false positives (a split-block filter, Parquet's
+// BloomFilter.md).
 func Lookup(columns ...string) WriterOption {
-	return func(o *writerOptions) { o.bloom, o.rowGroupBytes = columns, lookupRowGroupBytes }
+	return func(o *writerOptions) {
+		o.bloom, o.rowGroupBytes, o.pageBytes, o.boundBytes = columns, lookupRowGroupBytes, lookupPageBytes, lookupBoundBytes
+	}
 }
 
 // Local describes a finished file in local scratch space.
@@ -231,7 +241,8 @@ func newSection(out *summingWriter, buf *bufio.Writer, layout *rowLayout, encode
 		// CreatedBy is the same for every build, so that the same rows give the same bytes.
 		parquet.CreatedBy("crawlbatch", "1", "1"),
 		parquet.Compression(o.codec),
-		parquet.PageBufferSize(defaultPageBytes),
+		parquet.PageBufferSize(o.pageBytes),
+		parquet.ColumnIndexSizeLimit(func([]string) int { return o.boundBytes }),
 		parquet.WriteBufferSize(0),
 		parquet.DictionaryMaxBytes(o.dictionaryBytes()),
 		parquet.SortingWriterConfig(parquet.SortingColumns(o.sorted...)),

@@ -53,30 +53,32 @@ type Request struct {
 	Tell    func(Dataset)
 }
 
-// Dataset is a dataset of a round, and its parts before and after the copy. Find leaves the figures of
-// the copy 0.
+// Dataset is a dataset of a month, and its parts before and after the copy. Find leaves the figures of
+// the copy 0. Rounds that are not copied do not count.
 type Dataset struct {
-	Round       int    `json:"round"`
 	Name        string `json:"dataset"`
+	Rounds      int    `json:"rounds"`
 	Rows        int64  `json:"rows"`
 	Parts       int    `json:"parts"`
 	Bytes       int64  `json:"bytes"`
 	CopiedParts int    `json:"copied_parts"`
 	CopiedBytes int64  `json:"copied_bytes"`
+
+	of    dataset
+	parts []part // by round, then key
 }
 
 // Found is the result of Find, Run and Drop.
 type Found struct {
 	Crawl    string    `json:"crawl"`
-	Rounds   int       `json:"rounds"`            // number of finished rounds
-	Datasets []Dataset `json:"datasets"`          // by round
+	Rounds   int       `json:"rounds"` // number of finished rounds
+	Datasets []Dataset `json:"datasets"`
 	Current  string    `json:"current,omitempty"` // revision of the copy that views read
 	Covered  int       `json:"covered"`           // number of finished rounds of which views read the copy
 	Deleted  int       `json:"deleted,omitempty"` // number of deleted objects of other copies
 	Fault    string    `json:"fault,omitempty"`   // why the list of the current copy cannot be read
 
-	sealed []*manifest.Sealed // with their files
-	seals  map[int]string     // digest of the seal of each round
+	copied []manifest.CompactedRound // rounds and the datasets of each to copy
 }
 
 // Find returns what Run would copy, and which rounds views read from a copy now. It writes nothing.
@@ -92,7 +94,7 @@ func (r *Request) find(ctx context.Context, l *ledger.Ledger) (*Found, error) {
 	if err := l.CheckGone(); err != nil {
 		return nil, err
 	}
-	f := &Found{Crawl: r.Crawl, Datasets: []Dataset{}, seals: map[int]string{}}
+	f := &Found{Crawl: r.Crawl, Datasets: []Dataset{}}
 	sealed, err := roundstate.Sealed(ctx, r.Bucket, r.Crawl)
 	if err != nil {
 		return nil, err
@@ -104,11 +106,8 @@ func (r *Request) find(ctx context.Context, l *ledger.Ledger) (*Found, error) {
 	copied := func(name string) bool {
 		return slices.ContainsFunc(names, func(d dataset) bool { return d.name == name })
 	}
-	if f.sealed, err = roundstate.WithFiles(ctx, r.Bucket, sealed, roundstate.Selection{Dataset: copied}); err != nil {
+	if sealed, err = roundstate.WithFiles(ctx, r.Bucket, sealed, roundstate.Selection{Dataset: copied}); err != nil {
 		return nil, err
-	}
-	if i := slices.IndexFunc(f.sealed, func(s *manifest.Sealed) bool { return l.Newest(manifest.EntrySealed, s.Round) == nil }); i >= 0 {
-		return nil, fmt.Errorf("compact %s: the ledger does not name the seal of round %d yet: %w", r.Crawl, f.sealed[i].Round, ErrChanged)
 	}
 	list, err := roundstate.Compaction(ctx, r.Bucket, l)
 	switch {
@@ -118,20 +117,60 @@ func (r *Request) find(ctx context.Context, l *ledger.Ledger) (*Found, error) {
 		return nil, err
 	case list != nil:
 		f.Current = list.Revision
+		if roundstate.Covers(list, l) {
+			f.Covered = len(list.Rounds)
+		}
 	}
-	for _, s := range f.sealed {
+	for _, d := range names {
+		f.Datasets = append(f.Datasets, Dataset{Name: d.name, of: d})
+	}
+	for _, s := range sealed {
+		seal := l.Newest(manifest.EntrySealed, s.Round)
+		if seal == nil {
+			return nil, fmt.Errorf("compact %s: the ledger does not name the seal of round %d yet: %w", r.Crawl, s.Round, ErrChanged)
+		}
 		f.Rounds++
-		if roundstate.CompactedOf(list, l, s.Round) != nil {
-			f.Covered++
+		round, err := r.findRound(ctx, f, s, l)
+		if err != nil {
+			return nil, err
 		}
-		f.seals[s.Round] = l.Newest(manifest.EntrySealed, s.Round).SHA256
-		for _, d := range names {
-			if of := published(s, d.name); len(of) > 0 {
-				f.Datasets = append(f.Datasets, Dataset{Round: s.Round, Name: d.name, Rows: rowsOf(of), Parts: len(of), Bytes: bytesOf(of)})
-			}
+		round.Seal = seal.SHA256
+		f.copied = append(f.copied, round)
+	}
+	f.Datasets = slices.DeleteFunc(f.Datasets, func(d Dataset) bool { return d.Rounds == 0 })
+	return f, nil
+}
+
+// findRound adds the parts of a round to the datasets. Parts of format 1 are not copied: they store nulls
+// and zeros by their places in a batch, so a copy would have others.
+func (r *Request) findRound(ctx context.Context, f *Found, s *manifest.Sealed, l *ledger.Ledger) (manifest.CompactedRound, error) {
+	round := manifest.CompactedRound{Round: s.Round, Datasets: []string{}}
+	formats, err := roundstate.FrozenFormats(ctx, r.Bucket, s)
+	if err != nil {
+		return round, err
+	}
+	began := 1 // the ledger of an adopted crawl may not say in which format a round began
+	if e := l.Started(s.Round); e != nil {
+		began = e.Format
+	}
+	for i := range f.Datasets {
+		d := &f.Datasets[i]
+		files, format := published(s, d.Name), formats[d.of.maker]
+		switch {
+		case len(files) == 0 || format == 1 && began == 1:
+			continue
+		case format < began:
+			return round, fmt.Errorf("the format of the parts of %s in round %d is not known, because the inputs of %s are lost: recreate them with `crawlbatch retry --month %s --rebuild`: %w", d.Name, s.Round, d.of.maker, r.Crawl, stages.ErrPermanent)
+		}
+		round.Datasets = append(round.Datasets, d.Name)
+		d.Rounds++
+		d.Parts += len(files)
+		for _, file := range files {
+			d.Rows, d.Bytes = d.Rows+file.Rows, d.Bytes+file.Bytes
+			d.parts = append(d.parts, part{file, s.Round})
 		}
 	}
-	return f, nil
+	return round, nil
 }
 
 // published returns the published parts of a dataset.
@@ -139,23 +178,12 @@ func published(s *manifest.Sealed, name string) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(s.FilesOf(name)), func(f manifest.File) bool { return !strings.HasPrefix(f.Key, "tables/") })
 }
 
-func rowsOf(files []manifest.File) (n int64) {
-	for _, f := range files {
-		n += f.Rows
-	}
-	return n
-}
-
-func bytesOf(files []manifest.File) (n int64) {
-	for _, f := range files {
-		n += f.Bytes
-	}
-	return n
-}
-
 // Run makes a new copy of all finished rounds, makes it the one that views read, and deletes the copies
 // before it. After an error, views read the same copy as before, unless the error is a Leftover.
 func Run(ctx context.Context, r Request) (*Found, error) {
+	if r.Target == 0 {
+		r.Target = DefaultTarget
+	}
 	if err := roundstate.CheckNoPruning(ctx, r.Bucket, r.Crawl); errors.Is(err, roundstate.ErrBusy) {
 		return nil, err // a copy would have the rows that a takedown removes
 	}
@@ -167,9 +195,9 @@ func Run(ctx context.Context, r Request) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range f.sealed {
-		if f.seals[s.Round] == "" {
-			return nil, fmt.Errorf("compact %s: the ledger does not have the digest of the seal of round %d: %w", r.Crawl, s.Round, stages.ErrPermanent)
+	for _, round := range f.copied {
+		if round.Seal == "" {
+			return nil, fmt.Errorf("compact %s: the ledger does not have the digest of the seal of round %d: %w", r.Crawl, round.Round, stages.ErrPermanent)
 		}
 	}
 	if f.Current, err = r.replace(ctx, f, l); err != nil {
@@ -230,7 +258,8 @@ func (r *Request) replace(ctx context.Context, f *Found, l *ledger.Ledger) (revi
 			}
 		}
 	}()
-	if err := r.copyRounds(ctx, f, l, list); err != nil {
+	list.Rounds = f.copied
+	if list.Files, err = r.copyAll(ctx, f, list.Revision); err != nil {
 		return "", err
 	}
 	list.At = r.Clock.Now().UTC().Format(time.RFC3339Nano)
@@ -254,10 +283,8 @@ func (r *Request) replace(ctx context.Context, f *Found, l *ledger.Ledger) (revi
 		if err := errors.Join(l.CheckGone(), roundstate.CheckNoPruning(ctx, r.Bucket, r.Crawl), r.checkParts(ctx, list)); err != nil {
 			return nil, err // a takedown that has begun meanwhile removes rows that the copy has
 		}
-		for round, seal := range f.seals {
-			if e := l.Newest(manifest.EntrySealed, round); e == nil || e.SHA256 != seal {
-				return nil, fmt.Errorf("the seal of round %d was replaced meanwhile: %w", round, ErrChanged)
-			}
+		if !roundstate.Covers(list, l) {
+			return nil, fmt.Errorf("the seal of a round was replaced meanwhile: %w", ErrChanged)
 		}
 		swapping = true
 		return []manifest.Entry{{What: manifest.EntryCompacted, Object: key, SHA256: digest, Format: list.Format}}, nil
@@ -294,106 +321,65 @@ func (r *Request) undo(ctx context.Context, revision, list string) error {
 	return err
 }
 
-// copyRounds copies all datasets of all rounds and adds them to the list.
-func (r *Request) copyRounds(ctx context.Context, f *Found, l *ledger.Ledger, list *manifest.Compaction) error {
-	names := datasets()
-	figures := map[string]*Dataset{}
+// copyAll copies all datasets and returns the parts of the copy.
+func (r *Request) copyAll(ctx context.Context, f *Found, revision string) ([]manifest.File, error) {
+	copied := make([][]manifest.File, len(f.Datasets))
+	var telling sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(copiers)
 	for i := range f.Datasets {
 		d := &f.Datasets[i]
-		figures[fmt.Sprint(d.Round, " ", d.Name)] = d
-	}
-	for _, s := range f.sealed {
-		formats, err := roundstate.FrozenFormats(ctx, r.Bucket, s)
-		if err != nil {
-			return err
-		}
-		began := 1 // the ledger of an adopted crawl may not say in which format a round began
-		if e := l.Started(s.Round); e != nil {
-			began = e.Format
-		}
-		copied, compacted := make([][]manifest.File, len(names)), []string{}
-		var telling sync.Mutex
-		group, running := errgroup.WithContext(ctx)
-		group.SetLimit(copiers)
-		for i, d := range names {
-			of := published(s, d.name)
-			if len(of) == 0 || formats[d.maker] == 1 && began == 1 {
-				continue // parts of format 1 store nulls and zeros by their places in a batch, so a copy has others
+		group.Go(func() (err error) {
+			if copied[i], err = r.copyDataset(ctx, d, revision); err != nil {
+				return err
 			}
-			compacted = append(compacted, d.name)
-			if formats[d.maker] < began {
-				_ = group.Wait()
-				return fmt.Errorf("the format of the parts of %s in round %d is not known, because the inputs of %s are lost: recreate them with `crawlbatch retry --month %s --rebuild`: %w", d.name, s.Round, d.maker, r.Crawl, stages.ErrPermanent)
+			d.CopiedParts = len(copied[i])
+			for _, file := range copied[i] {
+				d.CopiedBytes += file.Bytes
 			}
-			group.Go(func() (err error) {
-				copied[i], err = r.copyDataset(running, d, s, of, formats[d.maker], list.Revision)
-				if err != nil {
-					return fmt.Errorf("round %d: %w", s.Round, err)
-				}
-				figure := figures[fmt.Sprint(s.Round, " ", d.name)]
-				figure.CopiedParts, figure.CopiedBytes = len(copied[i]), bytesOf(copied[i])
-				if r.Tell != nil {
-					telling.Lock()
-					defer telling.Unlock()
-					r.Tell(*figure)
-				}
-				return nil
-			})
-		}
-		if err := group.Wait(); err != nil {
-			return err
-		}
-		list.Rounds = append(list.Rounds, manifest.CompactedRound{Round: s.Round, Seal: f.seals[s.Round], Datasets: compacted, Files: slices.Concat(copied...)})
+			if r.Tell != nil {
+				telling.Lock()
+				defer telling.Unlock()
+				r.Tell(*d)
+			}
+			return nil
+		})
 	}
-	return nil
+	err := group.Wait()
+	return slices.Concat(copied...), err
 }
 
 // copyDataset copies the parts of a dataset, subset by subset.
-func (r *Request) copyDataset(ctx context.Context, d dataset, s *manifest.Sealed, of []manifest.File, format int, revision string) (files []manifest.File, err error) {
-	dir := filepath.Join(r.Scratch, fmt.Sprintf("%d-%s", s.Round, d.name))
+func (r *Request) copyDataset(ctx context.Context, d *Dataset, revision string) (files []manifest.File, err error) {
+	dir := filepath.Join(r.Scratch, d.Name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create scratch directory: %w", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // the caller removes the directory above it too
-	var subsets []string
-	for _, f := range of {
-		subsets = append(subsets, f.Subset)
-	}
-	slices.Sort(subsets)
-	for _, subset := range slices.Compact(subsets) {
-		c := &copying{
-			bucket: r.Bucket, scratch: dir, target: r.Target, format: format, subset: subset,
-			from: slices.DeleteFunc(slices.Clone(of), func(f manifest.File) bool { return f.Subset != subset }),
-			key:  func(part int) string { return layout.Compacted(r.Crawl, revision, d.name, subset, s.Round, part) },
-		}
-		if c.target == 0 {
-			c.target = DefaultTarget
-		}
-		some, err := d.copy(ctx, c)
-		files = append(files, some...)
+	for _, parts := range bySubset(d.parts) {
+		some, err := r.copyRows(ctx, d.of, parts, revision, dir, len(files))
 		if err != nil {
-			return files, err
+			return nil, err
 		}
+		files = append(files, some...)
 	}
 	return files, nil
 }
 
 // checkParts returns an error if a part of a list is gone or has another size.
 func (r *Request) checkParts(ctx context.Context, list *manifest.Compaction) error {
-	for _, round := range list.Rounds {
-		for _, f := range round.Files {
-			o, err := r.Bucket.Open(ctx, f.Key)
-			gone := errors.Is(err, store.ErrNotFound)
-			if err == nil {
-				gone = o.Size() != f.Bytes
-				err = o.Close()
-			}
-			if gone {
-				return fmt.Errorf("%q, which this run wrote, was deleted or replaced: %w", f.Key, ErrChanged)
-			}
-			if err != nil {
-				return err
-			}
+	for _, f := range list.Files {
+		o, err := r.Bucket.Open(ctx, f.Key)
+		gone := errors.Is(err, store.ErrNotFound)
+		if err == nil {
+			gone = o.Size() != f.Bytes
+			err = o.Close()
+		}
+		if gone {
+			return fmt.Errorf("%q, which this run wrote, was deleted or replaced: %w", f.Key, ErrChanged)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,18 +1,19 @@
 package compact
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/zeebo/xxh3"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -21,9 +22,9 @@ import (
 type dataset struct {
 	name   string
 	maker  stages.Stage // stage that writes the parts: they have its format
-	sorted []string     // columns that determine the order of rows
-	lookup []string     // columns by whose values queries select rows
-	copy   func(ctx context.Context, c *copying) ([]manifest.File, error)
+	row    reflect.Type
+	sorted []string // columns that determine the order of rows
+	lookup []string // columns by whose values queries select rows
 }
 
 // datasets lists the datasets that are copied. The datasets stages and runs have one part for each
@@ -32,44 +33,54 @@ func datasets() []dataset {
 	byURL := []string{"url_surtkey", "url"}
 	byHost := []string{"url", "url_host_name", "url_host_registered_domain", "url_host_private_domain"} // columns of Common Crawl's schema
 	return []dataset{
-		of(stages.FileCaptures, stages.Merge, byURL, byHost, func(a, b *schema.Capture) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
-		of(stages.FileFetches, stages.Merge, byURL, []string{"url", "host", "domain"}, func(a, b *schema.Fetch) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
-		of(stages.FileRequests, stages.Merge, []string{"host", "start"}, []string{"url", "host"}, func(a, b *schema.Request) int {
-			return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start))
-		}),
-		of(stages.FilePages, stages.Publish, byURL, byHost, func(a, b *schema.Page) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
-		of(stages.FileText, stages.Merge, byURL, []string{"url"}, func(a, b *schema.Text) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
-		of(stages.FileLinks, stages.Merge, []string{"source_surtkey", "source", "ordinal"}, []string{"source", "target"}, func(a, b *schema.Link) int {
-			return cmp.Or(schema.CompareURLs(a.SourceSURT, a.Source, b.SourceSURT, b.Source), cmp.Compare(a.Ordinal, b.Ordinal))
-		}),
-		of(stages.FileDuplicates, stages.Dedup, byURL, []string{"url", "representative"}, func(a, b *schema.Duplicate) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
-		of(stages.FileHosts, stages.Rank, []string{"host"}, []string{"host", "domain"}, func(a, b *schema.Host) int { return strings.Compare(a.Host, b.Host) }),
-		of(stages.FileDomains, stages.Publish, []string{"domain"}, []string{"domain"}, func(a, b *schema.Domain) int { return strings.Compare(a.Domain, b.Domain) }),
-		of(stages.FileTerms, stages.Rank, []string{"language", "term"}, []string{"term"}, func(a, b *schema.Term) int {
-			return cmp.Or(strings.Compare(a.Language, b.Language), strings.Compare(a.Term, b.Term))
-		}),
-		of(stages.FileURLs, stages.Frontier, byURL, []string{"url", "host", "domain"}, func(a, b *schema.URLRecord) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
-		of(stages.FileSkips, stages.Frontier, byURL, []string{"url"}, func(a, b *schema.Skip) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }),
+		{stages.FileCaptures, stages.Merge, reflect.TypeFor[schema.Capture](), byURL, byHost},
+		{stages.FileFetches, stages.Merge, reflect.TypeFor[schema.Fetch](), byURL, []string{"url", "host", "domain"}},
+		{stages.FileRequests, stages.Merge, reflect.TypeFor[schema.Request](), []string{"host", "start"}, []string{"url", "host"}},
+		{stages.FilePages, stages.Publish, reflect.TypeFor[schema.Page](), byURL, byHost},
+		{stages.FileText, stages.Merge, reflect.TypeFor[schema.Text](), byURL, []string{"url"}},
+		{stages.FileLinks, stages.Merge, reflect.TypeFor[schema.Link](), []string{"source_surtkey", "source", "ordinal"}, []string{"source", "target"}},
+		{stages.FileDuplicates, stages.Dedup, reflect.TypeFor[schema.Duplicate](), byURL, []string{"url", "representative"}},
+		{stages.FileHosts, stages.Rank, reflect.TypeFor[schema.Host](), []string{"host"}, []string{"host", "domain"}},
+		{stages.FileDomains, stages.Publish, reflect.TypeFor[schema.Domain](), []string{"domain"}, []string{"domain"}},
+		{stages.FileTerms, stages.Rank, reflect.TypeFor[schema.Term](), []string{"language", "term"}, []string{"term"}},
+		{stages.FileURLs, stages.Frontier, reflect.TypeFor[schema.URLRecord](), byURL, []string{"url", "host", "domain"}},
+		{stages.FileSkips, stages.Frontier, reflect.TypeFor[schema.Skip](), byURL, []string{"url"}},
 	}
 }
 
-// of returns the dataset of rows T that is sorted by the given columns. compare compares rows by these
-// columns, and lookup lists the columns by whose values queries select rows.
-func of[T any](name string, maker stages.Stage, sorted, lookup []string, compare func(a, b *T) int) dataset {
-	return dataset{name, maker, sorted, lookup, func(ctx context.Context, c *copying) ([]manifest.File, error) {
-		return copyRows(ctx, c, name, compare, table.SortedBy(sorted...), table.Lookup(lookup...), table.Format(c.format))
-	}}
+// The columns of a copy that published parts have in their keys, as package catalog describes them.
+type (
+	place struct {
+		Crawl string `parquet:"crawl,dict"`
+		Round int32  `parquet:"round"`
+	}
+	placeOfCapture struct {
+		Crawl  string `parquet:"crawl,dict"`
+		Subset string `parquet:"subset,dict"`
+		Round  int32  `parquet:"round"`
+	}
+)
+
+// union returns the union of the parts of a dataset.
+func (d *dataset) union() (*table.Union, error) {
+	added := reflect.TypeFor[place]()
+	if d.name == stages.FileCaptures {
+		added = reflect.TypeFor[placeOfCapture]()
+	}
+	return table.NewUnion(d.row, added, d.sorted...)
 }
 
-// copying is the copy of the parts of a dataset (and subset) of one round.
-type copying struct {
-	bucket  store.Bucket
-	scratch string
-	target  int64 // size at which a part ends, in bytes
-	format  int   // schema.FormatVersion of the parts
-	from    []manifest.File
-	subset  string
-	key     func(part int) string
+// part is a published part, and its round.
+type part struct {
+	manifest.File
+	round int
+}
+
+func (p *part) placed(crawl string, d *dataset) table.Placed {
+	if d.name == stages.FileCaptures {
+		return table.Placed{Key: p.Key, Added: placeOfCapture{crawl, p.Subset, int32(p.round)}}
+	}
+	return table.Placed{Key: p.Key, Added: place{crawl, int32(p.round)}}
 }
 
 // sum is a digest of a set of rows that does not depend on their order. Rows that occur several times
@@ -87,46 +98,47 @@ func (s *sum) add(row []byte) {
 // checkRows is the number of rows after which the size of a part is checked.
 const checkRows = 4096
 
-// copyRows merges the parts into new parts, and reads the new parts to compare their rows. It returns
-// the new parts.
-func copyRows[T any](ctx context.Context, c *copying, name string, compare func(a, b *T) int, opts ...table.WriterOption) (files []manifest.File, err error) {
-	codec, err := table.NewCodec[T]()
+// copyRows merges parts of a dataset and subset, in the order of their rounds, into new parts, whose
+// numbers begin with next. It reads the new parts to compare their rows, and returns them.
+func (r *Request) copyRows(ctx context.Context, d dataset, parts []part, revision, scratch string, next int) (files []manifest.File, err error) {
+	union, err := d.union()
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]string, len(c.from))
-	for i, f := range c.from {
-		keys[i] = f.Key
+	listed, from := int64(0), make([]table.Placed, len(parts))
+	for i := range parts {
+		listed += parts[i].Rows
+		from[i] = parts[i].placed(r.Crawl, &d)
 	}
 	var before, after sum
 	var buf []byte
-	var w *table.Writer[T]
+	var w *table.UnionWriter
 	defer func() {
 		if w != nil {
 			w.Abort()
 		}
 	}()
 	finish := func() error {
-		f, err := table.Finish(ctx, w, c.bucket, name, c.key(len(files)))
-		f.Subset, f.Blocks = c.subset, ""
+		f, err := w.Finish(ctx, r.Bucket, d.name, layout.Compacted(r.Crawl, revision, d.name, next+len(files)))
+		f.Subset, f.Blocks = parts[0].Subset, ""
 		files, w = append(files, f), nil
 		return err
 	}
-	for row, err := range table.MergeFiles(ctx, c.bucket, c.scratch, keys, compare) {
+	for row, err := range union.Merge(ctx, r.Bucket, scratch, from) {
 		if err != nil {
 			return nil, err
 		}
 		if w == nil {
-			if w, err = table.NewWriter[T](filepath.Join(c.scratch, name+".parquet"), opts...); err != nil {
+			if w, err = union.NewWriter(filepath.Join(scratch, "part.parquet"), table.Lookup(d.lookup...)); err != nil {
 				return nil, err
 			}
 		}
-		buf = codec.Append(buf[:0], &row)
+		buf = union.Encode(buf[:0], row)
 		before.add(buf)
-		if err := w.Append(&row); err != nil {
+		if err := w.Append(row); err != nil {
 			return nil, err
 		}
-		if before.rows%checkRows == 0 && w.Size() >= c.target {
+		if before.rows%checkRows == 0 && w.Size() >= r.Target {
 			if err := finish(); err != nil {
 				return nil, err
 			}
@@ -137,24 +149,32 @@ func copyRows[T any](ctx context.Context, c *copying, name string, compare func(
 			return nil, err
 		}
 	}
-	listed := int64(0)
-	for _, f := range c.from {
-		listed += f.Rows
+	var written []string
+	for _, f := range files {
+		written = append(written, f.Key)
 	}
-	written := make([]string, len(files))
-	for i, f := range files {
-		written[i] = f.Key
-	}
-	for row, err := range table.Concat[T](ctx, c.bucket, written) {
+	for row, err := range union.Concat(ctx, r.Bucket, written) {
 		if err != nil {
 			return nil, err
 		}
-		buf = codec.Append(buf[:0], &row)
+		buf = union.Encode(buf[:0], row)
 		after.add(buf)
 	}
 	if before != after || before.rows != listed {
-		return nil, fmt.Errorf("%q and the other parts of %s have %d rows, the seal lists %d, and their copy has %d, or other ones: %w; look for damage with `crawlbatch verify`",
-			keys[0], name, before.rows, listed, after.rows, manifest.ErrCorrupt)
+		return nil, fmt.Errorf("%q and the other parts of %s have %d rows, the seals list %d, and their copy has %d, or other ones: %w; look for damage with `crawlbatch verify`",
+			parts[0].Key, d.name, before.rows, listed, after.rows, manifest.ErrCorrupt)
 	}
 	return files, nil
+}
+
+// bySubset divides parts by their subsets, in the order of the subsets' names.
+func bySubset(parts []part) (all [][]part) {
+	slices.SortStableFunc(parts, func(a, b part) int { return strings.Compare(a.Subset, b.Subset) })
+	for i := range parts {
+		if i == 0 || parts[i].Subset != parts[i-1].Subset {
+			all = append(all, nil)
+		}
+		all[len(all)-1] = append(all[len(all)-1], parts[i])
+	}
+	return all
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,62 +30,64 @@ func Compaction(ctx context.Context, b store.Bucket, l *ledger.Ledger) (*manifes
 	return &list, nil
 }
 
-// CompactedOf returns the part of a list that copies a sealed round, or nil. A copy of a seal that was
-// replaced does not count.
-func CompactedOf(list *manifest.Compaction, l *ledger.Ledger, round int) *manifest.CompactedRound {
-	if list == nil {
-		return nil
+// mergedSince is the format since which a part of a compacted copy has the rows of all rounds.
+const mergedSince = 14
+
+// Covers reports whether views may read a copy: whether its rounds still have the seals that were copied.
+// Copies that were made before format 14 are not read.
+func Covers(list *manifest.Compaction, l *ledger.Ledger) bool {
+	if list == nil || list.Format < mergedSince {
+		return false
 	}
-	sealed := l.Newest(manifest.EntrySealed, round)
-	for i, r := range list.Rounds {
-		if r.Round == round && sealed != nil && sealed.SHA256 != "" && r.Seal == sealed.SHA256 {
-			return &list.Rounds[i]
+	for _, r := range list.Rounds {
+		if e := l.Newest(manifest.EntrySealed, r.Round); e == nil || r.Seal == "" || r.Seal != e.SHA256 {
+			return false
 		}
 	}
-	return nil
+	return len(list.Rounds) > 0
 }
 
-// WithCompacted returns copies of sealed rounds whose Files name the parts of the compacted copy in
-// place of the published parts of the same datasets. Rounds without a copy stay as they are. If a
-// crawl's list is lost or damaged, its rounds stay as they are too, and notes says so.
+// WithCompacted returns copies of sealed rounds whose Files name the parts of compacted copies in place of
+// the published parts of the same datasets. A part of a copy has rows of several rounds; the Files of the
+// first round of its crawl name it. Rounds without a copy stay as they are. If a crawl's list is lost or
+// damaged, or is of an older format, its rounds stay as they are too, and notes says so.
 func WithCompacted(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) (out []*manifest.Sealed, notes []string, err error) {
-	type copied struct {
-		ledger *ledger.Ledger
-		list   *manifest.Compaction
+	out = slices.Clone(sealed)
+	at := map[string]map[int]int{} // indexes of the rounds of each crawl
+	for i, s := range sealed {
+		if at[s.Crawl] == nil {
+			at[s.Crawl] = map[int]int{}
+		}
+		at[s.Crawl][s.Round] = i
 	}
-	of := map[string]copied{}
-	for _, s := range sealed {
-		c, ok := of[s.Crawl]
-		if !ok {
-			if c.ledger, err = ledger.Load(ctx, b, s.Crawl); err != nil {
-				return nil, nil, err
-			}
-			c.list, err = Compaction(ctx, b, c.ledger)
-			switch {
-			case errors.Is(err, ledger.ErrLost):
-				notes = append(notes, fmt.Sprintf("opened the published parts of %s, because its compacted copy has no list: %v", s.Crawl, err))
-			case err != nil:
-				return nil, nil, err
-			}
-			of[s.Crawl] = c
+	for _, crawl := range slices.Sorted(maps.Keys(at)) {
+		l, err := ledger.Load(ctx, b, crawl)
+		if err != nil {
+			return nil, nil, err
 		}
-		if r := CompactedOf(c.list, c.ledger, s.Round); r != nil {
-			s = replaceFiles(s, r)
+		list, err := Compaction(ctx, b, l)
+		switch {
+		case errors.Is(err, ledger.ErrLost):
+			notes = append(notes, fmt.Sprintf("opened the published parts of %s, because its compacted copy has no list: %v", crawl, err))
+		case err != nil:
+			return nil, nil, err
+		case list != nil && list.Format < mergedSince:
+			notes = append(notes, fmt.Sprintf("opened the published parts of %s, because an older crawlbatch made its compacted copy: make the copy again with `crawlbatch compact --month %[1]s`", crawl))
 		}
-		out = append(out, s)
+		missing := func(r manifest.CompactedRound) bool { _, ok := at[crawl][r.Round]; return !ok }
+		if !Covers(list, l) || slices.ContainsFunc(list.Rounds, missing) {
+			continue
+		}
+		for n, r := range list.Rounds {
+			i := at[crawl][r.Round]
+			replaced := *sealed[i]
+			replaced.Files = slices.DeleteFunc(slices.Clone(replaced.Files), func(f manifest.File) bool { return slices.Contains(r.Datasets, f.Dataset) })
+			if n == 0 {
+				replaced.Files = append(replaced.Files, list.Files...)
+				slices.SortFunc(replaced.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
+			}
+			out[i] = &replaced
+		}
 	}
 	return out, notes, nil
-}
-
-// replaceFiles returns a copy of a seal with the files of a compacted copy.
-func replaceFiles(s *manifest.Sealed, r *manifest.CompactedRound) *manifest.Sealed {
-	replaced := *s
-	replaced.Files = slices.Clone(r.Files)
-	for _, f := range s.Files {
-		if !slices.Contains(r.Datasets, f.Dataset) {
-			replaced.Files = append(replaced.Files, f)
-		}
-	}
-	slices.SortFunc(replaced.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
-	return &replaced
 }

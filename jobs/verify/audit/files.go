@@ -127,7 +127,7 @@ func (a *Audit) listSealed(r *Round) error {
 			return err
 		}
 	}
-	if c := roundstate.CompactedOf(a.compaction, a.Ledger, r.Number); c != nil {
+	if c := a.compaction; roundstate.Covers(c, a.Ledger) && c.Rounds[0].Round == r.Number {
 		advice := fmt.Sprintf("it is a part of the compacted copy: make the copy again with `crawlbatch compact --month %s`; the published parts are not affected", a.Crawl)
 		if err := a.list(r, fromSeal, 0, advice, c.Files...); err != nil {
 			return err
