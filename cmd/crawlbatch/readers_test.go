@@ -98,8 +98,9 @@ func TestReadersAgree(t *testing.T) {
 	}
 }
 
-// TestReadersOpenTheViews runs the SQL that `crawlbatch views` prints for Spark and Trino, counts the rows
-// of every dataset, and runs queries that were written for Common Crawl's index.
+// TestReadersOpenTheViews runs the SQL that `crawlbatch views` prints for Spark and Trino, over the
+// published parts and over a compacted copy. It counts the rows of every dataset, and runs queries that
+// were written for Common Crawl's index.
 func TestReadersOpenTheViews(t *testing.T) {
 	var d *demoStore
 	for reader := range strings.SplitSeq(os.Getenv(readersVariable), ",") {
@@ -109,10 +110,11 @@ func TestReadersOpenTheViews(t *testing.T) {
 		}
 		if d == nil {
 			d = crawlDemo(t)
+			crawlbatch(t, "compact", "--month", "2000-01", "--store", d.dir)
 		}
-		t.Run(filepath.Base(filepath.Dir(filepath.Dir(python))), func(t *testing.T) {
+		test := func(t *testing.T, flags ...string) {
 			statements, questions := filepath.Join(t.TempDir(), "views"), filepath.Join(t.TempDir(), "questions.json")
-			crawlbatch(t, "views", "--dialect", name, "--store", d.dir, "--split", statements)
+			crawlbatch(t, append([]string{"views", "--dialect", name, "--store", d.dir, "--split", statements}, flags...)...)
 			asked, want := viewQuestions(t, d)
 			body, err := json.Marshal(asked)
 			if err == nil {
@@ -134,7 +136,10 @@ func TestReadersOpenTheViews(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("answers (- from the rows, + %s):\n%s", name, diff)
 			}
-		})
+		}
+		version := filepath.Base(filepath.Dir(filepath.Dir(python)))
+		t.Run(version, func(t *testing.T) { test(t, "--published") })
+		t.Run(version+", a copy", func(t *testing.T) { test(t) })
 	}
 	if d == nil {
 		t.Skipf("%s names neither Spark nor Trino; `make test-readers SPARK=1 TRINO=1` does", readersVariable)

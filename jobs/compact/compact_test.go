@@ -547,7 +547,7 @@ func TestDatasetsAreCopiedByColumnsThatTheyHave(t *testing.T) {
 	}
 }
 
-func TestRowGroupsHaveBloomFilters(t *testing.T) {
+func TestRowGroupsHaveBloomFiltersAndAPageIndex(t *testing.T) {
 	b := crawled(t, directory(t), 12)
 	if _, err := Run(t.Context(), request(t, b)); err != nil {
 		t.Fatal(err)
@@ -567,6 +567,13 @@ func TestRowGroupsHaveBloomFilters(t *testing.T) {
 			name, filter := f.Schema().Columns()[chunk.Column()][0], chunk.BloomFilter()
 			if want := name == "url" || name == "host" || name == "domain"; want != (filter != nil) {
 				t.Errorf("column %s has a filter: %t", name, filter != nil)
+			}
+			index, err := chunk.ColumnIndex()
+			if offsets, failed := chunk.OffsetIndex(); err != nil || failed != nil || index.NumPages() == 0 || offsets.NumPages() != index.NumPages() {
+				t.Fatalf("column %s has no page index: %v, %v", name, err, failed)
+			}
+			if name == "url" && len(index.MaxValue(0).String()) < len("http://h30.example/0/0") {
+				t.Errorf("the page index cuts URLs: %s", index.MaxValue(0)) // pages of a host would not differ
 			}
 			if name != "host" {
 				continue

@@ -1,9 +1,11 @@
-// Package compact makes the compacted copy of a crawl's tables: few large parts for each round and
-// dataset, in the order of the dataset's key, with Bloom filters.
+// Package compact makes the compacted copy of a crawl's tables: few large parts for each dataset, with the
+// rows of all rounds in the order of the dataset's key, with Bloom filters.
 //
 // A round publishes one part for each partition, and its URLs are divided among the partitions by the
-// hash of their domains. A query for one URL therefore opens every part. In a compacted copy, the parts
-// of a round and dataset are merged into parts of 256 MiB whose ranges of keys do not overlap.
+// hash of their domains. A query for one URL therefore opens every part of every round. In a compacted
+// copy, the parts of all rounds are merged by key, then round, into parts of 256 MiB whose ranges of keys
+// do not overlap. The columns crawl, round and subset of a copy say where a row was published, so its
+// folders have no partitions. A copy has the newest format, whatever the formats of the rounds were.
 //
 // The copy is derived data. Package compact never changes or deletes a published part, and anybody can
 // make the copy again. The protocol is:
