@@ -22,7 +22,7 @@ import (
 // keyParts holds what an object's key says about the object.
 type keyParts struct {
 	crawl, plan, dataset, digest string
-	subset, revision             string // of a compacted copy
+	revision                     string // of a compacted copy
 	round, part, epoch, number   int
 }
 
@@ -43,7 +43,6 @@ var placePatterns = []struct {
 	{regexp.MustCompile(`/([a-z]+)/part-\d+\.(?:parquet|run|bloom)$`), func(p *keyParts, s string) { p.dataset = s }},
 	{regexp.MustCompile(`^compacted/crawl=[^/]+/([^/]+)/`), func(p *keyParts, s string) { p.revision = s }},
 	{regexp.MustCompile(`^compacted/crawl=[^/]+/[^/]+/([a-z]+)/`), func(p *keyParts, s string) { p.dataset = s }},
-	{regexp.MustCompile(`^compacted/.*/subset=([a-z]+)/`), func(p *keyParts, s string) { p.subset = s }},
 	{regexp.MustCompile(`(?:settings|tasks|compaction)-([0-9a-f]+)\.json$`), func(p *keyParts, s string) { p.digest = s }},
 	{regexp.MustCompile(`/manifests/(\d+)-`), func(p *keyParts, s string) { p.number, _ = strconv.Atoi(s) }},
 	{regexp.MustCompile(`/manifests/\d+-([0-9a-f]+)\.parquet$`), func(p *keyParts, s string) { p.digest = s }},

@@ -18,7 +18,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
@@ -224,7 +223,7 @@ func openCopied(ctx context.Context, b store.Bucket, crawl string) (copied int, 
 		return 0, fmt.Errorf("%q", notes)
 	}
 	for _, s := range sealed {
-		if slices.ContainsFunc(s.Files, func(f manifest.File) bool { return strings.HasPrefix(f.Key, layout.CompactedDir(crawl)) }) {
+		if !slices.ContainsFunc(s.Files, func(f manifest.File) bool { return strings.HasPrefix(f.Key, "tables/fetches/") }) {
 			copied++
 		}
 		for _, f := range s.Files {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
@@ -193,6 +194,41 @@ func TestCommonCrawlsQuestionsAskForNothingThatOnlyDuckDBHas(t *testing.T) {
 		}
 		if found := only.Find(sql); found != nil {
 			t.Errorf("%s: %s", fmt.Sprint(filepath.Base(q)), found)
+		}
+	}
+}
+
+// A round with a compacted copy of pages is read from the copy, and the next round from its published part.
+func TestScriptsReadACompactedCopyInPlaceOfPublishedParts(t *testing.T) {
+	copied := sealedRound("2026-11", 0)
+	for i, f := range copied.Files {
+		if f.Dataset == "pages" && strings.HasPrefix(f.Key, "tables/") {
+			copied.Files[i].Key = layout.Compacted("2026-11", "20261101T000000Z-00000000", "pages", 0)
+		}
+	}
+	sealed := []*manifest.Sealed{copied, sealedRound("2026-11", 1)}
+	const folder = "compacted/crawl=2026-11/20261101T000000Z-00000000/pages"
+	sql := everyDialect(t, sealed)
+	for dialect, want := range map[string][]string{
+		"duckdb": {folder + "/part-00000.parquet'\n], hive_partitioning = false", "tables/pages/crawl=2026-11/round=1/part-00000.parquet'\n], hive_partitioning = true"},
+		"trino":  {`"pages_copy_2026_11" (`, "external_location = 's3://bucket/" + folder + "'\n)", `("crawl" = '2026-11' AND "round" IN (1))` + "\nUNION ALL\nSELECT"},
+		"spark": {"OPTIONS (path 's3a://bucket/compacted/{crawl=2026-11/20261101T000000Z-00000000/pages}')",
+			"path 's3a://bucket/tables/pages/{crawl=2026-11/round=1}', basePath", "`round` FROM `pages_parts`\nUNION ALL\nSELECT"},
+	} {
+		for _, w := range want {
+			if !strings.Contains(sql[dialect], w) {
+				t.Errorf("%s has no %q", dialect, w)
+			}
+		}
+		if strings.Contains(sql[dialect], "tables/pages/crawl=2026-11/round=0") {
+			t.Errorf("%s opens the part that was copied", dialect)
+		}
+	}
+	s := athena(t, catalog.AthenaOptions{Database: "crawl", Compacted: sealed}, sealedRound("2026-11", 0))
+	ddl := script(t, func(b *bytes.Buffer) error { return s.Write(b) })
+	for _, w := range []string{"CREATE EXTERNAL TABLE `crawl`.`pages_copy_2026_11` (", "LOCATION 's3://bucket/prefix/" + folder + "/'", "tables/pages/crawl=2026-11/round=0/'"} {
+		if !strings.Contains(ddl, w) {
+			t.Errorf("Athena has no %q", w)
 		}
 	}
 }

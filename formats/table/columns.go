@@ -198,13 +198,17 @@ func (r *reader) openColumns(g parquet.RowGroup, indexed bool) error {
 		if r.lends || i == 0 && r.keep != nil {
 			lent = &r.lent // with keep, most rows are not kept, so copies of their texts would be in vain
 		}
-		c, err := column.New(column.Field{Offset: f.offset, Kind: f.kind, Pointer: f.shape == pointer, List: f.shape == list, Elem: f.elem}, g, r.leaves[i], indexed, lent)
+		c, err := column.New(f.column(), g, r.leaves[i], indexed, lent)
 		if err != nil {
 			return err
 		}
 		r.columns.columns = append(r.columns.columns, c)
 	}
 	return nil
+}
+
+func (f *rowField) column() column.Field {
+	return column.Field{Offset: f.offset, Kind: f.kind, Pointer: f.shape == pointer, List: f.shape == list, Elem: f.elem}
 }
 
 // columnsIn returns the indexes of the columns that a file has.

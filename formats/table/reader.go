@@ -200,13 +200,11 @@ func (r *reader) Rows() int64 { return r.file.NumRows() }
 // readRows implements rowSource.
 func (r *reader) readRows(first unsafe.Pointer, n int) (done int, err error) {
 	r.releaseLent()
-	if r.fill != nil {
-		defer func() {
-			for i := range done {
-				r.fill(unsafe.Add(first, i*r.layout.size))
-			}
-		}()
-	}
+	defer func() {
+		for i := 0; i < done && r.fill != nil; i++ {
+			r.fill(unsafe.Add(first, i*r.layout.size))
+		}
+	}()
 	for done < n {
 		m, err := r.read(unsafe.Add(first, done*r.layout.size), n-done)
 		done += m

@@ -1,5 +1,5 @@
 // Package column decodes a column of a Parquet row group straight into the fields of rows, by their
-// offsets. The library's own reader wraps every value in a parquet.Value, which takes several times as
+// offsets, and encodes fields of rows whose type is made at run time. The library's own reader wraps every value in a parquet.Value, which takes several times as
 // long.
 //
 // Package column imports formats/table/pageindex.
