@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -87,6 +88,17 @@ func (o *readObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(
 type File struct {
 	*os.File
 	SHA256 string // digest of the content, in hex
+}
+
+// CreateFile creates a scratch file for the body of a File. It removes an earlier file at the path and does not
+// truncate it, because a store may have linked an object to that file.
+func CreateFile(path string) (*os.File, error) {
+	_ = os.Remove(path) // OpenFile reports a file that remains
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("create scratch file: %w", err)
+	}
+	return f, nil
 }
 
 // Bucket is an object store, or the part of an object store under a prefix. Several goroutines and

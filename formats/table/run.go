@@ -84,7 +84,7 @@ func newRunWriter(path string, t reflect.Type, encoder encoderFunc, opts []Write
 	}
 	w := &runWriter{opt: optionsOf(append(slices.Clip(opts), Fast())), layout: layout, encoder: encoder}
 	w.opt.rowGroupBytes = runGroupBytes
-	if w.file, err = CreateScratch(path); err != nil {
+	if w.file, err = store.CreateFile(path); err != nil {
 		return nil, err
 	}
 	w.out = &summingWriter{w.file, manifest.NewSum()}

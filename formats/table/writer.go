@@ -17,6 +17,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
 )
 
 // The default settings of a Writer.
@@ -103,7 +104,7 @@ type Local struct {
 	SHA256       string // hex
 	Blocks       string // digests of the file's blocks, as in manifest.File
 	SectionIndex string // as in manifest.File
-	Linkable     bool   // whether CreateScratch made the file, so a store may link to it (see store.File)
+	Linkable     bool   // whether store.CreateFile made the file, so a store may link to it
 }
 
 // LocalOf returns the description of the finished file at path, whose size and digests are in s.
@@ -181,24 +182,13 @@ func createFile(path string, t reflect.Type, encoder encoderFunc, o writerOption
 	if err != nil {
 		return nil, err
 	}
-	f, err := CreateScratch(path)
+	f, err := store.CreateFile(path)
 	if err != nil {
 		return nil, err
 	}
 	w := newWriter(f, layout, encoder, o)
 	w.file = f
 	return w, nil
-}
-
-// CreateScratch creates the scratch file path. It removes an earlier file with this name and does not
-// truncate it, because a store may have linked an object to that file.
-func CreateScratch(path string) (*os.File, error) {
-	_ = os.Remove(path) // OpenFile reports a file that remains
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return nil, fmt.Errorf("create scratch file: %w", err)
-	}
-	return f, nil
 }
 
 // NewWriterTo is like NewWriter but writes to dst. Close does not close dst.

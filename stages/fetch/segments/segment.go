@@ -297,7 +297,7 @@ type warcFile struct {
 
 // newWARC begins a WARC file with its warcinfo record.
 func newWARC(dir, key string, info *warc.Record) (*warcFile, error) {
-	f, err := table.CreateScratch(filepath.Join(dir, filepath.Base(key)))
+	f, err := store.CreateFile(filepath.Join(dir, filepath.Base(key)))
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +331,7 @@ func (w *warcFile) close(dir string) ([]closedFile, error) {
 		stages.FileWARC, "", w.key,
 	}}
 	key := layout.CDXJ(w.key)
-	f, err := table.CreateScratch(filepath.Join(dir, filepath.Base(key)))
+	f, err := store.CreateFile(filepath.Join(dir, filepath.Base(key)))
 	if err != nil {
 		return nil, err
 	}
