@@ -73,8 +73,6 @@ func isPart(key, dataset string, s *manifest.Sealed) bool {
 	if revision := layout.RevisionOf(key, s.Crawl); revision != "" {
 		return key == layout.Compacted(s.Crawl, revision, dataset, n)
 	}
-	if dataset == "captures" {
-		return slices.ContainsFunc(subsets, func(subset string) bool { return key == layout.Captures(s.Crawl, subset, s.Round, n) })
-	}
-	return key == layout.Table(dataset, s.Crawl, s.Round, n)
+	return key == layout.Table(dataset, s.Crawl, s.Round, n) || dataset == "captures" &&
+		slices.ContainsFunc(subsets, func(subset string) bool { return key == layout.Captures(s.Crawl, subset, s.Round, n) })
 }
