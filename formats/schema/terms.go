@@ -34,5 +34,12 @@ type TermPages struct {
 
 // CompareTermPages orders the rows of runs of terms.
 func CompareTermPages(a, b *TermPages) int {
-	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), strings.Compare(a.Language, b.Language), strings.Compare(a.Term, b.Term), cmp.Compare(a.Level, b.Level))
+	// cmp.Or would compare the texts of rows of different buckets too.
+	if c := cmp.Compare(a.Bucket, b.Bucket); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Language, b.Language); c != 0 {
+		return c
+	}
+	return cmp.Or(strings.Compare(a.Term, b.Term), cmp.Compare(a.Level, b.Level))
 }

@@ -2,8 +2,8 @@ package topics
 
 import (
 	"context"
-	"errors"
 	"iter"
+	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -28,6 +28,7 @@ type Counter struct {
 	pages   map[string]int64
 	total   map[group]int64
 	spilled *table.Sorter[schema.TermPages]
+	spills  bool // whether spilled has rows
 	key     []byte
 }
 
@@ -78,35 +79,62 @@ func (c *Counter) Add(p *schema.WorkingPage) error {
 	if c.held < c.memory {
 		return nil
 	}
-	return c.spill()
+	return c.spill(c.rows)
 }
 
-// spill moves the counts of terms to the sorter. The order of equal rows does not matter, because they
-// are added up.
-func (c *Counter) spill() error {
+// rows yields the rows of the counts in memory, in any order.
+func (c *Counter) rows(yield func(schema.TermPages) bool) {
 	for key, n := range c.pages {
 		language, rest, _ := strings.Cut(key, "\x00")
 		row := schema.TermPages{Language: language, Level: int32(rest[0]), Term: rest[1:], Pages: n}
 		row.Bucket = int32(urlkey.Bucket(row.Term, c.buckets))
-		if err := c.spilled.Add(&row); err != nil {
-			return err
+		if !yield(row) {
+			return
+		}
+	}
+}
+
+// totals yields the rows with the numbers of all pages.
+func (c *Counter) totals(yield func(schema.TermPages) bool) {
+	for g, n := range c.total {
+		for bucket := range c.buckets {
+			if !yield(schema.TermPages{Bucket: int32(bucket), Language: g.language, Level: g.level, Pages: n}) {
+				return
+			}
+		}
+	}
+}
+
+// spill moves the counts of terms to the sorter. The order of equal rows does not matter, because they
+// are added up.
+func (c *Counter) spill(rows ...iter.Seq[schema.TermPages]) error {
+	for _, rows := range rows {
+		for row := range rows {
+			if err := c.spilled.Add(&row); err != nil {
+				return err
+			}
 		}
 	}
 	clear(c.pages)
-	c.held = 0
+	c.held, c.spills = 0, true
 	return nil
 }
 
 // Rows returns the rows of the partition's run. The section of each bucket has the numbers of all pages.
 // Nothing may be added afterwards.
 func (c *Counter) Rows(ctx context.Context) iter.Seq2[schema.TermPages, error] {
-	err := c.spill()
-	for g, n := range c.total {
-		for bucket := range c.buckets {
-			err = errors.Join(err, c.spilled.Add(&schema.TermPages{Bucket: int32(bucket), Language: g.language, Level: g.level, Pages: n}))
+	if !c.spills { // the counts of most partitions fit in memory, so the sorter would only copy them
+		rows := slices.AppendSeq(slices.Collect(c.rows), c.totals)
+		slices.SortFunc(rows, func(a, b schema.TermPages) int { return schema.CompareTermPages(&a, &b) })
+		return func(yield func(schema.TermPages, error) bool) {
+			for _, row := range rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
 		}
 	}
-	if err != nil {
+	if err := c.spill(c.rows, c.totals); err != nil {
 		return func(yield func(schema.TermPages, error) bool) { yield(schema.TermPages{}, err) }
 	}
 	return summed(c.spilled.Sorted(ctx))
