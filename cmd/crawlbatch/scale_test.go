@@ -14,8 +14,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -93,8 +96,10 @@ type scaled struct {
 	size   int
 	config string
 	done   []measured
-	file   *os.File      // file of the measurements, one JSON object per line
-	until  time.Duration // running time of tasks until the next kill
+	file   *os.File // file of the measurements, one JSON object per line
+
+	guard sync.Mutex    // guards done, until, killed and the order of lines in file
+	until time.Duration // running time of tasks until the next kill
 }
 
 // measured holds the costs of one process, or the size of the store at the end of a stage.
@@ -201,17 +206,22 @@ func (s *scaled) reduceRows() {
 
 // has reports whether the given step has ended.
 func (s *scaled) has(step string) bool {
+	s.guard.Lock()
+	defer s.guard.Unlock()
 	return slices.ContainsFunc(s.done, func(m measured) bool { return m.Step == step && !m.Killed })
 }
 
 // note stores a measurement.
 func (s *scaled) note(m measured) {
 	line, err := json.Marshal(m)
+	s.guard.Lock()
+	defer s.guard.Unlock()
 	if err == nil {
 		_, err = s.file.Write(append(line, '\n'))
 	}
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Error(err)
+		return
 	}
 	s.done = append(s.done, m)
 }
@@ -231,12 +241,23 @@ func (s *scaled) plan(round int, source string) *manifest.Plan {
 	return p
 }
 
-// stages runs all tasks of some stages, one at a time.
+// stages runs all tasks of some stages. Fetch tasks mostly wait for their hosts, so four of them run at a
+// time. Tasks of other stages run one at a time.
 func (s *scaled) stages(p *manifest.Plan, order []stages.Stage) {
 	for _, stage := range order {
+		var tasks errgroup.Group
+		tasks.SetLimit(1)
+		if stage == stages.Fetch {
+			tasks.SetLimit(4)
+		}
 		for n := range stage.Tasks(p) {
 			t := stages.Task{Stage: stage, Crawl: demo.Crawl, Round: p.Round, Partition: n}
-			s.step(t.String(), string(stage), true, "--round", strconv.Itoa(p.Round), "--partition", strconv.Itoa(n), "--config", s.config)
+			tasks.Go(func() error {
+				return s.attempt(t.String(), string(stage), true, "--round", strconv.Itoa(p.Round), "--partition", strconv.Itoa(n), "--config", s.config)
+			})
+		}
+		if err := tasks.Wait(); err != nil {
+			s.t.Fatal(err)
 		}
 		s.weigh(string(stage), p.Round, 0)
 	}
@@ -248,13 +269,22 @@ func (s *scaled) seal(round int) {
 	s.weigh("seal", round, 0)
 }
 
-// step runs a command until it succeeds. If the command has succeeded in an earlier call, step does
-// nothing. If killable is true, step may kill the command's process and then start it again.
+// step runs a command until it succeeds, and fails the test if it fails.
 func (s *scaled) step(step, name string, killable bool, args ...string) {
+	s.t.Helper()
+	if err := s.attempt(step, name, killable, args...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// attempt runs a command until it succeeds. If the command has succeeded in an earlier call, attempt does
+// nothing. If killable is true, attempt may kill the command's process and then start it again. Several
+// goroutines may call it at the same time.
+func (s *scaled) attempt(step, name string, killable bool, args ...string) error {
 	command := name
 	switch {
 	case s.has(step):
-		return
+		return nil
 	case name == "next plan":
 		command = "plan"
 	case name == "seal":
@@ -267,21 +297,23 @@ func (s *scaled) step(step, name string, killable bool, args ...string) {
 		m := measured{Step: step, Stage: name}
 		for p.outlives(10 * time.Millisecond) {
 			m.Peak = max(m.Peak, highWater(p.cmd.Process.Pid))
+			s.guard.Lock()
 			if s.until -= 10 * time.Millisecond; s.until <= 0 && killable && s.web != nil && s.killed < scaleKills {
 				s.kill(p)
 				m.Killed = true
+				s.nextKill()
 			}
+			s.guard.Unlock()
 		}
 		code, out := p.wait()
 		if m.Killed = m.Killed && code != 0; code != 0 && !m.Killed {
-			s.t.Fatalf("%s: exit %d\n%s", step, code, out)
+			return fmt.Errorf("%s: exit %d\n%s", step, code, out)
 		}
 		m.CPU = p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 		s.note(m)
 		if !m.Killed {
-			return
+			return nil
 		}
-		s.nextKill()
 	}
 }
 
