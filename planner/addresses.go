@@ -74,7 +74,7 @@ func (c *chooser) eachAddressed(ctx context.Context, from *chosenList, hosts *so
 	defer seen.Close()
 	group, addresses := -1, map[string]string{}
 	return from.read(ctx, from.allIndices(), func(u *record) error {
-		if group < 0 || from.groups[group].hash != u.Hash {
+		if group < 0 || from.groups[group].Hash != u.Hash {
 			group++
 			addresses = map[string]string{}
 			if err := newest(seen, u.Hash, func(o *observation) { addresses[strings.Clone(o.Host)] = strings.Clone(o.Address) }); err != nil {

@@ -93,7 +93,11 @@ func BenchmarkPlan(b *testing.B) {
 }
 
 func TestTheBucketsOfAStoreOnlyDivide(t *testing.T) {
-	r := packRules(t, 500_000)
+	cfg := Default()
+	r, err := cfg.rules()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		urls, known int64
 		before      int

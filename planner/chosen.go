@@ -14,24 +14,14 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/planner/pack"
 )
-
-// group holds the planned URLs of one domain. Domains with the same hash share a group. All URLs of
-// a group go to the same partition.
-type group struct {
-	hash    uint64
-	urls    int64
-	domains int32
-	hosts   int32
-	longest float64 // predicted time of the group's slowest host, in seconds
-	off     int64   // offset of the group's first record in the chosen list, in bytes
-}
 
 // chosenList is a scratch file of records. The records are ordered by group, and the groups by
 // hash.
 type chosenList struct {
 	file   *os.File
-	groups []group
+	groups []pack.Group
 	// addresses holds the hash of each group's address, or 0. If no round has observed hosts,
 	// addresses is nil.
 	addresses []uint64
@@ -51,7 +41,7 @@ type chosenWriter struct {
 	out   *table.RowWriter[record]
 	off   int64
 
-	cur   group
+	cur   pack.Group
 	hosts map[string]*hostCount // counts of the current group's URLs by host
 	last  *hostCount
 
@@ -82,11 +72,11 @@ func newChosenWriter(r *rules, dir, name string) (*chosenWriter, error) {
 }
 
 // begin starts a group.
-func (w *chosenWriter) begin(hash uint64) { w.cur = group{hash: hash, off: w.off} }
+func (w *chosenWriter) begin(hash uint64) { w.cur = pack.Group{Hash: hash, Off: w.off} }
 
 // put writes a record to the group of the record's hash, and starts the group if necessary.
 func (w *chosenWriter) put(u *record) error {
-	if w.cur.urls == 0 || w.cur.hash != u.Hash {
+	if w.cur.URLs == 0 || w.cur.Hash != u.Hash {
 		if err := w.endGroup(); err != nil {
 			return err
 		}
@@ -102,7 +92,7 @@ func (w *chosenWriter) add(u *record) error {
 		return err
 	}
 	w.off += int64(n)
-	w.cur.urls++
+	w.cur.URLs++
 	if w.last == nil || w.last.host != u.Host {
 		h, ok := w.hosts[u.Host]
 		if !ok {
@@ -117,7 +107,7 @@ func (w *chosenWriter) add(u *record) error {
 
 // endGroup closes the current group and adds it to the list of groups if it has URLs.
 func (w *chosenWriter) endGroup() error {
-	if w.cur.urls > 0 {
+	if w.cur.URLs > 0 {
 		address, err := w.observe()
 		if err != nil {
 			return err
@@ -126,19 +116,19 @@ func (w *chosenWriter) endGroup() error {
 		for _, h := range w.hosts {
 			slow := w.rules.slowHost(h)
 			w.list.slowest.add(slow)
-			seconds := w.rules.withinWindow(slow.Time().Seconds())
+			seconds := w.rules.pack().WithinWindow(slow.Time().Seconds())
 			if h.observed {
 				w.list.observed++
 			}
 			if w.rules.BeforeFormat8 {
 				seconds = w.rules.oldSeconds(h)
 			}
-			w.cur.longest = max(w.cur.longest, seconds)
+			w.cur.Longest = max(w.cur.Longest, seconds)
 			if !slices.Contains(domains, h.domain) {
 				domains = append(domains, h.domain)
 			}
 		}
-		w.cur.hosts, w.cur.domains = int32(len(w.hosts)), int32(len(domains))
+		w.cur.Hosts, w.cur.Domains = int32(len(w.hosts)), int32(len(domains))
 		w.list.groups = append(w.list.groups, w.cur)
 		if w.observed != nil {
 			w.list.addresses = append(w.list.addresses, address)
@@ -149,7 +139,7 @@ func (w *chosenWriter) endGroup() error {
 	} else {
 		clear(w.hosts)
 	}
-	w.cur, w.last = group{}, nil
+	w.cur, w.last = pack.Group{}, nil
 	return nil
 }
 
@@ -192,7 +182,7 @@ func (l *chosenList) read(ctx context.Context, indices iter.Seq[int32], visit fu
 			return err
 		}
 		next = i + 1
-		for n := range l.groups[i].urls {
+		for n := range l.groups[i].URLs {
 			if n%1024 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -212,8 +202,8 @@ func (l *chosenList) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to 
 	if from == to {
 		return nil
 	}
-	off := l.groups[to].off
-	if n := off - l.groups[from].off; n <= int64(buf.Buffered()) {
+	off := l.groups[to].Off
+	if n := off - l.groups[from].Off; n <= int64(buf.Buffered()) {
 		_, err = buf.Discard(int(n))
 	} else if _, err = file.Seek(off, io.SeekStart); err == nil {
 		buf.Reset(file)
@@ -228,7 +218,7 @@ func (l *chosenList) matchingIndices(other *chosenList, indices []int32) iter.Se
 	return func(yield func(int32) bool) {
 		end := 0
 		for _, i := range indices {
-			at, found := slices.BinarySearchFunc(l.groups[end:], other.groups[i].hash, func(g group, hash uint64) int { return cmp.Compare(g.hash, hash) })
+			at, found := slices.BinarySearchFunc(l.groups[end:], other.groups[i].Hash, func(g pack.Group, hash uint64) int { return cmp.Compare(g.Hash, hash) })
 			end += at
 			if found && !yield(int32(end)) {
 				return

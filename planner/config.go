@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/budget"
 	"crawlbatch.io/crawlbatch/planner/pace"
+	"crawlbatch.io/crawlbatch/planner/pack"
 	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
@@ -214,7 +215,7 @@ func (r *rules) tail(hosts int64) float64 {
 	if r.format() < observedPaces || math.Pow(1-r.unreachable, float64(hosts)*r.unobserved) > 0.5 {
 		return 0
 	}
-	return r.withinWindow(r.RobotsTries.Seconds())
+	return r.pack().WithinWindow(r.RobotsTries.Seconds())
 }
 
 // oldSeconds returns the time of a host by which old crawls pack partitions, in seconds.
@@ -223,13 +224,28 @@ func (r *rules) oldSeconds(h *hostCount) float64 {
 	if !ok {
 		delay = r.Delay
 	}
-	return r.withinWindow(float64(h.n) * max(delay, h.delay, r.Service).Seconds())
+	return r.pack().WithinWindow(float64(h.n) * max(delay, h.delay, r.Service).Seconds())
 }
 
-// withinWindow limits a predicted time to the window, in seconds.
-func (r *rules) withinWindow(seconds float64) float64 {
-	if r.Window > 0 {
-		return min(seconds, r.Window.Seconds())
+// pack returns the rules by which groups are packed.
+func (r *rules) pack() *pack.Rules {
+	return &pack.Rules{PartitionURLs: r.PartitionURLs, AddressDelay: r.AddressDelay, Window: r.Window, Service: r.measured, Slots: r.Slots}
+}
+
+// knownFactor is the number of known URLs that count as one planned URL in the size of a bucket. A
+// reduce task does most of its work on planned URLs and only streams known URLs.
+const knownFactor = 5
+
+// buckets returns the number of reduce buckets for a round with the given number of URLs. If the buckets of the
+// previous round are too small for the URLs, each bucket is split in two. Buckets are never joined,
+// so in most rounds a task reads the files of only one bucket of earlier rounds.
+func (r *rules) buckets(urls int64, req Request) int {
+	if req.Buckets == 0 {
+		return int(max(1, (urls+r.BucketURLs-1)/r.BucketURLs))
 	}
-	return seconds
+	n := req.Buckets
+	for int64(n)*r.BucketURLs < max(urls, req.Known/knownFactor) {
+		n *= 2
+	}
+	return n
 }

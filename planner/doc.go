@@ -31,5 +31,5 @@
 //     known address;
 //   - Commit writes plan.json last, after all files that it names.
 //
-// Package planner imports formats packages and the packages budget, planfile, scope and source.
+// Package planner imports formats packages and the packages budget, pace, pack, planfile, scope and source.
 package planner

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -171,7 +170,7 @@ func (w *chosenWriter) observe() (address uint64, err error) {
 		return 0, nil
 	}
 	most := int64(0)
-	err = ofGroup(w.observed, w.cur.hash, func(o *observation) {
+	err = ofGroup(w.observed, w.cur.Hash, func(o *observation) {
 		h := w.hosts[o.Host]
 		if h == nil || !o.Requested {
 			return
@@ -231,54 +230,4 @@ func ofGroup(observed *table.Cursor[observation], hash uint64, visit func(*obser
 			return err
 		}
 	}
-}
-
-// sharedDomains is the largest number of domains at one address that the planner keeps together. An
-// address with more domains is taken for that of a content delivery network.
-const sharedDomains = 1000
-
-// networks returns the addresses that more than sharedDomains groups share. The result also
-// contains 0, which means that the address is unknown.
-func networks(addresses []uint64) map[uint64]bool {
-	out := map[uint64]bool{0: true}
-	order := slices.Sorted(slices.Values(addresses))
-	for i := range order {
-		if i >= sharedDomains && order[i-sharedDomains] == order[i] {
-			out[order[i]] = true
-		}
-	}
-	return out
-}
-
-// unite joins groups of a bucket that share an address into units. A unit must fit into a
-// partition, so the groups at an address may form several units. unite also returns the index of
-// each group's unit. The predicted time of a unit allows for the delay between requests to its
-// address.
-func (r *rules) unite(groups []group, addresses []uint64, apart map[uint64]bool) (units []group, unitOf []int32) {
-	order := make([]int32, len(groups))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(addresses[a], addresses[b]) })
-	p := packing{rules: r, groups: groups, limit: int64(r.PartitionURLs)}
-	leader, size := make([]int32, len(groups)), int64(0) // leader holds the first group of each unit
-	for n, i := range order {
-		if n > 0 && !apart[addresses[i]] && addresses[i] == addresses[order[n-1]] && size+p.size(i) <= p.limit {
-			leader[i], size = leader[order[n-1]], size+p.size(i)
-		} else {
-			leader[i], size = i, p.size(i)
-		}
-	}
-	unitOf = make([]int32, len(groups))
-	for i, g := range groups {
-		if leader[i] == int32(i) {
-			unitOf[i], units = int32(len(units)), append(units, g)
-			continue
-		}
-		unitOf[i] = unitOf[leader[i]]
-		u := &units[unitOf[i]]
-		u.urls, u.domains, u.hosts = u.urls+g.urls, u.domains+g.domains, u.hosts+g.hosts
-		u.longest = r.withinWindow(max(u.longest, g.longest, float64(u.urls)*r.AddressDelay.Seconds()))
-	}
-	return units, unitOf
 }

@@ -96,39 +96,6 @@ func TestDomainsOfOneAddressStayTogether(t *testing.T) {
 	}
 }
 
-func TestUnitsOfAddresses(t *testing.T) {
-	r := packRules(t, 1000)
-	r.AddressDelay = time.Millisecond
-	groups := make([]group, 5000)
-	addresses := make([]uint64, len(groups))
-	for i := range groups {
-		groups[i] = group{hash: uint64(i), urls: 3, hosts: 1, domains: 1, longest: 6}
-		switch {
-		case i < 1001:
-			addresses[i] = 1 // a content delivery network
-		case i < 2001:
-			addresses[i] = 2 // the 3000 URLs of this address fill three partitions
-		case i < 2011:
-			addresses[i] = 3
-		}
-	}
-	units, unitOf := r.unite(groups, addresses, networks(addresses))
-	sizes := map[int64]int{}
-	for _, u := range units {
-		sizes[u.urls]++
-	}
-	if sizes[3] != 1001+5000-2011+1 || sizes[999] != 3 || sizes[30] != 1 || len(sizes) != 3 {
-		t.Errorf("units by URLs: %v", sizes)
-	}
-	if u := units[unitOf[2001]]; u.domains != 10 || u.hosts != 10 || u.longest != 6 || unitOf[2010] != unitOf[2001] {
-		t.Errorf("unit %+v", u)
-	}
-	checkPacking(t, r, groups, r.packGroups(units).partitions(unitOf, 0, 0))
-	if !slices.IsSortedFunc(units, func(a, b group) int { return int(int64(a.hash) - int64(b.hash)) }) {
-		t.Error("units are not in the order of hashes")
-	}
-}
-
 func TestObservedDelaysArePredicted(t *testing.T) {
 	ms := func(n int64) *int64 { return &n }
 	urls := []string{"http://a.example/1", "http://a.example/2", "http://www.b.example/1", "http://c.example/1", "http://unseen.example/"}

@@ -120,7 +120,7 @@ func (c *chooser) observeOffers() error {
 		return nil
 	}
 	ranked, requested := "", ""
-	return ofGroup(c.offers.observed, c.out.cur.hash, func(o *observation) {
+	return ofGroup(c.offers.observed, c.out.cur.Hash, func(o *observation) {
 		if o.Host != ranked {
 			ranked = strings.Clone(o.Host)
 			for _, d := range c.domains {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/planner/pack"
 )
 
 // picked holds the URLs that the budgets allow.
@@ -73,7 +74,7 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 	}); err != nil {
 		return p, err
 	}
-	if r.Limits.Address > 0 && c.addresses.Bound(networks(p.chosen.addresses)) {
+	if r.Limits.Address > 0 && c.addresses.Bound(pack.Networks(p.chosen.addresses)) {
 		all := p.chosen
 		if err := lists("-address", func(out, left *chosenWriter) error {
 			return c.writeAdmitted(ctx, all, hosts, req.Scratch, out, left)

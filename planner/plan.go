@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/pack"
 	"crawlbatch.io/crawlbatch/planner/planfile"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
@@ -193,23 +194,24 @@ func printable(s string) string {
 }
 
 // predict makes the partitions and fills the manifest's list of partitions.
-func (p *Plan) predict(r *rules, req Request, chosen *chosenList) []partition {
+func (p *Plan) predict(r *rules, req Request, chosen *chosenList) []pack.Partition {
 	m := &p.manifest
 	for _, g := range chosen.groups {
-		m.URLs += g.urls
-		m.Domains += int64(g.domains)
-		m.Hosts += int64(g.hosts)
+		m.URLs += g.URLs
+		m.Domains += int64(g.Domains)
+		m.Hosts += int64(g.Hosts)
 	}
 	m.Known, m.Buckets = req.Known, r.buckets(m.URLs, req)
 	m.EstimatedBytes = m.URLs * r.PageBytes
-	partitions := r.assign(chosen.groups, chosen.addresses, m.Buckets)
+	rules := r.pack()
+	partitions := rules.Assign(chosen.groups, chosen.addresses, m.Buckets)
 	r.unobserved = 1 - float64(chosen.observed)/float64(max(m.Hosts, 1))
 	for i := range partitions {
 		q := &partitions[i]
-		seconds := max(r.predictSeconds(q.urls, q.longest), r.tail(q.hosts))
+		seconds := max(rules.Seconds(q.URLs, q.Longest), r.tail(q.Hosts))
 		m.EstimatedSeconds = max(m.EstimatedSeconds, seconds)
 		m.Partitions = append(m.Partitions, manifest.PlanPartition{
-			Partition: i, Bucket: q.bucket, URLs: q.urls, Domains: q.domains, Hosts: q.hosts, EstimatedSeconds: seconds,
+			Partition: i, Bucket: q.Bucket, URLs: q.URLs, Domains: q.Domains, Hosts: q.Hosts, EstimatedSeconds: seconds,
 		})
 	}
 	return partitions
@@ -227,7 +229,7 @@ func comparePlanned(a, b *schema.PlannedURL) int {
 }
 
 // write writes the plan's files to scratch space, several at a time.
-func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, partitions []partition, refused *sorters[refusal]) error {
+func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, partitions []pack.Partition, refused *sorters[refusal]) error {
 	m := &p.manifest
 	file := func(dataset string, l table.Local) *manifest.File { return new(l.File(dataset, "")) }
 	locals := make([][]table.Local, len(partitions)+1)
@@ -271,7 +273,7 @@ type partitionWriter struct {
 	memory  int64 // memory for one sort, in bytes
 	format  table.WriterOption
 	from    *picked
-	part    *partition
+	part    *pack.Partition
 }
 
 // writeFiles writes two files. The first file has the partition's planned URLs. The second file has
@@ -280,14 +282,14 @@ type partitionWriter struct {
 func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spellings table.Local, err error) {
 	chosen := w.from.chosen
 	urls, err = w.sortFile(ctx, layout.Part(number), func(visit func(*record) error) error {
-		return chosen.read(ctx, slices.Values(w.part.groups), visit)
+		return chosen.read(ctx, slices.Values(w.part.Groups), visit)
 	})
 	if err != nil {
 		return urls, spellings, err
 	}
 	left := func(visit func(*record) error) error {
 		for _, l := range w.from.left {
-			if err := l.read(ctx, l.matchingIndices(chosen, w.part.groups), visit); err != nil {
+			if err := l.read(ctx, l.matchingIndices(chosen, w.part.Groups), visit); err != nil {
 				return err
 			}
 		}

@@ -1,4 +1,11 @@
-package planner
+// Package pack divides the domains of a round into partitions.
+//
+// The input is a group for each domain, with its number of URLs and the predicted time of its slowest host.
+// The output is partitions of whole domains within a bucket, for which few pod-hours are predicted. The same
+// groups give the same partitions.
+//
+// Package pack imports formats packages only.
+package pack
 
 import (
 	"cmp"
@@ -8,65 +15,70 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// partition is a set of groups of one bucket.
-type partition struct {
-	bucket  int
-	urls    int64
-	domains int64
-	hosts   int64
-	longest float64 // predicted time of the partition's slowest host, in seconds
-	groups  []int32 // indices of the groups, ascending
+// Group holds the planned URLs of one domain. Domains with the same hash share a group. All URLs of
+// a group go to the same partition.
+type Group struct {
+	Hash    uint64
+	URLs    int64
+	Domains int32
+	Hosts   int32
+	Longest float64 // predicted time of the group's slowest host, in seconds
+	Off     int64   // offset of the group's first record in its list, in bytes
 }
 
-func (p *partition) add(g *group) {
-	p.urls += g.urls
-	p.domains += int64(g.domains)
-	p.hosts += int64(g.hosts)
-	p.longest = max(p.longest, g.longest)
+// Partition is a set of groups of one bucket.
+type Partition struct {
+	Bucket  int
+	URLs    int64
+	Domains int64
+	Hosts   int64
+	Longest float64 // predicted time of the partition's slowest host, in seconds
+	Groups  []int32 // indices of the groups, ascending
 }
 
-// predictSeconds predicts the time of a partition, in seconds. The prediction is the time of the
+// Rules holds the limits and figures by which groups are packed.
+type Rules struct {
+	PartitionURLs int           // largest number of URLs of a partition of several groups
+	AddressDelay  time.Duration // least gap between two requests to an address; 0: domains at one address may be in different partitions
+	Window        time.Duration // time after which a fetch task ends; 0 means no bound
+	Service       time.Duration // mean time of one fetch
+	Slots         int           // number of concurrent fetches of a task
+}
+
+// WithinWindow limits a predicted time to the window, in seconds.
+func (r *Rules) WithinWindow(seconds float64) float64 {
+	if r.Window > 0 {
+		return min(seconds, r.Window.Seconds())
+	}
+	return seconds
+}
+
+func (p *Partition) add(g *Group) {
+	p.URLs += g.URLs
+	p.Domains += int64(g.Domains)
+	p.Hosts += int64(g.Hosts)
+	p.Longest = max(p.Longest, g.Longest)
+}
+
+// Seconds predicts the time of a partition, in seconds. The prediction is the time of the
 // slowest host, or the time of all fetches on all slots if that is longer.
-func (r *rules) predictSeconds(urls int64, longest float64) float64 {
-	return max(longest, r.busySeconds(urls, r.measured))
+func (r *Rules) Seconds(urls int64, longest float64) float64 {
+	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
 }
 
-// busySeconds returns the time in which so many fetches keep all slots busy, in seconds.
-func (r *rules) busySeconds(urls int64, service time.Duration) float64 {
-	return float64(urls) * service.Seconds() / float64(r.Slots)
-}
-
-// knownFactor is the number of known URLs that count as one planned URL in the size of a bucket. A
-// reduce task does most of its work on planned URLs and only streams known URLs.
-const knownFactor = 5
-
-// buckets returns the number of reduce buckets for a round with the given number of URLs. If the buckets of the
-// previous round are too small for the URLs, each bucket is split in two. Buckets are never joined,
-// so in most rounds a task reads the files of only one bucket of earlier rounds.
-func (r *rules) buckets(urls int64, req Request) int {
-	if req.Buckets == 0 {
-		return int(max(1, (urls+r.BucketURLs-1)/r.BucketURLs))
-	}
-	n := req.Buckets
-	for int64(n)*r.BucketURLs < max(urls, req.Known/knownFactor) {
-		n *= 2
-	}
-	return n
-}
-
-// assign divides groups into partitions, bucket by bucket. The parameter groups must be sorted by
+// Assign divides groups into partitions, bucket by bucket. The parameter groups must be sorted by
 // hash. The parameter addresses holds the hash of each group's address, or is nil if no addresses
 // are known.
-func (r *rules) assign(groups []group, addresses []uint64, buckets int) []partition {
-	var out []partition
+func (r *Rules) Assign(groups []Group, addresses []uint64, buckets int) []Partition {
+	var out []Partition
 	var apart map[uint64]bool
 	if addresses != nil {
-		apart = networks(addresses)
+		apart = Networks(addresses)
 	}
 	for first := 0; first < len(groups); {
-		bucket := urlkey.BucketOf(groups[first].hash, buckets)
+		bucket := urlkey.BucketOf(groups[first].Hash, buckets)
 		end := first
-		for end < len(groups) && urlkey.BucketOf(groups[end].hash, buckets) == bucket {
+		for end < len(groups) && urlkey.BucketOf(groups[end].Hash, buckets) == bucket {
 			end++
 		}
 		units, unitOf := groups[first:end], []int32(nil)
@@ -89,8 +101,8 @@ const smallShare = 64
 
 // packing divides the groups of one bucket into partitions.
 type packing struct {
-	*rules
-	groups []group
+	*Rules
+	groups []Group
 	limit  int64   // capacity of a partition, in URLs
 	partOf []int32 // partition of each group
 	count  int32   // number of partitions
@@ -104,25 +116,25 @@ type packing struct {
 //
 // A group is quick if it needs less than half of the time that a full partition of the other groups
 // takes. packGroups places the quick groups last, because they do not make a full partition slower.
-func (r *rules) packGroups(groups []group) *packing {
-	p := &packing{rules: r, groups: groups, limit: int64(r.PartitionURLs), partOf: make([]int32, len(groups))}
+func (r *Rules) packGroups(groups []Group) *packing {
+	p := &packing{Rules: r, groups: groups, limit: int64(r.PartitionURLs), partOf: make([]int32, len(groups))}
 	order := make([]int32, len(groups))
 	urls, size := int64(0), int64(0) // sums over the groups that have no partition
 	for i := range order {
 		order[i] = int32(i)
-		urls, size = urls+groups[i].urls, size+p.size(int32(i))
+		urls, size = urls+groups[i].URLs, size+p.size(int32(i))
 	}
 	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(groups[b].longest, groups[a].longest), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(groups[b].Longest, groups[a].Longest), cmp.Compare(a, b))
 	})
 	p.rooms = newRooms(p.limit, int(min(2*size/p.limit+2, int64(len(groups)))))
-	busy := r.predictSeconds(p.limit-p.limit/smallShare, 0)
+	busy := r.Seconds(p.limit-p.limit/smallShare, 0)
 	for n, i := range order {
-		if groups[i].longest < busy/2*float64(urls)/float64(size) {
+		if groups[i].Longest < busy/2*float64(urls)/float64(size) {
 			p.placeQuick(order[n:])
 			break
 		}
-		urls, size = urls-groups[i].urls, size-p.size(i)
+		urls, size = urls-groups[i].URLs, size-p.size(i)
 		p.placeGroup(i)
 	}
 	return p
@@ -131,7 +143,7 @@ func (r *rules) packGroups(groups []group) *packing {
 // size returns the room that group i takes in a partition, in URLs.
 func (p *packing) size(i int32) int64 {
 	g := &p.groups[i]
-	return max(g.urls, int64(g.hosts)*p.limit/partitionHosts)
+	return max(g.URLs, int64(g.Hosts)*p.limit/partitionHosts)
 }
 
 // placeGroup gives a group to the first partition that has room for it.
@@ -187,8 +199,8 @@ func (p *packing) placeQuick(quick []int32) {
 // partitions returns the partitions of a bucket. If the packed groups are units of several groups,
 // unitOf holds the unit of each group. Otherwise, unitOf is nil. The parameter first is the index
 // of the bucket's first group.
-func (p *packing) partitions(unitOf []int32, first, bucket int) []partition {
-	parts := make([]partition, p.count)
+func (p *packing) partitions(unitOf []int32, first, bucket int) []Partition {
+	parts := make([]Partition, p.count)
 	for i := range p.groups {
 		parts[p.partOf[i]].add(&p.groups[i])
 	}
@@ -205,10 +217,10 @@ func (p *packing) partitions(unitOf []int32, first, bucket int) []partition {
 	}
 	members := make([]int32, len(partOf))
 	for i, n := range counts {
-		parts[i].bucket, parts[i].groups, members = bucket, members[:0:n], members[n:]
+		parts[i].Bucket, parts[i].Groups, members = bucket, members[:0:n], members[n:]
 	}
 	for i, at := range partOf {
-		parts[at].groups = append(parts[at].groups, int32(first+i))
+		parts[at].Groups = append(parts[at].Groups, int32(first+i))
 	}
 	return parts
 }
@@ -260,4 +272,54 @@ func (r *rooms) totalRoom(n int32) (sum int64) {
 		sum += room
 	}
 	return sum
+}
+
+// sharedDomains is the largest number of domains at one address that the planner keeps together. An
+// address with more domains is taken for that of a content delivery network.
+const sharedDomains = 1000
+
+// Networks returns the addresses that more than sharedDomains groups share. The result also
+// contains 0, which means that the address is unknown.
+func Networks(addresses []uint64) map[uint64]bool {
+	out := map[uint64]bool{0: true}
+	order := slices.Sorted(slices.Values(addresses))
+	for i := range order {
+		if i >= sharedDomains && order[i-sharedDomains] == order[i] {
+			out[order[i]] = true
+		}
+	}
+	return out
+}
+
+// unite joins groups of a bucket that share an address into units. A unit must fit into a
+// partition, so the groups at an address may form several units. unite also returns the index of
+// each group's unit. The predicted time of a unit allows for the delay between requests to its
+// address.
+func (r *Rules) unite(groups []Group, addresses []uint64, apart map[uint64]bool) (units []Group, unitOf []int32) {
+	order := make([]int32, len(groups))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(addresses[a], addresses[b]) })
+	p := packing{Rules: r, groups: groups, limit: int64(r.PartitionURLs)}
+	leader, size := make([]int32, len(groups)), int64(0) // leader holds the first group of each unit
+	for n, i := range order {
+		if n > 0 && !apart[addresses[i]] && addresses[i] == addresses[order[n-1]] && size+p.size(i) <= p.limit {
+			leader[i], size = leader[order[n-1]], size+p.size(i)
+		} else {
+			leader[i], size = i, p.size(i)
+		}
+	}
+	unitOf = make([]int32, len(groups))
+	for i, g := range groups {
+		if leader[i] == int32(i) {
+			unitOf[i], units = int32(len(units)), append(units, g)
+			continue
+		}
+		unitOf[i] = unitOf[leader[i]]
+		u := &units[unitOf[i]]
+		u.URLs, u.Domains, u.Hosts = u.URLs+g.URLs, u.Domains+g.Domains, u.Hosts+g.Hosts
+		u.Longest = r.WithinWindow(max(u.Longest, g.Longest, float64(u.URLs)*r.AddressDelay.Seconds()))
+	}
+	return units, unitOf
 }
