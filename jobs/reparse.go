@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner/planfile"
-	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/planner/source/external"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -56,7 +56,7 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 		}
 		crawl.Continues, crawl.Continued, crawl.Listed = before.Continues, before.Continued, before.Listed
 	} else {
-		of.Files = source.WARCFilesDigest(r.Files)
+		of.Files = external.Digest(r.Files)
 	}
 	var err error
 	if crawl.Config, err = r.Config.YAML(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/budget"
 	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/planner/source/external"
 )
 
 // parseTime is the predicted time to parse one document.
@@ -34,7 +35,7 @@ func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) 
 	c.Rules, c.Filters = urlkey.Rules{}, nil // the documents keep the URLs under which they were stored
 	c.Service = parseTime
 	made, err := planner.Make(ctx, c, planner.Request{
-		Crawl: r.As, Sources: []source.Source{source.WARC(r.Archive, r.ArchiveName, r.Files)}, Scratch: scratch, Version: r.Version,
+		Crawl: r.As, Sources: []source.Source{external.WARC(r.Archive, r.ArchiveName, r.Files)}, Scratch: scratch, Version: r.Version,
 	})
 	if err != nil {
 		return nil, err

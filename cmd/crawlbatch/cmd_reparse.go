@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
-	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/planner/source/external"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -184,7 +184,7 @@ func (o *reparseOptions) listArchive(ctx context.Context, r *jobs.ReparseRequest
 		return err
 	}
 	if o.warcPaths == "" {
-		if r.Files, err = source.WARCNames(ctx, r.Archive); err != nil {
+		if r.Files, err = external.Names(ctx, r.Archive); err != nil {
 			err = errors.Join(usage.Errorf("--warc-store %s cannot be listed", r.Archive), err)
 		}
 	} else {
@@ -207,7 +207,7 @@ func (o *reparseOptions) readPaths(archive string) ([]string, error) {
 		return nil, usage.Errorf("--warc-paths: %v", err)
 	}
 	defer in.Close()
-	names, err := source.ReadWARCNames(o.warcPaths, in, archive)
+	names, err := external.ReadNames(o.warcPaths, in, archive)
 	if err != nil {
 		return nil, usage.Errorf("--warc-paths %v", err)
 	}

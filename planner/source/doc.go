@@ -1,5 +1,5 @@
 // Package source reads the URLs with which a plan starts: text, CSV, JSON lines and Parquet in
-// files or buckets, the frontier of earlier rounds, and external WARC files.
+// files or buckets, and the frontier of earlier rounds.
 //
 // The input is files of the user, standard input, or objects of a store. The output is a stream of
 // entries with their places, in the same order each time. A source does not check whether an entry

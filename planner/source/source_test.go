@@ -24,7 +24,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
-	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
 // collect reads all entries of a source.
@@ -118,10 +117,6 @@ func TestContract(t *testing.T) {
 			b, sealed := sealRounds(t, []schema.URLRecord{foundRow(two), foundRow(three)})
 			return Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir())
 		},
-		"warc": func(t *testing.T) Source {
-			b, keys := archive(t, []*warc.Record{response(two, 1)}, []*warc.Record{response(three, 1)})
-			return WARC(b, "archive", keys)
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
@@ -142,7 +137,7 @@ func TestContract(t *testing.T) {
 			}
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
-			if name == "frontier" || name == "warc" {
+			if name == "frontier" {
 				if _, err := collect(ended, s); !errors.Is(err, context.Canceled) {
 					t.Errorf("with a context that has ended: %v", err)
 				}

@@ -1,4 +1,8 @@
-package source
+// Package external reads the documents of external WARC files as a source of a plan.
+//
+// The input is a store and the names of its WARC files. The output is an entry for each response, with the place
+// of its record. Package external imports formats packages and package source.
+package external
 
 import (
 	"cmp"
@@ -17,18 +21,19 @@ import (
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/planner/source"
 )
 
 // WARC returns the source of the documents in external WARC files. files lists keys of the store b.
 // For each response, the source yields an entry with the place of its record. For each unreadable
 // response record, it yields an entry with the reason. It skips requests, metadata, robots.txt
 // files, and responses of protocols other than HTTP. Entries come in the order of files and records.
-func WARC(b store.Bucket, name string, files []string) Source {
+func WARC(b store.Bucket, name string, files []string) source.Source {
 	return &warcFiles{bucket: b, name: name, files: files}
 }
 
-// WARCFilesDigest returns a digest that identifies a list of WARC files.
-func WARCFilesDigest(files []string) string {
+// Digest returns a digest that identifies a list of WARC files.
+func Digest(files []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(files, "\n")))
 	return hex.EncodeToString(sum[:])
 }
@@ -47,13 +52,13 @@ const warcBatch = 256
 // readEntries is a batch of entries from one file. A batch with an err is the last batch of its
 // file.
 type readEntries struct {
-	entries []Entry
+	entries []source.Entry
 	err     error
 }
 
-// Entries implements Source and reads several files at a time.
-func (w *warcFiles) Entries(ctx context.Context) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
+// Entries implements source.Source and reads several files at a time.
+func (w *warcFiles) Entries(ctx context.Context) iter.Seq2[source.Entry, error] {
+	return func(yield func(source.Entry, error) bool) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
 		files := make(chan chan readEntries, runtime.GOMAXPROCS(0)-1) // one channel for each file that is being read, in the order of the files
@@ -79,16 +84,16 @@ func (w *warcFiles) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 					}
 				}
 				if part.err != nil {
-					yield(Entry{}, fmt.Errorf("source %q: %w", w.name, part.err))
+					yield(source.Entry{}, fmt.Errorf("source %q: %w", w.name, part.err))
 					return
 				}
 			}
 		}
 		switch {
 		case ctx.Err() != nil:
-			yield(Entry{}, ctx.Err())
+			yield(source.Entry{}, ctx.Err())
 		case !some:
-			yield(Entry{}, fmt.Errorf("source %q: its %d WARC files hold no HTTP response: %w", w.name, len(w.files), ErrEmpty))
+			yield(source.Entry{}, fmt.Errorf("source %q: its %d WARC files hold no HTTP response: %w", w.name, len(w.files), source.ErrEmpty))
 		}
 	}
 }
@@ -96,7 +101,7 @@ func (w *warcFiles) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 // read reads one file to its end.
 func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries) {
 	defer close(out)
-	var batch []Entry
+	var batch []source.Entry
 	send := func(err error) bool {
 		select {
 		case out <- readEntries{batch, err}:
@@ -109,13 +114,13 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 	obj, err := w.bucket.Open(ctx, key)
 	if err != nil {
 		if errors.Is(err, store.ErrNotFound) {
-			err = fmt.Errorf("%w (%w)", ErrNoWARC, err)
+			err = fmt.Errorf("%w (%w)", source.ErrNoWARC, err)
 		}
 		send(err)
 		return
 	}
 	defer obj.Close() //nolint:errcheck // the object was only read, so an error of Close does not matter
-	in := &aheadReader{obj: obj}
+	in := source.Ahead(obj)
 	r := warc.NewReader(io.NewSectionReader(in, 0, obj.Size()), warc.ReaderOptions{})
 	for n := int64(1); ; n++ {
 		e, ok, err := nextEntry(r, key, n)
@@ -140,19 +145,19 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 }
 
 // nextEntry reads the next record and returns its entry, or false if the record is not a response.
-func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
-	broken := func(text, why string) (Entry, bool, error) {
+func nextEntry(r *warc.Reader, key string, n int64) (source.Entry, bool, error) {
+	broken := func(text, why string) (source.Entry, bool, error) {
 		if text == "" {
 			text = "a record without a URL"
 		}
-		return Entry{URL: text[:min(len(text), MaxURL)], File: key, Line: n, Due: true, Listed: true, Broken: why}, true, nil
+		return source.Entry{URL: text[:min(len(text), source.MaxURL)], File: key, Line: n, Due: true, Listed: true, Broken: why}, true, nil
 	}
 	var target string
 	var s warc.Summary
 	rec, err := r.Next()
 	if err == nil {
 		if !isResponse(rec) {
-			return Entry{}, false, nil
+			return source.Entry{}, false, nil
 		}
 		target = rec.TargetURI()
 		s, err = rec.Finish()
@@ -161,7 +166,7 @@ func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
 		return broken(target, damage.Error())
 	}
 	if err != nil {
-		return Entry{}, false, err
+		return source.Entry{}, false, err
 	}
 	at, err := rec.Date()
 	switch {
@@ -175,9 +180,9 @@ func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
 	case s.Offset > math.MaxInt32 || s.Length > math.MaxInt32:
 		return broken(target, fmt.Sprintf("the %d bytes at %d lie beyond the first 2 GiB of their file", s.Length, s.Offset))
 	}
-	return Entry{
-		URL: target, File: key, Line: n, Due: true, Listed: true, Priority: DefaultPriority,
-		Content: Content{At: at.UnixMilli(), Filename: key, Offset: int32(s.Offset), Length: int32(s.Length)},
+	return source.Entry{
+		URL: target, File: key, Line: n, Due: true, Listed: true, Priority: source.DefaultPriority,
+		Content: source.Content{At: at.UnixMilli(), Filename: key, Offset: int32(s.Offset), Length: int32(s.Length)},
 	}, true, nil
 }
 
@@ -195,41 +200,4 @@ func isResponse(rec *warc.Entry) bool {
 	}
 	t := mediatype.Essence(rec.Header.Get(warc.FieldContentType))
 	return t == "" || t == "application/http"
-}
-
-// aheadReader reads an object in large ranges, because the WARC reader reads from start to end.
-type aheadReader struct {
-	obj store.Object
-	at  int64
-	buf []byte
-}
-
-// aheadBytes is the number of bytes that aheadReader requests in one range. At this size, a file
-// of a gigabyte takes about a hundred requests.
-const aheadBytes = 8 << 20
-
-// ReadAt implements io.ReaderAt.
-func (a *aheadReader) ReadAt(p []byte, off int64) (int, error) {
-	if off >= a.obj.Size() {
-		return 0, io.EOF
-	}
-	if off < a.at || off >= a.at+int64(len(a.buf)) {
-		n := min(aheadBytes, a.obj.Size()-off)
-		if int64(cap(a.buf)) < n {
-			a.buf = make([]byte, n)
-		}
-		a.at, a.buf = off, a.buf[:n]
-		if m, err := a.obj.ReadAt(a.buf, off); int64(m) < n {
-			a.buf = a.buf[:0]
-			if err == nil || err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			return 0, err
-		}
-	}
-	n := copy(p, a.buf[off-a.at:])
-	if n < len(p) && off+int64(n) >= a.obj.Size() {
-		return n, io.EOF
-	}
-	return n, nil
 }

@@ -1,10 +1,12 @@
-package source
+package external
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/planner/source"
 )
 
 // archive returns a store with WARC files of the given records, and the keys of the files.
@@ -124,10 +127,42 @@ func TestOfOtherRecordsOnlyWhatIsBrokenIsTold(t *testing.T) {
 
 func TestWARCFilesWithoutResponsesAreAnError(t *testing.T) {
 	b, keys := archive(t, []*warc.Record{{Type: warc.Warcinfo, Date: time.UnixMilli(1), Block: [][]byte{[]byte("a: b\r\n")}}})
-	if _, err := collect(t.Context(), WARC(b, "archive", keys)); !errors.Is(err, ErrEmpty) {
+	if _, err := collect(t.Context(), WARC(b, "archive", keys)); !errors.Is(err, source.ErrEmpty) {
 		t.Errorf("no response: %v", err)
 	}
-	if _, err := collect(t.Context(), WARC(b, "archive", append(keys, "none.warc.gz"))); !errors.Is(err, ErrNoWARC) || !strings.Contains(err.Error(), "none.warc.gz") {
+	if _, err := collect(t.Context(), WARC(b, "archive", append(keys, "none.warc.gz"))); !errors.Is(err, source.ErrNoWARC) || !strings.Contains(err.Error(), "none.warc.gz") {
 		t.Errorf("a file that is not there: %v", err)
 	}
+}
+
+func TestASourceOfWARCFilesCanBeReadAgain(t *testing.T) {
+	b, keys := archive(t, []*warc.Record{response("http://a.example/1", 1)}, []*warc.Record{response("http://a.example/2", 1)})
+	s := WARC(b, "archive", keys)
+	first, err := collect(t.Context(), s)
+	if err != nil || len(first) != 2 || s.Name() != "archive" || first[0].File == "" {
+		t.Errorf("%+v, %v", first, err)
+	}
+	again, err := collect(t.Context(), s)
+	if err != nil || !reflect.DeepEqual(again, first) {
+		t.Errorf("read again: %+v, %v", again, err)
+	}
+	for range s.Entries(t.Context()) {
+		break // a caller may stop the sequence early
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := collect(ended, s); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+}
+
+func collect(ctx context.Context, s source.Source) ([]source.Entry, error) {
+	var out []source.Entry
+	for e, err := range s.Entries(ctx) {
+		if err != nil {
+			return out, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
 }

@@ -1,4 +1,4 @@
-package source
+package external
 
 import (
 	"bufio"
@@ -18,10 +18,10 @@ import (
 // maxName is the length of the longest accepted name in a list of WARC files, in bytes.
 const maxName = 4 << 10
 
-// ReadWARCNames reads names of WARC files, one per line, plain or gzip, as in Common Crawl's
+// ReadNames reads names of WARC files, one per line, plain or gzip, as in Common Crawl's
 // warc.paths.gz. A name is a key of the store, or begins with the store's address. The returned
 // keys are sorted and without duplicates. Errors begin with the list's name.
-func ReadWARCNames(name string, in io.Reader, address string) ([]string, error) {
+func ReadNames(name string, in io.Reader, address string) ([]string, error) {
 	br := bufio.NewReader(in)
 	lines := bufio.NewScanner(br)
 	if magic, _ := br.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -54,8 +54,8 @@ func ReadWARCNames(name string, in io.Reader, address string) ([]string, error) 
 	return slices.Compact(keys), nil
 }
 
-// WARCNames lists the keys of a store that end in .warc or .warc.gz, sorted.
-func WARCNames(ctx context.Context, b store.Bucket) ([]string, error) {
+// Names lists the keys of a store that end in .warc or .warc.gz, sorted.
+func Names(ctx context.Context, b store.Bucket) ([]string, error) {
 	var keys []string
 	for o, err := range b.List(ctx, "") {
 		if err != nil {
