@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -73,8 +74,8 @@ func better(a, b *record) int {
 }
 
 // choose runs the chooser over all records.
-func (c *chooser) choose(ctx context.Context, records *sorters[record]) error {
-	for row, err := range records.sorted(ctx) {
+func (c *chooser) choose(ctx context.Context, records iter.Seq2[record, error]) error {
+	for row, err := range records {
 		if err != nil {
 			return err
 		}
@@ -223,7 +224,7 @@ func (c *chooser) refuseWorst(d *domain, u *record) error {
 // it was before there were such budgets, so that plans keep their IDs.
 func (c *chooser) refuseBudget(left *chosenWriter, u *record, key, detail string) error {
 	c.overBudget[key]++
-	if c.offers != nil {
+	if c.Limits.Any() {
 		detail = "plan.budgets." + key + ": " + detail
 	}
 	return c.refuseRecord(left, u, schema.SkipBudget, detail)
@@ -302,7 +303,7 @@ func (c *chooser) roundLimit() (limit int64, key, detail string) {
 	limit = -1
 	if c.CrawlURLs > 0 && chosen > max(c.CrawlURLs-c.spent, 0) {
 		limit, key, detail = max(c.CrawlURLs-c.spent, 0), "total", fmt.Sprintf("%d URLs a crawl", c.CrawlURLs)
-		if c.offers != nil && c.spent > 0 {
+		if c.Limits.Any() && c.spent > 0 {
 			detail += fmt.Sprintf(", of which earlier rounds planned %d", c.spent)
 		}
 	}
@@ -312,18 +313,17 @@ func (c *chooser) roundLimit() (limit int64, key, detail string) {
 	return limit, key, detail
 }
 
-// writeLimited writes URLs of a list to out: all URLs that were planned before, and at most limit
-// new URLs. It prefers new URLs of higher priority. Among URLs of equal priority, it prefers those
+// writeLimited writes URLs of a list to out: all URLs that were planned before, and the new URLs that
+// c.round takes. It prefers new URLs of higher priority. Among URLs of equal priority, it prefers those
 // that come first in the list. The method refuses the remaining URLs and passes each to
 // writeUnplanned.
-func (c *chooser) writeLimited(ctx context.Context, from *chosenList, limit int64, key, detail string, out, left *chosenWriter) error {
-	c.round.Cut(limit)
+func (c *chooser) writeLimited(ctx context.Context, from *chosenList, key, detail string, out, left *chosenWriter) error {
 	return from.read(ctx, from.allIndices(), func(u *record) error {
 		if u.Spent || c.round.Take(u.Priority, u.NewHost) {
 			return out.put(u)
 		}
 		text := detail
-		if c.offers != nil {
+		if c.Limits.Any() {
 			text += c.round.Numbers(u.Priority, u.NewHost)
 		}
 		return c.refuseBudget(left, u, key, text)

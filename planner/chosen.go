@@ -27,6 +27,7 @@ type chosenList struct {
 	addresses []uint64
 	slowest   slowest
 	observed  int64 // number of hosts that an earlier round requested
+	size      int64 // size of the file, in bytes
 }
 
 func (l *chosenList) close() error {
@@ -148,6 +149,7 @@ func (w *chosenWriter) close() error {
 	if err := w.endGroup(); err != nil {
 		return err
 	}
+	w.list.size = w.off
 	if err := w.buf.Flush(); err != nil {
 		return fmt.Errorf("write scratch file: %w", err)
 	}

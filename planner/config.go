@@ -122,6 +122,7 @@ type rules struct {
 
 	unreachable float64 // expected share of hosts whose robots.txt cannot be fetched
 	unobserved  float64 // share of the planned hosts that no round has observed
+	part, parts int     // the only part of the URLs, by hash, that a task joins; all if parts is 0
 	carries     bool    // whether an earlier round of the crawl passes on the pauses and raised delays of its hosts
 }
 

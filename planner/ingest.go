@@ -19,6 +19,42 @@ import (
 // batchEntries is the number of entries that a worker takes at a time.
 const batchEntries = 256
 
+// input says what ingest reads.
+type input struct {
+	sources []source.Source
+	first   []seq // place of the first entry of each source
+	history []source.Known
+	at      int         // number of the first source of history
+	listed  *listed.Set // gets the URLs that sources name; nil if no function needs them
+}
+
+// whole returns the input of a plan in one process.
+func (r *Request) whole() input {
+	in := input{sources: r.Sources, history: r.History, at: len(r.Sources)}
+	for i := range r.Sources {
+		in.first = append(in.first, newSeq(i, 0))
+	}
+	return in
+}
+
+// newListed returns a set for the URLs that sources list, or nil if there is no history.
+func (r *rules) newListed(history []source.Known) *listed.Set {
+	if len(history) == 0 {
+		return nil
+	}
+	named := listed.New(r.fewListed, r.listedBytes)
+	named.WithPlanned = r.canonical != r.canonical.Plain()
+	return named
+}
+
+// ingested counts what ingest has read.
+type ingested struct {
+	Entries   []SourceCount               // of each source
+	Counts    map[schema.SkipReason]int64 // refusals for each reason
+	Sources   map[int]int64               // refusals by the number of the source
+	TakenDown int64                       // entries that were taken down
+}
+
 // batch is a run of entries of one source.
 type batch struct {
 	entries []source.Entry
@@ -28,68 +64,70 @@ type batch struct {
 // ingest canonicalizes all entries in parallel, refuses entries for reasons other than budgets, and
 // sorts the rest as records. Every record carries its place in the sources, so the result does not
 // depend on the order in which workers finish. After the sources, ingest reads the rows of earlier
-// rounds. It returns the number of entries of each source, the number of refusals for each
-// reason, and the number of entries that were taken down.
-func ingest(ctx context.Context, r *rules, req Request, records *sorters[record], refused *sorters[refusal], names *fileNames) (entries []SourceCount, counts map[schema.SkipReason]int64, takenDown int64, err error) {
-	if n := len(req.Sources) + len(req.History); n > maxSources {
-		return nil, nil, 0, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, maxSources)
-	}
-	var named *listed.Set
-	if len(req.History) > 0 {
-		named = listed.New(r.fewListed, r.listedBytes)
-		named.WithPlanned = r.canonical != r.canonical.Plain()
+// rounds.
+func ingest(ctx context.Context, r *rules, in input, records *sorters[record], refused *sorters[refusal], names *fileNames) (_ *ingested, err error) {
+	if n := in.at + len(in.history); n > maxSources {
+		return nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, maxSources)
 	}
 	workers := make([]*worker, r.Workers)
 	for i := range workers {
-		w := &worker{rules: r, listed: named}
+		w := &worker{rules: r, listed: in.listed}
 		workers[i] = w
 		// Records get two thirds of the memory, because refusals are fewer.
 		if w.records, err = records.sorter(r.Memory / int64(r.Workers) * 2 / 3); err == nil {
 			w.refused, err = newRefusals(refused, r.Memory/int64(r.Workers)/6)
 		}
 		if err != nil {
-			return nil, nil, 0, err
+			return nil, err
 		}
 	}
-	if entries, err = ingestSources(ctx, workers, req.Sources, names, 0); err != nil {
-		return nil, nil, 0, err
+	done := newIngested()
+	if done.Entries, err = ingestSources(ctx, workers, in.sources, names, in.first); err != nil {
+		return nil, err
 	}
-	for i, known := range req.History {
+	for i, known := range in.history {
 		for _, w := range workers {
 			w.listed = nil
 		}
-		known.Tell(named)
-		of, err := ingestSources(ctx, workers, []source.Source{known}, names, len(req.Sources)+i)
+		known.Tell(in.listed)
+		of, err := ingestSources(ctx, workers, []source.Source{known}, names, []seq{newSeq(in.at+i, 0)})
 		if err != nil {
-			return nil, nil, 0, err
+			return nil, err
 		}
-		entries = append(entries, of...)
+		done.Entries = append(done.Entries, of...)
 	}
-	if err := checkNoMatch(entries); err != nil {
-		return nil, nil, 0, err
-	}
-	counts = map[schema.SkipReason]int64{}
 	for _, w := range workers {
 		w.records.Sort()
 		w.refused.rows.Sort()
-		for reason, n := range w.refused.counts {
-			counts[reason] += n
-		}
-		countRefused(entries, w.refused)
-		takenDown += w.refused.takenDown
+		done.add(w.refused)
 	}
-	return entries, counts, takenDown, nil
+	return done, nil
+}
+
+func newIngested() *ingested {
+	return &ingested{Counts: map[schema.SkipReason]int64{}, Sources: map[int]int64{}}
+}
+
+// add adds the counts of refusals.
+func (in *ingested) add(r *refusals) {
+	for reason, n := range r.counts {
+		in.Counts[reason] += n
+	}
+	for i, n := range r.sources {
+		in.Sources[i] += n
+	}
+	in.TakenDown += r.takenDown
 }
 
 // ingestSources passes the entries of sources to workers, and notes the names of their files. The
-// parameter first is the number of the first source.
-func ingestSources(ctx context.Context, workers []*worker, sources []source.Source, names *fileNames, first int) (entries []SourceCount, err error) {
+// parameter first is the place of each source's first entry.
+func ingestSources(ctx context.Context, workers []*worker, sources []source.Source, names *fileNames, first []seq) (entries []SourceCount, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	batches := make(chan batch, len(workers))
 	g.Go(func() error {
 		defer close(batches)
 		for i, s := range sources {
-			n, err := feed(ctx, first+i, s, names, batches)
+			n, err := feed(ctx, first[i], s, names, batches)
 			count := SourceCount{Name: s.Name(), Entries: n}
 			if errors.Is(err, source.ErrNoMatch) {
 				count.noMatch, err = err, nil
@@ -132,21 +170,14 @@ func checkNoMatch(counts []SourceCount) (err error) {
 	return err
 }
 
-// countRefused adds refusals to the counts of their sources.
-func countRefused(counts []SourceCount, r *refusals) {
-	for i, n := range r.sources {
-		counts[i].Refused += n
-	}
-}
-
 // feed cuts a source into batches. It returns the number of entries that the plan should include.
-func feed(ctx context.Context, index int, s source.Source, names *fileNames, batches chan<- batch) (due int64, err error) {
+func feed(ctx context.Context, first seq, s source.Source, names *fileNames, batches chan<- batch) (due int64, err error) {
 	var n int64
-	b := batch{first: newSeq(index, 0)}
+	b := batch{first: first}
 	send := func() error {
 		select {
 		case batches <- b:
-			b = batch{entries: make([]source.Entry, 0, batchEntries), first: newSeq(index, n)}
+			b = batch{entries: make([]source.Entry, 0, batchEntries), first: first + seq(n)}
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -156,7 +187,7 @@ func feed(ctx context.Context, index int, s source.Source, names *fileNames, bat
 		if err != nil {
 			return due, err
 		}
-		names.note(newSeq(index, n), &e, s)
+		names.note(first+seq(n), &e, s)
 		b.entries = append(b.entries, e)
 		n++
 		if e.Due {
@@ -233,6 +264,12 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		e = &source.Entry{Depth: e.Depth} // the record of a refused entry carries only the depth and the spellings
 	} else if reason != "" && !e.Spent && len(spellings) == 0 {
 		return nil
+	}
+	if w.parts > 0 && urlkey.Bucket(k.Domain, w.parts) != w.part {
+		if e.History { // the source yields it, although no source of the user lists it
+			return nil
+		}
+		return fmt.Errorf("%w: %s has another domain than earlier rounds saw: plan without --tasks", ErrConfig, k.URL)
 	}
 	if w.listed != nil && e.Due {
 		w.named = append(w.named, k)

@@ -38,11 +38,15 @@ func (f *fileNames) note(s seq, e *source.Entry, from source.Source) {
 		return
 	}
 	f.last = e.File
-	name := excerpt(e.File)
+	f.append(s, excerpt(e.File), from.Name())
+}
+
+// append adds the name of the file of an entry, unless it is the last one.
+func (f *fileNames) append(s seq, name, source string) {
 	if f.bytes >= maxFileNames {
-		name = excerpt(from.Name())
+		name = excerpt(source)
 	}
-	if same && name == f.files[n-1].name {
+	if n := len(f.files); n > 0 && f.files[n-1].first.source() == s.source() && name == f.files[n-1].name {
 		return
 	}
 	f.bytes += len(name) + 32 // the size of an element

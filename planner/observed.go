@@ -155,12 +155,17 @@ func (r *rules) sortObservations(hosts iter.Seq2[source.Host, error], s *sorters
 	return m, nil
 }
 
-// observed returns a cursor over sorted observations, or nil if there are none.
-func observed(ctx context.Context, s *sorters[observation]) *table.Cursor[observation] {
-	if len(s.all) == 0 {
-		return nil
+// observations returns a cursor over sorted observations, or nil if there are none.
+type observations func(ctx context.Context) *table.Cursor[observation]
+
+// observed returns the sorted observations of a sorter.
+func observed(s *sorters[observation]) observations {
+	return func(ctx context.Context) *table.Cursor[observation] {
+		if len(s.all) == 0 {
+			return nil
+		}
+		return table.Pull(s.sorted(ctx))
 	}
-	return table.Pull(s.sorted(ctx))
 }
 
 // observe sets the observed pace of the current group's hosts. It picks the host with the most URLs and

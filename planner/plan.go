@@ -45,7 +45,9 @@ type Request struct {
 	Now     time.Time // time of the plan, for Config.SkipWithin
 	Scratch string    // empty local directory with room for twice the sources' size; the caller removes the directory
 	Version string    // version of crawlbatch, for plan.json
-	DryRun  bool      // predict without making a plan: the result has no ID and no files, and cannot be committed
+	// Elsewhere runs the tasks that make the plan, if CanDivide allows it. If it is nil, Make does all the work.
+	Elsewhere Elsewhere
+	DryRun    bool // predict without making a plan: the result has no ID and no files, and cannot be committed
 }
 
 // sourceAt returns the source with a number. The sources come first, then the history from earlier
@@ -63,7 +65,10 @@ type Plan struct {
 	counts   []SourceCount
 	slowest  []SlowHost
 	budgets  []manifest.Count
-	files    []table.Local // files in the order of planfile.Of, empty after a dry run
+	files    []table.Local // local files in the order of planfile.Of, empty after a dry run
+
+	elsewhere Elsewhere       // nil: all files are local
+	placed    []manifest.File // files that tasks wrote, which are the first in the order of planfile.Of
 }
 
 // Counts returns the number of entries of each source, in the order of the sources.
@@ -86,16 +91,10 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	records := &sorters[record]{dir: req.Scratch, compare: compareRecords}
-	refused := &sorters[refusal]{dir: req.Scratch, compare: compareRefusals}
-	hosts := &sorters[observation]{dir: req.Scratch, compare: compareObservations}
-	defer func() { err = errors.Join(err, records.close(), refused.close(), hosts.close()) }()
 	names := &fileNames{round: fmt.Sprintf("%s.%d", req.Crawl, req.Round), hide: r.format() >= 11}
-	entries, counts, takenDown, err := ingest(ctx, r, req, records, refused, names)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := r.sortObservations(req.Hosts, hosts)
+	s := newSorting(req.Scratch)
+	defer func() { err = errors.Join(err, s.close()) }()
+	seen, err := r.sortObservations(req.Hosts, s.hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -103,21 +102,26 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 		r.measured = seen.service(r.Service)
 	}
 	r.unreachable, r.carries = seen.unreachableShare(), req.Round > 0
-	picked, err := pick(ctx, r, req, records, hosts, refused, names)
-	defer func() { err = errors.Join(err, picked.close()) }()
-	if err == nil {
-		err = errors.Join(records.close(), hosts.close()) // makes room for sorting partitions
+	join, refused := func() (*ingested, *picked, error) { return s.join(ctx, r, req, names) }, s.refused.sorted
+	var d *driver
+	if req.Elsewhere != nil {
+		if d, err = newDriver(ctx, r, req, s.hosts, names); err != nil {
+			return nil, err
+		}
+		join, refused = func() (*ingested, *picked, error) { return d.join(ctx) }, d.refusals
 	}
+	read, picked, err := join()
+	defer func() { err = errors.Join(err, picked.close()) }()
 	if err != nil {
 		return nil, err
 	}
-	for reason, n := range picked.counts {
-		counts[reason] += n
+	entries := read.Entries
+	for i, n := range read.Sources {
+		entries[i].Refused += n
 	}
-	countRefused(entries, picked.refused)
 	own := len(req.Sources)
 	entries = append(entries[:own:own], slices.DeleteFunc(entries[own:], func(c SourceCount) bool { return c.Name == source.HistoryName })...)
-	p := &Plan{counts: entries, manifest: manifest.Plan{Header: manifest.Header{Format: r.format()}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts), TakenDown: takenDown}}
+	p := &Plan{counts: entries, manifest: manifest.Plan{Header: manifest.Header{Format: r.format()}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(read.Counts), TakenDown: read.TakenDown}}
 	for i, c := range entries {
 		p.manifest.Sources = append(p.manifest.Sources, c.Name)
 		if i < own && c.Name != source.FrontierName {
@@ -125,21 +129,64 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 		}
 	}
 	if len(picked.chosen.groups) == 0 {
-		return nil, emptyPlanError(ctx, p, refused)
+		return nil, emptyPlanError(p, refused(ctx))
 	}
-	p.slowest, p.budgets = picked.chosen.slowest, manifest.SortedCounts(picked.overBudget)
+	p.slowest, p.budgets = picked.chosen.slowest, manifest.SortedCounts(picked.chooser.overBudget)
 	partitions := p.predict(r, req, picked.chosen)
 	if req.DryRun {
 		return p, nil
 	}
-	if err := p.write(ctx, r, req, picked, partitions, refused); err != nil {
+	if err := p.write(ctx, r, req, d, picked, partitions, refused(ctx)); err != nil {
 		return nil, err
 	}
 	return p, planfile.Identify(&p.manifest, req.Version)
 }
 
+// sorting holds the sorters of a plan.
+type sorting struct {
+	records *sorters[record]
+	refused *sorters[refusal]
+	hosts   *sorters[observation]
+}
+
+func newSorting(dir string) *sorting {
+	return &sorting{
+		&sorters[record]{dir: dir, compare: compareRecords}, &sorters[refusal]{dir: dir, compare: compareRefusals},
+		&sorters[observation]{dir: dir, compare: compareObservations},
+	}
+}
+
+func (s *sorting) close() error {
+	return errors.Join(s.records.close(), s.refused.close(), s.hosts.close())
+}
+
+// join reads all sources and chooses the URLs that the budgets allow. The caller closes picked, even after an
+// error.
+func (s *sorting) join(ctx context.Context, r *rules, req Request, names *fileNames) (read *ingested, p *picked, err error) {
+	p = &picked{}
+	in := req.whole()
+	in.listed = r.newListed(req.History)
+	if read, err = ingest(ctx, r, in, s.records, s.refused, names); err == nil {
+		err = checkNoMatch(read.Entries)
+	}
+	if err != nil {
+		return nil, p, err
+	}
+	nameOf := func(n int) string { return req.sourceAt(n).Name() }
+	if p, err = newPicked(r, req, nameOf, observed(s.hosts), s.refused, names); err == nil {
+		err = p.pick(ctx, s.records.sorted(ctx))
+	}
+	if err == nil {
+		err = errors.Join(s.records.close(), s.hosts.close()) // makes room for sorting partitions
+	}
+	if err == nil {
+		p.counts(read)
+	}
+	return read, p, err
+}
+
 // emptyPlanError returns an error that says why a plan is empty.
-func emptyPlanError(ctx context.Context, p *Plan, refused *sorters[refusal]) error {
+func emptyPlanError(p *Plan, refused iter.Seq2[refusal, error]) error {
 	m := &p.manifest
 	if len(m.Refused) == 0 && m.TakenDown > 0 {
 		return fmt.Errorf("plan %s.%d: %w: every URL was taken down (%d)", m.Crawl, m.Round, ErrNothing, m.TakenDown)
@@ -152,7 +199,7 @@ func emptyPlanError(ctx context.Context, p *Plan, refused *sorters[refusal]) err
 	for _, c := range m.Refused {
 		why = append(why, fmt.Sprintf("%d %s", c.N, c.Name))
 		if c.Name == string(schema.SkipBadRecord) {
-			first, err := firstBroken(ctx, refused)
+			first, err := firstBroken(refused)
 			if err != nil {
 				return err
 			}
@@ -170,9 +217,9 @@ func emptyPlanError(ctx context.Context, p *Plan, refused *sorters[refusal]) err
 const quotedBroken = 3
 
 // firstBroken describes the first unreadable records of the sources.
-func firstBroken(ctx context.Context, refused *sorters[refusal]) (string, error) {
+func firstBroken(refused iter.Seq2[refusal, error]) (string, error) {
 	var quoted []string
-	for row, err := range refused.sorted(ctx) {
+	for row, err := range refused {
 		if err != nil {
 			return "", err
 		}
@@ -229,10 +276,36 @@ func comparePlanned(a, b *schema.PlannedURL) int {
 }
 
 // write writes the plan's files to scratch space, several at a time.
-func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, partitions []pack.Partition, refused *sorters[refusal]) error {
+func (p *Plan) write(ctx context.Context, r *rules, req Request, d *driver, from *picked, partitions []pack.Partition, refused iter.Seq2[refusal, error]) error {
 	m := &p.manifest
-	file := func(dataset string, l table.Local) *manifest.File { return new(l.File(dataset, "")) }
-	locals := make([][]table.Local, len(partitions)+1)
+	var err error
+	if d != nil {
+		p.elsewhere = req.Elsewhere
+		p.placed, err = d.write(ctx, m, from.chosen.groups, partitions)
+	} else {
+		err = p.writePartitions(ctx, r, req, from, partitions)
+	}
+	if err != nil {
+		return err
+	}
+	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(refused, m.Buckets), r.fileFormat())
+	if err != nil {
+		return err
+	}
+	m.RefusedFile, p.files = new(l.File(planfile.Refused, "")), append(p.files, l)
+	if r.OptOut != nil {
+		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(r.Gone), r.fileFormat()); err != nil {
+			return err
+		}
+		m.OptOutFile, p.files = new(l.File(planfile.OptOut, "")), append(p.files, l)
+	}
+	return nil
+}
+
+// writePartitions writes the files of the partitions in this process.
+func (p *Plan) writePartitions(ctx context.Context, r *rules, req Request, from *picked, partitions []pack.Partition) error {
+	m := &p.manifest
+	locals := make([][]table.Local, len(partitions))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.Workers)
 	for i := range partitions {
@@ -242,26 +315,15 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
 			}
-			m.Partitions[i].File, locals[i] = *file(planfile.URLs, urls), []table.Local{urls}
+			m.Partitions[i].File, locals[i] = urls.File(planfile.URLs, ""), []table.Local{urls}
 			if spellings.Path != "" {
-				m.Partitions[i].Spellings, locals[i] = file(planfile.Spellings, spellings), append(locals[i], spellings)
+				m.Partitions[i].Spellings, locals[i] = new(spellings.File(planfile.Spellings, "")), append(locals[i], spellings)
 			}
 			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
-	}
-	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(ctx, refused, m.Buckets), r.fileFormat())
-	if err != nil {
-		return err
-	}
-	m.RefusedFile, locals[len(partitions)] = file(planfile.Refused, l), []table.Local{l}
-	if r.OptOut != nil {
-		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(r.Gone), r.fileFormat()); err != nil {
-			return err
-		}
-		m.OptOutFile, locals[len(partitions)] = file(planfile.OptOut, l), append(locals[len(partitions)], l)
 	}
 	p.files = slices.Concat(locals...)
 	return nil
@@ -351,10 +413,16 @@ func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// upload commits the plan's files. In a repeated Commit, already uploaded files are no longer in
+// upload copies the files that tasks wrote, and commits the others. In a repeated Commit, already uploaded files are no longer in
 // scratch space.
 func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
-	for i, f := range planfile.Of(&p.manifest) {
+	files := planfile.Of(&p.manifest)
+	if p.elsewhere != nil {
+		if err := p.elsewhere.Place(ctx, &p.manifest, p.placed, files[:len(p.placed)]); err != nil {
+			return err
+		}
+	}
+	for i, f := range files[len(p.placed):] {
 		if _, err := os.Stat(p.files[i].Path); errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"iter"
 	"strings"
@@ -102,9 +101,9 @@ func (r *refusals) add(row refusal) error {
 
 // refusedRows yields the rows of refused.parquet in the order of buckets, so that a task of a bucket
 // reads few row groups.
-func refusedRows(ctx context.Context, refused *sorters[refusal], buckets int) iter.Seq2[schema.Refused, error] {
+func refusedRows(refused iter.Seq2[refusal, error], buckets int) iter.Seq2[schema.Refused, error] {
 	return func(yield func(schema.Refused, error) bool) {
-		for r, err := range refused.sorted(ctx) {
+		for r, err := range refused {
 			r.Bucket = int32(urlkey.BucketOf(r.Hash, buckets))
 			if !yield(r.Refused, err) {
 				return
