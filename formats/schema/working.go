@@ -85,8 +85,7 @@ type WorkingText struct {
 	MainLines string `parquet:"main_lines,optional" since:"14" doc:"lines of full that are the main content, from 0, as in 3-7 9; null if main has the main content"`
 }
 
-// NewWorkingText returns the working row of a text. Files of formats before 14 need Main, so they hold the
-// row WorkingText{Text: *t} instead.
+// NewWorkingText returns the working row of a text. Files of formats before 14 have rows of Text.
 func NewWorkingText(t *Text) WorkingText {
 	w := WorkingText{Text: *t}
 	if t.Main == "" {

@@ -47,6 +47,7 @@ type Segment struct {
 	captures map[string]*table.Writer[schema.Capture] // writers of captures, by subset
 	pages    *table.Writer[schema.WorkingPage]
 	text     *table.Writer[schema.WorkingText]
+	whole    *table.Writer[schema.Text] // texts before format 14; a file names the type of its rows
 	links    *table.Writer[schema.Link]
 	robots   *table.Writer[schema.RobotsFile]
 	sitemaps *table.Writer[schema.Sitemap]
@@ -141,11 +142,13 @@ func (g *Segment) Add(b *Record) error {
 		}
 	}
 	if b.Text != nil {
-		text := schema.WorkingText{Text: *b.Text}
+		var err error
 		if g.shortText() {
-			text = schema.NewWorkingText(b.Text)
+			err = appendAll(g, &g.text, stages.FileText, []schema.WorkingText{schema.NewWorkingText(b.Text)})
+		} else {
+			err = appendAll(g, &g.whole, stages.FileText, []schema.Text{*b.Text})
 		}
-		if err := appendAll(g, &g.text, stages.FileText, []schema.WorkingText{text}); err != nil {
+		if err != nil {
 			return err
 		}
 		g.bytes += int64(len(b.Text.Main) + len(b.Text.Full))
