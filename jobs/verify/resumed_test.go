@@ -29,7 +29,7 @@ func TestACrawlThatWasInterruptedIsAsPromised(t *testing.T) {
 		cancel()
 		if errors.Is(err, stages.ErrInterrupted) {
 			interruptions++
-		} else if err != nil {
+		} else if err != nil && !errors.Is(err, context.DeadlineExceeded) { // a busy machine may not even begin in time
 			t.Fatal(err)
 		}
 		l.verify(t, true)
