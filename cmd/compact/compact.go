@@ -44,9 +44,9 @@ func Command(env Env) *cobra.Command {
 		Short: "Copy the tables of a month into few large parts for faster queries",
 		Long: `Compact copies the tables of a month's finished rounds into parts of 256 MiB whose rows are in
 the order of the dataset's key across all rounds and partitions, with Bloom filters of URLs,
-hosts and domains. A query for one URL, host or domain then opens few parts and reads few row
-groups, in DuckDB, Trino and Spark alike. query and views read the copy. All other commands
-read the published parts, which compact never changes or deletes.
+hosts and domains. A query for one URL, host or domain then opens few parts. query and the
+views for DuckDB, Trino and Spark read the copy. All other commands read the published parts,
+which compact never changes or deletes.
 
 The copy takes as much storage as the tables. Compact compares its rows with the published
 ones before views read it. A round that finishes later is read from its published parts until
