@@ -81,8 +81,8 @@ import (
 //	   Pages and urls say how many link targets changed since the last capture. Segments, working pages
 //	   and urls have a sketch of the targets (LinkSketch).
 //	   Segments hold the lines of the main text only once (WorkingText), which saves an eighth of the bytes of texts.
-//	14: Known pages of a host say how often its new pages change. A part of a compacted copy has the rows of
-//	   all rounds of a month, and its columns crawl, round and subset say where each row comes from.
+//	   A part of a compacted copy has the rows of all rounds of a month, and its columns crawl, round and subset
+//	   say where each row comes from.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
