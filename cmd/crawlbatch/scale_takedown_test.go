@@ -216,7 +216,7 @@ func eachObject(t *testing.T, b store.Bucket, prefix string, do func(ctx context
 // objects of the old store must have stayed.
 func compareAtScale(t *testing.T, names *namesearch.Names, old, b store.Bucket, before, after map[string][32]byte) {
 	t.Helper()
-	f := &forgotten{t: t, names: names, before: map[string][]byte{}, after: map[string][]byte{}, gone: map[string]bool{}, compared: map[string]int{}, dropped: map[string]int{}}
+	f := &forgotten{t: t, names: names, synthetic: true, before: map[string][]byte{}, after: map[string][]byte{}, gone: map[string]bool{}, compared: map[string]int{}, dropped: map[string]int{}}
 	read := func(b store.Bucket, key string) []byte {
 		body, _, err := b.Get(t.Context(), key, 1<<30)
 		if err != nil {
