@@ -5,13 +5,14 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 // The datasets of the files in each stage's results (manifest.File.Dataset), and the places of
 // these files:
 //
-//	fetch     fetches requests captures pages text links   segments (layout.Segment), several of each
-//	                                                       pages of segments are rows of schema.WorkingPage, and
-//	                                                       texts rows of schema.WorkingText
+//	fetch     fetches requests captures pages text         segments (layout.Segment), several of each
+//	          linksets                                     pages of segments are rows of schema.WorkingPage, texts
+//	                                                       rows of schema.WorkingText, and linksets rows of
+//	                                                       schema.LinkSet; before format 15, links are in their place
 //	          robots                                       the same; working file, read by the task's next attempt
 //	          sitemaps                                     the same, since format 6
 //	          warc cdxj                                    layout.WARC, layout.CDXJ; none in a reparse of external WARC files
-//	          a reparse writes one file each of pages, text, links and the captures of subset warc, as
+//	          a reparse writes one file each of pages, text, linksets and the captures of subset warc, as
 //	          epoch 0, and lists the other files of the fetch task whose responses it reads
 //	merge     captures fetches requests text links         published (layout.Captures, one file for each subset;
 //	                                                       layout.Table)
@@ -60,6 +61,7 @@ const (
 	FilePages           = "pages"
 	FileText            = "text"
 	FileLinks           = "links"
+	FileLinkSets        = "linksets"
 	FileRobots          = "robots"
 	FileSitemaps        = "sitemaps"
 	FileWARC            = "warc"

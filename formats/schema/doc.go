@@ -13,7 +13,7 @@
 // stores its zero value as null. Adding a column is a compatible change. A changed meaning or type
 // of a column needs a new FormatVersion.
 //
-// Package schema imports only the standard library.
+// Package schema imports only package pack.
 package schema
 
 import (
@@ -83,11 +83,12 @@ import (
 //	   Segments hold the lines of the main text only once (WorkingText), which saves an eighth of the bytes of texts.
 //	   A part of a compacted copy has the rows of all rounds of a month, and its columns crawl, round and subset
 //	   say where each row comes from.
+//	15: Segments hold sets of links (LinkSet) in place of rows of links.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
 // decides, for example, how tables are encoded.
-const FormatVersion = 14
+const FormatVersion = 15
 
 // TellsZero returns the first FormatVersion whose files distinguish 0 from null in an optional
 // column. The struct tag zero holds this version. Files of an older format store 0 as null.

@@ -7,6 +7,8 @@ import (
 	"math"
 	"reflect"
 	"unsafe"
+
+	"crawlbatch.io/crawlbatch/formats/pack"
 )
 
 // ErrScratch means that a row in a scratch file cannot be decoded: the disk or the program is faulty.
@@ -221,7 +223,7 @@ func (f *rowField) encode(buf []byte, p unsafe.Pointer) []byte {
 
 // decode decodes a row. The row must be zero before the call.
 func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
-	d := decoder{data: data}
+	d := decoder{pack.Decoder{Data: data}}
 	for i := range l.fields {
 		f := &l.fields[i]
 		p := unsafe.Add(row, f.offset)
@@ -229,7 +231,7 @@ func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
 		case plain:
 			d.value(f, p)
 		case pointer:
-			if d.uvarint() == 1 {
+			if d.Uvarint() == 1 {
 				to := reflect.New(f.elem).UnsafePointer()
 				d.value(f, to)
 				*(*unsafe.Pointer)(p) = to
@@ -238,47 +240,43 @@ func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
 			d.list(f, p)
 		}
 	}
-	if d.bad || d.data != "" {
+	if d.Bad || d.Data != "" {
 		return ErrScratch
 	}
 	return nil
 }
 
-// decoder reads values from the front of data. After a malformed value, bad is true, and all
-// methods return zero values.
-type decoder struct {
-	data string
-	bad  bool
-}
+// decoder reads the fields of a row.
+type decoder struct{ pack.Decoder }
 
 func (d *decoder) value(f *rowField, p unsafe.Pointer) {
 	switch f.kind {
 	case reflect.String:
-		*(*string)(p) = d.take(d.uvarint())
+		*(*string)(p) = d.Text()
 	case reflect.Int16:
-		*(*int16)(p) = int16(d.varint())
+		*(*int16)(p) = int16(d.Varint())
 	case reflect.Int32:
-		*(*int32)(p) = int32(d.varint())
+		*(*int32)(p) = int32(d.Varint())
 	case reflect.Int64, reflect.Int:
-		*(*int64)(p) = d.varint()
+		*(*int64)(p) = d.Varint()
 	case reflect.Float64:
-		if s := d.take(8); len(s) == 8 {
+		if s := d.Take(8); len(s) == 8 {
 			*(*float64)(p) = math.Float64frombits(binary.LittleEndian.Uint64([]byte(s)))
 		}
 	case reflect.Uint64:
-		*(*uint64)(p) = d.uvarint()
+		*(*uint64)(p) = d.Uvarint()
 	case reflect.Bool:
-		*(*bool)(p) = d.uvarint() == 1
+		*(*bool)(p) = d.Uvarint() == 1
 	}
 }
 
 func (d *decoder) list(f *rowField, p unsafe.Pointer) {
-	n := d.uvarint()
+	n := d.Uvarint()
 	if n == 0 {
 		return
 	}
-	if n--; n > uint64(len(d.data)) { // each element takes at least one byte
-		d.bad = true
+	if n--; n > uint64(len(d.Data)) { // each element takes at least one byte
+		d.Bad = true
 		return
 	}
 	switch f.kind {
@@ -287,39 +285,10 @@ func (d *decoder) list(f *rowField, p unsafe.Pointer) {
 	case reflect.Int32:
 		*(*[]int32)(p) = make([]int32, n)
 	case reflect.Uint8:
-		*(*[]byte)(p) = []byte(d.take(n))
+		*(*[]byte)(p) = []byte(d.Take(n))
 		return
 	}
 	for first, i := *(*unsafe.Pointer)(p), 0; i < int(n); i++ {
 		d.value(f, f.elementAt(first, i))
 	}
-}
-
-func (d *decoder) take(n uint64) string {
-	if n > uint64(len(d.data)) {
-		d.bad, d.data = true, ""
-		return ""
-	}
-	s := d.data[:n]
-	d.data = d.data[n:]
-	return s
-}
-
-func (d *decoder) varint() int64 {
-	u := d.uvarint()
-	return int64(u>>1) ^ -int64(u&1)
-}
-
-func (d *decoder) uvarint() uint64 {
-	var x uint64
-	for i := 0; i < len(d.data) && i < binary.MaxVarintLen64; i++ {
-		b := d.data[i]
-		x |= uint64(b&0x7f) << (7 * i)
-		if b < 0x80 {
-			d.data = d.data[i+1:]
-			return x
-		}
-	}
-	d.bad, d.data = true, ""
-	return 0
 }

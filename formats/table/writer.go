@@ -25,6 +25,7 @@ const (
 	DefaultRowGroupRows  = 128 << 10 // most rows of a row group, the unit of parallel work in DuckDB and Athena
 	DefaultRowGroupBytes = 32 << 20  // memory of a row group at which it ends, in bytes: compressed pages and page buffers
 	defaultPageBytes     = 128 << 10 // size of a page's encoded values before compression, in bytes
+	packedPageBytes      = 1 << 20   // the same in a file with the option Packed
 	writeRows            = 64        // largest number of rows that are passed to the encoder at a time
 	writeBytes           = 1 << 20   // size of the texts of pending rows at which they are passed to the encoder, in bytes
 	writeBuffer          = 256 << 10 // size of a write to the file, in bytes
@@ -33,6 +34,7 @@ const (
 // The compression codecs. A codec has no state except its pool of encoders.
 var (
 	zstdCodec   compress.Codec = &zstd.Codec{Level: zstd.SpeedDefault}
+	packedCodec compress.Codec = &zstd.Codec{Level: zstd.SpeedFastest}
 	snappyCodec compress.Codec = &snappy.Codec{}
 )
 
@@ -64,6 +66,12 @@ type WriterOption func(*writerOptions)
 // they are compressed with Snappy instead of Zstandard and have the encodings of format 1.
 func Fast() WriterOption {
 	return func(o *writerOptions) { o.codec, o.working = snappyCodec, true }
+}
+
+// Packed is the option for working files whose rows hold encoded rows that repeat much of earlier ones
+// (schema.LinkSet): pages are large enough to find it again, and fast Zstandard compresses them.
+func Packed() WriterOption {
+	return func(o *writerOptions) { o.codec, o.working, o.pageBytes = packedCodec, true, packedPageBytes }
 }
 
 // SortedBy is the option that records in the file that its rows are in ascending order of the given

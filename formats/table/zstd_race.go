@@ -10,7 +10,9 @@ import (
 	parquetzstd "github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-func init() { zstdCodec = newKeptEncoders() }
+func init() {
+	zstdCodec, packedCodec = newKeptEncoders(zstd.SpeedDefault), newKeptEncoders(zstd.SpeedFastest)
+}
 
 // keptEncoders is parquet-go's Zstandard codec with up to four encoders that it keeps. If all of them
 // are in use, an encoder comes from the codec's sync.Pool. Under the race detector a sync.Pool drops
@@ -22,11 +24,11 @@ type keptEncoders struct {
 
 // newKeptEncoders makes all encoders in advance: if a goroutine in a synctest bubble made one, no
 // goroutine outside the bubble could use it.
-func newKeptEncoders() *keptEncoders {
+func newKeptEncoders(level zstd.EncoderLevel) *keptEncoders {
 	n := min(runtime.GOMAXPROCS(0), 4)
-	k := &keptEncoders{&parquetzstd.Codec{Level: parquetzstd.SpeedDefault}, make(chan *zstd.Encoder, n)}
+	k := &keptEncoders{&parquetzstd.Codec{Level: level}, make(chan *zstd.Encoder, n)}
 	for range n {
-		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false))
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level), zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false))
 		if err != nil {
 			break // the encoders of the pool will report the error
 		}

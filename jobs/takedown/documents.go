@@ -119,8 +119,8 @@ func (w *work) renew(files []manifest.File) (lost map[string]int64, recounts []r
 }
 
 // counted names the columns by whose values documents count rows, by dataset, and the prefix of the
-// counts.
-var counted = map[string]string{stages.FileFetches: "outcome.", stages.FileURLs: "state.", stages.FileSkips: "skip."}
+// counts. Documents count the links of all sets together.
+var counted = map[string]string{stages.FileFetches: "outcome.", stages.FileURLs: "state.", stages.FileSkips: "skip.", stages.FileLinkSets: "links"}
 
 // recounted says how many rows with each value a file lost.
 type recounted struct {
@@ -138,23 +138,28 @@ type (
 	skipRow struct {
 		Value string `parquet:"reason,dict"`
 	}
+	setRow struct {
+		Count int32 `parquet:"link_count"`
+	}
 )
 
 // countRows counts the rows that a file loses by outcome, state or reason.
 func countRows(ctx context.Context, b store.Bucket, f manifest.File, n *rewrite.Rewritten) (*recounted, error) {
 	prefix, ok := counted[f.Dataset]
-	if !ok || n.File.Rows == f.Rows {
+	if !ok || n.File.Rows == f.Rows && f.Dataset != stages.FileLinkSets {
 		return nil, nil
 	}
 	lost := map[string]int64{}
 	var err error
 	switch f.Dataset {
 	case stages.FileFetches:
-		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *fetchRow) string { return r.Value })
+		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *fetchRow) (string, int64) { return r.Value, 1 })
 	case stages.FileURLs:
-		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *urlRow) string { return r.Value })
+		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *urlRow) (string, int64) { return r.Value, 1 })
+	case stages.FileLinkSets:
+		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *setRow) (string, int64) { return "", int64(r.Count) })
 	default:
-		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *skipRow) string { return r.Value })
+		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *skipRow) (string, int64) { return r.Value, 1 })
 	}
 	return &recounted{prefix, lost}, err
 }
@@ -178,12 +183,13 @@ func (b localFile) Open(ctx context.Context, _ string) (store.Object, error) {
 	return localfile.NewObject(ctx, f, info.Size(), func(err error) error { return err }), nil
 }
 
-func countLost[T any](ctx context.Context, b store.Bucket, key, path string, lost map[string]int64, value func(*T) string) error {
+func countLost[T any](ctx context.Context, b store.Bucket, key, path string, lost map[string]int64, value func(*T) (string, int64)) error {
 	for row, err := range table.Concat[T](ctx, b, []string{key}) {
 		if err != nil {
 			return err
 		}
-		lost[strings.Clone(value(&row))]++
+		v, rows := value(&row)
+		lost[strings.Clone(v)] += rows
 	}
 	r, err := table.Open[T](ctx, localFile{b, path}, key)
 	if err != nil {
@@ -194,7 +200,8 @@ func countLost[T any](ctx context.Context, b store.Bucket, key, path string, los
 		if err != nil {
 			return err
 		}
-		lost[value(&row)]--
+		v, rows := value(&row)
+		lost[v] -= rows
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestDamageToAnUnfinishedRoundIsFoundAsThatToASealedOne(t *testing.T) {
 			return one(checkpoints, unfinished)
 		},
 	}
-	for _, dataset := range []string{stages.FileFetches, stages.FileRequests, stages.FileCaptures, stages.FilePages, stages.FileText, stages.FileLinks, stages.FileRobots, stages.FileWARC, stages.FileCDXJ} {
+	for _, dataset := range []string{stages.FileFetches, stages.FileRequests, stages.FileCaptures, stages.FilePages, stages.FileText, stages.FileLinkSets, stages.FileRobots, stages.FileWARC, stages.FileCDXJ} {
 		cases["a byte of "+dataset+" changed"] = func(d *damagedCrawl) map[string]string {
 			key := d.fileOf(dataset)
 			d.flip(key)

@@ -73,7 +73,7 @@ func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 					recorded[q.URL]++
 				}
 				links := map[string]int{}
-				for _, k := range rowsOf[schema.Link](l, r, stages.FileLinks) {
+				for _, k := range linksOf(l, r) {
 					if k.Kind == schema.KindRedirect {
 						links[k.Source]++
 					}

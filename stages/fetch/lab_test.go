@@ -29,6 +29,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
@@ -183,6 +184,19 @@ func (l *lab) outcomes(r *manifest.Result) map[string]schema.Fetch {
 	}
 	if int64(len(out)) != l.plan.Partitions[0].URLs {
 		l.t.Errorf("%d URLs have an outcome, %d are planned", len(out), l.plan.Partitions[0].URLs)
+	}
+	return out
+}
+
+// linksOf returns the links of the segments of a result.
+func linksOf(l *lab, r *manifest.Result) []schema.Link {
+	l.t.Helper()
+	var out []schema.Link
+	for link, err := range segments.Links(l.t.Context(), l.bucket, r) {
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		out = append(out, link)
 	}
 	return out
 }

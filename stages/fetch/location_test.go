@@ -96,7 +96,7 @@ func TestRedirectStatuses(t *testing.T) {
 				t.Errorf("%s: error %q", path, f.Error)
 			}
 		}
-		for _, k := range rowsOf[schema.Link](l, r, stages.FileLinks) {
+		for _, k := range linksOf(l, r) {
 			if strings.Contains(k.Target, "secret") {
 				t.Errorf("a link to %s", k.Target)
 			}

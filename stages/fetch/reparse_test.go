@@ -92,7 +92,7 @@ func TestAReparseGivesTheRowsOfItsParser(t *testing.T) {
 		for name, diff := range map[string]string{
 			"pages":    cmp.Diff(rowsOf[schema.Page](l, fetched, stages.FilePages), rowsOf[schema.Page](l, same, stages.FilePages)),
 			"text":     cmp.Diff(rowsOf[schema.WorkingText](l, fetched, stages.FileText), rowsOf[schema.WorkingText](l, same, stages.FileText)),
-			"links":    cmp.Diff(rowsOf[schema.Link](l, fetched, stages.FileLinks), rowsOf[schema.Link](l, same, stages.FileLinks)),
+			"links":    cmp.Diff(linksOf(l, fetched), linksOf(l, same)),
 			"requests": cmp.Diff(fetched.FilesOf(stages.FileRequests), same.FilesOf(stages.FileRequests)),
 		} {
 			if diff != "" {

@@ -120,7 +120,7 @@ func (l *lab) sitemapOutcomes(r *manifest.Result) map[string]schema.Outcome {
 // linksOf returns the targets of each source's links.
 func (l *lab) linksOf(r *manifest.Result) map[string][]string {
 	out := map[string][]string{}
-	for _, link := range rowsOf[schema.Link](l, r, stages.FileLinks) {
+	for _, link := range linksOf(l, r) {
 		if link.Kind != schema.KindA {
 			out[link.Source] = append(out[link.Source], string(link.Kind)+" "+link.Target)
 		}
@@ -390,7 +390,7 @@ func TestTheSitemapsOfAHostAreBounded(t *testing.T) {
 						fetched++
 					}
 				}
-				for _, link := range rowsOf[schema.Link](l, r, stages.FileLinks) {
+				for _, link := range linksOf(l, r) {
 					if link.Kind == schema.KindSitemap {
 						listed++
 					}

@@ -3,10 +3,11 @@ package merge
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -20,14 +21,9 @@ type linkSet struct {
 	Number             int64  // number of the document in the order of recording, from 1; 0 for a redirect
 	Ordinal            int32  // ordinal of the first link
 	Target, Spelling   string // set only for a redirect
-	Links              string // encoded links without their sources, each after its length
+	Links              string // encoded links (schema.LinkEncoder)
 	Earlier            bool   // the links are from an earlier round, because the document answered 304
 }
-
-// setBytes is the size of a full set, in bytes. The next links of the document go to a new set. Sets
-// are small because a merge of spilled sets holds thousands of sets in memory, and a sitemap may have
-// megabytes of links.
-const setBytes = 16 << 10
 
 func compareSets(a, b *linkSet) int {
 	if c := schema.CompareURLs(a.SourceSURT, a.Source, b.SourceSURT, b.Source); c != 0 {
@@ -39,53 +35,24 @@ func compareSets(a, b *linkSet) int {
 	return cmp.Or(strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
 }
 
-var linkCodec = table.MustCodec[schema.Link]()
-
-// each calls take for each link of the set. The strings of a link share the set's memory.
+// each calls take for each link of the set.
 func (s *linkSet) each(take func(*schema.Link) error) error {
-	var l schema.Link
-	for data := s.Links; data != ""; {
-		if len(data) < lengthBytes {
-			return table.ErrScratch
-		}
-		end := lengthBytes + int(binary.LittleEndian.Uint32([]byte(data[:lengthBytes])))
-		if end > len(data) {
-			return table.ErrScratch
-		}
-		if err := linkCodec.Decode(data[lengthBytes:end], &l); err != nil {
-			return err
-		}
-		l.SourceSURT, l.Source = s.SourceSURT, s.Source
-		if err := take(&l); err != nil {
-			return err
-		}
-		data = data[end:]
+	err := schema.EachLink(s.SourceSURT, s.Source, s.Links, take)
+	if errors.Is(err, schema.ErrLinkSet) {
+		return fmt.Errorf("links of %q: %w: %w", s.Source, err, manifest.ErrCorrupt)
 	}
-	return nil
+	return err
 }
 
-const lengthBytes = 4 // size of the length before each encoded link
-
-// linkBuffer encodes the links of a set.
-type linkBuffer struct{ links, one []byte }
-
-// add adds a link to the set.
-func (b *linkBuffer) add(l *schema.Link) {
-	l.SourceSURT, l.Source = "", ""
-	b.one = linkCodec.Append(b.one[:0], l)
-	b.links = append(binary.LittleEndian.AppendUint32(b.links, uint32(len(b.one))), b.one...)
-}
-
-// full reports whether the set is full.
-func (b *linkBuffer) full() bool { return len(b.links) >= setBytes }
+// linkBuffer collects the links of a set.
+type linkBuffer struct{ schema.LinkEncoder }
 
 // end adds the set to a sorter if the set has links.
 func (b *linkBuffer) end(set *linkSet, s *table.Sorter[linkSet]) error {
-	if len(b.links) == 0 {
+	if b.Len() == 0 {
 		return nil
 	}
-	set.Links = string(b.links)
-	b.links = b.links[:0]
+	set.Links = string(b.Encoded())
 	return s.Add(set)
 }
 
@@ -96,7 +63,10 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) 
 	if err != nil {
 		return nil, err
 	}
-	documents, err := m.collectSets(ctx, s)
+	documents, err := m.collectLinks(ctx, s)
+	if err == nil {
+		documents, err = m.collectSets(ctx, s, documents)
+	}
 	if err == nil && m.takes {
 		err = m.takeLinks(ctx, s, documents)
 	}
@@ -107,27 +77,24 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) 
 	return s, nil
 }
 
-// collectSets adds the links of the segments to a sorter. Links were recorded document by document, and
-// the redirects that led to a document come before its links. collectSets returns the number of
+// collectLinks adds the links of the segments of format 14 and older to a sorter. Links were recorded document
+// by document, and the redirects that led to a document come before its links. collectLinks returns the number of
 // documents with links.
-func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) (documents int64, err error) {
+func (m *merger) collectLinks(ctx context.Context, s *table.Sorter[linkSet]) (documents int64, err error) {
 	var set linkSet
 	var links linkBuffer
-	var last struct {
-		source, target string
-		redirect       bool
-		ordinal        int32
-	}
+	var last recorded
 	for l, err := range table.Concat[schema.Link](ctx, m.env.Bucket, m.keys(stages.FileLinks, "")) {
 		if err != nil {
 			return 0, err
 		}
 		redirect := l.Kind == schema.KindRedirect
-		begins := redirect || last.redirect || l.Source != last.source || l.Ordinal <= last.ordinal
-		if begins || links.full() {
+		begins := schema.BeginsLinks(&l, last.source, last.ordinal, last.redirect)
+		if begins || links.Full() {
 			if err := links.end(&set, s); err != nil {
 				return 0, err
 			}
+			links.Begin(l.Source)
 			set = linkSet{SourceSURT: l.SourceSURT, Source: l.Source, Ordinal: l.Ordinal, Number: documents}
 			switch {
 			case redirect:
@@ -136,15 +103,60 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) (doc
 				documents++
 				set.Number = documents
 			}
-			if redirect && last.redirect && last.target == l.Source {
-				m.hop(last.source, l.Source)
-			}
-			m.notePort(&set)
+			m.noteSet(&set, &last, redirect)
 		}
-		last.source, last.target, last.redirect, last.ordinal = l.Source, l.Target, redirect, l.Ordinal
-		links.add(&l)
+		last = recorded{l.Source, l.Target, redirect, l.Ordinal}
+		links.Add(&l)
 	}
 	return documents, links.end(&set, s)
+}
+
+// collectSets is collectLinks for segments of format 15 and newer, which hold sets. before is the number of
+// documents in older segments.
+func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet], before int64) (documents int64, err error) {
+	var last recorded
+	documents = before
+	for row, err := range table.Concat[schema.LinkSet](ctx, m.env.Bucket, m.keys(stages.FileLinkSets, "")) {
+		if err != nil {
+			return 0, err
+		}
+		set := linkSet{SourceSURT: row.SourceSURT, Source: row.Source, Ordinal: row.First, Links: string(row.Links)}
+		if row.Redirect {
+			err = set.each(func(l *schema.Link) error {
+				set.Target, set.Spelling = l.Target, l.Spelling
+				return nil
+			})
+		} else {
+			if last.redirect || row.Source != last.source || row.First <= last.ordinal {
+				documents++
+			}
+			set.Number = documents
+		}
+		m.noteSet(&set, &last, row.Redirect)
+		if err == nil {
+			err = s.Add(&set)
+		}
+		if err != nil {
+			return 0, err
+		}
+		last = recorded{row.Source, set.Target, row.Redirect, row.Last}
+	}
+	return documents, nil
+}
+
+// recorded describes the link that was recorded last.
+type recorded struct {
+	source, target string
+	redirect       bool
+	ordinal        int32
+}
+
+// noteSet notes what the first link of a set shows.
+func (m *merger) noteSet(s *linkSet, last *recorded, redirect bool) {
+	if redirect && last.redirect && last.target == s.Source {
+		m.hop(last.source, s.Source)
+	}
+	m.notePort(s)
 }
 
 // notePort records the host of a source in m.ported if the source's URL states the port 80 or 443. The

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,7 @@ type world struct {
 	t      *testing.T
 	bucket store.Bucket
 	in     *stages.Input
+	links  []manifest.File // segments of links as in format 14 and older, with the links of the sets
 }
 
 func newWorld(t *testing.T, planned []string, segments ...segment) *world {
@@ -66,7 +68,8 @@ func newWorld(t *testing.T, planned []string, segments ...segment) *world {
 		r.Files = append(r.Files,
 			tabletest.Write(t, b, stages.FileFetches, key("fetches"), s.fetches), tabletest.Write(t, b, stages.FileRequests, key("requests"), s.requests),
 			tabletest.Write(t, b, stages.FilePages, key("pages"), s.pages), tabletest.Write(t, b, stages.FileText, key("text"), s.text),
-			tabletest.Write(t, b, stages.FileLinks, key("links"), s.links))
+			tabletest.Write(t, b, stages.FileLinkSets, key("linksets"), slices.Collect(schema.LinkSets(s.links)), table.Packed()))
+		w.links = append(w.links, tabletest.Write(t, b, stages.FileLinks, key("links"), s.links))
 		for _, subset := range schema.Subsets {
 			if rows := s.captures[subset]; rows != nil {
 				f := tabletest.Write(t, b, stages.FileCaptures, key("captures-"+subset), rows)
@@ -98,6 +101,15 @@ func (w *world) mustMerge() *manifest.Result {
 	r, err := w.merge()
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	older, in := *w, *w.in
+	older.in = &in
+	fetched := *in.Results[stages.Fetch][0]
+	fetched.Files = slices.Concat(slices.DeleteFunc(slices.Clone(fetched.Files), func(f manifest.File) bool { return f.Dataset == stages.FileLinkSets }), w.links)
+	in.Results = maps.Clone(in.Results)
+	in.Results[stages.Fetch] = []*manifest.Result{&fetched}
+	if same, err := older.merge(); err != nil || !cmp.Equal(r, same) {
+		w.t.Errorf("rows of links make another result than sets of links: %v\n%s", err, cmp.Diff(r, same))
 	}
 	return r
 }

@@ -138,12 +138,16 @@ func (t *taker) take(ctx context.Context) error {
 	}
 	t.m.count("pages_unchanged", int64(len(t.pages)))
 	t.pages = t.pages[:0]
-	return t.links.end(&t.set, t.out)
+	if err := t.links.end(&t.set, t.out); err != nil {
+		return err
+	}
+	t.links.Begin(t.set.Source)
+	return nil
 }
 
 // add adds a link to the set of its page.
 func (t *taker) add(l *schema.Link) error {
-	if begins := l.Source != t.set.Source; begins || t.links.full() {
+	if begins := l.Source != t.set.Source; begins || t.links.Full() {
 		if err := t.links.end(&t.set, t.out); err != nil {
 			return err
 		}
@@ -151,8 +155,9 @@ func (t *taker) add(l *schema.Link) error {
 			t.number++
 		}
 		t.set = linkSet{SourceSURT: l.SourceSURT, Source: l.Source, Ordinal: l.Ordinal, Number: t.number, Earlier: true}
+		t.links.Begin(l.Source)
 		t.m.notePort(&t.set)
 	}
-	t.links.add(l)
+	t.links.Add(l)
 	return nil
 }

@@ -5,7 +5,7 @@
 // holds the name, such as a column, a statistic, a record of a WARC file or the object's key. Search
 // knows the formats only as far as is needed to unpack them, and does not trust what objects are named:
 // each object is also searched as it is, as JSON, as gzip, and as Parquet wherever it has Parquet's
-// magic number. Package namesearch imports packages store, urlfilter, urlkey and warc.
+// magic number. Package namesearch imports packages schema, store, urlfilter, urlkey and warc.
 package namesearch
 
 import (

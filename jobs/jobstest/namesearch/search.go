@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/warc"
@@ -166,7 +168,37 @@ func (s *search) parquet(f *parquet.File) error {
 			}
 		}
 	}
+	if slices.ContainsFunc(f.Schema().Columns(), func(c []string) bool { return c[0] == "first_ordinal" }) {
+		return s.linkSets(f)
+	}
 	return nil
+}
+
+// linkSets searches the texts of encoded links, which share their first bytes with other texts.
+func (s *search) linkSets(f *parquet.File) error {
+	rows := parquet.NewGenericReader[schema.LinkSet](f)
+	defer rows.Close() // nolint:errcheck // it was only read
+	one := make([]schema.LinkSet, 1)
+	for {
+		n, err := rows.Read(one)
+		if n == 1 {
+			set := &one[0]
+			if err := schema.EachLink(set.SourceSURT, set.Source, string(set.Links), func(l *schema.Link) error {
+				for name, text := range map[string]string{"target": l.Target, "anchor": l.Anchor, "rel": l.Rel, "target_spelling": l.Spelling} {
+					s.text("column links."+name, []byte(text))
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // pathOf returns the name of the column of the i-th column index. The indexes of the columns of a row

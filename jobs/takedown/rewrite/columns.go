@@ -63,18 +63,20 @@ var columns = map[string]rule{
 // exceptions holds the rules of columns that mean something else in some files.
 var exceptions = map[string]map[string]rule{
 	"links":     {"source": {url, drop}},
+	"linksets":  {"source": {url, drop}},
 	"edges":     {"source": {url, drop}},
 	"redirects": {"source": {url, drop}},
 	"hostedges": {"source": {host, drop}, "target": {host, drop}},
 }
 
 // nameless lists the text columns that hold no names: closed vocabularies, digests, numbers and times as
-// text, keys of files in the store, addresses, and parts of the URL of a row that goes if its URL goes.
+// text, keys of files in the store, addresses, and parts of the URL of a row that goes if its URL goes. The
+// column links of link sets holds names, and editLinks edits it.
 var nameless = strings.Fields(`stage machine version outcome due_reason planned_for state kind reason change page_hint revisit purpose duplicate_kind document_kind robots_state
 	content_digest capture_digest text_digest link_sketch robots_digest digest content_truncated content_mime_type content_mime_detected
 	content_charset content_languages language language_source languages scripts last_modified warc_filename warc_segment
 	payload_warc_filename robots_warc_filename error_class address addresses networks blocked_by position hreflang changefreq
-	main_lines first_seen last_planned captured_in listed_first_round listed_last_round representative_crawl previous_round robots_compared
+	main_lines links first_seen last_planned captured_in listed_first_round listed_last_round representative_crawl previous_round robots_compared
 	published_source modified_source og_type og_locale twitter_card url_host_tld url_host_2nd_last_part url_host_3rd_last_part
 	url_host_4th_last_part url_host_5th_last_part url_host_registry_suffix url_host_private_suffix url_protocol url_path url_query`)
 
@@ -138,6 +140,7 @@ type changed struct {
 	dropped  bool
 	cleared  int // cells
 	mentions int // cells of others that name a target and stay
+	links    int // links that went from a set
 }
 
 // apply clears the cells of a row that refer to a target. row is a pointer to the row's struct.

@@ -36,6 +36,7 @@ var kinds = map[string]kind{
 	stages.FilePages:                 of[schema.Page](stages.FilePages),
 	stages.FileText:                  of[schema.Text](stages.FileText),
 	stages.FileLinks:                 of[schema.Link](stages.FileLinks),
+	stages.FileLinkSets:              of[schema.LinkSet](stages.FileLinkSets),
 	stages.FileDuplicates:            of[schema.Duplicate](stages.FileDuplicates),
 	stages.FileHosts:                 of[schema.Host](stages.FileHosts),
 	stages.FileDomains:               of[schema.Domain](stages.FileDomains),
@@ -75,6 +76,9 @@ func of[T any](dataset string) kind {
 		opts, notes, err := r.layoutOf(ctx, f, version)
 		if err != nil {
 			return nil, err
+		}
+		if f.Dataset == stages.FileLinkSets {
+			opts = append(opts, table.Packed())
 		}
 		in, err := open()
 		if err != nil {
@@ -162,19 +166,21 @@ type editor[T any] struct {
 	file    *manifest.File
 	dataset string
 	cells   []cell
-	adjust  func(row *T) bool // reports whether it changed a row that stays; may be nil
-	insert  []T               // rows to add, in the order of the file
+	adjust  func(row *T) bool             // reports whether it changed a row that stays; may be nil
+	within  func(row *T) (changed, error) // edits the links in a row; nil for rows of other kinds
+	insert  []T                           // rows to add, in the order of the file
 	before  func(a, b *T) bool
 	at      int32 // position of the next row
 	out     Rewritten
-	// renumbers means that adjust changes rows that name nothing.
-	renumbers bool
+	// unscanned means that the columns alone do not tell whether rows change.
+	unscanned bool
 }
 
 func newEditor[T any](r *Rewriter, dataset string, f *manifest.File) *editor[T] {
 	e := &editor[T]{r: r, file: f, dataset: dataset, cells: cellsOf(dataset, reflect.TypeFor[T]())}
 	e.adjust, e.insert, e.before = adjustments[T](r, f)
-	e.renumbers = f.Dataset == stages.FileFetches && len(r.droppedRows(f)) > 0
+	e.within, _ = any(r.editLinks).(func(*T) (changed, error))
+	e.unscanned = e.within != nil || f.Dataset == stages.FileFetches && len(r.droppedRows(f)) > 0
 	return e
 }
 
@@ -183,7 +189,7 @@ func (e *editor[T]) anything(ctx context.Context, object func() (store.Object, e
 	if len(e.insert) > 0 {
 		return true, nil
 	}
-	if !e.renumbers {
+	if !e.unscanned {
 		affected, mentions, err := e.r.quick(ctx, object, e.cells)
 		if err != nil || !affected {
 			e.out.Mentions += mentions
@@ -199,15 +205,27 @@ func (e *editor[T]) anything(ctx context.Context, object func() (store.Object, e
 		if err != nil {
 			return false, err
 		}
-		// A representative that goes is replaced and not cleared, so adjust comes first.
-		adjusted := e.adjust != nil && e.adjust(&row)
-		if c := apply(e.r.Matcher, e.cells, reflect.ValueOf(&row).Elem()); adjusted || c.dropped || c.cleared > 0 {
-			return true, nil
-		} else {
-			e.out.Mentions += int64(c.mentions)
+		c, err := e.edit(&row)
+		if err != nil || c.dropped || c.cleared+c.links > 0 {
+			return true, err
 		}
+		e.out.Mentions += int64(c.mentions)
 	}
 	return false, nil
+}
+
+// edit edits a row. An adjusted row counts as a cleared cell.
+func (e *editor[T]) edit(row *T) (c changed, err error) {
+	// A representative that goes is replaced and not cleared, so adjust comes first.
+	adjusted := e.adjust != nil && e.adjust(row)
+	c = apply(e.r.Matcher, e.cells, reflect.ValueOf(row).Elem())
+	if e.within != nil && !c.dropped {
+		c, err = e.within(row)
+	}
+	if adjusted {
+		c.cleared++
+	}
+	return c, err
 }
 
 // rows yields the edited rows, with the rows to add.
@@ -226,8 +244,11 @@ func (e *editor[T]) rows(in iter.Seq2[T, error]) iter.Seq2[*T, error] {
 					return
 				}
 			}
-			adjusted := e.adjust != nil && e.adjust(&row)
-			c := apply(e.r.Matcher, e.cells, reflect.ValueOf(&row).Elem())
+			c, err := e.edit(&row)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
 			e.at++
 			if c.dropped {
 				e.out.Dropped++
@@ -236,9 +257,10 @@ func (e *editor[T]) rows(in iter.Seq2[T, error]) iter.Seq2[*T, error] {
 				}
 				continue
 			}
-			if adjusted || c.cleared > 0 {
+			if c.cleared > 0 {
 				e.out.Cleared++
 			}
+			e.out.Dropped += int64(c.links)
 			e.out.Mentions += int64(c.mentions)
 			if !yield(&row, nil) {
 				return

@@ -32,7 +32,7 @@ func pull[T any](ctx context.Context, r *run, dataset, subset string) *table.Cur
 func (r *run) previous(ctx context.Context) (*previous, error) {
 	p := &previous{
 		captures: pull[schema.Capture](ctx, r, stages.FileCaptures, schema.SubsetWARC),
-		edges:    pull[schema.Link](ctx, r, stages.FileLinks, ""),
+		edges:    table.Pull(segments.Links(ctx, r.env.Bucket, r.in.From)),
 		texts:    pull[schema.WorkingText](ctx, r, stages.FileText, ""),
 		sitemaps: map[uint64]bool{},
 	}
@@ -109,17 +109,29 @@ func (p *previous) linksOf(out *segments.Segment, page *schema.Page) ([]schema.L
 	return links, nil
 }
 
+// copied is the number of links that copyOthers copies at a time.
+const copied = 256
+
 // copyOthers copies redirects, and links of sitemaps that robots.txt names, up to the first row that is
 // a link of a page.
 func (p *previous) copyOthers(out *segments.Segment) error {
+	var links []schema.Link
 	for {
 		l, err := p.edges.Peek()
-		if err != nil || l == nil || l.Kind != schema.KindRedirect && !p.sitemaps[xxh3.HashString(l.Source)] {
+		if err != nil {
 			return err
 		}
-		if err := out.Add(&segments.Record{Links: []schema.Link{*l}}); err != nil {
-			return err
+		end := l == nil || l.Kind != schema.KindRedirect && !p.sitemaps[xxh3.HashString(l.Source)]
+		if len(links) == copied || end && len(links) > 0 {
+			if err := out.Add(&segments.Record{Links: links}); err != nil {
+				return err
+			}
+			links = links[:0]
 		}
+		if end {
+			return nil
+		}
+		links = append(links, *l)
 		_, _ = p.edges.Next() // skips the row that Peek returned
 	}
 }

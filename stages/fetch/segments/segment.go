@@ -48,7 +48,8 @@ type Segment struct {
 	pages    *table.Writer[schema.WorkingPage]
 	text     *table.Writer[schema.WorkingText]
 	whole    *table.Writer[schema.Text] // texts before format 14; a file names the type of its rows
-	links    *table.Writer[schema.Link]
+	links    *table.Writer[schema.Link] // before format 15
+	sets     *table.Writer[schema.LinkSet]
 	robots   *table.Writer[schema.RobotsFile]
 	sitemaps *table.Writer[schema.Sitemap]
 }
@@ -89,8 +90,11 @@ func open[T any](g *Segment, w **table.Writer[T], dataset, subset string) (*tabl
 		name += "-" + subset
 	}
 	opts := []table.WriterOption{table.Format(g.format)}
-	if dataset == stages.FileText && g.shortText() {
+	switch {
+	case dataset == stages.FileText && g.shortText():
 		opts = append(opts, table.Fast()) // rows without Main take less space even so (see schema.WorkingText)
+	case dataset == stages.FileLinkSets:
+		opts = append(opts, table.Packed())
 	}
 	n, err := table.NewWriter[T](filepath.Join(g.dir, name+".parquet"), opts...)
 	if err != nil {
@@ -172,7 +176,15 @@ func (g *Segment) Add(b *Record) error {
 		return err
 	}
 	g.bytes += 256 * int64(len(b.Links)+len(b.Requests)+len(b.Captures)+len(b.Sitemaps)+1)
-	return appendAll(g, &g.links, stages.FileLinks, b.Links)
+	if g.format > 0 && g.format < 15 {
+		return appendAll(g, &g.links, stages.FileLinks, b.Links)
+	}
+	for set := range schema.LinkSets(b.Links) {
+		if err := appendAll(g, &g.sets, stages.FileLinkSets, []schema.LinkSet{set}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func appendAll[T any](g *Segment, w **table.Writer[T], dataset string, rows []T) error {
