@@ -19,6 +19,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs/jobstest/namesearch"
@@ -166,7 +167,11 @@ func (f *forgotten) yieldRows(key string, body []byte, yield func(row) bool) {
 						name := strings.Join(columns[v.Column()], ".")
 						cells[name] = append(cells[name], text)
 					}
-					if !yield(cells) {
+					each := yield
+					if cells["first_ordinal"] != nil {
+						each = func(set row) bool { return f.yieldLinks(key, set, yield) }
+					}
+					if !each(cells) {
 						_ = in.Close()
 						return
 					}
@@ -184,11 +189,29 @@ func (f *forgotten) yieldRows(key string, body []byte, yield func(row) bool) {
 	}
 }
 
+// yieldLinks yields a row for each link of a set.
+func (f *forgotten) yieldLinks(key string, set row, yield func(row) bool) bool {
+	surt, source, more := strings.Join(set["source_surtkey"], ""), strings.Join(set["source"], ""), true
+	if err := schema.EachLink(surt, source, strings.Join(set["links"], ""), func(l *schema.Link) error {
+		weight := null
+		if l.Weight != nil {
+			weight = fmt.Sprint(*l.Weight)
+		}
+		more = more && yield(row{"source_surtkey": {surt}, "source": {source}, "target": {l.Target}, "anchor": {l.Anchor}, "rel": {l.Rel},
+			"kind": {string(l.Kind)}, "nofollow": {fmt.Sprint(l.Nofollow)}, "position": {l.Position}, "hreflang": {l.Hreflang}, "ordinal": {fmt.Sprint(l.Ordinal)},
+			"lastmod": {fmt.Sprint(l.LastMod)}, "changefreq": {l.ChangeFreq}, "sitemap_priority": {weight}, "target_spelling": {l.Spelling}})
+		return nil
+	}); err != nil {
+		f.t.Errorf("%s: %v", key, err)
+	}
+	return more
+}
+
 // These columns say what a row is about. In files of links, the other end does too.
 var (
 	aboutColumns = []string{"url", "url_surtkey", "host", "domain", "url_host_name", "url_host_registered_domain", "origin", "entry"}
 	linkColumns  = []string{"source", "source_surtkey", "source_host", "target", "target_surtkey"}
-	ofLinks      = regexp.MustCompile(`^tables/links/|-links\.parquet$|/work/(hostedges|edges)/`)
+	ofLinks      = regexp.MustCompile(`^tables/links/|-links(ets)?\.parquet$|/work/(hostedges|edges)/`)
 	ofClusters   = regexp.MustCompile(`^tables/duplicates/|/work/(verdicts|representatives)/`)
 )
 

@@ -23,7 +23,7 @@ import (
 var rowTypes = map[string]func(*testing.T){
 	"Capture": keepsEveryColumn[schema.Capture], "Fetch": keepsEveryColumn[schema.Fetch], "Request": keepsEveryColumn[schema.Request],
 	"Page": keepsEveryColumn[schema.Page], "WorkingPage": keepsEveryColumn[schema.WorkingPage], "Text": keepsEveryColumn[schema.Text], "WorkingText": keepsEveryColumn[schema.WorkingText],
-	"Link": keepsEveryColumn[schema.Link], "Duplicate": keepsEveryColumn[schema.Duplicate], "Host": keepsEveryColumn[schema.Host],
+	"Link": keepsEveryColumn[schema.Link], "LinkSet": keepsEveryColumn[schema.LinkSet], "Duplicate": keepsEveryColumn[schema.Duplicate], "Host": keepsEveryColumn[schema.Host],
 	"Domain": keepsEveryColumn[schema.Domain], "Term": keepsEveryColumn[schema.Term], "TermPages": keepsEveryColumn[schema.TermPages],
 	"URLRecord": keepsEveryColumn[schema.URLRecord], "Skip": keepsEveryColumn[schema.Skip], "PlannedURL": keepsEveryColumn[schema.PlannedURL],
 	"Refused": keepsEveryColumn[schema.Refused], "RobotsFile": keepsEveryColumn[schema.RobotsFile], "Edge": keepsEveryColumn[schema.Edge],
