@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/hex"
-	"fmt"
 	"iter"
 	"math"
 	"math/bits"
@@ -27,7 +26,7 @@ var sketchLevels = [...]int{0, 32, 48, 56, 64}
 // SketchLinks returns the sketch of targets, which may repeat. The hash of a target is the first 64 bits of
 // its SHA-1.
 func SketchLinks(targets iter.Seq[string]) LinkSketch {
-	var hashes []uint64
+	hashes := make([]uint64, 0, 256)
 	for t := range targets {
 		hashes = append(hashes, uint64(TitleHash(t)))
 	}
@@ -39,7 +38,7 @@ func SketchLinks(targets iter.Seq[string]) LinkSketch {
 		bit := h % uint64(8*(sketchLevels[level+1]-sketchLevels[level]))
 		sketch[sketchLevels[level]+int(bit/8)] ^= 1 << (bit % 8)
 	}
-	return LinkSketch(fmt.Sprintf("%d:%x", len(hashes), sketch))
+	return LinkSketch(hex.AppendEncode(append(strconv.AppendInt(nil, int64(len(hashes)), 10), ':'), sketch[:]))
 }
 
 // Compare returns how many targets are new since the last capture, and how many are gone. Both are
