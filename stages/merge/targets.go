@@ -16,9 +16,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// targetMemory is the memory that the sums of targets use before they are written to disk, in bytes.
-const targetMemory = 96 << 20
-
 // clockSkew is how far, in milliseconds, a date may be in the future and still count: the host's clock
 // may be wrong, and the date may lack a time zone.
 const clockSkew = 24 * 60 * 60 * 1000
@@ -26,7 +23,7 @@ const clockSkew = 24 * 60 * 60 * 1000
 // targetBuilder adds up the links of the partition's pages by target, and by pairs of hosts. Callers
 // add links grouped by source, with sources in the order of their SURT keys.
 //
-// The builder keeps one sum for each target in memory. When the sums take targetMemory, the builder
+// The builder keeps one sum for each target in memory. When the sums take memory bytes, the builder
 // moves them to a sorter (a spill) and starts new sums. So a target may have several sums, and finish
 // adds them up.
 type targetBuilder struct {
@@ -126,7 +123,7 @@ func newTargets(m *merger) (*targetBuilder, error) {
 	if err != nil {
 		return nil, errors.Join(err, sums.Close())
 	}
-	b := &targetBuilder{m: m, memory: targetMemory, sums: sums, pairs: pairs}
+	b := &targetBuilder{m: m, memory: memoryShare(m.env, leastTargetMemory, mostTargetMemory), sums: sums, pairs: pairs}
 	b.reset()
 	return b, nil
 }

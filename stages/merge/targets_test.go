@@ -183,7 +183,7 @@ func TestSumsDoNotDependOnMemoryOrPartitions(t *testing.T) {
 	if len(wantSums) < 300 || !slices.ContainsFunc(wantSums, func(s schema.TargetLinks) bool { return len(s.Anchors) == inlinks.MaxAnchors }) {
 		t.Fatalf("%d targets, none of them with %d anchor texts", len(wantSums), inlinks.MaxAnchors)
 	}
-	for _, memory := range []int64{1, 40_000, 300_000, targetMemory} {
+	for _, memory := range []int64{1, 40_000, 300_000, mostTargetMemory} {
 		sums, edges := sumOf(t, links, memory)
 		if d := gocmp.Diff(wantSums, sums, cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("memory %d: %s", memory, d)
@@ -198,7 +198,7 @@ func TestSumsDoNotDependOnMemoryOrPartitions(t *testing.T) {
 			k, _ := urlkey.KeyOf(l.Source)
 			return urlkey.Bucket(k.Domain, 3) != part
 		})
-		sums, _ := sumOf(t, own, targetMemory)
+		sums, _ := sumOf(t, own, mostTargetMemory)
 		for i := range sums {
 			if sum := total[sums[i].URL]; sum != nil {
 				inlinks.Add(sum, &sums[i])
