@@ -127,8 +127,8 @@ test-browser: $(CACHE)/node/.installed ## open the report in Chromium, with axe-
 	@command -v chromium >/dev/null || { echo "as root: apt-get install chromium"; exit 1; }
 	CRAWLBATCH_BROWSER=$(CACHE)/node CRAWLBATCH_SCREENSHOTS=$(SCREENSHOTS) $(GO) test -count=1 -v -timeout 10m -run 'Browser' ./cmd/report
 
-test-warc: $(CACHE)/node/.installed ## read every WARC file of a crawl with warcio, check its indexes
-	CRAWLBATCH_WARCIO=$(CACHE)/node/node_modules $(GO) test -count=1 -run 'Warcio' ./formats/warc ./cmd/crawlbatch
+test-warc: $(CACHE)/node/.installed $(CACHE)/pywb/.installed ## read every WARC file of a crawl with warcio, check its indexes, replay a pruned year with pywb
+	CRAWLBATCH_WARCIO=$(CACHE)/node/node_modules CRAWLBATCH_PYWB=$(CACHE)/pywb/bin/python $(GO) test -count=1 -run 'Warcio|Pywb' ./formats/warc ./cmd/crawlbatch
 
 test-realsite: ## crawl Debian's HTML documentation, served by nginx (as root on Debian: installs both)
 	testdata/realsite/install
@@ -208,6 +208,11 @@ $(CACHE)/bin/cyclonedx-gomod:
 $(CACHE)/duckdb/.installed: testdata/duckdb/requirements.txt
 	python3 -m venv $(CACHE)/duckdb
 	$(CACHE)/duckdb/bin/pip install --quiet --disable-pip-version-check -r testdata/duckdb/requirements.txt
+	touch $@
+
+$(CACHE)/pywb/.installed: testdata/pywb/requirements.txt
+	python3 -m venv $(CACHE)/pywb
+	$(CACHE)/pywb/bin/pip install --quiet --disable-pip-version-check -r testdata/pywb/requirements.txt
 	touch $@
 
 $(CACHE)/node/.installed: testdata/node/package.json testdata/node/package-lock.json

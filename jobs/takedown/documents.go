@@ -118,6 +118,34 @@ func (w *work) renew(files []manifest.File) (lost map[string]int64, recounts []r
 	return lost, recounts, changed
 }
 
+// prunedSegments reports whether the rows that a fetch task stored were pruned with the raw captures.
+func (w *work) prunedSegments(r *round, files []manifest.File) bool {
+	pruned := r.crawl.pruned
+	return pruned != nil && slices.ContainsFunc(files, func(f manifest.File) bool { return f.Dataset == stages.FileFetches && pruned.Has(f.Key) })
+}
+
+// published returns how many rows the published tables of a partition lost. Merge writes the rows of one fetch
+// task into them, so they are also the rows that the task lost if its own files were pruned.
+func (w *work) published(ctx context.Context, r *round, partition int) (lost map[string]int64, recounts []recounted, err error) {
+	var files []manifest.File
+	for _, stage := range []stages.Stage{stages.Merge, stages.Publish} {
+		res, _, err := roundstate.LoadResultOf(ctx, w.r.Bucket, r.plan, stages.Task{Crawl: r.crawl.name, Round: r.n, Stage: stage, Partition: partition})
+		if err != nil {
+			return nil, nil, err
+		}
+		if res == nil {
+			continue
+		}
+		for _, f := range res.Files {
+			if strings.HasPrefix(f.Key, "tables/") && (stage == stages.Merge || f.Dataset == stages.FilePages) {
+				files = append(files, f)
+			}
+		}
+	}
+	lost, recounts, _ = w.renew(files)
+	return lost, recounts, nil
+}
+
 // counted names the columns by whose values documents count rows, by dataset, and the prefix of the
 // counts. Documents count the links of all sets together.
 var counted = map[string]string{stages.FileFetches: "outcome.", stages.FileURLs: "state.", stages.FileSkips: "skip.", stages.FileLinkSets: "links"}
@@ -283,8 +311,15 @@ func (w *work) checkpoints(ctx context.Context, r *round) error {
 		var k manifest.Checkpoint
 		_, _, err := w.document(ctx, r.crawl, stepCheckpoint, layout.Checkpoint(r.crawl.name, r.n, part.Partition), &k, func() (bool, error) {
 			lost, recounts, changed := w.renew(k.Files)
-			if changed {
+			if w.prunedSegments(r, k.Files) {
+				var err error
+				if lost, recounts, err = w.published(ctx, r, part.Partition); err != nil {
+					return false, err
+				}
+			}
+			if n := slices.Clone(k.Counts); len(lost) > 0 {
 				k.Counts = lower(k.Counts, stages.Fetch, lost, recounts)
+				changed = changed || !slices.Equal(n, k.Counts)
 			}
 			if dropped := r.dropped[part.Partition]; len(dropped) > 0 {
 				changed = true
@@ -346,8 +381,15 @@ func (w *work) results(ctx context.Context, r *round) error {
 			var res manifest.Result
 			old, body, err := w.document(ctx, r.crawl, stepResult, roundstate.ResultKey(t), &res, func() (bool, error) {
 				lost, recounts, changed := w.renew(res.Files)
-				if changed {
+				if stage == stages.Fetch && w.prunedSegments(r, res.Files) {
+					var err error
+					if lost, recounts, err = w.published(ctx, r, t.Partition); err != nil {
+						return false, err
+					}
+				}
+				if n := slices.Clone(res.Counts); len(lost) > 0 {
 					res.Counts = lower(res.Counts, stage, lost, recounts)
+					changed = changed || !slices.Equal(n, res.Counts)
 				}
 				n := len(res.Hosts)
 				res.Hosts = slices.DeleteFunc(res.Hosts, func(h manifest.HostClock) bool { return w.m.Host(h.Host) })
