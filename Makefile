@@ -121,7 +121,7 @@ test-sql: ## plan from real MariaDB and PostgreSQL servers and give outcomes bac
 	CRAWLBATCH_SQL=1 CRAWLBATCH_SQL_ROWS=$(SQL_ROWS) $(GO) test -count=1 -v -timeout 30m -run SQL ./cmd/crawlbatch
 
 test-readers: ## read every column with pyarrow, polars, fastparquet and DuckDB (SPARK=1 TRINO=1: with those too)
-	SPARK=$(SPARK) TRINO=$(TRINO) testdata/readers/run $(CACHE)/readers $(GO) test -count=1 -timeout 20m -run Readers ./cmd/crawlbatch
+	SPARK=$(SPARK) TRINO=$(TRINO) testdata/readers/run $(CACHE)/readers $(GO) test -count=1 -timeout 60m -run Readers ./cmd/crawlbatch ./jobs/compact
 
 test-browser: $(CACHE)/node/.installed ## open the report in Chromium, with axe-core (SCREENSHOTS=dir; says what to install)
 	@command -v chromium >/dev/null || { echo "as root: apt-get install chromium"; exit 1; }
