@@ -102,10 +102,7 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		return nil, false, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	if r.takedowns, err = takedown.Count(ctx, r.Bucket); err == nil && r.takedowns == 0 {
-		err = ledger.CheckTakedownList(ctx, r.Bucket)
-	}
-	if err == nil {
+	if r.takedowns, err = takedown.Count(ctx, r.Bucket); err == nil {
 		r.pruned, err = ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl)
 	}
 	if err == nil && !r.DryRun {
@@ -276,7 +273,7 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	if limits.OptOut, err = r.optOut(ctx, cfg, round); err != nil {
 		return nil, err
 	}
-	if limits.Gone, err = worker.TakenDown(ctx, r.Bucket, cfg); err != nil {
+	if limits.Gone, err = worker.TakenDown(ctx, r.Bucket, cfg, nil); err != nil {
 		return nil, err
 	}
 	done, err := websource.Prepare(request.Sources, websource.Options{

@@ -176,6 +176,12 @@ func (p *printer) found(f *takedown.Found, applied bool, flags string) {
 	if more := len(f.Deleted) - shownDeleted; more > 0 {
 		p.line("%sdelete %s more, which -o json lists", would, show.Count(int64(more), "object"))
 	}
+	for _, key := range f.Missing[:min(len(f.Missing), shownDeleted)] {
+		p.line("%s is lost, so nothing of it is changed: if it is restored from a copy, give this command again", key)
+	}
+	if more := len(f.Missing) - shownDeleted; more > 0 {
+		p.line("%s more are lost, which -o json lists", show.Count(int64(more), "WARC file"))
+	}
 	for _, c := range f.Compacted {
 		p.line("%sdelete the compacted copies of %s: make them again with `crawlbatch compact --month %s%s`", would, c, c, flags)
 	}

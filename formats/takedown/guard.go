@@ -14,6 +14,7 @@ type Guard struct {
 	key                  Key
 	domains, hosts, urls map[string]struct{} // digests
 	canonical            *urlkey.Canonicalizer
+	rules                *urlkey.Canonicalizer // see WithRules; nil: none
 
 	mu    sync.RWMutex
 	known map[string]verdict // answers by host name
@@ -38,6 +39,15 @@ func newGuard(k Key, list *manifest.Takedowns) *Guard {
 		}
 	}
 	g.canonical, _ = urlkey.New(nil) // fails only for a bad pattern
+	return g
+}
+
+// WithRules returns the Guard for a crawl with rules for URLs. The rules give several URLs one form, so the Guard
+// also recognizes a URL by the form that the rules give it. Call WithRules before the Guard is used.
+func (g *Guard) WithRules(c *urlkey.Canonicalizer) *Guard {
+	if g != nil && c != c.Plain() {
+		g.rules = c
+	}
 	return g
 }
 
@@ -75,6 +85,16 @@ func (g *Guard) URL(s string) bool {
 	if g == nil || s == "" {
 		return false
 	}
+	if g.rules != nil && len(g.urls) > 0 { // rules may change the host too
+		if u, err := g.rules.URL(s, ""); err == nil && u != s && g.url(u) {
+			return true
+		}
+	}
+	return g.url(s)
+}
+
+// url does the same as URL without the crawl's rules.
+func (g *Guard) url(s string) bool {
 	if host, ok := quickHost(s); ok {
 		if v := g.of(host); v.domain || !v.urls {
 			return v.domain // the usual case

@@ -332,8 +332,8 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 	return err
 }
 
-// HeadLosses yields the losses that the head shows: the head itself, active.json, and each crawl in
-// the head without crawl.json or ledger.json. crawl is the --month of the commands
+// HeadLosses yields the losses that the head shows: the head itself, active.json, each crawl in the head
+// without crawl.json or ledger.json, and the list of takedowns. crawl is the --month of the commands
 // that the errors recommend.
 func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
@@ -365,5 +365,10 @@ func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lo
 				return
 			}
 		}
+		there, err := manifest.Exists(ctx, b, layout.Takedowns())
+		if err == nil && !there {
+			err = CheckTakedownList(ctx, b)
+		}
+		tell(err)
 	}
 }

@@ -26,24 +26,46 @@ func CheckTakedown(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
-// CheckTakedownList returns an error if a takedown changed a crawl of the store, so that the store's list of
-// takedowns exists no more if the caller has not found it. Without the list, nobody knows what may not be
-// planned again.
+// CheckTakedownList is for callers that have not found the store's list of takedowns. It returns a Lost error
+// if a takedown changed any crawl, because the list then existed. Without the list, nobody knows what may not be
+// planned again. It reads the ledgers of all crawls, also of those that were pruned as a whole. A takedown that
+// found nothing to change leaves no trace in them.
 func CheckTakedownList(ctx context.Context, b store.Bucket) error {
-	crawls, err := Crawls(ctx, b)
-	for _, name := range crawls {
-		var l *Ledger
-		if err == nil {
-			l, err = Load(ctx, b, name)
-		}
-		if err != nil {
-			return nil // the commands that need this crawl report it
-		}
-		if e := l.Takedown(); e != nil {
-			return fmt.Errorf("%q is gone, but a takedown changed %s on %.10s: restore it from a copy, because it says what may not be planned again: %w", layout.Takedowns(), name, e.At, stages.ErrPermanent)
+	head, _, err := LoadHead(ctx, b, "YYYY-MM")
+	if errors.Is(err, ErrLost) || errors.Is(err, manifest.ErrCorrupt) || err == nil && head == nil {
+		return nil // the commands that need the head report it
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range head.Crawls {
+		l, err := Load(ctx, b, c.Crawl)
+		switch {
+		case errors.Is(err, store.ErrUnavailable), ctx.Err() != nil:
+			return err
+		case err != nil: // the commands that need this crawl report it
+		case l.Takedown() != nil:
+			return lostTakedowns(fmt.Sprintf("a takedown changed %s on %.10s", c.Crawl, l.Takedown().At))
 		}
 	}
 	return nil
+}
+
+// CheckTakedownListOf does the same as CheckTakedownList for a plan, which also says whether it refused names
+// of the list.
+func CheckTakedownListOf(ctx context.Context, b store.Bucket, p *manifest.Plan) error {
+	if p.TakenDown > 0 {
+		return lostTakedowns(fmt.Sprintf("the plan of round %d of %s refused names that it lists", p.Round, p.Crawl))
+	}
+	return CheckTakedownList(ctx, b)
+}
+
+// lostTakedowns returns the Lost error for the list of takedowns. why says how the loss shows.
+func lostTakedowns(why string) error {
+	return &Lost{
+		Object: layout.Takedowns(), Was: "the list of what was taken down and may not be planned again (" + why + ")",
+		Remedy: "restore it from a copy; if there is none, give the names of all takedowns again with `crawlbatch takedown --list FILE --apply`",
+	}
 }
 
 // Takedown returns the newest entry `takedown`, or nil if no takedown changed objects of the crawl.

@@ -146,6 +146,9 @@ func (w *work) file(ctx context.Context, c *crawl, f manifest.File, version int,
 	checked.Add("restore it from a copy: `crawlbatch verify` says more", f)
 	rw.Bucket, rw.Clusters = checked, c.clusters
 	n, err := rw.File(ctx, &f, version)
+	if errors.Is(err, store.ErrNotFound) && (f.Dataset == stages.FileWARC || f.Dataset == stages.FileCDXJ) {
+		return w.missing(ctx, f.Key, err)
+	}
 	if err != nil || n == nil {
 		return err
 	}
@@ -184,6 +187,22 @@ func (w *work) file(ctx context.Context, c *crawl, f manifest.File, version int,
 	if lost != nil {
 		w.recount[f.Key] = *lost
 	}
+	return nil
+}
+
+// missing notes a lost WARC file or index, so that its loss does not keep other objects from being changed. It
+// returns err if the object is there: then something else was not found.
+func (w *work) missing(ctx context.Context, key string, err error) error {
+	o, failed := w.r.Bucket.Open(ctx, key)
+	if failed == nil {
+		return errors.Join(err, o.Close())
+	}
+	if !errors.Is(failed, store.ErrNotFound) {
+		return failed
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.found.Missing = append(w.found.Missing, key)
 	return nil
 }
 

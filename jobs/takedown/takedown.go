@@ -69,6 +69,9 @@ type Found struct {
 	Deleted []string `json:"deleted,omitempty"`
 	// Named lists documents that go on naming a target.
 	Named []string `json:"named,omitempty"`
+	// Missing lists WARC files and indexes that are lost. The takedown goes on without them. If they come back,
+	// they still name the targets until the takedown is repeated.
+	Missing []string `json:"missing,omitempty"`
 	// Compacted lists crawls whose compacted copies are deleted.
 	Compacted []string `json:"compacted,omitempty"`
 	// Busy says why Apply would change nothing now.
@@ -197,14 +200,22 @@ func Apply(ctx context.Context, r Request) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
+	entry := manifest.Takedown{At: r.now(), Reason: r.Reason}
 	busy, err := r.busy(ctx)
 	if err == nil && len(busy) > 0 {
 		err = fmt.Errorf("%s: nothing is taken down now: %s: %w", r.Bucket, strings.Join(busy, "; "), roundstate.ErrBusy)
+		if lost, failed := r.listLost(ctx); failed != nil {
+			err = failed
+		} else if lost { // no round can be finished without the list
+			if failed := names.Append(ctx, r.Bucket, key, m, entry); failed != nil {
+				return nil, failed
+			}
+			err = fmt.Errorf("the list of takedowns was lost and has these names again: finish what follows, then give this command again: %w", err)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	entry := manifest.Takedown{At: r.now(), Reason: r.Reason}
 	if err := names.Append(ctx, r.Bucket, key, m, entry); err != nil {
 		return nil, err
 	}
@@ -222,6 +233,39 @@ func Apply(ctx context.Context, r Request) (*Found, error) {
 		err = names.Append(ctx, r.Bucket, key, m, entry)
 	}
 	return f, errors.Join(err, h.release(ctx))
+}
+
+// listLost reports whether the store has no list of takedowns, although a ledger or the plan of an unfinished round
+// says that there was one.
+func (r *Request) listLost(ctx context.Context) (bool, error) {
+	list, err := names.List(ctx, r.Bucket)
+	if err != nil || list != nil {
+		return false, err
+	}
+	if err := ledger.CheckTakedownList(ctx, r.Bucket); err != nil {
+		if errors.Is(err, ledger.ErrLost) {
+			return true, nil
+		}
+		return false, err
+	}
+	crawls, err := roundstate.Crawls(ctx, r.Bucket)
+	for _, crawl := range crawls {
+		l, err := ledger.Load(ctx, r.Bucket, crawl)
+		if err != nil {
+			return false, err
+		}
+		if l.Gone() || l.Rounds() == 0 {
+			continue
+		}
+		p, _, err := roundstate.PlanIn(ctx, r.Bucket, l, l.Rounds()-1)
+		if err != nil {
+			return false, err
+		}
+		if p.TakenDown > 0 {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // abandon ends a takedown after an error. If it has changed nothing yet, abandon deletes its new contents and

@@ -125,6 +125,7 @@ func (w *work) everything(ctx context.Context) error {
 	for _, k := range w.kinds {
 		w.found.Kinds = append(w.found.Kinds, *k)
 	}
+	slices.Sort(w.found.Missing)
 	slices.SortFunc(w.found.Kinds, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }

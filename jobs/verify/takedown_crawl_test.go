@@ -14,11 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	removal "crawlbatch.io/crawlbatch/jobs/takedown"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -203,6 +207,80 @@ func TestTheNextMonthDoesNotPlanWhatWasTakenDown(t *testing.T) {
 	}
 }
 
+// planNext plans the next month from a list and the frontier.
+func (l *crawlLab) planNext(t *testing.T, month string, urls []string) (*manifest.Plan, error) {
+	t.Helper()
+	list := filepath.Join(t.TempDir(), "urls.txt")
+	if err := os.WriteFile(list, []byte(strings.Join(urls, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	from, err := source.Files(list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := jobs.Plan(t.Context(), jobs.PlanRequest{
+		Bucket: l.bucket, Crawl: month, Sources: []source.Source{from}, Frontier: true, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+	})
+	return p, err
+}
+
+// The crawl's rules give a URL other forms. Whatever form a list, a link, a redirect or a later month without these
+// rules names, it is refused.
+func TestNoSpellingOfAURLThatWasTakenDownComesBack(t *testing.T) {
+	found := "/dir/index.html /dir/ /doc/ /print/doc /page;jsessionid=7 /page/?PHPSESSID=1 http://www.a.test/dir/index.php /away /kept"
+	web, addr := serveLinks(t, map[string]string{
+		"a.test/": "/dir/index.html", "a.test/home": found, "a.test/away": "302 /print/doc/", "a.test/kept": "",
+		"a.test/dir": "", "a.test/dir/": "", "a.test/dir/index.html": "", "a.test/doc": "", "a.test/print/doc": "", "a.test/page": "", "www.a.test/dir/index.html": "",
+	})
+	rules := config.Canonical{Sessions: true, WWW: true, IndexFiles: true, TrailingSlash: true}
+	l := newCrawlLab(t, addr, []string{"http://a.test/"}, func(c *config.Config) {
+		withKey(t, c, takedownSecret)
+		c.Frontier.Recrawl.First, c.Frontier.Recrawl.Min = config.Duration(time.Minute), config.Duration(time.Minute)
+		c.Plan.Canonical = rules
+		c.Plan.Rewrite = []config.Rewrite{{Name: "print", Match: "/print/", Replace: "/"}}
+	})
+	if err := l.driver.Run(t.Context(), testCrawl, 2); err != nil {
+		t.Fatal(err)
+	}
+	if asked := web.requests(); !slices.Contains(asked, "a.test/dir") {
+		t.Fatalf("the first month requested %q", asked)
+	}
+	l.takeDown(t, []string{"http://WWW.a.test/dir/index.html", "http://a.test/print/doc", "https://a.test/page;jsessionid=5"}, nil)
+	urls := []string{
+		"http://a.test/home", "http://a.test/dir", "http://a.test/dir/", "http://A.test:80/x/../dir/index.php", "http://www.a.test/dir/index.html", "https://a.test/dir",
+		"http://a.test/doc", "http://a.test/print/doc", "http://a.test/print/doc/", "http://a.test/p%61ge", "http://www.a.test/page;jsessionid=9", "http://a.test/page?PHPSESSID=3",
+	}
+	p, err := l.planNext(t, "2026-12", urls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.TakenDown < int64(len(urls))-1 {
+		t.Errorf("of %d spellings, the plan refuses %d", len(urls)-1, p.TakenDown)
+	}
+	if err := l.driver.Run(t.Context(), "2026-12", 3); err != nil {
+		t.Fatal(err)
+	}
+	for _, asked := range web.requests() {
+		if strings.Contains(asked, "dir") || strings.Contains(asked, "doc") || strings.Contains(asked, "page") {
+			t.Errorf("%s was requested", asked)
+		}
+	}
+
+	// Without the rules, each form is a URL of its own.
+	l.cfg.Plan.Canonical, l.cfg.Plan.Rewrite = config.Canonical{}, nil
+	if p, err = l.planNext(t, "2027-01", []string{"http://a.test/other", "http://a.test/dir", "http://www.a.test/dir/index.html", "http://a.test/doc", "http://a.test/print/doc", "http://a.test/page;jsessionid=5", "http://a.test/page"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.driver.Run(t.Context(), "2027-01", 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, asked := range web.requests() {
+		if strings.Contains(asked, "dir") || strings.Contains(asked, "doc") || strings.Contains(asked, "page") {
+			t.Errorf("without the rules, %s was requested", asked)
+		}
+	}
+}
+
 // A reparse reads pages that link to what was taken down since.
 func TestAReparseNamesNothingThatWasTakenDown(t *testing.T) {
 	_, addr := serveLinks(t, map[string]string{"a.test/": "/x /~u/gone http://www.gone.test/y", "a.test/x": "http://gone.test/z"})
@@ -289,4 +367,155 @@ func having(t *testing.T, dir, text string) (found []string) {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// Without the list of takedowns, what was taken down would be planned and requested again. The ledgers of what a
+// takedown changed, and plans that refused names, say that it existed.
+func TestALostListOfTakedownsIsNoticed(t *testing.T) {
+	for name, domain := range map[string]string{"a takedown that changed something": "gone.test", "a takedown of an unknown name": "unknown.test"} {
+		t.Run(name, func(t *testing.T) {
+			web, addr := serveLinks(t, map[string]string{"a.test/": "/x http://gone.test/", "a.test/x": "", "gone.test/": "", "unknown.test/": ""})
+			l := newCrawlLab(t, addr, []string{"http://a.test/", "http://gone.test/"}, func(c *config.Config) { withKey(t, c, takedownSecret) })
+			if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+				t.Fatal(err)
+			}
+			apply := func() error {
+				_, err := removal.Apply(t.Context(), removal.Request{
+					Bucket: l.bucket, Domains: []string{domain}, Reason: "asked", Secret: takedownSecret, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(),
+				})
+				return err
+			}
+			if err := apply(); err != nil {
+				t.Fatal(err)
+			}
+			list := []string{"http://a.test/", "http://a.test/y", "http://unknown.test/", "http://gone.test/"}
+			if _, err := l.planNext(t, "2026-12", list); err != nil {
+				t.Fatal(err)
+			}
+			web.requests() // those of the first month
+			if err := l.bucket.Delete(t.Context(), layout.Takedowns()); err != nil {
+				t.Fatal(err)
+			}
+			told := func(what, says string, err error) {
+				t.Helper()
+				if !errors.Is(err, ledger.ErrLost) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), layout.Takedowns()) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "crawlbatch takedown --list FILE --apply") {
+					t.Errorf("%s says %v", what, err)
+				}
+			}
+			told("run", "the plan of round 0 of 2026-12 refused names that it lists", l.driver.Run(t.Context(), "2026-12", 1))
+			if domain == "gone.test" {
+				_, err := l.planNext(t, "2027-01", list)
+				told("plan", "a takedown changed "+testCrawl, err)
+			}
+			if asked := web.requests(); len(asked) > 0 {
+				t.Errorf("requested %q", asked)
+			}
+			said := 0
+			for _, crawl := range []string{testCrawl, "2026-12"} {
+				r, err := Run(t.Context(), Options{Bucket: l.bucket, Crawl: crawl, Round: -1, Config: l.cfg, Scratch: t.TempDir(), Sample: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, v := range r.Violations {
+					if strings.Contains(v.Problem, layout.Takedowns()) {
+						said++
+					} else if crawl == testCrawl {
+						t.Errorf("verify of %s says %+v", crawl, v)
+					}
+				}
+			}
+			if want := map[string]int{"gone.test": 2, "unknown.test": 1}[domain]; said != want {
+				t.Errorf("verify says it for %d crawls, want %d", said, want)
+			}
+
+			// The advice works, although the round of the next month is unfinished.
+			if err := apply(); !errors.Is(err, roundstate.ErrBusy) || !strings.Contains(err.Error(), "has these names again") {
+				t.Fatal(err)
+			}
+			if err := l.driver.Run(t.Context(), "2026-12", 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := apply(); err != nil {
+				t.Error(err)
+			}
+			l.verify(t, false)
+			if asked := web.requests(); !slices.Contains(asked, "a.test/y") || slices.Contains(asked, domain+"/") {
+				t.Errorf("requested %q", asked)
+			}
+		})
+	}
+}
+
+// A WARC file of two is lost. The rest is taken down, and verify reports the loss as before. When the file is
+// restored from a copy, the same takedown removes what it holds.
+func TestALostWARCFileKeepsNothingElseFromBeingTakenDown(t *testing.T) {
+	_, addr := serveLinks(t, map[string]string{"a.test/": "/x http://gone.test/", "a.test/x": "", "gone.test/": "http://gone.test/y", "gone.test/y": ""})
+	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://gone.test/"}, func(c *config.Config) {
+		c.Frontier.Follow = "any"
+		withKey(t, c, takedownSecret)
+	})
+	if err := l.driver.Run(t.Context(), testCrawl, 2); err != nil {
+		t.Fatal(err)
+	}
+	// A round that stored a response of the domain.
+	var lost string
+	for o, err := range l.bucket.List(t.Context(), "warc/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _, err := l.bucket.Get(t.Context(), o.Key, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(o.Key, ".cdxj") && bytes.Contains(body, []byte("gone")) && strings.Contains(o.Key, "round=0") {
+			lost = strings.TrimSuffix(o.Key, ".cdxj") + ".warc.gz"
+		}
+	}
+	held, _, err := l.bucket.Get(t.Context(), lost, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.bucket.Delete(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	apply := func() (f *removal.Found, tombstones int64) {
+		t.Helper()
+		f, err := removal.Apply(t.Context(), removal.Request{
+			Bucket: l.bucket, Domains: []string{"gone.test"}, Reason: "asked", Secret: takedownSecret, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range f.Kinds {
+			tombstones += k.Tombstones
+		}
+		return f, tombstones
+	}
+	m, err := takedown.New(nil, []string{"gone.test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, tombstones := apply()
+	if diff := cmp.Diff([]string{lost}, f.Missing); diff != "" || tombstones == 0 {
+		t.Errorf("%d tombstones, missing (-want +got):\n%s", tombstones, diff)
+	}
+	if found := naming(t, l.dir, m); len(found) > 0 {
+		t.Errorf("these name what was taken down:\n%s", strings.Join(found, "\n"))
+	}
+	violations := l.report(t, false).Violations
+	for _, v := range violations {
+		if !strings.Contains(v.Object+v.Problem, lost) {
+			t.Errorf("%+v", v)
+		}
+	}
+	if len(violations) == 0 {
+		t.Error("verify does not report the lost file")
+	}
+	if _, err := store.CreateBytes(t.Context(), l.bucket, lost, held); err != nil {
+		t.Fatal(err)
+	}
+	if f, tombstones = apply(); len(f.Missing) > 0 || tombstones == 0 {
+		t.Errorf("after the file was restored: %d tombstones, missing %q", tombstones, f.Missing)
+	}
+	l.verify(t, false)
 }

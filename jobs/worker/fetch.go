@@ -100,7 +100,7 @@ func (r Runner) fetchOnce(ctx context.Context, env stages.Env, l *ledger.Ledger,
 		Task: t, Plan: p, Before: before, Politeness: newest.Number, Reload: reload,
 		Reading: robots.ReadingOf(format), Format: format, GiveUp: r.GiveUp,
 	}
-	if in.Gone, err = TakenDown(ctx, r.Bucket, r.Config); err != nil {
+	if in.Gone, err = TakenDown(ctx, r.Bucket, r.Config, p); err != nil {
 		return nil, err
 	}
 	if optOut != nil || in.Gone != nil {

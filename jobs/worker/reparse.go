@@ -25,7 +25,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, 
 		return nil, err
 	}
 	in := &reparse.Input{Task: t, Plan: p, Archive: r.Bucket}
-	if in.Gone, err = TakenDown(ctx, r.Bucket, r.Config); err != nil {
+	if in.Gone, err = TakenDown(ctx, r.Bucket, r.Config, p); err != nil {
 		return nil, err
 	}
 	if of.Of != "" {

@@ -88,6 +88,7 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 			continue
 		}
 		r.TakenDown = a.Ledger != nil && a.Ledger.TakenDownIn(n)
+		a.checkTakedowns(ctx, r)
 		if r.Sealed != nil {
 			earlier = append(earlier[:len(earlier):len(earlier)], r.Sealed)
 		}
@@ -99,6 +100,17 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 		return nil, fmt.Errorf("crawl %s has no round %d that has begun: see `crawlbatch status --month %s`: %w", a.Crawl, a.Round, a.Crawl, roundstate.ErrNoPlan)
 	}
 	return rounds, nil
+}
+
+// checkTakedowns reports a lost list of takedowns if the plan of a round says that there was one.
+func (a *Audit) checkTakedowns(ctx context.Context, r *Round) {
+	if a.TakenDown || r.Plan.TakenDown == 0 {
+		return
+	}
+	var lost *ledger.Lost
+	if errors.As(ledger.CheckTakedownListOf(ctx, a.Bucket, r.Plan), &lost) {
+		a.reportLoss(lost)
+	}
 }
 
 // loadCrawl reads the documents of the crawl as a whole. It returns the sealed rounds of the crawls
