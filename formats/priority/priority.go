@@ -30,6 +30,10 @@ type Weights struct {
 	Focus     int `yaml:"-"`         // frontier.focus.points: added for a score of 1 or more, subtracted for -1 or less, in proportion between
 	Query     int `yaml:"query"`     // subtracted if the URL has a query
 
+	// Freshness is added for a known URL if a fetch has a hundred times the value at which frontier.recrawl makes
+	// it due, and subtracted for a hundredth. A new URL counts as if it had just become due.
+	Freshness int `yaml:"freshness"`
+
 	Overdue int `yaml:"overdue"` // added if a known URL has been due for as long as its interval between two fetches
 	Change  int `yaml:"change"`  // added for a known URL that a fetch makes as fresh as possible
 	News    int `yaml:"news"`    // added if the path holds the date of the plan's day; a seventh less for each day before
@@ -37,8 +41,12 @@ type Weights struct {
 
 // Default returns the weights of a crawl whose config sets none. The weight of sitemaps is small,
 // because a host may state any priority. It is also too small to make the frontier write a waiting
-// URL again.
-func Default() Weights { return Weights{HostRank: 300, Directory: 100, Anchor: 100, Sitemap: 80} }
+// URL again. HostRank and Freshness give as many points for a factor of ten: 75. Both are logarithms, so
+// their sum orders URLs by the product of rank and value, as the freshest crawl by rank does
+// (package recrawl).
+func Default() Weights {
+	return Weights{HostRank: 300, Directory: 100, Anchor: 100, Sitemap: 80, Freshness: 150}
+}
 
 // Part is one summand of a priority.
 type Part struct {
@@ -128,6 +136,7 @@ type Timing struct {
 	Interval time.Duration // learned time between two fetches
 	Fetches  int32
 	Changes  int32   // number of fetches that found changed content
+	Worth    float64 // estimated value of a fetch, from -1 to 1 (recrawl.Rule.Worth); 0 for a new URL
 	Gain     float64 // estimated value of a fetch, from 0 to 1 (recrawl.Rule.Gain); 0 if the changes were not timed
 }
 
@@ -135,6 +144,7 @@ type Timing struct {
 func (w *Weights) AtPlan(priority int32, t Timing) []Part {
 	parts := []Part{{"frontier", float64(priority)}}
 	if t.Fetches > 0 {
+		parts = append(parts, Part{"freshness", float64(w.Freshness) * t.Worth})
 		if w.Overdue != 0 && !t.Due.IsZero() && t.Interval > 0 {
 			late := min(max(float64(t.Now.Sub(t.Due))/float64(t.Interval), 0), 1)
 			parts = append(parts, Part{"overdue", float64(w.Overdue) * late})

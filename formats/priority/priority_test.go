@@ -39,7 +39,7 @@ func TestAFoundURL(t *testing.T) {
 func TestTheTimeOfAPlan(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	const day = 24 * time.Hour
-	w := Weights{Overdue: 100, Change: 60, News: 140}
+	w := Weights{Freshness: 80, Overdue: 100, Change: 60, News: 140}
 	for _, tc := range []struct {
 		about string
 		t     Timing
@@ -51,6 +51,9 @@ func TestTheTimeOfAPlan(t *testing.T) {
 		{"due early, after an announcement", Timing{URL: "http://a.example/", Due: now.Add(day), Interval: 30 * day, Fetches: 2, Changes: 1}, 500 + 30},
 		{"an interval that is not known", Timing{URL: "http://a.example/", Due: now.Add(-day), Fetches: 2, Changes: 1}, 500 + 30},
 		{"a fetch of an estimated value", Timing{URL: "http://a.example/", Due: now.Add(-15 * day), Interval: 30 * day, Fetches: 2, Changes: 1, Gain: 0.75}, 500 + 50 + 45},
+		{"a fetch that makes it fresher than others", Timing{URL: "http://a.example/", Interval: 30 * day, Fetches: 2, Worth: 0.5, Gain: 0.75}, 500 + 40 + 45},
+		{"a fetch of little worth", Timing{URL: "http://a.example/", Interval: 30 * day, Fetches: 2, Worth: -1, Gain: 0.25}, 500 - 80 + 15},
+		{"a new URL has no worth of its own", Timing{URL: "http://a.example/", Worth: 1}, 500},
 		{"the news of the day", Timing{URL: "http://a.example/2026/11/25/title"}, 640},
 		{"the news of three days ago", Timing{URL: "http://a.example/news/2026-11-22-title.html"}, 580},
 		{"a day without separators", Timing{URL: "http://a.example/20261124"}, 620},
@@ -78,13 +81,13 @@ func TestTheTimeOfAPlan(t *testing.T) {
 
 func FuzzPriority(f *testing.F) {
 	f.Add("http://a.example/2026/11/25/?x", 0.5, int64(3), int64(1), int32(4), int32(9), int32(2))
-	w := Weights{HostRank: 1000, Directory: 1000, Anchor: -1000, Sitemap: 1000, Inlinks: -1000, Hop: 1000, Query: 1000, Overdue: 1000, Change: 1000, News: 1000}
+	w := Weights{HostRank: 1000, Directory: 1000, Anchor: -1000, Sitemap: 1000, Inlinks: -1000, Hop: 1000, Query: 1000, Overdue: 1000, Change: 1000, Freshness: -1000, News: 1000}
 	f.Fuzz(func(t *testing.T, url string, rank float64, hosts, inlinks int64, hops, fetches, changes int32) {
 		if rank != rank || hops < 0 || fetches < 0 || changes < 0 || changes > fetches || fetches > 1<<30 {
 			t.Skip("no round has such numbers")
 		}
 		p := Sum(w.Parts(Facts{URL: url, Rank: rank, Hosts: hosts, Inlinks: inlinks, Hops: hops}))
-		q := Sum(w.AtPlan(p, Timing{URL: url, Now: time.Unix(1e9, 0), Due: time.Unix(9e8, 0), Interval: time.Hour, Fetches: fetches, Changes: changes}))
+		q := Sum(w.AtPlan(p, Timing{URL: url, Now: time.Unix(1e9, 0), Due: time.Unix(9e8, 0), Interval: time.Hour, Fetches: fetches, Changes: changes, Worth: 1}))
 		if p < 0 || p > 1000 || q < 0 || q > 1000 {
 			t.Errorf("priorities %d and %d of %s", p, q, strings.ToValidUTF8(url, "?"))
 		}

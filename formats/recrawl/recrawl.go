@@ -16,7 +16,7 @@
 // often after few fetches, and never learn more about them.
 //
 // Rule applies the policy: it sets the due time by a multiplier that follows from the config. If a
-// budget leaves less, the plan takes the due pages of the highest value (Gain). The value of the last
+// budget leaves less, the plan takes the due pages of the highest value (Worth). The value of the last
 // page taken is then the multiplier.
 //
 // Every result has the same bits on each machine. Go may fuse x*y + z into one rounding, and does so on
@@ -284,6 +284,33 @@ func (r Rule) Gain(h schema.ChangeHistory, since time.Duration, announced bool) 
 	}
 	value := r.Estimate(h).Value(float64(ms(since)))
 	return value / (value + r.Price())
+}
+
+// Worth returns the value of a fetch on a logarithmic scale: 0 for Price, 1 for a hundred times Price or
+// more, -1 for a hundredth or less. since is the time since the last fetch. If a sitemap or feed announces
+// a change, the value is that after at least r.Max.
+//
+// From r.Max on, the value counts as Price times since / r.Max at least, even if the page never changes, or
+// changes too often to stay fresh. So no rate of change keeps a page from being fetched: a page that waits
+// long enough reaches 1.
+func (r Rule) Worth(h schema.ChangeHistory, since time.Duration, announced bool) float64 {
+	if announced {
+		since = max(since, r.Max)
+	}
+	ratio := r.Estimate(h).Value(float64(ms(since))) / r.Price()
+	if floor := float64(since) / float64(max(r.Max, 1)); floor >= 1 {
+		ratio = max(ratio, floor)
+	}
+	const most = 100
+	switch {
+	case ratio >= most:
+		return 1
+	case ratio <= 1.0/most:
+		return -1
+	case ratio < 1:
+		return -log1p(1/ratio-1) / log1p(most-1)
+	}
+	return log1p(ratio-1) / log1p(most-1)
 }
 
 // zero returns the zero of a rising function between low and high, by the method of false position with

@@ -133,6 +133,8 @@ func (c *Config) planTable() []field {
 		key(&c.Plan.Priority.Inlinks, 0, points, frozen, "points for a URL to which 1,000 or more pages of the round link; a third of them for ten pages"),
 		key(&c.Plan.Priority.Hop, 0, points, frozen, "points that each link on the way from a listed URL to the URL takes away"),
 		key(&c.Plan.Priority.Query, 0, points, frozen, "points that a query in the URL takes away"),
+		key(&c.Plan.Priority.Freshness, 150, points, frozen, "points for a known URL whose [recrawl](../planner/README.md#recrawls) makes its copy fresher by a hundred times the time from which `frontier.recrawl` makes it due; none at this time, and subtracted for a hundredth of it; 0 in crawls that began without the key").
+			beforeItExisted(0),
 		key(&c.Plan.Priority.Overdue, 0, points, frozen, "points for a known URL that has been due for as long as its interval between two fetches"),
 		key(&c.Plan.Priority.Change, 0, points, frozen, "points for a known URL that changes at each fetch"),
 		key(&c.Plan.Priority.News, 0, points, frozen, "points for a URL whose path holds the date of the plan's day, such as /2026/11/25/; a seventh less for each day before"),

@@ -39,7 +39,7 @@ func (c *Crawl) priority(ctx context.Context, s *manifest.Sealed, bucket int, r 
 	if err != nil {
 		return p, err
 	}
-	if t := source.TimingOf(r, c.now, ofPlan.rule); !t.Due.After(t.Now) && nextDue(r) != "never" {
+	if t := source.TimingOf(r, c.now, ofPlan.Weights, ofPlan.rule); !t.Due.After(t.Now) && nextDue(r) != "never" {
 		p.AtPlan = ofPlan.AtPlan(r.Priority, t)
 		p.Next = priority.Sum(p.AtPlan)
 	}

@@ -29,9 +29,6 @@ const FrontierName = "frontier"
 // error. The weights add to the priorities of due URLs, and rule estimates the
 // value of fetching them. The files of many rounds are merged in the directory scratch.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, weights priority.Weights, rule recrawl.Rule, scratch string) Known {
-	if weights.Change == 0 {
-		rule = recrawl.Rule{} // no priority needs the value of a fetch
-	}
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), weights: weights, rule: rule, scratch: scratch}
 }
 
@@ -112,7 +109,7 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 		Spellings: r.Spellings,
 	}
 	if e.Due {
-		e.Priority = priority.Sum(f.weights.AtPlan(r.Priority, TimingOf(r, f.now, f.rule)))
+		e.Priority = priority.Sum(f.weights.AtPlan(r.Priority, TimingOf(r, f.now, f.weights, f.rule)))
 		e.DueReason = r.DueReason
 	}
 	if !e.Due && !e.Spent && len(e.Spellings) == 0 {
@@ -127,17 +124,28 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 	return yield(e, nil)
 }
 
-// TimingOf returns what a plan at the time now, in milliseconds UTC, knows about a due URL. Without a rule,
-// it does not estimate the value of a fetch.
-func TimingOf(r *schema.URLRecord, now int64, rule recrawl.Rule) priority.Timing {
+// TimingOf returns what a plan at the time now, in milliseconds UTC, knows about a due URL. It estimates only
+// what the weights need, and nothing without a rule.
+func TimingOf(r *schema.URLRecord, now int64, weights priority.Weights, rule recrawl.Rule) priority.Timing {
 	t := priority.Timing{
 		URL: r.URL, Now: time.UnixMilli(now).UTC(), Interval: time.Duration(r.RevisitMS) * time.Millisecond, Fetches: r.Fetches, Changes: r.Changes,
 	}
 	if r.NextDue > 0 {
 		t.Due = time.UnixMilli(r.NextDue)
 	}
-	if rule != (recrawl.Rule{}) && r.ChangeHistory != (schema.ChangeHistory{}) {
-		t.Gain = rule.Gain(r.ChangeHistory, time.Duration(now-r.LastFetched)*time.Millisecond, r.DueReason == schema.DueAnnounced)
+	if rule == (recrawl.Rule{}) || r.Fetches == 0 {
+		return t
+	}
+	since, announced := time.Duration(now-r.LastFetched)*time.Millisecond, r.DueReason == schema.DueAnnounced
+	if weights.Change != 0 && r.ChangeHistory != (schema.ChangeHistory{}) {
+		t.Gain = rule.Gain(r.ChangeHistory, since, announced)
+	}
+	if weights.Freshness != 0 && r.LastFetched > 0 {
+		h := r.ChangeHistory
+		if h == (schema.ChangeHistory{}) { // of a format before 13, or never compared
+			h = recrawl.Assume(r.Fetches, r.Changes, r.RevisitMS)
+		}
+		t.Worth = rule.Worth(h, since, announced)
 	}
 	return t
 }
