@@ -87,7 +87,8 @@ type Rule struct {
 	Min   time.Duration // least interval
 	Max   time.Duration // largest interval; no page waits longer, even if it never changes
 
-	prior prior // what is assumed about a page without a history; zero: a wide distribution about First
+	prior prior   // what is assumed about a page without a history; zero: a wide distribution about First
+	price float64 // Price, or 0 if nothing has computed it yet
 }
 
 // prior is a Gamma distribution of the rates of pages.
@@ -136,6 +137,9 @@ func (r Rule) Among(p *Peers) Rule {
 	if p.pages == 0 {
 		return r
 	}
+	if r.price == 0 {
+		r.price = r.Price()
+	}
 	n := float64(p.pages)
 	weight := shape + float64((peerShape-shape)*n)/(n+halfway)
 	r.prior = prior{weight, min(weight/r.Estimate(p.h).Rate, float64(ms(r.First))), r.prior.known || p.pages >= enough}
@@ -168,10 +172,10 @@ func (r Rule) Estimate(h schema.ChangeHistory) Estimate {
 	rate := shape / time
 	for range 50 { // some five steps
 		x := float64(rate * mean)
-		first := g(x)
-		slope := -0.5 // of g
+		e := exp(x)
+		first, slope := g(x, e), -0.5 // slope is that of g
 		if x > 1e-4 {
-			slope = float64(first*(1-float64(x/(1-exp(x))))) / x
+			slope = float64(first*(1-float64(x/(1-e)))) / x
 		}
 		step := (shape + float64(changes*first) - float64(rate*time)) / (time - float64(float64(changes*mean)*slope))
 		if rate += step; step <= 1e-13*rate {
@@ -181,7 +185,8 @@ func (r Rule) Estimate(h schema.ChangeHistory) Estimate {
 	// The second derivative there is minus the shape of a Gamma distribution with this maximum.
 	information := 1.0
 	if x := float64(rate * mean); x > 1e-4 {
-		information = g(x) * x / (1 - exp(x))
+		e := exp(x)
+		information = g(x, e) * x / (1 - e)
 	}
 	return Estimate{rate, shape + float64(changes*information)}
 }
@@ -246,10 +251,13 @@ func (r Rule) Interval(h schema.ChangeHistory, least time.Duration) (time.Durati
 	if h == (schema.ChangeHistory{}) && !r.prior.known {
 		return min(max(r.First, r.Min), r.Max), schema.DueFirst
 	}
-	e, price := r.Estimate(h), r.Price()
+	e, price := r.Estimate(h), r.price
+	if price == 0 {
+		price = r.Price()
+	}
 	interval, low := min(peak/e.Rate, float64(ms(r.Max))), float64(max(ms(r.Min), least.Milliseconds()))
-	if interval > low && e.Value(interval) > price {
-		interval = zero(low, interval, func(since float64) float64 { return e.Value(since) - price })
+	if interval > low {
+		interval = e.reaches(price, low, interval)
 	}
 	reason := schema.DueRate
 	first := r.First
@@ -273,6 +281,22 @@ func (r Rule) Interval(h schema.ChangeHistory, least time.Duration) (time.Durati
 		return r.Max, schema.DueMax
 	}
 	return time.Duration(interval) * time.Millisecond, reason
+}
+
+// reaches returns the time between low and high after which the value reaches the price. It is high if the value
+// is less until then, and low if it is more.
+func (e Estimate) reaches(price, low, high float64) float64 {
+	// Most pages do not change, and for most of these low decides. The margin is for rounding: the value rises
+	// with the time, but its digits may not.
+	atLow := e.Value(low) - price
+	if atLow > 1e-6*price {
+		return low
+	}
+	atHigh := e.Value(high) - price
+	if atHigh <= 0 {
+		return high
+	}
+	return zero(low, high, atLow, atHigh, func(since float64) float64 { return e.Value(since) - price })
 }
 
 // Gain returns the value of a fetch as a share from 0 to 1: value / (value + Price). It orders pages as
@@ -313,10 +337,9 @@ func (r Rule) Worth(h schema.ChangeHistory, since time.Duration, announced bool)
 	return log1p(ratio-1) / log1p(most-1)
 }
 
-// zero returns the zero of a rising function between low and high, by the method of false position with
+// zero returns the zero of a rising function between low and high, where it has the given values, by the method of false position with
 // the modification Illinois (Dowell and Jarratt, BIT 11, 1971). The result has six digits at least.
-func zero(low, high float64, f func(float64) float64) float64 {
-	atLow, atHigh := f(low), f(high)
+func zero(low, high, atLow, atHigh float64, f func(float64) float64) float64 {
 	if atLow >= 0 {
 		return low
 	}
@@ -351,12 +374,11 @@ func zero(low, high float64, f func(float64) float64) float64 {
 
 func ms(d time.Duration) int64 { return max(d.Milliseconds(), 1) }
 
-// g returns x / (e^x − 1): the share of x changes that are expected to be the first since a fetch.
-func g(x float64) float64 {
+// g returns x / (e^x − 1): the share of x changes that are expected to be the first since a fetch. e is e^−x.
+func g(x, e float64) float64 {
 	if x < 1e-4 {
 		return 1 - float64(x/2) // the next term is below 1e-9
 	}
-	e := exp(x)
 	return float64(x*e) / (1 - e)
 }
 
@@ -391,8 +413,8 @@ func exp(x float64) float64 {
 	k := math.Floor(float64(x/math.Ln2) + 0.5)
 	rest := (x - float64(k*ln2High)) - float64(k*ln2Low) // from −ln 2 / 2 to ln 2 / 2
 	sum := 0.0
-	for _, c := range taylor {
-		sum = c - float64(rest*sum)
+	for i := range taylor { // a range over the values would copy them
+		sum = taylor[i] - float64(rest*sum)
 	}
 	return sum * math.Float64frombits(uint64(1023-int64(k))<<52) // 2^−k
 }
@@ -407,8 +429,8 @@ func log1p(x float64) float64 {
 	}
 	z := x / (2 + x) // the logarithm of 1 + x is 2·artanh(z); z is at most 1/3
 	square, sum := float64(z*z), 0.0
-	for _, c := range odd { // the next term is below 1e-16
-		sum = float64(square*sum) + c
+	for i := range odd { // the next term is below 1e-16
+		sum = float64(square*sum) + odd[i]
 	}
 	return float64(float64(k)*math.Ln2) + float64(2*z*sum)
 }
