@@ -240,6 +240,25 @@ func TestDuckDBAndPywbReadAYearThatForgets(t *testing.T) {
 				t.Errorf("%s was requested", of)
 			}
 		}
+		// Every page links to what was taken down, before and after. A takedown is no change of their links.
+		sealed, err := sealedFiles(t.Context(), b, yearMonth(yearMonths))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var links []string
+		for _, p := range rowsOf[schema.Page](t, b, sealed, "pages") {
+			if p.LinksAdded == nil || p.LinksRemoved == nil {
+				continue
+			}
+			if links = append(links, fmt.Sprintf("%s %d %d", p.Path, *p.LinksAdded, *p.LinksRemoved)); p.Path != "/" && p.Path != "/month" && *p.LinksAdded+*p.LinksRemoved > 0 {
+				t.Errorf("%s gained %d links and lost %d", p.URL, *p.LinksAdded, *p.LinksRemoved)
+			}
+		}
+		for _, want := range []string{"/ 1 1", "/month 0 0"} { // the home page links to another /new-N
+			if !slices.Contains(links, want) {
+				t.Errorf("no page is %q: %q", want, links)
+			}
+		}
 	})
 }
 

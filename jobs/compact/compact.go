@@ -72,6 +72,7 @@ type Dataset struct {
 type Found struct {
 	Crawl    string    `json:"crawl"`
 	Rounds   int       `json:"rounds"` // number of finished rounds
+	Copies   int       `json:"copies"` // number of rounds of which Run copies parts; those of format 1 have none
 	Datasets []Dataset `json:"datasets"`
 	Current  string    `json:"current,omitempty"` // revision of the copy that views read
 	Covered  int       `json:"covered"`           // number of finished rounds of which views read the copy
@@ -118,7 +119,7 @@ func (r *Request) find(ctx context.Context, l *ledger.Ledger) (*Found, error) {
 	case list != nil:
 		f.Current = list.Revision
 		if roundstate.Covers(list, l) {
-			f.Covered = len(list.Rounds)
+			f.Covered = withParts(list.Rounds)
 		}
 	}
 	for _, d := range names {
@@ -138,7 +139,18 @@ func (r *Request) find(ctx context.Context, l *ledger.Ledger) (*Found, error) {
 		f.copied = append(f.copied, round)
 	}
 	f.Datasets = slices.DeleteFunc(f.Datasets, func(d Dataset) bool { return d.Rounds == 0 })
+	f.Copies = withParts(f.copied)
 	return f, nil
+}
+
+// withParts returns the number of rounds of which a copy has parts.
+func withParts(rounds []manifest.CompactedRound) (n int) {
+	for _, r := range rounds {
+		if len(r.Datasets) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // findRound adds the parts of a round to the datasets. Parts of format 1 are not copied: they store nulls
@@ -203,7 +215,7 @@ func Run(ctx context.Context, r Request) (*Found, error) {
 	if f.Current, err = r.replace(ctx, f, l); err != nil {
 		return nil, fmt.Errorf("compact %s: %w", r.Crawl, err)
 	}
-	f.Covered, f.Fault = f.Rounds, ""
+	f.Covered, f.Fault = f.Copies, ""
 	return f, r.removeOthers(ctx, f)
 }
 

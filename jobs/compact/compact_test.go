@@ -48,9 +48,20 @@ func request(t *testing.T, b store.Bucket) Request {
 
 func put(t *testing.T, b store.Bucket, key string, d manifest.Document) {
 	t.Helper()
-	if _, err := manifest.Create(t.Context(), b, key, d); err != nil {
+	putAs(t, b, key, d, schema.FormatVersion)
+}
+
+// putAs stores a document as a crawlbatch of the given format did.
+func putAs(t *testing.T, b store.Bucket, key string, d manifest.Document, format int) string {
+	t.Helper()
+	body, err := manifest.EncodeAs(d, format)
+	if err == nil {
+		_, err = store.CreateBytes(t.Context(), b, key, body)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
+	return manifest.ContentDigest(body)
 }
 
 // publish stores a published part.
@@ -77,9 +88,9 @@ func crawled(t *testing.T, b store.Bucket, formats ...int) store.Bucket {
 	t.Helper()
 	put(t, b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl})
 	for round, format := range formats {
-		put(t, b, layout.PlanManifest(crawl, round, "p"), &manifest.Plan{ID: "p", Crawl: crawl, Round: round, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
+		putAs(t, b, layout.PlanManifest(crawl, round, "p"), &manifest.Plan{ID: "p", Crawl: crawl, Round: round, Buckets: 1, Partitions: []manifest.PlanPartition{{}}}, format)
 		for _, stage := range []stages.Stage{stages.Merge, stages.Dedup, stages.Rank, stages.Frontier, stages.Publish} {
-			put(t, b, layout.Inputs(crawl, round, string(stage)), &manifest.Inputs{Header: manifest.Header{Format: format}, Stage: string(stage), Plan: "p"})
+			putAs(t, b, layout.Inputs(crawl, round, string(stage)), &manifest.Inputs{Stage: string(stage), Plan: "p"}, format)
 		}
 		var files []manifest.File
 		for p := range 5 {
@@ -117,6 +128,14 @@ func crawled(t *testing.T, b store.Bucket, formats ...int) store.Bucket {
 		put(t, b, layout.Sealed(crawl, round), &manifest.Sealed{Crawl: crawl, Round: round, Plan: "p", Buckets: 1, Files: files})
 	}
 	ledgertest.Make(t, b, crawl)
+	ledgertest.Edit(t, b, crawl, func(entries []manifest.Entry) []manifest.Entry {
+		for i, e := range entries {
+			if e.What == manifest.EntryStarted {
+				entries[i].Format = formats[*e.Round]
+			}
+		}
+		return entries
+	})
 	return b
 }
 

@@ -42,7 +42,7 @@ func skipMonth(t *testing.T, b store.Bucket) {
 	for round := range skipRounds {
 		put(t, b, layout.PlanManifest(crawl, round, "p"), &manifest.Plan{ID: "p", Crawl: crawl, Round: round, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
 		for _, stage := range []stages.Stage{stages.Merge, stages.Dedup, stages.Rank, stages.Frontier, stages.Publish} {
-			put(t, b, layout.Inputs(crawl, round, string(stage)), &manifest.Inputs{Header: manifest.Header{Format: schema.FormatVersion}, Stage: string(stage), Plan: "p"})
+			put(t, b, layout.Inputs(crawl, round, string(stage)), &manifest.Inputs{Stage: string(stage), Plan: "p"})
 		}
 		var files []manifest.File
 		for p := range skipPartitions {
