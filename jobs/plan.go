@@ -23,6 +23,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/websource"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
@@ -72,7 +73,7 @@ type FilterAnswers = source.FilterAnswers
 type Budgets = []manifest.Count
 
 // Slowest holds the slowest hosts of a plan, at most one of each domain.
-type Slowest = []planner.SlowHost
+type Slowest = []slowest.Host
 
 // ledgers returns a writer that appends to ledgers on behalf of the request.
 func (r PlanRequest) ledgers() ledger.Writer {

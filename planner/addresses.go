@@ -8,6 +8,8 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/entry"
+	"crawlbatch.io/crawlbatch/planner/pace"
 )
 
 // addressURL is a new URL at an address that has too many of them.
@@ -23,13 +25,13 @@ func compareAddressURLs(a, b *addressURL) int {
 
 // admit finds the best URLs of each address that has too many. The parameter from is the list of chosen
 // URLs.
-func (c *chooser) admit(ctx context.Context, from *chosenList, hosts *sorters[observation], scratch string) (err error) {
+func (c *chooser) admit(ctx context.Context, from *entry.List, seen observations, scratch string) (err error) {
 	sorter, err := table.NewSorter(scratch, compareAddressURLs, c.Memory/6)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, sorter.Close()) }()
-	if err := c.eachAddressed(ctx, from, hosts, func(u *record, address string) error {
+	if err := c.eachAddressed(ctx, from, seen, func(u *entry.Record, address string) error {
 		hash := urlkey.Hash(address)
 		if u.Spent || !c.addresses.Has(hash) {
 			return nil
@@ -49,12 +51,12 @@ func (c *chooser) admit(ctx context.Context, from *chosenList, hosts *sorters[ob
 
 // writeAdmitted writes the URLs of a list to out, except those that their address's budget refuses. It
 // counts the URLs of the round again.
-func (c *chooser) writeAdmitted(ctx context.Context, from *chosenList, hosts *sorters[observation], scratch string, out, left *chosenWriter) error {
-	if err := c.admit(ctx, from, hosts, scratch); err != nil {
+func (c *chooser) writeAdmitted(ctx context.Context, from *entry.List, seen observations, scratch string, out, left *chosenWriter) error {
+	if err := c.admit(ctx, from, seen, scratch); err != nil {
 		return err
 	}
 	c.round = c.budgets.NewRound()
-	return c.eachAddressed(ctx, from, hosts, func(u *record, address string) error {
+	return c.eachAddressed(ctx, from, seen, func(u *entry.Record, address string) error {
 		if u.Spent {
 			return out.put(u)
 		}
@@ -69,15 +71,15 @@ func (c *chooser) writeAdmitted(ctx context.Context, from *chosenList, hosts *so
 
 // eachAddressed calls visit with the records of a list, and the address at which the newest round found
 // the host of each. The address is "" if it is not known.
-func (c *chooser) eachAddressed(ctx context.Context, from *chosenList, hosts *sorters[observation], visit func(u *record, address string) error) error {
-	seen := observed(ctx, hosts)
-	defer seen.Close()
+func (c *chooser) eachAddressed(ctx context.Context, from *entry.List, seen observations, visit func(u *entry.Record, address string) error) error {
+	hosts := seen(ctx)
+	defer hosts.Close()
 	group, addresses := -1, map[string]string{}
-	return from.read(ctx, from.allIndices(), func(u *record) error {
-		if group < 0 || from.groups[group].Hash != u.Hash {
+	return from.Read(ctx, from.All(), func(u *entry.Record) error {
+		if group < 0 || from.Groups[group].Hash != u.Hash {
 			group++
 			addresses = map[string]string{}
-			if err := newest(seen, u.Hash, func(o *observation) { addresses[strings.Clone(o.Host)] = strings.Clone(o.Address) }); err != nil {
+			if err := pace.Newest(hosts, u.Hash, func(o *pace.Observation) { addresses[strings.Clone(o.Host)] = strings.Clone(o.Address) }); err != nil {
 				return err
 			}
 		}

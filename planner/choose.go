@@ -5,12 +5,16 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/budget"
+	"crawlbatch.io/crawlbatch/planner/entry"
+	"crawlbatch.io/crawlbatch/planner/pace"
 )
 
 // chooser reads the records in order and merges the records of each URL. It writes the URLs that
@@ -18,8 +22,8 @@ import (
 type chooser struct {
 	*rules
 	refused *refusals
-	files   func(seq) string // returns the name of the source of an entry
-	names   *fileNames       // for the listings of refused URLs
+	files   func(entry.Seq) string // returns the name of the source of an entry
+	names   *entry.Names           // for the listings of refused URLs
 	out     *chosenWriter
 	left    *chosenWriter // list of the URLs that have spellings and are not planned
 
@@ -29,15 +33,16 @@ type chooser struct {
 	since int64 // time in milliseconds UTC; URLs that were fetched at this time or later are refused; 0: no URL is refused for this reason
 
 	duplicates int64
-	spent      int64         // number of URLs that earlier rounds of the crawl planned
-	round      *budget.Round // counts the chosen new URLs
-	offers     *offers       // nil without budgets by host
+	spent      int64                           // number of URLs that earlier rounds of the crawl planned
+	round      *budget.Round                   // counts the chosen new URLs
+	offers     *entry.Offers                   // nil without budgets by host
+	ranked     *table.Cursor[pace.Observation] // observations of hosts in earlier rounds, for offers; nil if there are none
 	addresses  *budget.Addresses
 	overBudget map[string]int64 // number of URLs that each key of plan.budgets refuses
 
-	url     *record // current URL, merged from its entries so far; nil before the first URL
-	listed  int64   // number of the current URL's entries that come from the user, not from the frontier
-	origins origins // where sources list the current URL
+	url     *entry.Record // current URL, merged from its entries so far; nil before the first URL
+	listed  int64         // number of the current URL's entries that come from the user, not from the frontier
+	origins entry.Origins // where sources list the current URL
 	domains []*domain
 }
 
@@ -47,20 +52,20 @@ type domain struct {
 	name  string
 	limit int64 // largest number of URLs of the domain in the crawl; 0 means no limit
 	spent int64
-	due   []*record  // due URLs that an earlier round of the crawl planned; such URLs use no budget
-	best  worstFirst // heap of the best new URLs, with the worst of them on top
+	due   []*entry.Record // due URLs that an earlier round of the crawl planned; such URLs use no budget
+	best  worstFirst      // heap of the best new URLs, with the worst of them on top
 
 	byHost *budget.Domain // replaces limit, due and best if the config has budgets by host; otherwise nil
 }
 
 // worstFirst is a heap of records. The worst record is on top, because the chooser drops that
 // record first.
-type worstFirst []*record
+type worstFirst []*entry.Record
 
 func (w worstFirst) Len() int           { return len(w) }
 func (w worstFirst) Less(i, j int) bool { return better(w[i], w[j]) > 0 }
 func (w worstFirst) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *worstFirst) Push(x any)        { *w = append(*w, x.(*record)) }
+func (w *worstFirst) Push(x any)        { *w = append(*w, x.(*entry.Record)) }
 func (w *worstFirst) Pop() any {
 	last := (*w)[len(*w)-1]
 	*w = (*w)[:len(*w)-1]
@@ -68,13 +73,13 @@ func (w *worstFirst) Pop() any {
 }
 
 // better compares records by priority, highest first, then by place in the sources.
-func better(a, b *record) int {
+func better(a, b *entry.Record) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Seq, b.Seq))
 }
 
 // choose runs the chooser over all records.
-func (c *chooser) choose(ctx context.Context, records *sorters[record]) error {
-	for row, err := range records.sorted(ctx) {
+func (c *chooser) choose(ctx context.Context, records iter.Seq2[entry.Record, error]) error {
+	for row, err := range records {
 		if err != nil {
 			return err
 		}
@@ -92,7 +97,7 @@ func (c *chooser) choose(ctx context.Context, records *sorters[record]) error {
 			}
 			c.out.begin(r.Hash)
 		}
-		c.url, c.listed, c.origins = r, 0, origins{}
+		c.url, c.listed, c.origins = r, 0, entry.Origins{}
 		c.count(r)
 	}
 	if err := c.endURL(); err != nil {
@@ -102,22 +107,22 @@ func (c *chooser) choose(ctx context.Context, records *sorters[record]) error {
 }
 
 // count counts an entry of the current URL, and notes where sources list the URL.
-func (c *chooser) count(r *record) {
-	o := unpackOrigins(r)
-	if c.origins.known == nil {
-		c.origins.known = o.known
+func (c *chooser) count(r *entry.Record) {
+	o := entry.UnpackOrigins(r)
+	if c.origins.Known == nil {
+		c.origins.Known = o.Known
 	}
 	if !r.Listed {
 		return
 	}
 	if c.listed++; c.listed == 1 {
-		c.origins.first = o.first
+		c.origins.First = o.First
 	}
-	c.origins.last = o.last
+	c.origins.Last = o.Last
 }
 
 // merge adds another entry to the current URL.
-func (c *chooser) merge(r *record) {
+func (c *chooser) merge(r *entry.Record) {
 	c.count(r)
 	u := c.url
 	u.Due, u.Spent, u.Renamed = u.Due || r.Due, u.Spent || r.Spent, u.Renamed || r.Renamed
@@ -141,7 +146,7 @@ func (c *chooser) merge(r *record) {
 
 // forget drops what must not be used of a URL's last content: all of it if its WARC file was pruned, and
 // the validators if the links of the content are needed but not stored.
-func (c *chooser) forget(u *record) {
+func (c *chooser) forget(u *entry.Record) {
 	if c.pruned != nil && u.WARCFilename != "" && c.pruned(u.WARCFilename) {
 		u.ETag, u.LastModified, u.WARCFilename, u.WARCRecordOff, u.WARCRecordLen = "", "", "", 0, 0
 	}
@@ -157,8 +162,8 @@ func (c *chooser) endURL() error {
 		return nil
 	}
 	c.duplicates += max(c.listed-1, 0)
-	u.Listed, u.Line = c.listed > 0, c.origins.first.line
-	u.Origins = packOrigins(u, c.origins)
+	u.Listed, u.Line = c.listed > 0, c.origins.First.Line
+	u.Origins = entry.PackOrigins(u, c.origins)
 	d := c.domainOf(u.Domain)
 	if u.Spent {
 		d.spent++
@@ -191,7 +196,7 @@ func (c *chooser) endURL() error {
 		return c.out.add(u)
 	case d.byHost != nil:
 		d.byHost.Offer(u.Host, u.URL, u.Priority)
-		return c.offers.add(u)
+		return c.offers.Add(u)
 	case d.limit == 0:
 		if !u.Spent {
 			c.round.Add(u.Priority, false)
@@ -211,7 +216,7 @@ func (c *chooser) endURL() error {
 }
 
 // refuseWorst refuses a URL over the budget of its domain.
-func (c *chooser) refuseWorst(d *domain, u *record) error {
+func (c *chooser) refuseWorst(d *domain, u *entry.Record) error {
 	key := "default"
 	if _, own := c.budget(d.name); own {
 		key = "domains"
@@ -221,9 +226,9 @@ func (c *chooser) refuseWorst(d *domain, u *record) error {
 
 // refuseBudget refuses a URL because of the budget with a key. Without budgets by host, the detail is as
 // it was before there were such budgets, so that plans keep their IDs.
-func (c *chooser) refuseBudget(left *chosenWriter, u *record, key, detail string) error {
+func (c *chooser) refuseBudget(left *chosenWriter, u *entry.Record, key, detail string) error {
 	c.overBudget[key]++
-	if c.offers != nil {
+	if c.Limits.Any() {
 		detail = "plan.budgets." + key + ": " + detail
 	}
 	return c.refuseRecord(left, u, schema.SkipBudget, detail)
@@ -231,21 +236,21 @@ func (c *chooser) refuseBudget(left *chosenWriter, u *record, key, detail string
 
 // writeUnplanned writes a URL that is not planned to a separate list. The fetch tasks need its
 // spellings, because a redirect may lead to the URL. A URL without spellings needs no row.
-func writeUnplanned(left *chosenWriter, u *record) error {
+func writeUnplanned(left *chosenWriter, u *entry.Record) error {
 	if len(u.Spellings) == 0 {
 		return nil
 	}
-	return left.put(&record{Hash: u.Hash, PlannedURL: schema.PlannedURL{URL: u.URL, Host: u.Host, Domain: u.Domain, Spellings: u.Spellings}})
+	return left.put(&entry.Record{Hash: u.Hash, PlannedURL: schema.PlannedURL{URL: u.URL, Host: u.Host, Domain: u.Domain, Spellings: u.Spellings}})
 }
 
 // refuseRecord adds the URL of a record to the refusals, then passes the record to writeUnplanned.
-func (c *chooser) refuseRecord(left *chosenWriter, u *record, reason schema.SkipReason, detail string) error {
+func (c *chooser) refuseRecord(left *chosenWriter, u *entry.Record, reason schema.SkipReason, detail string) error {
 	k, err := urlkey.KeyOf(u.URL)
 	if err != nil {
 		return err
 	}
 	if err := c.refused.addURL(k, u.Seq, schema.Refused{
-		Source: c.files(u.Seq), Depth: u.Depth, Reason: reason, Detail: detail, Spellings: u.Spellings, Listing: c.names.listing(u),
+		Source: c.files(u.Seq), Depth: u.Depth, Reason: reason, Detail: detail, Spellings: u.Spellings, Listing: c.names.Listing(u),
 	}); err != nil {
 		return err
 	}
@@ -278,7 +283,7 @@ func (c *chooser) endGroup(ctx context.Context) error {
 	}
 	for _, d := range c.domains {
 		for int64(len(d.best)) > max(d.limit-d.spent, 0) {
-			if err := c.refuseWorst(d, heap.Pop(&d.best).(*record)); err != nil {
+			if err := c.refuseWorst(d, heap.Pop(&d.best).(*entry.Record)); err != nil {
 				return err
 			}
 		}
@@ -302,7 +307,7 @@ func (c *chooser) roundLimit() (limit int64, key, detail string) {
 	limit = -1
 	if c.CrawlURLs > 0 && chosen > max(c.CrawlURLs-c.spent, 0) {
 		limit, key, detail = max(c.CrawlURLs-c.spent, 0), "total", fmt.Sprintf("%d URLs a crawl", c.CrawlURLs)
-		if c.offers != nil && c.spent > 0 {
+		if c.Limits.Any() && c.spent > 0 {
 			detail += fmt.Sprintf(", of which earlier rounds planned %d", c.spent)
 		}
 	}
@@ -312,18 +317,17 @@ func (c *chooser) roundLimit() (limit int64, key, detail string) {
 	return limit, key, detail
 }
 
-// writeLimited writes URLs of a list to out: all URLs that were planned before, and at most limit
-// new URLs. It prefers new URLs of higher priority. Among URLs of equal priority, it prefers those
+// writeLimited writes URLs of a list to out: all URLs that were planned before, and the new URLs that
+// c.round takes. It prefers new URLs of higher priority. Among URLs of equal priority, it prefers those
 // that come first in the list. The method refuses the remaining URLs and passes each to
 // writeUnplanned.
-func (c *chooser) writeLimited(ctx context.Context, from *chosenList, limit int64, key, detail string, out, left *chosenWriter) error {
-	c.round.Cut(limit)
-	return from.read(ctx, from.allIndices(), func(u *record) error {
+func (c *chooser) writeLimited(ctx context.Context, from *entry.List, key, detail string, out, left *chosenWriter) error {
+	return from.Read(ctx, from.All(), func(u *entry.Record) error {
 		if u.Spent || c.round.Take(u.Priority, u.NewHost) {
 			return out.put(u)
 		}
 		text := detail
-		if c.offers != nil {
+		if c.Limits.Any() {
 			text += c.round.Numbers(u.Priority, u.NewHost)
 		}
 		return c.refuseBudget(left, u, key, text)

@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/pace"
 	"crawlbatch.io/crawlbatch/planner/pack"
 	"crawlbatch.io/crawlbatch/planner/scope"
+	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
 
@@ -122,6 +123,7 @@ type rules struct {
 
 	unreachable float64 // expected share of hosts whose robots.txt cannot be fetched
 	unobserved  float64 // share of the planned hosts that no round has observed
+	part, parts int     // the only part of the URLs, by hash, that a task joins; all if parts is 0
 	carries     bool    // whether an earlier round of the crawl passes on the pauses and raised delays of its hosts
 }
 
@@ -166,7 +168,7 @@ func (r *rules) budget(domain string) (urls int64, own bool) {
 
 // slowHost predicts the time for the URLs of one host. A host's first request is for robots.txt, so
 // its URLs need as many delays as requests.
-func (r *rules) slowHost(h *hostCount) SlowHost {
+func (r *rules) slowHost(h *hostCount) slowest.Host {
 	delay, inFlight := r.Delay, 1
 	if r.Pace != nil {
 		delay, inFlight = r.Pace(h.host)
@@ -179,7 +181,7 @@ func (r *rules) slowHost(h *hostCount) SlowHost {
 		perURL = h.perURL
 	}
 	each := max(delay, h.delay, latency/time.Duration(max(inFlight, 1)))
-	slow := SlowHost{Host: h.host, Domain: h.domain, URLs: h.n}
+	slow := slowest.Host{Host: h.host, Domain: h.domain, URLs: h.n}
 	if h.requests > 0 && r.format() >= observedPaces {
 		each = max(delay, h.span/time.Duration(h.requests))
 		if h.unreachable {

@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/entry"
 	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/planner/source/listed"
@@ -19,77 +20,115 @@ import (
 // batchEntries is the number of entries that a worker takes at a time.
 const batchEntries = 256
 
+// input says what ingest reads.
+type input struct {
+	sources []source.Source
+	first   []entry.Seq // place of the first entry of each source
+	history []source.Known
+	at      int         // number of the first source of history
+	listed  *listed.Set // gets the URLs that sources name; nil if no function needs them
+}
+
+// whole returns the input of a plan in one process.
+func (r *Request) whole() input {
+	in := input{sources: r.Sources, history: r.History, at: len(r.Sources)}
+	for i := range r.Sources {
+		in.first = append(in.first, entry.NewSeq(i, 0))
+	}
+	return in
+}
+
+// newListed returns a set for the URLs that sources list, or nil if there is no history.
+func (r *rules) newListed(history []source.Known) *listed.Set {
+	if len(history) == 0 {
+		return nil
+	}
+	named := listed.New(r.fewListed, r.listedBytes)
+	named.WithPlanned = r.canonical != r.canonical.Plain()
+	return named
+}
+
+// ingested counts what ingest has read.
+type ingested struct {
+	Entries   []SourceCount               // of each source
+	Counts    map[schema.SkipReason]int64 // refusals for each reason
+	Sources   map[int]int64               // refusals by the number of the source
+	TakenDown int64                       // entries that were taken down
+}
+
 // batch is a run of entries of one source.
 type batch struct {
 	entries []source.Entry
-	first   seq
+	first   entry.Seq
 }
 
 // ingest canonicalizes all entries in parallel, refuses entries for reasons other than budgets, and
 // sorts the rest as records. Every record carries its place in the sources, so the result does not
 // depend on the order in which workers finish. After the sources, ingest reads the rows of earlier
-// rounds. It returns the number of entries of each source, the number of refusals for each
-// reason, and the number of entries that were taken down.
-func ingest(ctx context.Context, r *rules, req Request, records *sorters[record], refused *sorters[refusal], names *fileNames) (entries []SourceCount, counts map[schema.SkipReason]int64, takenDown int64, err error) {
-	if n := len(req.Sources) + len(req.History); n > maxSources {
-		return nil, nil, 0, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, maxSources)
-	}
-	var named *listed.Set
-	if len(req.History) > 0 {
-		named = listed.New(r.fewListed, r.listedBytes)
-		named.WithPlanned = r.canonical != r.canonical.Plain()
+// rounds.
+func ingest(ctx context.Context, r *rules, in input, records *sorters[entry.Record], refused *sorters[entry.Refusal], names *entry.Names) (_ *ingested, err error) {
+	if n := in.at + len(in.history); n > entry.MaxSources {
+		return nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, entry.MaxSources)
 	}
 	workers := make([]*worker, r.Workers)
 	for i := range workers {
-		w := &worker{rules: r, listed: named}
+		w := &worker{rules: r, listed: in.listed}
 		workers[i] = w
 		// Records get two thirds of the memory, because refusals are fewer.
 		if w.records, err = records.sorter(r.Memory / int64(r.Workers) * 2 / 3); err == nil {
 			w.refused, err = newRefusals(refused, r.Memory/int64(r.Workers)/6)
 		}
 		if err != nil {
-			return nil, nil, 0, err
+			return nil, err
 		}
 	}
-	if entries, err = ingestSources(ctx, workers, req.Sources, names, 0); err != nil {
-		return nil, nil, 0, err
+	done := newIngested()
+	if done.Entries, err = ingestSources(ctx, workers, in.sources, names, in.first); err != nil {
+		return nil, err
 	}
-	for i, known := range req.History {
+	for i, known := range in.history {
 		for _, w := range workers {
 			w.listed = nil
 		}
-		known.Tell(named)
-		of, err := ingestSources(ctx, workers, []source.Source{known}, names, len(req.Sources)+i)
+		known.Tell(in.listed)
+		of, err := ingestSources(ctx, workers, []source.Source{known}, names, []entry.Seq{entry.NewSeq(in.at+i, 0)})
 		if err != nil {
-			return nil, nil, 0, err
+			return nil, err
 		}
-		entries = append(entries, of...)
+		done.Entries = append(done.Entries, of...)
 	}
-	if err := checkNoMatch(entries); err != nil {
-		return nil, nil, 0, err
-	}
-	counts = map[schema.SkipReason]int64{}
 	for _, w := range workers {
 		w.records.Sort()
 		w.refused.rows.Sort()
-		for reason, n := range w.refused.counts {
-			counts[reason] += n
-		}
-		countRefused(entries, w.refused)
-		takenDown += w.refused.takenDown
+		done.add(w.refused)
 	}
-	return entries, counts, takenDown, nil
+	return done, nil
+}
+
+func newIngested() *ingested {
+	return &ingested{Counts: map[schema.SkipReason]int64{}, Sources: map[int]int64{}}
+}
+
+// add adds the counts of refusals.
+func (in *ingested) add(r *refusals) {
+	for reason, n := range r.counts {
+		in.Counts[reason] += n
+	}
+	for i, n := range r.sources {
+		in.Sources[i] += n
+	}
+	in.TakenDown += r.takenDown
 }
 
 // ingestSources passes the entries of sources to workers, and notes the names of their files. The
-// parameter first is the number of the first source.
-func ingestSources(ctx context.Context, workers []*worker, sources []source.Source, names *fileNames, first int) (entries []SourceCount, err error) {
+// parameter first is the place of each source's first entry.
+func ingestSources(ctx context.Context, workers []*worker, sources []source.Source, names *entry.Names, first []entry.Seq) (entries []SourceCount, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	batches := make(chan batch, len(workers))
 	g.Go(func() error {
 		defer close(batches)
 		for i, s := range sources {
-			n, err := feed(ctx, first+i, s, names, batches)
+			n, err := feed(ctx, first[i], s, names, batches)
 			count := SourceCount{Name: s.Name(), Entries: n}
 			if errors.Is(err, source.ErrNoMatch) {
 				count.noMatch, err = err, nil
@@ -132,21 +171,14 @@ func checkNoMatch(counts []SourceCount) (err error) {
 	return err
 }
 
-// countRefused adds refusals to the counts of their sources.
-func countRefused(counts []SourceCount, r *refusals) {
-	for i, n := range r.sources {
-		counts[i].Refused += n
-	}
-}
-
 // feed cuts a source into batches. It returns the number of entries that the plan should include.
-func feed(ctx context.Context, index int, s source.Source, names *fileNames, batches chan<- batch) (due int64, err error) {
+func feed(ctx context.Context, first entry.Seq, s source.Source, names *entry.Names, batches chan<- batch) (due int64, err error) {
 	var n int64
-	b := batch{first: newSeq(index, 0)}
+	b := batch{first: first}
 	send := func() error {
 		select {
 		case batches <- b:
-			b = batch{entries: make([]source.Entry, 0, batchEntries), first: newSeq(index, n)}
+			b = batch{entries: make([]source.Entry, 0, batchEntries), first: first + entry.Seq(n)}
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -156,7 +188,7 @@ func feed(ctx context.Context, index int, s source.Source, names *fileNames, bat
 		if err != nil {
 			return due, err
 		}
-		names.note(newSeq(index, n), &e, s)
+		names.Note(first+entry.Seq(n), &e, s)
 		b.entries = append(b.entries, e)
 		n++
 		if e.Due {
@@ -174,7 +206,7 @@ func feed(ctx context.Context, index int, s source.Source, names *fileNames, bat
 // worker holds the state of one goroutine of ingest.
 type worker struct {
 	*rules
-	records *table.Sorter[record]
+	records *table.Sorter[entry.Record]
 	refused *refusals
 	listed  *listed.Set  // gets the URLs that sources name; nil if no function needs them
 	named   []urlkey.Key // URLs for listed
@@ -183,7 +215,7 @@ type worker struct {
 func (w *worker) run(batches <-chan batch) error {
 	for b := range batches {
 		for i := range b.entries {
-			if err := w.take(&b.entries[i], b.first+seq(i)); err != nil {
+			if err := w.take(&b.entries[i], b.first+entry.Seq(i)); err != nil {
 				return err
 			}
 		}
@@ -197,14 +229,14 @@ func (w *worker) run(batches <-chan batch) error {
 
 // take checks one entry and adds it to the records or to the refusals. A refused URL with spellings
 // is added to both.
-func (w *worker) take(e *source.Entry, s seq) error {
+func (w *worker) take(e *source.Entry, s entry.Seq) error {
 	k, spelling, err := w.canonical.Spelled(e.URL, "")
 	if scope.TakenDown(w.Gone, w.canonical, e, k.URL, err) {
 		w.refused.takenDown++
 		return nil
 	}
 	if e.Broken != "" {
-		return w.refused.addText(e, s, schema.SkipBadRecord, excerpt(e.Broken))
+		return w.refused.addText(e, s, schema.SkipBadRecord, entry.Excerpt(e.Broken))
 	}
 	if err != nil {
 		return w.refused.addText(e, s, reasonOf(err), detailOf(err))
@@ -226,7 +258,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	}
 	if reason, detail := w.refusalOf(k, text, "", e.Depth); reason != "" && e.Due {
 		if err := w.refused.addURL(k, s, schema.Refused{
-			Source: excerpt(e.File), Line: e.Line, Depth: e.Depth, Reason: reason, Detail: detail, Spellings: spellings,
+			Source: entry.Excerpt(e.File), Line: e.Line, Depth: e.Depth, Reason: reason, Detail: detail, Spellings: spellings,
 		}); err != nil || len(spellings) == 0 {
 			return err
 		}
@@ -234,10 +266,16 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	} else if reason != "" && !e.Spent && len(spellings) == 0 {
 		return nil
 	}
+	if w.parts > 0 && urlkey.Bucket(k.Domain, w.parts) != w.part {
+		if e.History { // the source yields it, although no source of the user lists it
+			return nil
+		}
+		return fmt.Errorf("%w: %s has another domain than earlier rounds saw: plan without --tasks", ErrConfig, k.URL)
+	}
 	if w.listed != nil && e.Due {
 		w.named = append(w.named, k)
 	}
-	rec := newRecord(k, e, spellings, s)
+	rec := entry.New(k, e, spellings, s)
 	if renamed {
 		rec.Due, rec.Planned = false, 0
 		if rec.Renamed = e.Due; e.Due {
@@ -249,7 +287,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 
 // takePlain adds the spellings to the URLs without rules, because redirects may lead to those URLs.
 // The records of these URLs are not due.
-func (w *worker) takePlain(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s seq) error {
+func (w *worker) takePlain(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s entry.Seq) error {
 	plain := w.canonical.Plain()
 	if plain == w.canonical {
 		return nil
@@ -259,7 +297,7 @@ func (w *worker) takePlain(k urlkey.Key, e *source.Entry, spellings schema.Spell
 		if err != nil || spelling == "" || of.URL == k.URL || w.Gone.URL(of.URL) {
 			continue
 		}
-		rec := newRecord(of, &source.Entry{URL: of.URL, File: e.File, Depth: e.Depth}, schema.Spellings{spelling}, s)
+		rec := entry.New(of, &source.Entry{URL: of.URL, File: e.File, Depth: e.Depth}, schema.Spellings{spelling}, s)
 		if err := w.records.Add(&rec); err != nil {
 			return err
 		}

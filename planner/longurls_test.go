@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding"
 
+	"crawlbatch.io/crawlbatch/planner/entry"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -74,7 +75,7 @@ func TestALongURLIsRefusedAlone(t *testing.T) {
 				if got := planned(parts); !slices.Equal(got, []string{first, last}) {
 					t.Errorf("%s, %s: planned %.200q", f.file, name, got)
 				}
-				if len(refused) != 1 || refused[0].Reason == "" || len(refused[0].URL) > 3*maxText || len(refused[0].Detail) > maxText {
+				if len(refused) != 1 || refused[0].Reason == "" || len(refused[0].URL) > 3*entry.MaxText || len(refused[0].Detail) > entry.MaxText {
 					t.Errorf("%s, %s: %d refused: %.300s", f.file, name, len(refused), fmt.Sprint(refused))
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -38,7 +39,7 @@ func slowWeb() (urls []string, cfg Config) {
 func TestTheDelayOfAHostIsPredictedAndPacked(t *testing.T) {
 	urls, cfg := slowWeb()
 	p := plan(t, cfg, lines(urls...))
-	want := []SlowHost{
+	want := []slowest.Host{
 		{Host: "d0.example", Domain: "d0.example", URLs: 10, Each: 10 * time.Second},
 		{Host: "www.slow.example", Domain: "slow.example", URLs: 10, Each: 10 * time.Second},
 	}

@@ -4,95 +4,126 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/planner/entry"
 	"crawlbatch.io/crawlbatch/planner/pack"
 )
 
 // picked holds the URLs that the budgets allow.
 type picked struct {
-	chosen *chosenList
-	left   []*chosenList // lists of URLs with spellings that are not planned
-	counts map[schema.SkipReason]int64
+	chosen *entry.List
+	left   []*entry.List // lists of URLs with spellings that are not planned
 
-	refused    *refusals // refusals of the chooser
-	overBudget map[string]int64
-
-	names   *fileNames
-	scratch []*chosenList // all lists, for closing
+	chooser *chooser
+	seen    observations
+	names   *entry.Names
+	dir     string        // directory for scratch files
+	scratch []*entry.List // all lists, for closing
 }
 
 func (p *picked) close() (err error) {
 	for _, l := range p.scratch {
-		err = errors.Join(err, l.close())
+		err = errors.Join(err, l.Close())
 	}
 	return err
 }
 
-// pick chooses the URLs that the budgets allow and counts the refused URLs. The caller closes the
-// result, even after an error.
-func pick(ctx context.Context, r *rules, req Request, records *sorters[record], hosts *sorters[observation], refused *sorters[refusal], names *fileNames) (p *picked, err error) {
-	p = &picked{names: names}
+// newPicked returns a picked without URLs. The function nameOf returns the name of a source. The caller closes
+// the result, even after an error.
+func newPicked(r *rules, req Request, nameOf func(source int) string, seen observations, refused *sorters[entry.Refusal], names *entry.Names) (p *picked, err error) {
+	p = &picked{names: names, seen: seen, dir: req.Scratch}
 	more, err := newRefusals(refused, r.Memory/6)
 	if err != nil {
 		return p, err
 	}
-	c := &chooser{
+	p.chooser = &chooser{
 		rules: r, refused: more,
-		files:    func(s seq) string { return excerpt(req.sourceAt(s.source()).Name()) },
+		files:    func(s entry.Seq) string { return entry.Excerpt(nameOf(s.Source())) },
 		hasLinks: req.HasLinks, pruned: req.Pruned,
 		names: names, round: r.budgets.NewRound(), addresses: r.budgets.NewAddresses(), overBudget: map[string]int64{},
 	}
-	if r.Limits.Any() {
-		c.offers = &offers{scratch: req.Scratch, memory: r.Memory / 6, observed: observed(ctx, hosts)}
-		defer func() { err = errors.Join(err, c.offers.close()) }()
-	}
 	if r.SkipWithin > 0 {
-		c.since = req.Now.Add(-r.SkipWithin).UnixMilli()
-	}
-	// lists makes two lists, one of chosen URLs and one of the other URLs. It calls the function
-	// fill to write both lists.
-	lists := func(suffix string, fill func(out, left *chosenWriter) error) error {
-		out, err := newChosenWriter(r, req.Scratch, "chosen"+suffix)
-		if err != nil {
-			return err
-		}
-		p.scratch, p.chosen = append(p.scratch, out.list), out.list
-		if out.observed = observed(ctx, hosts); out.observed != nil {
-			defer out.observed.Close()
-		}
-		left, err := newChosenWriter(r, req.Scratch, "left"+suffix)
-		if err != nil {
-			return err
-		}
-		p.scratch, p.left = append(p.scratch, left.list), append(p.left, left.list)
-		return cmp.Or(fill(out, left), out.close(), left.close())
-	}
-	if err := lists("", func(out, left *chosenWriter) error {
-		c.out, c.left = out, left
-		return c.choose(ctx, records)
-	}); err != nil {
-		return p, err
-	}
-	if r.Limits.Address > 0 && c.addresses.Bound(pack.Networks(p.chosen.addresses)) {
-		all := p.chosen
-		if err := lists("-address", func(out, left *chosenWriter) error {
-			return c.writeAdmitted(ctx, all, hosts, req.Scratch, out, left)
-		}); err != nil {
-			return p, err
-		}
-	}
-	if limit, key, detail := c.roundLimit(); limit >= 0 {
-		all := p.chosen
-		if err := lists("-cut", func(out, left *chosenWriter) error {
-			return c.writeLimited(ctx, all, limit, key, detail, out, left)
-		}); err != nil {
-			return p, err
-		}
-	}
-	p.counts, p.refused, p.overBudget = c.refused.counts, c.refused, c.overBudget
-	if c.duplicates > 0 {
-		p.counts[schema.SkipDuplicate] += c.duplicates
+		p.chooser.since = req.Now.Add(-r.SkipWithin).UnixMilli()
 	}
 	return p, nil
+}
+
+// lists makes two lists, one of chosen URLs and one of the other URLs. It calls the function fill to write
+// both lists.
+func (p *picked) lists(ctx context.Context, suffix string, fill func(out, left *chosenWriter) error) error {
+	out, err := newChosenWriter(p.chooser.rules, p.dir, "chosen"+suffix)
+	if err != nil {
+		return err
+	}
+	p.scratch, p.chosen = append(p.scratch, out.list), out.list
+	if out.observed = p.seen(ctx); out.observed != nil {
+		defer out.observed.Close()
+	}
+	left, err := newChosenWriter(p.chooser.rules, p.dir, "left"+suffix)
+	if err != nil {
+		return err
+	}
+	p.scratch, p.left = append(p.scratch, left.list), append(p.left, left.list)
+	return cmp.Or(fill(out, left), out.close(), left.close())
+}
+
+// choose chooses the URLs that the budgets of domains and hosts allow.
+func (p *picked) choose(ctx context.Context, records iter.Seq2[entry.Record, error]) (err error) {
+	c := p.chooser
+	if c.Limits.Any() {
+		c.offers = &entry.Offers{Scratch: p.dir, Memory: c.Memory / 6}
+		defer func() { err = errors.Join(err, c.offers.Close()) }()
+		if c.ranked = p.seen(ctx); c.ranked != nil {
+			defer func() { err = errors.Join(err, c.ranked.Close()) }()
+		}
+	}
+	return p.lists(ctx, "", func(out, left *chosenWriter) error {
+		c.out, c.left = out, left
+		return c.choose(ctx, records)
+	})
+}
+
+// admit drops the URLs over the budgets of addresses.
+func (p *picked) admit(ctx context.Context) error {
+	c, all := p.chooser, p.chosen
+	if c.Limits.Address == 0 || !c.addresses.Bound(pack.Networks(all.Addresses)) {
+		return nil
+	}
+	return p.lists(ctx, "-address", func(out, left *chosenWriter) error {
+		return c.writeAdmitted(ctx, all, p.seen, p.dir, out, left)
+	})
+}
+
+// cut drops the URLs that the cut of chooser.round refuses, because of the budget with a key.
+func (p *picked) cut(ctx context.Context, key, detail string) error {
+	all := p.chosen
+	return p.lists(ctx, "-cut", func(out, left *chosenWriter) error {
+		return p.chooser.writeLimited(ctx, all, key, detail, out, left)
+	})
+}
+
+// pick chooses the URLs that all budgets allow.
+func (p *picked) pick(ctx context.Context, records iter.Seq2[entry.Record, error]) error {
+	if err := p.choose(ctx, records); err != nil {
+		return err
+	}
+	if err := p.admit(ctx); err != nil {
+		return err
+	}
+	limit, key, detail := p.chooser.roundLimit()
+	if limit < 0 {
+		return nil
+	}
+	p.chooser.round.Cut(limit)
+	return p.cut(ctx, key, detail)
+}
+
+// counts adds the refusals of the chooser to those of its input.
+func (p *picked) counts(in *ingested) {
+	in.add(p.chooser.refused)
+	if n := p.chooser.duplicates; n > 0 {
+		in.Counts[schema.SkipDuplicate] += n
+	}
 }

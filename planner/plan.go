@@ -20,8 +20,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/entry"
+	"crawlbatch.io/crawlbatch/planner/pace"
 	"crawlbatch.io/crawlbatch/planner/pack"
 	"crawlbatch.io/crawlbatch/planner/planfile"
+	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -45,7 +48,9 @@ type Request struct {
 	Now     time.Time // time of the plan, for Config.SkipWithin
 	Scratch string    // empty local directory with room for twice the sources' size; the caller removes the directory
 	Version string    // version of crawlbatch, for plan.json
-	DryRun  bool      // predict without making a plan: the result has no ID and no files, and cannot be committed
+	// Elsewhere runs the tasks that make the plan, if CanDivide allows it. If it is nil, Make does all the work.
+	Elsewhere Elsewhere
+	DryRun    bool // predict without making a plan: the result has no ID and no files, and cannot be committed
 }
 
 // sourceAt returns the source with a number. The sources come first, then the history from earlier
@@ -61,16 +66,19 @@ func (r *Request) sourceAt(n int) source.Source {
 type Plan struct {
 	manifest manifest.Plan
 	counts   []SourceCount
-	slowest  []SlowHost
+	slowest  []slowest.Host
 	budgets  []manifest.Count
-	files    []table.Local // files in the order of planfile.Of, empty after a dry run
+	files    []table.Local // local files in the order of planfile.Of, empty after a dry run
+
+	elsewhere Elsewhere       // nil: all files are local
+	placed    []manifest.File // files that tasks wrote, which are the first in the order of planfile.Of
 }
 
 // Counts returns the number of entries of each source, in the order of the sources.
 func (p *Plan) Counts() []SourceCount { return p.counts }
 
 // Slowest returns the slowest host of each of the ten slowest domains, slowest first.
-func (p *Plan) Slowest() []SlowHost { return p.slowest }
+func (p *Plan) Slowest() []slowest.Host { return p.slowest }
 
 // OverBudget returns the number of URLs that each key of plan.budgets refuses.
 func (p *Plan) OverBudget() []manifest.Count { return p.budgets }
@@ -86,60 +94,102 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	records := &sorters[record]{dir: req.Scratch, compare: compareRecords}
-	refused := &sorters[refusal]{dir: req.Scratch, compare: compareRefusals}
-	hosts := &sorters[observation]{dir: req.Scratch, compare: compareObservations}
-	defer func() { err = errors.Join(err, records.close(), refused.close(), hosts.close()) }()
-	names := &fileNames{round: fmt.Sprintf("%s.%d", req.Crawl, req.Round), hide: r.format() >= 11}
-	entries, counts, takenDown, err := ingest(ctx, r, req, records, refused, names)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := r.sortObservations(req.Hosts, hosts)
+	names := &entry.Names{Round: fmt.Sprintf("%s.%d", req.Crawl, req.Round), Hide: r.format() >= 11}
+	s := newSorting(req.Scratch)
+	defer func() { err = errors.Join(err, s.close()) }()
+	seen, err := r.sortObservations(req.Hosts, s.hosts)
 	if err != nil {
 		return nil, err
 	}
 	if !r.BeforeFormat8 {
-		r.measured = seen.service(r.Service)
+		r.measured = seen.Service(r.Service)
 	}
-	r.unreachable, r.carries = seen.unreachableShare(), req.Round > 0
-	picked, err := pick(ctx, r, req, records, hosts, refused, names)
+	r.unreachable, r.carries = seen.UnreachableShare(), req.Round > 0
+	join, refused := func() (*ingested, *picked, error) { return s.join(ctx, r, req, names) }, s.refused.sorted
+	var d *driver
+	if req.Elsewhere != nil {
+		if d, err = newDriver(ctx, r, req, s.hosts, names); err != nil {
+			return nil, err
+		}
+		join, refused = func() (*ingested, *picked, error) { return d.join(ctx) }, d.refusals
+	}
+	read, picked, err := join()
 	defer func() { err = errors.Join(err, picked.close()) }()
-	if err == nil {
-		err = errors.Join(records.close(), hosts.close()) // makes room for sorting partitions
-	}
 	if err != nil {
 		return nil, err
 	}
-	for reason, n := range picked.counts {
-		counts[reason] += n
+	entries := read.Entries
+	for i, n := range read.Sources {
+		entries[i].Refused += n
 	}
-	countRefused(entries, picked.refused)
 	own := len(req.Sources)
 	entries = append(entries[:own:own], slices.DeleteFunc(entries[own:], func(c SourceCount) bool { return c.Name == source.HistoryName })...)
-	p := &Plan{counts: entries, manifest: manifest.Plan{Header: manifest.Header{Format: r.format()}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts), TakenDown: takenDown}}
+	p := &Plan{counts: entries, manifest: manifest.Plan{Header: manifest.Header{Format: r.format()}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(read.Counts), TakenDown: read.TakenDown}}
 	for i, c := range entries {
 		p.manifest.Sources = append(p.manifest.Sources, c.Name)
 		if i < own && c.Name != source.FrontierName {
 			p.manifest.SourceLines += c.Entries
 		}
 	}
-	if len(picked.chosen.groups) == 0 {
-		return nil, emptyPlanError(ctx, p, refused)
+	if len(picked.chosen.Groups) == 0 {
+		return nil, emptyPlanError(p, refused(ctx))
 	}
-	p.slowest, p.budgets = picked.chosen.slowest, manifest.SortedCounts(picked.overBudget)
+	p.slowest, p.budgets = picked.chosen.Slowest, manifest.SortedCounts(picked.chooser.overBudget)
 	partitions := p.predict(r, req, picked.chosen)
 	if req.DryRun {
 		return p, nil
 	}
-	if err := p.write(ctx, r, req, picked, partitions, refused); err != nil {
+	if err := p.write(ctx, r, req, d, picked, partitions, refused(ctx)); err != nil {
 		return nil, err
 	}
 	return p, planfile.Identify(&p.manifest, req.Version)
 }
 
+// sorting holds the sorters of a plan.
+type sorting struct {
+	records *sorters[entry.Record]
+	refused *sorters[entry.Refusal]
+	hosts   *sorters[pace.Observation]
+}
+
+func newSorting(dir string) *sorting {
+	return &sorting{
+		&sorters[entry.Record]{dir: dir, compare: entry.Compare}, &sorters[entry.Refusal]{dir: dir, compare: entry.CompareRefusals},
+		&sorters[pace.Observation]{dir: dir, compare: pace.CompareObservations},
+	}
+}
+
+func (s *sorting) close() error {
+	return errors.Join(s.records.close(), s.refused.close(), s.hosts.close())
+}
+
+// join reads all sources and chooses the URLs that the budgets allow. The caller closes picked, even after an
+// error.
+func (s *sorting) join(ctx context.Context, r *rules, req Request, names *entry.Names) (read *ingested, p *picked, err error) {
+	p = &picked{}
+	in := req.whole()
+	in.listed = r.newListed(req.History)
+	if read, err = ingest(ctx, r, in, s.records, s.refused, names); err == nil {
+		err = checkNoMatch(read.Entries)
+	}
+	if err != nil {
+		return nil, p, err
+	}
+	nameOf := func(n int) string { return req.sourceAt(n).Name() }
+	if p, err = newPicked(r, req, nameOf, observed(s.hosts), s.refused, names); err == nil {
+		err = p.pick(ctx, s.records.sorted(ctx))
+	}
+	if err == nil {
+		err = errors.Join(s.records.close(), s.hosts.close()) // makes room for sorting partitions
+	}
+	if err == nil {
+		p.counts(read)
+	}
+	return read, p, err
+}
+
 // emptyPlanError returns an error that says why a plan is empty.
-func emptyPlanError(ctx context.Context, p *Plan, refused *sorters[refusal]) error {
+func emptyPlanError(p *Plan, refused iter.Seq2[entry.Refusal, error]) error {
 	m := &p.manifest
 	if len(m.Refused) == 0 && m.TakenDown > 0 {
 		return fmt.Errorf("plan %s.%d: %w: every URL was taken down (%d)", m.Crawl, m.Round, ErrNothing, m.TakenDown)
@@ -152,7 +202,7 @@ func emptyPlanError(ctx context.Context, p *Plan, refused *sorters[refusal]) err
 	for _, c := range m.Refused {
 		why = append(why, fmt.Sprintf("%d %s", c.N, c.Name))
 		if c.Name == string(schema.SkipBadRecord) {
-			first, err := firstBroken(ctx, refused)
+			first, err := firstBroken(refused)
 			if err != nil {
 				return err
 			}
@@ -170,9 +220,9 @@ func emptyPlanError(ctx context.Context, p *Plan, refused *sorters[refusal]) err
 const quotedBroken = 3
 
 // firstBroken describes the first unreadable records of the sources.
-func firstBroken(ctx context.Context, refused *sorters[refusal]) (string, error) {
+func firstBroken(refused iter.Seq2[entry.Refusal, error]) (string, error) {
 	var quoted []string
-	for row, err := range refused.sorted(ctx) {
+	for row, err := range refused {
 		if err != nil {
 			return "", err
 		}
@@ -194,9 +244,9 @@ func printable(s string) string {
 }
 
 // predict makes the partitions and fills the manifest's list of partitions.
-func (p *Plan) predict(r *rules, req Request, chosen *chosenList) []pack.Partition {
+func (p *Plan) predict(r *rules, req Request, chosen *entry.List) []pack.Partition {
 	m := &p.manifest
-	for _, g := range chosen.groups {
+	for _, g := range chosen.Groups {
 		m.URLs += g.URLs
 		m.Domains += int64(g.Domains)
 		m.Hosts += int64(g.Hosts)
@@ -204,8 +254,8 @@ func (p *Plan) predict(r *rules, req Request, chosen *chosenList) []pack.Partiti
 	m.Known, m.Buckets = req.Known, r.buckets(m.URLs, req)
 	m.EstimatedBytes = m.URLs * r.PageBytes
 	rules := r.pack()
-	partitions := rules.Assign(chosen.groups, chosen.addresses, m.Buckets)
-	r.unobserved = 1 - float64(chosen.observed)/float64(max(m.Hosts, 1))
+	partitions := rules.Assign(chosen.Groups, chosen.Addresses, m.Buckets)
+	r.unobserved = 1 - float64(chosen.Observed)/float64(max(m.Hosts, 1))
 	for i := range partitions {
 		q := &partitions[i]
 		seconds := max(rules.Seconds(q.URLs, q.Longest), r.tail(q.Hosts))
@@ -229,10 +279,36 @@ func comparePlanned(a, b *schema.PlannedURL) int {
 }
 
 // write writes the plan's files to scratch space, several at a time.
-func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, partitions []pack.Partition, refused *sorters[refusal]) error {
+func (p *Plan) write(ctx context.Context, r *rules, req Request, d *driver, from *picked, partitions []pack.Partition, refused iter.Seq2[entry.Refusal, error]) error {
 	m := &p.manifest
-	file := func(dataset string, l table.Local) *manifest.File { return new(l.File(dataset, "")) }
-	locals := make([][]table.Local, len(partitions)+1)
+	var err error
+	if d != nil {
+		p.elsewhere = req.Elsewhere
+		p.placed, err = d.write(ctx, m, from.chosen.Groups, partitions)
+	} else {
+		err = p.writePartitions(ctx, r, req, from, partitions)
+	}
+	if err != nil {
+		return err
+	}
+	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(refused, m.Buckets), r.fileFormat())
+	if err != nil {
+		return err
+	}
+	m.RefusedFile, p.files = new(l.File(planfile.Refused, "")), append(p.files, l)
+	if r.OptOut != nil {
+		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(r.Gone), r.fileFormat()); err != nil {
+			return err
+		}
+		m.OptOutFile, p.files = new(l.File(planfile.OptOut, "")), append(p.files, l)
+	}
+	return nil
+}
+
+// writePartitions writes the files of the partitions in this process.
+func (p *Plan) writePartitions(ctx context.Context, r *rules, req Request, from *picked, partitions []pack.Partition) error {
+	m := &p.manifest
+	locals := make([][]table.Local, len(partitions))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.Workers)
 	for i := range partitions {
@@ -242,26 +318,15 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
 			}
-			m.Partitions[i].File, locals[i] = *file(planfile.URLs, urls), []table.Local{urls}
+			m.Partitions[i].File, locals[i] = urls.File(planfile.URLs, ""), []table.Local{urls}
 			if spellings.Path != "" {
-				m.Partitions[i].Spellings, locals[i] = file(planfile.Spellings, spellings), append(locals[i], spellings)
+				m.Partitions[i].Spellings, locals[i] = new(spellings.File(planfile.Spellings, "")), append(locals[i], spellings)
 			}
 			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
-	}
-	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(ctx, refused, m.Buckets), r.fileFormat())
-	if err != nil {
-		return err
-	}
-	m.RefusedFile, locals[len(partitions)] = file(planfile.Refused, l), []table.Local{l}
-	if r.OptOut != nil {
-		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(r.Gone), r.fileFormat()); err != nil {
-			return err
-		}
-		m.OptOutFile, locals[len(partitions)] = file(planfile.OptOut, l), append(locals[len(partitions)], l)
 	}
 	p.files = slices.Concat(locals...)
 	return nil
@@ -281,22 +346,22 @@ type partitionWriter struct {
 // writeFiles does not write the second file, and the path of spellings is empty.
 func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spellings table.Local, err error) {
 	chosen := w.from.chosen
-	urls, err = w.sortFile(ctx, layout.Part(number), func(visit func(*record) error) error {
-		return chosen.read(ctx, slices.Values(w.part.Groups), visit)
+	urls, err = w.sortFile(ctx, layout.Part(number), func(visit func(*entry.Record) error) error {
+		return chosen.Read(ctx, slices.Values(w.part.Groups), visit)
 	})
 	if err != nil {
 		return urls, spellings, err
 	}
-	left := func(visit func(*record) error) error {
+	left := func(visit func(*entry.Record) error) error {
 		for _, l := range w.from.left {
-			if err := l.read(ctx, l.matchingIndices(chosen, w.part.Groups), visit); err != nil {
+			if err := l.Read(ctx, l.Matching(chosen, w.part.Groups), visit); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	some := errors.New("there are some")
-	if err := left(func(*record) error { return some }); !errors.Is(err, some) {
+	if err := left(func(*entry.Record) error { return some }); !errors.Is(err, some) {
 		return urls, spellings, err
 	}
 	spellings, err = w.sortFile(ctx, "spellings-"+layout.Part(number), left)
@@ -305,13 +370,13 @@ func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spe
 
 // sortFile writes one file, sorted like a partition file. The function each calls visit with every
 // record of the file.
-func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(visit func(*record) error) error) (_ table.Local, err error) {
-	sorter, err := table.NewSorter(w.scratch, func(a, b *record) int { return comparePlanned(&a.PlannedURL, &b.PlannedURL) }, w.memory)
+func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(visit func(*entry.Record) error) error) (_ table.Local, err error) {
+	sorter, err := table.NewSorter(w.scratch, func(a, b *entry.Record) int { return comparePlanned(&a.PlannedURL, &b.PlannedURL) }, w.memory)
 	if err != nil {
 		return table.Local{}, err
 	}
 	defer func() { err = errors.Join(err, sorter.Close()) }()
-	if err := each(func(u *record) (err error) {
+	if err := each(func(u *entry.Record) (err error) {
 		if u.SURT, err = urlkey.SURT(u.URL); err != nil {
 			return err
 		}
@@ -323,10 +388,10 @@ func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(v
 }
 
 // rows returns the rows of a file with records.
-func (w *partitionWriter) rows(records iter.Seq2[record, error]) iter.Seq2[schema.PlannedRow, error] {
+func (w *partitionWriter) rows(records iter.Seq2[entry.Record, error]) iter.Seq2[schema.PlannedRow, error] {
 	return func(yield func(schema.PlannedRow, error) bool) {
 		for u, err := range records {
-			if !yield(schema.PlannedRow{PlannedURL: u.PlannedURL, Listing: w.from.names.listing(&u)}, err) {
+			if !yield(schema.PlannedRow{PlannedURL: u.PlannedURL, Listing: w.from.names.Listing(&u)}, err) {
 				return
 			}
 		}
@@ -351,10 +416,16 @@ func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// upload commits the plan's files. In a repeated Commit, already uploaded files are no longer in
+// upload copies the files that tasks wrote, and commits the others. In a repeated Commit, already uploaded files are no longer in
 // scratch space.
 func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
-	for i, f := range planfile.Of(&p.manifest) {
+	files := planfile.Of(&p.manifest)
+	if p.elsewhere != nil {
+		if err := p.elsewhere.Place(ctx, &p.manifest, p.placed, files[:len(p.placed)]); err != nil {
+			return err
+		}
+	}
+	for i, f := range files[len(p.placed):] {
 		if _, err := os.Stat(p.files[i].Path); errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -21,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/planner/entry"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -152,7 +153,7 @@ func TestEveryLineIsPlannedOrRefused(t *testing.T) {
 	want := []string{
 		"2 not_url # a comment", "4 bad_scheme mailto:a@b.example", "7 out_of_scope http://b.example/private/x",
 		"8 out_of_scope http://x.ads.example/", "9 not_url www.example.com/no-scheme", "10 stopped http://www.stopped.example/",
-		"11 too_long http://a.example/" + strings.Repeat("x", maxText-len("http://a.example/")), "12 not_url nul\ufffdnul\ufffd", "13 not_url http://a..b/", "14 stopped http://one.b.example:8080/",
+		"11 too_long http://a.example/" + strings.Repeat("x", entry.MaxText-len("http://a.example/")), "12 not_url nul\ufffdnul\ufffd", "13 not_url http://a..b/", "14 stopped http://one.b.example:8080/",
 		"15 stopped https://www.host.example/x", "17 stopped http://a.domain.example:81/",
 	}
 	if d := cmp.Diff(want, refusalLines(refused)); d != "" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -25,9 +26,9 @@ func TestPlanNamesTheSlowestHostOfEachOfTheTenSlowestDomains(t *testing.T) {
 	cfg := Default()
 	cfg.Window = time.Minute // bounds the prediction of the round, but not the times of the slowest hosts
 	p := planWith(t, cfg, seen(source.Host{Host: "a.d00.example", Domain: "d00.example", DelayMS: &delay}), urls...)
-	want := []SlowHost{{Host: "a.d00.example", Domain: "d00.example", URLs: 1, Each: time.Minute}}
-	for d := 11; len(want) < slowestDomains; d-- {
-		want = append(want, SlowHost{Host: fmt.Sprintf("b.d%02d.example", d), Domain: fmt.Sprintf("d%02d.example", d), URLs: int64(d + 2), Each: cfg.Delay})
+	want := []slowest.Host{{Host: "a.d00.example", Domain: "d00.example", URLs: 1, Each: time.Minute}}
+	for d := 11; len(want) < slowest.Domains; d-- {
+		want = append(want, slowest.Host{Host: fmt.Sprintf("b.d%02d.example", d), Domain: fmt.Sprintf("d%02d.example", d), URLs: int64(d + 2), Each: cfg.Delay})
 	}
 	if diff := cmp.Diff(want, p.Slowest()); diff != "" {
 		t.Error(diff)

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -80,7 +81,7 @@ func FilterAnswers(w io.Writer, a source.FilterAnswers) error {
 // Slowest lists the domains that decide the length of a planned round, slowest first. For each, it
 // names the budget that would halve the time of its slowest host. It leaves out domains that take
 // less than a minute.
-func Slowest(w io.Writer, all []planner.SlowHost) error {
+func Slowest(w io.Writer, all []slowest.Host) error {
 	var text strings.Builder
 	for _, h := range all {
 		if h.Time() < time.Minute {

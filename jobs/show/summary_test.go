@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
 func TestSlowestSaysWhatABudgetWouldChange(t *testing.T) {
 	var out strings.Builder
-	if err := Slowest(&out, []planner.SlowHost{
+	if err := Slowest(&out, []slowest.Host{
 		{Host: "www.example.com", Domain: "example.com", URLs: 10_000, Each: 2 * time.Second},
 		{Host: "down.test", Domain: "down.test", URLs: 40, Each: 2 * time.Second, Unreachable: 18 * time.Minute},
 		{Host: "b.test", Domain: "b.test", URLs: 40, Each: 1500 * time.Millisecond},

@@ -1,7 +1,8 @@
 // Package pace predicts the pace of a host that begins a round with a raised delay.
 //
 // The input is the delay that the round before left, and what earlier rounds observed of the host. The
-// output is the mean time between its requests. Package pace imports only the standard library.
+// output is the mean time between its requests. Package pace also holds and sorts these
+// observations. It imports formats packages and package source.
 package pace
 
 import (

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -123,6 +124,16 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// isParquet reports whether a file that can be read by ranges begins as Parquet does.
+func (f *file) isParquet() bool {
+	var magic [4]byte
+	if f.at == nil {
+		return false
+	}
+	n, _ := f.ReadAt(magic[:], 0)
+	return n == 4 && string(magic[:]) == "PAR1"
+}
+
 func (f *file) note(err error) {
 	if err != nil && !errors.Is(err, io.EOF) && f.failed == nil {
 		f.failed = err
@@ -188,7 +199,7 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 		for name, err := range f.in.names(ctx) {
 			more := err == nil
 			if more {
-				more, err = f.read(ctx, name, count)
+				more, err = f.read(ctx, name, readFile, count)
 			}
 			if err != nil {
 				yield(Entry{}, fmt.Errorf("source %q: %w", cmp.Or(name, f.name), err))
@@ -197,24 +208,31 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 				return
 			}
 		}
-		switch {
-		case n > 0:
-		case len(f.how.where) > 0:
-			yield(Entry{}, fmt.Errorf("source %q: %w: %w", f.name, ErrNoMatch, ErrEmpty))
-		default:
-			yield(Entry{}, fmt.Errorf("source %q: %w", f.name, ErrEmpty))
+		if n == 0 {
+			yield(Entry{}, f.Empty())
 		}
 	}
 }
 
-// read reads one file. It returns false if yield asked to stop.
-func (f *files) read(ctx context.Context, name string, yield func(Entry) bool) (more bool, err error) {
+// Empty implements Divided.
+func (f *files) Empty() error {
+	if len(f.how.where) > 0 {
+		return fmt.Errorf("source %q: %w: %w", f.name, ErrNoMatch, ErrEmpty)
+	}
+	return fmt.Errorf("source %q: %w", f.name, ErrEmpty)
+}
+
+// reader reads entries of a file. It returns false if yield asked to stop.
+type reader func(ctx context.Context, in *file, how *reading, yield func(Entry) bool) (more bool, err error)
+
+// read reads one file.
+func (f *files) read(ctx context.Context, name string, from reader, yield func(Entry) bool) (more bool, err error) {
 	in, err := f.in.open(ctx, name)
 	if err != nil {
 		return false, err
 	}
 	defer in.close() //nolint:errcheck // the file was only read, so an error of close does not matter
-	more, err = readFile(ctx, in, &f.how, yield)
+	more, err = from(ctx, in, &f.how, yield)
 	if in.failed != nil && err != nil {
 		err = mediumError(in.failed)
 	}
@@ -223,11 +241,8 @@ func (f *files) read(ctx context.Context, name string, yield func(Entry) bool) (
 
 // readFile reads the entries of a file in the format that its first bytes or its name show.
 func readFile(ctx context.Context, in *file, how *reading, yield func(Entry) bool) (more bool, err error) {
-	if in.at != nil {
-		var magic [4]byte
-		if n, _ := in.ReadAt(magic[:], 0); n == 4 && string(magic[:]) == "PAR1" {
-			return readParquet(ctx, in, how, yield)
-		}
+	if in.isParquet() {
+		return readParquet(ctx, in, how, 0, math.MaxInt, yield)
 	}
 	plain, stop, err := decompress(in)
 	if err != nil {

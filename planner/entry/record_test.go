@@ -1,4 +1,4 @@
-package planner
+package entry
 
 import (
 	"testing"
@@ -28,9 +28,9 @@ func FuzzRecord(f *testing.F) {
 		if etag != "" {
 			content = source.Content{At: int64(place >> 1), Filename: etag, Offset: n & (1<<31 - 1), Length: 7}
 		}
-		want := newRecord(k, &source.Entry{Due: true, Priority: n, Depth: n, Fetches: n, ETag: etag, Content: content}, schema.Spellings(nil).Add(etag).Add(raw), seq(place))
-		var got record
-		if err := recordCodec.Decode(string(recordCodec.Append(nil, &want)), &got); err != nil {
+		want := New(k, &source.Entry{Due: true, Priority: n, Depth: n, Fetches: n, ETag: etag, Content: content}, schema.Spellings(nil).Add(etag).Add(raw), Seq(place))
+		var got Record
+		if err := Records.Decode(string(Records.Append(nil, &want)), &got); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(want, got); d != "" {

@@ -1,4 +1,5 @@
-package planner
+// Package slowest lists the hosts that decide how long a plan takes.
+package slowest
 
 import (
 	"cmp"
@@ -7,8 +8,8 @@ import (
 	"time"
 )
 
-// SlowHost is the slowest planned host of a domain. Its time does not allow for the window.
-type SlowHost struct {
+// Host is the slowest planned host of a domain. Its time does not allow for the window.
+type Host struct {
 	Host, Domain string
 	URLs         int64
 	Each         time.Duration // predicted time for one URL, with its retries
@@ -16,30 +17,30 @@ type SlowHost struct {
 }
 
 // Time returns the predicted time for the host's URLs.
-func (h SlowHost) Time() time.Duration {
+func (h Host) Time() time.Duration {
 	if h.Unreachable > 0 {
 		return h.Unreachable
 	}
 	return time.Duration(h.URLs) * h.Each
 }
 
-// slowestDomains is the number of domains that a plan names because they decide its length.
-const slowestDomains = 10
+// Domains is the number of domains that a plan names because they decide its length.
+const Domains = 10
 
-// slowest holds the slowest host of each of the slowest domains, slowest first.
-type slowest []SlowHost
+// List holds the slowest host of each of the slowest domains, slowest first.
+type List []Host
 
-func compareSlow(a, b SlowHost) int {
+func compareSlow(a, b Host) int {
 	return cmp.Or(cmp.Compare(b.Time(), a.Time()), strings.Compare(a.Host, b.Host))
 }
 
-// add adds a host if it is slow enough.
-func (s *slowest) add(h SlowHost) {
+// Add adds a host if it is slow enough.
+func (s *List) Add(h Host) {
 	all := *s
-	if len(all) == slowestDomains && compareSlow(h, all[len(all)-1]) > 0 {
+	if len(all) == Domains && compareSlow(h, all[len(all)-1]) > 0 {
 		return
 	}
-	if i := slices.IndexFunc(all, func(o SlowHost) bool { return o.Domain == h.Domain }); i >= 0 {
+	if i := slices.IndexFunc(all, func(o Host) bool { return o.Domain == h.Domain }); i >= 0 {
 		if compareSlow(h, all[i]) > 0 {
 			return
 		}
@@ -48,5 +49,5 @@ func (s *slowest) add(h SlowHost) {
 	h.Host, h.Domain = strings.Clone(h.Host), strings.Clone(h.Domain)
 	at, _ := slices.BinarySearchFunc(all, h, compareSlow)
 	all = slices.Insert(all, at, h)
-	*s = all[:min(len(all), slowestDomains)]
+	*s = all[:min(len(all), Domains)]
 }

@@ -1,0 +1,133 @@
+package entry
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"os"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/pack"
+	"crawlbatch.io/crawlbatch/planner/slowest"
+	"crawlbatch.io/crawlbatch/planner/spool"
+)
+
+// List is a scratch file of records. The records are ordered by group, and the groups by
+// hash.
+type List struct {
+	File   *os.File
+	Groups []pack.Group
+	// Addresses holds the hash of each group's address, or 0. If no round has observed hosts,
+	// Addresses is nil.
+	Addresses []uint64
+	Slowest   slowest.List
+	Observed  int64 // number of hosts that an earlier round requested
+	Size      int64 // size of the file, in bytes
+}
+
+// Close removes the scratch file.
+func (l *List) Close() error {
+	return errors.Join(l.File.Close(), os.Remove(l.File.Name()))
+}
+
+// storeCells stores the records by their cells.
+func (l *List) storeCells(ctx context.Context, d spool.Depot, path, name string, cells int) (manifest.File, error) {
+	return spool.StoreFile(ctx, d, path, name, func(w *spool.Writer) error {
+		for i := 0; i < len(l.Groups); {
+			cell, end := urlkey.BucketOf(l.Groups[i].Hash, cells), i
+			for end < len(l.Groups) && urlkey.BucketOf(l.Groups[end].Hash, cells) == cell {
+				end++
+			}
+			off, to := l.Groups[i].Off, l.Size
+			if end < len(l.Groups) {
+				to = l.Groups[end].Off
+			}
+			if err := w.To(cell); err != nil {
+				return err
+			}
+			if _, err := io.Copy(w, io.NewSectionReader(l.File, off, to-off)); err != nil {
+				return err
+			}
+			i = end
+		}
+		return nil
+	})
+}
+
+// All returns the indices of all groups.
+func (l *List) All() iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for i := range l.Groups {
+			if !yield(int32(i)) {
+				return
+			}
+		}
+	}
+}
+
+// readAhead is the size of the buffer of Read. To skip few groups, Read discards a part of the
+// buffer instead of seeking.
+const readAhead = 32 << 10
+
+// Read calls the function visit with the records of the given groups. The indices must be in
+// ascending order. A record is valid until the function visit returns.
+func (l *List) Read(ctx context.Context, indices iter.Seq[int32], visit func(*Record) error) error {
+	file := io.NewSectionReader(l.File, 0, 1<<62)
+	buf := bufio.NewReaderSize(file, readAhead)
+	in := Records.Reader(buf)
+	var u Record
+	next := int32(0) // index of the group that starts at the buffer's position
+	for i := range indices {
+		if err := l.skipTo(file, buf, next, i); err != nil {
+			return err
+		}
+		next = i + 1
+		for n := range l.Groups[i].URLs {
+			if n%1024 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err := in.Next(&u); err != nil {
+				return err
+			}
+			if err := visit(&u); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// skipTo moves the buffer forward in the list's file. from and to are indices of groups.
+func (l *List) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to int32) (err error) {
+	if from == to {
+		return nil
+	}
+	off := l.Groups[to].Off
+	if n := off - l.Groups[from].Off; n <= int64(buf.Buffered()) {
+		_, err = buf.Discard(int(n))
+	} else if _, err = file.Seek(off, io.SeekStart); err == nil {
+		buf.Reset(file)
+	}
+	return err
+}
+
+// Matching compares the groups of l with some groups of other. The groups of other are given by
+// their indices, in ascending order. Matching yields the index of each group in l that has
+// the hash of a selected group. Both lists are sorted by hash.
+func (l *List) Matching(other *List, indices []int32) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		end := 0
+		for _, i := range indices {
+			at, found := slices.BinarySearchFunc(l.Groups[end:], other.Groups[i].Hash, func(g pack.Group, hash uint64) int { return cmp.Compare(g.Hash, hash) })
+			end += at
+			if found && !yield(int32(end)) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package entry
+
+import (
+	"cmp"
+	"strings"
+	"unicode/utf8"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// MaxText bounds the text of a line that is not a URL: the planner keeps at most MaxText bytes of the line.
+const MaxText = 1024
+
+// Excerpt returns the beginning of a text in a form for storage: valid UTF-8 of bounded length,
+// without NULs and without the credentials of a URL.
+func Excerpt(s string) string {
+	s = urlkey.WithoutCredentials(s)
+	if len(s) > MaxText {
+		cut := MaxText
+		for cut > MaxText-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut]
+	}
+	s = strings.ToValidUTF8(s, "\ufffd")
+	return strings.ReplaceAll(s, "\x00", "\ufffd")
+}
+
+// Refusal is a row of refused.parquet and the place of its entry.
+type Refusal struct {
+	schema.Refused
+	Hash uint64 // hash of the domain
+	Seq  Seq
+}
+
+// Refusals encodes refusals in scratch files.
+var Refusals = table.MustCodec[Refusal]()
+
+// CompareRefusals compares refusals by domain hash, then by SURT, URL and place. The order of
+// hashes is also the order of buckets.
+func CompareRefusals(a, b *Refusal) int {
+	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.Seq, b.Seq))
+}
