@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +15,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/takedown"
-	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/planning"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/websource"
-	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -47,12 +45,13 @@ type PlanRequest struct {
 	DryRun    bool
 	Clock     stages.Clock
 	Version   string
-	Scratch   string         // an existing local directory
-	Counts    *Counts        // if not nil, receives the counts of the sources
-	Answers   *FilterAnswers // if not nil, receives the answers of the URL filters of earlier rounds
-	Budgets   *Budgets       // if not nil, receives the counts of what the budgets refuse
-	Slowest   *Slowest       // if not nil, receives the domains that take the longest
-	Continues *Continuation  // if not nil, receives the earlier crawls that the crawl continues
+	Scratch   string          // an existing local directory
+	Counts    *Counts         // if not nil, receives the counts of the sources
+	Answers   *FilterAnswers  // if not nil, receives the answers of the URL filters of earlier rounds
+	Budgets   *Budgets        // if not nil, receives the counts of what the budgets refuse
+	Slowest   *Slowest        // if not nil, receives the domains that take the longest
+	Continues *Continuation   // if not nil, receives the earlier crawls that the crawl continues
+	Tasks     *planning.Tasks // if not nil, makes the plan in tasks if the config allows it
 	Lookup    func(string) (string, bool)
 	Archive   func(ctx context.Context, address string) (store.Bucket, error) // opens the store that holds plan.opt_out
 	Log       *slog.Logger                                                    // for the requests of sources; nil discards messages
@@ -219,66 +218,31 @@ func (r PlanRequest) freezeNow(ctx context.Context, round int, oldest, now time.
 // makePlan plans a round from the sources and from the results of earlier rounds. The method keeps
 // temporary files in the directory scratch.
 func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
-	known := urlstate.After(earlier)
-	if known.Cut() {
-		return nil, fmt.Errorf("round %d of %s would need the states of URLs in months before it, and some of these months were pruned: plan a newer month: %w", round, r.Crawl, ledger.ErrPruned)
+	basis := planning.Basis{
+		Bucket: r.Bucket, Of: crawl, Round: round, Earlier: earlier, Now: now, Force: r.Force, Pruned: r.pruned, Takedowns: r.takedowns, Version: r.Version, Answers: r.Answers,
 	}
-	request := planner.Request{
-		Crawl: r.Crawl, Round: round, Sources: slices.Clone(r.Sources), Known: known.Known(), Buckets: known.Buckets(), Now: now,
-		Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
+	var err error
+	if basis.Config, err = r.paced(ctx, cfg); err != nil {
+		return nil, err
 	}
-	answers, weights := cmp.Or(r.Answers, new(FilterAnswers)), cfg.Plan.Priority
-	*answers = FilterAnswers{} // of an earlier try
-	if len(earlier) > 0 {
-		checked := stages.Checked(r.Bucket, &stages.Input{Earlier: earlier})
-		for _, sealed := range earlier {
-			for _, f := range slices.Concat(sealed.FilesOf(stages.FileHosts), sealed.FilesOf(stages.FileURLFilter)) {
-				from := stages.Rank
-				if f.Dataset == stages.FileURLFilter {
-					from = stages.Frontier
-				}
-				checked.Add(stages.RemedyFor(from, sealed.Crawl, f), f)
-			}
-		}
-		switch own := earlier[len(earlier)-round:]; {
-		case !cfg.Plan.History:
-			request.Sources = append(request.Sources, source.Frontier(checked, r.Crawl, earlier, now, weights, cfg.Frontier.Recrawl.Rule(), scratch))
-		case !crawl.Listed:
-			request.History = []source.Known{source.Frontier(checked, r.Crawl, earlier, now, weights, cfg.Frontier.Recrawl.Rule(), scratch)}
-		default:
-			request.History = []source.Known{source.History(checked, earlier[:len(earlier)-round], answers)}
-			if round > 0 {
-				request.History = slices.Insert(request.History, 0, source.OwnFrontier(checked, r.Crawl, own, now, weights, cfg.Frontier.Recrawl.Rule(), scratch))
-			}
-		}
-		request.Hosts = source.Hosts(ctx, checked, earlier)
+	if basis.Format, err = r.formatOf(ctx, round); err != nil {
+		return nil, err
 	}
-	paced, err := r.paced(ctx, cfg)
+	if basis.OptOut, err = r.optOut(ctx, cfg, round); err != nil {
+		return nil, err
+	}
+	limits, request, err := basis.Request(ctx, scratch)
 	if err != nil {
 		return nil, err
 	}
-	if r.Force {
-		paced.Plan.SkipWithin = 0
-	}
-	if request.HasLinks, err = r.hasLinks(ctx, crawl, paced, earlier); err != nil {
-		return nil, err
-	}
-	if len(r.pruned) > 0 {
-		request.Pruned = r.pruned.Has
-	}
-	limits := worker.PlanConfig(paced)
-	limits.BeforeFormat8 = crawl.Format < 8
-	if limits.Format, err = r.formatOf(ctx, round); err != nil {
-		return nil, err
-	}
-	if limits.OptOut, err = r.optOut(ctx, cfg, round); err != nil {
-		return nil, err
-	}
-	if limits.Gone, err = worker.TakenDown(ctx, r.Bucket, cfg, nil); err != nil {
-		return nil, err
+	request.Sources, request.DryRun = append(slices.Clone(r.Sources), request.Sources...), r.DryRun
+	if r.Tasks != nil && limits.CanDivide() {
+		request.Elsewhere = r.Tasks.For(&basis, limits.Gone, scratch)
+	} else if r.Tasks != nil && r.Log != nil {
+		r.Log.Warn("this process makes the whole plan: tasks cannot apply plan.budgets.address, plan.canonical and plan.rewrite")
 	}
 	done, err := websource.Prepare(request.Sources, websource.Options{
-		Config: paced, Version: r.Version, Clock: r.Clock, Log: r.Log, Scratch: scratch, Barred: limits.OptOut.Or(limits.Gone), Tell: r.Tell,
+		Config: basis.Config, Version: r.Version, Clock: r.Clock, Log: r.Log, Scratch: scratch, Barred: limits.OptOut.Or(limits.Gone), Tell: r.Tell,
 		BeforeFormat10: limits.Format < 10,
 	})
 	if err != nil {
@@ -420,9 +384,18 @@ func (d *Driver) planNext(ctx context.Context, crawl string, round int) (bool, e
 	if layout.IsReparse(crawl) {
 		return d.planReparse(ctx, crawl, round)
 	}
-	_, _, err = Plan(ctx, PlanRequest{
-		Bucket: d.Bucket, Crawl: crawl, Config: d.Config, Clock: d.Clock, Version: d.Version, Scratch: d.Scratch, Lookup: d.Lookup, Archive: d.Runner.Archive, driver: true,
-	})
+	r := PlanRequest{
+		Bucket: d.Bucket, Crawl: crawl, Config: d.Config, Clock: d.Clock, Version: d.Version, Scratch: d.Scratch, Lookup: d.Lookup, Archive: d.Runner.Archive, Log: d.Log, driver: true,
+	}
+	if d.PlanTasks != nil {
+		r.Tasks = d.PlanTasks()
+		defer func() {
+			if failed := r.Tasks.Remove(context.WithoutCancel(ctx)); failed != nil {
+				d.Log.Warn("working files of the plan remain in the store", "error", failed)
+			}
+		}()
+	}
+	_, _, err = Plan(ctx, r)
 	if errors.Is(err, ErrPlanned) { // another driver, with another config, has planned the round first
 		_, _, err = roundstate.FindPlan(ctx, d.Bucket, crawl, round)
 	}

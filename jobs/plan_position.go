@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"strings"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -14,10 +12,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/planning"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner"
-	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 // position returns the number of the round to plan, its crawl document, and the earlier sealed
@@ -52,7 +49,7 @@ func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *mani
 	if r.Continues != nil {
 		r.Continues.Crawls = crawl.Continued
 	}
-	earlier, err = roundstate.WithFiles(ctx, r.Bucket, append(continued, sealed...), roundstate.Selection{Dataset: plannedFrom})
+	earlier, err = roundstate.WithFiles(ctx, r.Bucket, append(continued, sealed...), roundstate.Selection{Dataset: planning.PlannedFrom})
 	if !begun {
 		err = r.adviseAlone(err)
 	}
@@ -107,80 +104,6 @@ func (r PlanRequest) adviseAlone(err error) error {
 		return err
 	}
 	return fmt.Errorf("%s would continue an earlier month: %w; to plan it without what earlier months know, set plan.history: false", r.Crawl, err)
-}
-
-// plannedFrom reports whether the planner reads the named dataset of earlier rounds.
-func plannedFrom(dataset string) bool {
-	return dataset == stages.FileHosts || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
-}
-
-// hasLinks returns the function for planner.Request.HasLinks. If the crawl takes the links of
-// unchanged pages from earlier rounds, the function reports whether the store has these links. A
-// crawl from lists in a format below 6 takes no links from earlier rounds. Its function returns
-// true only for pages from which the crawl follows no link.
-func (r PlanRequest) hasLinks(ctx context.Context, crawl *manifest.Crawl, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string, depth int) bool, error) {
-	switch {
-	case crawl.TakesLinks():
-		stored, err := r.storedLinks(ctx, cfg, earlier)
-		return func(warc string, _ int) bool { return stored(warc) }, err
-	case crawl.Listed && cfg.Frontier.Follow != "none":
-		return func(_ string, depth int) bool { return depth >= cfg.Plan.MaxDepth }, nil
-	}
-	return nil, nil
-}
-
-// storedLinks returns a function that reports whether the store has the links of a page. Its
-// argument is the key of the WARC file with the page's content. storedLinks lists the stored parts
-// instead of reading the seals, because somebody may have deleted parts of earlier months. It
-// ignores crawls whose config would find other links on the same page.
-func (r PlanRequest) storedLinks(ctx context.Context, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string) bool, error) {
-	stored, same := map[string]bool{}, map[string]bool{r.Crawl: true}
-	for _, s := range earlier {
-		if _, known := same[s.Crawl]; !known {
-			var err error
-			if same[s.Crawl], err = r.sameLinks(ctx, s.Crawl, cfg); err != nil {
-				return nil, err
-			}
-		}
-		if !same[s.Crawl] {
-			continue
-		}
-		for o, err := range r.Bucket.List(ctx, path.Dir(layout.Table(stages.FileLinks, s.Crawl, s.Round, 0))+"/") {
-			if err != nil {
-				return nil, err
-			}
-			stored[o.Key] = true
-		}
-	}
-	known := map[string]bool{} // by WARC file
-	return func(warc string) bool {
-		has, ok := known[warc]
-		if !ok {
-			key, _ := layout.LinksOf(warc)
-			has = stored[key]
-			known[strings.Clone(warc)] = has
-		}
-		return has
-	}, nil
-}
-
-// sameLinks reports whether an earlier crawl finds the same links on a page as a crawl with the
-// given config. Both must make targets canonical in the same way, cut documents and lists of links
-// at the same lengths, and obey the directives for the same user agent. If the crawl's config is
-// unreadable, the result is false.
-func (r PlanRequest) sameLinks(ctx context.Context, crawl string, cfg *config.Config) (bool, error) {
-	unset := func(string) (string, bool) { return "", true } // for ${VAR}, because links do not depend on secrets
-	_, before, err := roundstate.OpenCrawl(ctx, r.Bucket, crawl, unset)
-	if errors.Is(err, config.ErrInvalid) || errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrPruned) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	of := func(c *config.Config) string {
-		return fmt.Sprintf("%q %+v %d %d %d %q", c.Plan.StripParams, c.Plan.URLRules(), c.Parse.MaxLinks, c.Fetch.MaxBody, c.Fetch.MaxSitemap, robots.ProductToken(c.UserAgent))
-	}
-	return of(before) == of(cfg), nil
 }
 
 // reach is the number of earlier months in which lastCrawl looks for a crawl.

@@ -91,9 +91,10 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	return err
 }
 
-// RunAudit is like Run, but runs the tasks of an audit, which belong to the round of p. No other driver
-// adopts the Jobs of an audit, so RunAudit deletes them if it cannot follow them to their end.
-func (e *Executor) RunAudit(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
+// RunAside is like Run, but runs the tasks of an audit or of a plan that is being made, which belong to the
+// round of p. No other driver adopts their Jobs, so RunAside deletes them if it cannot follow them to their
+// end.
+func (e *Executor) RunAside(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
 	r, err := e.run(ctx, p, tasks, done)
 	if r == nil || err == nil {
 		return err
@@ -102,7 +103,7 @@ func (e *Executor) RunAudit(ctx context.Context, p *manifest.Plan, tasks []stage
 	defer cancel()
 	for name := range r.jobs {
 		if failed := r.remove(ending, name); failed != nil {
-			err = fmt.Errorf("%w; Job %s of the audit continues: `kubectl delete job -n %s %s` stops it: %w", err, name, e.Config.Kubernetes.Namespace, name, failed)
+			err = fmt.Errorf("%w; Job %s continues: `kubectl delete job -n %s %s` stops it: %w", err, name, e.Config.Kubernetes.Namespace, name, failed)
 		}
 	}
 	if ctx.Err() != nil {

@@ -33,7 +33,8 @@ func newTask(c *common) *cobra.Command {
 		Short: "Run one task, as a pod does",
 		Long: `Task makes one attempt at one task. It commits the task's result, once, or records under
 attempts/ how the attempt failed. It does nothing if the task has a result. The stages
-verify-ID-files and verify-ID-checks belong to an audit that verify --tasks started.
+verify-ID-files and verify-ID-checks belong to an audit that verify --tasks started, and
+planning-ID-PHASE to a plan that plan --tasks makes.
 
 In a pod of an Indexed Job, --tasks names a list of partitions in the store, and
 JOB_COMPLETION_INDEX selects one of them.`,
@@ -68,7 +69,8 @@ JOB_COMPLETION_INDEX selects one of them.`,
 
 func runTask(ctx context.Context, o taskOptions) error {
 	_, audits := o.task.Stage.Audit()
-	if !o.task.Stage.Valid() && !audits {
+	_, plans := o.task.Stage.Planning()
+	if !o.task.Stage.Valid() && !audits && !plans {
 		return usage.Errorf("stage %q: it must be %s", o.task.Stage, usage.OrList(stageNames()))
 	}
 	if o.task.Stage == stages.Fetch {
@@ -79,8 +81,11 @@ func runTask(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	defer stopMetrics()
-	if audits {
+	switch {
+	case audits:
 		return runAudit(ctx, o)
+	case plans:
+		return runPlanning(ctx, o)
 	}
 	b, cfg, err := o.openToWrite(ctx, o.task.Crawl, false)
 	if err != nil {
@@ -134,6 +139,28 @@ func runAudit(ctx context.Context, o taskOptions) error {
 	boundAudit(checks)
 	options := verify.Options{Bucket: b, Crawl: o.task.Crawl, Config: cfg, Scratch: dir, Parallel: checks, Version: version, Archive: o.openArchive}
 	if err := verify.RunTask(ctx, options, o.task); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.out, "%s done\n", o.task)
+	return nil
+}
+
+// runPlanning runs a task of a plan. The crawl may not exist yet.
+func runPlanning(ctx context.Context, o taskOptions) error {
+	boundMemory(fetchMemory) // a task sorts in 128 MiB, and its pod has 512 MiB
+	b, _, err := o.openNew(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.find(ctx, b); err != nil {
+		return err
+	}
+	dir, remove, err := scratch.New()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if err := o.planWorker(b, dir).RunTask(ctx, o.task); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.out, "%s done\n", o.task)

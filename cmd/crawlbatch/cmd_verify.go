@@ -168,7 +168,7 @@ func (o *verifyOptions) runInTasks(ctx context.Context, options verify.Options) 
 		if err != nil {
 			return nil, err
 		}
-		execute = o.onCluster(client, options.Bucket, options.Config, o.log).RunAudit
+		execute = o.onCluster(client, options.Bucket, options.Config, o.log).RunAside
 	}
 	return verify.RunInTasks(ctx, options, o.tasks, execute)
 }

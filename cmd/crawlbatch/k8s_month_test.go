@@ -72,13 +72,15 @@ func secondMonth(t *testing.T, r *clusterRun, salt uint64) {
 // nextCrawl is the month after demo.Crawl.
 const nextCrawl = "2000-02"
 
-// nextMonth crawls and verifies the next month from a list, and verifies the first month again.
+// nextMonth crawls and verifies the next month from a list, and verifies the first month again. Pods write
+// the plan of the month, and a process without pods then makes the same plan.
 func (c *clusterCrawl) nextMonth(urls []string) {
 	c.t.Helper()
 	list := filepath.Join(c.t.TempDir(), "urls.txt")
 	write(c.t, list, strings.Join(urls, "\n")+"\n")
 	month := []string{"--month", nextCrawl}
 	for _, args := range [][]string{
+		slices.Concat([]string{"plan", "--tasks", "3", "--source", list, "--connect-to", "::" + c.addr}, month, c.flags),
 		append([]string{"plan", "--source", list, "--config", c.config, "--connect-to", "::" + c.addr}, month...),
 		append(append([]string{"run", "--rounds", "2"}, month...), c.flags...),
 		append([]string{"verify", "--one-clock"}, month...),
@@ -90,6 +92,9 @@ func (c *clusterCrawl) nextMonth(urls []string) {
 		}
 		if args[0] == "plan" && !strings.Contains(out, "continues "+demo.Crawl+" (2 rounds)") {
 			c.t.Errorf("plan does not say which month it continues:\n%s", out)
+		}
+		if args[0] == "plan" && args[1] != "--tasks" && !strings.Contains(out, "had planned, the same,") {
+			c.t.Errorf("without pods, the plan is another one:\n%s", out)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -153,11 +154,26 @@ func loadAbsent(ctx context.Context, b store.Bucket, crawl string) (*Ledger, err
 	case m.AdoptedFrom > 0:
 		return assemble(ctx, b, m)
 	}
-	begun, err := anyKey(ctx, b, layout.CrawlDir(crawl)+"round=")
+	begun, err := begunIn(ctx, b, crawl)
 	if err == nil && begun {
 		err = lostLedger(crawl)
 	}
 	return indexed(&Ledger{Crawl: crawl}), err
+}
+
+// begunIn reports whether a round of a crawl has an object, other than the working files of a plan that tasks
+// make: these exist before the crawl does.
+func begunIn(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
+	prefix := layout.CrawlDir(crawl) + "round="
+	for o, err := range b.List(ctx, prefix) {
+		if err != nil {
+			return false, fmt.Errorf("list %s: %w", prefix, err)
+		}
+		if _, folder, _ := strings.Cut(o.Key[len(prefix):], "/"); !strings.HasPrefix(folder, stages.PlanningPrefix) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // LoadCrawl reads crawl.json and returns the digest of its contents. If crawl.json is gone, the

@@ -192,6 +192,32 @@ func (g gated) List(ctx context.Context, prefix string) iter.Seq2[store.Info, er
 	return g.Bucket.List(ctx, prefix)
 }
 
+func TestWorkingFilesOfAPlanThatWasBrokenOffAreLeftovers(t *testing.T) {
+	d := copyCrawl(t)
+	o := d.a.Options
+	o.Now = time.Now()
+	for age, want := range map[time.Duration]int{time.Hour: 0, 25 * time.Hour: 1} {
+		key := layout.Inputs(testCrawl, 1, string(stages.PlanningStage(stages.PlanningID(o.Now.Add(-age)), "write")))
+		if _, err := manifest.Create(t.Context(), d.b, key, &manifest.Planning{Crawl: testCrawl, Round: 1}); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		r, err := Strays(t.Context(), o, func(s Stray) error {
+			n++
+			if s.Read || s.Key != key || !strings.Contains(s.Why, "a plan in tasks that was broken off") {
+				t.Errorf("%+v", s)
+			}
+			return nil
+		})
+		if err != nil || r.Found() != 0 || n != want {
+			t.Errorf("%s: %d strays, want %d: %v", age, n, want, err)
+		}
+		if err := d.b.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestDocumentsOfAnAuditThatWasBrokenOffAreLeftovers(t *testing.T) {
 	d := copyCrawl(t)
 	o := d.a.Options

@@ -324,6 +324,11 @@ func (l *lister) ofRound(r *Round, rest string) string {
 	} else if ok {
 		return "an audit that was broken off wrote it"
 	}
+	if id, ok := stage.Planning(); ok && !stages.PlanningEnded(id, l.Now) {
+		return "" // the plan may still be made
+	} else if ok {
+		return "a plan in tasks that was broken off wrote it"
+	}
 	if !stage.Valid() {
 		return "no stage has this name"
 	}

@@ -1,4 +1,4 @@
-package jobs
+package planning
 
 import (
 	"testing"
@@ -31,9 +31,9 @@ func TestAPlanKnowsWhichLinksAreStored(t *testing.T) {
 		}
 	}
 	for _, format := range []int{5, 6} {
-		crawl := &manifest.Crawl{Header: manifest.Header{Format: format}, Listed: true}
+		crawl := &manifest.Crawl{Header: manifest.Header{Format: format}, Crawl: "2026-10", Listed: true}
 		cfg := config.Default()
-		has, err := PlanRequest{Bucket: b, Crawl: "2026-10"}.hasLinks(t.Context(), crawl, cfg, []*manifest.Sealed{sealed})
+		has, err := (&Basis{Bucket: b, Of: crawl, Config: cfg, Earlier: []*manifest.Sealed{sealed}}).hasLinks(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

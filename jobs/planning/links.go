@@ -1,0 +1,85 @@
+package planning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+)
+
+// hasLinks returns the function for planner.Request.HasLinks. If the crawl takes the links of
+// unchanged pages from earlier rounds, the function reports whether the store has these links. A
+// crawl from lists in a format below 6 takes no links from earlier rounds. Its function returns
+// true only for pages from which the crawl follows no link.
+func (s *Basis) hasLinks(ctx context.Context) (func(warc string, depth int) bool, error) {
+	switch {
+	case s.Of.TakesLinks():
+		stored, err := s.storedLinks(ctx)
+		return func(warc string, _ int) bool { return stored(warc) }, err
+	case s.Of.Listed && s.Config.Frontier.Follow != "none":
+		return func(_ string, depth int) bool { return depth >= s.Config.Plan.MaxDepth }, nil
+	}
+	return nil, nil
+}
+
+// storedLinks returns a function that reports whether the store has the links of a page. Its
+// argument is the key of the WARC file with the page's content. storedLinks lists the stored parts
+// instead of reading the seals, because somebody may have deleted parts of earlier months. It
+// ignores crawls whose config would find other links on the same page.
+func (s *Basis) storedLinks(ctx context.Context) (func(warc string) bool, error) {
+	stored, same := map[string]bool{}, map[string]bool{s.Of.Crawl: true}
+	for _, one := range s.Earlier {
+		if _, known := same[one.Crawl]; !known {
+			var err error
+			if same[one.Crawl], err = s.sameLinks(ctx, one.Crawl); err != nil {
+				return nil, err
+			}
+		}
+		if !same[one.Crawl] {
+			continue
+		}
+		for o, err := range s.Bucket.List(ctx, path.Dir(layout.Table(stages.FileLinks, one.Crawl, one.Round, 0))+"/") {
+			if err != nil {
+				return nil, err
+			}
+			stored[o.Key] = true
+		}
+	}
+	known := map[string]bool{} // by WARC file
+	return func(warc string) bool {
+		has, ok := known[warc]
+		if !ok {
+			key, _ := layout.LinksOf(warc)
+			has = stored[key]
+			known[strings.Clone(warc)] = has
+		}
+		return has
+	}, nil
+}
+
+// sameLinks reports whether an earlier crawl finds the same links on a page as a crawl with the
+// config of the plan. Both must make targets canonical in the same way, cut documents and lists of links
+// at the same lengths, and obey the directives for the same user agent. If the crawl's config is
+// unreadable, the result is false.
+func (s *Basis) sameLinks(ctx context.Context, crawl string) (bool, error) {
+	unset := func(string) (string, bool) { return "", true } // for ${VAR}, because links do not depend on secrets
+	_, before, err := roundstate.OpenCrawl(ctx, s.Bucket, crawl, unset)
+	if errors.Is(err, config.ErrInvalid) || errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrPruned) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	of := func(c *config.Config) string {
+		return fmt.Sprintf("%q %+v %d %d %d %q", c.Plan.StripParams, c.Plan.URLRules(), c.Parse.MaxLinks, c.Fetch.MaxBody, c.Fetch.MaxSitemap, robots.ProductToken(c.UserAgent))
+	}
+	return of(before) == of(s.Config), nil
+}
