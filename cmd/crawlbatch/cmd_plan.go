@@ -143,22 +143,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 		return err
 	}
 	defer remove()
-	if o.executor == executorKubernetes && o.tasks == 0 && !o.dryRun {
-		if o.tasks = cfg.Kubernetes.PlanTasks; o.tasks == 0 {
-			return usage.Errorf("--executor kubernetes needs --tasks, or kubernetes.plan_tasks in --config: the number of tasks that make the plan")
-		}
-	}
-	if o.tasks > 0 {
-		if r.Tasks, err = o.inTasks(ctx, b, cfg, r.Scratch); err != nil {
-			return err
-		}
-	}
-	p, same, err := jobs.Plan(ctx, r)
-	if o.tasks > 0 {
-		if failed := r.Tasks.Remove(context.WithoutCancel(ctx)); failed != nil {
-			o.log.Warn("working files of the plan remain in the store", "error", failed)
-		}
-	}
+	p, same, err := o.plan(ctx, r)
 	if err != nil {
 		return storeError(err)
 	}
@@ -168,6 +153,26 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	o.warnOfAgent(cfg)
 	return o.printPlan(ctx, &r, p, same)
+}
+
+// plan makes the plan, in this process or in tasks.
+func (o *planOptions) plan(ctx context.Context, r jobs.PlanRequest) (p *manifest.Plan, same bool, err error) {
+	if o.executor == executorKubernetes && o.tasks == 0 && !o.dryRun {
+		if o.tasks = r.Config.Kubernetes.PlanTasks; o.tasks == 0 {
+			return nil, false, usage.Errorf("--executor kubernetes needs --tasks, or kubernetes.plan_tasks in --config: the number of tasks that make the plan")
+		}
+	}
+	if o.tasks == 0 {
+		return jobs.Plan(ctx, r)
+	}
+	if r.Tasks, err = o.inTasks(ctx, r.Bucket, r.Config, r.Scratch); err != nil {
+		return nil, false, err
+	}
+	p, same, err = jobs.Plan(ctx, r)
+	if failed := r.Tasks.Remove(context.WithoutCancel(ctx)); failed != nil {
+		o.log.Warn("working files of the plan remain in the store", "error", failed)
+	}
+	return p, same, err
 }
 
 // checkTasks checks the flags that say where tasks run.
