@@ -52,7 +52,7 @@ func Apply(ctx context.Context, r Request) (f *Found, err error) {
 		err = busy(r.Bucket, f.Busy)
 	}
 	if err != nil {
-		return f, errors.Join(err, h.release(ctx))
+		return f, errors.Join(err, h.Release(ctx))
 	}
 	for _, c := range inOrder(f.Crawls) {
 		if !c.pending() {
@@ -62,7 +62,7 @@ func Apply(ctx context.Context, r Request) (f *Found, err error) {
 			return f, fmt.Errorf("%w; nothing is damaged: continue with `crawlbatch prune --apply`", err)
 		}
 	}
-	return f, h.release(ctx)
+	return f, h.Release(ctx)
 }
 
 func busy(b store.Bucket, why []string) error {
@@ -101,68 +101,28 @@ func (r *Request) letGo(ctx context.Context) error {
 	if err != nil || !roundstate.Pruning(a) || a.Takedown {
 		return err
 	}
-	return (&claim{r.Bucket, a, v}).release(ctx)
-}
-
-// claim is the right of one Apply to delete: active.json names it.
-type claim struct {
-	bucket store.Bucket
-	active *manifest.Active
-	mine   store.Version
-}
-
-// release ends the claim, unless another Apply has taken it over.
-func (c *claim) release(ctx context.Context) error {
-	c.active.Done, c.active.Nonce = true, c.active.Nonce+"-done"
-	_, err := manifest.Swap(ctx, c.bucket, layout.Active(), c.active, c.mine)
-	if errors.Is(err, store.ErrConflict) {
-		return nil
-	}
-	return err
-}
-
-// check returns roundstate.ErrBusy if another Apply has taken the claim over. The other Apply may
-// have another retention, and a round may have been planned since it ended.
-func (c *claim) check(ctx context.Context) error {
-	_, v, err := ledger.LoadActive(ctx, c.bucket, "YYYY-MM")
-	if err == nil && v != c.mine {
-		err = fmt.Errorf("%s: another `crawlbatch prune --apply` has taken over: %w", c.bucket, roundstate.ErrBusy)
-	}
-	return err
+	return roundstate.HoldOf(r.Bucket, a, v).Release(ctx)
 }
 
 // hold claims active.json. It also takes over the claim of an earlier Apply that died. If that Apply
 // is alive, it stops.
-func (r *Request) hold(ctx context.Context, f *Found) (*claim, error) {
-	a, v, err := ledger.LoadActive(ctx, r.Bucket, "YYYY-MM")
-	if errors.Is(err, store.ErrNotFound) {
-		a, v, err = &manifest.Active{Done: true}, "", nil
-	}
+func (r *Request) hold(ctx context.Context, f *Found) (*roundstate.Hold, error) {
+	a, v, err := roundstate.ActiveToHold(ctx, r.Bucket)
 	if err == nil && a.Takedown {
 		err = roundstate.CheckNoPruning(ctx, r.Bucket, "YYYY-MM")
-	}
-	if err == nil && !a.Done && !a.Prune {
-		var l *ledger.Ledger
-		if l, err = ledger.OfActive(ctx, r.Bucket, a, a.Crawl); err == nil && l.Newest(manifest.EntrySealed, a.Round) == nil {
-			err = busy(r.Bucket, []string{fmt.Sprintf("round %d of %s is being fetched", a.Round, a.Crawl)})
-		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	held := &manifest.Active{Header: manifest.Header{Version: r.Version}, Crawl: f.Crawls[0].Name, Prune: true, Nonce: "prune-" + r.now()}
-	mine, err := manifest.Swap(ctx, r.Bucket, layout.Active(), held, v)
-	if errors.Is(err, store.ErrConflict) {
-		return nil, fmt.Errorf("%s: another command claimed active.json at the same time: run this command again: %w", r.Bucket, roundstate.ErrBusy)
-	}
-	return &claim{r.Bucket, held, mine}, err
+	return roundstate.TakeHold(ctx, r.Bucket, held, v)
 }
 
 func (r *Request) now() string { return r.Clock.Now().UTC().Format(time.RFC3339Nano) }
 
 // prune deletes the objects of a crawl that c.list covers.
-func (r *Request) prune(ctx context.Context, c *Crawl, h *claim) error {
-	if err := h.check(ctx); err != nil {
+func (r *Request) prune(ctx context.Context, c *Crawl, h *roundstate.Hold) error {
+	if err := h.Check(ctx); err != nil {
 		return err
 	}
 	w := ledger.Writer{Version: r.Version, Clock: r.Clock}
@@ -181,7 +141,7 @@ func (r *Request) prune(ctx context.Context, c *Crawl, h *claim) error {
 	found := 0
 	err = r.each(deletes, c, func(o store.Info) error {
 		if found++; found%overtakenEvery == 0 {
-			if err := h.check(deletes); err != nil {
+			if err := h.Check(deletes); err != nil {
 				return err
 			}
 		}

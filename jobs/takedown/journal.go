@@ -22,7 +22,7 @@ const changing = 4
 
 // publish stores the lists of the changed objects, and then takedown.json. Until takedown.json exists,
 // nothing is changed.
-func (w *work) publish(ctx context.Context, h *claim) error {
+func (w *work) publish(ctx context.Context, h *roundstate.Hold) error {
 	pending := &manifest.Removing{Header: manifest.Header{Version: w.r.Version}, ID: w.id, At: w.r.now()}
 	for _, c := range w.crawls {
 		if len(c.objects) == 0 {
@@ -43,14 +43,14 @@ func (w *work) publish(ctx context.Context, h *claim) error {
 	if len(pending.Crawls) == 0 {
 		return nil
 	}
-	if err := h.check(ctx); err != nil {
+	if err := h.Check(ctx); err != nil {
 		return err
 	}
 	if _, err := manifest.Create(ctx, w.r.Bucket, layout.Takedown(), pending); err != nil {
 		return err
 	}
 	// Whoever has taken the claim over meanwhile has deleted the new contents, and nothing is changed yet.
-	if err := h.check(ctx); err != nil {
+	if err := h.Check(ctx); err != nil {
 		return errors.Join(err, w.r.removePending(context.WithoutCancel(ctx), w.id))
 	}
 	return nil
@@ -58,7 +58,7 @@ func (w *work) publish(ctx context.Context, h *claim) error {
 
 // finish changes the objects of a takedown whose new contents are complete, and deletes the remains of
 // a takedown that died before. It reports whether there was one to finish.
-func (r *Request) finish(ctx context.Context, h *claim) (bool, error) {
+func (r *Request) finish(ctx context.Context, h *roundstate.Hold) (bool, error) {
 	var pending manifest.Removing
 	_, _, err := manifest.Load(ctx, r.Bucket, layout.Takedown(), &pending)
 	if errors.Is(err, store.ErrNotFound) {
@@ -102,7 +102,7 @@ func (r *Request) finish(ctx context.Context, h *claim) (bool, error) {
 			return true, err
 		}
 	}
-	if err := h.check(ctx); err != nil {
+	if err := h.Check(ctx); err != nil {
 		return true, err
 	}
 	if err := r.removeStaged(ctx, layout.TakedownDir+pending.ID+"/"); err != nil {
@@ -199,9 +199,9 @@ func (r *Request) removeLists(ctx context.Context) error {
 }
 
 // change gives the objects of a list their new contents, step by step.
-func (r *Request) change(ctx context.Context, h *claim, id string, list *manifest.Removal) error {
+func (r *Request) change(ctx context.Context, h *roundstate.Hold, id string, list *manifest.Removal) error {
 	for rest := list.Objects; len(rest) > 0; {
-		if err := h.check(ctx); err != nil {
+		if err := h.Check(ctx); err != nil {
 			return err
 		}
 		n := slices.IndexFunc(rest, func(o manifest.ChangedObject) bool { return o.Step != rest[0].Step })

@@ -232,7 +232,7 @@ func Apply(ctx context.Context, r Request) (*Found, error) {
 	if f.Objects() > 0 { // a repeated command that finds nothing keeps what the first one counted
 		err = names.Append(ctx, r.Bucket, key, m, entry)
 	}
-	return f, errors.Join(err, h.release(ctx))
+	return f, errors.Join(err, h.Release(ctx))
 }
 
 // listLost reports whether the store has no list of takedowns, although a ledger or the plan of an unfinished round
@@ -270,7 +270,7 @@ func (r *Request) listLost(ctx context.Context) (bool, error) {
 
 // abandon ends a takedown after an error. If it has changed nothing yet, abandon deletes its new contents and
 // releases the claim, so that other commands can run.
-func (r *Request) abandon(ctx context.Context, h *claim, id string, err error) error {
+func (r *Request) abandon(ctx context.Context, h *roundstate.Hold, id string, err error) error {
 	var pending manifest.Removing
 	_, _, failed := manifest.Load(ctx, r.Bucket, layout.Takedown(), &pending)
 	began, unknown := "", error(nil)
@@ -279,7 +279,7 @@ func (r *Request) abandon(ctx context.Context, h *claim, id string, err error) e
 	}
 	switch staged := layout.TakedownDir + id + "/"; {
 	case errors.Is(failed, store.ErrNotFound) && began == "" && unknown == nil:
-		failed = errors.Join(r.removeStaged(ctx, staged), h.release(ctx))
+		failed = errors.Join(r.removeStaged(ctx, staged), h.Release(ctx))
 	case failed == nil && pending.ID != id: // another takedown has taken over
 		failed = r.removeStaged(ctx, staged)
 	default:
@@ -291,7 +291,7 @@ func (r *Request) abandon(ctx context.Context, h *claim, id string, err error) e
 	return fmt.Errorf("%w; this command changed nothing", err)
 }
 
-func (r *Request) apply(ctx context.Context, h *claim, id string) (*Found, error) {
+func (r *Request) apply(ctx context.Context, h *roundstate.Hold, id string) (*Found, error) {
 	if _, err := r.finish(ctx, h); err != nil {
 		return nil, err
 	}
@@ -332,7 +332,7 @@ func Resume(ctx context.Context, r Request) (bool, error) {
 	if err != nil {
 		return did, fmt.Errorf("%w; some objects are changed and others not, until `crawlbatch takedown --resume` succeeds", err)
 	}
-	return did, h.release(ctx)
+	return did, h.Release(ctx)
 }
 
 // dropCompacted deletes the compacted copies of all crawls, because they have the rows of targets too.
@@ -365,49 +365,28 @@ func (r *Request) now() string { return r.Clock.Now().UTC().Format(time.RFC3339N
 
 func (r *Request) writer() ledger.Writer { return ledger.Writer{Version: r.Version, Clock: r.Clock} }
 
-// claim is the right of one Apply to change objects: active.json names it.
-type claim struct {
-	bucket store.Bucket
-	active *manifest.Active
-	mine   store.Version
-}
-
 // hold claims active.json. It also takes over the claim of an earlier takedown that died. If that one is
 // alive, it stops.
-func (r *Request) hold(ctx context.Context) (*claim, error) {
-	a, v, err := ledger.LoadActive(ctx, r.Bucket, "YYYY-MM")
-	if errors.Is(err, store.ErrNotFound) {
-		a, v, err = &manifest.Active{Done: true}, "", nil
-	}
+func (r *Request) hold(ctx context.Context) (*roundstate.Hold, error) {
+	a, v, err := roundstate.ActiveToHold(ctx, r.Bucket)
 	switch {
-	case err != nil:
-		return nil, err
-	case !a.Done && strings.HasPrefix(a.Nonce, "quarantine-"):
-		return nil, fmt.Errorf("%s: `crawlbatch verify --quarantine` runs or was interrupted: wait for it, or run it again: %w", r.Bucket, roundstate.ErrBusy)
-	case roundstate.Pruning(a) && !a.Takedown:
-		return nil, fmt.Errorf("%s: `crawlbatch prune --apply` runs or was interrupted: run it again: %w", r.Bucket, roundstate.ErrBusy)
-	case !a.Done && !a.Prune:
-		l, err := ledger.OfActive(ctx, r.Bucket, a, a.Crawl)
-		if err != nil {
-			return nil, err
-		}
-		if l.Newest(manifest.EntrySealed, a.Round) == nil {
-			return nil, fmt.Errorf("%s: round %d of %s is being fetched: %w", r.Bucket, a.Round, a.Crawl, roundstate.ErrBusy)
-		}
-	}
-	crawls, err := roundstate.Crawls(ctx, r.Bucket)
-	if err != nil || len(crawls) == 0 {
-		return &claim{bucket: r.Bucket}, err // a store without crawls has nothing to protect
-	}
-	held := &manifest.Active{Header: manifest.Header{Version: r.Version}, Crawl: crawls[0], Prune: true, Takedown: true, Nonce: "takedown-" + r.now()}
-	mine, err := manifest.Swap(ctx, r.Bucket, layout.Active(), held, v)
-	if errors.Is(err, store.ErrConflict) {
-		return nil, fmt.Errorf("%s: another command claimed active.json at the same time: run this command again: %w", r.Bucket, roundstate.ErrBusy)
+	case err == nil && !a.Done && strings.HasPrefix(a.Nonce, "quarantine-"):
+		err = fmt.Errorf("%s: `crawlbatch verify --quarantine` runs or was interrupted: wait for it, or run it again: %w", r.Bucket, roundstate.ErrBusy)
+	case err == nil && roundstate.Pruning(a) && !a.Takedown:
+		err = fmt.Errorf("%s: `crawlbatch prune --apply` runs or was interrupted: run it again: %w", r.Bucket, roundstate.ErrBusy)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c := &claim{r.Bucket, held, mine}
+	crawls, err := roundstate.Crawls(ctx, r.Bucket)
+	if err != nil || len(crawls) == 0 {
+		return &roundstate.Hold{}, err // a store without crawls has nothing to protect
+	}
+	held := &manifest.Active{Header: manifest.Header{Version: r.Version}, Crawl: crawls[0], Prune: true, Takedown: true, Nonce: "takedown-" + r.now()}
+	c, err := roundstate.TakeHold(ctx, r.Bucket, held, v)
+	if err != nil {
+		return nil, err
+	}
 	if err := ledger.CheckTakedown(ctx, r.Bucket); errors.Is(err, ledger.ErrTakedown) {
 		return c, nil // all rounds were sealed when it began, and seals may have changed already
 	}
@@ -417,34 +396,9 @@ func (r *Request) hold(ctx context.Context) (*claim, error) {
 		err = fmt.Errorf("%s: nothing is taken down now: %s: %w", r.Bucket, strings.Join(busy, "; "), roundstate.ErrBusy)
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.release(ctx))
+		return nil, errors.Join(err, c.Release(ctx))
 	}
 	return c, nil
-}
-
-// release ends the claim, unless another takedown has taken it over.
-func (c *claim) release(ctx context.Context) error {
-	if c.active == nil {
-		return nil
-	}
-	c.active.Done, c.active.Nonce = true, c.active.Nonce+"-done"
-	_, err := manifest.Swap(ctx, c.bucket, layout.Active(), c.active, c.mine)
-	if errors.Is(err, store.ErrConflict) {
-		return nil
-	}
-	return err
-}
-
-// check returns roundstate.ErrBusy if another takedown has taken the claim over.
-func (c *claim) check(ctx context.Context) error {
-	if c.active == nil {
-		return nil
-	}
-	_, v, err := ledger.LoadActive(ctx, c.bucket, "YYYY-MM")
-	if err == nil && v != c.mine {
-		err = fmt.Errorf("%s: another `crawlbatch takedown` has taken over: %w", c.bucket, roundstate.ErrBusy)
-	}
-	return err
 }
 
 // kindOf names the kind of an object.

@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -122,10 +123,10 @@ func TestALostTakedownKeepsItsNewContents(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.finish(ctx, &claim{bucket: b}); !errors.Is(err, manifest.ErrCorrupt) {
+	if _, err := r.finish(ctx, &roundstate.Hold{}); !errors.Is(err, manifest.ErrCorrupt) {
 		t.Errorf("error %v, want one that names takedown.json", err)
 	}
-	if err := r.abandon(ctx, &claim{bucket: b}, "id", errors.New("the store failed")); err == nil || strings.Contains(err.Error(), "changed nothing") {
+	if err := r.abandon(ctx, &roundstate.Hold{}, "id", errors.New("the store failed")); err == nil || strings.Contains(err.Error(), "changed nothing") {
 		t.Errorf("abandon says %v, although objects have changed", err)
 	}
 	if there, err := manifest.Exists(ctx, b, staged); err != nil || !there {
