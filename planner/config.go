@@ -181,7 +181,10 @@ func (r *rules) slowHost(h *hostCount) slowest.Host {
 		perURL = h.perURL
 	}
 	each := max(delay, h.delay, latency/time.Duration(max(inFlight, 1)))
-	slow := slowest.Host{Host: h.host, Domain: h.domain, URLs: h.n}
+	slow := slowest.Host{Host: h.host, Domain: h.domain, URLs: h.n, New: !h.observed}
+	if slow.New {
+		slow.Tries = r.RobotsTries
+	}
 	if h.requests > 0 && r.format() >= observedPaces {
 		each = max(delay, h.span/time.Duration(h.requests))
 		if h.unreachable {

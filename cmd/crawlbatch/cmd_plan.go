@@ -243,7 +243,8 @@ func (o *planOptions) printPlan(ctx context.Context, r *jobs.PlanRequest, p *man
 		return storeError(err)
 	}
 	if o.dryRun {
-		if err := show.Slowest(o.out, *r.Slowest); err != nil {
+		predicted := time.Duration(p.SecondsAt(defaultFetchTasks) * float64(time.Second))
+		if err := errors.Join(show.Slowest(o.out, *r.Slowest), show.Unforeseen(o.out, *r.Slowest, predicted)); err != nil {
 			return err
 		}
 	}

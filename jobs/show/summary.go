@@ -105,6 +105,24 @@ func Slowest(w io.Writer, all []slowest.Host) error {
 	return err
 }
 
+// Unforeseen says how much longer than predicted a round may take, because no round has requested its largest
+// hosts. It writes nothing if the prediction allows for it.
+func Unforeseen(w io.Writer, all []slowest.Host, predicted time.Duration) error {
+	var text strings.Builder
+	most, longest := slowest.Unforeseen(all)
+	if longest > predicted && longest >= time.Minute {
+		fmt.Fprintf(&text, "  %.2f h if %s, with %s, allows one request each %v (Crawl-delay, or slow answers)\n", longest.Hours(), most.Host, Count(most.URLs, "URL"), slowest.SlowEach)
+	}
+	if longest > 0 && most.Tries > predicted {
+		fmt.Fprintf(&text, "  %.2f h if a robots.txt answers only 503\n", most.Tries.Hours())
+	}
+	if text.Len() == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "no round has requested some of these hosts; the round takes\n%s", &text)
+	return err
+}
+
 // Continues writes which earlier crawls a planned crawl continues, and which later months it skips.
 func Continues(w io.Writer, crawls []manifest.ContinuedCrawl, skipped []string) error {
 	if len(crawls) == 0 {

@@ -34,6 +34,29 @@ func TestSlowestSaysWhatABudgetWouldChange(t *testing.T) {
 	}
 }
 
+func TestADryRunSaysWhatNewHostsMayTake(t *testing.T) {
+	large := slowest.Host{Host: "large.test", URLs: 720, Each: 2 * time.Second, New: true, Tries: 17 * time.Minute}
+	small := slowest.Host{Host: "small.test", URLs: 4, Each: 2 * time.Second, New: true, Tries: 17 * time.Minute}
+	known := slowest.Host{Host: "known.test", URLs: 9000, Each: 2 * time.Second}
+	const heading = "no round has requested some of these hosts; the round takes\n"
+	for name, tc := range map[string]struct {
+		hosts     []slowest.Host
+		predicted time.Duration
+		want      string
+	}{
+		"a new host that takes longest": {[]slowest.Host{large, small}, 24 * time.Minute, heading + "  2.00 h if large.test, with 720 URLs, allows one request each 10s (Crawl-delay, or slow answers)\n"},
+		"small new hosts":               {[]slowest.Host{small}, 8 * time.Second, heading + "  0.28 h if a robots.txt answers only 503\n"},
+		"both":                          {[]slowest.Host{large}, 12 * time.Minute, heading + "  2.00 h if large.test, with 720 URLs, allows one request each 10s (Crawl-delay, or slow answers)\n  0.28 h if a robots.txt answers only 503\n"},
+		"a known host takes longer":     {[]slowest.Host{known, large}, 5 * time.Hour, ""},
+		"all hosts are known":           {[]slowest.Host{known}, time.Minute, ""},
+	} {
+		var out strings.Builder
+		if err := Unforeseen(&out, tc.hosts, tc.predicted); err != nil || out.String() != tc.want {
+			t.Errorf("%s: %q, %v, want %q", name, out.String(), err, tc.want)
+		}
+	}
+}
+
 func TestAPlanSaysWhatURLFiltersAnswered(t *testing.T) {
 	var out strings.Builder
 	if err := FilterAnswers(&out, source.FilterAnswers{}); err != nil || out.Len() > 0 {

@@ -25,7 +25,7 @@ func TestWeightsDecideAndAreExplained(t *testing.T) {
 	})
 	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://b.test/"}, func(c *config.Config) {
 		c.Plan.Priority = priority.Weights{
-			HostRank: 123, Directory: 45, Anchor: 67, Sitemap: 80, Inlinks: 90, Hop: 11, Query: 300, Overdue: 50, Change: 60, News: 400,
+			HostRank: 123, Directory: 45, Anchor: 67, Sitemap: 80, Inlinks: 90, Hop: 11, Query: 300, Freshness: 70, Overdue: 50, Change: 60, News: 400,
 		}
 		c.Frontier.Focus = config.Focus{Model: "0.5 deep\n", Points: 77}
 		c.Plan.Budgets.Total = 4

@@ -14,6 +14,23 @@ type Host struct {
 	URLs         int64
 	Each         time.Duration // predicted time for one URL, with its retries
 	Unreachable  time.Duration // predicted time of the tries for a robots.txt that could not be fetched; 0 for other hosts
+	New          bool          // no round has requested the host, so Each is only the config's delay or the pace of other hosts
+	Tries        time.Duration // of a new host: time of the tries if its robots.txt answers only 503
+}
+
+// SlowEach is the time between two requests to a host with a long Crawl-delay or slow answers. A host that
+// answers in 5 seconds is requested once in this time (politeness.slow_factor is 2).
+const SlowEach = 10 * time.Second
+
+// Unforeseen returns the new host that would take longest at one request each SlowEach, and this time. The time is
+// 0 if no host is new.
+func Unforeseen(all []Host) (most Host, longest time.Duration) {
+	for _, h := range all {
+		if t := time.Duration(h.URLs) * max(h.Each, SlowEach); h.New && t > longest {
+			most, longest = h, t
+		}
+	}
+	return most, longest
 }
 
 // Time returns the predicted time for the host's URLs.
