@@ -357,6 +357,21 @@ func TestFrontierEstimatesTheValueOfAFetch(t *testing.T) {
 	if older != 500+300*6/13 || quiet >= busy || quiet >= announced || quiet <= 500 || busy > 650 {
 		t.Errorf("the priorities are %d of a quiet page, %d of a busy one, %d of an announced one, %d of an older row", quiet, busy, announced, older)
 	}
+
+	// The part freshness has its zero at the threshold. The intervals of an older row count with their learned length.
+	got, err = collect(t.Context(), Frontier(b, "2026-11", sealed, time.UnixMilli(30*day), priority.Weights{Freshness: 300}, rule, t.TempDir()))
+	if err != nil || len(got) != 4 {
+		t.Fatal(err, got)
+	}
+	quiet, busy, announced, older = got[0].Priority, got[1].Priority, got[2].Priority, got[3].Priority
+	if quiet < 200 || quiet > 350 || busy < 470 || busy > 510 || announced <= quiet+100 || older < busy-20 || older > busy+20 {
+		t.Errorf("with freshness, the priorities are %d of a quiet page, %d of a busy one, %d of an announced one, %d of an older row", quiet, busy, announced, older)
+	}
+	r := state("b", schema.ChangeHistory{ChangeWeight: 5000, ChangedMS: 150 * day, UnchangedMS: 150 * day}, schema.DueRate)
+	weights := priority.Weights{Freshness: 300}
+	if p := priority.Sum(weights.AtPlan(r.Priority, TimingOf(&r, 30*day, weights, rule))); p != busy {
+		t.Errorf("explained as %d, planned with %d", p, busy)
+	}
 }
 
 // The frontier also yields URLs that have spellings but are not due, because a list may name such
