@@ -268,7 +268,7 @@ func TestNoSpellingOfAURLThatWasTakenDownComesBack(t *testing.T) {
 
 	// Without the rules, each form is a URL of its own.
 	l.cfg.Plan.Canonical, l.cfg.Plan.Rewrite = config.Canonical{}, nil
-	if p, err = l.planNext(t, "2027-01", []string{"http://a.test/other", "http://a.test/dir", "http://www.a.test/dir/index.html", "http://a.test/doc", "http://a.test/print/doc", "http://a.test/page;jsessionid=5", "http://a.test/page"}); err != nil {
+	if _, err = l.planNext(t, "2027-01", []string{"http://a.test/other", "http://a.test/dir", "http://www.a.test/dir/index.html", "http://a.test/doc", "http://a.test/print/doc", "http://a.test/page;jsessionid=5", "http://a.test/page"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.driver.Run(t.Context(), "2027-01", 1); err != nil {
