@@ -106,6 +106,11 @@ func (e *Executor) RunAside(ctx context.Context, p *manifest.Plan, tasks []stage
 			err = fmt.Errorf("%w; Job %s continues: `kubectl delete job -n %s %s` stops it: %w", err, name, e.Config.Kubernetes.Namespace, name, failed)
 		}
 	}
+	for name := range r.jobs { // until then, its pods may still write
+		if failed := r.waitDeleted(ending, name); failed != nil {
+			e.Log.Warn("pods may still run", "job", name, "error", failed)
+		}
+	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 	}

@@ -118,32 +118,55 @@ const (
 	scratchPerKnown = 1 << 10
 )
 
-// scratch estimates the scratch space of a task of a phase, in bytes. The parts of URLs differ in size.
+// scratch estimates the scratch space of a task of a phase, in bytes: that of the largest share. The parts of known
+// URLs have no sizes, so twice their mean counts.
 func (d *driver) scratch(phase string, shares []share) (bytes int64) {
-	if phase == phaseRead {
-		for _, s := range shares {
-			one := int64(0)
-			for _, p := range s.Slices {
-				one += p.Slice.Bytes
-			}
-			bytes = max(bytes, one)
-		}
-		return scratchPerByte * bytes
-	}
 	known := int64(0)
 	if phase == phaseJoin {
-		known = d.req.Known
-		for _, f := range d.common.Records {
-			bytes += f.Bytes
+		known = 2 * d.req.Known / int64(max(len(shares), 1))
+	}
+	for i := range shares {
+		bytes = max(bytes, d.reads(phase, &shares[i]))
+	}
+	return scratchPerByte*bytes + scratchPerKnown*known
+}
+
+// reads returns the number of bytes that a task reads.
+func (d *driver) reads(phase string, s *share) (bytes int64) {
+	switch phase {
+	case phaseRead:
+		for _, p := range s.Slices {
+			bytes += p.Slice.Bytes
+		}
+	case phaseJoin:
+		for i := range d.common.Records {
+			bytes += sectionBytes(&d.common.Records[i], s.Part, s.Part+1)
+		}
+	case phaseCut:
+		bytes = s.Chosen.Rows.Bytes
+	default:
+		for i := range d.joined {
+			bytes += sectionBytes(&d.joined[i].Chosen.Rows, s.FirstCell, s.EndCell)
+			for k := range d.joined[i].Left {
+				bytes += sectionBytes(&d.joined[i].Left[k].Rows, s.FirstCell, s.EndCell)
+			}
 		}
 	}
-	for _, done := range d.joined {
-		bytes += done.Chosen.Rows.Bytes
-		for _, l := range done.Left {
-			bytes += l.Rows.Bytes
+	return bytes
+}
+
+// sectionBytes returns the size of the sections of a run from first to end (exclusive).
+func sectionBytes(f *manifest.File, first, end int) (bytes int64) {
+	sections, err := f.Sections()
+	if err != nil { // the task will say what is wrong
+		return f.Bytes
+	}
+	for _, s := range sections {
+		if s.Bucket >= first && s.Bucket < end {
+			bytes += s.Bytes
 		}
 	}
-	return 2 * (scratchPerByte*bytes + scratchPerKnown*known) / int64(max(len(shares), 1))
+	return bytes
 }
 
 // divide divides the sources that tasks can read into shares. The other sources are in own.
@@ -170,7 +193,7 @@ func (d *driver) divide(ctx context.Context) (shares []share, own []slicePart, e
 	}
 	sum := int64(0)
 	for _, s := range all {
-		at := int(sum * int64(n) / max(total, 1))
+		at := min(int(sum*int64(n)/max(total, 1)), n-1) // a last file may be empty
 		if sum += s.Slice.Bytes; len(shares) == 0 || len(shares) <= at {
 			shares = append(shares, d.common)
 		}
@@ -326,14 +349,14 @@ func (d *driver) join(ctx context.Context) (read *ingested, p *picked, err error
 
 // refusals yields the refusals of all tasks in their order.
 func (d *driver) refusals(ctx context.Context) iter.Seq2[entry.Refusal, error] {
-	rows, err := spool.FetchRuns(ctx, d.depot.Bucket(), filepath.Join(d.req.Scratch, "refused"), d.refused, 0, 1)
-	if err != nil {
-		return func(yield func(entry.Refusal, error) bool) { yield(entry.Refusal{}, err) }
-	}
-	merged := spool.MergeRuns(ctx, entry.Refusals, entry.CompareRefusals, rows, nil)
 	return func(yield func(entry.Refusal, error) bool) {
+		rows, err := spool.FetchRuns(ctx, d.depot.Bucket(), filepath.Join(d.req.Scratch, "refused"), d.refused, 0, 1)
+		if err != nil {
+			yield(entry.Refusal{}, err)
+			return
+		}
 		defer rows.Close() //nolint:errcheck // the file was only read
-		for r, err := range merged {
+		for r, err := range spool.MergeRuns(ctx, entry.Refusals, entry.CompareRefusals, rows, nil) {
 			if r.Line > 0 {
 				r.Line += d.common.firstLine(r.Seq)
 			}

@@ -168,11 +168,12 @@ func (o *planOptions) plan(ctx context.Context, r jobs.PlanRequest) (p *manifest
 	if r.Tasks, err = o.inTasks(ctx, r.Bucket, r.Config, r.Scratch); err != nil {
 		return nil, false, err
 	}
-	p, same, err = jobs.Plan(ctx, r)
-	if failed := r.Tasks.Remove(context.WithoutCancel(ctx)); failed != nil {
-		o.log.Warn("working files of the plan remain in the store", "error", failed)
-	}
-	return p, same, err
+	defer func() {
+		if failed := r.Tasks.Remove(context.WithoutCancel(ctx)); failed != nil {
+			o.log.Warn("working files of the plan remain in the store", "error", failed)
+		}
+	}()
+	return jobs.Plan(ctx, r)
 }
 
 // checkTasks checks the flags that say where tasks run.

@@ -9,7 +9,7 @@
 //
 // No round waits for these tasks. Their documents and working files are in the folders planning-ID-PHASE of the round
 // and are removed at the end. A plan that was killed begins anew: it reads nothing of what the killed one left. A day
-// later, the next plan in tasks of the round removes this.
+// later, the next plan in tasks of the round, or of a later round of the crawl, removes this.
 //
 // Package planning also makes the Basis of a plan, which is what the plan is made from beside the user's sources.
 package planning
@@ -62,7 +62,7 @@ type Tasks struct {
 // For returns what makes the plan of a Basis. The list gone has what was taken down, and scratch is an existing local
 // directory.
 func (t *Tasks) For(s *Basis, gone *takedown.Guard, scratch string) planner.Elsewhere {
-	m := &making{Tasks: t, basis: s, gone: gone, scratch: scratch, id: stages.PlanningID(t.Now)}
+	m := &making{Tasks: t, basis: s, gone: gone, scratch: scratch, id: stages.PlanningID(t.Now), nonce: rand.Text()}
 	t.made = append(t.made, m)
 	return m
 }
@@ -78,14 +78,20 @@ func (t *Tasks) Remove(ctx context.Context) error {
 	return failed
 }
 
-// removeEnded deletes what plans in tasks of the round that were killed more than a day ago have left.
+// removeEnded deletes what plans in tasks that were killed more than a day ago have left in the plan's round and
+// those before it.
 func (t *Tasks) removeEnded(ctx context.Context, m *manifest.Plan) error {
-	dir := layout.RoundDir(m.Crawl, m.Round)
-	return t.removeAll(ctx, dir+stages.PlanningPrefix, func(key string) bool {
-		folder, _, _ := strings.Cut(key[len(dir):], "/")
-		id, ok := stages.Stage(folder).Planning()
-		return ok && stages.PlanningEnded(id, t.Now)
-	})
+	for round := range m.Round + 1 {
+		dir := layout.RoundDir(m.Crawl, round)
+		if err := t.removeAll(ctx, dir+stages.PlanningPrefix, func(key string) bool {
+			folder, _, _ := strings.Cut(key[len(dir):], "/")
+			id, ok := stages.Stage(folder).Planning()
+			return ok && stages.PlanningEnded(id, t.Now)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *Tasks) removeAll(ctx context.Context, prefix string, which func(key string) bool) error {
@@ -107,6 +113,7 @@ type making struct {
 	gone    *takedown.Guard
 	scratch string
 	id      string
+	nonce   string // tells the inputs of this plan from those of others
 	dir     string // prefix of the folders of this plan; "" before the first write
 	common  *manifest.PlanBasis
 }
@@ -139,11 +146,14 @@ func (m *making) Run(ctx context.Context, p *manifest.Plan, phase string, shares
 		in.Shares = append(in.Shares, manifest.Digest(s))
 	}
 	results, err := m.run(ctx, p, len(shares), in)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]json.RawMessage, len(results))
 	for i, r := range results {
 		out[i] = r.Share
 	}
-	return out, err
+	return out, nil
 }
 
 // Place implements planner.Elsewhere.
@@ -171,7 +181,7 @@ func (m *making) run(ctx context.Context, p *manifest.Plan, n int, in *manifest.
 	if n == 0 {
 		return nil, nil
 	}
-	in.Header, in.Crawl, in.Round, in.Plan, in.Tasks, in.Nonce = manifest.Header{Version: m.Version}, p.Crawl, p.Round, p.ID, n, rand.Text()
+	in.Header, in.Crawl, in.Round, in.Plan, in.Tasks, in.Nonce = manifest.Header{Version: m.Version}, p.Crawl, p.Round, p.ID, n, m.nonce
 	if _, err := manifest.Create(ctx, m.Bucket, inputsKey(all[0]), in); err != nil {
 		return nil, err
 	}

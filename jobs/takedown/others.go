@@ -3,6 +3,7 @@ package takedown
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -43,6 +44,11 @@ func (w *work) other(ctx context.Context, o store.Info) error {
 		return nil
 	case len(w.crawls) == 0:
 		return nil
+	case strings.Contains(o.Key, "/"+stages.PlanningPrefix): // compressed rows of a plan that tasks make, or that was killed; its tasks stop
+		if c == nil {
+			c = w.crawls[0]
+		}
+		return w.remove(ctx, c, o.Key)
 	case strings.HasSuffix(o.Key, ".json"):
 		return w.otherDocument(ctx, c, o)
 	case c != nil && c.pruned != nil && strings.HasPrefix(o.Key, "warc/"):
@@ -89,6 +95,9 @@ func (w *work) remove(ctx context.Context, c *crawl, key string) error {
 		return nil
 	}
 	f, err := describe(ctx, w.r.Bucket, key)
+	if errors.Is(err, store.ErrNotFound) { // its owner removed it meanwhile
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -196,9 +196,13 @@ func TestWorkingFilesOfAPlanThatWasBrokenOffAreLeftovers(t *testing.T) {
 	d := copyCrawl(t)
 	o := d.a.Options
 	o.Now = time.Now()
-	for age, want := range map[time.Duration]int{time.Hour: 0, 25 * time.Hour: 1} {
-		key := layout.Inputs(testCrawl, 1, string(stages.PlanningStage(stages.PlanningID(o.Now.Add(-age)), "write")))
-		if _, err := manifest.Create(t.Context(), d.b, key, &manifest.Planning{Crawl: testCrawl, Round: 1}); err != nil {
+	for _, c := range []struct {
+		round int // 1 is the last one
+		age   time.Duration
+		want  int
+	}{{1, time.Hour, 0}, {1, 25 * time.Hour, 1}, {2, time.Hour, 0}, {2, 25 * time.Hour, 1}} {
+		key := layout.Inputs(testCrawl, c.round, string(stages.PlanningStage(stages.PlanningID(o.Now.Add(-c.age)), "write")))
+		if _, err := manifest.Create(t.Context(), d.b, key, &manifest.Planning{Crawl: testCrawl, Round: c.round}); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
@@ -209,8 +213,8 @@ func TestWorkingFilesOfAPlanThatWasBrokenOffAreLeftovers(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || r.Found() != 0 || n != want {
-			t.Errorf("%s: %d strays, want %d: %v", age, n, want, err)
+		if err != nil || r.Found() != 0 || n != c.want {
+			t.Errorf("%+v: %d strays, %d violations: %v", c, n, r.Found(), err)
 		}
 		if err := d.b.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)

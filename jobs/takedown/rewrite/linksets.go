@@ -34,7 +34,7 @@ func (r *Rewriter) editLinks(s *schema.LinkSet) (c changed, err error) {
 	switch {
 	case err != nil:
 	case kept.Len() == 0:
-		return changed{dropped: true}, nil
+		return changed{dropped: true, links: c.links}, nil
 	case c.links+c.cleared > 0:
 		*s = kept.Set(s.SourceSURT, s.Source, s.Redirect)
 	}

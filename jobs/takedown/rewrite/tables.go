@@ -251,7 +251,7 @@ func (e *editor[T]) rows(in iter.Seq2[T, error]) iter.Seq2[*T, error] {
 			}
 			e.at++
 			if c.dropped {
-				e.out.Dropped++
+				e.out.Dropped += int64(max(1, c.links))
 				if e.dataset == planPart {
 					e.out.DroppedRows = append(e.out.DroppedRows, e.at-1)
 				}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -215,13 +216,17 @@ func mostInFlight(p config.Politeness) int {
 	return most
 }
 
-// hasRound reports whether the store has any object of a round.
+// hasRound reports whether the store has any object of a round, other than the working files of a plan that tasks
+// make: the round begins with plan.json.
 func (a *Audit) hasRound(ctx context.Context, n int) (bool, error) {
-	for _, err := range a.Bucket.List(ctx, layout.RoundDir(a.Crawl, n)) {
+	dir := layout.RoundDir(a.Crawl, n)
+	for o, err := range a.Bucket.List(ctx, dir) {
 		if err != nil {
-			return false, fmt.Errorf("list %s: %w", layout.RoundDir(a.Crawl, n), err)
+			return false, fmt.Errorf("list %s: %w", dir, err)
 		}
-		return true, nil
+		if !strings.HasPrefix(o.Key[len(dir):], stages.PlanningPrefix) {
+			return true, nil
+		}
 	}
 	return false, nil
 }

@@ -201,6 +201,9 @@ func (l *lister) judge(o store.Info) Stray {
 		}
 	case r != nil:
 		s.Why = l.ofRound(r, strings.TrimPrefix(o.Key, layout.RoundDir(r.Crawl, number)))
+	case strings.HasPrefix(strings.TrimPrefix(o.Key, layout.RoundDir(l.Crawl, number)), stages.PlanningPrefix):
+		folder, _, _ := strings.Cut(strings.TrimPrefix(o.Key, layout.RoundDir(l.Crawl, number)), "/")
+		s.Why = l.ofPlanning(stages.Stage(folder))
 	default:
 		s.Why = l.ofNoRound(number, s.Read)
 	}
@@ -233,6 +236,14 @@ func (l *lister) ofNoRound(number int, read bool) string {
 		return "" // the round's documents are damaged, which other checks report, or another process is making them
 	}
 	return fmt.Sprintf("the crawl has no round %d", number)
+}
+
+// ofPlanning judges a working file of a plan in tasks.
+func (l *lister) ofPlanning(stage stages.Stage) string {
+	if id, ok := stage.Planning(); ok && !stages.PlanningEnded(id, l.Now) {
+		return "" // the plan may still be made
+	}
+	return "a plan in tasks that was broken off wrote it"
 }
 
 // ofTable judges an unlisted part of a dataset. The part is a stray unless a task without a result may
@@ -324,10 +335,8 @@ func (l *lister) ofRound(r *Round, rest string) string {
 	} else if ok {
 		return "an audit that was broken off wrote it"
 	}
-	if id, ok := stage.Planning(); ok && !stages.PlanningEnded(id, l.Now) {
-		return "" // the plan may still be made
-	} else if ok {
-		return "a plan in tasks that was broken off wrote it"
+	if _, ok := stage.Planning(); ok {
+		return l.ofPlanning(stage)
 	}
 	if !stage.Valid() {
 		return "no stage has this name"
