@@ -40,8 +40,8 @@ func TestTheDelayOfAHostIsPredictedAndPacked(t *testing.T) {
 	urls, cfg := slowWeb()
 	p := plan(t, cfg, lines(urls...))
 	want := []slowest.Host{
-		{Host: "d0.example", Domain: "d0.example", URLs: 10, Each: 10 * time.Second},
-		{Host: "www.slow.example", Domain: "slow.example", URLs: 10, Each: 10 * time.Second},
+		{Host: "d0.example", Domain: "d0.example", URLs: 10, Each: 10 * time.Second, New: true},
+		{Host: "www.slow.example", Domain: "slow.example", URLs: 10, Each: 10 * time.Second, New: true},
 	}
 	if diff := cmp.Diff(want, p.Slowest()[:2]); diff != "" {
 		t.Error(diff)
