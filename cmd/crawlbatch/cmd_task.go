@@ -121,12 +121,8 @@ func (o *taskOptions) find(ctx context.Context, b store.Bucket) (err error) {
 	return err
 }
 
-// runAudit runs a task of an audit, which verify started.
-func runAudit(ctx context.Context, o taskOptions) error {
-	b, cfg, err := o.openAudit(ctx, o.task.Crawl)
-	if err != nil {
-		return err
-	}
+// inScratch calls run with a scratch directory, for the task that find finds.
+func (o *taskOptions) inScratch(ctx context.Context, b store.Bucket, run func(dir string) error) error {
 	if err := o.find(ctx, b); err != nil {
 		return err
 	}
@@ -135,14 +131,25 @@ func runAudit(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	defer remove()
-	const checks = 1 // at a time, because a pod requests one CPU and the memory for one check
-	boundAudit(checks)
-	options := verify.Options{Bucket: b, Crawl: o.task.Crawl, Config: cfg, Scratch: dir, Parallel: checks, Version: version, Archive: o.openArchive}
-	if err := verify.RunTask(ctx, options, o.task); err != nil {
+	if err := run(dir); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.out, "%s done\n", o.task)
 	return nil
+}
+
+// runAudit runs a task of an audit, which verify started.
+func runAudit(ctx context.Context, o taskOptions) error {
+	b, cfg, err := o.openAudit(ctx, o.task.Crawl)
+	if err != nil {
+		return err
+	}
+	return o.inScratch(ctx, b, func(dir string) error {
+		const checks = 1 // at a time, because a pod requests one CPU and the memory for one check
+		boundAudit(checks)
+		options := verify.Options{Bucket: b, Crawl: o.task.Crawl, Config: cfg, Scratch: dir, Parallel: checks, Version: version, Archive: o.openArchive}
+		return verify.RunTask(ctx, options, o.task)
+	})
 }
 
 // runPlanning runs a task of a plan. The crawl may not exist yet.
@@ -152,17 +159,5 @@ func runPlanning(ctx context.Context, o taskOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := o.find(ctx, b); err != nil {
-		return err
-	}
-	dir, remove, err := scratch.New()
-	if err != nil {
-		return err
-	}
-	defer remove()
-	if err := o.planWorker(b, dir).RunTask(ctx, o.task); err != nil {
-		return err
-	}
-	fmt.Fprintf(o.out, "%s done\n", o.task)
-	return nil
+	return o.inScratch(ctx, b, func(dir string) error { return o.planWorker(b, dir).RunTask(ctx, o.task) })
 }
