@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -89,27 +90,33 @@ func skipMonth(t *testing.T, b store.Bucket) {
 	ledgertest.Make(t, b, crawl)
 }
 
-// skipQuestion is a question for testdata/readers/skipping.py.
+// skipQuestion asks for the rows of a dataset with one value in a column.
 type skipQuestion struct {
-	Name   string              `json:"name"`
-	Column string              `json:"column"`
-	Value  string              `json:"value"`
-	Files  map[string][]string `json:"files"`
-	most   int                 // number of row groups of the copy that may be read
-	bloom  bool                // Bloom filters must exclude row groups that statistics leave
+	dataset, column, value string
+	most                   int  // number of row groups of the copy that may be read
+	bloom                  bool // Bloom filters must exclude row groups that statistics leave
 }
 
-// Questions about one URL, host or domain read one row group of a copy where the rows stand together, and those that
-// Bloom filters leave elsewhere. It prints the table of formats/README.md.
-func TestReadersSkipRowGroupsOfACopy(t *testing.T) {
-	python := ""
-	for reader := range strings.SplitSeq(os.Getenv(readersOf), ",") {
-		if name, at, _ := strings.Cut(reader, "="); name == "duckdb" {
-			python = at
-		}
+func (q skipQuestion) name() string {
+	name := fmt.Sprintf("`%s` by `%s`", q.dataset, q.column)
+	if q.unknown() {
+		name += ", unknown"
 	}
-	if python == "" {
-		t.Skipf("%s names no DuckDB; `make test-readers` does", readersOf)
+	return name
+}
+
+func (q skipQuestion) unknown() bool { return strings.HasSuffix(q.value, "/none") }
+
+// Questions about one URL, host or domain read one row group of a copy where the rows stand together, and those that
+// Bloom filters leave elsewhere. It prints the tables of formats/README.md.
+func TestReadersSkipRowGroupsOfACopy(t *testing.T) {
+	pythons := map[string]string{}
+	for reader := range strings.SplitSeq(os.Getenv(readersOf), ",") {
+		name, at, _ := strings.Cut(reader, "=")
+		pythons[name] = at
+	}
+	if pythons["duckdb"] == "" && pythons["trino"] == "" {
+		t.Skipf("%s names neither DuckDB nor Trino; `make test-readers` does", readersOf)
 	}
 	dir := t.TempDir()
 	b, err := dirstore.Open(dir, dirstore.Options{})
@@ -117,88 +124,143 @@ func TestReadersSkipRowGroupsOfACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	skipMonth(t, b)
-	sealed, _ := opened(t, b)
-	published := map[string][]string{}
-	for _, s := range sealed {
-		for _, f := range s.Files {
-			published[f.Dataset] = append(published[f.Dataset], filepath.Join(dir, f.Key))
-		}
-	}
+	sets := map[string][]*manifest.Sealed{}
+	sets["published"], _ = opened(t, b)
 	if _, err := Run(t.Context(), request(t, b)); err != nil {
 		t.Fatal(err)
 	}
-	copied := map[string][]string{}
-	sealed, _ = opened(t, b)
-	for _, s := range sealed {
-		for _, f := range s.Files {
-			copied[f.Dataset] = append(copied[f.Dataset], filepath.Join(dir, f.Key))
-		}
-	}
+	sets["copy"], _ = opened(t, b)
 	fetch := slices.Collect(succeed(t, table.Concat[schema.Fetch](t.Context(), b, []string{layout.Table(stages.FileFetches, crawl, 3, 34)})))[7]
 	link := slices.Collect(succeed(t, table.Concat[schema.Link](t.Context(), b, []string{layout.Table(stages.FileLinks, crawl, 3, 34)})))[7]
-	var questions []*skipQuestion
-	for _, q := range []struct {
-		dataset, column, value string
-		most                   int
-	}{
-		{stages.FileFetches, "url", fetch.URL, 1}, {stages.FileFetches, "host", fetch.Host, 2}, {stages.FileFetches, "domain", fetch.Domain, 2},
-		{stages.FileFetches, "url", "http://h1.site2000.example/none", 1}, {stages.FileRequests, "host", fetch.Host, 2}, {stages.FileRequests, "url", fetch.URL, 2},
-		{stages.FileLinks, "source", fetch.URL, 2}, {stages.FileLinks, "target", link.Target, 4}, {stages.FileLinks, "target", "http://h1.site2000.example/none", 1},
-	} {
-		name := fmt.Sprintf("`%s` by `%s`", q.dataset, q.column)
-		if strings.Contains(q.value, "none") {
-			name += ", unknown"
-		}
-		questions = append(questions, &skipQuestion{
-			Name: name, Column: q.column, Value: q.value, most: q.most, bloom: q.dataset == stages.FileLinks || q.dataset == stages.FileFetches && q.column != "domain",
-			Files: map[string][]string{"copy": copied[q.dataset], "published": published[q.dataset]},
-		})
+	questions := []skipQuestion{
+		{stages.FileFetches, "url", fetch.URL, 1, true}, {stages.FileFetches, "url", "http://h1.site2000.example/none", 1, true},
+		{stages.FileFetches, "host", fetch.Host, 2, true}, {stages.FileFetches, "domain", fetch.Domain, 2, false},
+		{stages.FileRequests, "host", fetch.Host, 2, false}, {stages.FileRequests, "url", fetch.URL, 2, false},
+		{stages.FileLinks, "source", fetch.URL, 2, true}, {stages.FileLinks, "target", link.Target, 4, true}, {stages.FileLinks, "target", "http://h1.site2000.example/none", 1, true},
 	}
-	job, err := json.Marshal(questions)
+	t.Run("duckdb", func(t *testing.T) { duckDBSkips(t, pythons["duckdb"], dir, sets, questions) })
+	t.Run("trino", func(t *testing.T) { trinoSkips(t, pythons["trino"], dir, sets, questions) })
+}
+
+// skipAnswer is what a reader read to answer a question.
+type skipAnswer struct {
+	Question   string
+	Set        string // "published" or "copy"
+	Rows       int    // of the answer
+	Bytes      int    // read from files
+	Reads      int    // DuckDB only
+	Groups     int    // DuckDB: row groups that it read
+	Statistics int    // DuckDB: row groups that statistics leave
+	Of         int    // DuckDB: all row groups
+	Scanned    int    // Trino: rows that it decoded
+}
+
+// askSkipping runs a script with a job. It returns what was read of each set to answer each question.
+func askSkipping(t *testing.T, python, script string, job any, questions []skipQuestion) map[string]map[string]skipAnswer {
+	t.Helper()
+	if python == "" {
+		t.Skip("this reader is not installed")
+	}
+	body, err := json.Marshal(job)
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(t.TempDir(), "job.json")
-	if err := os.WriteFile(name, job, 0o644); err != nil {
+	if err := os.WriteFile(name, body, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), python, "../../testdata/readers/skipping.py", name)
+	cmd := exec.CommandContext(t.Context(), python, "../../testdata/readers/"+script, name)
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("skipping.py: %v\n%s", err, said.String())
+		t.Fatalf("%s: %v\n%s", script, err, said.String())
 	}
-	type answer struct {
-		Question, Set                              string
-		Rows, Groups, Statistics, Of, Reads, Bytes int
-	}
-	got := map[string]map[string]answer{}
+	got := map[string]map[string]skipAnswer{}
 	for line := range strings.Lines(string(out)) {
-		var a answer
+		var a skipAnswer
 		if err := json.Unmarshal([]byte(line), &a); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
 		if got[a.Question] == nil {
-			got[a.Question] = map[string]answer{}
+			got[a.Question] = map[string]skipAnswer{}
 		}
 		got[a.Question][a.Set] = a
 	}
-	said.Reset()
 	for _, q := range questions {
-		before, after := got[q.Name]["published"], got[q.Name]["copy"]
-		unknown := strings.HasSuffix(q.Name, "unknown")
-		if before.Rows != after.Rows || (before.Rows == 0) != unknown {
-			t.Errorf("%s: %d rows from the published parts, %d from the copy", q.Name, before.Rows, after.Rows)
+		before, after := got[q.name()]["published"], got[q.name()]["copy"]
+		if before.Rows != after.Rows || (before.Rows == 0) != q.unknown() {
+			t.Errorf("%s: %d rows from the published parts, %d from the copy", q.name(), before.Rows, after.Rows)
 		}
+	}
+	return got
+}
+
+func duckDBSkips(t *testing.T, python, dir string, sets map[string][]*manifest.Sealed, questions []skipQuestion) {
+	type question struct {
+		Name   string              `json:"name"`
+		Column string              `json:"column"`
+		Value  string              `json:"value"`
+		Files  map[string][]string `json:"files"` // by set
+	}
+	var job []question
+	for _, q := range questions {
+		files := map[string][]string{}
+		for set, sealed := range sets {
+			for _, s := range sealed {
+				for _, f := range s.FilesOf(q.dataset) {
+					files[set] = append(files[set], filepath.Join(dir, f.Key))
+				}
+			}
+		}
+		job = append(job, question{q.name(), q.column, q.value, files})
+	}
+	got := askSkipping(t, python, "skipping.py", job, questions)
+	var said strings.Builder
+	for _, q := range questions {
+		before, after := got[q.name()]["published"], got[q.name()]["copy"]
 		if after.Of < 5 || after.Groups > min(q.most, after.Of/2) || after.Reads >= before.Reads/20 || after.Bytes >= before.Bytes {
-			t.Errorf("%s reads too much of the copy: %+v, of the published parts %+v", q.Name, after, before)
+			t.Errorf("%s reads too much of the copy: %+v, of the published parts %+v", q.name(), after, before)
 		}
 		if q.bloom && (after.Groups >= after.Statistics || after.Statistics < 3) {
-			t.Errorf("%s: Bloom filters exclude no row group: %+v", q.Name, after)
+			t.Errorf("%s: Bloom filters exclude no row group: %+v", q.name(), after)
 		}
-		cell := func(a answer) string { return fmt.Sprintf("%d reads, %.1f MB", a.Reads, float64(a.Bytes)/1e6) }
-		fmt.Fprintf(&said, "| %s | %d | %s | %s | %d, %d, %d |\n", q.Name, after.Rows, cell(before), cell(after), after.Of, after.Statistics, after.Groups)
+		cell := func(a skipAnswer) string { return fmt.Sprintf("%d reads, %.1f MB", a.Reads, float64(a.Bytes)/1e6) }
+		fmt.Fprintf(&said, "| %s | %d | %s | %s | %d, %d, %d |\n", q.name(), after.Rows, cell(before), cell(after), after.Of, after.Statistics, after.Groups)
 	}
 	t.Logf("\n| question | rows | published | copy | row groups of the copy: all, left by statistics, read |\n|---|---|---|---|---|\n%s", said.String())
+}
+
+func trinoSkips(t *testing.T, python, dir string, sets map[string][]*manifest.Sealed, questions []skipQuestion) {
+	type question struct {
+		Name  string `json:"name"`
+		Set   string `json:"set"`
+		Query string `json:"query"`
+	}
+	var job struct {
+		Statements []string   `json:"statements"`
+		Questions  []question `json:"questions"`
+	}
+	for set, sealed := range sets {
+		script, err := catalog.Trino("local://"+dir, "skip_"+set, sealed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range script.Statements {
+			job.Statements = append(job.Statements, s.SQL)
+		}
+		for _, q := range questions {
+			job.Questions = append(job.Questions, question{q.name(), set, fmt.Sprintf("SELECT * FROM skip_%s.%s WHERE %s = '%s'", set, q.dataset, q.column, q.value)})
+		}
+	}
+	got := askSkipping(t, python, "skipping_trino.py", job, questions)
+	var said strings.Builder
+	for _, q := range questions {
+		before, after := got[q.name()]["published"], got[q.name()]["copy"]
+		if most := skipRounds * skipDomains * skipURLs / 4; after.Scanned > most || q.unknown() && after.Scanned > 0 { // a row group has a fifth or less
+			t.Errorf("%s decodes too much of the copy: %+v", q.name(), after)
+		}
+		fmt.Fprintf(&said, "| %s | %d | %.1f MB, %d rows | %.1f MB, %d rows |\n", q.name(), after.Rows, float64(before.Bytes)/1e6, before.Scanned, float64(after.Bytes)/1e6, after.Scanned)
+	}
+	t.Logf("\n| question | rows | published | copy |\n|---|---|---|---|\n%s", said.String())
 }

@@ -36,11 +36,15 @@ def spark():
     return lambda q: [tuple(r) for r in session.sql(q).collect()]
 
 
-def trino():
+def trino_cursor():
     import trino as client
 
     at = urlparse(os.environ["CRAWLBATCH_TRINO"])
-    cursor = client.dbapi.connect(host=at.hostname, port=at.port, user="test", catalog="hive", schema="crawlbatch").cursor()
+    return client.dbapi.connect(host=at.hostname, port=at.port, user="test", catalog="hive", schema="crawlbatch").cursor()
+
+
+def trino():
+    cursor = trino_cursor()
     return lambda q: cursor.execute(q).fetchall()
 
 
