@@ -130,7 +130,7 @@ func (h *harmedStore) carryOn(ctx context.Context, j *judgement) (told string, e
 	told = audit.text + run.text + status.text + views.text
 
 	if again := h.s.repeatedPages(web); again > 0 {
-		j.outcome, j.loss = "asks again", fmt.Sprintf("run asks for %d pages again", again)
+		j.outcome, j.loss = "asks again", fmt.Sprintf("run asks for %d pages again: %s", again, unfolded(run.text))
 		return told, nil
 	}
 	after, err := h.objects(ctx)
@@ -173,9 +173,10 @@ func (h *harmedStore) carryOn(ctx context.Context, j *judgement) (told string, e
 // `crawlbatch retry --rebuild`.
 func (h *harmedStore) runRetry(ctx context.Context, j *judgement, told string) error {
 	web := serveLogged(h.l.t, h.l.web)
-	j.retry = h.say(ctx, "retry", "--connect-to", "::"+web.addr).code
+	retry := h.say(ctx, "retry", "--connect-to", "::"+web.addr)
+	j.retry = retry.code
 	if again := h.s.repeatedPages(web); again > 0 {
-		j.outcome, j.loss = "asks again", fmt.Sprintf("retry asks for %d pages again", again)
+		j.outcome, j.loss = "asks again", fmt.Sprintf("retry asks for %d pages again: %s", again, unfolded(retry.text))
 		return nil
 	}
 	told = unfolded(told)
@@ -256,7 +257,7 @@ func (h *harmedStore) runToEnd(ctx context.Context, web *loggedWeb) (loss string
 		return fmt.Sprintf("run: exit %d %s", run.code, unfolded(run.text))
 	}
 	if again := h.s.repeatedPages(web); again > 0 {
-		return fmt.Sprintf("run asks for %d pages again", again)
+		return fmt.Sprintf("run asks for %d pages again: %s", again, unfolded(run.text))
 	}
 	audit, report := h.audit(ctx)
 	if audit.code != exitDone && strings.Contains(audit.text, "--rebuild") {
