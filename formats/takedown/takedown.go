@@ -287,17 +287,6 @@ func anyPrefix(name string, separator byte, found func(string) bool) bool {
 // maxHost is the length of the longest host name, with a trailing dot.
 const maxHost = 254
 
-// SURT reports whether a SURT key can be that of a target, or begins like one of a target domain. URLs
-// of several documents may have the same SURT, as those of example.org and www.example.org have. Where a
-// row has a URL too, ask URL instead.
-func (m *Matcher) SURT(s string) bool {
-	if has(m.urlSURTs, s) {
-		return true
-	}
-	host, _, _ := strings.Cut(s, ")")
-	return m.surtHost(host)
-}
-
 // surtHost reports whether the part of a SURT before the parenthesis is that of a target domain.
 func (m *Matcher) surtHost(host string) bool {
 	if len(m.surts) == 0 {

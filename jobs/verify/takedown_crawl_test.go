@@ -16,6 +16,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs"
@@ -162,6 +163,57 @@ func TestNothingThatWasTakenDownIsRequestedOrNamed(t *testing.T) {
 		t.Errorf("these name what was taken down:\n%s", strings.Join(found, "\n"))
 	}
 	l.verify(t, true)
+}
+
+// The SURT keys of URLs and hosts that differ may be the same, and a home page has the URL of its host's origin.
+func TestATakedownLeavesOthersWithTheSameKey(t *testing.T) {
+	twins := []string{"a.test/page", "b.test/", "b.test/x", "www.a.test/", "www.a.test/Page"}
+	gone := []string{"a.test/", "a.test/Page", "www.b.test/", "www.b.test/x"}
+	all := slices.Sorted(slices.Values(slices.Concat(twins, gone)))
+	pages, list := map[string]string{"a.test/robots.txt": "User-agent: *\nDisallow: /no\n", "www.b.test/robots.txt": "User-agent: *\nDisallow: /no\n"}, []string{}
+	for _, p := range all {
+		list = append(list, "http://"+p)
+		pages[p] = "http://" + strings.Join(all, " http://")
+	}
+	_, addr := serveLinks(t, pages)
+	l := newCrawlLab(t, addr, list, func(c *config.Config) { withKey(t, c, takedownSecret) })
+	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	found, err := removal.Apply(t.Context(), removal.Request{
+		Bucket: l.bucket, URLs: []string{"http://a.test/", "http://a.test/Page"}, Domains: []string{"www.b.test"}, Reason: "asked",
+		Secret: takedownSecret, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(),
+	})
+	if err != nil || found.Objects() == 0 {
+		t.Fatalf("%+v: %v", found, err)
+	}
+	l.verify(t, true)
+	months := &monthsLab{t: t, b: l.bucket}
+	var fetched, captured, linked []string
+	for _, f := range rowsOfMonth[schema.Fetch](months, testCrawl, stages.FileFetches) {
+		fetched = append(fetched, strings.TrimPrefix(f.URL, "http://"))
+	}
+	for _, c := range rowsOfMonth[schema.Capture](months, testCrawl, stages.FileCaptures) {
+		if c.MimeType == "text/html" {
+			captured = append(captured, strings.TrimPrefix(c.URL, "http://"))
+		}
+	}
+	for _, k := range rowsOfMonth[schema.Link](months, testCrawl, stages.FileLinks) {
+		linked = append(linked, strings.TrimPrefix(k.Source, "http://")+" "+strings.TrimPrefix(k.Target, "http://"))
+	}
+	var links []string
+	for _, from := range twins {
+		for _, to := range twins {
+			links = append(links, from+" "+to)
+		}
+	}
+	for name, c := range map[string]struct{ want, got []string }{"fetches": {twins, fetched}, "captures": {twins, captured}, "links": {links, linked}} {
+		slices.Sort(c.want)
+		slices.Sort(c.got)
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s that stay (-want +got):\n%s", name, diff)
+		}
+	}
 }
 
 // A month is planned over the same list and continues a month that fetched what was taken down since.

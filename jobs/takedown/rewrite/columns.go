@@ -23,7 +23,7 @@ type form int
 const (
 	noName   form = iota
 	url           // a URL
-	surt          // a SURT key
+	origin        // the scheme, the host and the port of URLs
 	host          // a host name, with or without a port
 	reversed      // a host name with its labels in reverse order
 	text          // text in which a name may occur
@@ -37,10 +37,10 @@ type rule struct {
 // columns classifies the text columns of every dataset and working file. Columns of the same name
 // hold the same kind of name, except those in exceptions.
 var columns = map[string]rule{
-	"url": {url, drop}, "url_surtkey": {surt, drop}, "host": {host, drop}, "domain": {host, drop},
+	"url": {url, drop}, "host": {host, drop}, "domain": {host, drop},
 	"url_host_name": {host, drop}, "url_host_registered_domain": {host, drop}, "url_host_private_domain": {host, drop},
-	"url_host_name_reversed": {reversed, drop}, "origin": {url, drop}, "entry": {text, drop},
-	"target": {url, drop}, "target_surtkey": {surt, drop}, "source_surtkey": {surt, drop}, "source_host": {host, drop},
+	"url_host_name_reversed": {reversed, drop}, "origin": {origin, drop}, "entry": {text, drop},
+	"target": {url, drop}, "source_host": {host, drop},
 
 	"planned_url": {url, null}, "final_url": {url, null}, "redirect_target": {url, null}, "fetch_redirect": {url, null},
 	"redirect_to": {url, null}, "canonical_url": {url, null}, "refresh_url": {url, null}, "og_url": {url, null},
@@ -70,9 +70,10 @@ var exceptions = map[string]map[string]rule{
 }
 
 // nameless lists the text columns that hold no names: closed vocabularies, digests, numbers and times as
-// text, keys of files in the store, addresses, and parts of the URL of a row that goes if its URL goes. The
+// text, keys of files in the store, addresses, and parts of the URL of a row that goes if its URL goes. A SURT key is
+// such a part: the URLs of others may have the same key, as http://example.org/a and http://www.example.org/A have. The
 // column links of link sets holds names, and editLinks edits it.
-var nameless = strings.Fields(`stage machine version outcome due_reason planned_for state kind reason change page_hint revisit purpose duplicate_kind document_kind robots_state
+var nameless = strings.Fields(`url_surtkey source_surtkey target_surtkey stage machine version outcome due_reason planned_for state kind reason change page_hint revisit purpose duplicate_kind document_kind robots_state
 	content_digest capture_digest text_digest link_sketch robots_digest digest content_truncated content_mime_type content_mime_detected
 	content_charset content_languages language language_source languages scripts last_modified warc_filename warc_segment
 	payload_warc_filename robots_warc_filename error_class address addresses networks blocked_by position hreflang changefreq
@@ -125,8 +126,9 @@ func (f form) names(m *takedown.Matcher, s string) bool {
 		return false
 	case f == url && (strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")):
 		return m.URL(s)
-	case f == surt:
-		return m.SURT(s)
+	case f == origin: // not a URL: the origin of a home page that goes stays
+		_, host, _ := strings.Cut(s, "://")
+		return m.Host(host)
 	case f == host:
 		return m.Host(s)
 	case f == reversed:

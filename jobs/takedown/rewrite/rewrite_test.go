@@ -142,6 +142,49 @@ func TestRowsOfATargetGoAndReferencesBecomeNull(t *testing.T) {
 	}
 }
 
+// The SURT keys of different URLs may be the same: they have no "www.", no capital letters and no double slashes.
+func TestOtherURLsWithTheSameSURTStay(t *testing.T) {
+	l := newLab(t)
+	var err error
+	if l.r.Matcher, err = takedown.New([]string{"http://kept.test/Page", "http://kept.test/"}, []string{"www.gone.test"}); err != nil {
+		t.Fatal(err)
+	}
+	fetch := func(url, surt, host, domain string) schema.Fetch {
+		return schema.Fetch{URL: url, SURT: surt, Host: host, Domain: domain}
+	}
+	bare, lower, www := fetch("http://gone.test/", "test,gone)/", "gone.test", "gone.test"),
+		fetch("http://kept.test/page", "test,kept)/page", "kept.test", "kept.test"), fetch("http://www.kept.test/", "test,kept)/", "www.kept.test", "kept.test")
+	w := l.rewrite(put(l, stages.FileFetches, layout.Table(stages.FileFetches, "2026-11", 0, 3), bare,
+		fetch("http://www.gone.test/", "test,gone)/", "www.gone.test", "gone.test"), fetch("http://kept.test/", "test,kept)/", "kept.test", "kept.test"), www,
+		fetch("http://kept.test/Page", "test,kept)/page", "kept.test", "kept.test"), lower))
+	if diff := cmp.Diff([]schema.Fetch{bare, www, lower}, rows[schema.Fetch](l, w)); diff != "" {
+		t.Error(diff)
+	}
+	link := func(from, surt, to string) schema.Link {
+		return schema.Link{Source: from, SourceSURT: surt, Target: to}
+	}
+	stays := link(lower.URL, lower.SURT, "http://gone.test/")
+	w = l.rewrite(put(l, stages.FileLinks, layout.Table(stages.FileLinks, "2026-11", 0, 3),
+		link("http://kept.test/Page", lower.SURT, "http://gone.test/"), stays, link(lower.URL, lower.SURT, "http://www.gone.test/")))
+	if diff := cmp.Diff([]schema.Link{stays}, rows[schema.Link](l, w)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The robots.txt of a host is not its home page.
+func TestRobotsOfAHostStayWithoutItsHomePage(t *testing.T) {
+	l := newLab(t)
+	var err error
+	if l.r.Matcher, err = takedown.New([]string{"http://kept.test/"}, []string{"gone.test"}); err != nil {
+		t.Fatal(err)
+	}
+	w := l.rewrite(put(l, stages.FileRobots, "crawl=2026-11/round=0/fetch/part-00000/segments/a-e1-robots.parquet",
+		schema.RobotsFile{Origin: "http://kept.test"}, schema.RobotsFile{Origin: "https://www.gone.test:444"}))
+	if got := rows[schema.RobotsFile](l, w); len(got) != 1 || got[0].Origin != "http://kept.test" {
+		t.Errorf("robots.txt of %v stays", got)
+	}
+}
+
 func TestAFileWithoutNamesStays(t *testing.T) {
 	l := newLab(t)
 	f := put(l, stages.FileText, layout.Table(stages.FileText, "2026-11", 0, 0),
