@@ -184,7 +184,7 @@ func load(ctx context.Context, b store.Bucket, in *manifest.Planning, version st
 	}
 	if of.OptOut != nil {
 		checked := manifest.NewChecked(b)
-		checked.Add("plan again", *of.OptOut)
+		checked.Add(spool.Remedy, *of.OptOut)
 		list := &manifest.Plan{ID: "in the making", OptOutFile: of.OptOut}
 		if s.OptOut, err = scope.LoadOptOut(ctx, checked, list, s.Config.Plan.StripParams, s.Config.Plan.URLRules()); err != nil {
 			return nil, err

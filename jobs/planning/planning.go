@@ -291,11 +291,11 @@ func inputsOf(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Pla
 // runShare does the work of a task, and returns its result.
 func (w *Worker) runShare(ctx context.Context, in *manifest.Planning, t stages.Task) (json.RawMessage, error) {
 	work, _, err := w.Bucket.Get(ctx, shareKey(t), manifest.MaxBytes)
-	if err != nil {
-		return nil, err
+	if err == nil && (t.Partition >= len(in.Shares) || manifest.Digest(work) != in.Shares[t.Partition]) {
+		err = fmt.Errorf("%q: %w", shareKey(t), manifest.ErrCorrupt)
 	}
-	if t.Partition >= len(in.Shares) || manifest.Digest(work) != in.Shares[t.Partition] {
-		return nil, fmt.Errorf("%s: %w", shareKey(t), manifest.ErrCorrupt)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, spool.Remedy)
 	}
 	scratch, err := os.MkdirTemp(w.Scratch, "planning-")
 	if err != nil {
@@ -317,7 +317,7 @@ func (w *Worker) runShare(ctx context.Context, in *manifest.Planning, t stages.T
 // placeShare copies every file that is the task's to its place in the plan's folder.
 func placeShare(ctx context.Context, b store.Bucket, in *manifest.Planning, t stages.Task) error {
 	checked := manifest.NewChecked(b)
-	checked.Add("plan again", in.From...)
+	checked.Add(spool.Remedy, in.From...)
 	for i := t.Partition; i < len(in.From); i += in.Tasks {
 		if err := planfile.CopyFile(ctx, checked, &in.From[i], in.To[i]); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/planner/spool"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -119,11 +120,11 @@ func TestTasksOfAPlanThatFailLeaveNoPlan(t *testing.T) {
 		"another version":        {none, "w", "use one version"},
 		"the plan has ended":     {change("read", "read/inputs.json", gone), "v", "run `crawlbatch plan --month 2026-11` again"},
 		"the plan ended at last": {change("place", "place/inputs.json", gone), "v", "run `crawlbatch plan --month 2026-11` again"},
-		"a share is gone":        {change("join", "join/shares/part-00000.json", gone), "v", "not found"},
-		"a share was changed":    {change("join", "join/shares/part-00000.json", flip), "v", manifest.ErrCorrupt.Error()},
-		"records are gone":       {change("join", "work/records-read-0", gone), "v", "not found"},
-		"records were changed":   {change("join", "work/records-read-0", flip), "v", "the store is damaged"},
-		"a file was changed":     {change("place", "work/plan-0", flip), "v", "the store is damaged"},
+		"a share is gone":        {change("join", "join/shares/part-00000.json", gone), "v", "not found: " + spool.Remedy},
+		"a share was changed":    {change("join", "join/shares/part-00000.json", flip), "v", manifest.ErrCorrupt.Error() + ": " + spool.Remedy},
+		"records are gone":       {change("join", "work/records-read-0", gone), "v", "not found, but the crawl recorded it: " + spool.Remedy},
+		"records were changed":   {change("join", "work/records-read-0", flip), "v", spool.Remedy + ": the store is damaged"},
+		"a file was changed":     {change("place", "work/plan-0", flip), "v", spool.Remedy + ": the store is damaged"},
 		"a takedown began": {func(b store.Bucket, task stages.Task) {
 			if !strings.HasSuffix(string(task.Stage), "-join") || task.Partition > 0 {
 				return

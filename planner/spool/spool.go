@@ -23,6 +23,9 @@ import (
 
 const blockBytes = 256 << 10
 
+// Remedy is what errors about lost or damaged working files say. Nothing else can make such a file again.
+const Remedy = "run `crawlbatch plan` again"
+
 // Writer writes a file. Only one goroutine may use a Writer. The caller ends it with Close.
 type Writer struct {
 	path    string
@@ -89,11 +92,13 @@ func Fetch(ctx context.Context, b store.Bucket, f *manifest.File, first, end int
 	if err != nil {
 		return 0, err
 	}
+	checked := manifest.NewChecked(b)
+	checked.Add(Remedy, *f)
 	for _, s := range sections {
 		if s.Bucket < first || s.Bucket >= end {
 			continue
 		}
-		m, err := fetch(ctx, b, s, out)
+		m, err := fetch(ctx, checked, s, out)
 		if n += m; err != nil {
 			return n, err
 		}
