@@ -209,13 +209,13 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 		if err != nil {
 			return err
 		}
-		release, err := quarantine.Hold(ctx, options.Bucket, o.month, round, version, time.Now())
+		hold, err := roundstate.HoldForQuarantine(ctx, options.Bucket, o.month, round, ledgers())
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, release(context.WithoutCancel(ctx))) }()
+		defer func() { err = errors.Join(err, hold.Release(context.WithoutCancel(ctx))) }()
 		each = func(s verify.Stray) error {
-			to, err := quarantine.Move(ctx, options.Bucket, s.Key)
+			to, err := quarantine.Move(ctx, options.Bucket, s.Key, hold.Check)
 			if err != nil || to == "" {
 				return err
 			}
@@ -245,8 +245,7 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 }
 
 // lastRound returns the newest sealed round of the crawl, or 0 if no round is sealed. runQuarantine
-// claims this round. If the process dies, its claim remains, but does not block other crawls if the round
-// is sealed.
+// claims this round, because active.json must name one.
 func (o *verifyOptions) lastRound(ctx context.Context, options verify.Options) (int, error) {
 	sealed, err := roundstate.Sealed(ctx, options.Bucket, o.month)
 	return max(0, len(sealed)-1), err

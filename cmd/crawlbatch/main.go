@@ -32,7 +32,6 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/inspect"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
-	"crawlbatch.io/crawlbatch/jobs/quarantine"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
@@ -112,7 +111,7 @@ func exitCode(err error) int {
 		return exitViolation
 	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrTooLarge, table.ErrCorrupt, urlfilter.ErrCorrupt):
 		return exitPermanent
-	case is(usage.Err, config.ErrInvalid, roundstate.ErrNoCrawl, roundstate.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, lease.ErrHeld, ledger.ErrPruned, ledger.ErrTakedown, quarantine.ErrBusy, jobs.ErrPlanned, roundstate.ErrReplacing, jobs.ErrNotSealed, planner.ErrConfig, planner.ErrNothing,
+	case is(usage.Err, config.ErrInvalid, roundstate.ErrNoCrawl, roundstate.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, lease.ErrHeld, ledger.ErrPruned, ledger.ErrTakedown, jobs.ErrPlanned, roundstate.ErrReplacing, jobs.ErrNotSealed, planner.ErrConfig, planner.ErrNothing,
 		source.ErrMissing, source.ErrNoWARC, source.ErrEmpty, source.ErrUnreadable, source.ErrOption, source.ErrWhere, source.ErrColumn, sqldb.ErrUnusable, websource.ErrName, websource.ErrRefused, store.ErrDenied, scratch.ErrUnavailable, k8s.ErrCluster, k8s.ErrIndex, inspect.ErrUnreadable):
 		return exitUsage
 	case is(store.ErrUnavailable, source.ErrUnavailable, source.ErrChanged, store.ErrFull, sqldb.ErrLost, syscall.ENOSPC, syscall.EDQUOT):

@@ -107,15 +107,7 @@ func (r *Request) letGo(ctx context.Context) error {
 // hold claims active.json. It also takes over the claim of an earlier Apply that died. If that Apply
 // is alive, it stops.
 func (r *Request) hold(ctx context.Context, f *Found) (*roundstate.Hold, error) {
-	a, v, err := roundstate.ActiveToHold(ctx, r.Bucket)
-	if err == nil && a.Takedown {
-		err = roundstate.CheckNoPruning(ctx, r.Bucket, "YYYY-MM")
-	}
-	if err != nil {
-		return nil, err
-	}
-	held := &manifest.Active{Header: manifest.Header{Version: r.Version}, Crawl: f.Crawls[0].Name, Prune: true, Nonce: "prune-" + r.now()}
-	return roundstate.TakeHold(ctx, r.Bucket, held, v)
+	return roundstate.TakeHold(ctx, r.Bucket, &manifest.Active{Header: manifest.Header{Version: r.Version}, Crawl: f.Crawls[0].Name, Prune: true, Nonce: "prune-" + r.now()})
 }
 
 func (r *Request) now() string { return r.Clock.Now().UTC().Format(time.RFC3339Nano) }

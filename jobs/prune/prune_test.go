@@ -144,7 +144,7 @@ func TestAPruneHoldsTheStore(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := quarantine.Hold(t.Context(), b, "2026-11", 0, "test", time.Now()); !errors.Is(err, quarantine.ErrBusy) {
+	if _, err := roundstate.HoldForQuarantine(t.Context(), b, "2026-11", 0, ledgertest.Writer()); !errors.Is(err, roundstate.ErrBusy) || !strings.Contains(err.Error(), "crawlbatch prune --apply") {
 		t.Errorf("quarantine: %v", err)
 	}
 	// The next prune takes the claim over, finishes and releases it.
@@ -152,6 +152,40 @@ func TestAPruneHoldsTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := roundstate.CheckNoPruning(t.Context(), b, "2026-11"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Nobody knows whether a quarantine is alive, so only another quarantine takes over, and the earlier one then stops.
+func TestAPruneDoesNotTakeOverAQuarantine(t *testing.T) {
+	b := crawled(t, true, "2025-10", "2026-11")
+	r := request(b, "2026-11-01")
+	w := ledger.Writer{Version: "test", Clock: r.Clock}
+	first, err := roundstate.HoldForQuarantine(t.Context(), b, "2026-11", 0, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Apply(t.Context(), r); !errors.Is(err, roundstate.ErrBusy) || !strings.Contains(err.Error(), "`crawlbatch verify --month 2026-11 --quarantine --yes`") {
+		t.Errorf("%v", err)
+	}
+	if err := first.Check(t.Context()); err != nil {
+		t.Errorf("the quarantine lost its hold: %v", err)
+	}
+	w.Clock = fixed{now: r.Clock.Now().Add(time.Second)}
+	second, err := roundstate.HoldForQuarantine(t.Context(), b, "2025-10", 0, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Check(t.Context()); !errors.Is(err, roundstate.ErrBusy) {
+		t.Errorf("the earlier quarantine goes on: %v", err)
+	}
+	if err := errors.Join(first.Release(t.Context()), second.Check(t.Context())); err != nil {
+		t.Errorf("the earlier quarantine ended the hold of the later one: %v", err)
+	}
+	if err := second.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Apply(t.Context(), r); err != nil {
 		t.Error(err)
 	}
 }

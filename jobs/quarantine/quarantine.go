@@ -13,15 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
-
-// ErrBusy means that a fetch stage runs in the store.
-var ErrBusy = errors.New("a fetch stage runs in this store")
 
 // Most is the largest number of copies of objects that had the same key. Contents that were copied
 // before get no second copy.
@@ -30,10 +25,16 @@ const Most = 100
 // readBuffer is the number of bytes that a read takes from an object.
 const readBuffer = 4 << 20
 
-// Move moves an object, and returns the key of its copy. A missing object is not an error.
-func Move(ctx context.Context, b store.Bucket, key string) (to string, err error) {
+// Move moves an object, and returns the key of its copy. A missing object is not an error. Before Move deletes the
+// object, it calls each function of may, which returns an error if the caller has lost the right to delete.
+func Move(ctx context.Context, b store.Bucket, key string, may ...func(context.Context) error) (to string, err error) {
 	if to, err = Copy(ctx, b, key); err != nil || to == "" {
 		return "", err
+	}
+	for _, check := range may {
+		if err := check(ctx); err != nil {
+			return "", fmt.Errorf("%q stays: %w", key, err)
+		}
 	}
 	if err := b.Delete(ctx, key); err != nil {
 		return "", fmt.Errorf("move %q to quarantine: %w", key, err)
@@ -94,41 +95,4 @@ func digest(o store.Object) (string, error) {
 	h := sha256.New()
 	_, err := io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(o, 0, o.Size()), make([]byte, min(readBuffer, o.Size()+1)))
 	return hex.EncodeToString(h.Sum(nil)), err
-}
-
-// Hold claims active.json for a round of a crawl. Until the caller calls release, no fetch stage can
-// begin. The caller calls release at most one time. The error is ErrBusy if a fetch stage already
-// runs, even one of this crawl. If the process dies before it calls release, the next `run` of the
-// crawl takes active.json over.
-func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version string, now time.Time) (release func(context.Context) error, err error) {
-	var a manifest.Active
-	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, err
-	}
-	if err == nil && !a.Done && a.Takedown {
-		return nil, fmt.Errorf("%s: `crawlbatch takedown --apply` changes objects, or was interrupted: wait until it is done, or continue it with `crawlbatch takedown --resume`: %w", b, ErrBusy)
-	}
-	if err == nil && !a.Done && a.Prune {
-		return nil, fmt.Errorf("%s: `crawlbatch prune --apply` deletes old objects, or was interrupted: wait until it is done, or run it again: %w", b, ErrBusy)
-	}
-	if err == nil && !a.Done {
-		return nil, fmt.Errorf("%s: crawl %s round %d is being fetched: wait until it is done, or finish it with `crawlbatch run --month %s`: %w", b, a.Crawl, a.Round, a.Crawl, ErrBusy)
-	}
-	held := &manifest.Active{Header: manifest.Header{Version: version}, Crawl: crawl, Round: round, Nonce: "quarantine-" + now.UTC().Format(time.RFC3339Nano)}
-	mine, err := manifest.Swap(ctx, b, layout.Active(), held, v)
-	if errors.Is(err, store.ErrConflict) {
-		return nil, fmt.Errorf("%s: another command claimed active.json at the same time: run this command again: %w", b, ErrBusy)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) error {
-		held.Done, held.Nonce = true, held.Nonce+"-done"
-		_, err := manifest.Swap(ctx, b, layout.Active(), held, mine)
-		if errors.Is(err, store.ErrConflict) {
-			return nil // a fetch stage of the round has taken active.json over
-		}
-		return err
-	}, nil
 }

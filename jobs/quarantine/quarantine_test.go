@@ -6,10 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 )
@@ -97,39 +95,10 @@ func TestNothingIsDeletedBeforeItsCopyIsProven(t *testing.T) {
 	}
 }
 
-func TestAFetchStageIsNeitherDisturbedNorBegun(t *testing.T) {
-	b := bucket(t)
-	active := func() (a manifest.Active) {
-		t.Helper()
-		if _, _, err := manifest.Load(t.Context(), b, layout.Active(), &a); err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
-	hold := func() (func(context.Context) error, error) {
-		return Hold(t.Context(), b, "2026-11", 3, "test", time.Unix(0, 0))
-	}
-	release, err := hold()
-	if a := active(); err != nil || a.Done || a.Crawl != "2026-11" || a.Round != 3 {
-		t.Fatalf("%+v: %v", a, err)
-	}
-	if _, err := hold(); !errors.Is(err, ErrBusy) {
-		t.Errorf("held twice: %v", err)
-	}
-	if err := release(t.Context()); err != nil || !active().Done {
-		t.Errorf("%+v: %v", active(), err)
-	}
-	if release, err = hold(); err != nil {
-		t.Fatal(err)
-	}
-	v, _, err := manifest.Load(t.Context(), b, layout.Active(), &manifest.Active{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := manifest.Swap(t.Context(), b, layout.Active(), &manifest.Active{Crawl: "2026-11", Round: 3, Nonce: "a fetch stage"}, v); err != nil {
-		t.Fatal(err)
-	}
-	if err := release(t.Context()); err != nil || active().Done {
-		t.Errorf("release ended the claim of a fetch stage: %+v, %v", active(), err)
+func TestAMoverThatLostItsRightDeletesNothing(t *testing.T) {
+	b, lost := bucket(t), errors.New("lost")
+	put(t, b, "a/b", "bytes")
+	if _, err := Move(t.Context(), b, "a/b", func(context.Context) error { return lost }); !errors.Is(err, lost) || has(t, b, "a/b") != "bytes" {
+		t.Errorf("%v: %q is left", err, has(t, b, "a/b"))
 	}
 }

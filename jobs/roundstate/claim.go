@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ErrBusy means that another round of the store is being fetched.
-var ErrBusy = errors.New("another fetch stage runs in this store")
+// ErrBusy means that another round of the store is being fetched, or that a command holds active.json.
+var ErrBusy = errors.New("the store is in use")
 
 // Claim writes a round to active.json. A store runs only one fetch stage at a time, because
 // politeness applies only within a round. Drivers and tasks call Claim before they send a request.
@@ -42,7 +42,9 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 		}
 		switch own := a.Crawl == p.Crawl && a.Round == p.Round; {
 		case Pruning(a):
-			return busyPruning(b, a)
+			return busyHeld(b, a)
+		case holder(a) == holdQuarantine:
+			// Nobody knows whether that command is alive. If it is, it stops before it deletes another object.
 		case !a.Done && own:
 			return nil
 		case !a.Done:
@@ -66,13 +68,6 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 // that one of them was interrupted.
 func Pruning(a *manifest.Active) bool { return a.Prune && !a.Done }
 
-func busyPruning(b store.Bucket, a *manifest.Active) error {
-	if a.Takedown {
-		return fmt.Errorf("%s: `crawlbatch takedown --apply` changes objects, or was interrupted: wait until it is done, or continue it with `crawlbatch takedown --resume`: %w", b, ErrBusy)
-	}
-	return fmt.Errorf("%s: `crawlbatch prune --apply` deletes old objects, or was interrupted: wait until it is done, or run it again: %w", b, ErrBusy)
-}
-
 // CheckNoPruning returns ErrBusy while `prune` deletes objects of the store, or `takedown` changes some.
 func CheckNoPruning(ctx context.Context, b store.Bucket, crawl string) error {
 	a, _, err := ledger.LoadActive(ctx, b, crawl)
@@ -80,7 +75,7 @@ func CheckNoPruning(ctx context.Context, b store.Bucket, crawl string) error {
 		return nil
 	}
 	if err == nil && Pruning(a) {
-		err = busyPruning(b, a)
+		err = busyHeld(b, a)
 	}
 	return err
 }

@@ -368,22 +368,12 @@ func (r *Request) writer() ledger.Writer { return ledger.Writer{Version: r.Versi
 // hold claims active.json. It also takes over the claim of an earlier takedown that died. If that one is
 // alive, it stops.
 func (r *Request) hold(ctx context.Context) (*roundstate.Hold, error) {
-	a, v, err := roundstate.ActiveToHold(ctx, r.Bucket)
-	switch {
-	case err == nil && !a.Done && strings.HasPrefix(a.Nonce, "quarantine-"):
-		err = fmt.Errorf("%s: `crawlbatch verify --quarantine` runs or was interrupted: wait for it, or run it again: %w", r.Bucket, roundstate.ErrBusy)
-	case err == nil && roundstate.Pruning(a) && !a.Takedown:
-		err = fmt.Errorf("%s: `crawlbatch prune --apply` runs or was interrupted: run it again: %w", r.Bucket, roundstate.ErrBusy)
-	}
-	if err != nil {
-		return nil, err
-	}
 	crawls, err := roundstate.Crawls(ctx, r.Bucket)
 	if err != nil || len(crawls) == 0 {
 		return &roundstate.Hold{}, err // a store without crawls has nothing to protect
 	}
 	held := &manifest.Active{Header: manifest.Header{Version: r.Version}, Crawl: crawls[0], Prune: true, Takedown: true, Nonce: "takedown-" + r.now()}
-	c, err := roundstate.TakeHold(ctx, r.Bucket, held, v)
+	c, err := roundstate.TakeHold(ctx, r.Bucket, held)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,47 @@
+package roundstate
+
+import (
+	"errors"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
+)
+
+// A quarantine does not begin while a round is fetched. A fetch stage takes over its hold, that of the same round too,
+// and a quarantine that is alive learns that.
+func TestAFetchStageIsNotDisturbedByAQuarantine(t *testing.T) {
+	for name, crawl := range map[string]string{"of the round": "2026-11", "of another crawl": "2026-12"} {
+		t.Run(name, func(t *testing.T) {
+			b := emptyStore(t)
+			p := makeCrawl(t, b, "2026-11", "")
+			makeCrawl(t, b, "2026-12", "")
+			l, err := ledger.Load(t.Context(), b, p.Crawl)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := HoldForQuarantine(t.Context(), b, crawl, 0, ledgertest.Writer())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := Claim(t.Context(), b, l, p, ledgertest.Writer()); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Check(t.Context()); !errors.Is(err, ErrBusy) {
+				t.Errorf("the quarantine does not learn that a fetch stage runs: %v", err)
+			}
+			if err := h.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if a, _, err := ledger.LoadActive(t.Context(), b, p.Crawl); err != nil || a.Done || a.Crawl != p.Crawl {
+				t.Errorf("the quarantine ended the claim of the fetch stage: %+v, %v", a, err)
+			}
+			if _, err := HoldForQuarantine(t.Context(), b, crawl, 0, ledgertest.Writer()); !errors.Is(err, ErrBusy) {
+				t.Errorf("a quarantine begins while a round is fetched: %v", err)
+			}
+		})
+	}
+}
