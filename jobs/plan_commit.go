@@ -53,11 +53,18 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 			return nil, err
 		}
 		_, err := r.compare(ctx, l, p)
-		first = p.Round == 0 && l.Started(0) == nil
-		if named := l.Of(manifest.EntryCrawl); err == nil && first && (named == nil || named.SHA256 != digest) {
-			return []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(r.Crawl), SHA256: digest, Format: crawl.Format}}, nil
+		if err != nil {
+			return nil, err
 		}
-		return nil, err
+		var more []manifest.Entry
+		first = p.Round == 0 && l.Started(0) == nil
+		if named := l.Of(manifest.EntryCrawl); first && (named == nil || named.SHA256 != digest) {
+			more = append(more, manifest.Entry{What: manifest.EntryCrawl, Object: layout.CrawlManifest(r.Crawl), SHA256: digest, Format: crawl.Format})
+		}
+		if r.takedowns > 0 {
+			more = append(more, l.NoteTakedowns()...)
+		}
+		return more, nil
 	})
 	if errors.Is(err, ErrPlanned) {
 		return errors.Join(err, r.discard(ctx, p))

@@ -28,7 +28,7 @@ const (
 	EntryPruning    = "pruning"    // from now on, objects of the crawl may be deleted by age; their absence is no loss
 	EntryPruned     = "pruned"     // the deletions of the newest entry `pruning` are complete
 	EntryTakedown   = "takedown"   // from now on, objects of the crawl get the contents that the list Object names
-	EntryTakenDown  = "taken_down" // all objects of the newest entry `takedown` have these contents; the entries before this one name the changed documents again
+	EntryTakenDown  = "taken_down" // all objects of the newest entry `takedown` have these contents; the entries before this one name the changed documents again. Without an entry `takedown`: the store has takedowns.json
 	EntryCompacted  = "compacted"  // views read the compacted copy that Object lists; without Object, they read the published parts again
 )
 

@@ -27,9 +27,8 @@ func CheckTakedown(ctx context.Context, b store.Bucket) error {
 }
 
 // CheckTakedownList is for callers that have not found the store's list of takedowns. It returns a Lost error
-// if a takedown changed any crawl, because the list then existed. Without the list, nobody knows what may not be
-// planned again. It reads the ledgers of all crawls, also of those that were pruned as a whole. A takedown that
-// found nothing to change leaves no trace in them.
+// if a ledger says that the list existed. Without the list, nobody knows what may not be planned again. It reads the
+// ledgers of all crawls, also of those that were pruned as a whole.
 func CheckTakedownList(ctx context.Context, b store.Bucket) error {
 	head, _, err := LoadHead(ctx, b, "YYYY-MM")
 	if errors.Is(err, ErrLost) || errors.Is(err, manifest.ErrCorrupt) || err == nil && head == nil {
@@ -46,9 +45,32 @@ func CheckTakedownList(ctx context.Context, b store.Bucket) error {
 		case err != nil: // the commands that need this crawl report it
 		case l.Takedown() != nil:
 			return lostTakedowns(fmt.Sprintf("a takedown changed %s on %.10s", c.Crawl, l.Takedown().At))
+		case l.Of(manifest.EntryTakenDown) != nil:
+			return lostTakedowns(fmt.Sprintf("the ledger of %s says on %.10s that it exists", c.Crawl, l.Of(manifest.EntryTakenDown).At))
 		}
 	}
 	return nil
+}
+
+// NoteTakedowns returns the entries for a ledger of a store that has a list of takedowns. A ledger in which no takedown
+// has begun gets one entry `taken_down`, which older versions read too.
+func (l *Ledger) NoteTakedowns() []manifest.Entry {
+	if l.Takedown() != nil || l.Of(manifest.EntryTakenDown) != nil {
+		return nil
+	}
+	return []manifest.Entry{{What: manifest.EntryTakenDown}}
+}
+
+// NoteTakedowns makes the ledger of the newest crawl say that the store has a list of takedowns. In a store without
+// crawls, the first plan does that.
+func (w Writer) NoteTakedowns(ctx context.Context, b store.Bucket) error {
+	head, _, err := LoadHead(ctx, b, "YYYY-MM")
+	if err != nil || head == nil || len(head.Crawls) == 0 {
+		return err
+	}
+	newest := head.Crawls[len(head.Crawls)-1].Crawl
+	_, err = w.Append(ctx, b, newest, func(l *Ledger) ([]manifest.Entry, error) { return l.NoteTakedowns(), nil })
+	return err
 }
 
 // CheckTakedownListOf does the same as CheckTakedownList for a plan, which also says whether it refused names
@@ -98,8 +120,8 @@ func (l *Ledger) NamesRemoval(key string) bool {
 	return slices.ContainsFunc(l.doc.Entries, func(e manifest.Entry) bool { return e.What == manifest.EntryTakedown && e.Object == key })
 }
 
-// removals returns the ledger entries for a crawl's lists of changed objects, oldest first. A takedown
-// that is unfinished gets no entry for its end.
+// removals returns the ledger entries for a crawl's lists of changed objects, oldest first, or the one of NoteTakedowns.
+// A takedown that is unfinished gets no entry for its end.
 func removals(ctx context.Context, b store.Bucket, crawl string) (all []manifest.Entry, err error) {
 	at := map[string]string{}
 	for o, err := range b.List(ctx, layout.RemovalDir(crawl)) {
@@ -118,8 +140,15 @@ func removals(ctx context.Context, b store.Bucket, crawl string) (all []manifest
 		all = append(all, manifest.Entry{What: manifest.EntryTakedown, Object: o.Key, SHA256: digest, Format: list.Format})
 	}
 	slices.SortFunc(all, func(a, b manifest.Entry) int { return strings.Compare(at[a.Object]+a.Object, at[b.Object]+b.Object) })
+	if len(all) == 0 {
+		listed, err := manifest.Exists(ctx, b, layout.Takedowns())
+		if listed {
+			all = append(all, manifest.Entry{What: manifest.EntryTakenDown})
+		}
+		return all, err
+	}
 	unfinished := CheckTakedown(ctx, b)
-	if len(all) > 0 && !errors.Is(unfinished, ErrTakedown) {
+	if !errors.Is(unfinished, ErrTakedown) {
 		all = append(all, manifest.Entry{What: manifest.EntryTakenDown})
 		err = unfinished
 	}

@@ -207,7 +207,7 @@ func Apply(ctx context.Context, r Request) (*Found, error) {
 		if lost, failed := r.listLost(ctx); failed != nil {
 			err = failed
 		} else if lost { // no round can be finished without the list
-			if failed := names.Append(ctx, r.Bucket, key, m, entry); failed != nil {
+			if failed := r.list(ctx, key, m, entry); failed != nil {
 				return nil, failed
 			}
 			err = fmt.Errorf("the list of takedowns was lost and has these names again: finish what follows, then give this command again: %w", err)
@@ -216,7 +216,7 @@ func Apply(ctx context.Context, r Request) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := names.Append(ctx, r.Bucket, key, m, entry); err != nil {
+	if err := r.list(ctx, key, m, entry); err != nil {
 		return nil, err
 	}
 	h, err := r.hold(ctx)
@@ -233,6 +233,15 @@ func Apply(ctx context.Context, r Request) (*Found, error) {
 		err = names.Append(ctx, r.Bucket, key, m, entry)
 	}
 	return f, errors.Join(err, h.Release(ctx))
+}
+
+// list adds an entry to the store's list, and then makes a ledger say that the store has a list, so that its loss is
+// noticed. In the other order, an interruption would look like a loss.
+func (r *Request) list(ctx context.Context, key names.Key, m *names.Matcher, entry manifest.Takedown) error {
+	if err := names.Append(ctx, r.Bucket, key, m, entry); err != nil {
+		return err
+	}
+	return r.writer().NoteTakedowns(ctx, r.Bucket)
 }
 
 // listLost reports whether the store has no list of takedowns, although a ledger or the plan of an unfinished round

@@ -22,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	removal "crawlbatch.io/crawlbatch/jobs/takedown"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -421,10 +422,12 @@ func having(t *testing.T, dir, text string) (found []string) {
 	return found
 }
 
-// Without the list of takedowns, what was taken down would be planned and requested again. The ledgers of what a
-// takedown changed, and plans that refused names, say that it existed.
+// Without the list of takedowns, what was taken down would be planned and requested again. Ledgers, and plans
+// that refused names, say that it existed.
 func TestALostListOfTakedownsIsNoticed(t *testing.T) {
-	for name, domain := range map[string]string{"a takedown that changed something": "gone.test", "a takedown of an unknown name": "unknown.test"} {
+	for name, domain := range map[string]string{
+		"a takedown that changed something": "gone.test", "a takedown of an unknown name": "unknown.test", "a takedown of a name that nobody plans": "absent.test",
+	} {
 		t.Run(name, func(t *testing.T) {
 			web, addr := serveLinks(t, map[string]string{"a.test/": "/x http://gone.test/", "a.test/x": "", "gone.test/": "", "unknown.test/": ""})
 			l := newCrawlLab(t, addr, []string{"http://a.test/", "http://gone.test/"}, func(c *config.Config) { withKey(t, c, takedownSecret) })
@@ -454,11 +457,10 @@ func TestALostListOfTakedownsIsNoticed(t *testing.T) {
 					t.Errorf("%s says %v", what, err)
 				}
 			}
-			told("run", "the plan of round 0 of 2026-12 refused names that it lists", l.driver.Run(t.Context(), "2026-12", 1))
-			if domain == "gone.test" {
-				_, err := l.planNext(t, "2027-01", list)
-				told("plan", "a takedown changed "+testCrawl, err)
-			}
+			noted := "the ledger of " + testCrawl + " says"
+			told("run", map[bool]string{true: noted, false: "the plan of round 0 of 2026-12 refused names that it lists"}[domain == "absent.test"], l.driver.Run(t.Context(), "2026-12", 1))
+			_, err := l.planNext(t, "2027-01", list)
+			told("plan", map[bool]string{true: "a takedown changed " + testCrawl, false: noted}[domain == "gone.test"], err)
 			if asked := web.requests(); len(asked) > 0 {
 				t.Errorf("requested %q", asked)
 			}
@@ -476,8 +478,8 @@ func TestALostListOfTakedownsIsNoticed(t *testing.T) {
 					}
 				}
 			}
-			if want := map[string]int{"gone.test": 2, "unknown.test": 1}[domain]; said != want {
-				t.Errorf("verify says it for %d crawls, want %d", said, want)
+			if said != 2 {
+				t.Errorf("verify says it for %d crawls of 2", said)
 			}
 
 			// The advice works, although the round of the next month is unfinished.
@@ -493,6 +495,34 @@ func TestALostListOfTakedownsIsNoticed(t *testing.T) {
 			l.verify(t, false)
 			if asked := web.requests(); !slices.Contains(asked, "a.test/y") || slices.Contains(asked, domain+"/") {
 				t.Errorf("requested %q", asked)
+			}
+		})
+	}
+}
+
+// An older version wrote the list, or it is older than the first crawl, so no ledger speaks of it.
+func TestPlansAndRebuiltLedgersNoteTheListOfTakedowns(t *testing.T) {
+	for name, note := range map[string]func(l *crawlLab) error{
+		"a plan": func(l *crawlLab) error {
+			_, err := l.planNext(t, "2026-12", []string{"http://a.test/"})
+			return err
+		},
+		"a rebuilt ledger": func(l *crawlLab) error {
+			if err := l.bucket.Delete(t.Context(), layout.Ledger(testCrawl)); err != nil {
+				return err
+			}
+			_, err := ledgertest.Writer().Rebuild(t.Context(), l.bucket, testCrawl, []string{testCrawl}, ledgertest.NoCopy)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newCrawlLab(t, "127.0.0.1:1", []string{"http://a.test/"}, func(c *config.Config) { withKey(t, c, takedownSecret) })
+			l.takeDown(t, nil, []string{"absent.test"})
+			if err := errors.Join(note(l), l.bucket.Delete(t.Context(), layout.Takedowns())); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.planNext(t, "2027-01", []string{"http://absent.test/"}); !errors.Is(err, ledger.ErrLost) || !strings.Contains(err.Error(), layout.Takedowns()) {
+				t.Errorf("plan says %v", err)
 			}
 		})
 	}
