@@ -1,0 +1,186 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/k8s"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// podless is the part of the API of a cluster without pods that `run` needs. Processes of this machine run the indexes
+// of each Job, one after the other.
+type podless struct {
+	t       *testing.T
+	created func(*batchv1.Job) // is called before the indexes of a Job run; may be nil
+
+	mu   sync.Mutex
+	jobs []*batchv1.Job
+}
+
+// ServeHTTP implements http.Handler.
+func (p *podless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var answer any
+	switch name := path.Base(r.URL.Path); {
+	case name == "jobs" && r.Method == http.MethodPost:
+		job := new(batchv1.Job)
+		if err := json.NewDecoder(r.Body).Decode(job); err != nil {
+			p.t.Error(err)
+		}
+		job.UID = types.UID(job.Name)
+		if p.jobs = append(p.jobs, job); p.created != nil {
+			p.created(job)
+		}
+		go p.run(job)
+		answer = job
+	case name == "jobs":
+		list := &batchv1.JobList{TypeMeta: metav1.TypeMeta{Kind: "JobList", APIVersion: "batch/v1"}}
+		selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+		if err != nil {
+			p.t.Error(err)
+		}
+		for _, job := range p.jobs {
+			if selector.Matches(labels.Set(job.Labels)) {
+				list.Items = append(list.Items, *job)
+			}
+		}
+		answer = list
+	case name == "pods":
+		answer = &corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}}
+	case name == "events" && r.Method == http.MethodPost:
+		answer = &corev1.Event{TypeMeta: metav1.TypeMeta{Kind: "Event", APIVersion: "v1"}}
+	case name == "events":
+		answer = &corev1.EventList{TypeMeta: metav1.TypeMeta{Kind: "EventList", APIVersion: "v1"}}
+	default:
+		p.t.Errorf("%s %s", r.Method, r.URL)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// run runs the indexes of a Job.
+func (p *podless) run(job *batchv1.Job) {
+	c := job.Spec.Template.Spec.Containers[0]
+	for i := range int(*job.Spec.Completions) {
+		cmd := exec.Command("crawlbatch", c.Args...)
+		cmd.Args[slices.Index(cmd.Args, "--termination-log")+1] = os.DevNull
+		cmd.Env = append(cmd.Environ(), "JOB_COMPLETION_INDEX="+strconv.Itoa(i))
+		for _, v := range c.Env {
+			if v.ValueFrom == nil && v.Name != "TMPDIR" {
+				cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
+			}
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			p.t.Errorf("%s: %v\n%s", cmd, err, out)
+			return
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	job.Status.CompletedIndexes = fmt.Sprintf("0-%d", *job.Spec.Completions-1)
+	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+}
+
+// The driver is killed in the middle of the plan of the second round. The next one plans it from the beginning, and
+// crawls it.
+func TestS3RunPlansInPods(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	const month = "2026-11"
+	server, address := s3(t)
+	awsEnv(t, server.Env(server.Endpoint))
+	web := webOf(t, 2, 8)
+	dir, seeds, addr := t.TempDir(), "", serveLogged(t, web).addr
+	file := func(name, text string) string {
+		write(t, filepath.Join(dir, name), text)
+		return filepath.Join(dir, name)
+	}
+	for url := range web.Seeds() {
+		seeds += url + "\n"
+	}
+	list, cfg := file("urls.txt", seeds), file("c.yaml", "plan: {partition_urls: 4, bucket_urls: 4}\npoliteness: {delay: 10ms}\nkubernetes: {image: 'registry.example/crawlbatch:1', plan_tasks: 2}\n")
+	say := func(args ...string) {
+		t.Helper()
+		if _, said, code := runCommandLine(t, append(args, "--month", month, "--store", address)...); code != exitDone {
+			t.Fatalf("%q: exit %d\n%s", args, code, said)
+		}
+	}
+	say("plan", "--source", list, "--config", cfg, "--connect-to", "::"+addr)
+	say("run", "--rounds", "1")
+
+	cluster := &podless{t: t}
+	api := httptest.NewServer(cluster)
+	defer api.Close()
+	config := file("kubeconfig", fmt.Sprintf("clusters: [{name: c, cluster: {server: '%s'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n", api.URL))
+	run := []string{"run", "--rounds", "2", "--executor", executorKubernetes, "--kubeconfig", config}
+	driver := exec.Command("crawlbatch", append(slices.Clone(run), "--month", month, "--store", address)...)
+	phase := func(job *batchv1.Job) string {
+		id, ok := stages.Stage(job.Labels[k8s.LabelStage]).Planning()
+		return map[bool]string{true: strings.TrimPrefix(job.Labels[k8s.LabelStage], string(stages.PlanningStage(id, "")))}[ok]
+	}
+	cluster.created = func(job *batchv1.Job) {
+		if phase(job) == "write" {
+			_ = driver.Process.Kill()
+		}
+	}
+	if out, err := driver.CombinedOutput(); err == nil || driver.ProcessState.ExitCode() >= 0 {
+		t.Fatalf("the driver was not killed in the middle of its plan: %v\n%s", err, out)
+	}
+	cluster.mu.Lock()
+	killed := len(cluster.jobs)
+	left := layout.StageDir(month, 1, strings.TrimSuffix(cluster.jobs[0].Labels[k8s.LabelStage], phase(cluster.jobs[0])))
+	cluster.created = nil
+	cluster.mu.Unlock()
+	began := time.Now()
+	say(run...)
+	t.Logf("planned and crawled in %s", time.Since(began))
+	var phases []string
+	fetched := false
+	for _, job := range cluster.jobs[killed:] {
+		if name := phase(job); name != "" {
+			phases = append(phases, fmt.Sprintf("%s %d", name, *job.Spec.Completions))
+		}
+		fetched = fetched || job.Labels[k8s.LabelStage] == string(stages.Fetch)
+	}
+	if got := strings.Join(phases, ", "); got != "join 2, write 2, place 2" || !fetched {
+		t.Errorf("the Jobs of the plan are %s; a Job fetched: %t", got, fetched)
+	}
+	b := openS3(t, server, address)
+	if there, err := manifest.Exists(t.Context(), b, layout.Sealed(month, 1)); err != nil || !there {
+		t.Errorf("the second round is sealed: %t, %v", there, err)
+	}
+	for o, err := range b.List(t.Context(), layout.RoundDir(month, 1)+stages.PlanningPrefix) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(o.Key, strings.TrimSuffix(left, "/")) {
+			t.Errorf("%s is left, and not of the killed plan", o.Key)
+		}
+	}
+	say("verify", "--one-clock")
+}
