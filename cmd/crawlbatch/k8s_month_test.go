@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 
 	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -72,16 +75,21 @@ func secondMonth(t *testing.T, r *clusterRun, salt uint64) {
 // nextCrawl is the month after demo.Crawl.
 const nextCrawl = "2000-02"
 
-// nextMonth crawls and verifies the next month from a list, and verifies the first month again. Pods write
-// the plan of the month, and a process without pods then makes the same plan.
+// nextMonth crawls and verifies the next month from lists in the bucket, and verifies the first month again. Pods read
+// the lists and write the plan of the month, and a process without pods then makes the same plan.
 func (c *clusterCrawl) nextMonth(urls []string) {
 	c.t.Helper()
-	list := filepath.Join(c.t.TempDir(), "urls.txt")
-	write(c.t, list, strings.Join(urls, "\n")+"\n")
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(c.store, s3store.Scheme), "/")
+	var sources []string
+	for n := range 2 {
+		name := fmt.Sprintf("urls-%d.txt", n)
+		write(c.t, filepath.Join(c.server.Dir, bucket, name), strings.Join(urls[len(urls)*n/2:len(urls)*(n+1)/2], "\n")+"\n")
+		sources = append(sources, "--source", s3store.Scheme+bucket+"/"+name)
+	}
 	month := []string{"--month", nextCrawl}
 	for _, args := range [][]string{
-		slices.Concat([]string{"plan", "--tasks", "3", "--source", list, "--connect-to", "::" + c.addr}, month, c.flags),
-		append([]string{"plan", "--source", list, "--config", c.config, "--connect-to", "::" + c.addr}, month...),
+		slices.Concat([]string{"plan", "--tasks", "3", "--connect-to", "::" + c.addr}, sources, month, c.flags),
+		slices.Concat([]string{"plan", "--config", c.config, "--connect-to", "::" + c.addr}, sources, month),
 		append(append([]string{"run", "--rounds", "2"}, month...), c.flags...),
 		append([]string{"verify", "--one-clock"}, month...),
 		{"verify", "--one-clock"},
@@ -96,6 +104,12 @@ func (c *clusterCrawl) nextMonth(urls []string) {
 		if args[0] == "plan" && args[1] != "--tasks" && !strings.Contains(out, "had planned, the same,") {
 			c.t.Errorf("without pods, the plan is another one:\n%s", out)
 		}
+	}
+	jobs := listObjects[batchv1.Job](c.t, c.namespace, "jobs", "-l", k8s.LabelCrawl+"="+nextCrawl)
+	if !slices.ContainsFunc(jobs, func(j batchv1.Job) bool {
+		return strings.HasSuffix(j.Labels[k8s.LabelStage], "-read") && j.Status.Succeeded > 1
+	}) {
+		c.t.Error("pods did not read the lists")
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +23,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -105,8 +105,29 @@ func (p *podless) run(job *batchv1.Job) {
 	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 }
 
-// The driver is killed in the middle of the plan of the second round. The next one plans it from the beginning, and
-// crawls it.
+// phaseOf returns the phase of a plan that a Job runs, or "".
+func phaseOf(job *batchv1.Job) string {
+	stage := stages.Stage(job.Labels[k8s.LabelStage])
+	id, planning := stage.Planning()
+	if !planning {
+		return ""
+	}
+	return strings.TrimPrefix(string(stage), string(stages.PlanningStage(id, "")))
+}
+
+// phasesOf lists the phases of plans with their numbers of tasks.
+func phasesOf(jobs []*batchv1.Job) string {
+	var all []string
+	for _, job := range jobs {
+		if phase := phaseOf(job); phase != "" {
+			all = append(all, fmt.Sprintf("%s %d", phase, *job.Spec.Completions))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// Pods read the list of the first round, which is in the bucket. The driver of the second round is killed in the middle
+// of its plan. The next driver plans the round from the beginning, and crawls it.
 func TestS3RunPlansInPods(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -123,28 +144,31 @@ func TestS3RunPlansInPods(t *testing.T) {
 	for url := range web.Seeds() {
 		seeds += url + "\n"
 	}
-	list, cfg := file("urls.txt", seeds), file("c.yaml", "plan: {partition_urls: 4, bucket_urls: 4}\npoliteness: {delay: 10ms}\nkubernetes: {image: 'registry.example/crawlbatch:1', plan_tasks: 2}\n")
+	bucket := strings.TrimSuffix(address, "crawls")
+	write(t, filepath.Join(server.Dir, strings.TrimPrefix(bucket, s3store.Scheme), "urls.txt"), seeds)
+	cfg := file("c.yaml", "plan: {partition_urls: 4, bucket_urls: 4}\npoliteness: {delay: 10ms}\nkubernetes: {image: 'registry.example/crawlbatch:1', plan_tasks: 2}\n")
 	say := func(args ...string) {
 		t.Helper()
 		if _, said, code := runCommandLine(t, append(args, "--month", month, "--store", address)...); code != exitDone {
 			t.Fatalf("%q: exit %d\n%s", args, code, said)
 		}
 	}
-	say("plan", "--source", list, "--config", cfg, "--connect-to", "::"+addr)
-	say("run", "--rounds", "1")
-
 	cluster := &podless{t: t}
 	api := httptest.NewServer(cluster)
 	defer api.Close()
 	config := file("kubeconfig", fmt.Sprintf("clusters: [{name: c, cluster: {server: '%s'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n", api.URL))
-	run := []string{"run", "--rounds", "2", "--executor", executorKubernetes, "--kubeconfig", config}
-	driver := exec.Command("crawlbatch", append(slices.Clone(run), "--month", month, "--store", address)...)
-	phase := func(job *batchv1.Job) string {
-		id, ok := stages.Stage(job.Labels[k8s.LabelStage]).Planning()
-		return map[bool]string{true: strings.TrimPrefix(job.Labels[k8s.LabelStage], string(stages.PlanningStage(id, "")))}[ok]
+	pods := []string{"--executor", executorKubernetes, "--kubeconfig", config}
+	say(append([]string{"plan", "--source", bucket + "urls.txt", "--config", cfg, "--connect-to", "::" + addr}, pods...)...)
+	if got := phasesOf(cluster.jobs); got != "read 2, join 2, write 1, place 2" {
+		t.Errorf("the Jobs of the first plan are %s", got)
 	}
+	say("run", "--rounds", "1")
+
+	before := len(cluster.jobs)
+	run := append([]string{"run", "--rounds", "2"}, pods...)
+	driver := exec.Command("crawlbatch", append(slices.Clone(run), "--month", month, "--store", address)...)
 	cluster.created = func(job *batchv1.Job) {
-		if phase(job) == "write" {
+		if phaseOf(job) == "write" {
 			_ = driver.Process.Kill()
 		}
 	}
@@ -153,22 +177,16 @@ func TestS3RunPlansInPods(t *testing.T) {
 	}
 	cluster.mu.Lock()
 	killed := len(cluster.jobs)
-	left := layout.StageDir(month, 1, strings.TrimSuffix(cluster.jobs[0].Labels[k8s.LabelStage], phase(cluster.jobs[0])))
+	left := strings.TrimSuffix(layout.StageDir(month, 1, strings.TrimSuffix(cluster.jobs[before].Labels[k8s.LabelStage], "join")), "/")
 	cluster.created = nil
 	cluster.mu.Unlock()
-	began := time.Now()
 	say(run...)
-	t.Logf("planned and crawled in %s", time.Since(began))
-	var phases []string
-	fetched := false
-	for _, job := range cluster.jobs[killed:] {
-		if name := phase(job); name != "" {
-			phases = append(phases, fmt.Sprintf("%s %d", name, *job.Spec.Completions))
-		}
-		fetched = fetched || job.Labels[k8s.LabelStage] == string(stages.Fetch)
+	jobs := cluster.jobs[killed:]
+	if got := phasesOf(jobs); got != "join 2, write 2, place 2" {
+		t.Errorf("the Jobs of the second plan are %s", got)
 	}
-	if got := strings.Join(phases, ", "); got != "join 2, write 2, place 2" || !fetched {
-		t.Errorf("the Jobs of the plan are %s; a Job fetched: %t", got, fetched)
+	if !slices.ContainsFunc(jobs, func(job *batchv1.Job) bool { return job.Labels[k8s.LabelStage] == string(stages.Fetch) }) {
+		t.Error("no Job fetched")
 	}
 	b := openS3(t, server, address)
 	if there, err := manifest.Exists(t.Context(), b, layout.Sealed(month, 1)); err != nil || !there {
@@ -178,7 +196,7 @@ func TestS3RunPlansInPods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(o.Key, strings.TrimSuffix(left, "/")) {
+		if !strings.HasPrefix(o.Key, left) {
 			t.Errorf("%s is left, and not of the killed plan", o.Key)
 		}
 	}

@@ -145,7 +145,8 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 }
 
 // TimingOf returns what a plan at the time now, in milliseconds UTC, knows about a due URL. It estimates only
-// what the weights need, and nothing without a rule.
+// what the weights need, and nothing without a rule. The rule has no prior from the page's peers (recrawl.Peers): on the
+// webs of TestFreshnessUnderABudget it lowered the regret neither in the first year nor later.
 func TimingOf(r *schema.URLRecord, now int64, weights priority.Weights, rule recrawl.Rule) priority.Timing {
 	t := priority.Timing{
 		URL: r.URL, Now: time.UnixMilli(now).UTC(), Interval: time.Duration(r.RevisitMS) * time.Millisecond, Fetches: r.Fetches, Changes: r.Changes,
