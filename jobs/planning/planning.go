@@ -207,7 +207,15 @@ func (m *making) run(ctx context.Context, p *manifest.Plan, n int, in *manifest.
 			err = fmt.Errorf("%s has no result, although it has ended; check that all tasks use this store: %w", all[i], stages.ErrPermanent)
 		}
 	}
-	return results, err
+	return results, remedied(err)
+}
+
+// remedied adds to an error about a lost or damaged document of the plan what to do.
+func remedied(err error) error {
+	if errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: %s", err, spool.Remedy)
+	}
+	return err
 }
 
 func inputsKey(t stages.Task) string { return layout.Inputs(t.Crawl, t.Round, string(t.Stage)) }
@@ -285,7 +293,7 @@ func inputsOf(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Pla
 	if err == nil && (t.Partition < 0 || t.Partition >= in.Tasks) {
 		err = fmt.Errorf("%s: the phase has %d tasks: %w", t, in.Tasks, stages.ErrPermanent)
 	}
-	return &in, err
+	return &in, remedied(err)
 }
 
 // runShare does the work of a task, and returns its result.
@@ -295,7 +303,7 @@ func (w *Worker) runShare(ctx context.Context, in *manifest.Planning, t stages.T
 		err = fmt.Errorf("%q: %w", shareKey(t), manifest.ErrCorrupt)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, spool.Remedy)
+		return nil, remedied(err)
 	}
 	scratch, err := os.MkdirTemp(w.Scratch, "planning-")
 	if err != nil {

@@ -111,6 +111,7 @@ func TestTasksOfAPlanThatFailLeaveNoPlan(t *testing.T) {
 		}
 	}
 	gone := func([]byte) []byte { return nil }
+	half := func(b []byte) []byte { return b[:len(b)/2] }
 	flip := func(b []byte) []byte { b[len(b)/2] ^= 1; return b }
 	for name, c := range map[string]struct {
 		before  func(store.Bucket, stages.Task)
@@ -120,11 +121,17 @@ func TestTasksOfAPlanThatFailLeaveNoPlan(t *testing.T) {
 		"another version":        {none, "w", "use one version"},
 		"the plan has ended":     {change("read", "read/inputs.json", gone), "v", "run `crawlbatch plan --month 2026-11` again"},
 		"the plan ended at last": {change("place", "place/inputs.json", gone), "v", "run `crawlbatch plan --month 2026-11` again"},
-		"a share is gone":        {change("join", "join/shares/part-00000.json", gone), "v", "not found: " + spool.Remedy},
-		"a share was changed":    {change("join", "join/shares/part-00000.json", flip), "v", manifest.ErrCorrupt.Error() + ": " + spool.Remedy},
-		"records are gone":       {change("join", "work/records-read-0", gone), "v", "not found, but the crawl recorded it: " + spool.Remedy},
-		"records were changed":   {change("join", "work/records-read-0", flip), "v", spool.Remedy + ": the store is damaged"},
-		"a file was changed":     {change("place", "work/plan-0", flip), "v", spool.Remedy + ": the store is damaged"},
+		"the work was cut short": {change("join", "join/inputs.json", half), "v", manifest.ErrCorrupt.Error() + ": " + spool.Remedy},
+		"a result was cut short": {func(b store.Bucket, task stages.Task) {
+			if task.Partition == 1 { // those of the first task are there, and nobody has read them
+				change("read", "read/part-00000.json", half)(b, stages.Task{Stage: task.Stage, Crawl: task.Crawl})
+			}
+		}, "v", manifest.ErrCorrupt.Error() + ": " + spool.Remedy},
+		"a share is gone":      {change("join", "join/shares/part-00000.json", gone), "v", "not found: " + spool.Remedy},
+		"a share was changed":  {change("join", "join/shares/part-00000.json", flip), "v", manifest.ErrCorrupt.Error() + ": " + spool.Remedy},
+		"records are gone":     {change("join", "work/records-read-0", gone), "v", "not found, but the crawl recorded it: " + spool.Remedy},
+		"records were changed": {change("join", "work/records-read-0", flip), "v", spool.Remedy + ": the store is damaged"},
+		"a file was changed":   {change("place", "work/plan-0", flip), "v", spool.Remedy + ": the store is damaged"},
 		"a takedown began": {func(b store.Bucket, task stages.Task) {
 			if !strings.HasSuffix(string(task.Stage), "-join") || task.Partition > 0 {
 				return
