@@ -23,6 +23,7 @@ type Status struct {
 	Paused   *ledger.Pause `json:"paused,omitempty"` // the pause in force, or nil
 	Pruned   string        `json:"pruned,omitempty"` // what was deleted by age, when and why
 	Takedown string        `json:"takedown,omitempty"`
+	Held     string        `json:"held,omitempty"`  // the command that changes objects, or was interrupted
 	Stops    []ledger.Stop `json:"stops,omitempty"` // hosts and domains that people stopped, and did not resume
 	Rounds   []RoundStatus `json:"rounds"`
 	// Lost lists the objects that the ledger or the head of the crawl names, but that are gone or changed.
@@ -165,6 +166,11 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	if l.TakedownUnfinished() { // some documents have changed, and others have not
 		s.Takedown = fmt.Sprintf("%s: %v", r.Bucket, ledger.ErrTakedown)
 		return s, nil
+	}
+	if !r.listed { // a watch shows a round, during which no other command may hold the store
+		if s.Held, err = roundstate.Held(ctx, r.Bucket); err != nil {
+			return nil, err
+		}
 	}
 	s.Paused, s.Stops = l.Paused(r.Flags), l.StopsInForce()
 	if err := l.CheckRaw(); err != nil {

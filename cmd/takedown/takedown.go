@@ -125,7 +125,7 @@ func run(ctx context.Context, o options) error {
 		if did {
 			p.line("finished the interrupted takedown")
 		} else {
-			p.line("no takedown had begun to change objects; if one was interrupted, give its command again")
+			p.line("no takedown had begun to change objects; if one was interrupted, the store holds all that it names: give its command again")
 		}
 		return p.err
 	}
@@ -217,7 +217,7 @@ func what(k *takedown.Kind) string {
 		n    int64
 		unit string
 		text string
-	}{{k.Dropped, "row", "removed"}, {k.Cleared, "row", "cleared"}, {k.Tombstones, "record", "made a tombstone"}} {
+	}{{k.Dropped, "row", "removed"}, {k.Cleared, "row", "cleared of references"}, {k.Adjusted, "row", "adjusted"}, {k.Tombstones, "record", "made a tombstone"}} {
 		if c.n > 0 {
 			parts = append(parts, show.Count(c.n, c.unit)+" "+c.text)
 		}

@@ -109,6 +109,9 @@ func (m *Matcher) addURL(text string) error {
 		if !ok {
 			return fmt.Errorf("URL %q %w: its canonical form %q has no host and path", text, ErrTarget, u)
 		}
+		if n.url == n.host+n.port+"/robots.txt" {
+			return fmt.Errorf("URL %q %w: a crawl must obey it, so take its domain down", text, ErrTarget)
+		}
 		m.urls[n.url] = struct{}{}
 		m.urlHosts[n.host] = struct{}{}
 		m.noteHost(n.host)

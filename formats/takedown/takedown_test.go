@@ -116,7 +116,7 @@ func TestANameOfOneLabelIsFound(t *testing.T) {
 func TestABadTargetIsRefused(t *testing.T) {
 	for _, c := range []struct{ urls, domains []string }{
 		{nil, []string{""}}, {nil, []string{"com"}}, {nil, []string{"co.uk"}}, {nil, []string{"http://a.example/"}}, {nil, []string{"a.example/b"}}, {nil, []string{"a b"}}, {nil, []string{"a.example:81"}},
-		{[]string{""}, nil}, {[]string{"a.example"}, nil}, {[]string{"ftp://a.example/"}, nil}, {[]string{"http://"}, nil},
+		{[]string{""}, nil}, {[]string{"a.example"}, nil}, {[]string{"ftp://a.example/"}, nil}, {[]string{"https://a.example:81/x/../robots.txt"}, nil}, {[]string{"http://"}, nil},
 	} {
 		if _, err := takedown.New(c.urls, c.domains); !errors.Is(err, takedown.ErrTarget) {
 			t.Errorf("URLs %q and domains %q: %v", c.urls, c.domains, err)

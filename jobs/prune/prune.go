@@ -136,6 +136,9 @@ func (r *Request) judge(ctx context.Context) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(names) == 0 {
+		return nil, &ledger.NoCrawl{Bucket: r.Bucket}
+	}
 	f := &Found{Crawls: []*Crawl{}}
 	for _, name := range names {
 		l, err := ledger.Load(ctx, r.Bucket, name)

@@ -58,6 +58,18 @@ func busyHeld(b store.Bucket, a *manifest.Active) error {
 	return fmt.Errorf("%s: %s: %w", b, does[holder(a)], ErrBusy)
 }
 
+// Held says which command holds active.json: it runs, or was interrupted. "" means that none does.
+func Held(ctx context.Context, b store.Bucket) (string, error) {
+	a, _, err := ledger.LoadActive(ctx, b, "YYYY-MM")
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, ledger.ErrLost) || err == nil && holder(a) == "" {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return busyHeld(b, a).Error(), nil
+}
+
 // TakeHold writes held to active.json. It takes over the Hold of the same command, because nobody knows whether that one
 // is alive; if it is, its Check fails from then on. The error is ErrBusy if a round is being fetched or another command
 // holds active.json.

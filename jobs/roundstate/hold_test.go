@@ -2,6 +2,7 @@ package roundstate
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -43,5 +44,27 @@ func TestAFetchStageIsNotDisturbedByAQuarantine(t *testing.T) {
 				t.Errorf("a quarantine begins while a round is fetched: %v", err)
 			}
 		})
+	}
+}
+
+// Whoever asks for the status learns that a command changes objects, or was killed while it did.
+func TestAHoldIsToldOf(t *testing.T) {
+	b := emptyStore(t)
+	makeCrawl(t, b, "2026-11", "")
+	if held, err := Held(t.Context(), b); held != "" || err != nil {
+		t.Errorf("before: %q, %v", held, err)
+	}
+	h, err := HoldForQuarantine(t.Context(), b, "2026-11", 0, ledgertest.Writer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held, err := Held(t.Context(), b); !strings.Contains(held, "crawlbatch verify --month 2026-11 --quarantine --yes") || err != nil {
+		t.Errorf("meanwhile: %q, %v", held, err)
+	}
+	if err := h.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := Held(t.Context(), b); held != "" || err != nil {
+		t.Errorf("after: %q, %v", held, err)
 	}
 }

@@ -30,6 +30,9 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	if s.Takedown != "" {
 		p.line("%s", s.Takedown)
 	}
+	if s.Held != "" {
+		p.line("%s", s.Held)
+	}
 	if s.Pruned != "" {
 		p.line("%s", s.Pruned)
 	}

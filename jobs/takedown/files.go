@@ -179,6 +179,7 @@ func (w *work) file(ctx context.Context, c *crawl, f manifest.File, version int,
 	k := w.kind(f.Key)
 	k.Dropped += n.Dropped
 	k.Cleared += n.Cleared
+	k.Adjusted += n.Adjusted
 	k.Tombstones += n.Tombstones
 	w.changed[f.Key] = n.File
 	if len(n.Removed) > 0 {

@@ -57,6 +57,7 @@ type Kind struct {
 	Bytes      int64  `json:"bytes"`                // of these objects before
 	Dropped    int64  `json:"rows"`                 // rows or lines about a target
 	Cleared    int64  `json:"cleared,omitempty"`    // other rows of which a cell referred to a target
+	Adjusted   int64  `json:"adjusted,omitempty"`   // other rows that get other numbers, such as their place in the plan, or another representative
 	Tombstones int64  `json:"tombstones,omitempty"` // WARC records that become tombstones
 }
 
@@ -297,7 +298,8 @@ func (r *Request) abandon(ctx context.Context, h *roundstate.Hold, id string, er
 	if failed != nil {
 		err = fmt.Errorf("%w; new contents are left over (%w), which the next takedown deletes", err, failed)
 	}
-	return fmt.Errorf("%w; this command changed nothing", err)
+	return fmt.Errorf("%w; this command changed only the list of takedowns: its names are not planned or fetched any more, "+
+		"but the store holds what they name until the command succeeds: give it again", err)
 }
 
 func (r *Request) apply(ctx context.Context, h *roundstate.Hold, id string) (*Found, error) {
@@ -329,7 +331,9 @@ func Resume(ctx context.Context, r Request) (bool, error) {
 		return false, err
 	}
 	if err != nil || !a.Takedown || a.Done {
-		if err := ledger.CheckTakedown(ctx, r.Bucket); !errors.Is(err, ledger.ErrTakedown) {
+		if err := ledger.CheckTakedown(ctx, r.Bucket); err == nil {
+			return false, r.anyCrawl(ctx)
+		} else if !errors.Is(err, ledger.ErrTakedown) {
 			return false, err
 		}
 	}
@@ -342,6 +346,19 @@ func Resume(ctx context.Context, r Request) (bool, error) {
 		return did, fmt.Errorf("%w; some objects are changed and others not, until `crawlbatch takedown --resume` succeeds", err)
 	}
 	return did, h.Release(ctx)
+}
+
+// anyCrawl returns an error if the store never had a crawl, as a mistyped one.
+func (r *Request) anyCrawl(ctx context.Context) error {
+	head, _, err := ledger.LoadHead(ctx, r.Bucket, "YYYY-MM")
+	if err != nil || head != nil {
+		return err
+	}
+	crawls, err := roundstate.Crawls(ctx, r.Bucket)
+	if err == nil && len(crawls) == 0 {
+		err = &ledger.NoCrawl{Bucket: r.Bucket}
+	}
+	return err
 }
 
 // dropCompacted deletes the compacted copies of all crawls, because they have the rows of targets too.

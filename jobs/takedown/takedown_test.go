@@ -126,11 +126,29 @@ func TestALostTakedownKeepsItsNewContents(t *testing.T) {
 	if _, err := r.finish(ctx, &roundstate.Hold{}); !errors.Is(err, manifest.ErrCorrupt) {
 		t.Errorf("error %v, want one that names takedown.json", err)
 	}
-	if err := r.abandon(ctx, &roundstate.Hold{}, "id", errors.New("the store failed")); err == nil || strings.Contains(err.Error(), "changed nothing") {
+	if err := r.abandon(ctx, &roundstate.Hold{}, "id", errors.New("the store failed")); err == nil || strings.Contains(err.Error(), "changed only the list") {
 		t.Errorf("abandon says %v, although objects have changed", err)
 	}
 	if there, err := manifest.Exists(ctx, b, staged); err != nil || !there {
 		t.Errorf("the new content is there: %t, %v", there, err)
+	}
+}
+
+// A mistyped store has no crawl, so a takedown in it would be none.
+func TestAStoreWithoutACrawlIsRefused(t *testing.T) {
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Request{Bucket: b, Domains: []string{"gone.test"}, Reason: "asked", Secret: "0123456789abcdef", Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir()}
+	if _, err := Find(t.Context(), r); !errors.Is(err, ledger.ErrNoCrawl) {
+		t.Errorf("Find: %v", err)
+	}
+	if _, err := Apply(t.Context(), r); !errors.Is(err, ledger.ErrNoCrawl) {
+		t.Errorf("Apply: %v", err)
+	}
+	for o, err := range b.List(t.Context(), "") {
+		t.Errorf("the store has %s (%v)", o.Key, err)
 	}
 }
 

@@ -141,6 +141,7 @@ func (f form) names(m *takedown.Matcher, s string) bool {
 type changed struct {
 	dropped  bool
 	cleared  int // cells
+	adjusted bool
 	mentions int // cells of others that name a target and stay
 	links    int // links that went from a set
 }

@@ -137,8 +137,8 @@ func TestRowsOfATargetGoAndReferencesBecomeNull(t *testing.T) {
 	if diff := cmp.Diff(want, rows[schema.Fetch](l, w)); diff != "" {
 		t.Error(diff)
 	}
-	if w.Dropped != 2 || w.Cleared != 2 || w.Mentions != 1 {
-		t.Errorf("%d rows dropped, %d cleared, %d mentions; want 2, 2, 1", w.Dropped, w.Cleared, w.Mentions)
+	if w.Dropped != 2 || w.Cleared != 1 || w.Adjusted != 1 || w.Mentions != 1 {
+		t.Errorf("%d rows dropped, %d cleared, %d adjusted, %d mentions; want 2, 1, 1, 1", w.Dropped, w.Cleared, w.Adjusted, w.Mentions)
 	}
 }
 

@@ -39,6 +39,7 @@ type Rewritten struct {
 	Path        string             // of the new content, until the next file is rewritten
 	Dropped     int64              // rows, index lines, or lines of a graph
 	Cleared     int64              // rows with a cell that became null
+	Adjusted    int64              // other rows that got other numbers or another representative
 	Mentions    int64              // cells of others that name a target and stay
 	Tombstones  int64              // WARC records that became tombstones
 	Removed     map[int64]struct{} // their offsets

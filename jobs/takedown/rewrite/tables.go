@@ -206,7 +206,7 @@ func (e *editor[T]) anything(ctx context.Context, object func() (store.Object, e
 			return false, err
 		}
 		c, err := e.edit(&row)
-		if err != nil || c.dropped || c.cleared+c.links > 0 {
+		if err != nil || c.dropped || c.adjusted || c.cleared+c.links > 0 {
 			return true, err
 		}
 		e.out.Mentions += int64(c.mentions)
@@ -214,7 +214,7 @@ func (e *editor[T]) anything(ctx context.Context, object func() (store.Object, e
 	return false, nil
 }
 
-// edit edits a row. An adjusted row counts as a cleared cell.
+// edit edits a row.
 func (e *editor[T]) edit(row *T) (c changed, err error) {
 	// A representative that goes is replaced and not cleared, so adjust comes first.
 	adjusted := e.adjust != nil && e.adjust(row)
@@ -222,9 +222,7 @@ func (e *editor[T]) edit(row *T) (c changed, err error) {
 	if e.within != nil && !c.dropped {
 		c, err = e.within(row)
 	}
-	if adjusted {
-		c.cleared++
-	}
+	c.adjusted = adjusted
 	return c, err
 }
 
@@ -257,8 +255,11 @@ func (e *editor[T]) rows(in iter.Seq2[T, error]) iter.Seq2[*T, error] {
 				}
 				continue
 			}
-			if c.cleared > 0 {
+			switch {
+			case c.cleared > 0:
 				e.out.Cleared++
+			case c.adjusted:
+				e.out.Adjusted++
 			}
 			e.out.Dropped += int64(c.links)
 			e.out.Mentions += int64(c.mentions)
