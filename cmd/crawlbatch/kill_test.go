@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -34,6 +35,7 @@ type killedStore struct {
 	kills   int // number of kills that the test makes
 	killed  int
 	limit   time.Duration    // of a command that is not killed
+	byCPU   bool             // limits are of CPU time, which a busy machine does not change; to the second
 	used    *os.ProcessState // of the last command
 }
 
@@ -88,6 +90,13 @@ func (k *killedStore) command(limit time.Duration, args ...string) (killed bool,
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
 		k.t.Fatal(err)
+	}
+	if k.byCPU {
+		seconds := uint64(limit/time.Second) + 1
+		if err := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: seconds}, nil); err != nil {
+			k.t.Fatal(err)
+		}
+		limit = time.Hour
 	}
 	timer := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
