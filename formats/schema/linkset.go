@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/pack"
 )
@@ -201,7 +202,7 @@ var ErrLinkSet = errors.New("damaged set of links")
 // its strings do not. They may share the memory of links. EachLink returns the first error of take, or
 // ErrLinkSet.
 func EachLink(surt, source, links string, take func(*Link) error) error {
-	d := linkDecoder{pack.Decoder{Data: links}}
+	d := linkDecoder{Decoder: pack.Decoder{Data: links}}
 	l := Link{SourceSURT: surt, Source: source, Target: source, Ordinal: -1}
 	for d.Data != "" {
 		flags := d.Byte()
@@ -230,7 +231,13 @@ func EachLink(surt, source, links string, take func(*Link) error) error {
 }
 
 // linkDecoder reads the fields of links.
-type linkDecoder struct{ pack.Decoder }
+type linkDecoder struct {
+	pack.Decoder
+	targets strings.Builder // targets that are put together of two parts; they share few allocations
+}
+
+// targetsBytes is the size of an allocation for the targets of a large set, in bytes.
+const targetsBytes = 8 << 10
 
 // unless reads a string if it differs from that of the link before.
 func (d *linkDecoder) unless(same byte, s *string) {
@@ -252,7 +259,14 @@ func (d *linkDecoder) target(last string) string {
 	case n == uint64(len(last)) && rest == "":
 		return last
 	}
-	return last[:n] + rest
+	size := int(n) + len(rest)
+	if d.targets.Cap()-d.targets.Len() < size {
+		d.targets = strings.Builder{}
+		d.targets.Grow(max(size, min(2*len(d.Data), targetsBytes)))
+	}
+	d.targets.WriteString(last[:n])
+	d.targets.WriteString(rest)
+	return d.targets.String()[d.targets.Len()-size:]
 }
 
 func (d *linkDecoder) details(l *Link) {

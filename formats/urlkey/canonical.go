@@ -154,7 +154,7 @@ func layOut(u *url.Url, path string) (urlLayout, error) {
 // validHost reports whether a host is an IP address or a valid DNS name (see ErrHost).
 func validHost(host string) bool {
 	if strings.HasPrefix(host, "[") {
-		return true
+		return len(host) > 2 && strings.HasSuffix(host, "]")
 	}
 	label := 0
 	for i := 0; i < len(host); i++ {

@@ -65,6 +65,24 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
+// FuzzKeyer checks that a Keyer returns the same keys as KeyOf, whatever the URL before was.
+func FuzzKeyer(f *testing.F) {
+	for _, rest := range []string{"", "/", "/a?b=1", "/A%20b//../c/?z&a#x", ":80/", ":8080/a", ".org/", "/ a", "?x", "@b/"} {
+		for _, origin := range []string{"http://example.com", "https://www.example.co.uk", "http://[::1]", "http://192.0.2.1", "http://example.com:443"} {
+			f.Add(origin+"/index.html?q", origin+rest, "http://[/")
+		}
+	}
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		var keyer Keyer
+		for _, url := range []string{a, b, c, b, a, a} {
+			got, err := keyer.KeyOf(url)
+			if want, wrong := KeyOf(url); got != want || (err == nil) != (wrong == nil) {
+				t.Fatalf("of %q after others of %q, %q, %q: %+v, %v; want %+v, %v", url, a, b, c, got, err, want, wrong)
+			}
+		}
+	})
+}
+
 func BenchmarkCanonical(b *testing.B) {
 	c := canonicalizer(b, defaults...)
 	for _, bm := range []struct{ name, raw, base string }{

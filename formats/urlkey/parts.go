@@ -22,6 +22,34 @@ func KeyOf(canonical string) (Key, error) {
 	return l.key(), nil
 }
 
+// Keyer returns the keys of canonical URLs. It is faster than KeyOf if consecutive URLs often have the same host.
+// The zero value is ready for use. Only one goroutine may use a Keyer.
+type Keyer struct {
+	layout urlLayout // of the last URL with a host that the URL before did not have
+	key    Key       // of that URL
+	group  int       // length of the part of key.SURT that stands for the host and port
+}
+
+// KeyOf is like the function KeyOf.
+func (r *Keyer) KeyOf(canonical string) (Key, error) {
+	l := r.layout
+	if n := l.portEnd; n == 0 || len(canonical) <= n || canonical[n] != '/' || canonical[:n] != l.url[:n] || strings.ContainsAny(canonical[n:], "# \t\r\n") {
+		var err error
+		if l, err = layCanonical(canonical); err != nil {
+			return Key{}, err
+		}
+		r.layout, r.key = l, l.key()
+		r.group = strings.IndexByte(r.key.SURT, ')') + 1
+		return r.key, nil
+	}
+	l.url = canonical
+	l.pathEnd = l.endOfPath()
+	var room [256]byte
+	k := r.key
+	k.URL, k.SURT = canonical, string(l.appendPath(append(room[:0], k.SURT[:r.group]...)))
+	return k, nil
+}
+
 // SURT is like KeyOf but returns only the SURT.
 func SURT(canonical string) (string, error) {
 	l, err := layCanonical(canonical)
@@ -51,14 +79,19 @@ func layCanonical(s string) (urlLayout, error) {
 	if i := strings.LastIndexByte(s[l.host:l.portEnd], ':'); i >= 0 && s[l.portEnd-1] != ']' {
 		l.hostEnd = l.host + i
 	}
-	l.pathEnd = len(s)
-	if i := strings.IndexByte(s[l.portEnd:], '?'); i >= 0 {
-		l.pathEnd = l.portEnd + i
-	}
+	l.pathEnd = l.endOfPath()
 	if !validHost(s[l.host:l.hostEnd]) {
 		return l, fmt.Errorf("key of %s: %w", quoted(s), ErrNotURL)
 	}
 	return l, nil
+}
+
+// endOfPath finds the end of the path of a URL with a query or without one.
+func (l urlLayout) endOfPath() int {
+	if i := strings.IndexByte(l.url[l.portEnd:], '?'); i >= 0 {
+		return l.portEnd + i
+	}
+	return len(l.url)
 }
 
 // Domain returns the domain of a host name without port: the public suffix, private suffixes

@@ -17,14 +17,18 @@ func (l urlLayout) surt() string {
 	if port := l.url[l.hostEnd:l.portEnd]; port != "" {
 		b = append(b, port...)
 	}
-	b = append(b, ')')
+	return string(l.appendPath(append(b, ')')))
+}
+
+// appendPath appends the part of the SURT that stands for the path and the query.
+func (l urlLayout) appendPath(b []byte) []byte {
 	b = append(b, surtPath(l.url[l.portEnd:l.pathEnd])...)
 	if l.pathEnd < len(l.url) {
 		if q := surtQuery(l.url[l.pathEnd+1:]); q != "" {
 			b = append(append(b, '?'), q...)
 		}
 	}
-	return string(b)
+	return b
 }
 
 // appendHost appends the labels of a host in reverse order, separated by commas. It treats the parts

@@ -116,11 +116,19 @@ func (m *merger) collectLinks(ctx context.Context, s *table.Sorter[linkSet]) (do
 func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet], before int64) (documents int64, err error) {
 	var last recorded
 	documents = before
-	for row, err := range table.Concat[schema.LinkSet](ctx, m.env.Bucket, m.keys(stages.FileLinkSets, "")) {
+	type recordedSet struct { // schema.LinkSet, but with the links as a string: package table reads strings without the library
+		SourceSURT string `parquet:"source_surtkey"`
+		Source     string `parquet:"source"`
+		Redirect   bool   `parquet:"redirect"`
+		First      int32  `parquet:"first_ordinal"`
+		Last       int32  `parquet:"last_ordinal"`
+		Links      string `parquet:"links"`
+	}
+	for row, err := range table.Concat[recordedSet](ctx, m.env.Bucket, m.keys(stages.FileLinkSets, "")) {
 		if err != nil {
 			return 0, err
 		}
-		set := linkSet{SourceSURT: row.SourceSURT, Source: row.Source, Ordinal: row.First, Links: string(row.Links)}
+		set := linkSet{SourceSURT: row.SourceSURT, Source: row.Source, Ordinal: row.First, Links: row.Links}
 		if row.Redirect {
 			err = set.each(func(l *schema.Link) error {
 				set.Target, set.Spelling = l.Target, l.Spelling

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -34,6 +33,10 @@ type targetBuilder struct {
 	pairs  *table.Sorter[schema.HostEdge]
 
 	targets map[string]*target
+	last    *target // target of the last link
+	keyer   urlkey.Keyer
+	keyed   keyedHost
+	sites   map[string]int32   // number of each site (see keyedHost) with a target
 	links   map[[2]int32]int64 // for each pair of hosts, the number of pairs of pages with a link from the first to the second
 	hosts   map[string]int32   // index of each host in names
 	names   []string
@@ -42,6 +45,15 @@ type targetBuilder struct {
 	group   string // part of the current source's SURT key before ")"; sources with equal parts form a group
 	number  int32  // number of the current group, from 1; 0 if no source has come yet
 	resumed int32  // number of the current group at the last spill; 0 before the first spill
+}
+
+// keyedHost is the host of the target that was added last.
+type keyedHost struct {
+	name, domain string
+	number       int32
+	bucket       int32
+	site         string // part of the target's SURT key up to ")"
+	siteNumber   int32
 }
 
 // pageSource describes the page whose links are added.
@@ -59,8 +71,10 @@ type pageSource struct {
 // target is the sum of the links to one target.
 type target struct {
 	row     schema.Inlink // all columns except Anchors, AnchorCounts and InlinkHosts
+	next    *target       // target of the link that last followed a link to this target: pages of a site repeat their links
 	bucket  int32
 	host    int32
+	site    int32  // number of the part of the SURT key up to ")"
 	domain  string // empty if the target has no key
 	anchors inlinks.Anchors
 
@@ -130,8 +144,8 @@ func newTargets(m *merger) (*targetBuilder, error) {
 
 // reset empties the maps.
 func (b *targetBuilder) reset() {
-	b.held = 0
-	b.targets, b.links, b.hosts, b.names = map[string]*target{}, map[[2]int32]int64{}, map[string]int32{}, nil
+	b.held, b.last, b.keyed = 0, nil, keyedHost{}
+	b.targets, b.links, b.hosts, b.sites, b.names = map[string]*target{}, map[[2]int32]int64{}, map[string]int32{}, map[string]int32{}, nil
 }
 
 // close removes the sorters' spilled files.
@@ -180,23 +194,51 @@ const (
 
 // target returns the sum of the links to a URL. It makes one if there is none.
 func (b *targetBuilder) target(url string) *target {
-	t, ok := b.targets[url]
-	if ok {
-		return t
+	before := b.last
+	if before != nil && before.next != nil && before.next.row.URL == url {
+		b.last = before.next
+		return b.last
 	}
-	t = &target{}
-	url = strings.Clone(url)
+	t, ok := b.targets[url]
+	if !ok {
+		t = b.newTarget(strings.Clone(url))
+	}
+	if before != nil {
+		before.next = t
+	}
+	b.last = t
+	return t
+}
+
+// newTarget adds a sum of the links to a URL.
+func (b *targetBuilder) newTarget(url string) *target {
+	t := &target{}
+	t.row.URL = url
 	b.targets[url] = t
 	b.held += targetBytes + int64(len(url))
-	k, err := urlkey.KeyOf(url)
+	k, err := b.keyer.KeyOf(url)
 	if err != nil {
 		b.m.env.Log.Warn("a link's target has no key", "source", b.source.url, "target", url, "error", err)
 		return t
 	}
-	t.row.SURT, t.row.URL, t.domain = k.SURT, url, k.Domain
-	t.bucket, t.host = int32(urlkey.Bucket(k.Domain, b.m.plan.Buckets)), b.hostNumber(k.Host)
+	if k.Host != b.keyed.name || !strings.HasPrefix(k.SURT, b.keyed.site) {
+		site := k.SURT[:strings.IndexByte(k.SURT, ')')+1]
+		b.keyed = keyedHost{k.Host, k.Domain, b.hostNumber(k.Host), int32(urlkey.Bucket(k.Domain, b.m.plan.Buckets)), site, b.siteNumber(site)}
+	}
+	t.row.SURT, t.domain, t.host, t.bucket, t.site = k.SURT, b.keyed.domain, b.keyed.number, b.keyed.bucket, b.keyed.siteNumber
 	b.held += int64(len(k.SURT))
 	return t
+}
+
+// siteNumber returns the number of a site. It adds the site if it is new.
+func (b *targetBuilder) siteNumber(site string) int32 {
+	n, ok := b.sites[site]
+	if !ok {
+		n = int32(len(b.sites))
+		b.sites[site] = n
+		b.held += int64(len(site)) + 64
+	}
+	return n
 }
 
 // add adds a link of the source. If links of this kind are not followed, add keeps only the link's
@@ -351,18 +393,59 @@ func (b *targetBuilder) finish(ctx context.Context) error {
 // inMemory yields the sums in memory in order. Sorting pointers is faster than a sorter.
 func (b *targetBuilder) inMemory() iter.Seq2[targetSum, error] {
 	return func(yield func(targetSum, error) bool) {
-		order := slices.SortedFunc(maps.Values(b.targets), func(a, b *target) int {
-			if c := cmp.Compare(a.bucket, b.bucket); c != 0 {
-				return c
-			}
-			return schema.CompareURLs(a.row.SURT, a.row.URL, b.row.SURT, b.row.URL)
-		})
-		for _, t := range order {
-			if row, counts := b.sum(t); counts && !yield(row, nil) {
+		for _, o := range b.ordered() {
+			if row, counts := b.sum(o.target); counts && !yield(row, nil) {
 				return
 			}
 		}
 	}
+}
+
+// ordered is a target with what its order usually depends on: reading the keys of millions of targets takes
+// longer than comparing them.
+type ordered struct {
+	site   int32  // rank of the target's site
+	path   uint64 // first bytes of the rest of the SURT key
+	target *target
+}
+
+// ordered returns the sums in memory in the order of bucket, SURT key and URL. No site is a prefix of another, so
+// the keys of a site follow each other.
+func (b *targetBuilder) ordered() []ordered {
+	sites := make([]*target, len(b.sites)) // a target of each site
+	order := make([]ordered, 0, len(b.targets))
+	for _, t := range b.targets {
+		if t.domain == "" {
+			continue
+		}
+		sites[t.site] = t
+		o := ordered{target: t}
+		path := t.row.SURT[strings.IndexByte(t.row.SURT, ')')+1:]
+		for i := range 8 {
+			o.path <<= 8
+			if i < len(path) {
+				o.path |= uint64(path[i])
+			}
+		}
+		order = append(order, o)
+	}
+	ranks := make([]int32, len(sites))
+	slices.SortFunc(sites, func(a, b *target) int {
+		return cmp.Or(cmp.Compare(a.bucket, b.bucket), schema.CompareURLs(a.row.SURT, a.row.URL, b.row.SURT, b.row.URL))
+	})
+	for i, t := range sites {
+		ranks[t.site] = int32(i)
+	}
+	for i := range order {
+		order[i].site = ranks[order[i].target.site]
+	}
+	slices.SortFunc(order, func(a, b ordered) int {
+		if c := cmp.Or(cmp.Compare(a.site, b.site), cmp.Compare(a.path, b.path)); c != 0 {
+			return c
+		}
+		return schema.CompareURLs(a.target.row.SURT, a.target.row.URL, b.target.row.SURT, b.target.row.URL)
+	})
+	return order
 }
 
 // writeTargets writes the run of targets, with a row for each target.
