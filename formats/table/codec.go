@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"unsafe"
 
 	"crawlbatch.io/crawlbatch/formats/pack"
@@ -61,6 +62,7 @@ type rowLayout struct {
 type rowField struct {
 	name     string
 	embedded bool    // the field belongs to an embedded struct
+	optional bool    // the column has nulls
 	offset   uintptr // offset of the field in the row, in bytes
 	shape    shape
 	kind     reflect.Kind // kind of the value, or of each element of a list
@@ -111,7 +113,7 @@ func (l *rowLayout) add(t reflect.Type, offset uintptr, embedded bool) error {
 			}
 			continue
 		}
-		field := rowField{name: f.Name, embedded: embedded, offset: offset + f.Offset, elem: f.Type}
+		field := rowField{name: f.Name, embedded: embedded, optional: strings.Contains(f.Tag.Get("parquet"), ",optional"), offset: offset + f.Offset, elem: f.Type}
 		switch f.Type.Kind() {
 		case reflect.Pointer:
 			field.shape, field.elem = pointer, f.Type.Elem()

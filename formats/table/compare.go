@@ -53,7 +53,7 @@ func newComparer(ctx context.Context, b store.Bucket, key string, known *manifes
 	}
 	w := &writer{stored: s, layout: layout, opt: o, pending: newRows(t, writeRows)}
 	if !o.portable() {
-		w.zeroless = zerolessOf(t, o.format)
+		w.zeroless = zerolessOf(layout, o.format)
 	}
 	return w, nil
 }

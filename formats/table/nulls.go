@@ -2,24 +2,23 @@ package table
 
 import (
 	"reflect"
-	"strings"
+	"unsafe"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// nullable lists the fields whose zero value is stored as null. Each field is given by its index
-// path (see reflect.Value.FieldByIndex).
+// nullable lists the fields whose zero value is stored as null.
 //
 // parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug in optional columns. It writes the nulls at
 // the end of a slice of rows as zeros if the run of values before them is as long as the number of
 // rows before this run. For example, the four values null, x, null, null become null, x, 0, 0. The
 // writer avoids this bug by passing the rows in parts. Files of format 1 keep the wrong zeros.
-type nullable [][]int
+type nullable []*rowField
 
-func nullableOf(t reflect.Type) (n nullable) {
-	for _, f := range reflect.VisibleFields(t) {
-		if strings.Contains(f.Tag.Get("parquet"), ",optional") && f.Type.Kind() != reflect.Pointer {
-			n = append(n, f.Index)
+func nullableOf(l *rowLayout) (n nullable) {
+	for i := range l.fields {
+		if f := &l.fields[i]; f.optional && f.shape != pointer {
+			n = append(n, f)
 		}
 	}
 	return n
@@ -28,8 +27,8 @@ func nullableOf(t reflect.Type) (n nullable) {
 // cut returns the index at which the caller must divide rows, a slice of structs, so that parquet-go
 // writes all nulls as null. The result is 0 if the rows need not be divided.
 func (n nullable) cut(rows reflect.Value) int {
-	for _, index := range n {
-		if begin, _ := runBeforeZeros(rows, index); begin > 0 {
+	for _, f := range n {
+		if begin, _ := f.runBeforeZeros(rows); begin > 0 {
 			return begin
 		}
 	}
@@ -38,8 +37,9 @@ func (n nullable) cut(rows reflect.Value) int {
 
 // runBeforeZeros returns the run of values of a column after which parquet-go writes nulls as zeros,
 // or 0, 0 if there is none.
-func runBeforeZeros(rows reflect.Value, index []int) (begin, end int) {
-	null := func(i int) bool { return rows.Index(i).FieldByIndex(index).IsZero() }
+func (f *rowField) runBeforeZeros(rows reflect.Value) (begin, end int) {
+	first, step := unsafe.Add(rows.UnsafePointer(), f.offset), rows.Type().Elem().Size()
+	null := func(i int) bool { return f.zero(unsafe.Add(first, uintptr(i)*step)) }
 	end = rows.Len()
 	for end > 0 && null(end-1) {
 		end--
@@ -57,14 +57,31 @@ func runBeforeZeros(rows reflect.Value, index []int) (begin, end int) {
 	return begin, end
 }
 
-// zeroless lists the pointer fields that a format stores as if they were no pointers: zero becomes
-// null. Each field is given by its index path.
-type zeroless [][]int
+// zero reports whether the value at p is zero or nil.
+func (f *rowField) zero(p unsafe.Pointer) bool {
+	switch {
+	case f.shape != plain:
+		return *(*unsafe.Pointer)(p) == nil
+	case f.kind == reflect.String:
+		return *(*string)(p) == ""
+	case f.size == 1:
+		return *(*uint8)(p) == 0
+	case f.size == 2:
+		return *(*uint16)(p) == 0
+	case f.size == 4:
+		return *(*uint32)(p) == 0
+	}
+	return *(*uint64)(p) == 0
+}
 
-func zerolessOf(t reflect.Type, format int) (z zeroless) {
-	for _, f := range reflect.VisibleFields(t) {
-		if schema.TellsZero(f) > format && schema.Since(f) <= format {
-			z = append(z, f.Index)
+// zeroless lists the pointer fields that a format stores as if they were no pointers: zero becomes
+// null.
+type zeroless []*rowField
+
+func zerolessOf(l *rowLayout, format int) (z zeroless) {
+	for i := range l.fields {
+		if f, _ := l.row.FieldByName(l.fields[i].name); schema.TellsZero(f) > format && schema.Since(f) <= format {
+			z = append(z, &l.fields[i])
 		}
 	}
 	return z
@@ -73,16 +90,16 @@ func zerolessOf(t reflect.Type, format int) (z zeroless) {
 // normalize changes rows, a slice of structs, in the way in which parquet-go stores fields that are no
 // pointers: zero becomes null, and some nulls become zero (see nullable).
 func (z zeroless) normalize(rows reflect.Value) {
-	for _, index := range z {
+	for _, f := range z {
 		for i := range rows.Len() {
-			if f := rows.Index(i).FieldByIndex(index); !f.IsNil() && f.Elem().IsZero() {
-				f.SetZero()
+			if p := rows.Index(i).FieldByName(f.name); !p.IsNil() && p.Elem().IsZero() {
+				p.SetZero()
 			}
 		}
-		if begin, end := runBeforeZeros(rows, index); begin > 0 {
+		if begin, end := f.runBeforeZeros(rows); begin > 0 {
 			for i := end; i < rows.Len(); i++ {
-				f := rows.Index(i).FieldByIndex(index)
-				f.Set(reflect.New(f.Type().Elem()))
+				p := rows.Index(i).FieldByName(f.name)
+				p.Set(reflect.New(f.elem))
 			}
 		}
 	}

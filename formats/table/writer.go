@@ -258,9 +258,9 @@ func newSection(out *summingWriter, buf *bufio.Writer, layout *rowLayout, encode
 	w := &writer{out: out, buf: buf, layout: layout, opt: o, pending: newRows(layout.row, writeRows)}
 	w.encoder = encoder(buf, append(pqOptions, withoutBounds(schemaOf(layout.row, columns...))...))
 	if o.portable() {
-		w.nullable = nullableOf(layout.row)
+		w.nullable = nullableOf(layout)
 	} else {
-		w.zeroless = zerolessOf(layout.row, o.format)
+		w.zeroless = zerolessOf(layout, o.format)
 	}
 	return w
 }
