@@ -16,7 +16,7 @@ import (
 const memory = 64 << 20
 
 // entryBytes is the estimated memory of an entry of a map, besides its text.
-const entryBytes = 64
+const entryBytes = 72
 
 // Counter counts the pages of a partition by term, language and level.
 type Counter struct {
@@ -24,8 +24,8 @@ type Counter struct {
 	buckets int
 	sample  sample
 	memory  int64
-	held    int64 // estimated memory of pages, in bytes
-	pages   map[string]int64
+	held    int64             // estimated memory of pages, in bytes
+	pages   map[string]*int64 // pointers, so that counting a known term copies no key
 	total   map[group]int64
 	spilled *table.Sorter[schema.TermPages]
 	spills  bool // whether spilled has rows
@@ -47,7 +47,7 @@ func NewCounter(p *manifest.Plan, dir string, sortMemory int64) (*Counter, error
 	}
 	return &Counter{
 		counts: In(p), buckets: max(p.Buckets, 1), sample: sampleOf(p.URLs, maxSampled), memory: memory,
-		pages: map[string]int64{}, total: map[group]int64{}, spilled: spilled,
+		pages: map[string]*int64{}, total: map[group]int64{}, spilled: spilled,
 	}, nil
 }
 
@@ -71,10 +71,12 @@ func (c *Counter) Add(p *schema.WorkingPage) error {
 	for _, term := range p.Terms {
 		c.key = append(c.key[:prefix], term...)
 		n := c.pages[string(c.key)]
-		if n == 0 {
+		if n == nil {
+			n = new(int64)
+			c.pages[string(c.key)] = n
 			c.held += int64(len(c.key)) + entryBytes
 		}
-		c.pages[string(c.key)] = n + 1
+		*n++
 	}
 	if c.held < c.memory {
 		return nil
@@ -86,7 +88,7 @@ func (c *Counter) Add(p *schema.WorkingPage) error {
 func (c *Counter) rows(yield func(schema.TermPages) bool) {
 	for key, n := range c.pages {
 		language, rest, _ := strings.Cut(key, "\x00")
-		row := schema.TermPages{Language: language, Level: int32(rest[0]), Term: rest[1:], Pages: n}
+		row := schema.TermPages{Language: language, Level: int32(rest[0]), Term: rest[1:], Pages: *n}
 		row.Bucket = int32(urlkey.Bucket(row.Term, c.buckets))
 		if !yield(row) {
 			return

@@ -3,6 +3,7 @@ package merge
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"iter"
 	"slices"
@@ -75,6 +76,7 @@ type target struct {
 	bucket  int32
 	host    int32
 	site    int32  // number of the part of the SURT key up to ")"
+	path    uint64 // first 8 bytes of the rest of the SURT key, big-endian
 	domain  string // empty if the target has no key
 	anchors inlinks.Anchors
 
@@ -226,6 +228,9 @@ func (b *targetBuilder) newTarget(url string) *target {
 		b.keyed = keyedHost{k.Host, k.Domain, b.hostNumber(k.Host), int32(urlkey.Bucket(k.Domain, b.m.plan.Buckets)), site, b.siteNumber(site)}
 	}
 	t.row.SURT, t.domain, t.host, t.bucket, t.site = k.SURT, b.keyed.domain, b.keyed.number, b.keyed.bucket, b.keyed.siteNumber
+	var path [8]byte
+	copy(path[:], k.SURT[len(b.keyed.site):])
+	t.path = binary.BigEndian.Uint64(path[:])
 	b.held += int64(len(k.SURT))
 	return t
 }
@@ -401,12 +406,12 @@ func (b *targetBuilder) inMemory() iter.Seq2[targetSum, error] {
 	}
 }
 
-// ordered is a target with what its order usually depends on: reading the keys of millions of targets takes
+// ordered is a target with what its order usually depends on: to sort millions of targets, reading their keys takes
 // longer than comparing them.
 type ordered struct {
-	site   int32  // rank of the target's site
-	path   uint64 // first bytes of the rest of the SURT key
+	site   int32 // rank of the target's site
 	target *target
+	path   uint64 // of the target
 }
 
 // ordered returns the sums in memory in the order of bucket, SURT key and URL. No site is a prefix of another, so
@@ -419,15 +424,7 @@ func (b *targetBuilder) ordered() []ordered {
 			continue
 		}
 		sites[t.site] = t
-		o := ordered{target: t}
-		path := t.row.SURT[strings.IndexByte(t.row.SURT, ')')+1:]
-		for i := range 8 {
-			o.path <<= 8
-			if i < len(path) {
-				o.path |= uint64(path[i])
-			}
-		}
-		order = append(order, o)
+		order = append(order, ordered{target: t, path: t.path})
 	}
 	ranks := make([]int32, len(sites))
 	slices.SortFunc(sites, func(a, b *target) int {
@@ -440,8 +437,11 @@ func (b *targetBuilder) ordered() []ordered {
 		order[i].site = ranks[order[i].target.site]
 	}
 	slices.SortFunc(order, func(a, b ordered) int {
-		if c := cmp.Or(cmp.Compare(a.site, b.site), cmp.Compare(a.path, b.path)); c != 0 {
-			return c
+		if a.site != b.site {
+			return cmp.Compare(a.site, b.site)
+		}
+		if a.path != b.path {
+			return cmp.Compare(a.path, b.path)
 		}
 		return schema.CompareURLs(a.target.row.SURT, a.target.row.URL, b.target.row.SURT, b.target.row.URL)
 	})
