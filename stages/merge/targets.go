@@ -37,7 +37,7 @@ type targetBuilder struct {
 	last    *target // target of the last link
 	keyer   urlkey.Keyer
 	keyed   keyedHost
-	sites   map[string]int32   // number of each site (see keyedHost) with a target
+	sites   map[site]int32     // number of each site with a target
 	links   map[[2]int32]int64 // for each pair of hosts, the number of pairs of pages with a link from the first to the second
 	hosts   map[string]int32   // index of each host in names
 	names   []string
@@ -52,9 +52,14 @@ type targetBuilder struct {
 type keyedHost struct {
 	name, domain string
 	number       int32
-	bucket       int32
-	site         string // part of the target's SURT key up to ")"
+	site         site
 	siteNumber   int32
+}
+
+// site is a bucket and the part of SURT keys up to ")". The keys of a site follow each other in the run of targets.
+type site struct {
+	bucket int32
+	group  string
 }
 
 // pageSource describes the page whose links are added.
@@ -75,7 +80,7 @@ type target struct {
 	next    *target       // target of the link that last followed a link to this target: pages of a site repeat their links
 	bucket  int32
 	host    int32
-	site    int32  // number of the part of the SURT key up to ")"
+	site    int32  // number of the target's site
 	path    uint64 // first 8 bytes of the rest of the SURT key, big-endian
 	domain  string // empty if the target has no key
 	anchors inlinks.Anchors
@@ -147,7 +152,7 @@ func newTargets(m *merger) (*targetBuilder, error) {
 // reset empties the maps.
 func (b *targetBuilder) reset() {
 	b.held, b.last, b.keyed = 0, nil, keyedHost{}
-	b.targets, b.links, b.hosts, b.sites, b.names = map[string]*target{}, map[[2]int32]int64{}, map[string]int32{}, map[string]int32{}, nil
+	b.targets, b.links, b.hosts, b.sites, b.names = map[string]*target{}, map[[2]int32]int64{}, map[string]int32{}, map[site]int32{}, nil
 }
 
 // close removes the sorters' spilled files.
@@ -223,25 +228,25 @@ func (b *targetBuilder) newTarget(url string) *target {
 		b.m.env.Log.Warn("a link's target has no key", "source", b.source.url, "target", url, "error", err)
 		return t
 	}
-	if k.Host != b.keyed.name || !strings.HasPrefix(k.SURT, b.keyed.site) {
-		site := k.SURT[:strings.IndexByte(k.SURT, ')')+1]
-		b.keyed = keyedHost{k.Host, k.Domain, b.hostNumber(k.Host), int32(urlkey.Bucket(k.Domain, b.m.plan.Buckets)), site, b.siteNumber(site)}
+	if k.Host != b.keyed.name || !strings.HasPrefix(k.SURT, b.keyed.site.group) {
+		s := site{int32(urlkey.Bucket(k.Domain, b.m.plan.Buckets)), k.SURT[:strings.IndexByte(k.SURT, ')')+1]}
+		b.keyed = keyedHost{k.Host, k.Domain, b.hostNumber(k.Host), s, b.siteNumber(s)}
 	}
-	t.row.SURT, t.domain, t.host, t.bucket, t.site = k.SURT, b.keyed.domain, b.keyed.number, b.keyed.bucket, b.keyed.siteNumber
+	t.row.SURT, t.domain, t.host, t.bucket, t.site = k.SURT, b.keyed.domain, b.keyed.number, b.keyed.site.bucket, b.keyed.siteNumber
 	var path [8]byte
-	copy(path[:], k.SURT[len(b.keyed.site):])
+	copy(path[:], k.SURT[len(b.keyed.site.group):])
 	t.path = binary.BigEndian.Uint64(path[:])
 	b.held += int64(len(k.SURT))
 	return t
 }
 
 // siteNumber returns the number of a site. It adds the site if it is new.
-func (b *targetBuilder) siteNumber(site string) int32 {
-	n, ok := b.sites[site]
+func (b *targetBuilder) siteNumber(s site) int32 {
+	n, ok := b.sites[s]
 	if !ok {
 		n = int32(len(b.sites))
-		b.sites[site] = n
-		b.held += int64(len(site)) + 64
+		b.sites[s] = n
+		b.held += int64(len(s.group)) + 64
 	}
 	return n
 }
@@ -414,8 +419,7 @@ type ordered struct {
 	path   uint64 // of the target
 }
 
-// ordered returns the sums in memory in the order of bucket, SURT key and URL. No site is a prefix of another, so
-// the keys of a site follow each other.
+// ordered returns the sums in memory in the order of bucket, SURT key and URL.
 func (b *targetBuilder) ordered() []ordered {
 	sites := make([]*target, len(b.sites)) // a target of each site
 	order := make([]ordered, 0, len(b.targets))

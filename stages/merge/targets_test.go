@@ -50,6 +50,9 @@ func randomLinks(seed uint64) []schema.Link {
 		if r.IntN(9) == 0 {
 			l.Kind = schema.KindImg // not followed
 		}
+		if r.IntN(9) == 0 { // SURT keys omit www., but a suffix and www. before it are two domains
+			l.Target = fmt.Sprintf("http://%s%s/%d", []string{"", "www."}[r.IntN(2)], []string{"github.io", "blogspot.com", "gitlab.io"}[r.IntN(3)], r.IntN(9))
+		}
 		if r.IntN(4) == 0 {
 			l.Spelling = l.Target + fmt.Sprint("?s=", r.IntN(8))
 		}
