@@ -76,7 +76,7 @@ func loadPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config
 	if err != nil {
 		return p, 0, "", "", err
 	}
-	c, err := config.Read(key, []byte(m.Config), func(string) (string, bool) { return "", false })
+	c, err := config.ReadFrozen(key, []byte(m.Config), func(string) (string, bool) { return "", false })
 	if err != nil {
 		return p, 0, "", "", fmt.Errorf("%w: %w", err, manifest.ErrCorrupt)
 	}

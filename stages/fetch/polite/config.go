@@ -90,8 +90,8 @@ func (c Config) Validate() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Domains)) {
 		d := c.Domains[name]
 		field := "domains." + name
-		if name == "" || name != strings.ToLower(name) || strings.ContainsAny(name, "/:* ") {
-			return fmt.Errorf("politeness.domains: %q is not a domain: write it in lower case, without scheme, port or star", name)
+		if host, err := urlkey.HostName(name); err != nil || host != name { // only a config of an earlier version has such a name
+			return fmt.Errorf("politeness.domains: %q is not a domain: correct it in the config, without scheme, port or star, and give the file with --config", name)
 		}
 		if d.Delay != nil {
 			if err := checkDelay(field+".delay", *d.Delay); err != nil {
