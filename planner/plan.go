@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,23 +199,38 @@ func emptyPlanError(p *Plan, refused iter.Seq2[entry.Refusal, error]) error {
 		return fmt.Errorf("plan %s.%d: %w: no known URL is due", m.Crawl, m.Round, ErrNothing)
 	}
 	var why []string
-	advice := "give absolute http or https URLs in scope, one per line"
+	var most manifest.Count // of the reason that refused most: its remedy helps
 	for _, c := range m.Refused {
 		why = append(why, fmt.Sprintf("%d %s", c.N, c.Name))
-		if c.Name == string(schema.SkipBadRecord) {
-			first, err := firstBroken(refused)
-			if err != nil {
-				return err
-			}
-			advice = "the first records that cannot be read are " + first
+		if c.N > most.N && c.Name != string(schema.SkipDuplicate) {
+			most = c
 		}
-		if c.Name == string(schema.SkipRecent) {
-			advice = "add --force to plan also what was fetched within plan.skip_within"
+	}
+	advice := cmp.Or(remedies[schema.SkipReason(most.Name)], "give absolute http or https URLs, one per line")
+	if most.Name == string(schema.SkipBadRecord) {
+		first, err := firstBroken(refused)
+		if err != nil {
+			return err
 		}
+		advice = "the first records that cannot be read are " + first
 	}
 	return fmt.Errorf("plan %s.%d: %w: every entry of %s was refused (%s): %s",
 		m.Crawl, m.Round, ErrNothing, strings.Join(m.Sources, ", "), strings.Join(why, ", "), advice)
 }
+
+// remedies says what a person can do about a plan that is empty for a reason. The keys of the config are
+// frozen in a crawl that has a plan.
+var remedies = map[schema.SkipReason]string{
+	schema.SkipOutOfScope: "give URLs in plan.scope, or widen plan.scope" + inNewCrawl,
+	schema.SkipFiltered:   "give URLs that plan.filter and plan.rewrite let pass, or change these keys" + inNewCrawl,
+	schema.SkipBudget:     "raise plan.budgets" + inNewCrawl,
+	schema.SkipDepth:      "raise plan.max_depth" + inNewCrawl,
+	schema.SkipOptOut:     "give URLs that the list of plan.opt_out does not name",
+	schema.SkipStopped:    "end the stops, with `crawlbatch host HOST --resume` or in politeness.domains, or give other URLs",
+	schema.SkipRecent:     "add --force to plan also what was fetched within plan.skip_within",
+}
+
+const inNewCrawl = "; if the month has a plan already, plan another month"
 
 // quotedBroken is the number of unreadable records that an error quotes.
 const quotedBroken = 3

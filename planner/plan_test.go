@@ -21,7 +21,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/budget"
 	"crawlbatch.io/crawlbatch/planner/entry"
+	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -285,6 +288,25 @@ func TestPriorityOrdersAHost(t *testing.T) {
 	want := []string{"http://a.example/3 1000", "http://a.example/1 1", "http://a.example/2 1", "http://b.example/1 999"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestNothingToPlanNamesTheRemedyForMostRefusals(t *testing.T) {
+	three := lines("ftp://x/", "http://a.example/1", "http://a.example/2", "http://a.example/2", "http://a.example/2")
+	for want, change := range map[string]func(*Config){
+		"raise plan.budgets; if the month has a plan already, plan another month": func(c *Config) { c.Limits.Patterns = []budget.Pattern{{Match: "/"}} },
+		"or widen plan.scope; if":                              func(c *Config) { c.Include = []string{"b.example"} },
+		"give URLs that plan.filter and plan.rewrite let pass": func(c *Config) { c.Filters = []scope.Filter{{Match: "/"}} },
+		"end the stops, with `crawlbatch host HOST --resume`":  func(c *Config) { c.Stopped = map[string]string{"a.example": "asked"} },
+		"give URLs that the list of plan.opt_out does not name": func(c *Config) {
+			c.OptOut, _ = readOptOut(t, "a.example", urlkey.Rules{})
+		},
+	} {
+		c := Default()
+		change(&c)
+		if _, err := Make(t.Context(), c, request(t, three)); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "absolute") {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

@@ -344,12 +344,13 @@ func keyText(path string) string {
 	return path + ": "
 }
 
-var typeError = regexp.MustCompile(`cannot unmarshal (\S+) into Go (?:struct field \S+|value) of type (\S+)`)
+var typeError = regexp.MustCompile(`cannot unmarshal (\S+) into Go (?:struct field \S+|value) of type (\S+)|^(\S+) was used where (\S+) is expected$`)
 
 func typeMessage(text string) string {
 	m := typeError.FindStringSubmatch(text)
-	want := map[string]string{"int": "a whole number", "bool": "true or false", "string": "a text"}[m[2]]
-	return fmt.Sprintf("found a %s where %s is expected", m[1], cmp.Or(want, m[2]))
+	found, want := cmp.Or(m[1], m[3]), cmp.Or(m[2], m[4])
+	expected := map[string]string{"int": "a whole number", "bool": "true or false", "string": "a text", "sequence": "a list such as [a, b]", "mapping": "a section of keys"}[want]
+	return fmt.Sprintf("found a %s where %s is expected", found, cmp.Or(expected, want))
 }
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
