@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/jobs/takedown"
+	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -58,8 +59,8 @@ takedown --resume. Compacted copies are deleted first; make them again with comp
 The store keeps no name. It keeps keyed digests, by which plan and fetch refuse the names
 from then on. The key is store.takedown_key, at least 16 bytes, such as "${TAKEDOWN_KEY}".
 
-A list has a URL or a domain on each line. Empty lines and lines that begin with # count
-for nothing.`,
+A list has a URL or a domain on each line, and may be compressed with gzip or zstd. Empty
+lines and lines that begin with # count for nothing.`,
 		Example: "  crawlbatch takedown --domain example.org\n  crawlbatch takedown --url https://example.org/page --reason 'request 17' --apply\n  crawlbatch takedown --resume",
 	})
 	f := cmd.Flags()
@@ -76,23 +77,13 @@ for nothing.`,
 }
 
 // check checks the flags, and adds the names of --list.
-func (o *options) check() error {
+func (o *options) check(ctx context.Context) error {
 	if err := usage.OneOf("output", o.output, "table", "json"); err != nil {
 		return err
 	}
 	if o.list != "" {
-		body, err := os.ReadFile(o.list)
-		if err != nil {
+		if err := o.readList(ctx); err != nil {
 			return usage.Error(err)
-		}
-		for line := range strings.Lines(string(body)) {
-			switch line = strings.TrimSpace(line); {
-			case line == "" || strings.HasPrefix(line, "#"):
-			case strings.Contains(line, "://"):
-				o.urls = append(o.urls, line)
-			default:
-				o.domains = append(o.domains, line)
-			}
 		}
 	}
 	given := len(o.urls)+len(o.domains) > 0
@@ -107,8 +98,41 @@ func (o *options) check() error {
 	return nil
 }
 
+// readList adds the names of --list. It reads the list as plan reads one.
+func (o *options) readList(ctx context.Context) error {
+	from, err := source.Files(o.list, os.Stdin)
+	if err != nil {
+		return err
+	}
+	for e, err := range from.Entries(ctx) {
+		if errors.Is(err, source.ErrEmpty) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name, of := strings.TrimSpace(e.URL), &o.domains
+		switch {
+		case e.Broken != "":
+			return fmt.Errorf("%s:%d: %s", e.File, e.Line, e.Broken)
+		case strings.HasPrefix(name, "#"):
+			continue
+		case strings.Contains(name, "://"):
+			of = &o.urls
+			_, err = names.New([]string{name}, nil)
+		default:
+			_, err = names.New(nil, []string{name})
+		}
+		if err != nil {
+			return fmt.Errorf("%s:%d: %w", e.File, e.Line, err)
+		}
+		*of = append(*of, name)
+	}
+	return nil
+}
+
 func run(ctx context.Context, o options) error {
-	if err := o.check(); err != nil {
+	if err := o.check(ctx); err != nil {
 		return err
 	}
 	b, cfg, err := o.env.Open(ctx)

@@ -84,6 +84,9 @@ func (m *Matcher) addDomain(text string) error {
 	if suffix, icann := publicsuffix.PublicSuffix(name); icann && suffix == name {
 		return fmt.Errorf("domain %q %w: it is a public suffix, under which others register their domains", text, ErrTarget)
 	}
+	if !strings.ContainsAny(name, ".:") { // test would cover a.test and b.test, which are not in the list of suffixes
+		return fmt.Errorf("domain %q %w: it is a single label, which stands for all domains that end in it: give a longer name, or URLs", text, ErrTarget)
+	}
 	m.domains[name] = struct{}{}
 	m.reversed[reverse(name)] = struct{}{}
 	surt, err := urlkey.SURT("http://" + name + "/")
