@@ -233,7 +233,8 @@ func (o *planOptions) printPlan(ctx context.Context, r *jobs.PlanRequest, p *man
 	case same:
 		verb = "had planned, the same,"
 	}
-	if err := show.Plan(show.Folding(o.out), p, *r.Counts, *r.Budgets, verb, refused, o.dryRun, defaultFetchTasks); err != nil {
+	window := r.Config.Fetch.Window.Std()
+	if err := show.Plan(show.Folding(o.out), p, *r.Counts, *r.Budgets, verb, refused, o.dryRun, defaultFetchTasks, window); err != nil {
 		return err
 	}
 	past, err := jobs.Past(ctx, r.Bucket, costModel(r.Config), o.month, p.Round, r.Continues.Crawls)
@@ -244,8 +245,8 @@ func (o *planOptions) printPlan(ctx context.Context, r *jobs.PlanRequest, p *man
 		return storeError(err)
 	}
 	if o.dryRun {
-		predicted := time.Duration(p.SecondsAt(defaultFetchTasks) * float64(time.Second))
-		if err := errors.Join(show.Slowest(o.out, *r.Slowest), show.Unforeseen(o.out, *r.Slowest, predicted)); err != nil {
+		predicted := time.Duration(p.Within(window).SecondsAt(defaultFetchTasks) * float64(time.Second))
+		if err := errors.Join(show.Slowest(o.out, *r.Slowest), show.Unforeseen(o.out, *r.Slowest, predicted, window)); err != nil {
 			return err
 		}
 	}

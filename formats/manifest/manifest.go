@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
@@ -220,6 +221,17 @@ func (p *Plan) Lists() (files []File) {
 
 // KeepsSpellings reports whether the plan lists the spellings of its URLs. Plans of format 1 do not.
 func (p *Plan) KeepsSpellings() bool { return p.Format >= 2 }
+
+// Within returns a copy of the plan in which no predicted time is longer than the window.
+func (p *Plan) Within(window time.Duration) *Plan {
+	q := *p
+	q.EstimatedSeconds = min(p.EstimatedSeconds, window.Seconds())
+	q.Partitions = slices.Clone(p.Partitions)
+	for i := range q.Partitions {
+		q.Partitions[i].EstimatedSeconds = min(q.Partitions[i].EstimatedSeconds, window.Seconds())
+	}
+	return &q
+}
 
 // PodHours returns the sum of the predicted times of all partitions, in hours: the time for which
 // all fetch pods together run.

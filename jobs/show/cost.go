@@ -12,6 +12,7 @@ import (
 
 // Cost writes the predicted pod-hours, requests and bytes of a planned round, and their price.
 func Cost(w io.Writer, m *cost.Model, p *manifest.Plan, past cost.Past) error {
+	p = p.Within(m.Config.Fetch.Window.Std())
 	all := m.Predict(p, past)
 	fetch := m.Price(p, stages.Fetch, all[stages.Fetch])
 	var sum cost.Dollars
@@ -25,8 +26,8 @@ func Cost(w io.Writer, m *cost.Model, p *manifest.Plan, past cost.Past) error {
 	total, hours, pod := all.Total(), all[stages.Fetch].Wall().Hours(), m.Pods(p, stages.Fetch)
 	var text strings.Builder
 	fmt.Fprintf(&text, "estimated cost: %s, and %s for each month of storage, at prices of %s and %s\n", dollars(sum.Once()), dollars(sum.Monthly), m.Config.Prices.Date, by)
-	fmt.Fprintf(&text, "  fetch: %.2f pod-hours of %.2g cores and %.1f GiB, %s\n", hours, pod.Cores, pod.GiB, dollars(fetch.Machines))
-	fmt.Fprintf(&text, "  other stages: %.2f pod-hours, %s\n", total.Wall().Hours()-hours, dollars(sum.Machines-fetch.Machines))
+	fmt.Fprintf(&text, "  fetch: %s of %.2g cores and %.1f GiB, %s\n", podHours(hours), pod.Cores, pod.GiB, dollars(fetch.Machines))
+	fmt.Fprintf(&text, "  other stages: %s, %s\n", podHours(total.Wall().Hours()-hours), dollars(sum.Machines-fetch.Machines))
 	fmt.Fprintf(&text, "  store: %s PUT, %s GET, %s LIST, %s; %s written\n", shortCount(total.Puts), shortCount(total.Gets), shortCount(total.Lists), dollars(sum.Requests), shortBytes(total.BytesWritten))
 	_, err := io.WriteString(w, text.String())
 	return err

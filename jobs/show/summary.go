@@ -18,17 +18,19 @@ import (
 // the name of the store that lists each refused line, or "" if no store does. If partitions is true,
 // Plan adds a line for each partition. If there are several sources, Plan adds a line for each, and it
 // adds a line for each budget that refuses URLs. If the plan has more than tasks partitions, Plan also
-// predicts the time of a process that fetches this many partitions at a time.
-func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, budgets []manifest.Count, verb, refused string, partitions bool, tasks int) error {
+// predicts the time of a process that fetches this many partitions at a time. No time is longer than the
+// window, after which a fetch task ends.
+func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, budgets []manifest.Count, verb, refused string, partitions bool, tasks int, window time.Duration) error {
+	p = p.Within(window)
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
 		Count(p.URLs, "URL"), Count(p.Hosts, "host"), Count(p.Domains, "domain"), Count(int64(len(p.Partitions)), "partition"))
 	longest := time.Duration(p.EstimatedSeconds * float64(time.Second))
 	bytes := Bytes(p.EstimatedBytes)
-	fmt.Fprintf(&text, "predicted: %.2f hours if all partitions run at once, %.2f pod-hours, %s\n", longest.Hours(), p.PodHours(), bytes)
+	fmt.Fprintf(&text, "predicted: %s if all partitions run at once, %s, %s\n", predictedTime(longest, "hours"), podHours(p.PodHours()), bytes)
 	if len(p.Partitions) > tasks {
 		at := time.Duration(p.SecondsAt(tasks) * float64(time.Second))
-		fmt.Fprintf(&text, "  one process of `crawlbatch run --fetch-tasks %d` fetches them in %.2f hours; reduce stages come after that\n", tasks, at.Hours())
+		fmt.Fprintf(&text, "  one process of `crawlbatch run --fetch-tasks %d` fetches them in %s; reduce stages come after that\n", tasks, predictedTime(at, "hours"))
 	}
 	if partitions {
 		fmt.Fprintf(&text, "%-10s %8s %6s %7s %5s\n", "partition", "URLs", "hosts", "domains", "hours")
@@ -91,30 +93,31 @@ func Slowest(w io.Writer, all []slowest.Host) error {
 			fmt.Fprintln(&text, "the slowest hosts, one of each domain:")
 		}
 		if h.Unreachable > 0 {
-			fmt.Fprintf(&text, "  %s: %s; its robots.txt was unreachable, and the tries for it take %.2f h\n", h.Host, Count(h.URLs, "URL"), h.Time().Hours())
+			fmt.Fprintf(&text, "  %s: %s; its robots.txt was unreachable, and the tries for it take %s\n", h.Host, Count(h.URLs, "URL"), predictedTime(h.Time(), "h"))
 			continue
 		}
-		fmt.Fprintf(&text, "  %s: %s at one each %.1f s = %.2f h\n", h.Host, Count(h.URLs, "URL"), h.Each.Seconds(), h.Time().Hours())
+		fmt.Fprintf(&text, "  %s: %s at one each %.1f s = %s\n", h.Host, Count(h.URLs, "URL"), h.Each.Seconds(), predictedTime(h.Time(), "h"))
 	}
 	if text.Len() > 0 && all[0].URLs > 1 && all[0].Unreachable == 0 {
 		h := all[0]
 		h.URLs /= 2
-		fmt.Fprintf(&text, "  plan.budgets.domains of %s for %s would end this host in at most %.2f h\n", Thousands(h.URLs), h.Domain, h.Time().Hours())
+		fmt.Fprintf(&text, "  plan.budgets.domains of %s for %s would end this host in at most %s\n", Thousands(h.URLs), h.Domain, predictedTime(h.Time(), "h"))
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }
 
 // Unforeseen says how much longer than predicted a round may take, because no round has requested its largest
-// hosts. It writes nothing if the prediction allows for it.
-func Unforeseen(w io.Writer, all []slowest.Host, predicted time.Duration) error {
+// hosts. No time is longer than the window. It writes nothing if the prediction allows for it.
+func Unforeseen(w io.Writer, all []slowest.Host, predicted, window time.Duration) error {
 	var text strings.Builder
 	most, longest := slowest.Unforeseen(all)
+	longest, tries := min(longest, window), min(most.Tries, window)
 	if longest > predicted && longest >= time.Minute {
-		fmt.Fprintf(&text, "  %.2f h if %s, with %s, allows one request each %v (Crawl-delay, or slow answers)\n", longest.Hours(), most.Host, Count(most.URLs, "URL"), slowest.SlowEach)
+		fmt.Fprintf(&text, "  %s if %s, with %s, allows one request each %v (Crawl-delay, or slow answers)\n", predictedTime(longest, "h"), most.Host, Count(most.URLs, "URL"), slowest.SlowEach)
 	}
-	if longest > 0 && most.Tries > predicted {
-		fmt.Fprintf(&text, "  %.2f h if a robots.txt answers only 503\n", most.Tries.Hours())
+	if longest > 0 && tries > predicted {
+		fmt.Fprintf(&text, "  %s if a robots.txt answers only 503\n", predictedTime(tries, "h"))
 	}
 	if text.Len() == 0 {
 		return nil

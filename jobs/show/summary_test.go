@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
@@ -22,7 +23,7 @@ func TestSlowestSaysWhatABudgetWouldChange(t *testing.T) {
 	want := `the slowest hosts, one of each domain:
   www.example.com: 10,000 URLs at one each 2.0 s = 5.56 h
   down.test: 40 URLs; its robots.txt was unreachable, and the tries for it take 0.30 h
-  b.test: 40 URLs at one each 1.5 s = 0.02 h
+  b.test: 40 URLs at one each 1.5 s = 1m0s
   plan.budgets.domains of 5,000 for example.com would end this host in at most 2.78 h
 `
 	if out.String() != want {
@@ -44,6 +45,7 @@ func TestADryRunSaysWhatNewHostsMayTake(t *testing.T) {
 		predicted time.Duration
 		want      string
 	}{
+		"the window ends sooner":        {[]slowest.Host{large}, 12 * time.Minute, heading + "  1.00 h if large.test, with 720 URLs, allows one request each 10s (Crawl-delay, or slow answers)\n  0.28 h if a robots.txt answers only 503\n"},
 		"a new host that takes longest": {[]slowest.Host{large, small}, 24 * time.Minute, heading + "  2.00 h if large.test, with 720 URLs, allows one request each 10s (Crawl-delay, or slow answers)\n"},
 		"small new hosts":               {[]slowest.Host{small}, 8 * time.Second, heading + "  0.28 h if a robots.txt answers only 503\n"},
 		"both":                          {[]slowest.Host{large}, 12 * time.Minute, heading + "  2.00 h if large.test, with 720 URLs, allows one request each 10s (Crawl-delay, or slow answers)\n  0.28 h if a robots.txt answers only 503\n"},
@@ -51,8 +53,26 @@ func TestADryRunSaysWhatNewHostsMayTake(t *testing.T) {
 		"all hosts are known":           {[]slowest.Host{known}, time.Minute, ""},
 	} {
 		var out strings.Builder
-		if err := Unforeseen(&out, tc.hosts, tc.predicted); err != nil || out.String() != tc.want {
+		window := 20 * time.Hour
+		if strings.Contains(name, "window") {
+			window = time.Hour
+		}
+		if err := Unforeseen(&out, tc.hosts, tc.predicted, window); err != nil || out.String() != tc.want {
 			t.Errorf("%s: %q, %v, want %q", name, out.String(), err, tc.want)
+		}
+	}
+}
+
+func TestNoPredictedTimeIsLongerThanTheWindow(t *testing.T) {
+	p := &manifest.Plan{EstimatedSeconds: 9000, Partitions: []manifest.PlanPartition{{EstimatedSeconds: 9000}, {EstimatedSeconds: 30}, {EstimatedSeconds: 4}}}
+	for window, want := range map[time.Duration]string{
+		20 * time.Hour:   "predicted: 2.50 hours if all partitions run at once, 2.51 pod-hours, 0 bytes\n  one process of `crawlbatch run --fetch-tasks 2` fetches them in 2.50 hours; ",
+		6 * time.Minute:  "predicted: 0.10 hours if all partitions run at once, 0.11 pod-hours, 0 bytes\n  one process of `crawlbatch run --fetch-tasks 2` fetches them in 0.10 hours; ",
+		10 * time.Second: "predicted: 10s if all partitions run at once, 0.0067 pod-hours, 0 bytes\n  one process of `crawlbatch run --fetch-tasks 2` fetches them in 14s; ",
+	} {
+		var out strings.Builder
+		if err := Plan(&out, p, nil, nil, "planned", "", false, 2, window); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%v: %v\n%swant\n%s", window, err, out.String(), want)
 		}
 	}
 }

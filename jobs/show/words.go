@@ -122,6 +122,23 @@ func shortTime(d time.Duration) string {
 	return fmt.Sprintf("%.1f h", d.Hours())
 }
 
+// predictedTime writes a predicted time in hours, which unit names. A time below a tenth of an hour has
+// minutes and seconds.
+func predictedTime(d time.Duration, unit string) string {
+	if d < 6*time.Minute {
+		return taskTime(d)
+	}
+	return fmt.Sprintf("%.2f %s", d.Hours(), unit)
+}
+
+// podHours writes a sum of the times of pods.
+func podHours(h float64) string {
+	if h < 0.1 {
+		return fmt.Sprintf("%.4f pod-hours", h)
+	}
+	return fmt.Sprintf("%.2f pod-hours", h)
+}
+
 // pausedLines names the hosts for which a task waited when its crawl was paused. The times at which they
 // would have been asked again do not count: nothing is requested before the crawl continues.
 func pausedLines(a stages.Activity) []string {
