@@ -82,6 +82,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	for i, why := range found.Busy {
+		found.Busy[i] = usage.Advise(why, o.env.Flags())
+	}
 	if o.output == "json" {
 		return usage.WriteJSON(o.out, found)
 	}

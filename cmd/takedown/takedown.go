@@ -164,6 +164,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	for i, why := range f.Busy {
+		f.Busy[i] = usage.Advise(why, o.env.Flags())
+	}
 	if o.output == "json" {
 		return usage.WriteJSON(o.out, f)
 	}

@@ -54,9 +54,17 @@ func (l *Ledger) CheckRaw() error {
 func pruned(e *manifest.Entry) string {
 	day, _, _ := strings.Cut(e.At, "T")
 	if e.Prune.Policy == manifest.PruneMetadata {
-		return fmt.Sprintf("was pruned on %s (retention.metadata: %d months)", day, e.Prune.Months)
+		return fmt.Sprintf("was pruned on %s (retention.metadata: %s)", day, Months(e.Prune.Months))
 	}
-	return fmt.Sprintf("the raw captures were pruned on %s (retention.raw: %d months)", day, e.Prune.Months)
+	return fmt.Sprintf("the raw captures were pruned on %s (retention.raw: %s)", day, Months(e.Prune.Months))
+}
+
+// Months writes a number of months.
+func Months(n int) string {
+	if n == 1 {
+		return "1 month"
+	}
+	return fmt.Sprintf("%d months", n)
 }
 
 // Placeholders returns seals without files that stand for the sealed rounds of a crawl that was

@@ -250,7 +250,7 @@ func (r *Request) decide(ctx context.Context, c *Crawl) error {
 	case r.Raw > 0 && age > r.Raw, old != nil:
 		c.Policy, c.months = manifest.PruneRaw, r.Raw
 	default:
-		c.Why = fmt.Sprintf("it is %d months old", max(age, 0))
+		c.Why = fmt.Sprintf("it is %s old", ledger.Months(max(age, 0)))
 	}
 	if old != nil && old.Prune.Policy == c.Policy {
 		c.months = old.Prune.Months
@@ -258,7 +258,7 @@ func (r *Request) decide(ctx context.Context, c *Crawl) error {
 	if c.Policy == "" {
 		return nil
 	}
-	c.Why = fmt.Sprintf("retention.%s: %d months", c.Policy, c.months)
+	c.Why = fmt.Sprintf("retention.%s: %s", c.Policy, ledger.Months(c.months))
 	err = r.describe(ctx, c)
 	if isFault(err) {
 		c.Policy, c.Why = "", "it cannot be read: "+err.Error()

@@ -75,6 +75,11 @@ func TestAMonthIsKeptForItsRetentionAfterItsEnd(t *testing.T) {
 			t.Errorf("at %s: %+v, %v", now, f.Crawls[0], err)
 		}
 	}
+	for now, want := range map[string]string{"2026-12-31": "it is 1 month old", "2027-01-01": "it is 2 months old"} {
+		if f, err := Find(t.Context(), request(b, now)); err != nil || f.Crawls[1].Why != want {
+			t.Errorf("at %s: %+v, %v, want %s", now, f.Crawls[1], err, want)
+		}
+	}
 	r := request(b, "2030-01-01")
 	r.Raw, r.Metadata = 0, 0
 	if f, err := Find(t.Context(), r); err != nil || f.Pending() {
