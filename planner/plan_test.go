@@ -292,7 +292,7 @@ func TestPriorityOrdersAHost(t *testing.T) {
 }
 
 func TestNothingToPlanNamesTheRemedyForMostRefusals(t *testing.T) {
-	three := lines("ftp://x/", "http://a.example/1", "http://a.example/2", "http://a.example/2", "http://a.example/2")
+	entries := lines("ftp://x/", "http://a.example/1", "http://a.example/2", "http://a.example/2", "http://a.example/2", "http://a.example/2", "http://a.example/2")
 	for want, change := range map[string]func(*Config){
 		"raise plan.budgets; if the month has a plan already, plan another month": func(c *Config) { c.Limits.Patterns = []budget.Pattern{{Match: "/"}} },
 		"or widen plan.scope; if":                              func(c *Config) { c.Include = []string{"b.example"} },
@@ -304,7 +304,7 @@ func TestNothingToPlanNamesTheRemedyForMostRefusals(t *testing.T) {
 	} {
 		c := Default()
 		change(&c)
-		if _, err := Make(t.Context(), c, request(t, three)); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "absolute") {
+		if _, err := Make(t.Context(), c, request(t, entries)); !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "absolute") {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
