@@ -84,8 +84,6 @@ func TestBudgetsOfADomain(t *testing.T) {
 			url: "c.a.test/1", why: "default: 2 URLs of a.test a crawl; this URL has priority 500, the last one taken 800"},
 		{name: "of a domain of high rank", limits: Limits{Ranked: 9}, domain: 2, rank: 2, taken: "www.a.test/1 www.a.test/2 www.a.test/day/3 www.a.test/day/4",
 			url: "b.a.test/1", why: "ranked: 4 URLs of a.test a crawl, by 2 times the mean rank; this URL has priority 500, the last one taken 600"},
-		{name: "of one host per domain", limits: Limits{HostsPerDomain: 1}, taken: "www.a.test/1 www.a.test/2 www.a.test/day/3 www.a.test/day/4",
-			url: "c.a.test/1", why: "hosts_per_domain: 1 host of a.test a crawl; c.a.test has 1 URL of priority up to 500, the last host taken 4 URLs up to 900"},
 		// A host whose URLs are all refused takes no place of another host.
 		{name: "of hosts per domain, with a pattern", limits: Limits{HostsPerDomain: 1, Patterns: []Pattern{{Match: "/www"}}}, taken: "b.a.test/1 b.a.test/2",
 			url: "www.a.test/1", why: `patterns: 0 URLs of www.a.test a crawl that match "pattern 1"; this URL has priority 900`},

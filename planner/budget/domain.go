@@ -227,11 +227,7 @@ func (d *Domain) Take(hostName, url string, priority int32) (key, numbers string
 }
 
 func (d *Domain) droppedText(hostName string, h *host) string {
-	hosts := "hosts"
-	if d.rules.HostsPerDomain == 1 {
-		hosts = "host"
-	}
-	text := fmt.Sprintf("%d %s of %s a crawl; %s has %s of priority up to %d", d.rules.HostsPerDomain, hosts, d.name, hostName, urls(h.offered), h.best)
+	text := fmt.Sprintf("%d hosts of %s a crawl; %s has %s of priority up to %d", d.rules.HostsPerDomain, d.name, hostName, urls(h.offered), h.best)
 	if d.worst == nil {
 		return text + ", and earlier rounds planned as many hosts"
 	}
