@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -20,6 +21,17 @@ func web(domains, n int) []string {
 		}
 	}
 	return out
+}
+
+// comparePlanned compares rows in the order of a partition file.
+func comparePlanned(a, b *schema.PlannedURL) int {
+	if c := strings.Compare(a.Host, b.Host); c != 0 {
+		return c
+	}
+	if a.Priority != b.Priority {
+		return int(b.Priority - a.Priority)
+	}
+	return strings.Compare(a.URL, b.URL)
 }
 
 func shuffled(in []string) []string {

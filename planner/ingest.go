@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/entry"
 	"crawlbatch.io/crawlbatch/planner/scope"
@@ -66,19 +65,16 @@ type batch struct {
 // sorts the rest as records. Every record carries its place in the sources, so the result does not
 // depend on the order in which workers finish. After the sources, ingest reads the rows of earlier
 // rounds.
-func ingest(ctx context.Context, r *rules, in input, records *sorters[entry.Record], refused *sorters[entry.Refusal], names *entry.Names) (_ *ingested, err error) {
+func ingest(ctx context.Context, r *rules, in input, records *entry.Sorters, refused *sorters[entry.Refusal], names *entry.Names) (_ *ingested, err error) {
 	if n := in.at + len(in.history); n > entry.MaxSources {
 		return nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, entry.MaxSources)
 	}
 	workers := make([]*worker, r.Workers)
 	for i := range workers {
-		w := &worker{rules: r, listed: in.listed}
-		workers[i] = w
 		// Records get two thirds of the memory, because refusals are fewer.
-		if w.records, err = records.sorter(r.Memory / int64(r.Workers) * 2 / 3); err == nil {
-			w.refused, err = newRefusals(refused, r.Memory/int64(r.Workers)/6)
-		}
-		if err != nil {
+		w := &worker{rules: r, listed: in.listed, records: records.Sorter(r.Memory / int64(r.Workers) * 2 / 3)}
+		workers[i] = w
+		if w.refused, err = newRefusals(refused, r.Memory/int64(r.Workers)/6); err != nil {
 			return nil, err
 		}
 	}
@@ -206,7 +202,7 @@ func feed(ctx context.Context, first entry.Seq, s source.Source, names *entry.Na
 // worker holds the state of one goroutine of ingest.
 type worker struct {
 	*rules
-	records *table.Sorter[entry.Record]
+	records *entry.Sorter
 	refused *refusals
 	listed  *listed.Set  // gets the URLs that sources name; nil if no function needs them
 	named   []urlkey.Key // URLs for listed

@@ -148,20 +148,20 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 
 // sorting holds the sorters of a plan.
 type sorting struct {
-	records *sorters[entry.Record]
+	records entry.Sorters
 	refused *sorters[entry.Refusal]
 	hosts   *sorters[pace.Observation]
 }
 
 func newSorting(dir string) *sorting {
 	return &sorting{
-		&sorters[entry.Record]{dir: dir, compare: entry.Compare}, &sorters[entry.Refusal]{dir: dir, compare: entry.CompareRefusals},
+		entry.Sorters{Dir: dir, Order: entry.ByDomain}, &sorters[entry.Refusal]{dir: dir, compare: entry.CompareRefusals},
 		&sorters[pace.Observation]{dir: dir, compare: pace.CompareObservations},
 	}
 }
 
 func (s *sorting) close() error {
-	return errors.Join(s.records.close(), s.refused.close(), s.hosts.close())
+	return errors.Join(s.records.Close(), s.refused.close(), s.hosts.close())
 }
 
 // join reads all sources and chooses the URLs that the budgets allow. The caller closes picked, even after an
@@ -170,7 +170,7 @@ func (s *sorting) join(ctx context.Context, r *rules, req Request, names *entry.
 	p = &picked{}
 	in := req.whole()
 	in.listed = r.newListed(req.History)
-	if read, err = ingest(ctx, r, in, s.records, s.refused, names); err == nil {
+	if read, err = ingest(ctx, r, in, &s.records, s.refused, names); err == nil {
 		err = checkNoMatch(read.Entries)
 	}
 	if err != nil {
@@ -178,10 +178,10 @@ func (s *sorting) join(ctx context.Context, r *rules, req Request, names *entry.
 	}
 	nameOf := func(n int) string { return req.sourceAt(n).Name() }
 	if p, err = newPicked(r, req, nameOf, observed(s.hosts), s.refused, names); err == nil {
-		err = p.pick(ctx, s.records.sorted(ctx))
+		err = p.pick(ctx, s.records.Sorted(ctx))
 	}
 	if err == nil {
-		err = errors.Join(s.records.close(), s.hosts.close()) // makes room for sorting partitions
+		err = errors.Join(s.records.Close(), s.hosts.close()) // makes room for sorting partitions
 	}
 	if err == nil {
 		p.counts(read)
@@ -283,17 +283,6 @@ func (p *Plan) predict(r *rules, req Request, chosen *entry.List) []pack.Partiti
 	return partitions
 }
 
-// comparePlanned compares rows in the order of a partition file.
-func comparePlanned(a, b *schema.PlannedURL) int {
-	if c := strings.Compare(a.Host, b.Host); c != 0 {
-		return c
-	}
-	if a.Priority != b.Priority {
-		return int(b.Priority - a.Priority)
-	}
-	return strings.Compare(a.URL, b.URL)
-}
-
 // write writes the plan's files to scratch space, several at a time.
 func (p *Plan) write(ctx context.Context, r *rules, req Request, d *driver, from *picked, partitions []pack.Partition, refused iter.Seq2[entry.Refusal, error]) error {
 	m := &p.manifest
@@ -387,27 +376,26 @@ func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spe
 // sortFile writes one file, sorted like a partition file. The function each calls visit with every
 // record of the file.
 func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(visit func(*entry.Record) error) error) (_ table.Local, err error) {
-	sorter, err := table.NewSorter(w.scratch, func(a, b *entry.Record) int { return comparePlanned(&a.PlannedURL, &b.PlannedURL) }, w.memory)
-	if err != nil {
+	sorting := entry.Sorters{Dir: w.scratch, Order: entry.ByHost}
+	defer func() { err = errors.Join(err, sorting.Close()) }()
+	if err := each(sorting.Sorter(w.memory).Add); err != nil {
 		return table.Local{}, err
 	}
-	defer func() { err = errors.Join(err, sorter.Close()) }()
-	if err := each(func(u *entry.Record) (err error) {
-		if u.SURT, err = urlkey.SURT(u.URL); err != nil {
-			return err
-		}
-		return sorter.Add(u)
-	}); err != nil {
-		return table.Local{}, err
-	}
-	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), w.rows(sorter.Sorted(ctx)), w.format)
+	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), w.rows(sorting.Sorted(ctx)), w.format)
 }
 
 // rows returns the rows of a file with records.
 func (w *partitionWriter) rows(records iter.Seq2[entry.Record, error]) iter.Seq2[schema.PlannedRow, error] {
 	return func(yield func(schema.PlannedRow, error) bool) {
 		for u, err := range records {
-			if !yield(schema.PlannedRow{PlannedURL: u.PlannedURL, Listing: w.from.names.Listing(&u)}, err) {
+			if err == nil {
+				u.SURT, err = urlkey.SURT(u.URL)
+			}
+			if err != nil {
+				yield(schema.PlannedRow{}, err)
+				return
+			}
+			if !yield(schema.PlannedRow{PlannedURL: u.PlannedURL, Listing: w.from.names.Listing(&u)}, nil) {
 				return
 			}
 		}

@@ -196,7 +196,7 @@ func (t *task) read(ctx context.Context, parts []slicePart) (_ *readDone, err er
 		}
 		in.sources, in.first = append(in.sources, one), append(in.first, p.first())
 	}
-	read, err := ingest(ctx, t.rules, in, s.records, s.refused, t.names)
+	read, err := ingest(ctx, t.rules, in, &s.records, s.refused, t.names)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (t *task) read(ctx context.Context, parts []slicePart) (_ *readDone, err er
 		}
 	}
 	read.Entries, done.Read = nil, *read
-	done.Records, err = spool.StoreRows(ctx, t.depot, t.path("records"), "records"+t.suffix, entry.Records, s.records.sorted(ctx), func(r *entry.Record) int { return urlkey.BucketOf(r.Hash, t.share.Parts) })
+	done.Records, err = spool.StoreRows(ctx, t.depot, t.path("records"), "records"+t.suffix, entry.Records, s.records.Sorted(ctx), func(r *entry.Record) int { return urlkey.BucketOf(r.Hash, t.share.Parts) })
 	if err == nil {
 		done.Refused, err = t.storeRefused(ctx, s)
 	}
@@ -302,11 +302,11 @@ func (t *task) choose(ctx context.Context, s *sorting, p *picked) (ingested, err
 		known.Within(t.share.Part, t.share.Parts)
 	}
 	t.part, t.parts = t.share.Part, t.share.Parts
-	read, err := ingest(ctx, t.rules, in, s.records, s.refused, t.names)
+	read, err := ingest(ctx, t.rules, in, &s.records, s.refused, t.names)
 	if err != nil {
 		return none, err
 	}
-	return *read, p.choose(ctx, t.withLines(spool.MergeRuns(ctx, entry.Records, entry.Compare, runs, s.records.sorted(ctx))))
+	return *read, p.choose(ctx, t.withLines(spool.MergeRuns(ctx, entry.Records, entry.Compare, runs, s.records.Sorted(ctx))))
 }
 
 // withLines adds the numbers of lines before the slices to records.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"reflect"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -22,15 +24,18 @@ type Codec[T any] struct {
 	layout *rowLayout
 }
 
-// NewCodec returns a Codec, or an error if T has a field that is not a column type.
-func NewCodec[T any]() (*Codec[T], error) {
+// NewCodec returns a Codec that leaves out the named fields, or an error if T has a field that is not a column type.
+func NewCodec[T any](without ...string) (*Codec[T], error) {
 	layout, err := layoutOf(reflect.TypeFor[T]())
+	if err == nil {
+		layout.fields = slices.DeleteFunc(layout.fields, func(f rowField) bool { return slices.Contains(without, f.name) })
+	}
 	return &Codec[T]{layout}, err
 }
 
 // MustCodec is like NewCodec but panics if T has a field that is not a column type.
-func MustCodec[T any]() *Codec[T] {
-	c, err := NewCodec[T]()
+func MustCodec[T any](without ...string) *Codec[T] {
+	c, err := NewCodec[T](without...)
 	if err != nil {
 		panic(err)
 	}
@@ -45,8 +50,7 @@ func (c *Codec[T]) Append(buf []byte, row *T) []byte {
 // Decode decodes a row. The row's strings share the memory of data. Decode returns ErrScratch if
 // data is not the encoding of a row.
 func (c *Codec[T]) Decode(data string, row *T) error {
-	var zero T
-	*row = zero
+	*row = *new(T)
 	return c.layout.decode(data, unsafe.Pointer(row))
 }
 
@@ -179,28 +183,51 @@ func (f *rowField) elementAt(first unsafe.Pointer, i int) unsafe.Pointer {
 	return unsafe.Add(first, uintptr(i)*f.size)
 }
 
-// encode appends an encoded row to buf. A nil pointer or nil list is encoded as 0, another pointer as
-// 1 and the value, and another list as its length plus 1 and the elements.
+// maskFields is the number of fields that share a mask. A mask of fields at the front of a row takes few bytes.
+const maskFields = 32
+
+// encode appends an encoded row to buf: for each maskFields fields, a mask of those that are not zero, and the values
+// of these fields. A list is its length and its elements. Most rows have values in few of their fields.
 func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
-	for i := range l.fields {
-		f := &l.fields[i]
-		p := unsafe.Add(row, f.offset)
-		switch {
-		case f.shape == plain:
-			buf = f.encode(buf, p)
-		case *(*unsafe.Pointer)(p) == nil:
-			buf = append(buf, 0)
-		case f.shape == pointer:
-			buf = f.encode(append(buf, 1), *(*unsafe.Pointer)(p))
-		default:
-			first, length := elements(p)
-			buf = binary.AppendUvarint(buf, uint64(length)+1)
-			for i := range length {
-				buf = f.encode(buf, f.elementAt(first, i))
+	for fields := range slices.Chunk(l.fields, maskFields) {
+		mask := uint64(0)
+		for i := range fields {
+			if !fields[i].isZero(row) {
+				mask |= 1 << i
+			}
+		}
+		for buf = binary.AppendUvarint(buf, mask); mask != 0; mask &= mask - 1 {
+			f := &fields[bits.TrailingZeros64(mask)]
+			p := unsafe.Add(row, f.offset)
+			switch f.shape {
+			case plain:
+				buf = f.encode(buf, p)
+			case pointer:
+				buf = f.encode(buf, *(*unsafe.Pointer)(p))
+			case list:
+				first, length := elements(p)
+				buf = binary.AppendUvarint(buf, uint64(length))
+				for i := range length {
+					buf = f.encode(buf, f.elementAt(first, i))
+				}
 			}
 		}
 	}
 	return buf
+}
+
+// isZero reports whether the field of a row has no bits set, is an empty text, or a pointer or list that is nil.
+func (f *rowField) isZero(row unsafe.Pointer) bool {
+	p := unsafe.Add(row, f.offset)
+	switch {
+	case f.shape == plain && f.kind == reflect.String:
+		return *(*string)(p) == ""
+	case f.shape != plain || f.size == 8:
+		return *(*uint64)(p) == 0
+	case f.size == 4:
+		return *(*uint32)(p) == 0
+	}
+	return *(*byte)(p) == 0 && (f.size == 1 || *(*int16)(p) == 0)
 }
 
 // encode appends the encoding of the value at p.
@@ -226,20 +253,24 @@ func (f *rowField) encode(buf []byte, p unsafe.Pointer) []byte {
 // decode decodes a row. The row must be zero before the call.
 func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
 	d := decoder{pack.Decoder{Data: data}}
-	for i := range l.fields {
-		f := &l.fields[i]
-		p := unsafe.Add(row, f.offset)
-		switch f.shape {
-		case plain:
-			d.value(f, p)
-		case pointer:
-			if d.Uvarint() == 1 {
+	for fields := range slices.Chunk(l.fields, maskFields) {
+		mask := d.Uvarint()
+		if mask>>len(fields) != 0 {
+			return ErrScratch
+		}
+		for ; mask != 0; mask &= mask - 1 {
+			f := &fields[bits.TrailingZeros64(mask)]
+			p := unsafe.Add(row, f.offset)
+			switch f.shape {
+			case plain:
+				d.value(f, p)
+			case pointer:
 				to := reflect.New(f.elem).UnsafePointer()
 				d.value(f, to)
 				*(*unsafe.Pointer)(p) = to
+			case list:
+				d.list(f, p)
 			}
-		case list:
-			d.list(f, p)
 		}
 	}
 	if d.Bad || d.Data != "" {
@@ -274,10 +305,7 @@ func (d *decoder) value(f *rowField, p unsafe.Pointer) {
 
 func (d *decoder) list(f *rowField, p unsafe.Pointer) {
 	n := d.Uvarint()
-	if n == 0 {
-		return
-	}
-	if n--; n > uint64(len(d.Data)) { // each element takes at least one byte
+	if n > uint64(len(d.Data)) { // each element takes at least one byte
 		d.Bad = true
 		return
 	}

@@ -70,8 +70,8 @@ func (l *List) All() iter.Seq[int32] {
 	}
 }
 
-// readAhead is the size of the buffer of Read. To skip few groups, Read discards a part of the
-// buffer instead of seeking.
+// readAhead is the size of the buffer of a scratch file. To skip few groups, List.Read discards a part of the buffer
+// instead of seeking.
 const readAhead = 32 << 10
 
 // Read calls the function visit with the records of the given groups. The indices must be in

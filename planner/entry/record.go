@@ -8,9 +8,13 @@
 package entry
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
+	"math"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/pack"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -85,4 +89,67 @@ func Compare(a, b *Record) int {
 		return cmp.Compare(a.Hash, b.Hash)
 	}
 	return cmp.Or(strings.Compare(a.URL, b.URL), cmp.Compare(a.Seq, b.Seq))
+}
+
+// Order is an order of records. The bytes of the records' keys decide: a head, the URL, a zero, and the place.
+type Order struct {
+	head     func(b []byte, r *Record) []byte // appends the head
+	headSize func(key []byte) int
+}
+
+var (
+	// ByDomain is the order of Compare.
+	ByDomain = Order{
+		head:     func(b []byte, r *Record) []byte { return binary.BigEndian.AppendUint64(b, r.Hash) },
+		headSize: func([]byte) int { return 8 },
+	}
+	// ByHost is the order of a partition file: by host, by priority with the highest first, and by URL.
+	ByHost = Order{
+		head: func(b []byte, r *Record) []byte {
+			return binary.BigEndian.AppendUint32(append(append(b, r.Host...), 0), uint32(math.MaxInt32-r.Priority))
+		},
+		headSize: func(key []byte) int { return bytes.IndexByte(key, 0) + 5 },
+	}
+)
+
+// keyTail is the size of the part of a key after the URL.
+const keyTail = 1 + 8
+
+// appendKey appends the key of a record. Canonical URLs have no zeros, so no key is the beginning of another.
+func (o *Order) appendKey(b []byte, r *Record) []byte {
+	return binary.BigEndian.AppendUint64(append(append(o.head(b, r), r.URL...), 0), uint64(r.Seq))
+}
+
+// others encodes the fields of a record that its key and its URL do not tell.
+var others = table.MustCodec[Record]("URL", "SURT", "Host", "Domain", "Hash", "Seq")
+
+// appendRest appends what a key does not tell of a record: where the URL has its host and its domain, and others.
+func appendRest(b []byte, r *Record) []byte {
+	b = binary.AppendUvarint(b, uint64(len(r.Host)))
+	b = binary.AppendUvarint(b, uint64(strings.LastIndex(r.Host, r.Domain)))
+	b = binary.AppendUvarint(b, uint64(len(r.Domain)))
+	return others.Append(b, r)
+}
+
+// decode decodes a record, with the memory of buf. The result is the memory for the next call.
+func (o *Order) decode(buf, key, rest []byte, r *Record) ([]byte, error) {
+	head, tail := o.headSize(key), len(key)-keyTail
+	if tail < head {
+		return buf, table.ErrScratch
+	}
+	buf = append(append(buf[:0], key[head:tail]...), rest...)
+	text, n := string(buf), tail-head // all texts of the record share this one string
+	d := pack.Decoder{Data: text[n:]}
+	host, domain, domainSize := d.Uvarint(), d.Uvarint(), d.Uvarint()
+	if err := others.Decode(d.Data, r); err != nil {
+		return buf, err
+	}
+	r.URL, r.Seq = text[:n], Seq(binary.BigEndian.Uint64(key[tail+1:]))
+	_, after, _ := strings.Cut(r.URL, "://")
+	if host > uint64(len(after)) || domain+domainSize > host {
+		return buf, table.ErrScratch
+	}
+	r.Host, r.Domain = after[:host], after[domain:domain+domainSize]
+	r.Hash = urlkey.Hash(r.Domain)
+	return buf, nil
 }
