@@ -44,6 +44,7 @@ type chooser struct {
 	listed  int64         // number of the current URL's entries that come from the user, not from the frontier
 	origins entry.Origins // where sources list the current URL
 	domains []*domain
+	free    []*entry.Record // memory of records that are written
 }
 
 // domain collects the URLs of one domain from which the chooser selects. If the domain has no
@@ -83,27 +84,36 @@ func (c *chooser) choose(ctx context.Context, records iter.Seq2[entry.Record, er
 		if err != nil {
 			return err
 		}
-		r := &row
-		if c.url != nil && r.URL == c.url.URL {
-			c.merge(r)
+		if c.url != nil && row.URL == c.url.URL {
+			c.merge(&row)
 			continue
 		}
 		if err := c.endURL(); err != nil {
 			return err
 		}
-		if c.url == nil || r.Hash != c.url.Hash {
+		if c.url == nil || row.Hash != c.url.Hash {
 			if err := c.endGroup(ctx); err != nil {
 				return err
 			}
-			c.out.begin(r.Hash)
+			c.out.begin(row.Hash)
 		}
-		c.url, c.listed, c.origins = r, 0, entry.Origins{}
-		c.count(r)
+		c.url, c.listed, c.origins = c.keep(&row), 0, entry.Origins{}
+		c.count(&row)
 	}
 	if err := c.endURL(); err != nil {
 		return err
 	}
 	return c.endGroup(ctx)
+}
+
+// keep returns a copy of a record, in the memory of one that is written.
+func (c *chooser) keep(r *entry.Record) *entry.Record {
+	if len(c.free) == 0 {
+		return new(*r)
+	}
+	u := c.free[len(c.free)-1]
+	c.free, *u = c.free[:len(c.free)-1], *r
+	return u
 }
 
 // count counts an entry of the current URL, and notes where sources list the URL.
@@ -245,11 +255,7 @@ func writeUnplanned(left *chosenWriter, u *entry.Record) error {
 
 // refuseRecord adds the URL of a record to the refusals, then passes the record to writeUnplanned.
 func (c *chooser) refuseRecord(left *chosenWriter, u *entry.Record, reason schema.SkipReason, detail string) error {
-	k, err := urlkey.KeyOf(u.URL)
-	if err != nil {
-		return err
-	}
-	if err := c.refused.addURL(k, u.Seq, schema.Refused{
+	if err := c.refused.addURL(urlkey.Key{URL: u.URL, Domain: u.Domain}, u.Seq, schema.Refused{
 		Source: c.files(u.Seq), Depth: u.Depth, Reason: reason, Detail: detail, Spellings: u.Spellings, Listing: c.names.Listing(u),
 	}); err != nil {
 		return err
@@ -294,6 +300,7 @@ func (c *chooser) endGroup(ctx context.Context) error {
 			if err := c.out.add(u); err != nil {
 				return err
 			}
+			c.free = append(c.free, u)
 		}
 	}
 	c.domains = c.domains[:0]

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,9 +17,7 @@ import (
 type chosenWriter struct {
 	rules *rules
 	list  *entry.List
-	buf   *bufio.Writer
-	out   *table.RowWriter[entry.Record]
-	off   int64
+	out   *entry.ListWriter
 
 	cur   pack.Group
 	hosts map[string]*hostCount // counts of the current group's URLs by host
@@ -48,12 +45,11 @@ func newChosenWriter(r *rules, dir, name string) (*chosenWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create scratch file: %w", err)
 	}
-	buf := bufio.NewWriterSize(f, 1<<20)
-	return &chosenWriter{rules: r, list: &entry.List{File: f}, buf: buf, out: entry.Records.Writer(buf), hosts: map[string]*hostCount{}}, nil
+	return &chosenWriter{rules: r, list: &entry.List{File: f}, out: entry.NewListWriter(f), hosts: map[string]*hostCount{}}, nil
 }
 
 // begin starts a group.
-func (w *chosenWriter) begin(hash uint64) { w.cur = pack.Group{Hash: hash, Off: w.off} }
+func (w *chosenWriter) begin(hash uint64) { w.cur = pack.Group{Hash: hash, Off: w.out.Begin()} }
 
 // put writes a record to the group of the record's hash, and starts the group if necessary.
 func (w *chosenWriter) put(u *entry.Record) error {
@@ -68,11 +64,9 @@ func (w *chosenWriter) put(u *entry.Record) error {
 
 // add writes a record to the current group.
 func (w *chosenWriter) add(u *entry.Record) error {
-	n, err := w.out.Write(u)
-	if err != nil {
+	if err := w.out.Write(u); err != nil {
 		return err
 	}
-	w.off += int64(n)
 	w.cur.URLs++
 	if w.last == nil || w.last.host != u.Host {
 		h, ok := w.hosts[u.Host]
@@ -126,12 +120,9 @@ func (w *chosenWriter) endGroup() error {
 
 // close writes the end of the list, which stays open for reading.
 func (w *chosenWriter) close() error {
-	if err := w.endGroup(); err != nil {
-		return err
+	err := w.endGroup()
+	if err == nil {
+		w.list.Size, err = w.out.Close()
 	}
-	w.list.Size = w.off
-	if err := w.buf.Flush(); err != nil {
-		return fmt.Errorf("write scratch file: %w", err)
-	}
-	return nil
+	return err
 }

@@ -226,7 +226,7 @@ func (w *worker) run(batches <-chan batch) error {
 // take checks one entry and adds it to the records or to the refusals. A refused URL with spellings
 // is added to both.
 func (w *worker) take(e *source.Entry, s entry.Seq) error {
-	k, spelling, err := w.canonical.Spelled(e.URL, "")
+	k, spelling, err := w.canonical.SpelledUnsorted(e.URL, "")
 	if scope.TakenDown(w.Gone, w.canonical, e, k.URL, err) {
 		w.refused.takenDown++
 		return nil
@@ -289,7 +289,7 @@ func (w *worker) takePlain(k urlkey.Key, e *source.Entry, spellings schema.Spell
 		return nil
 	}
 	for _, text := range spellings {
-		of, spelling, err := plain.Spelled(text, "")
+		of, spelling, err := plain.SpelledUnsorted(text, "")
 		if err != nil || spelling == "" || of.URL == k.URL || w.Gone.URL(of.URL) {
 			continue
 		}

@@ -54,9 +54,12 @@ func (r *refusals) addText(e *source.Entry, s entry.Seq, reason schema.SkipReaso
 	return r.add(entry.Refusal{Refused: schema.Refused{URL: entry.Excerpt(e.URL), Reason: reason, Detail: detail, Source: entry.Excerpt(e.File), Line: e.Line, Depth: e.Depth}, Seq: s})
 }
 
-// addURL adds the refusal of a URL and sets the URL's keys in the row.
-func (r *refusals) addURL(k urlkey.Key, s entry.Seq, row schema.Refused) error {
-	row.URL, row.SURT, row.Domain = k.URL, k.SURT, k.Domain
+// addURL adds the refusal of a URL and sets the URL's keys in the row. It needs no SURT.
+func (r *refusals) addURL(k urlkey.Key, s entry.Seq, row schema.Refused) (err error) {
+	if row.SURT, err = urlkey.SURT(k.URL); err != nil {
+		return err
+	}
+	row.URL, row.Domain = k.URL, k.Domain
 	return r.add(entry.Refusal{Refused: row, Hash: urlkey.Hash(k.Domain), Seq: s})
 }
 

@@ -290,11 +290,7 @@ func (t *task) choose(ctx context.Context, s *sorting, p *picked) (ingested, err
 				return none, err
 			}
 			if r.Due {
-				k, err := urlkey.KeyOf(r.URL)
-				if err != nil {
-					return none, err
-				}
-				in.listed.Add(k)
+				in.listed.Add(urlkey.Key{URL: r.URL, Domain: r.Domain})
 			}
 		}
 	}

@@ -193,8 +193,15 @@ func (c *Canonicalizer) addQuery(l urlLayout, query string, follows bool) (urlLa
 
 // key returns l, a canonical URL with its query, and its keys.
 func (l urlLayout) key() Key {
+	k := l.unsorted()
+	k.SURT = l.surt()
+	return k
+}
+
+// unsorted is key without the SURT.
+func (l urlLayout) unsorted() Key {
 	host := l.url[l.host:l.hostEnd]
-	k := Key{URL: l.url, Host: host, Domain: Domain(host), SURT: l.surt()}
+	k := Key{URL: l.url, Host: host, Domain: Domain(host)}
 	if port := l.url[l.hostEnd:l.portEnd]; port != "" && port != ":80" && port != ":443" {
 		k.Host = l.url[l.host:l.portEnd]
 	}

@@ -1,7 +1,6 @@
 package entry
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -29,6 +28,30 @@ type List struct {
 	Observed  int64 // number of hosts that an earlier round requested
 	Size      int64 // size of the file, in bytes
 }
+
+// ListWriter writes the records of a List.
+type ListWriter struct {
+	runWriter
+	key, rest []byte
+}
+
+// NewListWriter returns a ListWriter of the scratch file of a List.
+func NewListWriter(file io.Writer) *ListWriter { return &ListWriter{runWriter: runWriter{out: file}} }
+
+// Begin begins a group, which can be read without the group before, and returns its offset.
+func (w *ListWriter) Begin() int64 {
+	w.last = w.last[:0]
+	return w.written
+}
+
+// Write writes a record of the current group.
+func (w *ListWriter) Write(r *Record) error {
+	w.key, w.rest = ByDomain.appendKey(w.key[:0], r), appendRest(w.rest[:0], r)
+	return w.write(w.key, w.rest)
+}
+
+// Close writes the end of the list, and returns the size of the file.
+func (w *ListWriter) Close() (int64, error) { return w.written, w.flush() }
 
 // Close removes the scratch file.
 func (l *List) Close() error {
@@ -78,12 +101,12 @@ const readAhead = 32 << 10
 // ascending order. A record is valid until the function visit returns.
 func (l *List) Read(ctx context.Context, indices iter.Seq[int32], visit func(*Record) error) error {
 	file := io.NewSectionReader(l.File, 0, 1<<62)
-	buf := bufio.NewReaderSize(file, readAhead)
-	in := Records.Reader(buf)
+	in := &stream{in: file}
 	var u Record
-	next := int32(0) // index of the group that starts at the buffer's position
+	var buf []byte
+	next := int32(0) // index of the group that starts at the stream's position
 	for i := range indices {
-		if err := l.skipTo(file, buf, next, i); err != nil {
+		if err := l.skipTo(file, in, next, i); err != nil {
 			return err
 		}
 		next = i + 1
@@ -91,10 +114,14 @@ func (l *List) Read(ctx context.Context, indices iter.Seq[int32], visit func(*Re
 			if n%1024 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if err := in.Next(&u); err != nil {
-				return err
+			err := in.read()
+			if err == nil {
+				buf, err = ByDomain.decode(buf, in.key, in.rest, &u)
 			}
-			if err := visit(&u); err != nil {
+			if err == nil {
+				err = visit(&u)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -102,16 +129,16 @@ func (l *List) Read(ctx context.Context, indices iter.Seq[int32], visit func(*Re
 	return nil
 }
 
-// skipTo moves the buffer forward in the list's file. from and to are indices of groups.
-func (l *List) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to int32) (err error) {
+// skipTo moves the stream forward in the list's file. from and to are indices of groups.
+func (l *List) skipTo(file *io.SectionReader, in *stream, from, to int32) (err error) {
 	if from == to {
 		return nil
 	}
 	off := l.Groups[to].Off
-	if n := off - l.Groups[from].Off; n <= int64(buf.Buffered()) {
-		_, err = buf.Discard(int(n))
+	if n := off - l.Groups[from].Off; n <= int64(len(in.buf)) {
+		in.buf = in.buf[n:]
 	} else if _, err = file.Seek(off, io.SeekStart); err == nil {
-		buf.Reset(file)
+		in.buf = in.mem[:0]
 	}
 	return err
 }

@@ -252,20 +252,21 @@ func (s *Sorters) Sorted(ctx context.Context) iter.Seq2[Record, error] {
 
 var errStopped = errors.New("the caller has what it wants")
 
-// runWriter writes records in the order of their keys.
+// runWriter writes records. It tells of each key only where it differs from the last one.
 type runWriter struct {
-	out  io.Writer
-	buf  []byte
-	last []byte // key of the last record
+	out     io.Writer
+	buf     []byte
+	last    []byte // key of the last record, or empty to write the next key whole
+	written int64  // number of bytes, with those of buf
 }
 
 func (w *runWriter) write(key, rest []byte) error {
-	same := commonPrefix(w.last, key)
+	same, before := commonPrefix(w.last, key), len(w.buf)
 	w.last = append(w.last[:same], key[same:]...)
 	w.buf = binary.AppendUvarint(w.buf, uint64(same))
 	w.buf = append(binary.AppendUvarint(w.buf, uint64(len(key)-same)), key[same:]...)
 	w.buf = append(binary.AppendUvarint(w.buf, uint64(len(rest))), rest...)
-	if len(w.buf) < chunkBytes {
+	if w.written += int64(len(w.buf) - before); len(w.buf) < chunkBytes {
 		return nil
 	}
 	return w.flush()

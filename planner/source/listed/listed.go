@@ -59,7 +59,7 @@ func New(few int, bytes int64) *Set {
 	return &Set{few: few, bytes: bytes, urls: map[string]URL{}}
 }
 
-// Add adds URLs.
+// Add adds URLs. It needs no SURT.
 func (l *Set) Add(keys ...urlkey.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +73,8 @@ func (l *Set) Add(keys ...urlkey.Key) {
 				continue
 			}
 			url := strings.Clone(k.URL)
-			l.urls[url] = URL{url, strings.Clone(k.SURT), urlkey.Hash(k.Domain)}
+			surt, _ := urlkey.SURT(url) // it has one, because it has a Key
+			l.urls[url] = URL{url, surt, urlkey.Hash(k.Domain)}
 		}
 	}
 }
