@@ -94,7 +94,6 @@ func ingest(ctx context.Context, r *rules, in input, records *entry.Sorters, ref
 		done.Entries = append(done.Entries, of...)
 	}
 	for _, w := range workers {
-		w.records.Sort()
 		w.refused.rows.Sort()
 		done.add(w.refused)
 	}

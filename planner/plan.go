@@ -351,34 +351,33 @@ type partitionWriter struct {
 // writeFiles does not write the second file, and the path of spellings is empty.
 func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spellings table.Local, err error) {
 	chosen := w.from.chosen
-	urls, err = w.sortFile(ctx, layout.Part(number), func(visit func(*entry.Record) error) error {
-		return chosen.Read(ctx, slices.Values(w.part.Groups), visit)
+	urls, err = w.sortFile(ctx, layout.Part(number), func(to *entry.Sorter) error {
+		return to.AddGroups(ctx, chosen, slices.Values(w.part.Groups))
 	})
-	if err != nil {
+	if err != nil || !slices.ContainsFunc(w.from.left, func(l *entry.List) bool {
+		for range l.Matching(chosen, w.part.Groups) {
+			return true
+		}
+		return false
+	}) {
 		return urls, spellings, err
 	}
-	left := func(visit func(*entry.Record) error) error {
+	spellings, err = w.sortFile(ctx, "spellings-"+layout.Part(number), func(to *entry.Sorter) error {
 		for _, l := range w.from.left {
-			if err := l.Read(ctx, l.Matching(chosen, w.part.Groups), visit); err != nil {
+			if err := to.AddGroups(ctx, l, l.Matching(chosen, w.part.Groups)); err != nil {
 				return err
 			}
 		}
 		return nil
-	}
-	some := errors.New("there are some")
-	if err := left(func(*entry.Record) error { return some }); !errors.Is(err, some) {
-		return urls, spellings, err
-	}
-	spellings, err = w.sortFile(ctx, "spellings-"+layout.Part(number), left)
+	})
 	return urls, spellings, err
 }
 
-// sortFile writes one file, sorted like a partition file. The function each calls visit with every
-// record of the file.
-func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(visit func(*entry.Record) error) error) (_ table.Local, err error) {
+// sortFile writes one file, sorted like a partition file. The function fill adds the records of the file.
+func (w *partitionWriter) sortFile(ctx context.Context, name string, fill func(*entry.Sorter) error) (_ table.Local, err error) {
 	sorting := entry.Sorters{Dir: w.scratch, Order: entry.ByHost}
 	defer func() { err = errors.Join(err, sorting.Close()) }()
-	if err := each(sorting.Sorter(w.memory).Add); err != nil {
+	if err := fill(sorting.Sorter(w.memory)); err != nil {
 		return table.Local{}, err
 	}
 	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), w.rows(sorting.Sorted(ctx)), w.format)

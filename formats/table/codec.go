@@ -8,7 +8,6 @@ import (
 	"math/bits"
 	"reflect"
 	"slices"
-	"strings"
 	"unsafe"
 
 	"crawlbatch.io/crawlbatch/formats/pack"
@@ -24,18 +23,15 @@ type Codec[T any] struct {
 	layout *rowLayout
 }
 
-// NewCodec returns a Codec that leaves out the named fields, or an error if T has a field that is not a column type.
-func NewCodec[T any](without ...string) (*Codec[T], error) {
+// NewCodec returns a Codec, or an error if T has a field that is not a column type.
+func NewCodec[T any]() (*Codec[T], error) {
 	layout, err := layoutOf(reflect.TypeFor[T]())
-	if err == nil {
-		layout.fields = slices.DeleteFunc(layout.fields, func(f rowField) bool { return slices.Contains(without, f.name) })
-	}
 	return &Codec[T]{layout}, err
 }
 
 // MustCodec is like NewCodec but panics if T has a field that is not a column type.
-func MustCodec[T any](without ...string) *Codec[T] {
-	c, err := NewCodec[T](without...)
+func MustCodec[T any]() *Codec[T] {
+	c, err := NewCodec[T]()
 	if err != nil {
 		panic(err)
 	}
@@ -66,7 +62,6 @@ type rowLayout struct {
 type rowField struct {
 	name     string
 	embedded bool    // the field belongs to an embedded struct
-	optional bool    // the column has nulls
 	offset   uintptr // offset of the field in the row, in bytes
 	shape    shape
 	kind     reflect.Kind // kind of the value, or of each element of a list
@@ -117,7 +112,7 @@ func (l *rowLayout) add(t reflect.Type, offset uintptr, embedded bool) error {
 			}
 			continue
 		}
-		field := rowField{name: f.Name, embedded: embedded, optional: strings.Contains(f.Tag.Get("parquet"), ",optional"), offset: offset + f.Offset, elem: f.Type}
+		field := rowField{name: f.Name, embedded: embedded, offset: offset + f.Offset, elem: f.Type}
 		switch f.Type.Kind() {
 		case reflect.Pointer:
 			field.shape, field.elem = pointer, f.Type.Elem()
@@ -183,11 +178,10 @@ func (f *rowField) elementAt(first unsafe.Pointer, i int) unsafe.Pointer {
 	return unsafe.Add(first, uintptr(i)*f.size)
 }
 
-// maskFields is the number of fields that share a mask. A mask of fields at the front of a row takes few bytes.
-const maskFields = 32
+const maskFields = 32 // number of fields that share a mask
 
-// encode appends an encoded row to buf: for each maskFields fields, a mask of those that are not zero, and the values
-// of these fields. A list is its length and its elements. Most rows have values in few of their fields.
+// encode appends an encoded row to buf: for each maskFields fields, a mask of those that are not zero, as in most rows
+// few are, and the values of these fields. A list is its length and its elements.
 func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 	for fields := range slices.Chunk(l.fields, maskFields) {
 		mask := uint64(0)
@@ -218,16 +212,16 @@ func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 
 // isZero reports whether the field of a row has no bits set, is an empty text, or a pointer or list that is nil.
 func (f *rowField) isZero(row unsafe.Pointer) bool {
-	p := unsafe.Add(row, f.offset)
-	switch {
+	switch p := unsafe.Add(row, f.offset); {
 	case f.shape == plain && f.kind == reflect.String:
 		return *(*string)(p) == ""
 	case f.shape != plain || f.size == 8:
 		return *(*uint64)(p) == 0
 	case f.size == 4:
 		return *(*uint32)(p) == 0
+	default:
+		return *(*byte)(p) == 0 && (f.size == 1 || *(*int16)(p) == 0)
 	}
-	return *(*byte)(p) == 0 && (f.size == 1 || *(*int16)(p) == 0)
 }
 
 // encode appends the encoding of the value at p.

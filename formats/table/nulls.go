@@ -2,6 +2,7 @@ package table
 
 import (
 	"reflect"
+	"strings"
 	"unsafe"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -13,42 +14,46 @@ import (
 // the end of a slice of rows as zeros if the run of values before them is as long as the number of
 // rows before this run. For example, the four values null, x, null, null become null, x, 0, 0. The
 // writer avoids this bug by passing the rows in parts. Files of format 1 keep the wrong zeros.
-type nullable []*rowField
+type nullable []rowField
 
-func nullableOf(l *rowLayout) (n nullable) {
-	for i := range l.fields {
-		if f := &l.fields[i]; f.optional && f.shape != pointer {
-			n = append(n, f)
-		}
-	}
-	return n
+func nullableOf(l *rowLayout) nullable {
+	return l.fieldsOf(func(f reflect.StructField) bool {
+		return strings.Contains(f.Tag.Get("parquet"), ",optional") && f.Type.Kind() != reflect.Pointer
+	})
 }
 
-// cut returns the index at which the caller must divide rows, a slice of structs, so that parquet-go
-// writes all nulls as null. The result is 0 if the rows need not be divided.
-func (n nullable) cut(rows reflect.Value) int {
-	for _, f := range n {
-		if begin, _ := f.runBeforeZeros(rows); begin > 0 {
-			return begin
+// fieldsOf returns the fields that is selects.
+func (l *rowLayout) fieldsOf(is func(reflect.StructField) bool) (fields []rowField) {
+	for _, f := range l.fields {
+		if in, ok := l.row.FieldByName(f.name); ok && is(in) {
+			fields = append(fields, f)
 		}
 	}
-	return 0
+	return fields
+}
+
+// cut returns the index at which the caller must divide n rows, so that parquet-go writes all nulls as null. The
+// result is 0 if the rows need not be divided.
+func (n nullable) cut(l *rowLayout, first unsafe.Pointer, rows int) int {
+	begin := 0
+	for i := 0; i < len(n) && begin == 0; i++ {
+		begin, _ = l.runBeforeZeros(&n[i], first, rows)
+	}
+	return begin
 }
 
 // runBeforeZeros returns the run of values of a column after which parquet-go writes nulls as zeros,
 // or 0, 0 if there is none.
-func (f *rowField) runBeforeZeros(rows reflect.Value) (begin, end int) {
-	first, step := unsafe.Add(rows.UnsafePointer(), f.offset), rows.Type().Elem().Size()
-	null := func(i int) bool { return f.zero(unsafe.Add(first, uintptr(i)*step)) }
-	end = rows.Len()
-	for end > 0 && null(end-1) {
+func (l *rowLayout) runBeforeZeros(f *rowField, first unsafe.Pointer, rows int) (begin, end int) {
+	end = rows
+	for end > 0 && f.isZero(unsafe.Add(first, (end-1)*l.size)) {
 		end--
 	}
-	if end == rows.Len() || end%2 == 1 {
+	if end == rows || end%2 == 1 {
 		return 0, 0 // no nulls at the end, or the run cannot be half of the rows up to its end
 	}
 	begin = end
-	for begin > 0 && !null(begin-1) {
+	for begin > 0 && !f.isZero(unsafe.Add(first, (begin-1)*l.size)) {
 		begin--
 	}
 	if begin == 0 || end != 2*begin {
@@ -57,49 +62,27 @@ func (f *rowField) runBeforeZeros(rows reflect.Value) (begin, end int) {
 	return begin, end
 }
 
-// zero reports whether the value at p is zero or nil.
-func (f *rowField) zero(p unsafe.Pointer) bool {
-	switch {
-	case f.shape != plain:
-		return *(*unsafe.Pointer)(p) == nil
-	case f.kind == reflect.String:
-		return *(*string)(p) == ""
-	case f.size == 1:
-		return *(*uint8)(p) == 0
-	case f.size == 2:
-		return *(*uint16)(p) == 0
-	case f.size == 4:
-		return *(*uint32)(p) == 0
-	}
-	return *(*uint64)(p) == 0
+// zeroless lists the pointer fields that a format stores as if they were no pointers: zero becomes null.
+type zeroless []rowField
+
+func zerolessOf(l *rowLayout, format int) zeroless {
+	return l.fieldsOf(func(f reflect.StructField) bool { return schema.TellsZero(f) > format && schema.Since(f) <= format })
 }
 
-// zeroless lists the pointer fields that a format stores as if they were no pointers: zero becomes
-// null.
-type zeroless []*rowField
-
-func zerolessOf(l *rowLayout, format int) (z zeroless) {
-	for i := range l.fields {
-		if f, _ := l.row.FieldByName(l.fields[i].name); schema.TellsZero(f) > format && schema.Since(f) <= format {
-			z = append(z, &l.fields[i])
-		}
-	}
-	return z
-}
-
-// normalize changes rows, a slice of structs, in the way in which parquet-go stores fields that are no
-// pointers: zero becomes null, and some nulls become zero (see nullable).
-func (z zeroless) normalize(rows reflect.Value) {
-	for _, f := range z {
-		for i := range rows.Len() {
-			if p := rows.Index(i).FieldByName(f.name); !p.IsNil() && p.Elem().IsZero() {
-				p.SetZero()
+// normalize changes n rows in the way in which parquet-go stores fields that are no pointers: zero becomes null, and
+// some nulls become zero (see nullable).
+func (z zeroless) normalize(l *rowLayout, first unsafe.Pointer, n int) {
+	for i := range z {
+		f, value := &z[i], rowField{kind: z[i].kind, size: z[i].size}
+		at := func(i int) *unsafe.Pointer { return (*unsafe.Pointer)(unsafe.Add(first, uintptr(i*l.size)+f.offset)) }
+		for i := range n {
+			if p := at(i); *p != nil && value.isZero(*p) {
+				*p = nil
 			}
 		}
-		if begin, end := f.runBeforeZeros(rows); begin > 0 {
-			for i := end; i < rows.Len(); i++ {
-				p := rows.Index(i).FieldByName(f.name)
-				p.Set(reflect.New(f.elem))
+		if begin, end := l.runBeforeZeros(f, first, n); begin > 0 {
+			for i := end; i < n; i++ {
+				*at(i) = reflect.New(f.elem).UnsafePointer()
 			}
 		}
 	}

@@ -332,28 +332,27 @@ func (w *writer) encode() {
 	if w.err != nil || w.n == 0 {
 		return
 	}
-	rows := reflect.SliceAt(w.layout.row, w.pending, w.n)
-	w.zeroless.normalize(rows)
-	if err := w.writeParts(rows); err != nil {
+	w.zeroless.normalize(w.layout, w.pending, w.n)
+	if err := w.writeParts(w.pending, w.n); err != nil {
 		w.err = fmt.Errorf("write rows: %w", err)
 	}
-	rows.Clear()
+	reflect.SliceAt(w.layout.row, w.pending, w.n).Clear()
 	w.n, w.text = 0, 0
 }
 
 // writeParts passes rows to parquet-go in parts, so that parquet-go writes nulls correctly (see
 // nullable).
-func (w *writer) writeParts(rows reflect.Value) error {
+func (w *writer) writeParts(first unsafe.Pointer, n int) error {
 	if w.stored != nil {
-		return w.stored.compareRows(rows.UnsafePointer(), rows.Len())
+		return w.stored.compareRows(first, n)
 	}
-	if cut := w.nullable.cut(rows); cut > 0 {
-		if err := w.writeParts(rows.Slice(0, cut)); err != nil {
+	if cut := w.nullable.cut(w.layout, first, n); cut > 0 {
+		if err := w.writeParts(first, cut); err != nil {
 			return err
 		}
-		return w.writeParts(rows.Slice(cut, rows.Len()))
+		return w.writeParts(unsafe.Add(first, cut*w.layout.size), n-cut)
 	}
-	return w.encoder.encode(rows.UnsafePointer(), rows.Len())
+	return w.encoder.encode(first, n)
 }
 
 // Close completes the file. A file without rows is valid and has all columns.

@@ -11,25 +11,45 @@ func (c *Canonicalizer) canonicalizeFast(raw, base string) (l urlLayout, g input
 			return urlLayout{}, inputParts{}, false, nil
 		}
 	}
-	l, query, ok := scan(raw)
+	l, query, ok := scan(lowerHost(raw))
 	if !ok {
 		return urlLayout{}, inputParts{}, false, nil
 	}
-	follows := true
-	if l.pathEnd == l.portEnd { // an empty path becomes "/"
-		l.url = l.url[:l.portEnd] + "/"
-		l.pathEnd++
-		follows = false
+	g = inputParts{path: l.url[l.portEnd:l.pathEnd], query: query}
+	if g.path == "" {
+		g.path = "/"
 	}
-	l, err = c.addQuery(l, query, follows)
+	follows := len(g.path) == l.pathEnd-l.portEnd
+	if path := normalizeEscapes(g.path); !follows || path != g.path {
+		l.url = l.url[:l.portEnd] + path
+		l.pathEnd, follows = len(l.url), false
+	}
+	normal := normalizeEscapes(query)
+	l, err = c.addQuery(l, normal, follows && normal == query)
 	if err != nil {
 		return urlLayout{}, inputParts{}, true, err
 	}
-	return l, inputParts{path: l.url[l.portEnd:l.pathEnd], query: query}, true, nil
+	return l, g, true, nil
+}
+
+// lowerHost returns an absolute URL with its host in lower case. It leaves hosts as they are that are not ASCII.
+func lowerHost(s string) string {
+	begin, upper := strings.Index(s, "://")+3, false
+	end := begin
+	for ; end < len(s) && s[end] != '/' && s[end] != '?' && s[end] != '#'; end++ {
+		if s[end] >= 0x80 {
+			return s
+		}
+		upper = upper || 'A' <= s[end] && s[end] <= 'Z'
+	}
+	if !upper {
+		return s
+	}
+	return s[:begin] + strings.ToLower(s[begin:end]) + s[end:]
 }
 
 // scan finds the parts of an absolute URL that, except for an empty path, is as the URL Standard's
-// parser would write it. ok is false for other URLs.
+// parser would write it. Any octet may be an escape, but not a dot in the path. ok is false for other URLs.
 func scan(s string) (l urlLayout, query string, ok bool) {
 	l.url = s
 	i := len("http://")
@@ -99,8 +119,8 @@ func scanPort(s string, i int) (end int, ok bool) {
 	return i, i > start && s[start] != '0' && n <= 65535 && n != standard
 }
 
-// scanPart reads, from s[i] on, octets of the class kind and canonical percent escapes. It ends before
-// "#" or the octet stop.
+// scanPart reads, from s[i] on, octets of the class kind and percent escapes. It ends before "#" or the
+// octet stop.
 func scanPart(s string, i int, kind uint8, stop byte) (end int, ok bool) {
 	for ; i < len(s); i++ {
 		c := s[i]
@@ -111,7 +131,7 @@ func scanPart(s string, i int, kind uint8, stop byte) (end int, ok bool) {
 			break
 		}
 		octet, ok := triplet(s, i)
-		if !ok || class[octet]&unreserved != 0 || s[i+1] >= 'a' || s[i+2] >= 'a' {
+		if !ok || octet == '.' && kind == inPath { // the parser takes an escaped dot for a dot
 			return i, false
 		}
 		i += 2

@@ -8,7 +8,7 @@ import (
 var seeds = []string{
 	"http://example.com", "https://www.example.com/a/b.html?x=1&utm_source=y#z", "http://example.com/%7e%2e/?q=%2f",
 	"http://[::1]:80/", "//a/b", "../x", "?", "#", "/a/./b/../c", "a:b", "http:x", "http://a.b./%%34%31", "http://1.2/",
-	"http://Bücher.example/ä", "http://example.com:8080/?b&a&&b=1", `http:\\a\b`, "http://xn--a.b/", "./.././x", "http://a/?%4%31",
+	"https://WWW.Example.com/caf%c3%a9/%7Euser?q=%2e&r=%c3%A9", "http://Bücher.example/ä", "http://example.com:8080/?b&a&&b=1", `http:\\a\b`, "http://xn--a.b/", "./.././x", "http://a/?%4%31",
 	"http://a/(abcdefghijklmnopqrstuvwx)/x.aspx?SID=0123456789abcdef0123456789abcdef&z",
 }
 

@@ -100,10 +100,19 @@ const readAhead = 32 << 10
 // Read calls the function visit with the records of the given groups. The indices must be in
 // ascending order. A record is valid until the function visit returns.
 func (l *List) Read(ctx context.Context, indices iter.Seq[int32], visit func(*Record) error) error {
-	file := io.NewSectionReader(l.File, 0, 1<<62)
-	in := &stream{in: file}
 	var u Record
 	var buf []byte
+	return l.read(ctx, indices, func(key, rest []byte) (err error) {
+		if buf, err = ByDomain.decode(buf, key, rest, &u); err == nil {
+			err = visit(&u)
+		}
+		return err
+	})
+}
+
+func (l *List) read(ctx context.Context, indices iter.Seq[int32], visit func(key, rest []byte) error) error {
+	file := io.NewSectionReader(l.File, 0, 1<<62)
+	in := &stream{in: file}
 	next := int32(0) // index of the group that starts at the stream's position
 	for i := range indices {
 		if err := l.skipTo(file, in, next, i); err != nil {
@@ -116,10 +125,7 @@ func (l *List) Read(ctx context.Context, indices iter.Seq[int32], visit func(*Re
 			}
 			err := in.read()
 			if err == nil {
-				buf, err = ByDomain.decode(buf, in.key, in.rest, &u)
-			}
-			if err == nil {
-				err = visit(&u)
+				err = visit(in.key, in.rest)
 			}
 			if err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"encoding/binary"
 	"math"
 	"strings"
+	"unsafe"
 
 	"crawlbatch.io/crawlbatch/formats/pack"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -93,20 +94,20 @@ func Compare(a, b *Record) int {
 
 // Order is an order of records. The bytes of the records' keys decide: a head, the URL, a zero, and the place.
 type Order struct {
-	head     func(b []byte, r *Record) []byte // appends the head
+	head     func(b []byte, hash uint64, host string, priority int32) []byte // appends the head
 	headSize func(key []byte) int
 }
 
 var (
 	// ByDomain is the order of Compare.
 	ByDomain = Order{
-		head:     func(b []byte, r *Record) []byte { return binary.BigEndian.AppendUint64(b, r.Hash) },
+		head:     func(b []byte, hash uint64, _ string, _ int32) []byte { return binary.BigEndian.AppendUint64(b, hash) },
 		headSize: func([]byte) int { return 8 },
 	}
 	// ByHost is the order of a partition file: by host, by priority with the highest first, and by URL.
 	ByHost = Order{
-		head: func(b []byte, r *Record) []byte {
-			return binary.BigEndian.AppendUint32(append(append(b, r.Host...), 0), uint32(math.MaxInt32-r.Priority))
+		head: func(b []byte, _ uint64, host string, priority int32) []byte {
+			return binary.BigEndian.AppendUint32(append(append(b, host...), 0), uint32(math.MaxInt32-priority))
 		},
 		headSize: func(key []byte) int { return bytes.IndexByte(key, 0) + 5 },
 	}
@@ -117,39 +118,74 @@ const keyTail = 1 + 8
 
 // appendKey appends the key of a record. Canonical URLs have no zeros, so no key is the beginning of another.
 func (o *Order) appendKey(b []byte, r *Record) []byte {
-	return binary.BigEndian.AppendUint64(append(append(o.head(b, r), r.URL...), 0), uint64(r.Seq))
+	b = append(append(o.head(b, r.Hash, r.Host, r.Priority), r.URL...), 0)
+	return binary.BigEndian.AppendUint64(b, uint64(r.Seq))
 }
 
-// others encodes the fields of a record that its key and its URL do not tell.
-var others = table.MustCodec[Record]("URL", "SURT", "Host", "Domain", "Hash", "Seq")
-
-// appendRest appends what a key does not tell of a record: where the URL has its host and its domain, and others.
+// appendRest appends what the URL and the place do not tell of a record: where the URL has its host and its domain,
+// the priority, and the other fields.
 func appendRest(b []byte, r *Record) []byte {
 	b = binary.AppendUvarint(b, uint64(len(r.Host)))
 	b = binary.AppendUvarint(b, uint64(strings.LastIndex(r.Host, r.Domain)))
 	b = binary.AppendUvarint(b, uint64(len(r.Domain)))
-	return others.Append(b, r)
+	b = binary.AppendUvarint(b, uint64(r.Priority))
+	other := *r
+	other.URL, other.Host, other.Domain, other.Hash, other.Seq, other.Priority = "", "", "", 0, 0, 0
+	return Records.Append(b, &other)
+}
+
+// parse sets the URL and what the beginning of the rest tells, and returns the other fields.
+func (r *Record) parse(url, rest string) (other string, ok bool) {
+	d := pack.Decoder{Data: rest}
+	host, domain, size, priority := d.Uvarint(), d.Uvarint(), d.Uvarint(), d.Uvarint()
+	_, after, _ := strings.Cut(url, "://")
+	if d.Bad || host > uint64(len(after)) || domain > host || size > host-domain {
+		return "", false
+	}
+	r.URL, r.Host, r.Domain, r.Priority = url, after[:host], after[domain:domain+size], int32(priority)
+	r.Hash = urlkey.Hash(r.Domain)
+	return d.Data, true
+}
+
+// urlIn returns the place of the URL in a key.
+func (o *Order) urlIn(key []byte) (from, to int, ok bool) {
+	from, to = o.headSize(key), len(key)-keyTail
+	return from, to, to >= from
 }
 
 // decode decodes a record, with the memory of buf. The result is the memory for the next call.
 func (o *Order) decode(buf, key, rest []byte, r *Record) ([]byte, error) {
-	head, tail := o.headSize(key), len(key)-keyTail
-	if tail < head {
+	from, to, ok := o.urlIn(key)
+	if !ok {
 		return buf, table.ErrScratch
 	}
-	buf = append(append(buf[:0], key[head:tail]...), rest...)
-	text, n := string(buf), tail-head // all texts of the record share this one string
-	d := pack.Decoder{Data: text[n:]}
-	host, domain, domainSize := d.Uvarint(), d.Uvarint(), d.Uvarint()
-	if err := others.Decode(d.Data, r); err != nil {
+	buf = append(append(buf[:0], key[from:to]...), rest...)
+	text, n := string(buf), to-from // all texts of the record share this one string
+	var keys Record
+	more, ok := keys.parse(text[:n], text[n:])
+	if !ok {
+		return buf, table.ErrScratch
+	}
+	if err := Records.Decode(more, r); err != nil {
 		return buf, err
 	}
-	r.URL, r.Seq = text[:n], Seq(binary.BigEndian.Uint64(key[tail+1:]))
-	_, after, _ := strings.Cut(r.URL, "://")
-	if host > uint64(len(after)) || domain+domainSize > host {
-		return buf, table.ErrScratch
-	}
-	r.Host, r.Domain = after[:host], after[domain:domain+domainSize]
-	r.Hash = urlkey.Hash(r.Domain)
+	r.URL, r.Host, r.Domain, r.Hash, r.Priority = keys.URL, keys.Host, keys.Domain, keys.Hash, keys.Priority
+	r.Seq = Seq(binary.BigEndian.Uint64(key[to+1:]))
 	return buf, nil
 }
+
+// rekey appends the key of a record in the order o, from its key by domain and its rest.
+func (o *Order) rekey(b, key, rest []byte) ([]byte, error) {
+	var r Record
+	from, to, ok := ByDomain.urlIn(key)
+	if ok {
+		_, ok = r.parse(text(key[from:to]), text(rest))
+	}
+	if !ok {
+		return b, table.ErrScratch
+	}
+	return append(o.head(b, r.Hash, r.Host, r.Priority), key[from:]...), nil
+}
+
+// text returns a string with the memory of b.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

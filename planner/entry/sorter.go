@@ -27,29 +27,37 @@ type Sorters struct {
 	all []*Sorter
 }
 
-// Sorter sorts the records of one goroutine.
+// Sorter sorts the records of one goroutine. It divides them by the first byte of their keys: what belongs to one
+// byte fits into the cache of a CPU, where sorting reads it in any order.
 type Sorter struct {
 	of     *Sorters
 	memory int64
-	chunks [][]byte // encoded records
-	filled int      // number of chunks that are full
-	items  []item
+	parts  [256]part
 	held   int64
-	sorted bool // the items are in order
 	runs   []*os.File
 	key    []byte
 	rest   []byte
 }
 
-// item stands for a record in memory, while it is sorted.
+// part holds the records in memory whose keys have the same first byte.
+type part struct {
+	chunks [][]byte // encoded records
+	filled int      // number of chunks that are full
+	items  []item
+	sorted bool // the items are in order
+}
+
+// item stands for a record of a part.
 type item struct {
 	prefix uint64 // the eight bytes of the key by which items are compared
 	place  uint64 // chunk and offset of the record
 }
 
 const (
-	chunkBytes = 256 << 10
-	itemBytes  = 32  // memory of an item in a growing slice
+	leastChunk = 4 << 10
+	mostChunk  = 64 << 10
+	itemBytes  = 32 // memory of an item in a growing slice
+	writeBytes = 256 << 10
 	maxRuns    = 128 // largest number of scratch files of a Sorter
 )
 
@@ -72,26 +80,41 @@ func (s *Sorters) Close() (err error) {
 // Add adds a copy of a record.
 func (s *Sorter) Add(r *Record) error {
 	s.key, s.rest = s.of.appendKey(s.key[:0], r), appendRest(s.rest[:0], r)
-	n := 2*binary.MaxVarintLen32 + len(s.key) + len(s.rest)
-	for s.filled < len(s.chunks) && len(s.chunks[s.filled])+n > cap(s.chunks[s.filled]) {
-		s.filled++
+	return s.add(s.key, s.rest)
+}
+
+func (s *Sorter) add(key, rest []byte) error {
+	n := 2*binary.MaxVarintLen32 + len(key) + len(rest)
+	p := &s.parts[key[0]]
+	for p.filled < len(p.chunks) && len(p.chunks[p.filled])+n > cap(p.chunks[p.filled]) {
+		p.filled++
 	}
-	if s.filled == len(s.chunks) {
-		s.chunks = append(s.chunks, make([]byte, 0, max(chunkBytes, n)))
+	if p.filled == len(p.chunks) {
+		p.chunks = append(p.chunks, make([]byte, 0, max(n, min(leastChunk<<len(p.chunks), mostChunk))))
 	}
-	c := s.chunks[s.filled]
-	s.items = append(s.items, item{prefixOf(s.key), uint64(s.filled)<<32 | uint64(len(c))})
-	c = append(binary.AppendUvarint(c, uint64(len(s.key))), s.key...)
-	s.chunks[s.filled] = append(binary.AppendUvarint(c, uint64(len(s.rest))), s.rest...)
+	c := p.chunks[p.filled]
+	p.items = append(p.items, item{prefixOf(key), uint64(p.filled)<<32 | uint64(len(c))})
+	c = append(binary.AppendUvarint(c, uint64(len(key))), key...)
+	p.chunks[p.filled] = append(binary.AppendUvarint(c, uint64(len(rest))), rest...)
 	if s.held += int64(n + itemBytes); s.held < s.memory {
 		return nil
 	}
 	return s.spill()
 }
 
-// at returns the key and the other fields of a record in memory.
-func (s *Sorter) at(i item) (key, rest []byte) {
-	b := s.chunks[i.place>>32][uint32(i.place):]
+// AddGroups adds the records of some groups of a list. The indices must be in ascending order.
+func (s *Sorter) AddGroups(ctx context.Context, l *List, indices iter.Seq[int32]) error {
+	return l.read(ctx, indices, func(key, rest []byte) (err error) {
+		if s.key, err = s.of.rekey(s.key[:0], key, rest); err == nil {
+			err = s.add(s.key, rest)
+		}
+		return err
+	})
+}
+
+// at returns the key and the other fields of a record.
+func (p *part) at(i item) (key, rest []byte) {
+	b := p.chunks[i.place>>32][uint32(i.place):]
 	n, k := binary.Uvarint(b)
 	b = b[k:]
 	m, k := binary.Uvarint(b[n:])
@@ -108,57 +131,65 @@ func prefixOf(key []byte) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// Sort sorts the records in memory. After it, the caller must not call Add. Several goroutines may call Sort of one
-// Sorter each, to sort in parallel.
-func (s *Sorter) Sort() {
-	if !s.sorted {
-		s.sort(s.items, 0)
-		s.sorted = true
+// sortedItems returns the items in the order of their keys.
+func (p *part) sortedItems() []item {
+	if !p.sorted {
+		p.sort(p.items, 0)
+		p.sorted = true
 	}
+	return p.items
 }
 
 // few is the number of items from which comparing prefixes is faster than comparing keys.
 const few = 8
 
 // sort sorts items whose keys have the first depth bytes in common, and whose prefixes are the bytes after them.
-func (s *Sorter) sort(items []item, depth int) {
-	slices.SortFunc(items, func(a, b item) int { return cmp.Or(cmp.Compare(a.prefix, b.prefix), cmp.Compare(a.place, b.place)) })
+func (p *part) sort(items []item, depth int) {
+	slices.SortFunc(items, func(a, b item) int {
+		switch {
+		case a.prefix < b.prefix:
+			return -1
+		case a.prefix > b.prefix:
+			return 1
+		}
+		return cmp.Compare(a.place, b.place)
+	})
 	for len(items) > 0 {
 		n := 1
 		for n < len(items) && items[n].prefix == items[0].prefix {
 			n++
 		}
 		if n > 1 {
-			s.sortEqual(items[:n], depth+8)
+			p.sortEqual(items[:n], depth+8)
 		}
 		items = items[n:]
 	}
 }
 
 // sortEqual sorts items whose keys have the first depth bytes in common, or end before.
-func (s *Sorter) sortEqual(items []item, depth int) {
-	first, _ := s.at(items[0])
+func (p *part) sortEqual(items []item, depth int) {
+	first, _ := p.at(items[0])
 	if len(first) <= depth { // all keys are equal
 		return
 	}
 	if len(items) < few {
 		slices.SortFunc(items, func(a, b item) int {
-			p, _ := s.at(a)
-			q, _ := s.at(b)
-			return cmp.Or(bytes.Compare(p[depth:], q[depth:]), cmp.Compare(a.place, b.place))
+			k, _ := p.at(a)
+			l, _ := p.at(b)
+			return cmp.Or(bytes.Compare(k[depth:], l[depth:]), cmp.Compare(a.place, b.place))
 		})
 		return
 	}
 	common := len(first)
 	for _, i := range items[1:] {
-		key, _ := s.at(i)
+		key, _ := p.at(i)
 		common = depth + commonPrefix(first[depth:common], key[depth:])
 	}
 	for i := range items {
-		key, _ := s.at(items[i])
+		key, _ := p.at(items[i])
 		items[i].prefix = prefixOf(key[common:])
 	}
-	s.sort(items, common)
+	p.sort(items, common)
 }
 
 // commonPrefix returns the number of bytes at which two texts begin alike.
@@ -182,14 +213,17 @@ func (s *Sorter) spill() error {
 		}
 		s.runs = append(s.runs, merged)
 	}
-	s.Sort()
-	f, err := s.write([]*stream{{from: s, items: s.items}})
+	f, err := s.write([]*stream{{from: s}})
 	if err != nil {
 		return err
 	}
-	s.runs, s.items, s.held, s.filled, s.sorted = append(s.runs, f), s.items[:0], 0, 0, false
-	for i := range s.chunks {
-		s.chunks[i] = s.chunks[i][:0]
+	s.runs, s.held = append(s.runs, f), 0
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.items, p.filled, p.sorted = p.items[:0], 0, false
+		for j := range p.chunks {
+			p.chunks[j] = p.chunks[j][:0]
+		}
 	}
 	return nil
 }
@@ -233,8 +267,7 @@ func (s *Sorters) Sorted(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		var streams []*stream
 		for _, one := range s.all {
-			one.Sort()
-			streams = append(one.addRuns(streams), &stream{from: one, items: one.items})
+			streams = append(one.addRuns(streams), &stream{from: one})
 		}
 		var r Record
 		var buf []byte
@@ -266,7 +299,7 @@ func (w *runWriter) write(key, rest []byte) error {
 	w.buf = binary.AppendUvarint(w.buf, uint64(same))
 	w.buf = append(binary.AppendUvarint(w.buf, uint64(len(key)-same)), key[same:]...)
 	w.buf = append(binary.AppendUvarint(w.buf, uint64(len(rest))), rest...)
-	if w.written += int64(len(w.buf) - before); len(w.buf) < chunkBytes {
+	if w.written += int64(len(w.buf) - before); len(w.buf) < writeBytes {
 		return nil
 	}
 	return w.flush()
@@ -287,7 +320,8 @@ type stream struct {
 	order     int    // number among the merged streams
 
 	from  *Sorter // in memory
-	items []item
+	parts int     // number of parts from which items were taken
+	items []item  // the other items of the last of these parts
 
 	in  io.Reader // scratch file
 	buf []byte    // read from in, but not used yet
@@ -297,10 +331,13 @@ type stream struct {
 // next moves to the next record. The error is io.EOF after the last one.
 func (s *stream) next() error {
 	if s.in == nil {
-		if len(s.items) == 0 {
-			return io.EOF
+		for ; len(s.items) == 0; s.parts++ {
+			if s.parts == len(s.from.parts) {
+				return io.EOF
+			}
+			s.items = s.from.parts[s.parts].sortedItems()
 		}
-		s.key, s.rest = s.from.at(s.items[0])
+		s.key, s.rest = s.from.parts[s.parts-1].at(s.items[0])
 		s.items = s.items[1:]
 	} else if err := s.read(); err != nil {
 		return err

@@ -166,7 +166,7 @@ func readText(ctx context.Context, in *bufio.Reader, name string, yield func(Ent
 		}
 		if !blank(line) {
 			e := Entry{URL: string(line), File: name, Line: n, Due: true, Listed: true, Priority: DefaultPriority}
-			if bytes.IndexByte(bytes.Trim(line, " \t\r"), '\r') >= 0 {
+			if bytes.IndexByte(line, '\r') >= 0 && bytes.IndexByte(bytes.Trim(line, " \t\r"), '\r') >= 0 {
 				e.Broken = strayCR
 			}
 			if !yield(e) {
@@ -195,5 +195,10 @@ func readLine(in *bufio.Reader, buf []byte) ([]byte, error) {
 }
 
 func blank[T string | []byte](s T) bool {
-	return strings.Trim(string(s), " \t\r") == ""
+	for i := range len(s) {
+		if s[i] != ' ' && s[i] != '\t' && s[i] != '\r' {
+			return false
+		}
+	}
+	return true
 }
