@@ -36,5 +36,16 @@ func FuzzRecord(f *testing.F) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("(-wrote +read):\n%s", d)
 		}
+		key, rest := ByDomain.appendKey(nil, &want), appendRest(nil, &want)
+		byHost, err := ByHost.rekey(nil, key, rest)
+		if d := cmp.Diff(ByHost.appendKey(nil, &want), byHost); err != nil || d != "" {
+			t.Errorf("key by host: %v (-want +got):\n%s", err, d)
+		}
+		for order, key := range map[*Order][]byte{&ByDomain: key, &ByHost: byHost} {
+			_, err := order.decode(nil, key, rest, &got)
+			if d := cmp.Diff(want, got); err != nil || d != "" {
+				t.Errorf("key and rest: %v (-wrote +read):\n%s", err, d)
+			}
+		}
 	})
 }
