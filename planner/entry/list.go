@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"os"
 	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/pack"
 	"crawlbatch.io/crawlbatch/planner/slowest"
@@ -123,11 +125,13 @@ func (l *List) read(ctx context.Context, indices iter.Seq[int32], visit func(key
 			if n%1024 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			err := in.read()
-			if err == nil {
-				err = visit(in.key, in.rest)
+			switch err := in.read(); {
+			case err == io.EOF:
+				return fmt.Errorf("read scratch file: %w", table.ErrScratch)
+			case err != nil:
+				return err
 			}
-			if err != nil {
+			if err := visit(in.key, in.rest); err != nil {
 				return err
 			}
 		}

@@ -19,11 +19,11 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// someRecords returns n records of few domains in random order. Many of their URLs begin alike, and some occur twice.
+// someRecords returns n records of 600 domains in random order. Many of their URLs begin alike, and some occur twice.
 func someRecords(t *testing.T, n int) (records []Record) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
-		host := fmt.Sprintf("h%d.d%d.example", random.IntN(3), random.IntN(20))
+		host := fmt.Sprintf("h%d.d%d.example", random.IntN(3), random.IntN(600))
 		if random.IntN(9) == 0 {
 			host = "[::1]:81"
 		}
