@@ -141,6 +141,11 @@ func TestGroupsOfAListAreSortedByHost(t *testing.T) {
 	if d := gocmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
+	for i := range l.Groups {
+		if err := l.Read(t.Context(), slices.Values([]int32{int32(i)}), func(*Record) error { return nil }); err != nil {
+			t.Errorf("group %d alone: %v", i, err)
+		}
+	}
 	if err := f.Truncate(l.Size / 2); err != nil {
 		t.Fatal(err)
 	}
