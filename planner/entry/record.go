@@ -134,17 +134,21 @@ func appendRest(b []byte, r *Record) []byte {
 	return Records.Append(b, &other)
 }
 
-// parse sets the URL and what the beginning of the rest tells, and returns the other fields.
-func (r *Record) parse(url, rest string) (other string, ok bool) {
+// keys are the fields of a record that the URL and the beginning of the rest tell.
+type keys struct {
+	url, host, domain string
+	priority          int32
+}
+
+// parse returns the keys of a record, and the encoding of its other fields.
+func parse(url, rest string) (k keys, other string, ok bool) {
 	d := pack.Decoder{Data: rest}
 	host, domain, size, priority := d.Uvarint(), d.Uvarint(), d.Uvarint(), d.Uvarint()
-	_, after, _ := strings.Cut(url, "://")
+	after := url[min(strings.IndexByte(url, '/')+len("//"), len(url)):]
 	if d.Bad || host > uint64(len(after)) || domain > host || size > host-domain {
-		return "", false
+		return k, "", false
 	}
-	r.URL, r.Host, r.Domain, r.Priority = url, after[:host], after[domain:domain+size], int32(priority)
-	r.Hash = urlkey.Hash(r.Domain)
-	return d.Data, true
+	return keys{url, after[:host], after[domain : domain+size], int32(priority)}, d.Data, true
 }
 
 // urlIn returns the place of the URL in a key.
@@ -161,30 +165,29 @@ func (o *Order) decode(buf, key, rest []byte, r *Record) ([]byte, error) {
 	}
 	buf = append(append(buf[:0], key[from:to]...), rest...)
 	text, n := string(buf), to-from // all texts of the record share this one string
-	var keys Record
-	more, ok := keys.parse(text[:n], text[n:])
+	k, other, ok := parse(text[:n], text[n:])
 	if !ok {
 		return buf, table.ErrScratch
 	}
-	if err := Records.Decode(more, r); err != nil {
+	if err := Records.Decode(other, r); err != nil {
 		return buf, err
 	}
-	r.URL, r.Host, r.Domain, r.Hash, r.Priority = keys.URL, keys.Host, keys.Domain, keys.Hash, keys.Priority
-	r.Seq = Seq(binary.BigEndian.Uint64(key[to+1:]))
+	r.URL, r.Host, r.Domain, r.Priority = k.url, k.host, k.domain, k.priority
+	r.Hash, r.Seq = urlkey.Hash(r.Domain), Seq(binary.BigEndian.Uint64(key[to+1:]))
 	return buf, nil
 }
 
 // rekey appends the key of a record in the order o, from its key by domain and its rest.
 func (o *Order) rekey(b, key, rest []byte) ([]byte, error) {
-	var r Record
 	from, to, ok := ByDomain.urlIn(key)
-	if ok {
-		_, ok = r.parse(text(key[from:to]), text(rest))
-	}
 	if !ok {
 		return b, table.ErrScratch
 	}
-	return append(o.head(b, r.Hash, r.Host, r.Priority), key[from:]...), nil
+	k, _, ok := parse(text(key[from:to]), text(rest))
+	if !ok {
+		return b, table.ErrScratch
+	}
+	return append(o.head(b, binary.BigEndian.Uint64(key), k.host, k.priority), key[from:]...), nil
 }
 
 // text returns a string with the memory of b.
