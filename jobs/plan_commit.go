@@ -36,7 +36,9 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 	if err := w.Found(ctx, r.Bucket, r.Crawl); err != nil {
 		return err
 	}
-	if err := made.Commit(ctx, r.Bucket); err != nil {
+	if err := made.Commit(ctx, r.Bucket); errors.Is(err, store.ErrFull) {
+		return cmp.Or(r.makeRoom(ctx, p, err), err)
+	} else if err != nil {
 		return err
 	}
 	body, err := manifest.EncodeAs(stored, stored.Format)
@@ -150,6 +152,26 @@ func (r PlanRequest) discard(ctx context.Context, p *manifest.Plan) error {
 		return nil
 	}
 	return roundstate.RemovePlan(ctx, r.Bucket, p.Crawl, p.Round, p.ID)
+}
+
+// makeRoom removes what a plan stored before the error full, unless the plan exists or the ledger names it. It returns
+// full with a note, or nil if it has not removed everything. Another `plan` that stores the same files at this moment
+// finds no plan.json, or fails when the disk is full.
+func (r PlanRequest) makeRoom(ctx context.Context, p *manifest.Plan, full error) error {
+	l, err := ledger.Load(ctx, r.Bucket, p.Crawl)
+	if err != nil {
+		return nil
+	}
+	if choice, _ := l.Plan(p.Round); choice != nil && choice.Plan == p.ID {
+		return nil
+	}
+	if there, err := manifest.Exists(ctx, r.Bucket, layout.PlanManifest(p.Crawl, p.Round, p.ID)); err != nil || there {
+		return nil
+	}
+	if err := roundstate.RemovePlan(ctx, r.Bucket, p.Crawl, p.Round, p.ID); err != nil {
+		return nil
+	}
+	return fmt.Errorf("%w; what was stored of the plan is removed: run this command again once there is space", full)
 }
 
 // compare compares a plan with the plan that the ledger names. same is true if the plans

@@ -74,6 +74,9 @@ func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, cra
 		return nil
 	}
 	before, skipped, err := lastCrawl(ctx, r.Bucket, r.Crawl)
+	if r.Continues != nil && cfg.Plan.History {
+		r.Continues.Skipped = skipped
+	}
 	if err != nil && !(errors.Is(err, errNoCrawlBefore) && len(r.Sources) > 0) {
 		return r.adviseAlone(err)
 	}
@@ -84,9 +87,6 @@ func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, cra
 	crawl.Listed = !r.Frontier
 	if crawl.Continued, err = roundstate.Continuing(ctx, r.Bucket, r.Crawl, crawl.Continues); err != nil {
 		return r.adviseAlone(err)
-	}
-	if r.Continues != nil {
-		r.Continues.Skipped = skipped
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (before string
 		}
 		skipped = append(skipped, before)
 	}
-	return "", nil, fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
+	return "", skipped, fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
 }
 
 // namedCrawls returns the crawls that the store's head names. If an older version made the store and

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -193,11 +194,7 @@ const planTasks = 3
 
 // inTasks returns what runs the tasks of a plan.
 func (o *planOptions) inTasks(ctx context.Context, b store.Bucket, cfg *config.Config, dir string) (*planning.Tasks, error) {
-	e := &local.Executor{Try: o.planWorker(b, dir).RunTask, Tasks: min(planTasks, runtime.GOMAXPROCS(0)), Attempts: 3, Pause: time.Second, Clock: stages.SystemClock{}, Log: o.log}
-	tasks := &planning.Tasks{Bucket: b, N: o.tasks, Now: time.Now(), Version: version, Shares: func(string) bool { return true }}
-	tasks.Execute = func(ctx context.Context, _ *manifest.Plan, all []stages.Task, done func(stages.Task, error)) error {
-		return e.Run(ctx, all, done)
-	}
+	tasks := &planning.Tasks{Bucket: b, N: o.tasks, Now: time.Now(), Version: version, Execute: inThisProcess(o.planWorker(b, dir).RunTask), Shares: func(string) bool { return true }}
 	if o.executor == executorKubernetes {
 		client, err := o.cluster.connect(ctx, cfg)
 		if err != nil {
@@ -206,6 +203,26 @@ func (o *planOptions) inTasks(ctx context.Context, b store.Bucket, cfg *config.C
 		tasks = o.planOnCluster(client, b, cfg, o.tasks)
 	}
 	return tasks, nil
+}
+
+// inThisProcess returns what runs the tasks of a plan with run. The first error ends the plan, as without tasks: the
+// user waits for the command, and can run it again.
+func inThisProcess(run local.Runner) planning.Execute {
+	return func(ctx context.Context, _ *manifest.Plan, all []stages.Task, done func(stages.Task, error)) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(min(planTasks, runtime.GOMAXPROCS(0)))
+		for _, t := range all {
+			g.Go(func() error {
+				err := ctx.Err()
+				if err == nil {
+					err = run(ctx, t)
+				}
+				done(t, err)
+				return err
+			})
+		}
+		return g.Wait()
+	}
 }
 
 // planOnCluster returns what runs n tasks of a plan in the cluster. Pods see no files of this machine.

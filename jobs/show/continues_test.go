@@ -14,7 +14,8 @@ func TestContinuesNamesTheNewestCrawlAndWhatItSkips(t *testing.T) {
 		skipped []string
 		want    string
 	}{
-		{nil, []string{"2026-10"}, ""},
+		{nil, nil, ""},
+		{nil, []string{"2026-10"}, "continues no earlier month; skips 2026-10, which has no finished round\n"},
 		{crawls[:1], nil, "continues 2026-07 (4 rounds)\n"},
 		{crawls[:2], nil, "continues 2026-08 (1 round) and 1 crawl before it\n"},
 		{crawls, []string{"2026-11", "2026-10"}, "continues 2026-09 (3 rounds) and 2 crawls before it; skips 2026-11, which has no finished round; skips 2026-10, which has no finished round\n"},

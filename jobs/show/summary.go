@@ -128,13 +128,15 @@ func Unforeseen(w io.Writer, all []slowest.Host, predicted, window time.Duration
 
 // Continues writes which earlier crawls a planned crawl continues, and which later months it skips.
 func Continues(w io.Writer, crawls []manifest.ContinuedCrawl, skipped []string) error {
-	if len(crawls) == 0 {
+	if len(crawls)+len(skipped) == 0 {
 		return nil
 	}
-	last := crawls[len(crawls)-1]
-	text := fmt.Sprintf("continues %s (%s)", last.Crawl, Count(int64(last.Rounds), "round"))
-	if n := len(crawls) - 1; n > 0 {
-		text += fmt.Sprintf(" and %s before it", Count(int64(n), "crawl"))
+	text := "continues no earlier month"
+	if n := len(crawls) - 1; n >= 0 {
+		text = fmt.Sprintf("continues %s (%s)", crawls[n].Crawl, Count(int64(crawls[n].Rounds), "round"))
+		if n > 0 {
+			text += fmt.Sprintf(" and %s before it", Count(int64(n), "crawl"))
+		}
 	}
 	for _, month := range skipped {
 		text += fmt.Sprintf("; skips %s, which has no finished round", month)

@@ -458,12 +458,21 @@ func TestAReparseHasTheLinksOfUnchangedPages(t *testing.T) {
 func TestAPlanSaysWhatItContinues(t *testing.T) {
 	m := newMonthsLab(t, directory(t))
 	seeds := slices.Collect(m.web.Seeds())[:2]
+	var got jobs.Continuation
+	say := func(r *jobs.PlanRequest) { r.Continues, r.DryRun = &got, true }
+	if _, err := m.plan(firstMonth, stages.SystemClock{}, seeds, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.plan(secondMonth, monthAhead{}, seeds, say); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(jobs.Continuation{Skipped: []string{firstMonth}}, got); d != "" {
+		t.Error(d)
+	}
 	m.crawl(firstMonth, stages.SystemClock{}, 1, seeds, nil)
 	if _, err := m.plan(secondMonth, monthAhead{}, seeds, nil); err != nil {
 		t.Fatal(err)
 	}
-	var got jobs.Continuation
-	say := func(r *jobs.PlanRequest) { r.Continues, r.DryRun = &got, true }
 	if _, err := m.plan(thirdMonth, monthAhead{}, seeds, say); err != nil {
 		t.Fatal(err)
 	}
