@@ -48,7 +48,8 @@ summary. In an unfinished round, requests since the last checkpoint are missing.
 does not know the host, host names similar ones and exits 2. Without --month, host asks the
 newest crawl of the store; with --all-months, every month.
 
-A last row of -o csv for each killed attempt says that requests may be missing.
+A last row of -o csv for each killed attempt and each pruned month says that requests may be
+missing.
 
 With --stop "REASON", the crawl sends no more requests to HOST. Running tasks, on any machine,
 follow within 10 seconds. The URLs of the host that have no outcome yet end as stopped, with the
@@ -121,7 +122,7 @@ func runHost(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	case "json":
 		err = q.JSON(ctx, out)
 	default:
-		err = q.Text(ctx, out, o.last, o.command(host))
+		err = q.Text(ctx, out, o.last, o.command(host, o.all), o.command(host, false))
 	}
 	if errors.Is(err, owner.ErrUnknown) {
 		return usage.Error(err)
@@ -129,20 +130,30 @@ func runHost(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	return err
 }
 
-// earlierMonths returns the months of the store before a crawl, oldest first. Reparses send no requests.
+// earlierMonths returns the months of the store before a crawl, oldest first. Of pruned ones only the head knows.
+// Reparses send no requests.
 func earlierMonths(ctx context.Context, b store.Bucket, crawl string) ([]string, error) {
-	newest, err := roundstate.NewestFirst(ctx, b)
+	months, err := roundstate.Crawls(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	slices.Reverse(newest)
-	return slices.DeleteFunc(newest, func(c string) bool { return layout.IsReparse(c) || c >= crawl }), nil
+	head, _, err := ledger.LoadHead(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	if head != nil {
+		for _, c := range head.Crawls {
+			months = append(months, c.Crawl)
+		}
+	}
+	slices.Sort(months)
+	return slices.DeleteFunc(slices.Compact(months), func(c string) bool { return layout.IsReparse(c) || c >= crawl }), nil
 }
 
-// command returns the command line about a host, without the flags of its output.
-func (o *hostOptions) command(host string) string {
+// command returns the command line about a host in one month or all, without the flags of its output.
+func (o *hostOptions) command(host string, all bool) string {
 	month := " --month " + o.month
-	if o.all {
+	if all {
 		month = " --all-months"
 	}
 	command := "crawlbatch host " + usage.Quote(host) + month + o.Flags()
@@ -242,9 +253,9 @@ func (o *hostOptions) stopped(ctx context.Context, b store.Bucket, out io.Writer
 	if !o.domain {
 		fmt.Fprintf(&text, "Other hosts of %s are still crawled: --domain stops all.\n", domainOf(now.Host))
 	}
-	fmt.Fprintf(&text, "To undo it:                  %s --resume\n", o.command(host))
+	fmt.Fprintf(&text, "To undo it:                  %s --resume\n", o.command(host, false))
 	if unknown == nil { // there is nothing to tell the owner of a host that the crawl does not know
-		fmt.Fprintf(&text, "A text for the owner:        %s\n", o.command(host))
+		fmt.Fprintf(&text, "A text for the owner:        %s\n", o.command(host, false))
 	}
 	text.WriteString("To keep later months away:   add the host to the list of plan.opt_out\n")
 	_, err := io.WriteString(out, text.String())

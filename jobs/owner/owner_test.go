@@ -114,7 +114,7 @@ func TestTheAnswerHasEveryRequestOfTheHost(t *testing.T) {
 	if records, err := csv.NewReader(strings.NewReader(table.String())).ReadAll(); err != nil || len(records) != len(rows.Requests)+1 {
 		t.Errorf("CSV has %d records, %v", len(records), err)
 	}
-	if err := q.Text(t.Context(), &text, 2, "crawlbatch host x"); err != nil || !strings.Contains(text.String(), "The last 2 of ") || !strings.Contains(text.String(), "crawlbatch host x -o csv") {
+	if err := q.Text(t.Context(), &text, 2, "crawlbatch host x", ""); err != nil || !strings.Contains(text.String(), "The last 2 of ") || !strings.Contains(text.String(), "crawlbatch host x -o csv") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	unknownAndLost(t, *q)
@@ -284,7 +284,7 @@ func TestTheAnswerNamesKilledAttempts(t *testing.T) {
 		t.Errorf("%v\n%s", err, list.String())
 	}
 	var text strings.Builder
-	if err := q.Text(t.Context(), &text, 3, "crawlbatch host h"); err != nil || !strings.Contains(text.String(), "an attempt was killed (began 2026-11-02T10:00:00.000Z, ") {
+	if err := q.Text(t.Context(), &text, 3, "crawlbatch host h", ""); err != nil || !strings.Contains(text.String(), "an attempt was killed (began 2026-11-02T10:00:00.000Z, ") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 }

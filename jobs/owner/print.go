@@ -15,11 +15,11 @@ import (
 	"unicode"
 )
 
-// Unrecorded is the purpose of a row of CSV about a killed attempt, whose last requests have no rows.
+// Unrecorded is the purpose of a row of CSV about a killed attempt or a pruned crawl, some requests of which have no rows.
 const Unrecorded = "unrecorded"
 
 // CSV writes the rows as CSV with a header. Columns have the names of the JSON keys of Row. A last row for each
-// killed attempt says that requests are missing.
+// killed attempt and each pruned crawl says that requests are missing.
 func (q *Question) CSV(ctx context.Context, out io.Writer) error {
 	w := csv.NewWriter(out)
 	begun := false
@@ -62,8 +62,13 @@ func (q *Question) CSV(ctx context.Context, out io.Writer) error {
 	return w.Error()
 }
 
-// unrecorded calls write with a row for each killed attempt.
+// unrecorded calls write with a row for each pruned crawl and each killed attempt.
 func (s *Summary) unrecorded(write func(*Row) error) error {
+	for _, crawl := range s.Pruned {
+		if err := write(&Row{Round: crawl, Host: cmp.Or(s.Host, s.Domain), Purpose: Unrecorded, Error: "the rows of this crawl were deleted by its age"}); err != nil {
+			return err
+		}
+	}
 	for _, part := range s.Rounds {
 		for _, k := range part.Killed {
 			if err := write(&Row{Round: part.Round, Time: k.Began, Host: cmp.Or(s.Host, s.Domain), Purpose: Unrecorded, Error: k.missing()}); err != nil {
@@ -124,8 +129,8 @@ func (q *Question) JSON(ctx context.Context, out io.Writer) error {
 }
 
 // Text writes, for people, the summary, the last rows and the text to reply with. command is the
-// command line that the user gave; advice about the other rows repeats it.
-func (q *Question) Text(ctx context.Context, out io.Writer, last int, command string) error {
+// command line that the user gave; advice about the other rows repeats it. stop is one about the newest crawl alone.
+func (q *Question) Text(ctx context.Context, out io.Writer, last int, command, stop string) error {
 	rows, skipped := tail{most: last}, skips{most: last}
 	s, err := q.Answer(ctx, func(r *Row) error {
 		if r.Purpose == NotRequested {
@@ -147,7 +152,7 @@ func (q *Question) Text(ctx context.Context, out io.Writer, last int, command st
 	skipped.print(w, command)
 	fmt.Fprintf(w, "\nA text to reply with (attach what `%s -o csv` writes):\n\n%s", command, shownLines(s.Reply))
 	if !slices.ContainsFunc(s.Stops, func(stop Stop) bool { return stop.Ended == "" }) {
-		fmt.Fprintf(w, "\nTo stop requests within seconds, and for all later rounds of the crawl:\n\n  %s --stop \"asked by the owner\"\n", command)
+		fmt.Fprintf(w, "\nTo stop requests within seconds, and for all later rounds of the crawl:\n\n  %s --stop \"asked by the owner\"\n", stop)
 	}
 	fmt.Fprintln(w, "\nTo keep later crawls away, add the host to the list of plan.opt_out.")
 	return w.Flush()

@@ -25,7 +25,7 @@ import (
 type Question struct {
 	Bucket  store.Bucket
 	Crawl   string
-	Earlier []string       // other crawls to ask, oldest first; pruned ones are left out
+	Earlier []string       // other crawls to ask, oldest first; the answer lacks pruned ones, and says so
 	Config  *config.Config // config of Crawl
 	Target  Target
 	Scratch string // directory for sorting
