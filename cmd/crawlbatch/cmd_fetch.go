@@ -27,9 +27,12 @@ fetch, requests, captures, page, text and links, keyed by column. It stores noth
 It retries after seconds, not minutes, and prints on stderr what it waits for. It keeps
 the delay between requests and obeys robots.txt as a crawl does.
 
+It reads only the list of takedowns of --store. It refuses a URL that was taken down, and does not
+follow redirects to one.
+
 It exits with 0 if the host answered for the URL (outcomes ok, not_modified, redirected,
 mime_filtered, http_4xx). It exits with 78 if trying again cannot help (robots_denied,
-address_blocked, stopped, redirect_limit). Otherwise it exits with 3: the host gave no
+address_blocked, stopped, redirect_limit, or taken down). Otherwise it exits with 3: the host gave no
 response, the response was a failure (http_5xx, rate_limited), or robots.txt was unreachable.`,
 		Example: `  crawlbatch fetch https://example.org/ --user-agent "examplebot/1.0 (+https://example.org/bot)"`,
 		Args:    cobra.ExactArgs(1),
@@ -50,6 +53,17 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	if err := jobs.CheckAgent(cfg); err != nil {
 		return err
 	}
+	b, err := c.openArchive(ctx, c.store) // which need not exist
+	if err != nil {
+		return err
+	}
+	gone, err := worker.TakenDown(ctx, b, cfg, nil)
+	if err != nil {
+		return storeError(err)
+	}
+	if gone.URL(url) {
+		return fmt.Errorf("%q was taken down from %s, so it is never fetched: %w", url, b, stages.ErrPermanent)
+	}
 	parser, err := worker.NewParser(cfg)
 	if err != nil {
 		return err
@@ -60,7 +74,12 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	}
 	defer remove()
 	env := &stages.Env{Scratch: dir, Clock: stages.SystemClock{}, Log: c.log, Progress: stages.NoProgress{}, Version: version}
-	rows, err := fetch.One(ctx, env, worker.FetchConfig(cfg, version), parser, url, c.printWait)
+	session, err := fetch.NewSession(env, worker.FetchConfig(cfg, version), parser, gone.URL, c.printWait)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	rows, err := session.Fetch(ctx, url)
 	if err != nil {
 		if ctx.Err() != nil {
 			return stages.ErrInterrupted

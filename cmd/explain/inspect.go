@@ -57,7 +57,7 @@ the parser of the URL standard fails. If rules of the config (plan.canonical, pl
 the URL, each step is printed; --jsonl adds {"steps":[{"rule","from","to"}]}. If the list plan.opt_out
 names the URL, the reason is opt_out.
 
-With --month it also prints what the store knows of the URL: its state and the newest
+With --month it also says whether the URL was taken down, and prints what the store knows of the URL: its state and the newest
 round that changed the state, its priority as the sum of its parts (plan.priority), why the
 URL was skipped, and its partition in the newest plan.
 With --month, --jsonl adds {"known":{"state","skip","planned"}}, each with its "round", or
@@ -126,7 +126,11 @@ func (c Configs) urlInspector(ctx context.Context, crawl string) (*inspect.URL, 
 	if err != nil {
 		return nil, err
 	}
-	return inspect.NewURL(cfg, optOut, known)
+	i, err := inspect.NewURL(cfg, optOut, known)
+	if err == nil && crawl != "" {
+		err = i.ReadTakedowns(ctx, b, cfg)
+	}
+	return i, err
 }
 
 func newRobots(c Configs) *cobra.Command {

@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -11,12 +12,16 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/priority"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/lookup"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/scope"
+	"crawlbatch.io/crawlbatch/planner/source"
 )
 
 // URLQuestion asks about a URL, which may be relative to Base.
@@ -34,6 +39,8 @@ type URLAnswer struct {
 	Domain    string `json:"domain"`
 	Host      string `json:"host"`
 	Skip      string `json:"skip"` // why the URL would not be planned
+	// Takedown says why nobody can tell whether the URL was taken down.
+	Takedown string `json:"takedown,omitempty"`
 	// Spelling is the given spelling, if it is not canonical. robots.txt must allow both the given
 	// spelling and the canonical URL.
 	Spelling string `json:"spelling,omitempty"`
@@ -52,6 +59,7 @@ type URL struct {
 	canonical *urlkey.Canonicalizer
 	plan      planner.Config
 	crawl     *lookup.Crawl // crawl in which to look up URLs; nil if no store is read
+	takedown  string        // why takedowns are unknown; "" if they are known, or if no store is read
 }
 
 // NewURL returns a URL whose answers follow cfg and the opt-out list, which may be nil. If crawl is
@@ -61,6 +69,16 @@ func NewURL(cfg *config.Config, optOut *scope.OptOut, crawl *lookup.Crawl) (*URL
 	plan := worker.PlanConfig(cfg)
 	plan.OptOut = optOut
 	return &URL{canonical: c, plan: plan, crawl: crawl}, err
+}
+
+// ReadTakedowns makes the answers say which URLs were taken down in a store. Without the key of the store's list,
+// the answers say that it is needed.
+func (u *URL) ReadTakedowns(ctx context.Context, b store.Bucket, cfg *config.Config) (err error) {
+	u.plan.Gone, err = worker.TakenDown(ctx, b, cfg, nil)
+	if errors.Is(err, takedown.ErrKey) || errors.Is(err, ledger.ErrLost) {
+		u.takedown, err = err.Error(), nil
+	}
+	return err
 }
 
 // Answer answers one question. The error is not nil only if the crawl's store cannot be read.
@@ -103,6 +121,9 @@ func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
 	default:
 		a.Skip = string(reason)
 	}
+	if a.Takedown = u.takedown; scope.TakenDown(u.plan.Gone, u.canonical, &source.Entry{URL: cmp.Or(a.WHATWG, q.URL)}, a.Canonical, err) {
+		a.Skip = "taken_down: no crawl of the store plans or fetches it"
+	}
 	return a, nil
 }
 
@@ -114,6 +135,9 @@ func (a *URLAnswer) Print(w io.Writer, url string) {
 	}
 	fmt.Fprintf(w, "canonical  %s\nsurt       %s\ndomain     %s\nhost       %s\nskip       %s\n",
 		dash(a.Canonical), dash(a.SURT), dash(a.Domain), dash(a.Host), dash(a.Skip))
+	if a.Takedown != "" {
+		fmt.Fprintf(w, "takedown   unknown: %s\n", a.Takedown)
+	}
 	if a.Spelling != "" {
 		fmt.Fprintf(w, "spelling   %s (robots.txt has to allow it, too)\n", a.Spelling)
 	}

@@ -40,24 +40,8 @@ func hastyConfig(cfg Config) Config {
 	return cfg
 }
 
-// One fetches rawURL like a fetch task, with robots.txt, redirects and short retries, but without a
-// store: captures name no file, and env.Bucket is not used. It requests the canonical form of
-// rawURL, if robots.txt allows both that form and rawURL. It calls tell for each wait. If rawURL is
-// not a URL, the error says why. If ctx ends, the error wraps stages.ErrInterrupted.
-func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
-	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
-}
-
-func one(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait), h hooks) (*segments.Record, error) {
-	s, err := newSession(env, cfg, options{parser: parser, hooks: h}, tell)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	return s.Fetch(ctx, rawURL)
-}
-
-// Session fetches URLs one after another, each as One does. All requests of a Session share robots.txt
+// Session fetches URLs one after another like a fetch task, with robots.txt, redirects and short retries, but
+// without a store: captures name no file, and Env.Bucket is not used. All requests of a Session share robots.txt
 // files, connections and the delays of their hosts. Only one goroutine may use a Session.
 type Session struct {
 	f       *fetcher
@@ -65,8 +49,8 @@ type Session struct {
 	told    *reporter
 }
 
-// NewSession makes a session. barred reports whether a canonical URL must not be requested; if barred
-// is nil, all may be requested. The caller closes the session.
+// NewSession makes a session, which calls tell for each wait. barred reports whether a canonical URL must not be
+// requested; if barred is nil, all may be requested. The caller closes the session.
 func NewSession(env *stages.Env, cfg Config, parser document.Parser, barred func(url string) bool, tell func(stages.Wait)) (*Session, error) {
 	return newSession(env, cfg, options{parser: parser, barred: barred}, tell)
 }
@@ -87,8 +71,9 @@ func newSession(env *stages.Env, cfg Config, o options, tell func(stages.Wait)) 
 // Close releases connections and scratch space.
 func (s *Session) Close() { s.f.close() }
 
-// Fetch fetches a URL as One does. After an error, the session must not be used again, unless the error
-// only says why rawURL is not a URL.
+// Fetch requests the canonical form of rawURL, if robots.txt allows both that form and rawURL. If ctx ends, the error
+// wraps stages.ErrInterrupted. After an error, the session must not be used again, unless the error only says why
+// rawURL is not a URL.
 func (s *Session) Fetch(ctx context.Context, rawURL string) (*segments.Record, error) {
 	f := s.f
 	key, spelled, err := f.canon.Spelled(rawURL, "")

@@ -1,14 +1,17 @@
 package fetch
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // A person waits for this URL. So it is retried within seconds, and each wait is reported.
@@ -82,4 +85,14 @@ func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 			})
 		})
 	}
+}
+
+// one fetches a URL in a session of its own.
+func one(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait), h hooks) (*segments.Record, error) {
+	s, err := newSession(env, cfg, options{parser: parser, hooks: h}, tell)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Fetch(ctx, rawURL)
 }
