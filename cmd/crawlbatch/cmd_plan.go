@@ -92,6 +92,9 @@ func runPlan(ctx context.Context, o planOptions) error {
 		return err
 	}
 	if len(o.explain) > 0 {
+		if len(o.sources) > 0 || o.dryRun || o.replace || o.force || o.once || o.tasks > 0 {
+			return usage.Errorf("--explain plans nothing: give only --month with it, or leave it out")
+		}
 		return o.explainer().URLs(ctx, o.month, "", o.explain, o.out)
 	}
 	if len(o.sources) == 0 {

@@ -192,7 +192,7 @@ func printPriority(w io.Writer, p *lookup.Priority) {
 		fmt.Fprintln(w, "           (the parts are unknown, because the round's working files are gone)")
 	}
 	if p.AtPlan == nil {
-		fmt.Fprintln(w, "           no plan takes it now, because it is not due")
+		fmt.Fprintln(w, "           not due: the frontier does not offer it now; a list plans it all the same, unless plan.skip_within refuses it")
 	} else {
 		fmt.Fprintf(w, "           %d%s in a plan that is made now\n", p.Next, sumOf(p.AtPlan))
 	}

@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// Plan writes a summary of a plan and of the refused lines. The summary begins with verb. refused is
+// Plan writes a summary of a plan and of the refused entries, also of those that the frontier offers. The summary begins with verb. refused is
 // the name of the store that lists each refused line, or "" if no store does. If partitions is true,
 // Plan adds a line for each partition. If there are several sources, Plan adds a line for each, and it
 // adds a line for each budget that refuses URLs. If the plan has more than tasks partitions, Plan also
@@ -38,17 +39,22 @@ func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, budgets 
 			fmt.Fprintf(&text, "%-10s %8d %6d %7d %5.2f\n", layout.Part(part.Partition), part.URLs, part.Hosts, part.Domains, part.EstimatedSeconds/3600)
 		}
 	}
+	entries, beside := int64(0), ""
+	if slices.ContainsFunc(p.Refused, func(c manifest.Count) bool { return c.Name == string(schema.SkipDuplicate) }) {
+		beside = " besides duplicates"
+	}
 	for _, s := range sources {
+		entries += s.Entries
 		if len(sources) > 1 {
 			why := ""
 			if s.NoMatch() {
 				why = "; no record meets its condition"
 			}
-			fmt.Fprintf(&text, "  from %s: %d entries, %d refused%s\n", s.Name, s.Entries, s.Refused, why)
+			fmt.Fprintf(&text, "  from %s: %d entries, %d refused%s%s\n", s.Name, s.Entries, s.Refused, beside, why)
 		}
 	}
 	if len(p.Refused) > 0 {
-		fmt.Fprintf(&text, "refused of %d source lines:", p.SourceLines)
+		fmt.Fprintf(&text, "refused of %d entries:", entries)
 		for _, c := range p.Refused {
 			fmt.Fprintf(&text, " %s %d", c.Name, c.N)
 		}

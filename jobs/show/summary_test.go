@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
@@ -87,5 +88,22 @@ func TestAPlanSaysWhatURLFiltersAnswered(t *testing.T) {
 	}
 	if want := "asked the URL filters of earlier rounds 5,000 times: 1,990 absent, 3,000 found, 10 looked up in vain (0.50 %)\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// The entries of the frontier are no source lines, but refused as those are.
+func TestAPlanCountsRefusalsOfAllEntries(t *testing.T) {
+	p := &manifest.Plan{Crawl: "2026-11", SourceLines: 210, Refused: []manifest.Count{{Name: "duplicate", N: 105}, {Name: "out_of_scope", N: 30}}}
+	sources := []planner.SourceCount{{Name: "a.txt", Entries: 105, Refused: 2}, {Name: "./a.txt", Entries: 105}, {Name: "frontier", Entries: 90, Refused: 28}}
+	var out strings.Builder
+	if err := Plan(&out, p, sources, nil, "planned", "", false, 1); err != nil {
+		t.Fatal(err)
+	}
+	if want := `  from a.txt: 105 entries, 2 refused besides duplicates
+  from ./a.txt: 105 entries, 0 refused besides duplicates
+  from frontier: 90 entries, 28 refused besides duplicates
+refused of 300 entries: duplicate 105 out_of_scope 30
+`; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("%s\nwant at the end\n%s", &out, want)
 	}
 }
