@@ -223,7 +223,7 @@ func TestTheReportNamesWhatNeedsAttention(t *testing.T) {
 		}},
 		{"fault", levelBad, "internal_error", func(m *maker) { m.fetches.add(0, &fetchRow{Outcome: schema.InternalError}) }},
 		{"failures", levelWarn, "100.0 % of the planned URLs failed, most often with timeout (1 URL)", func(m *maker) { m.fetches.add(0, &fetchRow{Outcome: schema.Timeout}) }},
-		{"deferred", levelWarn, "were deferred", func(m *maker) { m.fetches.add(0, &fetchRow{Outcome: schema.Deferred}) }},
+		{"deferred", levelWarn, "their hosts asked for pauses longer than what was left", func(m *maker) { m.fetches.add(0, &fetchRow{Outcome: schema.Deferred}) }},
 		{"blocked", levelWarn, "1 network answered", func(m *maker) {
 			for range blockingFrom {
 				m.requests.add(0, &requestRow{Host: "a", Address: "192.0.2.1:443", Status: 403, BytesSent: 1})
