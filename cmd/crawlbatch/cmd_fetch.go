@@ -57,12 +57,9 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	if err != nil {
 		return err
 	}
-	gone, err := worker.TakenDown(ctx, b, cfg, nil)
+	gone, err := inspect.CheckTakedown(ctx, b, cfg, url)
 	if err != nil {
 		return storeError(err)
-	}
-	if gone.URL(url) {
-		return fmt.Errorf("%q was taken down from %s, so it is never fetched: %w", url, b, stages.ErrPermanent)
 	}
 	parser, err := worker.NewParser(cfg)
 	if err != nil {
@@ -76,7 +73,7 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	env := &stages.Env{Scratch: dir, Clock: stages.SystemClock{}, Log: c.log, Progress: stages.NoProgress{}, Version: version}
 	session, err := fetch.NewSession(env, worker.FetchConfig(cfg, version), parser, gone.URL, c.printWait)
 	if err != nil {
-		return err
+		return usage.Error(err)
 	}
 	defer session.Close()
 	rows, err := session.Fetch(ctx, url)

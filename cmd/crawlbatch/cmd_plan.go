@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -19,7 +18,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
-	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/planning"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
@@ -197,7 +195,7 @@ const planTasks = 3
 
 // inTasks returns what runs the tasks of a plan.
 func (o *planOptions) inTasks(ctx context.Context, b store.Bucket, cfg *config.Config, dir string) (*planning.Tasks, error) {
-	tasks := &planning.Tasks{Bucket: b, N: o.tasks, Now: time.Now(), Version: version, Execute: inThisProcess(o.planWorker(b, dir).RunTask), Shares: func(string) bool { return true }}
+	tasks := &planning.Tasks{Bucket: b, N: o.tasks, Now: time.Now(), Version: version, Execute: planning.InThisProcess(o.planWorker(b, dir).RunTask, min(planTasks, runtime.GOMAXPROCS(0))), Shares: func(string) bool { return true }}
 	if o.executor == executorKubernetes {
 		client, err := o.cluster.connect(ctx, cfg)
 		if err != nil {
@@ -206,26 +204,6 @@ func (o *planOptions) inTasks(ctx context.Context, b store.Bucket, cfg *config.C
 		tasks = o.planOnCluster(client, b, cfg, o.tasks)
 	}
 	return tasks, nil
-}
-
-// inThisProcess returns what runs the tasks of a plan with run. The first error ends the plan, as without tasks: the
-// user waits for the command, and can run it again.
-func inThisProcess(run local.Runner) planning.Execute {
-	return func(ctx context.Context, _ *manifest.Plan, all []stages.Task, done func(stages.Task, error)) error {
-		g, ctx := errgroup.WithContext(ctx)
-		g.SetLimit(min(planTasks, runtime.GOMAXPROCS(0)))
-		for _, t := range all {
-			g.Go(func() error {
-				err := ctx.Err()
-				if err == nil {
-					err = run(ctx, t)
-				}
-				done(t, err)
-				return err
-			})
-		}
-		return g.Wait()
-	}
 }
 
 // planOnCluster returns what runs n tasks of a plan in the cluster. Pods see no files of this machine.

@@ -1,15 +1,30 @@
 package inspect
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/takedown"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
+
+// CheckTakedown returns the guard of what was taken down in a store, as worker.TakenDown does. If that includes a URL, the
+// error wraps stages.ErrPermanent.
+func CheckTakedown(ctx context.Context, b store.Bucket, cfg *config.Config, url string) (*takedown.Guard, error) {
+	gone, err := worker.TakenDown(ctx, b, cfg, nil)
+	if gone.URL(url) {
+		err = fmt.Errorf("%q was taken down from %s, so it is never fetched: %w", url, b, stages.ErrPermanent)
+	}
+	return gone, err
+}
 
 // FetchRows renders the rows of one fetched URL as a JSON object, by dataset and column.
 func FetchRows(rows *segments.Record) ([]byte, error) {

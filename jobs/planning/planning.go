@@ -25,6 +25,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -46,6 +48,26 @@ const (
 // Execute runs tasks of the round of p, and calls done when a task has ended. Each task calls RunTask. The
 // EstimatedBytes of p are the bytes of scratch space that a task needs.
 type Execute func(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error
+
+// InThisProcess returns what runs at most n tasks at a time with run. The first error ends the plan, as without tasks:
+// the user waits for the command, and can run it again.
+func InThisProcess(run func(ctx context.Context, t stages.Task) error, n int) Execute {
+	return func(ctx context.Context, _ *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(n)
+		for _, t := range tasks {
+			g.Go(func() error {
+				err := ctx.Err()
+				if err == nil {
+					err = run(ctx, t)
+				}
+				done(t, err)
+				return err
+			})
+		}
+		return g.Wait()
+	}
+}
 
 // Tasks makes plans in tasks. The caller calls Remove at the end. Only one goroutine may use it.
 type Tasks struct {
