@@ -96,7 +96,7 @@ func TestAPlanCountsRefusalsOfAllEntries(t *testing.T) {
 	p := &manifest.Plan{Crawl: "2026-11", SourceLines: 210, Refused: []manifest.Count{{Name: "duplicate", N: 105}, {Name: "out_of_scope", N: 30}}}
 	sources := []planner.SourceCount{{Name: "a.txt", Entries: 105, Refused: 2}, {Name: "./a.txt", Entries: 105}, {Name: "frontier", Entries: 90, Refused: 28}}
 	var out strings.Builder
-	if err := Plan(&out, p, sources, nil, "planned", "", false, 1); err != nil {
+	if err := Plan(&out, p, sources, nil, "planned", "", false, 1, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if want := `  from a.txt: 105 entries, 2 refused besides duplicates
