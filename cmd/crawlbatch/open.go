@@ -56,7 +56,7 @@ func (c *common) openBucket(ctx context.Context, address string, options s3store
 		if err != nil {
 			return nil, usage.Error(err)
 		}
-		return store.WithRetry(store.WithHedge(s, store.Hedge{}), retry), reach(s, ctx)
+		return c.beats.Count(store.WithRetry(store.WithHedge(s, store.Hedge{}), retry)), reach(s, ctx)
 	}
 	d, err := dirstore.Open(address, dirstore.Options{OneMachine: oneMachine})
 	if errors.Is(err, store.ErrUnsupported) {
@@ -65,7 +65,7 @@ func (c *common) openBucket(ctx context.Context, address string, options s3store
 	if err != nil {
 		return nil, usage.Error(err)
 	}
-	return store.WithRetry(d, retry), nil
+	return c.beats.Count(store.WithRetry(d, retry)), nil
 }
 
 // stillTrying tells the user that a store in S3 does not answer yet.

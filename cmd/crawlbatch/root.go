@@ -42,6 +42,7 @@ type common struct {
 	out, err io.Writer
 	log      *slog.Logger
 	errors   *show.LogOutput // writes the log to stderr, above the progress display if there is one
+	beats    usage.Heartbeat
 }
 
 // defaultStore is the store of a command without --store.
@@ -58,6 +59,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	ctx, stop := signalContext(ctx)
 	defer stop()
 	cmd, err := root.ExecuteContextC(ctx)
+	c.beats.End()
 	if err == nil {
 		return exitDone
 	}
@@ -104,6 +106,9 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 			cmd.Root().SetErr(c.err)
 			if err == nil {
 				err = c.resolveMonth(cmd)
+			}
+			if silent := []string{"plan", "verify", "report", "feedback", "prune", "takedown", "compact"}; slices.Contains(silent, cmd.Name()) {
+				c.beats.Start(cmd.Context(), stages.SystemClock{}, usage.BeatPrinter(c.errors, c.log, c.logFormat == "json"))
 			}
 			return err
 		},

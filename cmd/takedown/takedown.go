@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	names "crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/jobs/takedown"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -139,8 +140,13 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	dir, remove, err := scratch.New()
+	if err != nil {
+		return err
+	}
+	defer remove()
 	p := &printer{out: show.Folding(o.out)}
-	r := takedown.Request{Bucket: b, URLs: o.urls, Domains: o.domains, Reason: o.reason, Secret: cfg.Store.TakedownKey, Clock: o.env.Clock, Version: o.env.Version}
+	r := takedown.Request{Bucket: b, URLs: o.urls, Domains: o.domains, Reason: o.reason, Secret: cfg.Store.TakedownKey, Clock: o.env.Clock, Version: o.env.Version, Scratch: dir}
 	if o.resume {
 		did, err := takedown.Resume(ctx, r)
 		if err != nil {

@@ -23,6 +23,7 @@ type Counter struct {
 	Bucket
 	mu     sync.Mutex
 	counts Counts
+	last   string // key of the object that was read last
 }
 
 // Count wraps b in a Counter.
@@ -36,6 +37,20 @@ func (c *Counter) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.counts
+}
+
+// Last returns the key of the object that was read last, or "".
+func (c *Counter) Last() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
+// reads notes the key of an object that is read.
+func (c *Counter) reads(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = key
 }
 
 // note adds one to *calls, adds the bytes that the call read or wrote, and counts a failure.
@@ -69,6 +84,7 @@ func (c *Counter) Swap(ctx context.Context, key string, body io.ReaderAt, size i
 
 // Get implements Bucket.
 func (c *Counter) Get(ctx context.Context, key string, limit int64) ([]byte, Version, error) {
+	c.reads(key)
 	body, v, err := c.Bucket.Get(ctx, key, limit)
 	c.note(&c.counts.Gets, err, int64(len(body)), 0)
 	return body, v, err
@@ -76,6 +92,7 @@ func (c *Counter) Get(ctx context.Context, key string, limit int64) ([]byte, Ver
 
 // Open implements Bucket. The Counter also counts reads of the object.
 func (c *Counter) Open(ctx context.Context, key string) (Object, error) {
+	c.reads(key)
 	object, err := c.Bucket.Open(ctx, key)
 	c.note(&c.counts.Gets, err, 0, 0)
 	if err != nil {

@@ -238,7 +238,7 @@ func (r *Request) changeObject(ctx context.Context, id string, o *manifest.Chang
 		return r.Bucket.Delete(ctx, o.Key)
 	}
 	staged := layout.Staged(id, o.Staged)
-	body, err := os.CreateTemp(r.Scratch, "crawlbatch-takedown-") // a store may read the body several times
+	body, err := os.CreateTemp(r.Scratch, "staged-") // a store may read the body several times
 	if err != nil {
 		return fmt.Errorf("create scratch file: %w", err)
 	}

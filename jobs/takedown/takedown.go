@@ -47,7 +47,7 @@ type Request struct {
 	Secret        string // secret key of the list of takedowns
 	Clock         stages.Clock
 	Version       string
-	Scratch       string // folder for temporary files; "": the system's
+	Scratch       string // folder for temporary files
 }
 
 // Kind counts what a takedown changes in objects of one kind.
@@ -169,7 +169,7 @@ func (r *Request) prepare(ctx context.Context, id string) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	scratch, err := os.MkdirTemp(r.Scratch, "crawlbatch-takedown-")
+	scratch, err := os.MkdirTemp(r.Scratch, "takedown-")
 	if err != nil {
 		return nil, err
 	}

@@ -88,11 +88,12 @@ func settle(pages, fetched []*simPage, rule recrawl.Rule) {
 	}
 }
 
-// simResult is the mean freshness by weight in the second half of the rounds, and the longest time in which a page
-// was not fetched.
+// simResult is the mean freshness by weight in the second half of the rounds and in the first twelve with fetches, the
+// longest time in which a page was not fetched in the second half, and the number of fetches of each round.
 type simResult struct {
-	fresh float64
-	age   time.Duration
+	fresh, early float64
+	age          time.Duration
+	fetches      []int64
 }
 
 // run crawls the web. In each round it fetches a share of the pages. choose returns the pages to fetch.
@@ -100,7 +101,7 @@ func (w simWeb) run(seed uint64, share float64, weights priority.Weights, rule r
 	r := rand.New(rand.NewPCG(seed, 42))
 	pages := w.pages(r, &weights)
 	settle(pages, pages, rule)
-	total := 0.0
+	total, early := 0.0, 0.0
 	for round := range simRounds {
 		now := simBegin + int64(round)*simRound.Milliseconds()
 		fetched := choose(pages, now, int64(share*float64(len(pages))))
@@ -108,16 +109,22 @@ func (w simWeb) run(seed uint64, share float64, weights priority.Weights, rule r
 			simFetch(r, p, now)
 		}
 		settle(pages, fetched, rule)
-		if round < simRounds/2 {
-			continue
-		}
+		out.fetches = append(out.fetches, int64(len(fetched)))
 		for _, p := range pages {
-			total += p.weight
-			out.fresh += p.weight * min(max(float64(p.changes-now)/float64(simRound.Milliseconds()), 0), 1)
-			out.age = max(out.age, time.Duration(now-p.LastFetched)*time.Millisecond)
+			fresh := p.weight * min(max(float64(p.changes-now)/float64(simRound.Milliseconds()), 0), 1)
+			switch {
+			case round >= simRounds/2:
+				total += p.weight
+				out.fresh += fresh
+				out.age = max(out.age, time.Duration(now-p.LastFetched)*time.Millisecond)
+			case round > 0 && round <= 12: // in the first round, no page is due yet
+				early += p.weight
+				out.early += fresh
+			}
 		}
 	}
 	out.fresh /= total
+	out.early /= early
 	return out
 }
 
@@ -212,6 +219,38 @@ func TestFreshnessUnderABudget(t *testing.T) {
 		}
 		if share == 0.25 && regret("ours") > 0.5*regret("change: 150") || regret("ours") > 0.04 {
 			t.Errorf("budget %g: regret of ours %.3f, of change: 150 %.3f", share, regret("ours"), regret("change: 150"))
+		}
+	}
+}
+
+// In its first rounds, a crawl knows hardly any rates, and pages that did not change are not due for a while, so that it
+// makes fewer fetches than the budget allows. With as many fetches, the choice by age alone is not better.
+func TestFreshnessInTheFirstRounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	const first, seeds = 201, 5
+	rule := recrawl.Rule{First: 30 * 24 * time.Hour, Min: 24 * time.Hour, Max: 180 * 24 * time.Hour}
+	for _, share := range []float64{0.25, 0.5} {
+		var ours, uniform, used float64
+		for _, w := range []simWeb{{1.2, 0.8, false}, {0.5, 1.5, false}, {1.2, 0.8, true}, {0.5, 1.5, true}} {
+			for seed := uint64(first); seed < first+seeds; seed++ {
+				r := w.run(seed, share, priority.Default(), rule, byScore(priority.Default(), rule))
+				left, byAge := r.fetches, byValue(func(p *simPage, now int64) float64 { return float64(now - p.LastFetched) })
+				u := w.run(seed, share, priority.Default(), rule, func(pages []*simPage, now, _ int64) []*simPage {
+					n := left[0]
+					left = left[1:]
+					return byAge(pages, now, n)
+				})
+				ours, uniform = ours+r.early/4/seeds, uniform+u.early/4/seeds
+				for _, n := range r.fetches[1:13] {
+					used += float64(n) / (12 * 4 * seeds * share * simHosts * simPages)
+				}
+			}
+		}
+		t.Logf("budget %g: %.0f %% of it used in the first twelve rounds, mean freshness %.3f, by age alone %.3f", share, 100*used, ours, uniform)
+		if ours < uniform-0.005 {
+			t.Errorf("budget %g: mean freshness %.3f in the first twelve rounds, %.3f by age alone", share, ours, uniform)
 		}
 	}
 }
