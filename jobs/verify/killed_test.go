@@ -8,6 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/simweb"
@@ -33,6 +34,14 @@ func TestAKilledAttemptIsNotedAndIsNoViolation(t *testing.T) {
 		return strings.HasPrefix(n, "round 0: attempts at fetch tasks that were killed: 1. ")
 	}
 	if r.Found() != 0 || !slices.ContainsFunc(r.Notes, is) {
+		t.Errorf("%d violations, notes %q", r.Found(), r.Notes)
+	}
+	// Neither is a command that was killed before it changed an object.
+	if _, err := roundstate.HoldForQuarantine(t.Context(), l.bucket, testCrawl, 0, ledgertest.Writer()); err != nil {
+		t.Fatal(err)
+	}
+	is = func(n string) bool { return strings.Contains(n, "--quarantine --yes` moves objects, or was interrupted") }
+	if r := l.report(t, true); r.Found() != 0 || !slices.ContainsFunc(r.Notes, is) {
 		t.Errorf("%d violations, notes %q", r.Found(), r.Notes)
 	}
 }

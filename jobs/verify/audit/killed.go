@@ -11,7 +11,8 @@ import (
 )
 
 // noteKilled notes the sealed rounds in which processes were killed while they fetched. This is no
-// violation, but no check covers the requests that these processes did not record.
+// violation, but no check covers the requests that these processes did not record. It also notes the command
+// that holds the store, which may have been killed too.
 func (a *Audit) noteKilled(ctx context.Context, rounds []*Round) error {
 	for _, r := range rounds {
 		if r.Sealed == nil {
@@ -33,5 +34,9 @@ func (a *Audit) noteKilled(ctx context.Context, rounds []*Round) error {
 			a.Note("round %d: attempts at fetch tasks that were killed: %d. The requests that they sent after their last checkpoints are in no table, so no check covers them", r.Number, killed)
 		}
 	}
-	return nil
+	held, err := roundstate.Held(ctx, a.Bucket)
+	if held != "" {
+		a.Note("%s", held)
+	}
+	return err
 }
