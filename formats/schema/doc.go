@@ -84,11 +84,12 @@ import (
 //	   A part of a compacted copy has the rows of all rounds of a month, and its columns crawl, round and subset
 //	   say where each row comes from.
 //	15: Segments hold sets of links (LinkSet) in place of rows of links.
+//	16: Crawls from the frontier take the links of pages that answered 304 from earlier rounds, as crawls from lists do.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
 // decides, for example, how tables are encoded.
-const FormatVersion = 15
+const FormatVersion = 16
 
 // TellsZero returns the first FormatVersion whose files distinguish 0 from null in an optional
 // column. The struct tag zero holds this version. Files of an older format store 0 as null.
