@@ -77,6 +77,7 @@ type Crawl struct {
 	Unfinished bool `json:"unfinished,omitempty"`
 
 	months int
+	again  bool // it is not old enough now, so only what an earlier Apply covered is deleted
 	ledger *ledger.Ledger
 	list   manifest.Prune
 	pruned *ledger.Pruned // the objects that list covers
@@ -105,6 +106,9 @@ type Found struct {
 
 // Pending reports whether Apply has anything to do.
 func (f *Found) Pending() bool { return slices.ContainsFunc(f.Crawls, (*Crawl).pending) }
+
+// Look says which rounds are unfinished, and in which crawls Apply was interrupted. It does not look for objects.
+func Look(ctx context.Context, r Request) (*Found, error) { return r.judge(ctx) }
 
 // Find looks for objects that are older than their retention. It writes nothing.
 func Find(ctx context.Context, r Request) (*Found, error) {
@@ -249,6 +253,7 @@ func (r *Request) decide(ctx context.Context, c *Crawl) error {
 		c.Policy, c.months = manifest.PruneMetadata, r.Metadata
 	case r.Raw > 0 && age > r.Raw, old != nil:
 		c.Policy, c.months = manifest.PruneRaw, r.Raw
+		c.again = r.Raw == 0 || age <= r.Raw
 	default:
 		c.Why = fmt.Sprintf("it is %s old", ledger.Months(max(age, 0)))
 	}
@@ -293,6 +298,9 @@ func (r *Request) describe(ctx context.Context, c *Crawl) error {
 			return err
 		}
 		about.Rounds = len(sealed)
+		if c.again {
+			about.Rounds = c.ledger.Pruning().Prune.Rounds
+		}
 		if c.Policy == manifest.PruneMetadata {
 			about.Continues = m.Continues
 			for _, s := range sealed {

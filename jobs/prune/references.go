@@ -2,6 +2,7 @@ package prune
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -58,7 +59,7 @@ func (r *Request) keepMetadata(ctx context.Context, c *Crawl, newest string) err
 		c.Policy = manifest.PruneRaw
 	}
 	if old := c.ledger.Pruning(); old != nil {
-		c.Policy, c.months = manifest.PruneRaw, old.Prune.Months
+		c.Policy, c.months, c.again = manifest.PruneRaw, old.Prune.Months, r.Raw == 0
 	}
 	c.Why = "the month after " + newest + " reads its states of URLs, so its metadata stays"
 	if c.Policy == "" {
@@ -80,26 +81,31 @@ type referringURL struct {
 	File        string `parquet:"warc_filename,optional"`
 }
 
-// references returns WARC files that must stay. They belong to crawls that lose their raw captures,
-// and a crawl that keeps its raw captures refers to them. If a table of a crawl that keeps its raw
+// references returns WARC files that must stay. They belong to rounds that lose their raw captures,
+// and a round that keeps its raw captures refers to them. If a table of a round that keeps its raw
 // captures cannot be read, nobody knows to what it refers, and references returns an error.
 func (r *Request) references(ctx context.Context, f *Found) (map[string]bool, error) {
-	loses, refers := map[string]bool{}, map[string]bool{}
+	lost, refers := map[string]int{}, map[string]bool{} // lost: number of rounds that lose their raw captures
 	for _, c := range f.Crawls {
-		loses[c.Name] = c.Policy != ""
+		if c.Policy != "" {
+			lost[c.Name] = c.list.Prune.Rounds
+		}
+	}
+	if len(lost) == 0 {
+		return refers, nil // nothing is deleted
 	}
 	add := func(file string) {
-		if file != "" && !refers[file] && loses[layout.CrawlOf(file)] {
+		if file != "" && !refers[file] && lost[layout.CrawlOf(file)] > 0 {
 			refers[strings.Clone(file)] = true
 		}
 	}
 	for _, c := range f.Crawls {
-		if loses[c.Name] || c.ledger.Rounds() == 0 {
+		if c.ledger.Gone() || lost[c.Name] >= c.ledger.Rounds() {
 			continue
 		}
 		sealed, err := roundstate.Sealed(ctx, r.Bucket, c.Name)
 		if err == nil {
-			sealed, err = roundstate.WithFiles(ctx, r.Bucket, sealed, roundstate.Selection{Dataset: func(d string) bool { return d == stages.FileCaptures || d == stages.FileURLs }})
+			sealed, err = roundstate.WithFiles(ctx, r.Bucket, sealed[min(lost[c.Name], len(sealed)):], roundstate.Selection{Dataset: func(d string) bool { return d == stages.FileCaptures || d == stages.FileURLs }})
 		}
 		if err != nil {
 			return nil, err
@@ -115,8 +121,8 @@ func (r *Request) references(ctx context.Context, f *Found) (map[string]bool, er
 				if err != nil {
 					return nil, err
 				}
-				planned, _, _ := strings.Cut(row.LastPlanned, ".")
-				if !loses[planned] {
+				planned, number, _ := strings.Cut(row.LastPlanned, ".")
+				if round, err := strconv.Atoi(number); err != nil || round >= lost[planned] {
 					add(row.File)
 				}
 			}

@@ -125,7 +125,7 @@ func Find(ctx context.Context, r Request) (*Found, error) {
 
 // busy says which rounds are unfinished, and which crawls are being pruned.
 func (r *Request) busy(ctx context.Context) (why []string, err error) {
-	f, err := prune.Find(ctx, prune.Request{Bucket: r.Bucket, Clock: r.Clock, Version: r.Version})
+	f, err := prune.Look(ctx, prune.Request{Bucket: r.Bucket, Clock: r.Clock, Version: r.Version})
 	if err != nil {
 		return nil, err
 	}

@@ -601,3 +601,40 @@ func TestLostPartsAreRebuiltAfterEarlierMonthsWerePruned(t *testing.T) {
 		t.Errorf("parts of domains: %v", err)
 	}
 }
+
+// A crawl gets another round after its raw captures were pruned: the round requests anew what the earlier round had
+// of robots.txt files and sitemaps. The captures of this round stay as long as the retention of that time says.
+func TestACrawlGoesOnAfterItsRawCapturesWerePruned(t *testing.T) {
+	m := newMonthsLabOf(t, directory(t), 3, 4)
+	m.cfg.Frontier.Follow = "none"
+	first, seeds := monthAfter(firstOfYear, 0), slices.Sorted(m.web.Seeds())
+	m.crawlOnce(first, stages.SystemClock{}, seeds)
+	m.apply(13)
+	later := ahead{days: 400}
+	if _, err := m.plan(first, later, seeds, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.driver(first, later).Run(t.Context(), first, 2); err != nil {
+		t.Fatal(err)
+	}
+	m.notes(first)
+	files := m.keys("warc/crawl=" + first + "/round=1/")
+	if len(files) == 0 {
+		t.Fatalf("no WARC files of round 1 in %v", m.keys("warc/"))
+	}
+	for _, raw := range []int{0, 36} {
+		r := m.request(13)
+		r.Raw = raw
+		if _, err := prune.Apply(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if now := m.keys("warc/crawl=" + first + "/round=1/"); !slices.Equal(now, files) {
+			t.Errorf("with retention.raw %d, %v stay of %v", raw, now, files)
+		}
+	}
+	m.apply(13)
+	if now := m.keys("warc/crawl=" + first + "/round=1/"); len(now) != 0 {
+		t.Errorf("with retention.raw 12, %v stay", now)
+	}
+	m.notes(first)
+}

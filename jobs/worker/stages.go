@@ -43,6 +43,11 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 	if err != nil {
 		return nil, err
 	}
+	pruned := func(manifest.File) bool { return false }
+	if e := l.Pruning(); e != nil {
+		before := ledger.NewPruned(l.Crawl, e, nil)
+		pruned = func(f manifest.File) bool { return before.Has(f.Key) }
+	}
 	var results []*manifest.Result
 	for n := range last.Partitions {
 		if !mayKnow(last, n, p, t.Partition) {
@@ -55,7 +60,7 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 		if before != nil {
 			results = append(results, &manifest.Result{
 				Task: before.Task, Hosts: before.Hosts, CompletedAt: before.CompletedAt,
-				Files: slices.Concat(before.FilesOf(stages.FileRobots), before.FilesOf(stages.FileSitemaps)),
+				Files: slices.DeleteFunc(slices.Concat(before.FilesOf(stages.FileRobots), before.FilesOf(stages.FileSitemaps)), pruned),
 			})
 		}
 	}
