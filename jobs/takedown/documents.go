@@ -71,11 +71,21 @@ func (w *work) document(ctx context.Context, c *crawl, step int, key string, d m
 		return nil, nil, err
 	}
 	changed, err := edit()
-	if err != nil || !changed {
+	if err == nil && changed {
+		body, err = manifest.EncodeAgain(d)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
-	if body, err = manifest.EncodeAgain(d); err != nil {
-		return nil, nil, err
+	stored := old
+	if changed {
+		stored = body
+	}
+	if w.m.Mentions(stored) {
+		w.found.Named = append(w.found.Named, key)
+	}
+	if !changed {
+		return nil, nil, nil
 	}
 	return old, body, w.putDocument(ctx, c, step, key, old, body)
 }
@@ -253,12 +263,20 @@ func lower(counts []manifest.Count, stage stages.Stage, lost map[string]int64, r
 	return slices.DeleteFunc(counts, func(c manifest.Count) bool { return c.N == 0 && strings.Contains(c.Name, ".") })
 }
 
+// removedName replaces the name of a source that names a target, such as a sitemap of its host.
+const removedName = "(taken down)"
+
 // planDocument renews plan.json.
 func (w *work) planDocument(ctx context.Context, r *round) error {
 	var p manifest.Plan
 	key := r.choice.Object
 	_, body, err := w.document(ctx, r.crawl, stepResult, key, &p, func() (bool, error) {
 		changed := false
+		for i, name := range p.Sources {
+			if w.m.Mentions([]byte(name)) {
+				p.Sources[i], changed = removedName, true
+			}
+		}
 		for i := range p.Partitions {
 			part := &p.Partitions[i]
 			if part.Spellings != nil {
