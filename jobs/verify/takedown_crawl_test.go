@@ -263,7 +263,12 @@ func TestTheNextMonthDoesNotPlanWhatWasTakenDown(t *testing.T) {
 // planNext plans the next month from a list and the frontier.
 func (l *crawlLab) planNext(t *testing.T, month string, urls []string) (*manifest.Plan, error) {
 	t.Helper()
-	list := filepath.Join(t.TempDir(), "urls.txt")
+	return l.planNextFrom(t, month, filepath.Join(t.TempDir(), "urls.txt"), urls)
+}
+
+// planNextFrom is planNext with the name of the list.
+func (l *crawlLab) planNextFrom(t *testing.T, month, list string, urls []string) (*manifest.Plan, error) {
+	t.Helper()
 	if err := os.WriteFile(list, []byte(strings.Join(urls, "\n")), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -600,4 +605,38 @@ func TestALostWARCFileKeepsNothingElseFromBeingTakenDown(t *testing.T) {
 		t.Errorf("after the file was restored: %d tombstones, missing %q", tombstones, f.Missing)
 	}
 	l.verify(t, false)
+}
+
+// The name of a source may name what is taken down, such as a sitemap of its host.
+func TestAPlanDoesNotNameTheSourceOfATarget(t *testing.T) {
+	const month = "2026-12"
+	_, addr := serveLinks(t, map[string]string{"a.test/": "", "gone.test/": ""})
+	l := newCrawlLab(t, addr, []string{"http://a.test/"}, func(c *config.Config) { withKey(t, c, takedownSecret) })
+	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(t.TempDir(), "gone.test", "urls.txt")
+	if err := os.Mkdir(filepath.Dir(list), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := l.planNextFrom(t, month, list, []string{"http://gone.test/", "http://b.test/"}); err != nil || !slices.ContainsFunc(p.Sources, func(s string) bool { return strings.Contains(s, "gone.test") }) {
+		t.Fatalf("%+v: %v", p, err)
+	}
+	if err := l.driver.Run(t.Context(), month, 1); err != nil {
+		t.Fatal(err)
+	}
+	f, err := removal.Apply(t.Context(), removal.Request{
+		Bucket: l.bucket, Domains: []string{"gone.test"}, Reason: "asked", Secret: takedownSecret, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(),
+	})
+	if err != nil || len(f.Named) > 0 {
+		t.Fatalf("named %q: %v", f.Named, err)
+	}
+	m, err := takedown.New(nil, []string{"gone.test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := naming(t, l.dir, m); len(found) > 0 {
+		t.Errorf("these name what was taken down:\n%s", strings.Join(found, "\n"))
+	}
+	l.verify(t, true)
 }
