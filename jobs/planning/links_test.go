@@ -30,8 +30,8 @@ func TestAPlanKnowsWhichLinksAreStored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, format := range []int{5, 6} {
-		crawl := &manifest.Crawl{Header: manifest.Header{Format: format}, Crawl: "2026-10", Listed: true}
+	for _, format := range []int{5, 6, 16} { // since format 16, also a crawl from the frontier
+		crawl := &manifest.Crawl{Header: manifest.Header{Format: format}, Crawl: "2026-10", Listed: format < 16}
 		cfg := config.Default()
 		has, err := (&Basis{Bucket: b, Of: crawl, Config: cfg, Earlier: []*manifest.Sealed{sealed}}).hasLinks(t.Context())
 		if err != nil {
@@ -41,8 +41,8 @@ func TestAPlanKnowsWhichLinksAreStored(t *testing.T) {
 			warc string
 			want bool
 		}{
-			{layout.WARC("2026-10", 1, "p", 0, 1, 0), format == 6},
-			{layout.WARC("2026-10", 1, "p", 2, 3, 7), format == 6},
+			{layout.WARC("2026-10", 1, "p", 0, 1, 0), format >= 6},
+			{layout.WARC("2026-10", 1, "p", 2, 3, 7), format >= 6},
 			{layout.WARC("2026-10", 1, "p", 1, 1, 0), false},
 			{layout.WARC("2026-10", 0, "p", 0, 1, 0), false},
 			{"", false},

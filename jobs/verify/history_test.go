@@ -556,6 +556,10 @@ func TestAListBesideTheFrontierHasItsHistory(t *testing.T) {
 			if all := len(fetched) == len(m.fetched(firstMonth)); all != (clock == monthAhead{}) || len(fetched) == 0 {
 				t.Errorf("%d URLs fetched in the first month, %d in the second", len(m.fetched(firstMonth)), len(fetched))
 			}
+			// Unchanged pages have their links, so that inlinks and ranks stay.
+			if d := cmp.Diff(m.links(firstMonth), m.links(secondMonth)); name == "all is due" && d != "" {
+				t.Errorf("%s has other links than %s (-want +got):\n%s", secondMonth, firstMonth, d)
+			}
 		})
 	}
 }
