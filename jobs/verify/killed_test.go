@@ -40,7 +40,9 @@ func TestAKilledAttemptIsNotedAndIsNoViolation(t *testing.T) {
 	if _, err := roundstate.HoldForQuarantine(t.Context(), l.bucket, testCrawl, 0, ledgertest.Writer()); err != nil {
 		t.Fatal(err)
 	}
-	is = func(n string) bool { return strings.Contains(n, "--quarantine --yes` moves objects, or was interrupted") }
+	is = func(n string) bool {
+		return strings.Contains(n, "--quarantine --yes` moves objects, or was interrupted")
+	}
 	if r := l.report(t, true); r.Found() != 0 || !slices.ContainsFunc(r.Notes, is) {
 		t.Errorf("%d violations, notes %q", r.Found(), r.Notes)
 	}
