@@ -20,7 +20,7 @@ const (
 	alikeDistance = 3         // texts are nearly the same if their fingerprints differ in at most this number of bits
 	alikeWords    = 20        // texts with fewer words are alike only if they are equal
 	fewWords      = 10        // texts with fewer words are never alike, because galleries and pages made by scripts have such texts
-	maxPatterns   = 50_000    // bounds the number of patterns of one host
+	maxPatterns   = 50_000    // bounds the number of patterns of adjacent hosts
 	maxNames      = 32        // bounds the number of query parameters in a pattern
 	patternNumber = "0"       // replaces each number and identifier
 	idLetters     = "abcdef-" // characters of identifiers, in addition to digits
@@ -29,6 +29,7 @@ const (
 
 // sampled holds the columns of a page that are compared with the columns of the previous page.
 type sampled struct {
+	SURT       string `parquet:"url_surtkey"`
 	URL        string `parquet:"url"`
 	TextDigest string `parquet:"text_digest,optional"`
 	SimHash    int64  `parquet:"simhash"`
@@ -46,19 +47,21 @@ type sample struct {
 // the reason that the skips dataset states.
 type alike map[string]string
 
-// learn finds such patterns in the round's pages of the bucket. The pages of a host are adjacent, so
-// memory holds the patterns of one host at a time, and the traps of all hosts. Traps are few, because
-// each has at least SimilarPages pages.
+// learn finds such patterns in the round's pages of the bucket. The pages of hosts that differ only in
+// "www." are adjacent and interleaved, because SURTs lack "www.". So memory holds the patterns of these
+// hosts at a time, and the traps of all hosts. Traps are few, because each has at least SimilarPages
+// pages. In formats before 16, each change of the host ended the patterns, so interleaved hosts had no traps.
 func (i *inputs) learn(ctx context.Context) (alike, error) {
 	found := alike{}
 	if i.cfg.SimilarPages <= 0 {
 		return found, nil
 	}
-	host, patterns := "", map[string]*sample{}
-	endHost := func() {
+	type place struct{ host, pattern string }
+	hosts, patterns := "", map[place]*sample{}
+	end := func() {
 		for p, s := range patterns { // the order of the patterns does not matter, because found is a map
 			if s.pages >= i.cfg.SimilarPages && 100*s.same >= alikePercent*(s.pages-1) {
-				found[host+p] = fmt.Sprintf("%d of %d pages at %s%s are the same", s.same+1, s.pages, host, p)
+				found[p.host+p.pattern] = fmt.Sprintf("%d of %d pages at %s%s are the same", s.same+1, s.pages, p.host, p.pattern)
 			}
 		}
 		clear(patterns)
@@ -67,10 +70,15 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read pages: %w", err)
 		}
-		h, p := pattern(row.URL)
-		if h != host {
-			endHost()
-			host = h
+		var p place
+		p.host, p.pattern = pattern(row.URL)
+		adjacent := hostOf(row.SURT)
+		if !i.env.Has(16) {
+			adjacent = p.host
+		}
+		if adjacent != hosts {
+			end()
+			hosts = adjacent
 		}
 		s := patterns[p]
 		if s == nil {
@@ -85,7 +93,7 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 		s.pages++
 		s.last = row
 	}
-	endHost()
+	end()
 	return found, nil
 }
 
