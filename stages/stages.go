@@ -236,5 +236,5 @@ type Input struct {
 	// TakesLinks means that merge copies the links of a page that answered 304 from the earlier round
 	// that last parsed the page, as in manifest.Crawl.
 	TakesLinks bool
-	Created    int64 // time at which the crawl was created, milliseconds UTC; 0 unless Listed
+	Created    int64 // time at which the crawl was created, milliseconds UTC; 0 unless Listed, or for a frontier task since format 16
 }

@@ -224,7 +224,8 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 	if err != nil {
 		return nil, err
 	}
-	if in.Listed = m.Listed; in.Listed {
+	in.Listed = m.Listed
+	if in.Listed || t.Stage == stages.Frontier && frozen.Format >= 16 && m.CreatedAt != "" {
 		if in.Created, err = created(ctx, b, m); err != nil {
 			return nil, err
 		}

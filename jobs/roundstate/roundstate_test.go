@@ -80,7 +80,7 @@ func TestDedupOfARoundOfFormat8HasOneTask(t *testing.T) {
 func testReads(t *testing.T, format int, all []reads) {
 	t.Helper()
 	b := emptyStore(t)
-	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
+	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11", CreatedAt: "1970-01-01T00:00:08Z"})
 	p := &manifest.Plan{ID: "p", Crawl: "2026-11", Round: 1, Buckets: 2, Partitions: []manifest.PlanPartition{
 		{Partition: 0, Bucket: 0}, {Partition: 1, Bucket: 0}, {Partition: 2, Bucket: 1},
 	}}
@@ -113,6 +113,9 @@ func testReads(t *testing.T, format int, all []reads) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("format %d: %s:%d reads of %s %v, want %v", format, c.stage, c.task, c.from, got, c.want)
+		}
+		if knows := in.Created == 9000; knows != (c.stage == stages.Frontier) { // known URLs that are due later wait for budgets
+			t.Errorf("%s:%d: the crawl was created at %d", c.stage, c.task, in.Created)
 		}
 	}
 }

@@ -564,6 +564,22 @@ func TestAListBesideTheFrontierHasItsHistory(t *testing.T) {
 	}
 }
 
+// A budget leaves out half of a list of known URLs, none of which is due. The next round plans that half.
+func TestAListBesideTheFrontierWaitsForTheBudget(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	m := newMonthsLab(t, directory(t))
+	m.cfg.Frontier.Follow = "none"
+	seeds := slices.Collect(m.web.Seeds())
+	m.crawl(firstMonth, stages.SystemClock{}, 1, seeds, nil)
+	m.cfg.Fetch.Window, m.cfg.Plan.Budgets.PerDay = config.Duration(24*time.Hour), (len(seeds)+1)/2
+	m.crawl(secondMonth, stages.SystemClock{}, 2, seeds, func(r *jobs.PlanRequest) { r.Frontier = true })
+	if d := cmp.Diff(m.fetched(firstMonth), m.fetched(secondMonth)); d != "" {
+		t.Errorf("fetched in the second month (-want +got):\n%s", d)
+	}
+}
+
 // URLs that were fetched within plan.skip_within are not planned again, except with --force.
 func TestWhatWasFetchedRecentlyIsSkipped(t *testing.T) {
 	if testing.Short() {

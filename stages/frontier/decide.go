@@ -17,7 +17,7 @@ type decider struct {
 	cfg     *Config
 	round   string // name of the round, such as 2026-11.0
 	crawl   string // "2026-11.", the prefix of this crawl's rounds, if stages.Input.Listed; otherwise ""
-	created int64  // time at which this crawl was created, milliseconds UTC; 0 if crawl is ""
+	created int64  // time at which this crawl was created, milliseconds UTC; 0 if crawl is "" in formats before 16
 	planned plannedNames
 	ranks   map[string]float64
 	alike   alike
@@ -67,6 +67,9 @@ func (d *decider) decide(g *group) error {
 	if g.prior != nil && g.prior.State != schema.StateSkipped {
 		if d.foreign(g.prior) {
 			return d.rediscover(g, &k, overBudget)
+		}
+		if overBudget && d.waitsAgain(g) {
+			return d.writeAgain(g, &k, g.refused[0].Depth)
 		}
 		return d.reconsider(g, &k)
 	}
@@ -197,6 +200,20 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 	return d.url(d.record(g, k, g.prior.Depth))
 }
 
+// waitsAgain reports whether a known URL that a budget refused becomes found, because otherwise no later
+// round would plan it: a source lists the URL in this round, and it is not due without the source. In
+// formats before 16, such a URL is lost.
+func (d *decider) waitsAgain(g *group) bool {
+	p := g.prior
+	if !d.cfg.KeepsListed || p.State == schema.StateFound || p.State == schema.StateDeferred || g.spellings.Overflow() {
+		return false
+	}
+	if p.NextDue != 0 && p.NextDue <= d.created {
+		return false // the plan found it due, and so does the next one
+	}
+	return slices.ContainsFunc(g.refused, func(r *schema.Refused) bool { return r.ListedLastRound == d.round })
+}
+
 // foreign reports whether only earlier crawls know the URL of r. A round of this crawl knows the URL if it
 // found, planned or fetched it; it may have fetched the URL as the target of a redirect. If this crawl
 // plans all known URLs (stages.Input.Listed is false), foreign returns false.
@@ -244,7 +261,7 @@ func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
 	return d.url(r)
 }
 
-// writeAgain writes the record of a foreign URL that waits to be planned. If a round of this crawl has
+// writeAgain writes the record of a URL with a history that waits to be planned. If a round of this crawl has
 // written this record already, and no fact has changed much, writeAgain writes nothing.
 func (d *decider) writeAgain(g *group, k *urlkey.Key, depth int32) error {
 	r := d.record(g, k, depth)

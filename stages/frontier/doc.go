@@ -25,6 +25,9 @@
 // plan refuses a URL because of a recent fetch, the URL gets back the state and the due time of this
 // fetch.
 //
+// In every crawl, a known URL that a source lists, but a budget refuses, returns to the state found if it
+// is not due anyway. So a later plan takes it.
+//
 // Since format 12, a row also holds the facts of the URL's last capture, and says how the last answer
 // differs from the capture before it (schema.Change). The stage publish copies this change into pages.
 //
@@ -58,7 +61,7 @@
 // A trap is a URL that is too long, that has too many segments, or whose segments repeat. URLs that
 // differ only in numbers, identifiers and parameter values form a pattern. The URLs of a pattern
 // are traps too if a round has at least Config.SimilarPages pages of the pattern and nearly all of
-// them have the same text. Pages that answered 304 do not count. The column detail of the dataset
+// them have the same text. Hosts that differ only in "www." count apart. Pages that answered 304 do not count. The column detail of the dataset
 // skips says why a URL is a trap.
 //
 // The stage promises that each target of a link of a followed kind has a row in the urls dataset or

@@ -23,15 +23,15 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	cfg.Halves, cfg.Alone = !env.Has(13), !env.Has(14)
+	cfg.Halves, cfg.Alone, cfg.RetriesAlarm, cfg.KeepsListed = !env.Has(13), !env.Has(14), !env.Has(16), env.Has(16)
 	inputs, err := open(ctx, env, in, &cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, inputs.Close()) }()
-	d := &decider{cfg: &cfg, round: fmt.Sprintf("%s.%d", in.Task.Crawl, in.Task.Round), counts: map[string]int64{}}
+	d := &decider{cfg: &cfg, round: fmt.Sprintf("%s.%d", in.Task.Crawl, in.Task.Round), created: in.Created, counts: map[string]int64{}}
 	if in.Listed {
-		d.crawl, d.created = in.Task.Crawl+".", in.Created
+		d.crawl = in.Task.Crawl + "."
 	}
 	if d.planned, err = inputs.plannedHosts(ctx); err != nil {
 		return nil, err

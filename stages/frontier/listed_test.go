@@ -108,3 +108,64 @@ func TestAListedCrawlWritesAWaitingURLOnce(t *testing.T) {
 	urls, _, _ = run(t, older, Default(), w, earlier, own)
 	check(t, "urls of format 5", []string{"a.example/anew found 3", "a.example/closer found 3", "a.example/linked found 3", "a.example/over found 3", "a.example/page fetched 2"}, states(urls))
 }
+
+// A known URL that a list names waits if a budget refuses it, although it is not due without the list. A URL
+// that is due stays due, with its reason, and one that the list of another round names keeps its state.
+func TestAListedKnownURLOverABudgetWaits(t *testing.T) {
+	day := int64(86_400_000)
+	url := func(path string) string { return "http://a.example/" + path }
+	known := func(path string, s schema.URLState, due int64) schema.URLRecord {
+		return state(t, url(path), s, func(r *schema.URLRecord) {
+			r.Fetches, r.ETag, r.LastFetched, r.RevisitMS, r.NextDue, r.DueReason, r.LastPlanned, r.FirstSeen = 3, "e", at-day, 40*day, due, schema.DueSteady, "2026-11.0", "2026-11.0"
+		})
+	}
+	refused := func(path, round string) schema.Refused {
+		k := key(t, url(path))
+		return schema.Refused{SURT: k.SURT, URL: k.URL, Domain: k.Domain, Reason: schema.SkipBudget, Listing: schema.Listing{ListedFirstRound: round, ListedLastRound: round}}
+	}
+	rows := []schema.URLRecord{
+		known("ahead", schema.StateFetched, at+40*day), known("denied", schema.StateDenied, 0), known("due", schema.StateFetched, at-1),
+		known("failed", schema.StateFailed, at+day), known("found", schema.StateFound, 0), known("gone", schema.StateGone, 0), known("unlisted", schema.StateFetched, at+40*day),
+	}
+	w := world{fetches: []schema.Fetch{fetch(t, url("page"), schema.OK, nil)}, refused: []schema.Refused{refused("unlisted", "2026-11.0")}}
+	for _, path := range []string{"ahead", "denied", "due", "failed", "found", "gone"} {
+		w.refused = append(w.refused, refused(path, "2026-11.1"))
+	}
+	for _, w.listed = range []bool{false, true} {
+		for format, want := range map[int][]string{
+			15: {"a.example/page fetched 2"},
+			16: {"a.example/ahead found 0", "a.example/denied found 0", "a.example/failed found 0", "a.example/gone found 0", "a.example/page fetched 2"},
+		} {
+			w.format = format
+			b := bucket(t)
+			urls, skips, results := run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, rows...))
+			check(t, "urls", want, states(urls))
+			if len(skips) != len(rows) {
+				t.Errorf("format %d: skips %+v", format, skips)
+			}
+			if n := results[0].Count("waiting"); n != int64(len(want)) { // the found one, and the others without the page
+				t.Errorf("format %d: %d URLs wait", format, n)
+			}
+			for _, r := range urls {
+				if r.State == schema.StateFound && (r.NextDue != 0 || r.DueReason != "" || r.Fetches != 3 || r.ETag != "e" || r.RevisitMS != 40*day || r.ListedLastRound != "2026-11.1") {
+					t.Errorf("%+v", r)
+				}
+			}
+			if format < 16 {
+				continue
+			}
+			// The next round refuses them again, and writes no further rows.
+			next := w
+			next.refused = nil
+			for _, path := range []string{"ahead", "denied", "failed", "found", "gone"} {
+				next.refused = append(next.refused, refused(path, "2026-11.0"))
+			}
+			b = bucket(t)
+			waits := filter(urls, func(r schema.URLRecord) bool { return r.State == schema.StateFound })
+			urls, _, results = run(t, b, Default(), next, seal(t, b, "2026-11", 0, 1, append(waits, rows[4])...))
+			if check(t, "urls of the next round", []string{"a.example/page fetched 2"}, states(urls)); results[0].Count("waiting") != 5 {
+				t.Errorf("next round: %v", results[0].Counts)
+			}
+		}
+	}
+}

@@ -207,3 +207,41 @@ func TestEarlyFetches(t *testing.T) {
 		}
 	}
 }
+
+// A list names a page before it is due, and the page fails. The retry also comes before the page would have been
+// due, but no sitemap caused it: it is no false alarm, and the interval doubles as after any other fetch. A
+// fetched row of a format before 13 does not say that it was announced.
+func TestARetryIsNoFalseAlarm(t *testing.T) {
+	const day = 86_400_000
+	cfg := Default()
+	fetch := func(cfg Config, prior schema.URLRecord, o schema.Outcome, day int64) schema.URLRecord {
+		return cfg.recordAfter(prior, &prior, &outcome{Outcome: o, HTTPStatus: 200, FetchedAt: at + day*86_400_000, ContentDigest: "a"}, false, cfg.rule())
+	}
+	first := fetch(cfg, schema.URLRecord{}, schema.OK, 0)
+	failed := fetch(cfg, first, schema.HTTP5xx, 1)
+	if failed.NextDue != at+2*day || failed.DueReason != schema.DueRetry {
+		t.Fatalf("%+v", failed)
+	}
+	announced := first
+	announced.NextDue, announced.DueReason = at+2*day, schema.DueAnnounced
+	older := announced
+	older.DueReason = ""
+	before := cfg
+	before.RetriesAlarm = true
+	for name, tc := range map[string]struct {
+		cfg    Config
+		prior  schema.URLRecord
+		alarms int32
+		wait   int64
+	}{
+		"retry":                      {cfg, failed, 0, 60 * day},
+		"retry before format 16":     {before, failed, 1, 30 * day},
+		"announced":                  {cfg, announced, 1, 30 * day},
+		"announced before format 13": {cfg, older, 1, 30 * day},
+	} {
+		r := fetch(tc.cfg, tc.prior, schema.OK, 2)
+		if r.FalseAlarms != tc.alarms || r.RevisitMS != tc.wait || r.Failures != 0 {
+			t.Errorf("%s: %d false alarms, due after %g days, want %d and %d: %+v", name, r.FalseAlarms, float64(r.RevisitMS)/day, tc.alarms, tc.wait/day, r)
+		}
+	}
+}

@@ -78,6 +78,9 @@ func (c *Config) because(r *schema.URLRecord, reason schema.DueReason) {
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64, rule recrawl.Rule) {
 	learned := prior.LastFetched + c.revisit(prior).Milliseconds()
 	announced := prior.LastFetched > 0 && prior.NextDue > prior.LastFetched && prior.NextDue < learned
+	if prior.State != schema.StateFetched && !c.RetriesAlarm {
+		announced = false // due for a retry; only a fetched URL can be announced
+	}
 	compared, changed := compare(prior, o, r.State)
 	switch {
 	case changed:
