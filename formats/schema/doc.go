@@ -85,6 +85,8 @@ import (
 //	   say where each row comes from.
 //	15: Segments hold sets of links (LinkSet) in place of rows of links.
 //	16: Crawls from the frontier take the links of pages that answered 304 from earlier rounds, as crawls from lists do.
+//	   A known URL that a source lists waits if a budget refuses it. Hosts with and without "www." have traps by
+//	   similar pages. A retry does not count as a false alarm of a sitemap.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
