@@ -204,7 +204,7 @@ func termsWith(t *testing.T, runs [][]schema.TermPages, s sample) (out []schema.
 	}
 	for _, rows := range byBucket {
 		slices.SortStableFunc(rows, func(a, b schema.TermPages) int { return schema.CompareTermPages(&a, &b) })
-		if err := s.count(summed(seq(rows)), func(row *schema.Term) error { out = append(out, *row); return nil }); err != nil {
+		if err := s.count(16, summed(seq(rows)), func(row *schema.Term) error { out = append(out, *row); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

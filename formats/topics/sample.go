@@ -50,8 +50,16 @@ func (s sample) level(url string) (level int32, ok bool) {
 	return level, level >= s.floor
 }
 
-// MinPages returns the least number of pages that a term must have to count, among n sampled pages.
-func MinPages(n int64) int64 { return min(1+n/1000, 5) }
+// MinPages returns the least number of pages that a term must have to count, among n sampled pages, in a round of a
+// format (schema.FormatVersion).
+func MinPages(n int64, format int) int64 {
+	least := min(1+n/1000, 5)
+	if format >= 16 {
+		// Every publish task reads all terms. A page has at most 128, so fewer than 12.8 million count in a language.
+		least = max(least, n/100_000)
+	}
+	return least
+}
 
 // microIDF returns the inverse document frequency of a term in millionths.
 func microIDF(n, df int64) int64 {

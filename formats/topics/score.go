@@ -45,7 +45,7 @@ func NewScorer(ctx context.Context, b store.Bucket, pages, terms []string) *Scor
 	return &Scorer{
 		terms:  table.Concat[schema.Term](ctx, b, terms),
 		rows:   table.Pull(table.Concat[pageRow](ctx, b, pages)),
-		memory: memory,
+		memory: 2 * memory,
 	}
 }
 

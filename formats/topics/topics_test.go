@@ -144,8 +144,14 @@ func TestSampleOf(t *testing.T) {
 
 func TestRareTermsDoNotCount(t *testing.T) {
 	for n, want := range map[int64]int64{0: 1, 1: 1, 999: 1, 1000: 2, 3999: 4, 4000: 5, maxSampled: 5} {
-		if got := MinPages(n); got != want {
-			t.Errorf("MinPages(%d) = %d, want %d", n, got, want)
+		if got := MinPages(n, 15); got != want {
+			t.Errorf("MinPages(%d, 15) = %d, want %d", n, got, want)
+		}
+		if n == maxSampled {
+			want = 100 // one page in 100,000, so that the number of terms is bounded
+		}
+		if got := MinPages(n, 16); got != want {
+			t.Errorf("MinPages(%d, 16) = %d, want %d", n, got, want)
 		}
 	}
 	rows := []schema.TermPages{

@@ -25,7 +25,12 @@ func TestAFetchTaskReadsTheResultsThatMayKnowItsDomains(t *testing.T) {
 		"its bucket had no URLs":             {plan(3, 0, 2), plan(3, 0, 1, 2), 1, []bool{true, false}},
 		"another bucket has none now":        {plan(3, 0, 1, 2), plan(3, 0, 2), 0, []bool{true, true, false}},
 		"a bucket has none now and before":   {plan(3, 0, 2), plan(3, 2), 0, []bool{true, true}},
-		"another number of buckets":          {plan(2, 0, 1), plan(3, 0, 1, 2), 2, []bool{true, true}},
+		"another number of buckets":          {plan(2, 0, 1), plan(3, 0, 1, 2), 2, []bool{false, true}},
+		"a bucket that shares two":           {plan(2, 0, 1), plan(3, 0, 1, 2), 1, []bool{true, true}},
+		"twice as many buckets":              {plan(2, 0, 0, 1, 1), plan(4, 0, 1, 2, 3), 2, []bool{false, false, true, true}},
+		"half as many buckets":               {plan(4, 0, 1, 2, 3), plan(2, 0, 1), 1, []bool{false, false, true, true}},
+		"twice as many, one had no URLs":     {plan(3, 0, 2), plan(6, 0, 1, 2, 3, 4, 5), 2, []bool{true, false}},
+		"twice as many, one has none now":    {plan(3, 0, 1, 2), plan(6, 0, 1, 3, 4, 5), 0, []bool{true, true, false}},
 		"the second partition of its bucket": {plan(3, 0, 1, 2), plan(3, 1, 1, 2), 1, []bool{false, true, false}},
 	} {
 		for n, want := range c.want {

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -68,15 +69,26 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 }
 
 // mayKnow reports whether partition n of the plan last, of the previous round, may have rows that the
-// given partition of the plan p needs. If the rounds have different numbers of buckets, every
-// partition may. Otherwise only a partition of the same bucket may, or partition 0 of a round, which
-// also has the sitemaps of buckets without URLs in the round.
+// given partition of the plan p needs. Only a partition whose bucket has domains of the same hashes may, or
+// partition 0 of a round, which also has the sitemaps of buckets without URLs in the round.
 func mayKnow(last *manifest.Plan, n int, p *manifest.Plan, part int) bool {
-	has := func(p *manifest.Plan, bucket int) bool {
-		return slices.ContainsFunc(p.Partitions, func(q manifest.PlanPartition) bool { return q.Bucket == bucket })
-	}
 	there, here := last.Partitions[n].Bucket, p.Partitions[part].Bucket
-	return last.Buckets != p.Buckets || there == here || n == 0 && !has(last, here) || part == 0 && !has(p, there) || n == 0 && part == 0
+	if last.Buckets < 1 || p.Buckets < 1 {
+		return true
+	}
+	// lacks reports whether one of the buckets from first to end has no URLs in a plan.
+	lacks := func(p *manifest.Plan, first, end int) bool {
+		for bucket := first; bucket <= end; bucket++ {
+			if !slices.ContainsFunc(p.Partitions, func(q manifest.PlanPartition) bool { return q.Bucket == bucket }) {
+				return true
+			}
+		}
+		return false
+	}
+	before, beforeEnd := urlkey.Overlapping(here, p.Buckets, last.Buckets)
+	now, nowEnd := urlkey.Overlapping(there, last.Buckets, p.Buckets)
+	return before <= there && there <= beforeEnd || n == 0 && part == 0 ||
+		n == 0 && lacks(last, before, beforeEnd) || part == 0 && lacks(p, now, nowEnd)
 }
 
 // runReduce runs a task of any stage except fetch.
