@@ -54,11 +54,12 @@ type item struct {
 }
 
 const (
-	leastChunk = 4 << 10
-	mostChunk  = 64 << 10
-	itemBytes  = 32 // memory of an item in a growing slice
-	writeBytes = 256 << 10
-	maxRuns    = 128 // largest number of scratch files of a Sorter
+	leastChunk    = 4 << 10
+	mostChunk     = 64 << 10
+	growingChunks = 4  // number of chunks of a part before its chunks have mostChunk bytes; each is twice as large as the one before
+	itemBytes     = 32 // memory of an item in a growing slice
+	writeBytes    = 256 << 10
+	maxRuns       = 128 // largest number of scratch files of a Sorter
 )
 
 // Sorter adds a Sorter, which writes a scratch file when its records take about memory bytes.
@@ -90,7 +91,11 @@ func (s *Sorter) add(key, rest []byte) error {
 		p.filled++
 	}
 	if p.filled == len(p.chunks) {
-		p.chunks = append(p.chunks, make([]byte, 0, max(n, min(leastChunk<<len(p.chunks), mostChunk))))
+		size := mostChunk
+		if few := len(p.chunks); few < growingChunks {
+			size = leastChunk << few
+		}
+		p.chunks = append(p.chunks, make([]byte, 0, max(n, size)))
 	}
 	c := p.chunks[p.filled]
 	p.items = append(p.items, item{prefixOf(key), uint64(p.filled)<<32 | uint64(len(c))})

@@ -153,3 +153,25 @@ func TestGroupsOfAListAreSortedByHost(t *testing.T) {
 		t.Errorf("a list of which half is lost: %v", err)
 	}
 }
+
+// The records of a domain, which are in one part, take memory in few chunks, however many they are.
+func TestRecordsOfADomainTakeTheMemoryThatIsCounted(t *testing.T) {
+	sorters := Sorters{Dir: t.TempDir(), Order: ByDomain}
+	defer sorters.Close()
+	s := sorters.Sorter(8 << 20)
+	r := someRecords(t, 2)[1]
+	for i := 0; len(s.runs) == 0; i++ {
+		r.Seq = NewSeq(0, int64(i))
+		if err := s.Add(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range s.parts {
+		if n := len(s.parts[i].chunks); n > 8<<20/mostChunk+growingChunks {
+			t.Errorf("%d chunks for 8 MiB of records", n)
+		}
+		if n := len(s.parts[i].chunks); n > growingChunks && cap(s.parts[i].chunks[n-1]) != mostChunk {
+			t.Errorf("chunk %d has %d bytes", n-1, cap(s.parts[i].chunks[n-1]))
+		}
+	}
+}
