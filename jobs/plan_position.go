@@ -69,7 +69,8 @@ func (r PlanRequest) keepsContinued(l *ledger.Ledger, old *manifest.Crawl) bool 
 // rounds that are sealed now. Without plan.history, a crawl continues earlier crawls only if it is
 // planned from the frontier, and then with all their rounds.
 func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl) error {
-	crawl.Continued, crawl.Listed = nil, false
+	// Continues without Continued means all rounds of the earlier crawls, so no field of a replaced plan may stay.
+	crawl.Continues, crawl.Continued, crawl.Listed = "", nil, false
 	if !r.Frontier && !cfg.Plan.History {
 		return nil
 	}
