@@ -320,7 +320,7 @@ func (r *rules) stoppedBy(k urlkey.Key) (why string, ok bool) {
 	if why = r.Stops.Reason(k.Host, k.Domain); why != "" || len(r.Stopped) == 0 {
 		return why, why != ""
 	}
-	name, _, _ := strings.Cut(k.Host, ":")
+	name, _ := urlkey.SplitPort(k.Host)
 	for name != "" && !ok {
 		why, ok = r.Stopped[name]
 		_, name, _ = strings.Cut(name, ".")

@@ -182,6 +182,26 @@ func TestEveryLineIsPlannedOrRefused(t *testing.T) {
 	}
 }
 
+// The colons of an IPv6 address are no port.
+func TestStopsAndScopeKnowIPv6(t *testing.T) {
+	cfg := Default()
+	cfg.Exclude = []string{"[2001:db8::2]"}
+	cfg.Stopped = map[string]string{"[2001:db8::1]": "ticket 17"}
+	_, urls, refused := commitAndRead(t, bucket(t), plan(t, cfg, lines(
+		"http://[2001:db8::1]/", "http://[2001:db8::1]:8080/", "http://[2001:db8::2]/", "http://[2001:db8::2]:8080/", "http://[2001:db8::3]:8080/",
+	)))
+	if d := cmp.Diff([]string{"http://[2001:db8::3]:8080/"}, planned(urls)); d != "" {
+		t.Error(d)
+	}
+	want := []string{
+		"1 stopped http://[2001:db8::1]/", "2 stopped http://[2001:db8::1]:8080/",
+		"3 out_of_scope http://[2001:db8::2]/", "4 out_of_scope http://[2001:db8::2]:8080/",
+	}
+	if d := cmp.Diff(want, refusalLines(refused)); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestSameInputSameBytes(t *testing.T) {
 	urls := web(300, 200)
 	cfg := Default()

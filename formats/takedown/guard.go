@@ -75,7 +75,7 @@ func (g *Guard) Host(s string) bool {
 	if g == nil || s == "" {
 		return false
 	}
-	host, _ := splitPort(s)
+	host, _ := urlkey.SplitPort(s)
 	return g.of(host).domain
 }
 

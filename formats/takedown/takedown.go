@@ -155,19 +155,11 @@ func nameOf(canonical string) (name, bool) {
 	if !ok || path <= 0 {
 		return name{}, false
 	}
-	host, port := splitPort(rest[:path])
+	host, port := urlkey.SplitPort(rest[:path])
 	if port == ":80" || port == ":443" {
 		port = ""
 	}
 	return name{url: host + port + rest[path:], host: host, port: port}, true
-}
-
-// splitPort splits a host into its name and its port with the colon, which may be "".
-func splitPort(host string) (name, port string) {
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
-		return host[:i], host[i:]
-	}
-	return host, ""
 }
 
 // Empty reports whether the Matcher has no names.
@@ -206,7 +198,7 @@ func quickHost(s string) (string, bool) {
 	if end <= 0 {
 		return "", false
 	}
-	host, port := splitPort(rest[:end])
+	host, port := urlkey.SplitPort(rest[:end])
 	if strings.Trim(port, ":0123456789") != "" || host == "" {
 		return "", false
 	}
@@ -240,7 +232,7 @@ func (m *Matcher) Host(s string) bool {
 	if len(m.domains) == 0 || s == "" {
 		return false
 	}
-	host, _ := splitPort(s)
+	host, _ := urlkey.SplitPort(s)
 	if m.onDomain(host) {
 		return true
 	}
@@ -318,7 +310,7 @@ func (m *Matcher) ReversedHost(s string) bool {
 	if len(m.reversed) == 0 {
 		return false
 	}
-	name, _ := splitPort(s)
+	name, _ := urlkey.SplitPort(s)
 	return anyPrefix(name, '.', func(s string) bool { return has(m.reversed, s) })
 }
 

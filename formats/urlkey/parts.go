@@ -105,6 +105,15 @@ func Domain(host string) string {
 	return suffixWithLabel(host, suffix, host)
 }
 
+// SplitPort splits the host of a URL into its name and its port with the colon, which is "" if the host
+// has no port. The colons of an IPv6 address, which is in brackets, belong to the name.
+func SplitPort(host string) (name, port string) {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && host[len(host)-1] != ']' {
+		return host[:i], host[i:]
+	}
+	return host, ""
+}
+
 // suffixWithLabel returns the end of the host that consists of the suffix and the label before it, or
 // fallback if there is no such label.
 func suffixWithLabel(host, suffix, fallback string) string {

@@ -364,3 +364,14 @@ func TestOverlappingBucketsShareHashes(t *testing.T) {
 		}
 	}
 }
+
+func TestSplitPort(t *testing.T) {
+	for host, want := range map[string][2]string{
+		"a.example": {"a.example", ""}, "a.example:81": {"a.example", ":81"}, "[2001:db8::1]": {"[2001:db8::1]", ""},
+		"[2001:db8::1]:81": {"[2001:db8::1]", ":81"}, "10.0.0.1:81": {"10.0.0.1", ":81"}, "": {"", ""}, ":81": {"", ":81"},
+	} {
+		if name, port := SplitPort(host); name != want[0] || port != want[1] {
+			t.Errorf("%q: %q, %q", host, name, port)
+		}
+	}
+}

@@ -193,14 +193,14 @@ func TestTheSlowestHostsHaveSeriesIfSomebodyAsks(t *testing.T) {
 			w.Watch(stages.Task{Partition: task}, func() stages.Activity {
 				var a stages.Activity
 				for i := range 20 {
-					a.Slowest = append(a.Slowest, stages.SlowHost{Host: fmt.Sprintf("h%d.p%d.co.uk", i, task), URLs: int64(100 - i), Rest: time.Duration(200-10*i+task) * time.Second, Delay: 1500 * time.Millisecond, Suspended: i == 1})
+					a.Slowest = append(a.Slowest, stages.SlowHost{Host: fmt.Sprintf("h%d.p%d.co.uk%s", i, task, []string{"", ":8080"}[task]), URLs: int64(100 - i), Rest: time.Duration(200-10*i+task) * time.Second, Delay: 1500 * time.Millisecond, Suspended: i == 1})
 				}
 				return a
 			})
 		}
 		// While a partition changes hands, an old attempt may still know its hosts.
 		w.Watch(stages.Task{}, func() stages.Activity {
-			return stages.Activity{Slowest: []stages.SlowHost{{Host: "h0.p1.co.uk", URLs: 150, Rest: 150 * time.Second}}}
+			return stages.Activity{Slowest: []stages.SlowHost{{Host: "h0.p1.co.uk:8080", URLs: 150, Rest: 150 * time.Second}}}
 		})
 		got := withPrefixes(l.scrape(), "crawler_top_host_")
 		if n := len(withPrefixes(got, "crawler_top_host_urls_left")); n != want {
@@ -210,7 +210,7 @@ func TestTheSlowestHostsHaveSeriesIfSomebodyAsks(t *testing.T) {
 			continue
 		}
 		all := map[string]float64{}
-		for host, n := range map[string][3]float64{`{domain="p1.co.uk",host="h0.p1.co.uk"}`: {100, 201}, `{domain="p0.co.uk",host="h0.p0.co.uk"}`: {100, 200}, `{domain="p1.co.uk",host="h1.p1.co.uk"}`: {99, 191, 1}} {
+		for host, n := range map[string][3]float64{`{domain="p1.co.uk",host="h0.p1.co.uk:8080"}`: {100, 201}, `{domain="p0.co.uk",host="h0.p0.co.uk"}`: {100, 200}, `{domain="p1.co.uk",host="h1.p1.co.uk:8080"}`: {99, 191, 1}} {
 			all["crawler_top_host_urls_left"+host], all["crawler_top_host_remaining_seconds"+host], all["crawler_top_host_delay_seconds"+host] = n[0], n[1], 1.5
 			if n[2] > 0 {
 				all["crawler_top_host_suspended"+host] = n[2]

@@ -168,7 +168,8 @@ func (h *hosts) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, s := range slowest(sum.slowest, h.top) {
 		host := strings.ToValidUTF8(s.Host, "?")
-		domain := urlkey.Domain(host)
+		name, _ := urlkey.SplitPort(host)
+		domain := urlkey.Domain(name)
 		gauge(h.left, float64(s.URLs), domain, host)
 		gauge(h.rest, s.Rest.Seconds(), domain, host)
 		gauge(h.delay, s.Delay.Seconds(), domain, host)

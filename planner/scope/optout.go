@@ -133,7 +133,7 @@ func (o *OptOut) add(text string, forms *optOutForms) error {
 		return o.addHost(host, text, forms)
 	}
 	urls := []string{scheme + "://" + rest}
-	if _, port, _ := strings.Cut(host, ":"); (port == "80" || port == "443") && !whole {
+	if _, port := urlkey.SplitPort(host); (port == ":80" || port == ":443") && !whole {
 		urls = append(urls, "https://"+rest)
 	}
 	for i, url := range urls {
@@ -260,10 +260,7 @@ func (o *OptOut) Refuses(url string) (entry string, ok bool) {
 			return p.entry, true
 		}
 	}
-	name := host
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
-		name = host[:i]
-	}
+	name, _ := urlkey.SplitPort(host)
 	for _, above := range []string{host, name} {
 		for above != "" {
 			if entry, ok := o.hosts[above]; ok {

@@ -44,13 +44,15 @@ type pattern struct {
 	text  string
 	whole bool     // the pattern is compared with the whole URL
 	name  bool     // true: the pattern is a host name
+	port  bool     // the host name has a port; if not, the pattern matches all ports
 	parts []string // parts of the pattern between the stars
 	entry string   // entry of an opt-out list from which the pattern was made
 }
 
 func newPattern(text string) pattern {
 	whole := strings.Contains(text, "://")
-	return pattern{text: text, whole: whole, name: !whole && !strings.ContainsAny(text, "/*"), parts: strings.Split(text, "*")}
+	_, port := urlkey.SplitPort(text)
+	return pattern{text: text, whole: whole, name: !whole && !strings.ContainsAny(text, "/*"), port: port != "", parts: strings.Split(text, "*")}
 }
 
 // New checks the patterns and the filters. If there are no include patterns, every URL is included.
@@ -122,8 +124,8 @@ func (p *pattern) match(url string) bool {
 	switch {
 	case p.name:
 		host, _, _ := strings.Cut(rest, "/")
-		if !strings.Contains(p.text, ":") {
-			host, _, _ = strings.Cut(host, ":")
+		if !p.port {
+			host, _ = urlkey.SplitPort(host)
 		}
 		return host == p.text || strings.HasSuffix(host, p.text) && host[len(host)-len(p.text)-1] == '.'
 	case p.whole:

@@ -109,7 +109,7 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 		linkedOnly := func(end int32) error {
 			for ; at < end; at++ {
 				name := g.names[at]
-				if err := write(schema.Host{Host: name, Domain: urlkey.Domain(hostName(name))}, at); err != nil {
+				if err := write(schema.Host{Host: name, Domain: urlkey.Domain(oldHostName(name))}, at); err != nil {
 					return err
 				}
 			}
@@ -218,8 +218,8 @@ func countEdges(ctx context.Context, env *stages.Env, in *stages.Input, t *targe
 	return edges, flush()
 }
 
-// hostName returns a host without its port.
-func hostName(host string) string {
+// oldHostName returns a host without its port, and without brackets if it is an IPv6 address with a port.
+func oldHostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
 	}

@@ -342,3 +342,19 @@ func TestHostsOfADomainCountUpToALimit(t *testing.T) {
 		}
 	}
 }
+
+// The domain of a host is that of its planned URLs, so both are in one bucket.
+func TestDomainsOfHostsWithPorts(t *testing.T) {
+	for _, url := range []string{"http://www.a.example:8080/", "http://[2001:db8::1]/", "http://[2001:db8::1]:8080/", "http://10.0.0.1:81/"} {
+		k, err := urlkey.KeyOf(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := domainOf(&stages.Env{Format: 16})(k.Host); got != k.Domain {
+			t.Errorf("%s: %q, want %q", url, got, k.Domain)
+		}
+	}
+	if got := domainOf(&stages.Env{Format: 15})("[2001:db8::1]:8080"); got != "2001:db8::1" {
+		t.Errorf("in format 15: %q", got)
+	}
+}

@@ -127,10 +127,7 @@ type terms struct {
 // subdomains are stopped too. Each other setting comes from the longest matching name in Domains
 // that has it.
 func (c *Config) termsOf(host string) terms {
-	name := host
-	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {
-		name = name[:i]
-	}
+	name, _ := urlkey.SplitPort(host)
 	t := terms{delay: c.Delay}
 	if c.Stops != nil {
 		key, _ := urlkey.KeyOf("http://" + host + "/") // if there is no key, only a stop of the host itself applies

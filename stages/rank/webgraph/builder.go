@@ -20,10 +20,7 @@ import (
 // Reverse returns a host with the labels of its name in reverse order: com.example.www:8080 for
 // www.example.com:8080. IP addresses stay as they are. Reverse is its own inverse.
 func Reverse(host string) string {
-	name, port := host, ""
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
-		name, port = host[:i], host[i:]
-	}
+	name, port := urlkey.SplitPort(host)
 	if name == "" || name[0] == '[' {
 		return host
 	}
