@@ -159,5 +159,5 @@ func runPlanning(ctx context.Context, o taskOptions) error {
 	if err != nil {
 		return err
 	}
-	return o.inScratch(ctx, b, func(dir string) error { return o.planWorker(b, dir).RunTask(ctx, o.task) })
+	return o.inScratch(ctx, b, func(dir string) error { return o.planWorker(b, dir).RunPod(ctx, o.task) })
 }

@@ -305,6 +305,16 @@ func (w *Worker) RunTask(ctx context.Context, t stages.Task) error {
 	return err
 }
 
+// RunPod is RunTask for a pod of a Job. If a source changed since it was divided, another pod would see the same, so
+// the error is permanent.
+func (w *Worker) RunPod(ctx context.Context, t stages.Task) error {
+	err := w.RunTask(ctx, t)
+	if errors.Is(err, source.ErrChanged) {
+		err = fmt.Errorf("%w: %w", err, stages.ErrPermanent)
+	}
+	return err
+}
+
 // inputsOf reads the document that says what a task does.
 func inputsOf(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Planning, error) {
 	var in manifest.Planning

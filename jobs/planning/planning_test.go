@@ -89,6 +89,34 @@ func (l *lab) objects(text string) (keys []string) {
 	return keys
 }
 
+// A source that is replaced between two tasks by one of the same size ends the plan, also in pods, where other
+// interruptions are tried again.
+func TestAPlanInTasksNoticesAChangedSource(t *testing.T) {
+	l := newLab(t, "v", func(store.Bucket, stages.Task) {})
+	execute := l.tasks.Execute
+	l.tasks.Execute = func(ctx context.Context, p *manifest.Plan, all []stages.Task, done func(stages.Task, error)) error {
+		if strings.HasSuffix(string(all[0].Stage), "-read") {
+			later := time.Now().Add(time.Minute)
+			if err := errors.Join(os.WriteFile(l.list.Name(), []byte("http://a.test/\nhttp://c.test/\nhttp://a.test/2\n"), 0o600), os.Chtimes(l.list.Name(), later, later)); err != nil {
+				t.Fatal(err)
+			}
+			w := Worker{Bucket: l.b, Scratch: t.TempDir(), Version: "v", Lookup: os.LookupEnv, Open: func(_ context.Context, name string) (source.Source, error) {
+				return source.Files(name, nil)
+			}}
+			if err := w.RunPod(ctx, all[0]); !errors.Is(err, source.ErrChanged) || !errors.Is(err, stages.ErrPermanent) {
+				t.Errorf("in a pod: %v", err)
+			}
+		}
+		return execute(ctx, p, all, done)
+	}
+	if err := l.plan(); !errors.Is(err, source.ErrChanged) || errors.Is(err, stages.ErrPermanent) {
+		t.Errorf("in this process: %v", err)
+	}
+	if left := l.objects(""); len(left) > 0 {
+		t.Errorf("remain: %q", left)
+	}
+}
+
 func TestTasksOfAPlanThatFailLeaveNoPlan(t *testing.T) {
 	none := func(store.Bucket, stages.Task) {}
 	// change replaces an object of a phase before the phase's first task. A nil body deletes it.

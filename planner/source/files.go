@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Files returns the source that a name describes: a file, a directory, a pattern of file names, or
@@ -106,6 +107,9 @@ type file struct {
 	at     io.ReaderAt // the content by ranges, or nil
 	size   int64
 	close  func() error
+	// version returns a text that differs for each content, such as an ETag or a time of change; nil for
+	// a pipe.
+	version func() (string, error)
 
 	failed error // first error of the medium, which does not mean that the content is damaged
 }
@@ -132,6 +136,14 @@ func (f *file) isParquet() bool {
 	}
 	n, _ := f.ReadAt(magic[:], 0)
 	return n == 4 && string(magic[:]) == "PAR1"
+}
+
+// contentVersion returns the version of a file, or "" for a pipe.
+func (f *file) contentVersion() (string, error) {
+	if f.version == nil {
+		return "", nil
+	}
+	return f.version()
 }
 
 func (f *file) note(err error) {
@@ -165,6 +177,7 @@ func (d disk) open(_ context.Context, name string) (*file, error) {
 	opened := &file{name: name, stream: f, size: info.Size(), close: f.Close}
 	if info.Mode().IsRegular() {
 		opened.at = f
+		opened.version = func() (string, error) { return info.ModTime().UTC().Format(time.RFC3339Nano), nil }
 	}
 	return opened, nil
 }

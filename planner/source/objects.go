@@ -109,6 +109,10 @@ func (o *objects) open(ctx context.Context, name string) (*file, error) {
 	return &file{
 		name: name, stream: io.NewSectionReader(&aheadReader{obj: obj}, 0, obj.Size()),
 		at: obj, size: obj.Size(), close: obj.Close,
+		version: func() (string, error) {
+			v, err := obj.Version()
+			return string(v), mediumError(err)
+		},
 	}, nil
 }
 

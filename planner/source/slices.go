@@ -27,10 +27,11 @@ type Divided interface {
 // whole of any other file.
 type Slice struct {
 	File     string
-	Size     int64 // size of the file, in bytes
-	From, To int64 // row groups, or lines that begin in this range of bytes; To is exclusive, 0 for the whole file
-	Bytes    int64 // size of the slice
-	Lines    bool  // the slice holds lines
+	Size     int64  // size of the file, in bytes
+	Version  string // version of the file: the ETag of an object, or the time when a local file changed
+	From, To int64  // row groups, or lines that begin in this range of bytes; To is exclusive, 0 for the whole file
+	Bytes    int64  // size of the slice
+	Lines    bool   // the slice holds lines
 }
 
 // Slices implements Divided.
@@ -68,6 +69,10 @@ func (f *files) Slices(ctx context.Context, n int) (slices []Slice, err error) {
 
 // measure sets the size of a file, and To to its number of row groups or bytes if it can be divided.
 func (s *Slice) measure(_ context.Context, in *file, how *reading, _ func(Entry) bool) (bool, error) {
+	var err error
+	if s.Version, err = in.contentVersion(); err != nil {
+		return false, err
+	}
 	s.Size, s.Bytes = in.size, in.size
 	if in.isParquet() {
 		pq, err := openParquet(in)
@@ -108,8 +113,12 @@ func (p *Part) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 
 func (p *Part) readSlice(ctx context.Context, in *file, how *reading, yield func(Entry) bool) (more bool, err error) {
 	s := &p.slice
+	version, err := in.contentVersion()
+	if err != nil {
+		return false, err
+	}
 	switch {
-	case in.size != s.Size:
+	case in.size != s.Size, version != s.Version:
 		return false, ErrChanged
 	case s.To == 0:
 		return readFile(ctx, in, how, yield)

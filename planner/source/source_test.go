@@ -423,3 +423,55 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// A slice of a file that was replaced since it was divided is not read, although the file has the same size.
+func TestASliceOfAChangedFileIsNotRead(t *testing.T) {
+	dir := t.TempDir()
+	b, err := dirstore.Open(filepath.Join(dir, "bucket"), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, at := filepath.Join(dir, "u.txt"), time.Now()
+	writes := map[string]func(body []byte) error{
+		local: func(body []byte) error {
+			at = at.Add(time.Millisecond)
+			return errors.Join(os.WriteFile(local, body, 0o644), os.Chtimes(local, at, at))
+		},
+		"s3://bucket/u.txt": func(body []byte) error {
+			if err := b.Delete(t.Context(), "u.txt"); err != nil {
+				return err
+			}
+			_, err := store.CreateBytes(t.Context(), b, "u.txt", body)
+			return err
+		},
+	}
+	for name, write := range writes {
+		for format, body := range map[string]func(host string) []byte{
+			"lines": func(host string) []byte { return []byte(strings.Repeat("http://"+host+"/\n", 100)) },
+			"gzip":  func(host string) []byte { return gzipped(t, "http://"+host+"/\n") },
+		} {
+			if err := write(body("old")); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(t.Context(), name, Options{Bucket: func(context.Context, string) (store.Bucket, error) { return b, nil }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices, err := s.(Divided).Slices(t.Context(), 2)
+			if err != nil || len(slices) == 0 {
+				t.Fatalf("%s of %s: %d slices, %v", name, format, len(slices), err)
+			}
+			if got, err := collect(t.Context(), s.(Divided).Part(slices[0])); err != nil || len(got) == 0 {
+				t.Errorf("%s of %s: %d entries, %v", name, format, len(got), err)
+			}
+			if err := write(body("new")); err != nil {
+				t.Fatal(err)
+			}
+			for _, slice := range slices {
+				if got, err := collect(t.Context(), s.(Divided).Part(slice)); !errors.Is(err, ErrChanged) {
+					t.Errorf("%s of %s, replaced: %d entries, %v", name, format, len(got), err)
+				}
+			}
+		}
+	}
+}
