@@ -222,8 +222,8 @@ func (w *worker) run(batches <-chan batch) error {
 	return nil
 }
 
-// take checks one entry and adds it to the records or to the refusals. A refused URL with spellings
-// is added to both.
+// take checks one entry and adds it to the records or to the refusals. A refused URL is added to both
+// if it has spellings or counts in the budgets.
 func (w *worker) take(e *source.Entry, s entry.Seq) error {
 	k, spelling, err := w.canonical.SpelledUnsorted(e.URL, "")
 	if scope.TakenDown(w.Gone, w.canonical, e, k.URL, err) {
@@ -251,15 +251,8 @@ func (w *worker) take(e *source.Entry, s entry.Seq) error {
 	if err := w.takePlain(k, e, spellings, s); err != nil {
 		return err
 	}
-	if reason, detail := w.refusalOf(k, text, "", e.Depth); reason != "" && e.Due {
-		if err := w.refused.addURL(k, s, schema.Refused{
-			Source: entry.Excerpt(e.File), Line: e.Line, Depth: e.Depth, Reason: reason, Detail: detail, Spellings: spellings,
-		}); err != nil || len(spellings) == 0 {
-			return err
-		}
-		e = &source.Entry{Depth: e.Depth} // the record of a refused entry carries only the depth and the spellings
-	} else if reason != "" && !e.Spent && len(spellings) == 0 {
-		return nil
+	if e, err = w.accepted(k, e, text, spellings, s); e == nil || err != nil {
+		return err
 	}
 	if w.parts > 0 && urlkey.Bucket(k.Domain, w.parts) != w.part {
 		if e.History { // the source yields it, although no source of the user lists it
@@ -278,6 +271,32 @@ func (w *worker) take(e *source.Entry, s entry.Seq) error {
 		}
 	}
 	return w.records.Add(&rec)
+}
+
+// spentRefusals is the first format whose budgets count a URL that an earlier round of the crawl
+// planned also while it is due and refused, for example because its host was stopped.
+const spentRefusals = 16
+
+// accepted returns an entry that the plan accepts. It adds any other due entry to the refusals, and returns
+// what must be recorded of a refused entry: the depth, the spellings, and whether it counts in the budgets;
+// nil if neither of the last two.
+func (w *worker) accepted(k urlkey.Key, e *source.Entry, text string, spellings schema.Spellings, s entry.Seq) (*source.Entry, error) {
+	reason, detail := w.refusalOf(k, text, "", e.Depth)
+	if reason == "" {
+		return e, nil
+	}
+	if e.Due {
+		if err := w.refused.addURL(k, s, schema.Refused{
+			Source: entry.Excerpt(e.File), Line: e.Line, Depth: e.Depth, Reason: reason, Detail: detail, Spellings: spellings,
+		}); err != nil {
+			return nil, err
+		}
+		e = &source.Entry{Depth: e.Depth, Spent: e.Spent && w.format() >= spentRefusals}
+	}
+	if !e.Spent && len(spellings) == 0 {
+		return nil, nil
+	}
+	return e, nil
 }
 
 // takePlain adds the spellings to the URLs without rules, because redirects may lead to those URLs.

@@ -87,6 +87,9 @@ import (
 //	16: Crawls from the frontier take the links of pages that answered 304 from earlier rounds, as crawls from lists do.
 //	   A known URL that a source lists waits if a budget refuses it. Hosts with and without "www." have traps by
 //	   similar pages. A retry does not count as a false alarm of a sitemap.
+//	   Budgets count the URLs that an earlier round of the crawl planned also if they are due again and the plan
+//	   refuses them. The domain of an IPv6 address with a port that is only a target of links has brackets.
+//	   A term counts only if one in 100,000 sampled pages of its language has it.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
