@@ -14,7 +14,7 @@ import (
 // bytes, in hex. The error wraps store.ErrNotFound if the document is missing, ErrNewer if a newer
 // crawlbatch wrote it, and ErrCorrupt if it is damaged.
 func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Version, string, error) {
-	body, version, err := b.Get(ctx, key, MaxBytes)
+	body, version, err := b.Get(ctx, key, int64(limitOf(d)))
 	if err != nil {
 		return "", "", fmt.Errorf("load %s: %w", d.kind(), err)
 	}
@@ -52,7 +52,7 @@ func Swap(ctx context.Context, b store.Bucket, key string, d Document, old store
 
 // Exists reports whether an object exists under key.
 func Exists(ctx context.Context, b store.Bucket, key string) (bool, error) {
-	_, _, err := b.Get(ctx, key, MaxBytes)
+	_, _, err := b.Get(ctx, key, maxListBytes)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

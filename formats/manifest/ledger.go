@@ -162,7 +162,7 @@ func ContentDigest(body []byte) string {
 
 // LoadContents is like Load, but returns the document's ContentDigest in place of its SHA-256.
 func LoadContents(ctx context.Context, b store.Bucket, key string, d Document) (store.Version, string, error) {
-	body, version, err := b.Get(ctx, key, MaxBytes)
+	body, version, err := b.Get(ctx, key, int64(limitOf(d)))
 	if err == nil {
 		err = Decode(key, body, d)
 	}

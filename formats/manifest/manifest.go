@@ -22,6 +22,18 @@ import (
 // MaxBytes is the size of the largest manifest, in bytes. Larger ones are neither written nor read.
 const MaxBytes = 64 << 20
 
+// maxListBytes is MaxBytes for a document that lists objects of a whole crawl, of which a billion URLs have a million.
+const maxListBytes = 1 << 30
+
+// limitOf returns the size of the largest document of a type, in bytes.
+func limitOf(d Document) int {
+	switch d.(type) {
+	case *Removal, *Prune:
+		return maxListBytes
+	}
+	return MaxBytes
+}
+
 var (
 	// ErrNewer means that the document was written by a newer crawlbatch.
 	ErrNewer = errors.New("written by a newer crawlbatch: use that version or a later one")
@@ -85,8 +97,8 @@ func encode(d Document) ([]byte, error) {
 	if d.header().Format < proofSince {
 		body = blocks.ReplaceAll(body, nil)
 	}
-	if len(body) > MaxBytes {
-		return nil, fmt.Errorf("encode %s: it has %d bytes, but at most %d are allowed: %w", d.kind(), len(body), MaxBytes, ErrTooLarge)
+	if most := limitOf(d); len(body) > most {
+		return nil, fmt.Errorf("encode %s: it has %d bytes, but at most %d are allowed: %w", d.kind(), len(body), most, ErrTooLarge)
 	}
 	return body, nil
 }

@@ -80,6 +80,9 @@ func TestADocumentThatCouldNotBeReadBackIsNotWritten(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
+	if body, err := Encode(&Removal{Crawl: strings.Repeat("x", MaxBytes)}); err != nil || len(body) <= MaxBytes {
+		t.Errorf("a list of objects: %d bytes, %v", len(body), err)
+	}
 	if _, err := Encode(&Checkpoint{Recorded: make([]byte, MaxBytes/4*3)}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a bitmap of %d bytes: %v", MaxBytes/4*3, err)
 	}
