@@ -362,10 +362,13 @@ func WARC(crawl string, round int, plan string, partition, epoch, number int) st
 	return fmt.Sprintf("%s%d-%05d.warc.gz", WARCs(crawl, round, plan, partition)[0], epoch, number)
 }
 
+// WARCDir returns the directory of a crawl's WARC files and their indexes.
+func WARCDir(crawl string) string { return "warc/crawl=" + crawl + "/" }
+
 // WARCs returns the two prefixes of keys that a task's WARC files may have, up to the epoch. The base
 // names of keys with the second prefix lack crawl, round and plan. Only older versions wrote them.
 func WARCs(crawl string, round int, plan string, partition int) [2]string {
-	dir, part := fmt.Sprintf("warc/crawl=%s/round=%d/", crawl, round), Part(partition)
+	dir, part := fmt.Sprintf("%sround=%d/", WARCDir(crawl), round), Part(partition)
 	return [2]string{fmt.Sprintf("%s%s-r%d-%s-%s-e", dir, crawl, round, plan, part), dir + part + "-e"}
 }
 

@@ -20,25 +20,32 @@ import (
 )
 
 // everyFile rewrites the files of all crawls, as many at a time as there are cores. Rows that refer to a
-// removed record or planned row are found after it, so there are three passes.
+// removed record or planned row are found after it, so there are several passes. Rows may also refer to
+// records of a month that was pruned as a whole. No document lists these WARC files any more.
 func (w *work) everyFile(ctx context.Context) error {
-	isWARC := func(f *manifest.File) bool { return f.Dataset == stages.FileWARC }
-	passes := []func(context.Context, *errgroup.Group, *round) error{
-		w.planFiles,
-		func(ctx context.Context, g *errgroup.Group, r *round) error { return w.files(ctx, g, r, isWARC) },
-		func(ctx context.Context, g *errgroup.Group, r *round) error {
-			return w.files(ctx, g, r, func(f *manifest.File) bool { return !isWARC(f) })
-		},
+	type pass = func(context.Context, *errgroup.Group, *crawl) error
+	ofRounds := func(do func(context.Context, *errgroup.Group, *round) error) pass {
+		return func(ctx context.Context, g *errgroup.Group, c *crawl) error {
+			for _, r := range c.rounds {
+				if err := do(ctx, g, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
 	}
-	for _, pass := range passes {
+	ofResults := func(warcs bool) pass {
+		return ofRounds(func(ctx context.Context, g *errgroup.Group, r *round) error {
+			return w.files(ctx, g, r, func(f *manifest.File) bool { return (f.Dataset == stages.FileWARC) == warcs })
+		})
+	}
+	for _, do := range []pass{ofRounds(w.planFiles), ofResults(true), w.keptWARCs, ofResults(false)} {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(runtime.GOMAXPROCS(0))
 		var failed error
 		for _, c := range w.crawls {
-			for _, r := range c.rounds {
-				if failed == nil {
-					failed = pass(ctx, group, r)
-				}
+			if failed == nil {
+				failed = do(ctx, group, c)
 			}
 		}
 		if err := group.Wait(); err != nil { // the first error, which may have caused failed

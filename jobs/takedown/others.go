@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -76,8 +78,24 @@ func (w *work) crawlOf(key string) *crawl {
 	return nil
 }
 
-// keptWARC rewrites a WARC file that stayed when its crawl was pruned as a whole. Its index follows from
-// the same key, and comes before it in listings.
+// keptWARCs rewrites the WARC files and indexes of a crawl that was pruned as a whole. They stayed because later
+// crawls refer to their records.
+func (w *work) keptWARCs(ctx context.Context, group *errgroup.Group, c *crawl) error {
+	if !c.ledger.Gone() || c.pruned == nil {
+		return nil
+	}
+	for o, err := range w.r.Bucket.List(ctx, layout.WARCDir(c.name)) {
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(o.Key, ".warc.gz") || strings.HasSuffix(o.Key, ".cdxj") {
+			group.Go(func() error { return w.keptWARC(ctx, c, o) })
+		}
+	}
+	return nil
+}
+
+// keptWARC rewrites a WARC file or an index that no document lists, because its crawl was pruned.
 func (w *work) keptWARC(ctx context.Context, c *crawl, o store.Info) error {
 	f, err := describe(ctx, w.r.Bucket, o.Key)
 	if err != nil {

@@ -3,20 +3,28 @@ package takedown
 import (
 	"bytes"
 	"errors"
+	"iter"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	names "crawlbatch.io/crawlbatch/formats/takedown"
+	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -252,5 +260,95 @@ func TestAURLIsRecognizedWithTheRulesOfItsCrawl(t *testing.T) {
 		if got := m.URL(url); got != want {
 			t.Errorf("URL(%q) = %v, want %v", url, got, want)
 		}
+	}
+}
+
+// A month was pruned as a whole, but one of its WARC files stays because a later month refers to it. A row of the
+// later month is about another URL, and loses its pointer to the record of the target.
+func TestRecordsOfAPrunedMonthGoBeforeTheRowsThatReferToThem(t *testing.T) {
+	ctx := t.Context()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const old, later = "2026-10", "2027-11"
+	m, err := names.New([]string{"http://a.test/gone"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{old, later} {
+		if _, err := manifest.Create(ctx, b, layout.CrawlManifest(name), &manifest.Crawl{Crawl: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ledgertest.Make(t, b, old, later)
+	kept := layout.WARC(old, 0, "4f2a", 0, 1, 0)
+	var body bytes.Buffer
+	var at [2]warc.Extent
+	archive := warc.NewWriter(&body)
+	for i, url := range []string{"http://a.test/gone", "http://a.test/kept"} {
+		block := [][]byte{[]byte("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat(url, 20))}
+		if at[i], err = archive.Write(&warc.Record{Type: warc.Response, Date: time.Unix(0, 0), TargetURI: url, Block: block}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := store.CreateBytes(ctx, b, kept, body.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	rows := func(yield func(schema.URLRecord, error) bool) {
+		for i, url := range []string{"http://a.test/another", "http://a.test/kept"} {
+			if !yield(schema.URLRecord{URL: url, WARCFilename: kept, WARCRecordOff: int32(at[i].Offset), WARCRecordLen: int32(at[i].Length)}, nil) {
+				return
+			}
+		}
+	}
+	local, err := table.WriteFile(filepath.Join(t.TempDir(), "urls.parquet"), iter.Seq2[schema.URLRecord, error](rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	urls, err := table.Commit(ctx, b, local, stages.FileURLs, layout.Table(stages.FileURLs, later, 0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := &manifest.Plan{Header: manifest.Header{Format: schema.FormatVersion}, ID: "4f2a", Crawl: later, Partitions: []manifest.PlanPartition{{}}, Buckets: 1}
+	for _, stage := range stages.Of(plan) {
+		for _, task := range roundstate.Tasks(plan, stage) {
+			res := &manifest.Result{Task: task.String(), Stage: string(stage), Plan: plan.ID}
+			if stage == stages.Frontier {
+				res.Files = []manifest.File{urls}
+			}
+			if _, err := manifest.Create(ctx, b, roundstate.ResultKey(task), res); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	pruned := &manifest.Prune{Crawl: old, Prune: manifest.Pruning{Policy: manifest.PruneMetadata, Months: 1}, Kept: []string{kept}}
+	if _, err := ledgertest.Writer().BeginPruning(ctx, b, pruned); err != nil {
+		t.Fatal(err)
+	}
+	if err := ledgertest.Writer().EndPruning(ctx, b, old); err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWork(&Request{Bucket: b}, m, "", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{old, later} {
+		c := &crawl{name: name}
+		if c.ledger, err = ledger.Load(ctx, b, name); err == nil {
+			c.pruned, err = c.ledger.ReadPruned(ctx, b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.crawls = append(w.crawls, c)
+	}
+	w.crawls[1].rounds = []*round{{crawl: w.crawls[1], plan: plan}}
+	if err := w.everyFile(ctx); err != nil {
+		t.Fatal(err)
+	}
+	k := w.kinds["table urls"]
+	if len(w.rw.Removed[kept]) != 1 || k == nil || k.Adjusted != 1 || w.changed[urls.Key].Rows != 2 {
+		t.Errorf("removed %v, changed %+v", w.rw.Removed, k)
 	}
 }
