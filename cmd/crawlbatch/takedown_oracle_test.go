@@ -301,6 +301,7 @@ func (f *forgotten) differs(was, is row, clusterBroken bool) string {
 			f.working && strings.Join(cells, "") == "0" && strings.Join(is[column], "") == null,
 			f.holds(was, column), column == "planned_row": // a row's number in a plan that lost rows
 		case cluster && !slices.Contains([]string{"url", "url_surtkey"}, column) && (was["duplicate_of"] == nil || strings.HasPrefix(column, "duplicate_")):
+		case slices.Contains([]string{"body", "until"}, column) && was["warc_filename"] != nil && f.pointsToGone(was, "warc_filename"): // the text of a robots.txt that redirected there
 		case strings.Contains(column, "warc_") && f.pointsToGone(was, column) && slices.Contains([]string{null, "", "0"}, strings.Join(is[column], "")):
 		default:
 			return fmt.Sprintf("%s: %q, it was %q", column, is[column], cells)

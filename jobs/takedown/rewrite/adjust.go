@@ -29,6 +29,12 @@ func adjustments[T any](r *Rewriter, f *manifest.File) (adjust func(*T) bool, in
 		typed = func(row *schema.Capture) bool {
 			return r.unpoint(&row.PayloadFilename, &row.PayloadRecordOff, &row.PayloadRecordLen)
 		}
+	case f.Dataset == stages.FileRequests:
+		typed = func(row *schema.Request) bool {
+			return r.unpoint(&row.RobotsFile, &row.RobotsOffset, &row.RobotsLength)
+		}
+	case f.Dataset == stages.FileRobots:
+		typed = func(row *schema.RobotsFile) bool { return r.expire(row) }
 	case f.Dataset == stages.FileURLs || f.Dataset == stages.FileURLsBase:
 		typed = func(row *schema.URLRecord) bool {
 			return r.unpoint(&row.WARCFilename, &row.WARCRecordOff, &row.WARCRecordLen)
@@ -65,6 +71,17 @@ func (r *Rewriter) unpoint(file *string, offset, length *int32) bool {
 		return false
 	}
 	*file, *offset, *length = "", 0, 0
+	return true
+}
+
+// expire edits the row of a robots.txt that redirects to a record that became a tombstone. The text is that of the
+// record, so it goes. The row expires, because rules without a text would allow everything: the next round requests
+// the robots.txt again.
+func (r *Rewriter) expire(row *schema.RobotsFile) bool {
+	if !r.unpoint(&row.WARCFile, &row.WARCOffset, &row.WARCLength) {
+		return false
+	}
+	row.Body, row.Until = nil, 0
 	return true
 }
 

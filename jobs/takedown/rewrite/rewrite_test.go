@@ -185,6 +185,30 @@ func TestRobotsOfAHostStayWithoutItsHomePage(t *testing.T) {
 	}
 }
 
+// The robots.txt of another origin redirects to a record that became a tombstone. Its text goes with the record, and
+// the row expires, so that no round takes it for a robots.txt that allows everything.
+func TestRobotsWhoseRecordIsGoneExpire(t *testing.T) {
+	l := newLab(t)
+	const file = "warc/crawl=2026-11/round=0/f.warc.gz"
+	l.r.Removed[file] = map[int64]struct{}{70: {}}
+	const until = 1_800_000_000_000
+	row := func(origin string, offset int32) schema.RobotsFile {
+		return schema.RobotsFile{Origin: origin, Rules: true, Body: []byte("User-agent: *"), Digest: "D", Until: until, FetchedAt: 5, WARCFile: file, WARCOffset: offset, WARCLength: 9}
+	}
+	w := l.rewrite(put(l, stages.FileRobots, "crawl=2026-11/round=0/fetch/part-00000/segments/a-e1-robots.parquet", row("http://a.test", 70), row("http://b.test", 7)))
+	want := []schema.RobotsFile{{Origin: "http://a.test", Rules: true, Digest: "D", FetchedAt: 5}, row("http://b.test", 7)}
+	if diff := cmp.Diff(want, rows[schema.RobotsFile](l, w), cmpopts.EquateEmpty()); diff != "" || w.Adjusted != 1 {
+		t.Errorf("%d adjusted; robots.txt files (-want +got):\n%s", w.Adjusted, diff)
+	}
+	w = l.rewrite(put(l, stages.FileRequests, layout.Table(stages.FileRequests, "2026-11", 0, 0),
+		schema.Request{URL: "http://a.test/x", RobotsDigest: "D", RobotsFile: file, RobotsOffset: 70, RobotsLength: 9},
+		schema.Request{URL: "http://b.test/x", RobotsDigest: "D", RobotsFile: file, RobotsOffset: 7, RobotsLength: 9}))
+	got := rows[schema.Request](l, w)
+	if a, b := got[0], got[1]; a.RobotsFile != "" || a.RobotsOffset != 0 || a.RobotsLength != 0 || a.RobotsDigest != "D" || b.RobotsFile != file || b.RobotsOffset != 7 {
+		t.Errorf("requests %+v", got)
+	}
+}
+
 func TestAFileWithoutNamesStays(t *testing.T) {
 	l := newLab(t)
 	f := put(l, stages.FileText, layout.Table(stages.FileText, "2026-11", 0, 0),
