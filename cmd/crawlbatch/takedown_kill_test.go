@@ -61,6 +61,10 @@ func (w *goneWeb) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	switch r.Host + r.URL.Path {
 	case "stay.test/robots.txt":
 		plain("text/plain", "User-agent: *\nDisallow: /never\nSitemap: http://stay.test/sitemap.xml\nSitemap: http://gone.test/sitemap.xml\n")
+	case "moved.test/robots.txt":
+		http.Redirect(rw, r, "http://gone.test/robots.txt", http.StatusFound)
+	case "moved.test/":
+		send("moved", "a host whose robots.txt is elsewhere", "", "/private")
 	case "gone.test/robots.txt", "www.gone.test/robots.txt":
 		plain("text/plain", "User-agent: *\nDisallow: /private\nSitemap: http://gone.test/sitemap.xml\n")
 	case "stay.test/sitemap.xml":
@@ -128,7 +132,7 @@ func crawlGone(t *testing.T) (web *goneWeb, addr, dir string) {
 	tmp := t.TempDir()
 	dir = filepath.Join(tmp, "store")
 	seeds, conf := filepath.Join(tmp, "urls.txt"), filepath.Join(tmp, "c.yaml")
-	write(t, seeds, "http://stay.test/\nhttp://stay.test/hop\nhttp://gone.test/\nhttp://gone.test/twin\nhttp://stay.test/twin\nhttp://other.test/twin\nHTTP://GONE.test:80/x/../x\nhttp://gone.test/a%7eb\nhttp://other.test/\nftp://gone.test/refused\nhttp://gone.test/?sessionid=1&sid=2&x=[\n")
+	write(t, seeds, "http://stay.test/\nhttp://stay.test/hop\nhttp://gone.test/\nhttp://gone.test/twin\nhttp://stay.test/twin\nhttp://other.test/twin\nhttp://moved.test/\nHTTP://GONE.test:80/x/../x\nhttp://gone.test/a%7eb\nhttp://other.test/\nftp://gone.test/refused\nhttp://gone.test/?sessionid=1&sid=2&x=[\n")
 	write(t, conf, strings.Replace(reparseConfig, "plan: {partition_urls: 10}", "plan: {partition_urls: 10, bucket_urls: 20}", 1)+"store: {takedown_key: \"${"+goneKey+"}\"}\n")
 	mustRun(t, "plan", "--month", "2026-10", "--source", seeds, "--config", conf, "--connect-to", "::"+addr, "--store", dir)
 	mustRun(t, "run", "--month", "2026-10", "--rounds", "2", "--store", dir)
@@ -255,7 +259,7 @@ func takeDown(t *testing.T, server *versitygw.Server) {
 			k.clean("2026-10", "2026-11", "2026-10r1")
 			k.crawlOn(web, addr, what, names)
 			if what == goneDomain {
-				k.forgetAll("stay.test", "other.test")
+				k.forgetAll("stay.test", "other.test", "moved.test")
 			}
 		})
 	}

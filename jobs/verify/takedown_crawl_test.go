@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -639,4 +641,87 @@ func TestAPlanDoesNotNameTheSourceOfATarget(t *testing.T) {
 		t.Errorf("these name what was taken down:\n%s", strings.Join(found, "\n"))
 	}
 	l.verify(t, true)
+}
+
+// The robots.txt files of three hosts redirect to a domain that is taken down: one to a file there, one through it to
+// another host, and one to a file that is missing there. What the takedown removed cannot be checked, which is no
+// violation. The next round does not use rules whose record is gone.
+func TestARobotsFileThatRedirectsToWhatWasTakenDown(t *testing.T) {
+	pages := map[string]string{
+		"file.test/robots.txt": "302 http://gone.test/robots.txt", "through.test/robots.txt": "302 http://gone.test/hop", "none.test/robots.txt": "302 http://gone.test/none",
+		"gone.test/robots.txt": "User-agent: *\nDisallow: /denied\n", "gone.test/hop": "302 http://rules.test/robots.txt", "rules.test/robots.txt": "User-agent: *\nDisallow: /denied\n",
+		"rules.test/": "",
+	}
+	var urls []string
+	for _, host := range []string{"file.test", "through.test", "none.test"} {
+		pages[host+"/"], pages[host+"/x"], pages[host+"/y"] = "/x /denied", "/y", ""
+		urls = append(urls, "http://"+host+"/")
+	}
+	web, addr := serveLinks(t, pages)
+	l := newCrawlLab(t, addr, append(urls, "http://rules.test/"), func(c *config.Config) { withKey(t, c, takedownSecret) })
+	if err := l.driver.Run(t.Context(), testCrawl, 2); err != nil {
+		t.Fatal(err)
+	}
+	l.verify(t, true)
+	web.requests()
+	if _, err := removal.Apply(t.Context(), removal.Request{
+		Bucket: l.bucket, Domains: []string{"gone.test"}, Reason: "asked", Secret: takedownSecret, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// notes audits the crawl, and returns the number of rows that each check left out in a round.
+	left := regexp.MustCompile(`round (\d), (.*): not checked, because .* takedown removed: (\d+), such as`)
+	notes := func(crawl string) (out []string) {
+		t.Helper()
+		r, err := Run(t.Context(), Options{Bucket: l.bucket, Crawl: crawl, Round: -1, Config: l.cfg, Scratch: t.TempDir(), Sample: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range r.Violations {
+			t.Errorf("%+v", v)
+		}
+		for _, n := range r.Notes {
+			if m := left.FindStringSubmatch(n); m != nil {
+				out = append(out, strings.Join(m[1:], " "))
+			}
+		}
+		return out
+	}
+	// 3 home pages in round 0, /x and /denied in round 1, where only none.test allows the latter.
+	want := []string{"0 robots.txt is obeyed 3", "0 robots.txt verdicts 3", "1 robots.txt is obeyed 4", "1 robots.txt verdicts 6"}
+	if diff := cmp.Diff(want, notes(testCrawl)); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	for round := range 2 {
+		for _, q := range tabletest.Read[schema.Request](t, l.bucket, layout.Table(stages.FileRequests, testCrawl, round, 0)) {
+			if q.Purpose == schema.ForPage && (q.RobotsFile == "") != (q.Host == "file.test" || q.Host == "none.test") {
+				t.Errorf("round %d: the evidence for %s is at %d of %q", round, q.URL, q.RobotsOffset, q.RobotsFile)
+			}
+		}
+	}
+	if err := l.driver.Run(t.Context(), testCrawl, 3); err != nil {
+		t.Fatal(err)
+	}
+	asked := []string{"file.test/robots.txt", "none.test/robots.txt", "through.test/y"}
+	if diff := cmp.Diff(asked, web.requests()); diff != "" {
+		t.Errorf("requests of the next round (-want +got):\n%s", diff)
+	}
+	want = append(want, "2 robots.txt is obeyed 1", "2 robots.txt verdicts 1")
+	if diff := cmp.Diff(want, notes(testCrawl)); diff != "" {
+		t.Errorf("notes with the next round (-want +got):\n%s", diff)
+	}
+
+	// A reparse has the requests of the crawl, but its own ledger names no takedown.
+	as := testCrawl + "r1"
+	if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
+		Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.driver.Run(t.Context(), as, 3); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, notes(as)); diff != "" {
+		t.Errorf("notes of a reparse (-want +got):\n%s", diff)
+	}
 }

@@ -114,6 +114,7 @@ type Audit struct {
 	TakenDown  bool              // true: the store has a list of takedowns, so columns that refer to a URL may be null
 	Ledger     *ledger.Ledger    // ledger of the crawl; nil if the ledger is lost or damaged
 	Sound      bool              // true: this process has compared the digest of every file that the documents of the crawl list
+	source     *ledger.Ledger    // ledger of the crawl that a reparse parses again; nil without such a crawl, or if the ledger is lost
 	defers     bool              // true: the parts of reduce tasks are decoded after the checks, unless a check has compared all their rows
 	last       int               // number of the round after the crawl's last round
 	results    *resultCache

@@ -2,11 +2,13 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -23,6 +25,10 @@ func (a *Audit) loadReparse(ctx context.Context, crawl *manifest.Crawl) error {
 		a.misplaced(-1, layout.CrawlManifest(a.Crawl), "it does not say which responses the crawl parses again: restore it from a copy")
 		a.Reparse = &manifest.Reparse{}
 	case a.Reparse.Of != "":
+		var err error
+		if a.source, err = ledger.Load(ctx, a.Bucket, a.Reparse.Of); err != nil && !IsFault(err) && !errors.Is(err, ledger.ErrNoCrawl) {
+			return err
+		}
 	case a.Archive == nil:
 		return fmt.Errorf("the WARC files of %s are in %q, which cannot be opened here: %w", a.Crawl, a.Reparse.Archive, stages.ErrPermanent)
 	default:

@@ -31,6 +31,7 @@ type Round struct {
 	Before  *Round             // the previous round; nil if the previous round is missing or unreadable
 
 	TakenDown   bool // true: a takedown changed objects of the round
+	Forgot      bool // true: a takedown removed requests or records of the round, or of the round that a reparse parses again
 	started     bool // true: the round has started, so its plan does not change
 	results     *resultCache
 	digests     map[stages.Stage][]string // SHA-256 of each task's result, or "" if the task has no readable result
@@ -88,7 +89,6 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 		if r == nil {
 			continue
 		}
-		r.TakenDown = a.Ledger != nil && a.Ledger.TakenDownIn(n)
 		a.checkTakedowns(ctx, r)
 		if r.Sealed != nil {
 			earlier = append(earlier[:len(earlier):len(earlier)], r.Sealed)
@@ -103,8 +103,11 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 	return rounds, nil
 }
 
-// checkTakedowns reports a lost list of takedowns if the plan of a round says that there was one.
+// checkTakedowns notes whether a takedown changed a round. It reports a lost list of takedowns if the plan of the round
+// says that there was one.
 func (a *Audit) checkTakedowns(ctx context.Context, r *Round) {
+	r.TakenDown = a.Ledger != nil && a.Ledger.TakenDownIn(r.Number)
+	r.Forgot = r.TakenDown || a.source != nil && a.source.TakenDownIn(r.Number)
 	if a.TakenDown || r.Plan.TakenDown == 0 {
 		return
 	}

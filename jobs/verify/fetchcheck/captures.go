@@ -96,7 +96,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	if a.Broken(keys...) {
 		return nil // the captures are unreadable, so there is nothing to compare with
 	}
-	if err := addCaptures(ctx, a, keys, r.TakenDown, rows); err != nil {
+	if err := addCaptures(ctx, a, keys, r.Forgot, rows); err != nil {
 		return err
 	}
 	for _, of := range []struct {
@@ -108,7 +108,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 			keys = segmentsOf(&p, of.dataset) // not the rows of merge, which may name an earlier request of the sitemap
 		}
 		if !a.Broken(keys...) {
-			if err := a.Skip(addPointers(ctx, a, keys, of.kind, r.TakenDown, rows), recordsMatch, r); err != nil {
+			if err := a.Skip(addPointers(ctx, a, keys, of.kind, r.Forgot, rows), recordsMatch, r); err != nil {
 				return err
 			}
 		}

@@ -192,6 +192,12 @@ func (j *judge) deniedNow(url, rule string) {
 // staleSlack is the largest accepted difference between the clocks of two machines.
 const staleSlack = 2 * time.Minute
 
+// removedFile adds a note about a row that nobody can check, because a takedown removed the robots.txt to which that
+// of the row's origin redirected.
+func (j *judge) removedFile(check audit.Check, url string) {
+	j.CountNote(fmt.Sprintf("round %d, %s: not checked, because the robots.txt redirects to what a takedown removed: {n}, such as {example}", j.round.Number, check.Name), strings.Clone(url))
+}
+
 // robotsFor finds the robots.txt that applied to a request. It reports a request before which no
 // robots.txt was read, and a row that names another robots.txt.
 func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*robotsResponse, bool, error) {
@@ -208,12 +214,13 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 	// If the crawler fetched robots.txt again just before the request, the previous robots.txt may have
 	// been the one that applied.
 	grace := j.Config.Fetch.Timeout.Total.Std() / time.Millisecond
-	newest := responses[0]
+	newest, removed := responses[0], false
 	for i, f := range responses {
 		if i > 0 && q.Start-newest.Start > int64(grace) {
 			break
 		}
-		if f.digest() != q.Digest {
+		removed = removed || f.removed
+		if f.removed || f.digest() != q.Digest {
 			continue
 		}
 		switch {
@@ -227,6 +234,8 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 	}
 	switch {
 	case j.files.lost[origin]:
+	case removed:
+		j.removedFile(robotsObeyed, q.URL)
 	case newest.digest() == q.Digest:
 		j.wrong(robotsObeyed, q.URL, "its row names the record at %d of %q as evidence, but %s was in force", q.Offset, q.File, newest)
 	case q.Digest == "":
@@ -317,7 +326,12 @@ func (j *judge) findVerdict(ctx context.Context, row, url, spelling string, allo
 		return err
 	}
 	var said []string
+	removed := false
 	for _, f := range responses {
+		if f.removed {
+			removed = true
+			continue
+		}
 		rules, ok, err := j.rulesOf(ctx, origin, f)
 		if err != nil || !ok {
 			return err
@@ -328,7 +342,10 @@ func (j *judge) findVerdict(ctx context.Context, row, url, spelling string, allo
 		}
 		said = append(said, fmt.Sprintf("%s says allowed=%t by %q", f, v.Allowed, v.Rule))
 	}
-	if j.files.lost[origin] {
+	if removed {
+		j.removedFile(robotsVerdicts, url)
+	}
+	if removed || j.files.lost[origin] {
 		return nil
 	}
 	if len(said) == 0 {

@@ -203,6 +203,48 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 	}
 }
 
+// In a round with a takedown, a redirect whose target has no request left may lead to what was removed. What can be
+// told apart is a violation as before.
+func TestARedirectToWhatATakedownRemoved(t *testing.T) {
+	const open, shut = "User-agent: *\nDisallow: /b\n", "User-agent: *\nDisallow: /a\n"
+	digest := func(body string) string { return warc.DigestOf([]byte(body)).Value() }
+	away := reply{epoch: 1, at: 10, raw: rawResponse(301, "Location: //gone.test/robots.txt\r\n", "")}
+	later := config.Default().Fetch.Timeout.Total.Std().Milliseconds()
+	failed := reply{url: "http://gone.test/robots.txt", epoch: 1, at: 12, raw: rawResponse(503, "", "")}
+	for _, c := range []struct {
+		name    string
+		replies []reply
+		forgot  bool
+		at      int64 // when the page was requested
+		digest  string
+		want    string // the violation; "" if there is a note
+	}{
+		{"removed", []reply{away}, true, 20, digest(open), ""},
+		{"removed, and no file", []reply{away}, true, 20, "", ""},
+		{"removed after an older file", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", shut)}, away}, true, 20, digest(open), ""},
+		{"a round without a takedown", []reply{away}, false, 20, digest(open), "before a 2xx or 4xx response to"},
+		{"the target is there, and failed", []reply{away, failed}, true, 20, digest(open), "before a 2xx or 4xx response to"},
+		{"nothing asked", nil, true, 20, digest(open), "before a 2xx or 4xx response to"},
+		{"requested before the redirect", []reply{away}, true, 5, digest(open), "before a 2xx or 4xx response to"},
+		{"a newer file, long before", []reply{away, {epoch: 1, at: 30, raw: rawResponse(200, "", open)}}, true, 40 + later, digest(shut), "was in force"},
+		{"a newer file that denies it", []reply{away, {epoch: 1, at: 30, raw: rawResponse(200, "", shut)}}, true, 40, digest(shut), "denied it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := archived(t, c.replies)
+			j.files.round.Forgot = c.forgot
+			q := requestRow{URL: originURL + "/a", Epoch: 1, Start: c.at, DelayMS: 2000, Digest: c.digest}
+			j.nameRobots(&q)
+			if _, err := j.request(t.Context(), &q); err != nil {
+				t.Fatal(err)
+			}
+			found, notes := j.Report().Violations, j.Report().Notes
+			if c.want == "" && (len(found) > 0 || len(notes) != 1) || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want) || len(notes) > 0) {
+				t.Errorf("found %+v, want %q; notes %q", found, c.want, notes)
+			}
+		})
+	}
+}
+
 func TestVerdictsAreThoseOfAStoredFile(t *testing.T) {
 	yes, no := true, false
 	replies := []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", "User-agent: *\nDisallow: /b\n")}}

@@ -46,6 +46,9 @@ type robotsResponse struct {
 	requestRow
 	capture *robotsCapture // nil if the response is not stored
 	class   robots.Class
+	// removed marks a redirect that leads to what a takedown removed. A response applied after it, but nobody knows
+	// which.
+	removed bool
 }
 
 // digest returns the digest of the file in the response, or "" if the response has no file.
@@ -84,7 +87,8 @@ type robotsFiles struct {
 	round *audit.Round
 	canon *urlkey.Canonicalizer
 	byURL map[string][]*robotsResponse // responses by URL, in the order of arrival
-	// carried holds, by origin, the responses that this round took over from earlier rounds. lost holds
+	// carried holds, by origin, the responses that this round took over from earlier rounds, also those that a
+	// takedown removed. lost holds
 	// the origins for which such a response is unreadable. The check reports each unreadable response
 	// once, and skips requests to these origins.
 	carried map[string][]*robotsResponse
@@ -167,7 +171,7 @@ func (f *robotsResponse) classify() robots.Class {
 // responsesBefore lists the conclusive responses for an origin's robots.txt that came before a request
 // with the given epoch and start time, newest first. A response of a higher epoch is later than one of
 // a lower epoch, even if the machines' clocks disagree. Responses from an earlier round are older than
-// those of all epochs.
+// those of all epochs. The list also has redirects that lead to what a takedown removed.
 func (s *robotsFiles) responsesBefore(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
@@ -185,7 +189,7 @@ func (s *robotsFiles) responsesBefore(ctx context.Context, origin string, epoch 
 	return append(out, s.carried[origin]...), nil
 }
 
-// allResponses lists all conclusive responses to an origin's robots.txt.
+// allResponses lists all conclusive responses to an origin's robots.txt, as responsesBefore does.
 func (s *robotsFiles) allResponses(ctx context.Context, origin string) ([]*robotsResponse, error) {
 	const end = 1<<63 - 1
 	return s.responsesBefore(ctx, origin, 1<<31-1, end)
@@ -193,7 +197,13 @@ func (s *robotsFiles) allResponses(ctx context.Context, origin string) ([]*robot
 
 // followRedirects follows the redirects of a response, and returns the conclusive response at their end,
 // or nil if there is none.
+//
+// A takedown removes all requests for a URL, and takedowns wait until the round is sealed. So if no request for a
+// target is left in a round with a takedown, the result is the first redirect, marked as removed. A target that was
+// never requested looks the same: such a violation is not found in these rounds. A target whose requests are
+// there, but brought nothing conclusive, was not removed.
 func (s *robotsFiles) followRedirects(ctx context.Context, f *robotsResponse) (*robotsResponse, error) {
+	first := f
 	for hops := 0; f.Status >= 300 && f.Status < 400 && f.Error == "" && hops < robots.MaxRedirects; hops++ {
 		target, err := s.target(ctx, f)
 		if err != nil {
@@ -207,6 +217,9 @@ func (s *robotsFiles) followRedirects(ctx context.Context, f *robotsResponse) (*
 		i := slices.IndexFunc(s.byURL[target], func(t *robotsResponse) bool {
 			return (t.Epoch > f.Epoch || t.Epoch == f.Epoch && t.Start >= f.Start) && t.class != robots.Unreachable
 		})
+		if i < 0 && len(s.byURL[target]) == 0 && s.round.Forgot {
+			return &robotsResponse{requestRow: first.requestRow, removed: true}, nil
+		}
 		if i < 0 {
 			return nil, nil
 		}
@@ -285,6 +298,8 @@ type carriedRow struct {
 	Outcome string `parquet:"outcome"`
 	File    string `parquet:"warc_filename"`
 	Offset  int32  `parquet:"warc_record_offset"`
+
+	FetchedAt int64 `parquet:"fetched_at,optional,timestamp(millisecond)"` // 0 in keys of maps
 }
 
 // fetchTask names a fetch task of the crawl.
@@ -293,12 +308,17 @@ type fetchTask struct{ round, partition int }
 // loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. keys are
 // those of working files, which say where these responses are stored, but prove nothing. loadCarried
 // therefore reads the rows of the earlier round. It accepts a response only if that round requested the
-// origin's robots.txt and got this response, directly or after redirects.
+// origin's robots.txt and got this response, directly or after redirects. In a round with a takedown, a row that
+// names no response is one whose response was removed.
 func (s *robotsFiles) loadCarried(ctx context.Context, keys []string) error {
 	from := map[fetchTask]map[carriedRow]bool{}
 	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, keys) {
 		if err != nil {
 			return err
+		}
+		if row.File == "" && row.Outcome == "" && s.round.Forgot {
+			s.carryRemoved(&row)
+			continue
 		}
 		crawl, number, partition, ok := layout.ParseWARC(row.File)
 		if !ok || crawl != s.FetchedIn() || row.Outcome != "" || number >= s.round.Number {
@@ -319,6 +339,16 @@ func (s *robotsFiles) loadCarried(ctx context.Context, keys []string) error {
 		}
 	}
 	return nil
+}
+
+// carryRemoved notes that a response that the round took over was removed. The rows of responses that the round itself
+// got are alike, but have a request of the round before them.
+func (s *robotsFiles) carryRemoved(row *carriedRow) {
+	own := slices.ContainsFunc(s.byURL[row.Origin+"/robots.txt"], func(f *robotsResponse) bool { return f.Start <= row.FetchedAt })
+	if !own {
+		origin := strings.Clone(row.Origin)
+		s.carried[origin] = append(s.carried[origin], &robotsResponse{requestRow: requestRow{Start: row.FetchedAt}, removed: true})
+	}
 }
 
 // findCarried looks for the responses in rows among those that a task of an earlier round got.
@@ -359,7 +389,10 @@ func (s *robotsFiles) findCarried(ctx context.Context, t fetchTask, rows map[car
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(responses, func(f *robotsResponse) bool { return f.liesAt(row.File, row.Offset) })
+		i := slices.IndexFunc(responses, func(f *robotsResponse) bool { return !f.removed && f.liesAt(row.File, row.Offset) })
+		if i < 0 { // the redirects to the response may have been removed, and the row may be older than the takedown
+			i = slices.IndexFunc(responses, func(f *robotsResponse) bool { return f.removed })
+		}
 		if i < 0 {
 			s.Wrong(robotsObeyed, s.round.Number, audit.At{Object: row.File, Row: row.Origin},
 				"the round carried over the record at %d as the response to %s/robots.txt, but round %d does not record it as one", row.Offset, row.Origin, t.round)
