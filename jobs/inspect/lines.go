@@ -3,10 +3,13 @@ package inspect
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+
+	"crawlbatch.io/crawlbatch/formats/store"
 )
 
 // MaxInput is the largest inspected file or line of JSON, in bytes.
@@ -14,7 +17,8 @@ const MaxInput = 64 << 20
 
 // Lines reads one JSON question from each line of the input. For each question, it writes one line
 // with a JSON answer to the output, in the same order. If a line is not a JSON object of type Q,
-// the answer is {"ok":false,"error":…}, and Lines continues.
+// the answer is {"ok":false,"error":…}, and Lines continues. If the store cannot be read, or the command is
+// interrupted, nothing is wrong with the line: Lines ends with the error.
 func Lines[Q any](in io.Reader, out io.Writer, answer func(q Q) (any, error)) error {
 	r := bufio.NewReaderSize(in, 1<<20)
 	w := bufio.NewWriterSize(out, 1<<20)
@@ -35,6 +39,11 @@ func Lines[Q any](in io.Reader, out io.Writer, answer func(q Q) (any, error)) er
 		a, bad := any(nil), errTooLong
 		if !tooLong {
 			a, bad = answerLine(text, answer)
+		}
+		for _, end := range []error{store.ErrUnavailable, store.ErrDenied, context.Canceled, context.DeadlineExceeded} {
+			if errors.Is(bad, end) {
+				return fmt.Errorf("line %d: %w", line, bad)
+			}
 		}
 		if bad != nil {
 			a = failure{Error: fmt.Sprintf("line %d: %v", line, bad)}

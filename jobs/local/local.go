@@ -46,7 +46,9 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	queue := make(chan stages.Task)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var interrupted error // the error of the first interrupted task; it tells why the others were interrupted
+	var interrupted error       // the error of the first interrupted task; it tells why the others were interrupted
+	away := make(chan struct{}) // closed if a task has waited too long for the store or a disk: then no task begins
+	giveUp := sync.OnceFunc(func() { close(away) })
 	for range min(max(at, 1), len(tasks)) {
 		wg.Go(func() {
 			for t := range queue {
@@ -57,6 +59,9 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 						interrupted = err
 					}
 					mu.Unlock()
+					if trouble(err) {
+						giveUp()
+					}
 					continue
 				}
 				done(t, err)
@@ -66,6 +71,13 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 feed:
 	for _, t := range tasks {
 		select {
+		case <-away:
+			break feed
+		default:
+		}
+		select {
+		case <-away:
+			break feed
 		case queue <- t:
 		case <-ctx.Done():
 			break feed

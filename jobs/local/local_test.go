@@ -145,6 +145,22 @@ func TestAStoreThatStaysAwayInterruptsItsTasks(t *testing.T) {
 	})
 }
 
+// After the store has been away for too long, no further task begins, whether it is back or not.
+func TestNoTaskBeginsAfterAStoreStayedAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		tries, ended, err := run(t, t.Context(), 20, func(int, int) error {
+			if time.Since(began) < 31*time.Minute {
+				return fmt.Errorf("read: %w", store.ErrUnavailable)
+			}
+			return nil
+		})
+		if !errors.Is(err, stages.ErrInterrupted) || len(tries) > 3 || len(ended) > 1 || time.Since(began) > 32*time.Minute {
+			t.Errorf("%v: %d tasks began, %d ended after %v", err, len(tries), len(ended), time.Since(began))
+		}
+	})
+}
+
 func TestATaskThatAnotherProcessTookIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries, ended, err := run(t, t.Context(), 1, func(_, attempt int) error {

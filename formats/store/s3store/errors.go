@@ -46,10 +46,11 @@ var faults = map[string]fault{
 	"AuthorizationHeaderMalformed": {kind: store.ErrDenied, says: "the bucket is in another region, or the credentials are for another service; set AWS_REGION"},
 	"InvalidStorageClass":          {kind: store.ErrDenied, says: "the store does not know the storage class in the config"},
 
-	"NotImplemented":      {kind: store.ErrUnsupported, says: "the store does not implement the operation"},
-	"QuotaExceeded":       {kind: store.ErrFull, says: "the bucket's quota is used up"},
-	"InsufficientStorage": {kind: store.ErrFull, says: "the server's disk is full"},
-	"XMinioStorageFull":   {kind: store.ErrFull, says: "the server's disk is full"},
+	"NotImplemented":                 {kind: store.ErrUnsupported, says: "the store does not implement the operation"},
+	"QuotaExceeded":                  {kind: store.ErrFull, says: "the bucket's quota is used up"},
+	"XMinioAdminBucketQuotaExceeded": {kind: store.ErrFull, says: "the bucket's quota is used up"},
+	"InsufficientStorage":            {kind: store.ErrFull, says: "the server's disk is full"},
+	"XMinioStorageFull":              {kind: store.ErrFull, says: "the server's disk is full"},
 
 	"PreconditionFailed":         {unsettled: true, says: "precondition failed"},
 	"ConditionalRequestConflict": {unsettled: true, says: "another request was in progress"},

@@ -58,6 +58,7 @@ func TestConditionalWritesAreSettled(t *testing.T) {
 		{"create, denied", "", "create", []action{statusBefore(403, "AccessDenied")}, store.ErrDenied, "", 1},
 		{"create, no such bucket", "", "create", []action{statusBefore(404, "NoSuchBucket")}, store.ErrDenied, "", 1},
 		{"create, disk full", "", "create", []action{statusBefore(507, "InsufficientStorage")}, store.ErrFull, "", 1},
+		{"create, quota of MinIO", "", "create", []action{statusBefore(400, "XMinioAdminBucketQuotaExceeded")}, store.ErrFull, "", 1},
 		{"create, no conditions there", "", "create", []action{statusBefore(501, "NotImplemented")}, store.ErrUnsupported, "", 1},
 
 		{"swap, answered", "old", "old", nil, nil, "mine", 1},
