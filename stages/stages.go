@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,7 +163,18 @@ var (
 	ErrPermanent = errors.New("retrying cannot help")
 	// ErrTaken means that another attempt holds the task.
 	ErrTaken = errors.New("another attempt holds this task")
+	// ErrFault means that the program panicked in a goroutine of the task.
+	ErrFault = errors.New("fault in the program")
 )
+
+// Recover sets *err to an ErrFault if the function that defers it panics. Only the task then fails: the
+// process may run other tasks. Every goroutine that reads bytes from the web defers Recover, because a
+// panic ends the process unless its own goroutine recovers it.
+func Recover(err *error) {
+	if fault := recover(); fault != nil {
+		*err = fmt.Errorf("%w: %v: %s", ErrFault, fault, debug.Stack())
+	}
+}
 
 // Clock gives a task the time.
 type Clock interface {

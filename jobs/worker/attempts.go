@@ -16,9 +16,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
 
-// errFault means that a stage panicked.
-var errFault = errors.New("fault in the program")
-
 // These constants limit the time for writing the record of an attempt. A task that must stop has
 // little time left.
 const (
@@ -117,7 +114,7 @@ func classOf(err error) string {
 		return manifest.ClassStoreDenied
 	case is(stages.ErrPermanent):
 		return manifest.ClassPermanent
-	case is(errFault):
+	case is(stages.ErrFault):
 		return manifest.ClassFault
 	}
 	return manifest.ClassFailed

@@ -95,7 +95,7 @@ func TestErrorsHaveTheClassThatRetryIsAskedFor(t *testing.T) {
 		manifest.ClassTaken:            fmt.Errorf("x: %w", stages.ErrTaken),
 		manifest.ClassInterrupted:      fmt.Errorf("x: %w", stages.ErrInterrupted),
 		manifest.ClassPermanent:        fmt.Errorf("x: %w", stages.ErrPermanent),
-		manifest.ClassFault:            fmt.Errorf("%w: index out of range", errFault),
+		manifest.ClassFault:            fmt.Errorf("%w: index out of range", stages.ErrFault),
 		manifest.ClassStoreDenied:      fmt.Errorf("x: %w", store.ErrDenied),
 		manifest.ClassStoreUnavailable: fmt.Errorf("%w: %w", store.ErrUnavailable, stages.ErrInterrupted),
 		manifest.ClassDiskFull:         fmt.Errorf("scratch: %w", syscall.ENOSPC),

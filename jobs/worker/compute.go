@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -48,12 +47,8 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 	}
 	defer os.RemoveAll(scratch)
 	// A panic in a stage fails only the task of the stage. The process continues, because it may
-	// run other tasks.
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("%w: %v: %s", errFault, fault, debug.Stack())
-		}
-	}()
+	// run other tasks. Goroutines of fetch tasks recover their own panics.
+	defer stages.Recover(&err)
 	log, end := logbound.New(r.Log.With("task", t.String()), r.Clock) // because thousands of hosts or documents may fail alike
 	defer end()
 	env := &stages.Env{

@@ -102,7 +102,9 @@ func (a *attempt) fetch(ctx context.Context) error {
 		last, cancel := a.graceContext(ctx)
 		defer cancel()
 		return a.end(last, a.complete)
-	case errors.Is(err, stages.ErrTaken):
+	case errors.Is(err, stages.ErrTaken), errors.Is(err, stages.ErrFault):
+		// After a fault, the next attempt takes this one for dead. So it refetches what no checkpoint
+		// lists, as the records may be incomplete, and finds the URL that causes the fault (serialMode).
 		return err
 	case ctx.Err() != nil:
 		return a.interrupt(ctx, true)
@@ -215,6 +217,9 @@ func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error)
 func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint) error) error {
 	a.cutting.Lock()
 	defer a.cutting.Unlock()
+	if fatal := a.fetcher.fatal.Load(); fatal != nil && errors.Is(*fatal, stages.ErrFault) {
+		return *fatal
+	}
 	g, cut := a.log.Cut(a.fetcher.waitingTasks)
 	if g != nil {
 		a.waiting = append(a.waiting, g)

@@ -1,8 +1,10 @@
 package fetch
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -130,4 +132,45 @@ func (l *lab) checkErrorsGroup(r *manifest.Result) {
 	if len(phrases) < 8 || len(phrases) > 40 || failed < 2*len(phrases) {
 		l.t.Errorf("%d phrases of %d requests that failed: %v", len(phrases), failed, phrases)
 	}
+}
+
+// faultyParser panics outside of Parse, as reading a response would.
+type faultyParser struct{ plainParser }
+
+func (p faultyParser) Sniff(contentType string, prefix []byte) string {
+	if bytes.Contains(prefix, []byte("/fault")) {
+		panic("as asked")
+	}
+	return p.plainParser.Sniff(contentType, prefix)
+}
+
+func TestAFaultFailsItsAttemptNotTheProcess(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), append(urls("b.org", 3), "http://a.com/fault", "http://a.com/later")...)
+		l.parser = faultyParser{}
+		var r *manifest.Result
+		for attempts := 0; r == nil; attempts++ {
+			var err error
+			r, err = l.run(t.Context(), nil, nil)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, stages.ErrFault) || !strings.Contains(err.Error(), "as asked") || attempts >= 6 {
+				t.Fatalf("attempt %d: %v", attempts+1, err)
+			}
+			if cp := l.checkpointOf(); cp.Released {
+				t.Errorf("attempt %d released the partition, though its records may be incomplete", attempts+1)
+			}
+		}
+		for u, f := range l.outcomes(r) {
+			want := schema.OK
+			if strings.HasSuffix(u, "/fault") {
+				want = schema.InternalError
+			}
+			if f.Outcome != want {
+				t.Errorf("%s: %s (%s), want %s", u, f.Outcome, f.Error, want)
+			}
+		}
+		l.checkPace(r)
+	})
 }

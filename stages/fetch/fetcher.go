@@ -215,8 +215,7 @@ func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			f.serve(ctx, flights.Context(), g)
-			if err := f.gate.done(ctx); err != nil {
+			if err := f.use(ctx, flights.Context(), g); err != nil {
 				f.fail(err)
 			}
 		})
@@ -229,6 +228,13 @@ func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 		return nil
 	}
 	return err
+}
+
+// use serves a grant and tells the gate that it was served.
+func (f *fetcher) use(ctx, flight context.Context, g *polite.Grant) (err error) {
+	defer stages.Recover(&err)
+	f.serve(ctx, flight, g)
+	return f.gate.done(ctx)
 }
 
 // serve uses a grant for one request, whose context is flight. If an item needs no request, serve

@@ -6,6 +6,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // Steps are the callbacks of Each.
@@ -13,7 +15,7 @@ type Steps[T any] struct {
 	// Places returns the places of the records that a document needs; there may be none.
 	Places func(doc *T) []Place
 	// Work runs for each document on one of several goroutines, each with its own Decoder. An error
-	// ends Each.
+	// or a panic ends Each.
 	Work func(d *Decoder, doc *T, raws []Raw) error
 	// Emit runs for each document, in order and on one goroutine.
 	Emit func(doc *T) error
@@ -57,7 +59,7 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 		g.Go(func() error {
 			var d Decoder
 			for j := range work {
-				j.done <- s.Work(&d, j.doc, j.raws)
+				j.done <- s.work(&d, j)
 				j.raws = nil
 			}
 			return nil
@@ -80,6 +82,12 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 		return nil
 	})
 	return g.Wait()
+}
+
+// work calls Work for a job.
+func (s *Steps[T]) work(d *Decoder, j *job[T]) (err error) {
+	defer stages.Recover(&err)
+	return s.Work(d, j.doc, j.raws)
 }
 
 // readBatches loads the records of the documents in batches, and sends each batch to out.

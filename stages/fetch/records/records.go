@@ -7,7 +7,7 @@
 // records are wrong.
 //
 // A missing or damaged record affects only its document; Raw.Err or ErrDamaged reports it. If the
-// store fails or a file is missing, reading ends. Package records imports only formats packages.
+// store fails or a file is missing, reading ends. Package records imports formats packages and stages.
 package records
 
 import (

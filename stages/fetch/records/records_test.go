@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // archived makes a store with WARC files of n records each, and returns the records' places.
@@ -127,9 +128,10 @@ func TestAnErrorOfAnyStepEndsAll(t *testing.T) {
 		places []Place
 		want   error
 	}{
-		"work": {Steps[Place]{Work: func(*Decoder, *Place, []Raw) error { return boom }}, places, boom},
-		"emit": {Steps[Place]{Emit: func(*Place) error { return boom }}, places, boom},
-		"file": {Steps[Place]{}, []Place{{"warc/none.warc.gz", 0, 10}}, store.ErrNotFound},
+		"work":  {Steps[Place]{Work: func(*Decoder, *Place, []Raw) error { return boom }}, places, boom},
+		"fault": {Steps[Place]{Work: func(*Decoder, *Place, []Raw) error { panic(boom) }}, places, stages.ErrFault},
+		"emit":  {Steps[Place]{Emit: func(*Place) error { return boom }}, places, boom},
+		"file":  {Steps[Place]{}, []Place{{"warc/none.warc.gz", 0, 10}}, store.ErrNotFound},
 	} {
 		c.steps.Places = func(p *Place) []Place { return []Place{*p} }
 		if c.steps.Work == nil {

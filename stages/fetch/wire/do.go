@@ -205,9 +205,9 @@ func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) 
 
 // testPrefix passes the beginning of the body to the request's callbacks.
 func (e *exchanger) testPrefix(r *http1.Reader) bool {
-	e.client.decode <- struct{}{}
-	b, pooled := coding.Prefix(&e.x.Response)
-	<-e.client.decode
+	var b []byte
+	var pooled bool
+	e.client.decoding(func() { b, pooled = coding.Prefix(&e.x.Response) })
 	if pooled {
 		defer buffers.Put(b)
 	}
@@ -250,9 +250,8 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 			return err
 		}
 		x.Warnings = x.Warnings[:warnings]
-		e.client.decode <- struct{}{} // limits the decoders in memory; a goroutine with a token never waits
-		cut := x.Decode(&x.Response, tried)
-		<-e.client.decode
+		var cut bool
+		e.client.decoding(func() { cut = x.Decode(&x.Response, tried) })
 		if !cut || tried == maxBody {
 			break
 		}
@@ -262,6 +261,14 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	}
 	x.share.shrink(held)
 	return nil
+}
+
+// decoding calls f while it holds a token. The tokens limit the decoders in memory. A goroutine with a
+// token never waits, and returns it even if it panics.
+func (c *Client) decoding(f func()) {
+	c.decode <- struct{}{}
+	defer func() { <-c.decode }()
+	f()
 }
 
 // grow reserves memory, so that the response may have the given number of bytes in total. It waits for

@@ -127,6 +127,11 @@ var badResponses = []badResponse{
 	{name: "chunk size of 17 digits", raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n25\r\n" + wiretest.Page + "\r\nfffffffffffffffff\r\nmore", status: 200, body: wiretest.Page, warnings: []string{http1.WarnChunkInvalid}, trunc: http1.TruncDisconnect, wireCut: http1.TruncDisconnect},
 	{name: "not chunked at all", raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + wiretest.Page, status: 200, body: wiretest.Page, warnings: []string{http1.WarnNotChunked}},
 	{name: "not chunked, several lines", raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n<p>a\n<p>b\n" + wiretest.LongPage, status: 200, body: "<p>a\n<p>b\n" + wiretest.LongPage, warnings: []string{http1.WarnNotChunked}},
+	{
+		name: "more framing than allowed, up to a line break after a chunk", status: 200, body: strings.Repeat("x", 209_715), warnings: []string{http1.WarnChunkOverhead},
+		raw:   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;a\r\nx\r\n" + strings.Repeat("1\r\nx\r\n", 220_000),
+		trunc: http1.TruncLength, wireCut: http1.TruncLength,
+	},
 	{name: "not chunked, with a length", raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + wiretest.Page, status: 200, body: wiretest.Page[:5], warnings: []string{http1.WarnLengthIgnored, http1.WarnNotChunked}, rawBody: wiretest.Page[:5]},
 	{name: "chunked said by HTTP/1.0", raw: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + wiretest.Chunks(wiretest.Page, 7), status: 200, body: wiretest.Page},
 	{name: "endless chunk extension", raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n25\r\n" + wiretest.Page + "\r\n1;" + strings.Repeat("a", 10000) + "\r\n", status: 200, body: wiretest.Page, warnings: []string{http1.WarnChunkInvalid}, trunc: http1.TruncDisconnect, wireCut: http1.TruncDisconnect},

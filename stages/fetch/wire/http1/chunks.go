@@ -56,18 +56,24 @@ var (
 	errFraming   = errors.New("too much chunk framing")
 )
 
+// lineRoom returns how long the next line of the framing may be, in bytes. The line break after a chunk
+// may have exceeded maxFraming by a byte or two, so that no room is left.
+func (m *Reader) lineRoom() int {
+	return max(0, min(maxChunkLine, m.maxFraming-len(m.r.framing.bytes)))
+}
+
 // readChunkSize reads a chunk-size line into the framing.
 func (m *Reader) readChunkSize() (int64, error) {
 	f := &m.r.framing
 	start := len(f.bytes)
 	var err error
-	f.bytes, err = m.appendLine(f.bytes, min(maxChunkLine, maxFraming-start))
+	f.bytes, err = m.appendLine(f.bytes, m.lineRoom())
 	if err == nil && cap(f.bytes) > m.grantedFraming {
 		m.grantedFraming = cap(f.bytes)
 		err = m.reserve(int64(cap(m.r.Payload)))
 	}
 	switch {
-	case err == errLong && len(f.bytes) >= maxFraming:
+	case err == errLong && len(f.bytes) >= m.maxFraming:
 		return 0, errFraming
 	case err == errLong:
 		return 0, errChunkSize
@@ -142,7 +148,7 @@ func (m *Reader) readTrailer() (bodyEnd, error) {
 	for {
 		start := len(f.bytes)
 		var err error
-		f.bytes, err = m.appendLine(f.bytes, min(maxChunkLine, maxFraming-start))
+		f.bytes, err = m.appendLine(f.bytes, m.lineRoom())
 		if err != nil {
 			m.r.Warn(WarnTrailer)
 			return endSettled, nil

@@ -9,7 +9,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-const fuzzMaxBody = 4 << 10 // the limit is low enough for the fuzzer to reach it
+// These limits are low enough for the fuzzer to reach them.
+const (
+	fuzzMaxBody    = 4 << 10
+	fuzzMaxFraming = 64
+)
 
 // raw is the response as received.
 func raw(r *Response) string {
@@ -27,13 +31,18 @@ func FuzzChunks(f *testing.F) {
 	f.Add([]byte("5;x=y\nhello0\n"), 1)
 	f.Add([]byte("ffffffffffffffff\r\n"), 100)
 	f.Fuzz(func(t *testing.T, in []byte, size int) {
-		read := func(s string) (*Response, bodyEnd) {
+		read := func(s string, framing int) (*Response, bodyEnd) {
 			m := NewReader(strings.NewReader(s), &Response{})
-			m.MaxBody = fuzzMaxBody
+			m.MaxBody, m.maxFraming = fuzzMaxBody, framing
 			end, _ := m.readChunks(-1)
 			return m.r, end
 		}
-		x, _ := read(string(in))
+		x, _ := read(string(in), fuzzMaxFraming)
+		if got, n := raw(x), len(x.framing.bytes); !strings.HasPrefix(string(in), got) || n > fuzzMaxFraming+2 || len(x.Payload) > fuzzMaxBody {
+			t.Errorf("raw %q, framing of %d bytes, payload of %d bytes", got, n, len(x.Payload))
+		}
+		x.Release()
+		x, _ = read(string(in), maxFraming)
 		if got := raw(x); !strings.HasPrefix(string(in), got) || len(x.Payload) > fuzzMaxBody {
 			t.Errorf("raw %q, payload of %d bytes", got, len(x.Payload))
 		}
@@ -42,7 +51,7 @@ func FuzzChunks(f *testing.F) {
 			return
 		}
 		framed := wiretest.Chunks(string(in), 1+(size&0xfff))
-		x, end := read(framed)
+		x, end := read(framed, maxFraming)
 		if string(x.Payload) != string(in) || end != endFramed || raw(x) != framed {
 			t.Errorf("%q became %q", framed, x.Payload)
 		}

@@ -41,6 +41,7 @@ type Reader struct {
 	headEnded      bool          // whether the head is complete; otherwise there is no body
 	documentMark   int           // length of the tag that begins a document inside the head, or 0
 	quiet          time.Duration // longest silence allowed in the body; 0 means no limit
+	maxFraming     int           // limit of the framing in bytes; a line break after it may exceed it by 2
 	grantedFraming int           // capacity of the framing at the last Grow
 	prefixTested   bool
 	definite       bool // whether the framing determined where the body ended
@@ -48,7 +49,7 @@ type Reader struct {
 
 // NewReader returns a reader that reads the response to a GET from in, and fills r.
 func NewReader(in io.Reader, r *Response) *Reader {
-	return &Reader{Method: http.MethodGet, source: source{in: in}, r: r}
+	return &Reader{Method: http.MethodGet, source: source{in: in}, r: r, maxFraming: maxFraming}
 }
 
 // Await waits for the first byte of the response.
