@@ -67,6 +67,13 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	}
+	cut := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "500")
+			w.WriteHeader(code)
+			fmt.Fprint(w, "<h1>this is broken off")
+		}
+	}
 	const ok, denied, unreachable = schema.OK, schema.RobotsDenied, schema.RobotsUnreachable
 	long := strings.Repeat("# "+strings.Repeat("x", 97)+"\n", 6000) // the file has 600,000 bytes
 	hosts := map[string]struct {
@@ -112,6 +119,8 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, "User-agent: *\nAllow: /\n")
 		}, unreachable, unreachable, 4},
+		"cut404.com": {cut(404), ok, ok, 1},
+		"cut503.com": {cut(503), unreachable, unreachable, 6},
 	}
 	bubble(t, func(t *testing.T) {
 		var urls []string
@@ -243,6 +252,25 @@ func TestHopsOfARobotsFileThatTheWindowClosesOnAreRecorded(t *testing.T) {
 		}
 		if n, hits := len(rowsOf[schema.Request](l, r, stages.FileRequests)), len(l.web.hits()); n != hits || hits != 2 {
 			t.Errorf("%d requests are recorded, the server saw %d", n, hits)
+		}
+	})
+}
+
+func TestA404ThatBreaksOffFailsTheRobotsOfOlderRounds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				w.Header().Set("Content-Length", "500")
+				w.WriteHeader(404)
+			}
+			page(w, r)
+		}, "http://a.com/a")
+		r, err := l.run(t.Context(), nil, &Input{Format: 15})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := l.outcomes(r)["http://a.com/a"]; f.Outcome != schema.RobotsUnreachable {
+			t.Errorf("%s %q, want %s as in format 15", f.Outcome, f.Error, schema.RobotsUnreachable)
 		}
 	})
 }

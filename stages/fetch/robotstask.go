@@ -124,9 +124,9 @@ func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 // or an error.
 func (f *fetcher) handleRobots(g *polite.Grant, rt *robotsTask, s *request.Sent, item *polite.Item) {
 	err, why := s.Err, s.Failure()
-	if err == nil && (s.Exchange.BodyTruncated == http1.TruncTime || s.Exchange.BodyTruncated == http1.TruncDisconnect) {
+	if cut := s.Exchange.BodyTruncated; err == nil && (cut == http1.TruncTime || cut == http1.TruncDisconnect) && robots.CutOffFails(f.format, s.Exchange.Status) {
 		err = errCutOff
-		why = response.Failed("it broke off", "%s: what it forbids further on is not known", s.Exchange.BodyTruncated)
+		why = response.Failed("it broke off", "%s: what it forbids further on is not known", cut)
 	}
 	if rt.why != nil {
 		err, why = rt.why, response.Failure{Phrase: rt.why.Error()}

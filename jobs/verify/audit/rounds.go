@@ -25,7 +25,8 @@ type Round struct {
 	Crawl   string
 	Number  int
 	Plan    *manifest.Plan
-	Reading robots.Reading     // how the round reads robots.txt, by the format in which it began
+	Format  int                // format in which the round began; in a reparse, that of the round that fetched
+	Reading robots.Reading     // how the round reads robots.txt, by Format
 	Sealed  *manifest.Sealed   // with the files that later rounds read; nil if the round is not sealed
 	Earlier []*manifest.Sealed // sealed rounds before this round, oldest first, with the files that later rounds read
 	Before  *Round             // the previous round; nil if the previous round is missing or unreadable
@@ -354,31 +355,30 @@ func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	return err
 }
 
-// readingOf returns the robots.Reading of the round, which says how a URL is compared with the
-// rules of a robots.txt. The reading depends on the format in which the round started. For a
+// formatOf returns the format in which the round started. It decides how the round reads robots.txt. For a
 // reparse, this is the round of the crawl that fetched.
-func (a *Audit) readingOf(ctx context.Context, r *Round) (robots.Reading, error) {
+func (a *Audit) formatOf(ctx context.Context, r *Round) (int, error) {
 	if of := a.FetchedIn(); of != r.Crawl {
 		l, err := ledger.Load(ctx, a.Bucket, of)
 		if err == nil && l.Started(r.Number) != nil {
-			return robots.ReadingOf(l.Started(r.Number).Format), nil
+			return l.Started(r.Number).Format, nil
 		}
 		if err != nil && !IsFault(err) && !errors.Is(err, ledger.ErrNoCrawl) && !errors.Is(err, ledger.ErrLost) {
 			return 0, err
 		}
 	}
-	format := schema.FormatVersion
 	if a.Ledger != nil && a.Ledger.Started(r.Number) != nil {
-		format = a.Ledger.Started(r.Number).Format
+		return a.Ledger.Started(r.Number).Format, nil
 	}
-	return robots.ReadingOf(format), nil
+	return schema.FormatVersion, nil
 }
 
 // loadPlan reads the plan that the round follows, if the round has a plan.
 func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error) {
-	if r.Reading, err = a.readingOf(ctx, r); err != nil {
+	if r.Format, err = a.formatOf(ctx, r); err != nil {
 		return started, err
 	}
+	r.Reading = robots.ReadingOf(r.Format)
 	id := ""
 	if a.Ledger != nil {
 		var choice *manifest.Entry

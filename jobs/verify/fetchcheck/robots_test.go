@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -77,7 +78,7 @@ func archived(t *testing.T, replies []reply) *judge {
 			}
 			x.Release()
 		}
-		f.class = f.classify()
+		f.class = f.classify(0)
 		files.byURL[r.url] = append(files.byURL[r.url], f)
 	}
 	if _, err := store.CreateBytes(t.Context(), b, key, file.Bytes()); err != nil {
@@ -295,4 +296,23 @@ func FuzzIndex(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAResponseThatBreaksOffIsJudgedByTheFormatOfItsRound(t *testing.T) {
+	for _, c := range []struct {
+		status int16
+		format int
+		want   robots.Class
+	}{
+		{200, 15, robots.Unreachable},
+		{200, 16, robots.Unreachable},
+		{404, 15, robots.Unreachable},
+		{404, 16, robots.NoFile},
+		{503, 16, robots.Unreachable},
+	} {
+		f := robotsResponse{requestRow: requestRow{Status: c.status}, capture: &robotsCapture{Status: c.status, Truncated: schema.TruncatedDisconnect}}
+		if got := f.classify(c.format); got != c.want {
+			t.Errorf("status %d in format %d: class %d, want %d", c.status, c.format, got, c.want)
+		}
+	}
 }

@@ -140,7 +140,7 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 				f.capture = c
 			}
 		}
-		f.class = f.classify()
+		f.class = f.classify(s.round.Format)
 		s.byURL[q.URL] = append(s.byURL[q.URL], f)
 	}
 	for _, all := range s.byURL {
@@ -151,14 +151,14 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 	return nil
 }
 
-// classify returns what the response itself means, without following a redirect. A response that is
-// truncated or not stored allows nothing.
-func (f *robotsResponse) classify() robots.Class {
+// classify returns what the response itself means in a round of a format, without following a redirect. A
+// response that lacks a part of the rules or is not stored allows nothing.
+func (f *robotsResponse) classify(format int) robots.Class {
 	var failed error
 	if f.Error != "" {
 		failed = errors.New(f.Error)
 	}
-	if c := f.capture; c != nil && (c.Truncated == schema.TruncatedTime || c.Truncated == schema.TruncatedDisconnect) {
+	if c := f.capture; c != nil && (c.Truncated == schema.TruncatedTime || c.Truncated == schema.TruncatedDisconnect) && robots.CutOffFails(format, int(f.Status)) {
 		failed = errors.New(c.Truncated)
 	}
 	class := robots.FetchClass(int(f.Status), failed)

@@ -16,6 +16,14 @@ const (
 // 9309, section 2.3.1.2).
 const MaxRedirects = 5
 
+// CutOffFails reports whether a response with the given status counts as an error for FetchClass if its
+// body is incomplete, because the missing part may hold rules. That is so for a 2xx status. A 4xx says
+// that there is no file, whatever its body. In a round of a schema.FormatVersion before 16, each
+// incomplete response is an error. Format 0 means the newest.
+func CutOffFails(format, status int) bool {
+	return format > 0 && format < 16 || status >= 200 && status < 300
+}
+
 // FetchClass classifies the last response to a robots.txt request, after redirects (RFC 9309,
 // section 2.3.1). A 2xx status means Rules. A 4xx status means NoFile, except 429, which says
 // nothing about the rules. A redirect beyond the limit or without a usable target also means
