@@ -27,6 +27,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
@@ -47,7 +48,8 @@ type lab struct {
 	runs    int
 	planID  string
 	watcher stages.Watcher
-	hooks   hooks // hooks of the task; if hooks.tune is nil, connections go to lab.web
+	gone    *takedown.Guard // for reparses; nil if nothing was taken down
+	hooks   hooks           // hooks of the task; if hooks.tune is nil, connections go to lab.web
 }
 
 // bubble runs f in a synctest bubble. Pooled compressors hold channels of the bubble in which they

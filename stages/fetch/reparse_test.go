@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
@@ -65,7 +66,7 @@ func (l *lab) reparse(from *manifest.Result, crawl string, parser document.Parse
 	}
 	task := l.task
 	task.Crawl = crawl
-	return reparse.Run(l.t.Context(), l.env(l.bucket, scratch), &reparse.Input{Task: task, Plan: l.plan, From: from, Archive: l.bucket}, l.cfg.Limits, l.cfg.StripParams, parser)
+	return reparse.Run(l.t.Context(), l.env(l.bucket, scratch), &reparse.Input{Task: task, Plan: l.plan, From: from, Archive: l.bucket, Gone: l.gone}, l.cfg.Limits, l.cfg.StripParams, parser)
 }
 
 // laterParser is a newer version of a parser, which finds other titles and one more link.
@@ -118,6 +119,45 @@ func TestAReparseGivesTheRowsOfItsParser(t *testing.T) {
 			t.Errorf("pages by version of their parser:\n%s", diff)
 		}
 		if parsed, kept := later.Count(reparse.CountReparsed), later.Count(reparse.CountDamaged); parsed != 4 || kept != 1 {
+			t.Errorf("%d parsed again, %d kept", parsed, kept)
+		}
+	})
+}
+
+// The links of plainParser lead to a.com. After a takedown of a.com, pages count links that have no rows.
+func TestAReparseOfPagesWithoutLinksAfterATakedown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const secret = "0123456789abcdef0123456789abcdef"
+		l := newLab(t, noRobots(page), "http://b.test/1", "http://b.test/2")
+		l.parser = countingParser{}
+		names, err := takedown.New(nil, []string{"a.com"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := takedown.NewKey(secret)
+		if err == nil {
+			err = takedown.Append(t.Context(), l.bucket, k, names, manifest.Takedown{At: "2026-11-26T00:00:00Z", Reason: "asked"})
+		}
+		if err == nil {
+			l.gone, err = takedown.Open(t.Context(), l.bucket, secret)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		fetched, err := l.run(t.Context(), nil, &Input{Gone: l.gone})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range rowsOf[schema.Page](l, fetched, stages.FilePages) {
+			if p.Outlinks != 1 || len(linksOf(l, fetched)) != 0 {
+				t.Fatalf("%s has %d links, and there are %d rows of links", p.URL, p.Outlinks, len(linksOf(l, fetched)))
+			}
+		}
+		again, err := l.reparse(fetched, "2026-11r1", laterParser{}) // fails for one of the pages, which keeps its rows
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parsed, kept := again.Count(reparse.CountReparsed), again.Count(reparse.CountDamaged); parsed != 1 || kept != 1 {
 			t.Errorf("%d parsed again, %d kept", parsed, kept)
 		}
 	})

@@ -22,8 +22,8 @@
 //   - rows are sorted as formats/catalog says. Ties are broken by further columns, then by the order
 //     of recording, so the same segments give the same bytes;
 //   - memory is bounded, because rows are sorted on disk, and sums beyond 96 to 256 MiB are added up
-//     on disk. Memory holds one row per host, the URLs that were fetched twice, and the URLs through
-//     which chains of redirects went.
+//     on disk. Memory holds one row per host, the URLs that were fetched twice, 16 bytes for each document
+//     with links, and the URLs through which chains of redirects went.
 //
 // If stages.Input.TakesLinks is set, a page that answered 304 gets the links that the page had when
 // its content was stored. The task that stored the content published them in its part of links. merge

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zeebo/xxh3"
+
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -102,10 +104,11 @@ func (m *merger) collectLinks(ctx context.Context, s *table.Sorter[linkSet]) (do
 			case begins:
 				documents++
 				set.Number = documents
+				m.noteDocument(&set, &last)
 			}
 			m.noteSet(&set, &last, redirect)
 		}
-		last = recorded{l.Source, l.Target, redirect, l.Ordinal}
+		last = recorded{l.Source, l.Target, redirect, l.Ordinal, last.start}
 		links.Add(&l)
 	}
 	return documents, links.end(&set, s)
@@ -137,6 +140,7 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet], befo
 		} else {
 			if last.redirect || row.Source != last.source || row.First <= last.ordinal {
 				documents++
+				m.noteDocument(&set, &last)
 			}
 			set.Number = documents
 		}
@@ -147,7 +151,7 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet], befo
 		if err != nil {
 			return 0, err
 		}
-		last = recorded{row.Source, set.Target, row.Redirect, row.Last}
+		last = recorded{row.Source, set.Target, row.Redirect, row.Last, last.start}
 	}
 	return documents, nil
 }
@@ -157,12 +161,16 @@ type recorded struct {
 	source, target string
 	redirect       bool
 	ordinal        int32
+	start          uint64 // hash of the URL at the start of the redirects, if it is one
 }
 
 // noteSet notes what the first link of a set shows.
 func (m *merger) noteSet(s *linkSet, last *recorded, redirect bool) {
-	if redirect && last.redirect && last.target == s.Source {
+	switch {
+	case redirect && last.redirect && last.target == s.Source:
 		m.hop(last.source, s.Source)
+	case redirect:
+		last.start = xxh3.HashString(s.Source)
 	}
 	m.notePort(s)
 }

@@ -73,7 +73,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 		return nil, fmt.Errorf("links: %w", err)
 	}
 	defer links.Close()
-	if err := runAll(ctx, step{"fetches", m.mergeFetches}, step{"pages", m.mergePages}, step{"sitemaps", m.mergeSitemaps}); err != nil {
+	if err := runAll(ctx, step{"fetches", m.mergeFetches}, step{"pages", m.mergePages}, step{"documents", m.correctLinked}, step{"sitemaps", m.mergeSitemaps}); err != nil {
 		return nil, err
 	}
 	// Only the steps of the second chain change the rows of hosts, one step at a time. No step changes
@@ -149,9 +149,13 @@ type merger struct {
 	hosts  *hostRows
 	twice  map[string]int    // for each URL with several documents, the index of the kept one among them
 	linked map[string]int    // the same, but the index among the documents with links; -1 if the kept one has none
+	unsure map[string]int    // the part of linked with several documents with outlinks, before correctLinked
 	ported map[string]bool   // hosts whose pages may have several SURT keys (see notePort)
 	hops   map[string]string // planned URL at the start of a redirect chain, for each later URL of the chain
 	depths map[string]int32  // depth of each planned URL in hops
+
+	documents   []linkedDocument // documents with rows of links, in the order of recording
+	linkedPages int              // number of pages with outlinks
 }
 
 // keys lists the segments of a dataset in the order in which they were recorded.

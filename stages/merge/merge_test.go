@@ -456,6 +456,47 @@ func TestURLFetchedTwiceKeepsOneDocumentWithItsTextAndLinks(t *testing.T) {
 	}
 }
 
+// A takedown removes the links of a document one by one. A document without any of its links must not
+// get those of another document of its URL.
+func TestADocumentWhoseLinksWereTakenDownHasNoneOfAnother(t *testing.T) {
+	fetches := []schema.Fetch{fetch(t, a, schema.OK, 3), fetch(t, b, schema.OK, 5)}
+	byA, byB, other := page(t, c, a, "by a", 2), page(t, c, b, "by b", 1), page(t, x, x, "x", 1)
+	toC := func(from string) schema.Link { return link(t, from, c, schema.KindRedirect, 0) }
+	ofC := []schema.Link{link(t, c, a, schema.KindA, 0), link(t, c, b, schema.KindA, 1)}
+	ofX := link(t, x, a, schema.KindA, 0)
+	redirects := a + " redirect " + c + " 0\n" + b + " redirect " + c + " 0\n"
+	whole, none := redirects+c+" a "+a+" 0\n"+c+" a "+b+" 1\n", redirects
+	for _, tc := range []struct {
+		name   string
+		format int
+		pages  []schema.Page
+		links  []schema.Link
+		want   string
+	}{
+		{"the kept one, recorded first", 0, []schema.Page{byA, other, byB}, slices.Concat([]schema.Link{toC(a), ofX, toC(b)}, ofC), none},
+		{"the kept one, recorded last", 0, []schema.Page{byB, other, byA}, slices.Concat([]schema.Link{toC(b)}, ofC, []schema.Link{ofX, toC(a)}), none},
+		{"the other one, recorded first", 0, []schema.Page{byB, other, byA}, slices.Concat([]schema.Link{toC(b), ofX, toC(a)}, ofC), whole},
+		{"the other one, recorded last", 0, []schema.Page{byA, other, byB}, slices.Concat([]schema.Link{toC(a)}, ofC, []schema.Link{ofX, toC(b)}), whole},
+		{"the kept one, just before the other", 0, []schema.Page{byA, byB}, slices.Concat([]schema.Link{toC(a), toC(b)}, ofC), none},
+		{"the other one, just before the kept one", 0, []schema.Page{byB, byA}, slices.Concat([]schema.Link{toC(b), toC(a)}, ofC), whole},
+		{"as older formats have it", 15, []schema.Page{byB, byA}, slices.Concat([]schema.Link{toC(b), toC(a)}, ofC), none},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := segment{fetches: fetches, pages: tc.pages, links: tc.links}
+			for _, p := range tc.pages {
+				s.text = append(s.text, text(t, p.URL, p.Title))
+			}
+			w := newWorld(t, []string{a, b}, s)
+			w.format = tc.format
+			got := rows[schema.Link](w, w.mustMerge(), stages.FileLinks, "")
+			got = slices.DeleteFunc(got, func(l schema.Link) bool { return l.Source == x })
+			if d := cmp.Diff(tc.want, brief(got)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
 func TestTargetsAndEdgesHaveDepthsAndBuckets(t *testing.T) {
 	const hop, hop2, doc = "https://a.example.org/hop", "https://a.example.org/hop2", "https://a.example.org/doc"
 	fa, fb := fetch(t, a, schema.OK, 3), fetch(t, b, schema.Redirected, 7)

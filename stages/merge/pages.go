@@ -30,7 +30,7 @@ type documentChooser struct {
 // see adds the page of the URL's next document, which becomes the kept page if it ranks before it.
 func (d *documentChooser) see(p *schema.WorkingPage) {
 	links := -1
-	if p.Outlinks > 0 { // a document without outlinks has no rows of links
+	if p.Outlinks > 0 { // a document without outlinks has no rows of links; for others see correctLinked
 		links = d.linked
 		d.linked++
 	}
@@ -56,7 +56,7 @@ func (m *merger) mergePages(ctx context.Context) error {
 		return err
 	}
 	defer rows.Close()
-	m.linked = map[string]int{}
+	m.linked, m.unsure = map[string]int{}, map[string]int{}
 	terms, err := topics.NewCounter(m.plan, m.env.Scratch, m.sortMemory/4)
 	if err != nil {
 		return err
@@ -70,6 +70,9 @@ func (m *merger) mergePages(ctx context.Context) error {
 			}
 			if d.n > 1 {
 				m.twice[d.page.URL], m.linked[d.page.URL] = d.kept, d.links
+				if d.links >= 0 && d.linked > 1 {
+					m.unsure[d.page.URL] = d.links
+				}
 				m.count("pages_dropped", int64(d.n-1))
 			}
 			if err := terms.Add(&d.page); err != nil {
@@ -89,6 +92,9 @@ func (m *merger) mergePages(ctx context.Context) error {
 				d = documentChooser{}
 			}
 			d.see(&p)
+			if p.Outlinks > 0 {
+				m.linkedPages++
+			}
 		}
 		return flush()
 	})
