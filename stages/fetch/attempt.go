@@ -31,7 +31,8 @@ type attempt struct {
 	inputs  *manifest.Checked // the store, for files of earlier attempts and of the previous round
 	disk    *segments.Disk
 	one     serialMode
-	paused  atomic.Pointer[stages.Wait] // why the whole attempt waits, such as a full scratch directory; nil if it does not wait
+	// These say why the whole attempt waits for the store, and for room in scratch space; nil if it does not.
+	storeWait, roomWait atomic.Pointer[stages.Wait]
 
 	began    time.Time
 	elapsed  time.Duration // part of the fetch window that earlier attempts used
@@ -228,7 +229,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	// segments. If an earlier call failed, the loop begins with the segments that it left.
 	for len(a.waiting) > 0 {
 		g := a.waiting[0]
-		if err := retryStore(ctx, a.env, &a.paused, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
+		if err := retryStore(ctx, a.env, &a.storeWait, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
 			return err
 		}
 		if err := a.commit(ctx, g, nil); err != nil {
@@ -249,7 +250,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 // commit swaps in a new checkpoint. If g is not nil, the checkpoint also lists segment g. If set is
 // not nil, it changes the checkpoint before the swap.
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
-	return retryStore(ctx, a.env, &a.paused, func() error {
+	return retryStore(ctx, a.env, &a.storeWait, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
 		return a.lease.Swap(ctx, func(d *manifest.Checkpoint) (err error) {
 			if g != nil {
@@ -308,8 +309,10 @@ func (a *attempt) activity() stages.Activity {
 	if out.Latest = a.fetcher.latestRobots(out.Closes); out.Latest != nil {
 		out.Least = status.Least(&out, a.env.Clock.Now())
 	}
-	if w := a.paused.Load(); w != nil {
-		out.Waits = slices.Insert(out.Waits, 0, *w)
+	for _, w := range []*stages.Wait{a.storeWait.Load(), a.roomWait.Load()} {
+		if w != nil {
+			out.Waits = slices.Insert(out.Waits, 0, *w)
+		}
 	}
 	return out
 }

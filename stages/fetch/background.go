@@ -98,7 +98,7 @@ func (a *attempt) admit(ctx context.Context) error {
 	told := false
 	defer func() {
 		if told {
-			a.paused.Store(nil)
+			a.roomWait.Store(nil)
 		}
 	}()
 	for {
@@ -113,7 +113,7 @@ func (a *attempt) admit(ctx context.Context) error {
 		}
 		if short && !told {
 			told = true
-			a.paused.Store(&stages.Wait{Why: "the scratch directory " + a.env.Scratch + " is nearly full: make room; the task gives up", Until: since.Add(lease.Patience)})
+			a.roomWait.Store(&stages.Wait{Why: "the scratch directory " + a.env.Scratch + " is nearly full: make room; the task gives up", Until: since.Add(lease.Patience)})
 			a.env.Log.Warn("the scratch directory is nearly full; fetching waits for room", "directory", a.env.Scratch, "needed_bytes", a.cfg.reserve())
 		}
 		if short && now.Sub(since) > lease.Patience {

@@ -266,6 +266,13 @@ func TestASIGTERMEndsWithinTheGrace(t *testing.T) {
 func TestAFullDiskPausesFetching(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 60)...)
+		watch := &onlooker{}
+		l.watcher = watch
+		time.AfterFunc(79*time.Second, func() { // many checkpoints after the pause began
+			if a := watch.now(); len(a.Waits) == 0 || !strings.Contains(a.Waits[0].Why, "nearly full") {
+				t.Errorf("while the disk is full, the task waits for %+v", a.Waits)
+			}
+		})
 		start := time.Now()
 		from, to := 20*time.Second, 80*time.Second
 		l.hooks.free = func(string) (int64, error) {

@@ -217,8 +217,8 @@ func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Pauses.Grace)
 	defer cancel()
-	var paused atomic.Pointer[stages.Wait] // retryStore needs it, but nobody reads it any more
-	err := retryStore(ctx, env, &paused, func() error {
+	var unread atomic.Pointer[stages.Wait] // retryStore needs it
+	err := retryStore(ctx, env, &unread, func() error {
 		return l.Swap(ctx, func(d *manifest.Checkpoint) error {
 			// If the previous attempt did not release the partition, the time of its last requests
 			// is unknown, and an attempt must wait first. This attempt may not have waited, so it
