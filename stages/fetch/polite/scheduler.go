@@ -25,7 +25,7 @@ type Options struct {
 	Log     *slog.Logger // for suspended and resumed hosts; nil means no log
 	Seed    uint64       // seed of the random part of pauses
 	// LimitedPause is the pause of a host after its first 429 or 503, without the random part. It
-	// doubles with each further 429 or 503 in a row. Zero means 30s.
+	// doubles with each further 429 or 503 in a row, at most four times. Zero means 30s.
 	LimitedPause time.Duration
 	// Slots is the largest number of grants that the caller holds at a time; zero means no limit.
 	// Hosts whose last request got no response may have an eighth of these grants, but at least

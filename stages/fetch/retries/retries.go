@@ -24,7 +24,7 @@ type Limits struct {
 
 // Pauses are the times before retries. A random part is added to each pause.
 type Pauses struct {
-	RateLimited time.Duration // pause of the whole host after 429 or 503, doubled for each further 429 or 503 in a row; default 30s
+	RateLimited time.Duration // pause of the whole host after 429 or 503, doubled for each further 429 or 503 in a row, at most four times; default 30s
 	Timeout     time.Duration // pause before a retry after a time-out; default 15s
 	ServerError time.Duration // pause before a retry after a 5xx status; default 10s
 	DNS         time.Duration // pause of the whole host after a failed name lookup; default 1m
