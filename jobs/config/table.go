@@ -32,7 +32,7 @@ func (c *Config) table() []field {
 
 		key(&p.Delay, 2*second, minMax(0, day), live, "minimum time between two requests to a host, from the moment one is written to the moment the next is written"),
 		key(&p.InFlightPerHost, 1, minMax(1, 64), live, "concurrent requests to a host"),
-		key(&p.PerAddressDelay, nil, orUnset(minMax(0, day)), live, "minimum time between two requests to an IP address; unset: 200ms, and none for `connect_to` targets"),
+		key(&p.PerAddressDelay, nil, orUnset(minMax(0, day)), live, "minimum time between two requests of a process to an IP address; unset: 200ms, and none for `connect_to` targets"),
 		key(&p.SlowFactor, 2, slowFactor, live, "if a response takes longer than the delay, the excess times this factor is added to the delay, at most 30s: at a delay of 2s, a host that takes 5s gets a request every 8s (2s + 2 × 3s); 0: slow hosts get the same delay as others"),
 		key(&p.RobotsTTL, day, minMax(minute, day), live, "time for which a robots.txt is used before the next request for it"),
 		key(&p.Classes, map[string]Duration{"ecommerce": 5 * second, "news": 3 * second}, eachValue(minMax(0, day)), live, "delays by name, for `politeness.domains`"),

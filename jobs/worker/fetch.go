@@ -98,7 +98,7 @@ func (r Runner) fetchOnce(ctx context.Context, env stages.Env, l *ledger.Ledger,
 	}
 	in := &fetch.Input{
 		Task: t, Plan: p, Before: before, Politeness: newest.Number, Reload: reload,
-		Reading: robots.ReadingOf(format), Format: format, GiveUp: r.GiveUp,
+		Reading: robots.ReadingOf(format), Format: format, GiveUp: r.GiveUp, Clocks: r.Clocks,
 	}
 	if in.Gone, err = TakenDown(ctx, r.Bucket, r.Config, p); err != nil {
 		return nil, err

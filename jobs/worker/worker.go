@@ -26,6 +26,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/trace"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
@@ -52,6 +53,8 @@ type Runner struct {
 	// CPU divides the CPU time of this process among the attempts of all its Runners. If CPU is
 	// nil, each attempt counts the CPU time of the whole process.
 	CPU *CPU
+	// Clocks are shared by the fetch tasks of this process. If Clocks is nil, each task keeps its own pace.
+	Clocks *polite.Clocks
 
 	meter   *meter           // measures the attempt; nil if the task is recomputed
 	compare bool             // true: the task compares its rows with the stored parts (see Reproduce)

@@ -75,8 +75,9 @@ type options struct {
 	reading  robots.Reading
 	format   int // schema.FormatVersion in which the round began; 0 means the newest
 	epoch    int
-	segment  string                // column warc_segment: the partition's name, such as part-00017
-	deferAll bool                  // whether to send no requests and to defer every URL without an outcome
+	segment  string // column warc_segment: the partition's name, such as part-00017
+	deferAll bool   // whether to send no requests and to defer every URL without an outcome
+	clocks   *polite.Clocks
 	barred   func(url string) bool // reports whether a URL must not be requested; nil if all may be
 
 	// patience is the longest Retry-After that the fetcher waits for; 0 means no limit.
@@ -108,7 +109,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 		breaker.Pause = cfg.Pauses.Breaker
 	}
 	sched := polite.New(polite.Options{
-		Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker, Slots: cfg.Slots,
+		Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker, Slots: cfg.Slots, Clocks: o.clocks,
 	})
 	token := robots.ProductToken(cfg.UserAgent)
 	f := &fetcher{

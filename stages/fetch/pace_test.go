@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -242,6 +243,53 @@ func TestALongerDelayHoldsForTheFirstRequestOfTheNextAttempt(t *testing.T) {
 				t.Errorf("%s came %d ms after %s, the delay in force was %d ms", q.URL, q.Start-last.Start, last.URL, q.DelayMS)
 			}
 			last = q
+		}
+	})
+}
+
+// Two tasks have domains whose robots.txt redirect to one host. They share the clocks of their process.
+func TestTasksOfAProcessPaceAHostThatRobotsRedirectToTogether(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		handler := func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" && r.Host != "shared.net" {
+				http.Redirect(w, r, "http://shared.net/robots.txt", http.StatusFound)
+				return
+			}
+			noRobots(page)(w, r)
+		}
+		var clocks polite.Clocks
+		var labs []*lab
+		var wg sync.WaitGroup
+		for task := range 2 {
+			var urls []string
+			for i := range 10 {
+				urls = append(urls, fmt.Sprintf("http://d%d-%d.com/", task, i))
+			}
+			l := newLab(t, handler, urls...)
+			labs = append(labs, l)
+			wg.Go(func() {
+				if _, err := l.run(t.Context(), nil, &Input{Clocks: &clocks}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		var at []time.Time
+		for _, l := range labs {
+			for _, h := range l.web.hits() {
+				if h.host == "shared.net" {
+					at = append(at, h.at)
+				}
+			}
+		}
+		slices.SortFunc(at, time.Time.Compare)
+		for i := 1; i < len(at); i++ {
+			if gap := at[i].Sub(at[i-1]); gap < labs[0].cfg.Politeness.Delay {
+				t.Errorf("shared.net got request %d only %v after the one before", i, gap)
+			}
+		}
+		if len(at) != 20 {
+			t.Errorf("shared.net got %d requests, want 20", len(at))
 		}
 	})
 }

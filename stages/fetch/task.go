@@ -43,6 +43,8 @@ type Input struct {
 	OptedOut func(url string) bool
 	// Gone recognizes URLs that were taken down. No row names such a URL. A nil Gone recognizes none.
 	Gone *takedown.Guard
+	// Clocks are shared with the other fetch tasks of the process. They may be nil.
+	Clocks *polite.Clocks
 	// GiveUp stops all fetching. URLs without an outcome are then deferred. If another attempt fetches the
 	// partition, Run fails with lease.ErrHeld.
 	GiveUp bool
@@ -125,7 +127,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 	}
 	f, err := newFetcher(env, cfg, options{
 		parser: parser, index: p, sink: forget.Sink(a.log, in.Gone), gate: a, reading: in.Reading, format: in.Format, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
-		deferAll: in.GiveUp, barred: in.OptedOut, hooks: h,
+		deferAll: in.GiveUp, barred: in.OptedOut, clocks: in.Clocks, hooks: h,
 	})
 	a.fetcher = f
 	return a, err

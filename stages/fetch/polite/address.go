@@ -8,6 +8,7 @@ import (
 
 // address is the state of an IP address. Several hosts may share one address.
 type address struct {
+	ip     netip.Addr
 	due    time.Time // when a host may next get a grant for the address; only an estimate, because a request is written later than its grant is given
 	next   time.Time // when the next request to the address may be written; exact
 	parked byWork    // hosts that are due and wait for the address
@@ -24,7 +25,7 @@ func (s *Scheduler) addressOf(a netip.Addr) *address {
 	addr := s.addresses[a]
 	if addr == nil {
 		s.seq++
-		addr = &address{wait: waiter{order: s.seq, index: -1}}
+		addr = &address{ip: a, wait: waiter{order: s.seq, index: -1}}
 		addr.wait.addr = addr
 		s.addresses[a] = addr
 	}
@@ -79,7 +80,7 @@ func (g *Grant) Clear(a netip.Addr) time.Duration {
 		return 0
 	}
 	now := s.clock.Now()
-	at := later(now, addr.next)
+	at := s.clocks.takeAddress(addr.ip, later(now, addr.next), s.cfg.PerAddressDelay)
 	addr.next = at.Add(s.cfg.PerAddressDelay)
 	addr.due = later(addr.due, addr.next)
 	s.arm(addr)

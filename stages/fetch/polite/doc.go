@@ -9,9 +9,10 @@
 // For every order of events, the scheduler promises:
 //   - two requests to a host are written no closer together than the host's delay, and the number
 //     of requests in flight to a host stays within its limit;
-//   - two requests to an address are written no closer together than the delay per address;
-//   - a grant is given only when no known reason makes the request wait, so no slot waits for a
-//     host or for a shared address;
+//   - two requests to an address are written no closer together than the delay per address, and both
+//     delays hold for all Schedulers with the same Clocks;
+//   - a grant is given only when no reason that the Scheduler knows makes the request wait, so no
+//     slot waits for a host or for an address that several hosts share;
 //   - due hosts with items of higher priority get grants more often, and no host starves (Band);
 //     the items of one host come in the order of its queue;
 //   - every item gets exactly one grant, and the grant of an item that can no longer be fetched

@@ -39,7 +39,7 @@ type Grant struct {
 }
 
 // ErrNotDue means that the grant's request must not be written now: after the grant was given, the
-// host's domain was stopped or its delay grew. The caller puts the item back.
+// host's domain was stopped, its delay grew, or another task of the process requested the host. The caller puts the item back.
 var ErrNotDue = errors.New("the host is not due any more")
 
 // Pace tells how a request was paced.
@@ -105,6 +105,10 @@ func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	if h.stop != "" || at.Before(h.pace()) {
 		return Pace{}, ErrNotDue
 	}
+	if due := s.clocks.takeHost(h.name, at, h.delay()); due.After(at) {
+		h.keepFrom(due, ByDelay)
+		return Pace{}, ErrNotDue
+	}
 	p := Pace{Delay: h.delay(), First: h.written.IsZero()}
 	if !p.First {
 		p.Gap = at.Sub(h.written)
@@ -125,6 +129,11 @@ func (g *Grant) Sent(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sentAt(h, at)
+	ip := netip.Addr{}
+	if h.addr != nil {
+		ip = h.addr.ip
+	}
+	s.clocks.sent(h.name, ip, at)
 	s.reschedule(h)
 }
 

@@ -31,17 +31,20 @@ type Options struct {
 	// Hosts whose last request got no response may have an eighth of these grants, but at least
 	// one.
 	Slots int
+	// Clocks are shared with the Schedulers of other tasks; nil if there are none.
+	Clocks *Clocks
 }
 
 // A Scheduler gives grants, which permit requests to hosts. Only one goroutine at a time may call
 // Next. All other methods are safe for concurrent use.
 type Scheduler struct {
-	clock stages.Clock
-	log   *slog.Logger
-	seed  uint64
-	brk   Breaker
-	pause time.Duration         // pause of a host after its first 429 or 503
-	later func(host string) int // returns how many items will be pushed to a host later, for predictions; may be nil
+	clock  stages.Clock
+	log    *slog.Logger
+	seed   uint64
+	brk    Breaker
+	pause  time.Duration         // pause of a host after its first 429 or 503
+	clocks *Clocks               // may be nil
+	later  func(host string) int // returns how many items will be pushed to a host later, for predictions; may be nil
 
 	mu        sync.Mutex
 	cfg       Config
@@ -73,7 +76,7 @@ func New(opt Options) *Scheduler {
 	s := &Scheduler{
 		clock: opt.Clock, log: opt.Log, seed: opt.Seed, brk: opt.Breaker, cfg: opt.Config,
 		hosts: make(map[string]*host), addresses: make(map[netip.Addr]*address),
-		slots: opt.Slots, service: guessedService,
+		slots: opt.Slots, service: guessedService, clocks: opt.Clocks,
 	}
 	if s.clock == nil {
 		s.clock = stages.SystemClock{}
