@@ -26,7 +26,7 @@ const windowParts = 10
 
 // breaker is the state of one host's Breaker.
 type breaker struct {
-	record  *record // nil before the first request has ended, and after a call of forget
+	record  *record // nil before the first request has ended, and after forget and dropOld
 	open    bool
 	gaveUp  bool
 	inARow  int32 // failed requests in a row
@@ -55,12 +55,22 @@ func (r *record) sum() (ok, failed int) {
 }
 
 // forget frees the record of a finished host. A record with failures stays, because checkpoints
-// store it.
+// store it until dropOld frees it.
 func (b *breaker) forget() {
 	if _, failed := b.record.sum(); failed == 0 {
 		b.record = nil
 	}
 }
+
+// dropOld frees a record whose requests have all left the window, unless the host is suspended.
+func (b *breaker) dropOld(cfg *Breaker, now time.Time) {
+	if b.record != nil && !b.open && !b.gaveUp && cfg.part(now)-b.record.newest >= windowParts {
+		b.record = nil
+	}
+}
+
+// part returns the number of the window's part at a time.
+func (b *Breaker) part(at time.Time) int64 { return at.UnixNano() / int64(b.Window/windowParts) }
 
 // count adds a finished request and reports whether it opened the breaker. silent is the number of
 // requests in a row that got no response.
@@ -69,7 +79,7 @@ func (b *breaker) count(cfg *Breaker, now time.Time, failed bool, silent int) bo
 		b.record = &record{}
 	}
 	r := b.record
-	part := now.UnixNano() / int64(cfg.Window/windowParts)
+	part := cfg.part(now)
 	if part > r.newest {
 		for p := max(r.newest+1, part-windowParts+1); p <= part; p++ {
 			r.counts[p%windowParts] = struct{ ok, failed int32 }{}

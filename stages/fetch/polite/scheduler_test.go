@@ -808,3 +808,25 @@ func TestAResumedTaskDoesNotWaitForTheWindowToClose(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckpointsForgetHostsThatFailedBeforeTheWindow(t *testing.T) {
+	clock := newClock()
+	s := newScheduler(t, clock, testConfig(time.Second, 1))
+	if err := s.Add("a", rows(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	g := next(t, s, clock)
+	if _, err := g.Written(clock.now, noAddr); err != nil {
+		t.Fatal(err)
+	}
+	g.Done(Result{Class: Failure})
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{time.Minute, 1}, {4*time.Minute - time.Second, 1}, {time.Minute, 0}} {
+		clock.add(c.after)
+		if got := s.Snapshot(); len(got) != c.want {
+			t.Errorf("%v later: %+v", c.after, got)
+		}
+	}
+}

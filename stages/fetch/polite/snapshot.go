@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Snapshot returns the state of all hosts that must wait, were slowed down, or failed, sorted by
-// name, for a checkpoint. Its times are relative to now, because the clocks of two machines may
+// Snapshot returns the state of all hosts that must wait, were slowed down, or failed within the window
+// of Breaker, sorted by name, for a checkpoint. Its times are relative to now, because the clocks of two machines may
 // differ.
 func (s *Scheduler) Snapshot() []manifest.HostClock {
 	s.mu.Lock()
@@ -21,6 +21,7 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 		if h.held && h.inFlight > 0 {
 			wait = max(wait, h.delay()) // the request of an open grant may be written at any moment
 		}
+		h.br.dropOld(&s.brk, now)
 		b := h.br.clock(now)
 		if wait > 0 || h.raised > 0 || h.limited > 0 || b != (manifest.HostBreaker{OK: b.OK}) {
 			c := manifest.HostClock{
@@ -89,7 +90,7 @@ func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, f
 
 // restore restores a breaker as if the stored requests had just ended.
 func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, waited time.Duration) {
-	r := &record{newest: now.UnixNano() / int64(cfg.Window/windowParts)}
+	r := &record{newest: cfg.part(now)}
 	r.counts[r.newest%windowParts] = struct{ ok, failed int32 }{int32(c.OK), int32(c.Failed)}
 	b.record = r
 	b.open, b.gaveUp, b.probes, b.opened = c.Open, c.GaveUp, int32(c.Probes), int32(c.Opened)
