@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
@@ -221,6 +222,53 @@ func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A robots.txt kills the attempts, and then somebody stops its host. Its robots.txt is not requested any
+// more, so the next attempt need not look for it one URL at a time.
+func TestSerialModeEndsIfTheSuspectsHostIsStopped(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var died chan struct{}
+		all := []string{"http://kill.com/1"}
+		const hosts, each = 5, 20
+		for i := range hosts {
+			all = append(all, urls(fmt.Sprintf("h%d.org", i), each)...)
+		}
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Host == "kill.com" {
+				mu.Lock()
+				select {
+				case <-died:
+				default:
+					close(died)
+				}
+				mu.Unlock()
+			}
+			time.Sleep(time.Second)
+			noRobots(page)(w, r)
+		}, all...)
+		for range 4 { // the last of them is in serial mode
+			mu.Lock()
+			died = make(chan struct{})
+			mu.Unlock()
+			if _, err := l.run(t.Context(), mortal{l.bucket, died}, nil); !errors.Is(err, errKilled) {
+				t.Fatal(err)
+			}
+		}
+		l.cfg.Politeness.Domains = map[string]polite.Domain{"kill.com": {Stop: "asked"}}
+		start := time.Now()
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := l.outcomes(r)["http://kill.com/1"].Outcome; o != schema.Stopped {
+			t.Errorf("the stopped URL is %s", o)
+		}
+		if took := time.Since(start); took > 60*time.Second { // one at a time, its requests take 100 s
+			t.Errorf("the attempt took %v: it went on in serial mode", took)
+		}
+	})
 }
 
 func TestASIGTERMEndsWithinTheGrace(t *testing.T) {

@@ -129,6 +129,14 @@ func (s *Scheduler) Overview(n int, brief time.Duration) Overview {
 	return out
 }
 
+// Expects reports whether a host has items left, or an open grant.
+func (s *Scheduler) Expects(host string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hosts[host]
+	return h != nil && (h.remaining() > 0 || h.inFlight > 0)
+}
+
 // NotBefore returns the time before which the delay and the pauses of a host forbid requests. Zero means
 // that they forbid none.
 func (s *Scheduler) NotBefore(host string) time.Time {
