@@ -90,8 +90,8 @@ import (
 //	   Budgets count the URLs that an earlier round of the crawl planned also if they are due again and the plan
 //	   refuses them. The domain of an IPv6 address with a port that is only a target of links has brackets.
 //	   A term counts only if one in 100,000 sampled pages of its language has it.
-//	    A robots.txt that answers 4xx with an incomplete body means no rules. In older formats it counts as not fetched.
-//	    After a takedown, merge finds which of the documents of a URL have links left.
+//	   A robots.txt that answers 4xx with an incomplete body means no rules. In older formats it counts as not fetched.
+//	   After a takedown, merge finds which of the documents of a URL have links left.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
