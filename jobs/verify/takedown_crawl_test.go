@@ -725,3 +725,39 @@ func TestARobotsFileThatRedirectsToWhatWasTakenDown(t *testing.T) {
 		t.Errorf("notes of a reparse (-want +got):\n%s", diff)
 	}
 }
+
+// A reparse of a crawl from which a takedown removed a URL that redirected to a page, the page to which another
+// redirects, and a sitemap.
+func TestACrawlIsParsedAgainAfterATakedown(t *testing.T) {
+	_, addr := serveLinks(t, map[string]string{
+		"a.test/robots.txt": "Sitemap: http://a.test/gone.xml\n", "a.test/gone.xml": "http://a.test/listed",
+		"a.test/": "/old /away /new", "a.test/old": "302 /new", "a.test/new": "/", "a.test/away": "302 http://gone.test/", "gone.test/": "http://a.test/", "a.test/listed": "/",
+	})
+	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://a.test/old", "http://a.test/away"}, func(c *config.Config) {
+		c.Frontier.Follow = "any"
+		c.Fetch.Sitemaps = "robots"
+		withKey(t, c, takedownSecret)
+	})
+	if err := l.driver.Run(t.Context(), testCrawl, 2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := removal.Apply(t.Context(), removal.Request{
+		Bucket: l.bucket, URLs: []string{"http://a.test/old", "http://a.test/gone.xml"}, Domains: []string{"gone.test"}, Reason: "asked", Secret: takedownSecret, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	l.verify(t, true)
+	as := testCrawl + "r1"
+	if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
+		Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.driver.Run(t.Context(), as, 2); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(t.Context(), Options{Bucket: l.bucket, Crawl: as, Round: -1, Config: l.cfg, Scratch: t.TempDir(), Sample: 1, Now: time.Now(), Version: "test"})
+	if err != nil || r.Found() != 0 {
+		t.Fatalf("%v: %+v", err, r.Violations)
+	}
+}

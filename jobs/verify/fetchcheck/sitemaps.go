@@ -3,6 +3,7 @@ package fetchcheck
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -115,7 +116,9 @@ func sitemapsHaveTheirRequests(ctx context.Context, a *audit.Audit, r *audit.Rou
 		}
 		switch {
 		case !f.Row:
-			if !named {
+			if !named && r.Forgot { // the URL that redirected to it may be gone
+				a.CountNote(fmt.Sprintf("round %d, %s: not checked, because a takedown may have removed the URL that redirected to it: {n}, such as {example}", r.Number, sitemapsMatch.Name), strings.Clone(f.URL))
+			} else if !named {
 				wrong("it was requested without a plan, but no row of sitemaps names it")
 			}
 			last = f

@@ -80,6 +80,10 @@ func ChangesFollow(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	if r.Plan.Format < 12 || !r.Complete(stages.Merge) || !r.Complete(stages.Frontier) || !r.Complete(stages.Publish) {
 		return nil // the tables lack the columns, or are not complete yet
 	}
+	if r.Forgot { // of a reparse: pages may lack the URL that redirected to them
+		a.Note("round %d, %s: not checked, because a takedown removed fetches of the round that it parses again", r.Number, changesFollow.Name)
+		return nil
+	}
 	for bucket := range r.Plan.Buckets {
 		if !a.Share.Has(bucket) {
 			continue

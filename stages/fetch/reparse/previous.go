@@ -61,17 +61,23 @@ func missingRow(dataset, url string) error {
 	return fmt.Errorf("the segments of %s lack the row for the page %q: %w", dataset, url, manifest.ErrCorrupt)
 }
 
-// capture returns the row of captures that belongs to a row of fetches. The preceding rows belong to
+// capture returns the row of captures that belongs to a document. The preceding rows belong to
 // responses without a page; capture copies them to out.
-func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
+func (p *previous) capture(out *segments.Segment, d *recordedDoc) (*schema.Capture, error) {
+	is := func(c *schema.Capture) bool {
+		return c.WARCFilename == d.fetch.File && c.WARCRecordOffset == d.fetch.Offset
+	}
+	if d.fetch.URL == "" { // a takedown removed it
+		is = func(c *schema.Capture) bool { return c.URL == d.page.URL && c.FetchTime == d.page.FetchTime }
+	}
 	for {
 		c, err := p.captures.Next()
 		switch {
 		case err != nil:
 			return nil, err
 		case c == nil:
-			return nil, missingRow(stages.FileCaptures, of.URL)
-		case c.WARCFilename == of.File && c.WARCRecordOffset == of.Offset:
+			return nil, missingRow(stages.FileCaptures, d.page.URL)
+		case is(c):
 			return c, nil
 		}
 		if err := copyCapture(out, c); err != nil {

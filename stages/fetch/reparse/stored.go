@@ -86,7 +86,8 @@ func (r *run) keysOf(dataset, subset string) []string {
 }
 
 // documents joins each row of pages with its row of fetches. Both datasets have the same order, and
-// every fetch with the outcome ok has one page.
+// every fetch with the outcome ok has one page. After a takedown, a page may lack the fetch of a URL that redirected to
+// it, and a fetch the page to which it was redirected.
 func (r *run) documents(ctx context.Context) iter.Seq2[*recordedDoc, error] {
 	return func(yield func(*recordedDoc, error) bool) {
 		next, stop := iter.Pull2(table.Concat[fetchedAs](ctx, r.env.Bucket, r.keysOf(stages.FileFetches, "")))
@@ -97,7 +98,8 @@ func (r *run) documents(ctx context.Context) iter.Seq2[*recordedDoc, error] {
 				return
 			}
 			d := &recordedDoc{page: page.Page(), terms: page.WorkingColumns}
-			for d.fetch.Outcome != schema.OK {
+			lost := r.in.Gone != nil && page.PlannedURL == ""
+			for !lost && (d.fetch.Outcome != schema.OK || r.in.Gone != nil && d.fetch.URL != page.PlannedURL) {
 				var more bool
 				if d.fetch, err, more = next(); err != nil || !more {
 					break
@@ -187,7 +189,7 @@ func (r *run) replay(dec *records.Decoder, d *recordedDoc, raws []records.Raw) (
 // keep records the document's new rows. If there are none, it records the old rows.
 func (r *run) keep(old *previous, d *recordedDoc) error {
 	b := &segments.Record{Page: &d.page, Terms: d.terms}
-	cp, err := old.capture(r.out, &d.fetch)
+	cp, err := old.capture(r.out, d)
 	if err != nil {
 		return err
 	}
