@@ -116,10 +116,8 @@ func sitemapsHaveTheirRequests(ctx context.Context, a *audit.Audit, r *audit.Rou
 		}
 		switch {
 		case !f.Row:
-			if !named && r.Forgot { // the URL that redirected to it may be gone
-				a.CountNote(fmt.Sprintf("round %d, %s: not checked, because a takedown may have removed the URL that redirected to it: {n}, such as {example}", r.Number, sitemapsMatch.Name), strings.Clone(f.URL))
-			} else if !named {
-				wrong("it was requested without a plan, but no row of sitemaps names it")
+			if !named {
+				unnamedSitemap(a, r, &f)
 			}
 			last = f
 		case f.At == 0:
@@ -131,4 +129,14 @@ func sitemapsHaveTheirRequests(ctx context.Context, a *audit.Audit, r *audit.Rou
 		}
 	}
 	return nil
+}
+
+// unnamedSitemap reports a request without a plan that no row of sitemaps names. After a takedown, the URL that
+// redirected to it may be gone, so that nobody can tell.
+func unnamedSitemap(a *audit.Audit, r *audit.Round, f *sitemapFact) {
+	if r.Forgot {
+		a.CountNote(fmt.Sprintf("round %d, %s: not checked, because a takedown may have removed the URL that redirected to it: {n}, such as {example}", r.Number, sitemapsMatch.Name), strings.Clone(f.URL))
+		return
+	}
+	a.Wrong(sitemapsMatch, r.Number, audit.URL(f.Table, f.URL), "it was requested without a plan, but no row of sitemaps names it")
 }
