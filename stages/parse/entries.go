@@ -37,7 +37,7 @@ func wantsGzip(prefix []byte) bool {
 	case "text/xml", "application/xml", "application/rss+xml", "application/atom+xml":
 		return true
 	case "text/plain":
-		return sniff.IsURLList(prefix)
+		return sniff.IsURLList(prefix, true)
 	}
 	return false
 }

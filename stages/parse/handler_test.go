@@ -231,6 +231,23 @@ func TestASitemapIsReadToItsOwnBound(t *testing.T) {
 	}
 }
 
+// TestAListOfURLsIsRecognizedWhereverItIsCut moves the bounds of the prefix and of the list's head over
+// the lines of a list.
+func TestAListOfURLsIsRecognizedWhereverItIsCut(t *testing.T) {
+	p := newParser(t)
+	const line = "https://example.com/0123456789\n"
+	for n := range len(line) {
+		body := "# " + strings.Repeat("x", n) + "\n" + strings.Repeat(line, 100)
+		r := p.Parse(&document.Document{URL: "https://example.com/sitemap.txt", ContentType: "text/plain", Body: []byte(body)})
+		if r.Kind != Sitemap || len(r.Links) != 100 {
+			t.Errorf("after a comment of %d bytes: %s with %d links", n, r.Kind, len(r.Links))
+		}
+		if gz := []byte(zipped(body)); !p.Wants("application/x-gzip", gz[:min(len(gz), document.SniffLen)]) {
+			t.Errorf("after a comment of %d bytes: the gzipped list is not wanted", n)
+		}
+	}
+}
+
 // TestSitemapFiles reads files of formats/sitemap/testdata as a server would send them.
 func TestSitemapFiles(t *testing.T) {
 	parseSitemaps(t, parsetest.Repository(t, "formats", "sitemap", "testdata", "files"), map[string]string{

@@ -12,7 +12,7 @@ import (
 // block, and the whole text is main content. URLs in the text do not become links, because they may
 // be examples or cut off. A text that consists only of URLs is a sitemap.
 func readPlain(j *job) {
-	if sniff.IsURLList(j.body) {
+	if sniff.IsURLList(j.body, j.r.Cut) {
 		readEntries(j)
 		return
 	}

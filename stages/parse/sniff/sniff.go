@@ -317,31 +317,44 @@ func byRoot(tag []byte, xml bool) string {
 }
 
 // IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. mediaType is the
-// result of Type for the prefix.
+// result of Type for the prefix. The document may continue after the prefix.
 func IsSitemap(mediaType string, prefix []byte) bool {
 	switch mediaType {
 	case "application/xml", "text/xml":
 		head := bytes.ToLower(prefix[:min(len(prefix), document.SniffLen)])
 		return bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))
 	case "text/plain":
-		return IsURLList(prefix)
+		return IsURLList(prefix, true)
 	}
 	return false
 }
 
-// IsURLList reports whether all of the first lines of a text are URLs or comments (#).
-func IsURLList(body []byte) bool {
-	head := bytes.TrimPrefix(body[:min(len(body), 2048)], fold.BOM)
+// listHead is the number of bytes in which IsURLList looks for lines that are not URLs.
+const listHead = 2048
+
+// IsURLList reports whether all of the first lines of a text are URLs or comments (#). cut means that
+// the text continues after head, so that its last line may be incomplete.
+func IsURLList(head []byte, cut bool) bool {
+	if len(head) > listHead {
+		head, cut = head[:listHead], true
+	}
+	head = bytes.TrimPrefix(head, fold.BOM)
 	n := 0
 	for line := range bytes.Lines(head) {
+		incomplete := cut && line[len(line)-1] != '\n'
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		if !bytes.HasPrefix(line, []byte("http://")) && !bytes.HasPrefix(line, []byte("https://")) || bytes.IndexByte(line, ' ') >= 0 {
+		if incomplete && (bytes.HasPrefix(httpScheme, line) || bytes.HasPrefix(httpsScheme, line)) {
+			continue // the beginning of a URL
+		}
+		if !bytes.HasPrefix(line, httpScheme) && !bytes.HasPrefix(line, httpsScheme) || bytes.IndexByte(line, ' ') >= 0 {
 			return false
 		}
 		n++
 	}
 	return n > 0
 }
+
+var httpScheme, httpsScheme = []byte("http://"), []byte("https://")

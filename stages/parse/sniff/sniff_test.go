@@ -138,6 +138,38 @@ func TestSniffAndNetHTTP(t *testing.T) {
 	}
 }
 
+// TestAURLListMayBeCutAnywhere cuts lists within a line, also in the part that IsURLList reads.
+func TestAURLListMayBeCutAnywhere(t *testing.T) {
+	const first, rest = "https://example.com/", "\nhttps://example.com/page\n"
+	for n := range len(rest) + 1 {
+		fill := first + strings.Repeat("x", listHead-len(first)-n)
+		if !IsURLList([]byte(fill+rest+rest), false) {
+			t.Errorf("no list: %d bytes of a line are in the head", n)
+		}
+		prefix := []byte(first + strings.Repeat("x", document.SniffLen-len(first)-n) + rest[:n])
+		if !IsSitemap("text/plain", prefix) {
+			t.Errorf("no sitemap: the prefix ends %d bytes after a line", n)
+		}
+	}
+	for _, tt := range []struct {
+		head string
+		cut  bool
+		want bool
+	}{
+		{"https://a.example/\nhtt", true, true},
+		{"https://a.example/\nhtt", false, false},
+		{"https://a.example/\nhtt\n", true, false},
+		{"https://a.example/\nhte", true, false},
+		{"https://a.example/\r\n  ", true, true},
+		{"https://a.example/lon", true, true},
+		{"htt", true, false},
+	} {
+		if got := IsURLList([]byte(tt.head), tt.cut); got != tt.want {
+			t.Errorf("%q, cut %t: %t, want %t", tt.head, tt.cut, got, tt.want)
+		}
+	}
+}
+
 func FuzzSniff(f *testing.F) {
 	f.Add("text/html", []byte("<p>"))
 	for i := range signatures {
