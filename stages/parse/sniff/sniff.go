@@ -16,7 +16,8 @@ import (
 // field ("" if missing) and the first bytes, as in WHATWG MIME Sniffing (section 7). The declared
 // type counts unless it is missing, unknown, or a server default.
 //
-// Unlike the standard, Type distinguishes feeds, sitemaps and XHTML by their root element. It
+// Unlike the standard, Type distinguishes feeds, sitemaps and XHTML by their root element, feeds and
+// sitemaps even if they are declared as text. Other markup that is declared as text stays text. Type
 // recognises binary formats even if they are declared as text, and pages even if they are declared
 // as pictures. It knows more formats than the standard, and treats application/octet-stream as
 // unknown.
@@ -34,6 +35,10 @@ func Type(contentType string, prefix []byte) string {
 	}
 	switch essence {
 	case "text/plain":
+		switch t := firstRoot(prefix); t {
+		case "application/xml", "application/rss+xml", "application/atom+xml":
+			return t // servers without an entry for .xml, .rss or .atom in their table of types declare it so
+		}
 		return plainOrNot(contentType, prefix)
 	case "text/html":
 		switch t := rootType(prefix); t {
