@@ -192,7 +192,7 @@ func (x *reader) linkAttrs(rel string) linkAttrs {
 		case "type":
 			l.mediaType = trimmedText(short)
 		case "xml:base":
-			l.base = reference(val)
+			l.base = baseOf(val)
 		}
 	})
 	return l
@@ -219,7 +219,7 @@ func (x *reader) pageMapImage() {
 // the element.
 func (x *reader) link() {
 	l := x.linkAttrs("alternate")
-	if l.href != "" && len(l.href) <= MaxLoc && len(l.base) <= MaxLoc {
+	if l.href != "" && len(l.href) <= MaxLoc {
 		l.href = join(l.base, l.href) // the result may be relative to Entry.Base
 	}
 	e := &x.entry
@@ -247,19 +247,17 @@ func (x *reader) feedLink() {
 		x.beginField(fieldSite)
 		return
 	}
-	base := x.feedBase
-	if l.base != "" {
-		base = join(base, l.base)
-	}
-	x.addFeedLink(FeedLink{Rel: l.rel, Href: l.href, Base: base})
+	x.addFeedLink(l)
 }
 
 // maxFeedLinks is the largest number of links of the feed itself that are kept.
 const maxFeedLinks = 64
 
-func (x *reader) addFeedLink(l FeedLink) {
-	if len(l.Href) <= MaxLoc && len(x.sum.Links) < maxFeedLinks {
-		x.sum.Links = append(x.sum.Links, l)
+// addFeedLink keeps a link of the feed itself. Only kept links are joined with the feed's base, which
+// may be much longer than their elements.
+func (x *reader) addFeedLink(l linkAttrs) {
+	if len(l.href) <= MaxLoc && len(x.sum.Links) < maxFeedLinks {
+		x.sum.Links = append(x.sum.Links, FeedLink{Rel: l.rel, Href: l.href, Base: x.joinBase(l.base)})
 	}
 }
 

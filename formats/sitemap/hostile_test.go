@@ -92,6 +92,53 @@ func TestHostileFilesStayWithinBounds(t *testing.T) {
 	}
 }
 
+// TestABaseIsNotCopiedForEachElement reads feeds whose xml:base is much longer than the elements that
+// are relative to it. The sum of all allocations shows how often the reader joined the two.
+func TestABaseIsNotCopiedForEachElement(t *testing.T) {
+	const half = 256 << 10
+	long, longest := strings.Repeat("a/", half/2), strings.Repeat("a/", MaxLoc/2)
+	for _, tt := range []struct{ name, base, again string }{
+		{"links of the feed, a long base", long, `<link xml:base="b/" href="c"/>`},
+		{"links of the feed without bases, a long base", long, `<link href="c"/>`},
+		{"links of the feed, the longest base", longest, `<link xml:base="b/" href="c"/>`},
+		{"links of the feed that are too long, the longest base", longest, `<link xml:base="b/" href="` + strings.Repeat("c", MaxLoc+1) + `"/>`},
+		{"entries, a long base", long, `<entry xml:base="b/"><link href="c"/></entry>`},
+		{"entries without a link, the longest base", longest, `<entry xml:base="b/">`},
+		{"entries with many bases, the longest base", longest, `<entry` + strings.Repeat(` xml:base="b/"`, maxAttrs) + `>`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			body := `<feed xml:base="` + tt.base + `">` + strings.Repeat(tt.again, half/len(tt.again)) + `<entry><link href="z"/></entry>`
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			n := 0
+			_, err := Read(strings.NewReader(body), Limits{}, func(*Entry) bool { n++; return true })
+			runtime.ReadMemStats(&after)
+			if err != nil || n == 0 {
+				t.Errorf("%d entries, %v", n, err)
+			}
+			if took := int(after.TotalAlloc-before.TotalAlloc) / len(body); took > 32 {
+				t.Errorf("%d bytes were allocated for each byte of the body, want at most 32", took)
+			}
+		})
+	}
+}
+
+// TestABaseThatIsTooLongIsIgnored reads a feed with bases that are too long, or too long when joined.
+func TestABaseThatIsTooLongIsIgnored(t *testing.T) {
+	long, half := strings.Repeat("x", MaxLoc+1), strings.Repeat("x", MaxLoc-10)+"/"
+	for _, tt := range []struct{ body, want, link string }{
+		{`<feed xml:base="` + long + `"><link href="s"/><entry><link href="a"/></entry>`, "", ""},
+		{`<feed xml:base="/b/"><link xml:base="` + long + `" href="s"/><entry xml:base="` + long + `"><link xml:base="` + long + `" href="a"/></entry>`, "/b/", "/b/"},
+		{`<feed xml:base="/b/"><link xml:base="` + half + `" href="s"/><entry xml:base="` + half + `"><link href="a"/></entry>`, "/b/" + half, "/b/" + half},
+		{`<feed xml:base="/bbbbbbbbbbbb/"><link xml:base="` + half + `" href="s"/><entry xml:base="` + half + `"><link href="a"/></entry>`, "/bbbbbbbbbbbb/", "/bbbbbbbbbbbb/"},
+	} {
+		got, sum, err := entriesOf(t, []byte(tt.body), Limits{})
+		if err != nil || len(got) != 1 || got[0].Loc != "a" || got[0].Base != tt.want || len(sum.Links) != 1 || sum.Links[0].Base != tt.link {
+			t.Errorf("%.60s: %d entries, %v, %d links", tt.body, len(got), err, len(sum.Links))
+		}
+	}
+}
+
 func TestBombsAreCutAtTheLimit(t *testing.T) {
 	zeros := strings.Repeat(" ", 8<<20)
 	for name, body := range map[string]string{

@@ -68,7 +68,7 @@ type Entry struct {
 	ChangeFreq string  // frequency of changes, such as daily; "" if missing or unknown
 	Title      string  // title of a feed entry or a news entry
 	Summary    string  // summary of a feed entry, or else its content, as plain text of at most MaxSummary bytes
-	Base       string  // base URL of a feed entry's references (xml:base), relative to the file's URL
+	Base       string  // base URL of a feed entry's references (xml:base), relative to the file's URL; at most MaxLoc bytes
 	Comments   string  // URL of the page with the comments on a feed entry
 	Alternates []Alternate
 	Images     []Ref

@@ -122,12 +122,33 @@ func (x *reader) setOfFeed(v []byte) {
 	case fieldLanguage:
 		s.Lang = cmp.Or(s.Lang, trimmedText(v))
 	case fieldSite:
-		x.addFeedLink(FeedLink{Rel: "alternate", Href: reference(v), Base: x.feedBase})
+		x.addFeedLink(linkAttrs{rel: "alternate", href: reference(v)})
 	case fieldUpdated:
 		if ms, ok := millis(v); ok && ms > s.Updated {
 			s.Updated = ms
 		}
 	}
+}
+
+// baseOf returns the value of an attribute xml:base. A base longer than MaxLoc counts as missing: many
+// elements may have to be joined with it, and hardly any result would be short enough to be kept.
+func baseOf(val []byte) string {
+	if b := reference(val); len(b) <= MaxLoc {
+		return b
+	}
+	return ""
+}
+
+// joinBase resolves the xml:base of an element of the feed against the base of the feed. If the result
+// is longer than MaxLoc, the base of the feed holds.
+func (x *reader) joinBase(base string) string {
+	if base == "" {
+		return x.feedBase
+	}
+	if b := join(x.feedBase, base); len(b) <= MaxLoc {
+		return b
+	}
+	return x.feedBase
 }
 
 // join resolves ref against base, a URL that may be relative or empty. It returns ref unchanged if one

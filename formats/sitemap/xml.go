@@ -87,6 +87,7 @@ type reader struct {
 	bare      []byte // text directly within the entry, which replaces loc in some files
 
 	entry    Entry
+	base     string // xml:base of the entry, relative to feedBase
 	content  string // content of the entry, used if there is no summary
 	guid     string
 	modified bool // LastMod is a modification date
@@ -213,7 +214,7 @@ var roots = map[string]Kind{"urlset": URLSet, "sitemapindex": Index, "rss": RSS,
 // root reads a tag that may begin the root element. Programs put HTML elements around warnings, so
 // root skips HTML elements before the root. Any other element is an error.
 func (x *reader) root() error {
-	x.own = append(x.own, x.tag.prefix...)
+	x.own = append(x.own[:0], x.tag.prefix...)
 	x.sum.Kind, x.known = roots[string(x.tag.local)]
 	if !x.known {
 		switch string(x.tag.local) {
@@ -226,12 +227,11 @@ func (x *reader) root() error {
 		x.attrs(func(key, val []byte) {
 			switch string(key) {
 			case "xml:base":
-				x.feedBase = reference(val)
+				x.feedBase = baseOf(val)
 			case "xml:lang":
 				x.sum.Lang = trimmedText(val)
 			}
 		})
-		x.entry.Base = x.feedBase
 	}
 	return nil
 }
@@ -311,7 +311,7 @@ func (x *reader) openEntry() bool {
 		x.attrs(func(key, val []byte) {
 			switch string(key) {
 			case "xml:base":
-				x.entry.Base = join(x.feedBase, reference(val))
+				x.base = baseOf(val)
 			case "rdf:about":
 				x.guid = reference(val)
 			}
@@ -387,13 +387,14 @@ func (x *reader) finish() bool {
 	more := true
 	if e.Loc != "" && len(e.Loc) <= MaxLoc {
 		x.sum.Entries++
+		e.Base = x.joinBase(x.base) // only here, because no limit bounds the number of entries without a Loc
 		more = x.each(e)
 	} else {
 		x.sum.Skipped++
 	}
-	x.entry = Entry{Priority: -1, Base: x.feedBase, Alternates: e.Alternates[:0], Images: e.Images[:0], Videos: e.Videos[:0], Enclosures: e.Enclosures[:0]}
+	x.entry = Entry{Priority: -1, Alternates: e.Alternates[:0], Images: e.Images[:0], Videos: e.Videos[:0], Enclosures: e.Enclosures[:0]}
 	x.open, x.field, x.in = false, noField, withinNothing
-	x.guid, x.modified, x.content = "", false, ""
+	x.base, x.guid, x.modified, x.content = "", "", false, ""
 	x.buf, x.bare = x.buf[:0], x.bare[:0]
 	return more
 }
