@@ -8,8 +8,11 @@
 //
 // Parsing never fails. The parser omits unreadable parts and shortens texts that are too long. A
 // document of another type becomes a page without text, with its detected type. Time and memory grow
-// linearly with the body, even for deep nesting, a million attributes or binary data. Equal documents
-// give equal rows. Results share no memory with the body.
+// linearly with the body, even for deep nesting, a million attributes or binary data. The URLs of the
+// links, with their spellings, have a bound of their own (html.MinURLs and html.URLsPerByte), because a
+// base of some kilobytes makes every reference longer; links beyond the bound are only counted. A
+// compressed sitemap or feed counts with its decompressed length. Equal documents give equal rows.
+// Results share no memory with the body.
 //
 // Package parse combines the packages below it. Package sniff detects the media type. The registry
 // in handler.go has a handler for each type. Package charset decodes the body. Package html reads

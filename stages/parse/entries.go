@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/parse/charset"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/html"
 	"crawlbatch.io/crawlbatch/stages/parse/sniff"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
@@ -103,6 +104,7 @@ type entryRows struct {
 	canon            *urlkey.Canonicalizer
 	doc, surt        string
 	entries, extras  int // number of rows that still fit
+	urls             int // number of bytes of URLs that still fit; see html.MinURLs
 	rows             []schema.Link
 	bad, over        int
 	weights          []float64 // the Weight of each row points into this slice, so that no row needs an allocation of its own
@@ -113,20 +115,27 @@ type entryRows struct {
 // number of rows.
 const entryLen = 150
 
+// refMarkup is the least number of bytes that the elements around a reference usually take. With the
+// references themselves, these bytes stand for the size of the document in the bound of URLs, because
+// the size of a compressed document says little.
+const refMarkup = 24
+
 func newEntryRows(j *job) *entryRows {
 	n := max(j.p.cfg.MaxLinks, sitemap.MaxEntries)
 	return &entryRows{
-		rows: make([]schema.Link, 0, min(n, len(j.body)/entryLen)), canon: j.p.cfg.Canonicalizer, doc: j.r.Page.URL, surt: j.r.Page.SURT, entries: n, extras: n,
+		rows: make([]schema.Link, 0, min(n, len(j.body)/entryLen)), canon: j.p.cfg.Canonicalizer, doc: j.r.Page.URL, surt: j.r.Page.SURT,
+		entries: n, extras: n, urls: html.MinURLs,
 	}
 }
 
 // base returns the URL to which the references of an entry are relative.
 func (t *entryRows) base(xmlBase string) string {
-	if xmlBase == "" {
+	if xmlBase == "" || t.urls <= 0 {
 		return t.doc
 	}
 	if t.xmlBase != xmlBase {
 		t.xmlBase, t.baseURL = xmlBase, t.doc
+		t.urls -= len(xmlBase)
 		if b, err := urlkey.WHATWG(xmlBase, t.doc); err == nil && (strings.HasPrefix(b, "http:") || strings.HasPrefix(b, "https:")) {
 			t.baseURL = b
 		}
@@ -134,19 +143,22 @@ func (t *entryRows) base(xmlBase string) string {
 	return t.baseURL
 }
 
-// addLink adds a row and returns it. It returns nil if room is 0, or if the reference has no canonical
-// target.
+// addLink adds a row and returns it. It returns nil if room is 0, if URLs have no room left, or if the
+// reference has no canonical target.
 func (t *entryRows) addLink(kind schema.LinkKind, ref, base string, room *int) *schema.Link {
-	if *room == 0 {
+	if *room == 0 || t.urls <= 0 {
 		t.over++
 		return nil
 	}
+	t.urls += html.URLsPerByte * (len(ref) + refMarkup)
 	target, spelling, err := t.canon.SpelledURL(ref, base)
 	if err != nil {
 		t.bad++
+		t.urls -= len(base) // the attempt took as much time as a URL
 		return nil
 	}
 	*room--
+	t.urls -= len(target) + len(spelling)
 	t.rows = append(t.rows, schema.Link{SourceSURT: t.surt, Source: t.doc, Target: target, Kind: kind, Spelling: spelling})
 	return &t.rows[len(t.rows)-1]
 }

@@ -185,6 +185,80 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// TestALongBaseDoesNotMultiply parses documents whose base is much longer than the references. The URLs
+// of all links must have a bound that is linear in the document, and the parser counts the links beyond it.
+func TestALongBaseDoesNotMultiply(t *testing.T) {
+	base := "https://example.com/" + strings.Repeat("%7e", 2700) + "/" // its canonical form has 2,700 bytes, its spelling 8,100
+	for _, tt := range []struct {
+		name, contentType, body string
+		links                   int // in all
+		last                    string
+	}{
+		{"a page", "text/html", "<head><base href='" + base + "'><link rel=canonical href=c></head>" + strings.Repeat("<a href=x>y</a>", 2000) + "<meta http-equiv=refresh content='9;url=r'>", 2002, "r"},
+		{"a page whose references differ", "text/html", "<base href='" + base + "'>" + numbered(2000, "<a href=%d>y</a>"), 2000, ""},
+		{"Atom", "application/atom+xml", "<feed xml:base='" + base + "'>" + numbered(20_000, "<entry><link href='%d'/></entry>"), 20_000, ""},
+		{"Atom with a base for each entry", "application/atom+xml", "<feed xml:base='" + base + "'>" + numbered(3000, "<entry xml:base='%d/'><link href='x'/></entry>"), 3000, ""},
+		{"files of an entry", "application/rss+xml", "<rss xml:base='" + base + "'>" + strings.Repeat("<item><link>1</link>"+strings.Repeat("<enclosure url='2'/>", 1000)+"</item>", 4), 4004, ""},
+		{"a gzipped feed", "application/gzip", zipped("<feed xml:base='" + base + "'>" + numbered(20_000, "<entry><link href='%d'/></entry>")), 20_000, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := &document.Document{URL: "https://example.com/", ContentType: tt.contentType, Body: []byte(tt.body)}
+			p := newParser(t)
+			p.cfg.MaxLinks = 100_000
+			r := p.Parse(d)
+			checkPromises(t, p, d, r)
+			size := len(tt.body)
+			if tt.contentType == "application/gzip" {
+				size = 20_000 * len("<entry><link href='12345'/></entry>")
+			}
+			sum := 0
+			for i := range r.Links {
+				sum += len(r.Links[i].Target) + len(r.Links[i].Spelling)
+			}
+			if most := 8*size + 4<<20 + 2*len(base); sum > most || sum < 2<<20 {
+				t.Errorf("URLs of %d bytes in %d links from %d bytes, want at least 2 MiB and at most %d", sum, len(r.Links), size, most)
+			}
+			if int(r.Page.Outlinks) != tt.links || r.OverLinks == 0 || r.BadLinks != 0 {
+				t.Errorf("%d links, %d beyond the bound, %d bad; want %d in all", r.Page.Outlinks, r.OverLinks, r.BadLinks, tt.links)
+			}
+			if tt.last != "" && (!strings.HasSuffix(r.Page.CanonicalURL, "/c") || !strings.HasSuffix(r.Links[len(r.Links)-1].Target, "/"+tt.last)) {
+				t.Error("the canonical or the refresh link is missing")
+			}
+		})
+	}
+}
+
+// numbered repeats a format with the numbers from 0 to n-1.
+func numbered(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
+// TestTheBoundOfURLsLosesNoUsualLink parses documents with many long URLs, or with relative references
+// to a document whose URL is long.
+func TestTheBoundOfURLsLosesNoUsualLink(t *testing.T) {
+	long := strings.Repeat("ü/", 300)
+	deep := "https://example.com/" + strings.Repeat("d/", 80)
+	for _, tt := range []struct {
+		name, contentType, url, body string
+		links                        int
+	}{
+		{"a sitemap of long URLs", "text/xml", "https://example.com/s.xml", "<urlset>" + numbered(2100, "<url><loc>https://example.com/"+long+"%d</loc></url>"), 2100},
+		{"a gzipped sitemap of long URLs", "application/gzip", "https://example.com/s.xml.gz", zipped("<urlset>" + numbered(2100, "<url><loc>https://example.com/"+long+"%d</loc></url>")), 2100},
+		{"a gzipped list", "application/gzip", "https://example.com/s.txt.gz", zipped(numbered(50_000, "https://example.com/"+strings.Repeat("x", 100)+"/%d\n")), 50_000},
+		{"a feed with relative links", "application/rss+xml", deep, "<rss>" + numbered(50_000, "<item><link>%d</link></item>"), 50_000},
+		{"a page with relative links", "text/html", deep, numbered(10_000, "<a href=%d>y</a> "), 10_000},
+	} {
+		d := &document.Document{URL: tt.url, ContentType: tt.contentType, Body: []byte(tt.body)}
+		if r := newParser(t).Parse(d); len(r.Links) != tt.links || r.OverLinks != 0 {
+			t.Errorf("%s: %d links, %d beyond the bound; want %d", tt.name, len(r.Links), r.OverLinks, tt.links)
+		}
+	}
+}
+
 // allocated returns how many bytes the heap has allocated since the process began.
 func allocated() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}

@@ -48,7 +48,8 @@ type Config struct {
 	// X-Robots-Tag fields, count like directives for all robots. Default: none.
 	Agent string
 	// MaxLinks bounds the number of kept links of a page. The parser counts the links beyond
-	// MaxLinks but does not keep them. Default 10,000.
+	// MaxLinks but does not keep them. Default 10,000. The lengths of their URLs have another bound
+	// (html.MinURLs).
 	MaxLinks int
 	// MaxText bounds the kept text of a page, in bytes. Default 1 MiB.
 	MaxText int

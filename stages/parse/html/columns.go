@@ -52,7 +52,7 @@ type Notes struct {
 	Refresh   string // canonical target of a Refresh field or meta refresh; "" if there is none
 	Nofollow  bool   // whether the page asks robots to follow none of its links
 	BadLinks  int    // number of links whose reference has another scheme or is not a URL
-	OverLinks int    // number of links beyond Config.MaxLinks
+	OverLinks int    // number of links beyond Config.MaxLinks, or beyond the bound of their URLs (see MinURLs)
 }
 
 // Fill writes the columns and links that the document states. p already has the columns that depend
@@ -67,7 +67,7 @@ func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched t
 		pg.Unavailable = t.UnixMilli()
 	}
 	pg.ContentSignal, pg.TDMReserved, pg.TDMPolicy = m.signals.String(), m.tdm.Reserved, m.tdm.Policy
-	res := &resolver{canon: canon, doc: pg.URL, base: l.baseURL(pg.URL), seen: l.seen}
+	res := &resolver{canon: canon, doc: pg.URL, base: l.baseURL(pg.URL), room: MinURLs + URLsPerByte*h.size, seen: l.seen}
 	p.Links, n.BadLinks = l.makeRows(res, pg.URL, pg.SURT, h.all, m.robots.NoFollow)
 	n.OverLinks = l.over
 	pg.Outlinks = int32(len(p.Links) + l.over)

@@ -63,6 +63,7 @@ type Reader struct {
 	top       openElement   // innermost open element; zero if the stack is empty
 
 	pushed    bool        // whether the element of the last start tag is on the stack
+	size      int         // length of the document that Read has read, in bytes
 	xml       bool        // whether the document is XHTML, in which "/>" ends any element
 	collect   rawTextSink // destination of the text of the open raw text element
 	linkDepth int         // number of open elements when the current <a> element began
@@ -90,6 +91,7 @@ func (h *Reader) Reset(cfg Config) {
 	h.out.Reset(cfg.MaxText)
 	h.byline = byline{}
 	h.links.reset(cfg.MaxLinks)
+	h.size = 0
 	h.meta.reset(cfg.Agent)
 	h.stack = h.stack[:0]
 	h.count = [maxIDs]int32{}
@@ -110,7 +112,7 @@ func (h *Reader) Outline() *text.Outline { return &h.out }
 
 // Read reads an HTML document in UTF-8 and returns all its text. xml is true for an XHTML document.
 func (h *Reader) Read(doc []byte, xml bool) (all string) {
-	h.xml = xml
+	h.xml, h.size = xml, len(doc)
 	h.readDocument(doc)
 	if target, ok := parseRefresh(h.meta.refresh); ok {
 		h.links.addRefresh(target, false)

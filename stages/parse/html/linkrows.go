@@ -11,10 +11,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
+// The URLs of the links of a document, with their spellings, may have MinURLs bytes, and URLsPerByte
+// more for each byte of the document. Percent-encoding makes an absolute reference at most three times as
+// long, and its spelling too, so only relative references to a much longer base meet the bound. Without
+// it, a base of some kilobytes would become gigabytes of URLs.
+const (
+	MinURLs     = 4 << 20
+	URLsPerByte = 8
+)
+
 // resolver resolves references to canonical URLs.
 type resolver struct {
 	canon     *urlkey.Canonicalizer
 	doc, base string
+	room      int // number of bytes of URLs that still fit; see MinURLs
 	seen      map[string]resolvedRef
 }
 
@@ -58,8 +68,9 @@ func spell(canon *urlkey.Canonicalizer, ref, base string) (t resolvedRef) {
 	return t
 }
 
-// makeRows returns at most l.max links as rows, and counts the other links in l.over. all is the text
-// of the outline. bad is the number of links without a canonical target.
+// makeRows returns at most l.max links as rows, and counts the other links in l.over. It drops links
+// beyond r.room in document order, except canonical and refresh links. all is the text of the outline.
+// bad is the number of links without a canonical target.
 func (l *linkList) makeRows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
 		return nil, l.bad
@@ -70,13 +81,14 @@ func (l *linkList) makeRows(r *resolver, source, surt, all string, pageNofollow 
 	inHeader := "" // canonical URL from a Link field; counts if the page itself names none
 	for i := range l.raw {
 		raw := &l.raw[i]
-		if left[raw.class] == 0 && raw.class > classRefresh {
+		if (left[raw.class] == 0 || r.room <= 0) && raw.class > classRefresh {
 			l.over++
 			continue
 		}
 		at := r.resolveTarget(l.str(raw.href), raw.header)
 		if at.url == "" {
 			bad++
+			r.room -= len(r.base) // the attempt took as much time as a URL
 			continue
 		}
 		switch {
@@ -92,6 +104,7 @@ func (l *linkList) makeRows(r *resolver, source, surt, all string, pageNofollow 
 			continue
 		}
 		left[raw.class]--
+		r.room -= len(at.url) + len(at.spelling)
 		rows = append(rows, schema.Link{
 			SourceSURT: surt, Source: source, Target: at.url, Anchor: l.anchor(raw, all), Rel: intern(l.str(raw.rel)), Kind: raw.kind,
 			Nofollow: raw.nofollow || pageNofollow, Position: partNames[raw.part], Hreflang: text.LanguageTag(l.str(raw.hreflang)),
