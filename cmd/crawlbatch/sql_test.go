@@ -143,7 +143,8 @@ func TestSQLMistakesAreOneLineAndExit2(t *testing.T) {
 	t.Setenv("WRONG", "hunter2")
 	sqldbtest.Each(t, func(t *testing.T, s *sqldbtest.Server) {
 		s.Fill(3)
-		s.Exec("CREATE TABLE bad (id INT PRIMARY KEY, url TEXT)", "INSERT INTO bad VALUES (1, NULL), (2, 'nonsense'), (3, 'http://a.example/')")
+		s.Exec("CREATE TABLE bad (id INT PRIMARY KEY, url TEXT)", "INSERT INTO bad VALUES (1, NULL), (2, 'nonsense'), (3, 'http://a.example/')",
+			"CREATE TABLE none_yet (id INT PRIMARY KEY, url TEXT)")
 		dir := filepath.Join(t.TempDir(), "store")
 		for _, c := range []struct{ source, want string }{
 			{strings.Replace(s.Address(), "SQL_PASSWORD", "WRONG", 1), sqldbtest.User},
@@ -151,7 +152,8 @@ func TestSQLMistakesAreOneLineAndExit2(t *testing.T) {
 			{s.Address("table=none"), "name another with table="},
 			{s.Address("url=none"), "name another with url="},
 			{s.Address("where=none=1"), "none"},
-			{s.Address("where=id>99"), "no row of the table is selected"},
+			{s.Address("where=id>99"), "no record meets the condition: check where="},
+			{s.Address("table=none_yet"), "the table has no rows"},
 		} {
 			for _, args := range [][]string{{"plan", "--month", sqlMonth, "--source", c.source, "--user-agent", "examplebot/1.0 (+https://example.org/bot)"}} {
 				var said bytes.Buffer
@@ -162,6 +164,15 @@ func TestSQLMistakesAreOneLineAndExit2(t *testing.T) {
 			}
 		}
 		var said bytes.Buffer
+		list := filepath.Join(t.TempDir(), "urls.txt")
+		if err := os.WriteFile(list, []byte("http://a.example/\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if code := execute(t.Context(), []string{"plan", "--month", sqlMonth, "--source", s.Address("where=id>99"), "--source", list, "--user-agent", "examplebot/1.0 (+https://example.org/bot)", "--store", dir}, nil, &said, &said); code != 0 ||
+			!strings.Contains(said.String(), "where=id>99: 0 entries, 0 refused; no record meets its condition") {
+			t.Errorf("a list beside a table without a row that meets where=: exit %d\n%s", code, said.String())
+		}
+		said.Reset()
 		p, _ := planFrom(t, s.Address("table=bad"), &said)
 		if p.URLs != 1 || len(p.Refused) != 1 || p.Refused[0] != (manifest.Count{Name: string(schema.SkipNotURL), N: 2}) {
 			t.Errorf("%d URLs, refused %v", p.URLs, p.Refused)

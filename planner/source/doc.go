@@ -36,8 +36,8 @@ var (
 	ErrNoWARC = errors.New("no such WARC file: are the names those of files in this store?")
 	// ErrEmpty means that the source holds no entry.
 	ErrEmpty = errors.New("the source is empty: it should hold one URL per line, or records with a column url")
-	// ErrNoMatch means that the source has records, but none meets its condition. A plan from other
-	// sources can do without it.
+	// ErrNoMatch means that no record of the source meets its condition. A plan from other sources can
+	// do without it.
 	ErrNoMatch = errors.New("no record meets the condition")
 	// ErrUnreadable means that the source is damaged or has an unknown format.
 	ErrUnreadable = errors.New("the source cannot be read: it should be text, CSV or JSON lines (plain, gzip or zstd, UTF-8), or Parquet")

@@ -49,12 +49,21 @@ func (s *sqlTable) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 			return more
 		})
 		if err == nil && n == 0 {
-			err = fmt.Errorf("no row of the table is selected: %w", sqldb.ErrUnusable)
+			err = s.empty()
 		}
 		if err != nil && more {
 			yield(Entry{}, fmt.Errorf("source %q: %w", s.Name(), err))
 		}
 	}
+}
+
+// empty returns the error of a table that gives no row. With a condition, it is not the end of a plan
+// from several sources: a queue may have no pending rows.
+func (s *sqlTable) empty() error {
+	if s.address.HasWhere() {
+		return fmt.Errorf("%w: check where=, or plan again when rows of the table meet it", ErrNoMatch)
+	}
+	return fmt.Errorf("the table has no rows: fill it, or name another with table=: %w", sqldb.ErrUnusable)
 }
 
 // keyText returns the values of a key as one text. Bytes that are no text become hexadecimal digits.

@@ -1,6 +1,34 @@
 package source
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/planner/source/sqldb"
+)
+
+// A plan continues without a table of which no row meets the condition, but an empty table is a mistake.
+func TestATableWithoutRows(t *testing.T) {
+	openers := Databases(func(string) (string, bool) { return "", false })
+	for _, c := range []struct {
+		options, want string
+		noMatch       bool
+	}{
+		{"?where=status='pending'", "check where=", true},
+		{"?where=&table=a", "name another with table=", false},
+		{"?table=a", "name another with table=", false},
+	} {
+		s, err := openers["mysql"](t.Context(), "mysql://db.example/crawler"+c.options, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.(*sqlTable).empty()
+		if !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrNoMatch) != c.noMatch || errors.Is(err, sqldb.ErrUnusable) == c.noMatch {
+			t.Errorf("%q: %v", c.options, err)
+		}
+	}
+}
 
 // The place of a row in a table is the text of its key.
 func TestTheKeyOfARowIsOneText(t *testing.T) {

@@ -173,6 +173,9 @@ func (a *Address) setOptions(query string) error {
 // Name returns the text of the address without user and password.
 func (a *Address) Name() string { return a.name }
 
+// HasWhere reports whether the address has a condition for rows.
+func (a *Address) HasWhere() bool { return a.options["where"] != "" }
+
 // tlsConfig returns the settings of TLS, or nil for none. It also reports whether a connection
 // without TLS is allowed.
 func (a *Address) tlsConfig() (c *tls.Config, plain bool) {
