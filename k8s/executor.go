@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -170,8 +171,8 @@ func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
 }
 
 // adopt takes over unfinished Jobs of an earlier driver. If the config now asks for other pods than those of
-// a Job, adopt deletes the Job and its pods, unless the Job is suspended. The outcomes that the pods have
-// recorded remain in the store.
+// a Job, adopt deletes the Job and its pods, unless the Job is suspended or also runs tasks that were not
+// requested. The outcomes that the pods have recorded remain in the store.
 func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	for i := range existing {
 		job := &existing[i]
@@ -183,11 +184,9 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 			return err
 		}
 		if job.DeletionTimestamp == nil && !suspended(job) && job.Annotations[AnnotationTemplate] != templateDigest(ptr(r.render.pod(b, r.render.labels(b)))) {
-			r.Log.Info("replacing a Job because the config asks for other pods now", "job", job.Name)
-			if err := r.remove(ctx, job.Name); err != nil {
+			if err := r.replace(ctx, job, b); err != nil {
 				return err
 			}
-			job.DeletionTimestamp = &metav1.Time{Time: r.Clock.Now()}
 		}
 		if job.DeletionTimestamp != nil {
 			if err := r.waitDeleted(ctx, job.Name); err != nil {
@@ -204,6 +203,47 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 		r.normalEvent(ctx, w, eventAdopted, r.name()+": a restarted driver continues with it")
 	}
 	return nil
+}
+
+// replace deletes a Job whose pods differ from those that the config asks for, so that submit creates it
+// anew, and marks it as deleted. It leaves a Job that still runs tasks that were not requested, such as
+// the other partitions during `retry --partition`: submit would not create them anew.
+func (r *run) replace(ctx context.Context, job *batchv1.Job, b *Batch) error {
+	others, err := r.othersIn(ctx, job, b)
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 {
+		r.Log.Info("the config asks for other pods than those of a running Job, which keeps its pods because it also runs partitions that this command does not; partitions of it that failed for good get a Job of their own",
+			"job", job.Name, "partitions", ranges(others))
+		return nil
+	}
+	r.Log.Info("replacing a Job because the config asks for other pods now", "job", job.Name)
+	if err := r.remove(ctx, job.Name); err != nil {
+		return err
+	}
+	job.DeletionTimestamp = &metav1.Time{Time: r.Clock.Now()}
+	return nil
+}
+
+// othersIn returns the partitions that a Job still runs although their tasks were not requested.
+func (r *run) othersIn(ctx context.Context, job *batchv1.Job, b *Batch) ([]int, error) {
+	over := map[int]bool{} // indexes of the Job that have ended
+	for _, i := range slices.Concat(failedIndexes(job), parseRanges(job.Status.CompletedIndexes, len(b.Partitions))) {
+		over[i] = true
+	}
+	var left []stages.Task
+	for i, n := range b.Partitions {
+		if _, requested := r.open[n]; !requested && !over[i] {
+			left = append(left, b.task(i))
+		}
+	}
+	left, err := roundstate.Missing(ctx, r.Bucket, r.plan, left) // a pod ends some time after it has committed its result
+	var others []int
+	for _, t := range left {
+		others = append(others, t.Partition)
+	}
+	return others, err
 }
 
 // watchJob adds a Job to the Jobs for which the run waits.

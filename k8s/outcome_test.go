@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -268,6 +270,65 @@ func TestAnAdoptedJobsFailedIndexesAreRunAnewAndTheOthersAreNot(t *testing.T) {
 			t.Error("the adoption left no Event")
 		}
 	})
+}
+
+// A retry with more memory must not end the partitions that still run.
+func TestARetryWithOtherPodsLeavesTheJobOfPartitionsThatRun(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		asked    []int
+		done     []int // partitions with a result
+		replaced bool
+	}{
+		{"the others run", []int{1}, nil, false},
+		{"another one runs", []int{0, 1, 2}, nil, false},
+		{"all that run are requested", []int{0, 2, 3}, nil, true},
+		{"the others have results", []int{1, 2}, []int{0, 3}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t)
+				ctx, stop := context.WithCancel(t.Context())
+				time.AfterFunc(10*time.Second, stop)
+				_ = l.runTasks(ctx, 0, 1, 2, 3)
+				first := l.jobs(t)[0]
+				l.setStatus(t, first, batchv1.JobStatus{Ready: ptr(int32(3)), Active: 3, FailedIndexes: ptr("1")})
+				for _, n := range c.done {
+					l.result(t, n)
+				}
+				l.Config.Kubernetes.Resources = map[string]config.Resources{"fetch": {Memory: 4 << 30}}
+				ends := make(chan error, 1)
+				go func() { ends <- l.runTasks(t.Context(), c.asked...) }()
+				time.Sleep(time.Minute)
+				left, anew := false, ""
+				for _, j := range l.jobs(t) {
+					if j.Name == first.Name && j.UID == first.UID && j.Annotations[AnnotationTemplate] == first.Annotations[AnnotationTemplate] {
+						left = true
+					} else {
+						anew += j.Annotations[AnnotationPartitions]
+					}
+				}
+				want := "1"
+				if c.replaced {
+					want = ranges(c.asked)
+				}
+				if left == c.replaced || anew != want {
+					t.Errorf("the running Job is left: %v; the new Job runs %q, want %q", left, anew, want)
+				}
+				for n := range 4 {
+					if !slices.Contains(c.done, n) {
+						l.result(t, n)
+					}
+				}
+				for _, j := range l.jobs(t) {
+					l.setStatus(t, j, batchv1.JobStatus{CompletedIndexes: "0-3", FailedIndexes: j.Status.FailedIndexes})
+				}
+				if err := <-ends; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 func TestTwoDriversAtOnceShareOneJob(t *testing.T) {
