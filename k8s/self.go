@@ -7,13 +7,16 @@ import (
 	"os"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
 
 // The functions in this file are for a process in a Job or pod.
@@ -56,6 +59,20 @@ func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stage
 		return 0, fmt.Errorf("JOB_COMPLETION_INDEX %q %w %s: it must be 0 to %d", index, ErrIndex, key, len(list.Partitions)-1)
 	}
 	return list.Partitions[n], nil
+}
+
+// passing are errors that a user at a terminal has to act on, but that end without a change of the command.
+var passing = []error{roundstate.ErrBusy, roundstate.ErrReplacing, lease.ErrHeld, store.ErrUnavailable}
+
+// UsageExit returns the exit status of a process in a pod after a usage error. Trying again does not help
+// after most of them. But while another command uses the store, or the store does not answer, the Job has to
+// repeat this one: Kubernetes then pauses between the pods of a Job, at first for 10 seconds, later for up to
+// 10 minutes.
+func UsageExit(err error) int {
+	if slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) }) {
+		return exitInterrupted
+	}
+	return exitPermanent
 }
 
 // maxTermination bounds the length of a termination message, in bytes, because Kubernetes keeps only 4 KiB.

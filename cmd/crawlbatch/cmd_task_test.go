@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
 
 func TestInAPodWhatSomebodyHasToMendIsPermanentAndAnOutageIsNot(t *testing.T) {
@@ -24,6 +25,12 @@ func TestInAPodWhatSomebodyHasToMendIsPermanentAndAnOutageIsNot(t *testing.T) {
 		{usage.Errorf("--stage"), exitUsage, exitPermanent},
 		{config.ErrInvalid, exitUsage, exitPermanent},
 		{k8s.ErrCluster, exitUsage, exitPermanent},
+		{fmt.Errorf("prune deletes objects: run this command again: %w", jobs.ErrBusy), exitUsage, exitInterrupted},
+		{roundstate.ErrReplacing, exitUsage, exitInterrupted},
+		{lease.ErrHeld, exitUsage, exitInterrupted},
+		{jobs.ErrPlanned, exitUsage, exitPermanent},
+		{storeError(store.ErrUnavailable), exitUsage, exitInterrupted},
+		{storeError(store.ErrDenied), exitUsage, exitPermanent},
 		{away, exitInterrupted, exitInterrupted},
 		{store.ErrUnavailable, exitInterrupted, exitInterrupted},
 		{fmt.Errorf("1 of 2 tasks failed; the first error: %w: %w", roundstate.ErrNotReady, jobs.ErrTasksFailed), exitTasksFailed, exitTasksFailed},

@@ -76,13 +76,13 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	return c.exitCode(err)
 }
 
-// exitCode maps err to the process's exit status. In a pod, a usage error gets the status of a permanent
-// failure, because its usual status is also that of a Go crash, after which Kubernetes tries again.
+// exitCode maps err to the process's exit status. In a pod, usage errors get another status, because their
+// usual one is also that of a Go crash, after which Kubernetes tries again.
 func (c *common) exitCode(err error) int {
 	if code := exitCode(err); code != exitUsage || os.Getenv(k8s.PodName) == "" {
 		return code
 	}
-	return exitPermanent
+	return k8s.UsageExit(err)
 }
 
 func newRoot(c *common) *cobra.Command {
