@@ -138,6 +138,51 @@ func TestAFailedPodIsToldOfOnceAndAnInterruptedOneIsNot(t *testing.T) {
 	})
 }
 
+func TestPodsThatCannotGoOnAreToldOfAndPodsThatWereAskedToEndAreNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		log := l.listen()
+		job, ends := l.begin(t, 0, 1, 2, 3)
+		const away = `fetch@2026-11.0:%d: reach "s3://crawls": the store does not answer: connection refused (tried 5 times in 12s)`
+		end := func(n int) corev1.PodStatus {
+			return corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: exitInterrupted, Reason: "Error", Message: fmt.Sprintf(away, n)}}}}}
+		}
+		l.addDeadPod(t, job, 0, 0, corev1.ContainerStateTerminated{ExitCode: exitInterrupted, Reason: "Error"})
+		l.addDeadPod(t, job, 0, 1, corev1.ContainerStateTerminated{ExitCode: exitInterrupted, Message: "fetch@2026-11.0:0: interrupted\n"})
+		drained := end(1)
+		drained.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
+		l.pod(t, job, "drained", 1, 0, drained)
+		deleted := l.pod(t, job, "deleted", 1, 1, end(1))
+		deleted.DeletionTimestamp = ptr(metav1.Now())
+		if err := l.cluster.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), deleted, "crawl"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if log.linesWith("could not go on") != 0 {
+			t.Errorf("a pod that was asked to end:\n%s", log.text.String())
+		}
+		for n := range 4 {
+			l.pod(t, job, fmt.Sprintf("away-%d", n), n, 2, end(n))
+		}
+		time.Sleep(2 * time.Minute)
+		if log.linesWith("could not go on") != 1 || log.linesWith("the store does not answer: connection refused") != 1 || log.linesWith("a pod failed") != 0 {
+			t.Error(log.text.String())
+		}
+		l.pod(t, job, "away-later", 2, 3, end(2))
+		time.Sleep(2 * repeatEvery)
+		if log.linesWith("could not go on") != 1 { // within repeatEvery of the first line
+			t.Error(log.text.String())
+		}
+		l.pod(t, job, "away-long", 2, 4, end(2))
+		time.Sleep(time.Minute)
+		if log.linesWith("could not go on") != 2 {
+			t.Error(log.text.String())
+		}
+		l.finish(t, job, ends, 0, 1, 2, 3)
+	})
+}
+
 func TestFailuresWithoutEndAreToldOfInBoundedNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,6 +42,7 @@ type podEnd struct {
 	code    int32 // exit code of the process, -1 if no process started
 	oom     bool
 	text    string // line about the cause of the end
+	said    string // the last line that the process left; "" if it left none
 	created time.Time
 	limit   string // memory limit of the pod
 	stage   stages.Stage
@@ -144,7 +146,11 @@ func (r *run) reportFailures(ctx context.Context, found []batchv1.Job) error {
 		}
 		r.pods.reported[pod.UID] = true
 		end, index := r.endOf(pod), indexOf(pod)
-		if end == nil || index < 0 || index >= len(w.batch.Partitions) || end.code == exitInterrupted || disrupted(pod) && !end.overScratch() {
+		if end == nil || index < 0 || index >= len(w.batch.Partitions) || disrupted(pod) && !end.overScratch() {
+			return nil
+		}
+		if end.code == exitInterrupted {
+			r.reportInterrupted(w, pod, end)
 			return nil
 		}
 		if reported++; reported > reportedAPass {
@@ -163,6 +169,16 @@ func (r *run) reportFailures(ctx context.Context, found []batchv1.Job) error {
 	}
 	r.pods.failures = now.Add(failuresEvery * time.Duration(max(pages, 1)))
 	return err
+}
+
+// reportInterrupted warns of a pod that ended by itself because it could not go on, such as without the
+// store. Kubernetes replaces such pods without end and does not count them, so nothing else shows the cause. It
+// says nothing of a pod that was asked to end.
+func (r *run) reportInterrupted(w *watchedJob, pod *corev1.Pod, end *podEnd) {
+	if pod.DeletionTimestamp != nil || end.said == "" || end.said == stages.ErrInterrupted.Error() {
+		return
+	}
+	r.trouble.say("interrupted pods", w.name, fmt.Sprintf("pod %s could not go on, and Job %s starts such pods again, after up to 10 minutes: %s", end.pod, w.name, end.said))
 }
 
 // disrupted reports whether the cluster ended a pod for its own reasons, such as draining a node.
@@ -209,9 +225,8 @@ func (r *run) endOf(pod *corev1.Pod) *podEnd {
 			return nil
 		}
 		end.code, end.oom = s.State.Terminated.ExitCode, s.State.Terminated.Reason == "OOMKilled"
-		if end.text = r.lastWord(pod, s.State.Terminated.Message); end.text == "" {
-			end.text = s.State.Terminated.Reason
-		}
+		end.said = r.lastWord(pod, s.State.Terminated.Message)
+		end.text = cmp.Or(end.said, s.State.Terminated.Reason)
 	}
 	if pod.Status.Reason != "" { // the pod was evicted, or its node refused the pod
 		end.text = bounded(strings.Join(strings.Fields(pod.Status.Reason+": "+pod.Status.Message), " "))
