@@ -54,7 +54,7 @@ func (c *common) openBucket(ctx context.Context, address string, options s3store
 		options.OnRetry = retries.Write
 		s, err := s3store.Open(ctx, address, options)
 		if err != nil {
-			return nil, usage.Error(err)
+			return nil, usage.ErrorUnless(err, store.ErrUnavailable)
 		}
 		return c.beats.Count(store.WithRetry(store.WithHedge(s, store.Hedge{}), retry)), reach(s, ctx)
 	}

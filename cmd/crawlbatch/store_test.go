@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+	"crawlbatch.io/crawlbatch/k8s"
 )
 
 // planInto plans one URL into a store and returns the exit code and the output.
@@ -68,6 +69,28 @@ func TestS3MistakesAreToldWithTheReason(t *testing.T) {
 	awsEnv(t, server.Env(server.Endpoint))
 	if code, said := planInto(t, "s3://"+bucket+"/crawl"); code != exitDone {
 		t.Errorf("without a mistake: exit %d, %s", code, said)
+	}
+}
+
+// An outage of STS passes, so a pod must not take it for a wrong configuration, which ends its Job.
+func TestInAPodAnOutageOfTheServiceOfCredentialsPasses(t *testing.T) {
+	sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	defer sts.Close()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	awsEnv(t, []string{
+		"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_REGION=eu-central-1",
+		"AWS_MAX_ATTEMPTS=1", "AWS_ENDPOINT_URL_STS=" + sts.URL, "AWS_ROLE_ARN=arn:aws:iam::123456789012:role/crawl", "AWS_WEB_IDENTITY_TOKEN_FILE=" + token,
+	})
+	var errw bytes.Buffer
+	if code := execute(t.Context(), []string{"run", "--month", "2026-11", "--store", "s3://bucket"}, nil, io.Discard, &errw); code != exitInterrupted || !strings.Contains(errw.String(), "status 503") {
+		t.Errorf("run: exit %d, %s", code, errw.String())
+	}
+	t.Setenv(k8s.PodName, "crawl-1")
+	if code, said := planInto(t, "s3://bucket"); code != exitInterrupted || !strings.Contains(said, "status 503") {
+		t.Errorf("plan: exit %d, %s", code, said)
 	}
 }
 

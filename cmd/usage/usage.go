@@ -21,6 +21,14 @@ func (m mistake) Unwrap() error      { return m.error }
 // Error returns an error with the text of err. The returned error wraps both err and Err.
 func Error(err error) error { return mistake{err} }
 
+// ErrorUnless is like Error, but returns an error that wraps target as it is.
+func ErrorUnless(err, target error) error {
+	if errors.Is(err, target) {
+		return err
+	}
+	return Error(err)
+}
+
 // Errorf formats an error as fmt.Errorf does. The error also wraps Err. The text should say what is
 // wrong and what to write instead.
 func Errorf(format string, args ...any) error { return Error(fmt.Errorf(format, args...)) }

@@ -68,7 +68,8 @@ var (
 // Open returns the store at address, which is s3://bucket or s3://bucket/prefix. Credentials,
 // region and endpoint come from the default chain of the AWS SDK. Requests to a custom endpoint
 // (AWS_ENDPOINT_URL_S3) use path style. Open sends no request to the store: call Reach or
-// store.Probe to find out whether it answers.
+// store.Probe to find out whether it answers. But Open may have to ask a service for credentials. If that
+// service is away, the error is store.ErrUnavailable.
 func Open(ctx context.Context, address string, options Options) (*Store, error) {
 	bucket, prefix, err := parse(address)
 	if err != nil {
@@ -116,7 +117,7 @@ func newClient(ctx context.Context) (*s3.Client, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%w: no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role", store.ErrDenied)
+		return nil, refusedCredentials(cfg.Credentials, err)
 	}
 	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.DisableLogOutputChecksumValidationSkipped = true
