@@ -40,6 +40,7 @@ func (u *multipartUpload) send(ctx context.Context) (store.Version, error) {
 		}
 	}
 	if err := u.sendParts(ctx); err != nil {
+		u.abortIfOver(ctx, err)
 		return "", err
 	}
 	out, err := u.s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
@@ -47,14 +48,20 @@ func (u *multipartUpload) send(ctx context.Context) (store.Version, error) {
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
 	}, noRetry)
 	if err != nil {
-		// After a conflict, S3 requires a new upload. It does not accept another completion.
-		if f := judge(err); f.unsettled && f.kind == nil {
-			u.abort(ctx)
-		}
+		u.abortIfOver(ctx, err)
 		return "", err
 	}
 	u.id = ""
 	return tag(out.ETag)
+}
+
+// abortIfOver aborts the upload after an error with which it cannot continue, so that the next call of send
+// begins a new one. After a conflict, S3 does not accept another completion. An upload that somebody else
+// aborted, such as a lifecycle rule of the bucket, accepts no parts either.
+func (u *multipartUpload) abortIfOver(ctx context.Context, err error) {
+	if f := judge(err); f.unsettled && f.kind == nil {
+		u.abort(ctx)
+	}
 }
 
 func (u *multipartUpload) begin(ctx context.Context) error {

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -144,6 +147,58 @@ func TestConditionalWriteEndsWithItsContext(t *testing.T) {
 	_, err := store.SwapBytes(ctx, s, "k", []byte("mine"), "")
 	if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "outcome") {
 		t.Fatalf("error %v, want one that says that the outcome is unknown", err)
+	}
+}
+
+// forgetful is an S3 server that forgets its first upload after some parts, as if a lifecycle rule had
+// aborted it.
+type forgetful struct {
+	mu     sync.Mutex
+	begun  int // uploads
+	parts  int // parts of the first upload that are accepted
+	stored string
+}
+
+func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := r.URL.Query().Get("uploadId")
+	switch {
+	case r.Method == http.MethodPost && id == "":
+		f.begun++
+		fmt.Fprintf(w, "<InitiateMultipartUploadResult><UploadId>%d</UploadId></InitiateMultipartUploadResult>", f.begun)
+	case r.Method == http.MethodPut && id == "1" && f.parts == 0:
+		refuse(w, 404, "NoSuchUpload")
+	case r.Method == http.MethodPut:
+		if f.parts--; id != "1" {
+			f.parts = 0
+		}
+		w.Header().Set("ETag", `"part"`)
+	case r.Method == http.MethodPost:
+		f.stored = id
+		fmt.Fprint(w, `<CompleteMultipartUploadResult><ETag>"whole"</ETag></CompleteMultipartUploadResult>`)
+	case r.Method == http.MethodDelete:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		refuse(w, 404, "NoSuchKey")
+	}
+}
+
+func TestAnUploadThatVanishesBeginsAnew(t *testing.T) {
+	for parts := range 2 {
+		server := &forgetful{parts: parts}
+		s := connect(t, serve(t, server), "bucket")
+		waits := 0
+		s.sleep = func(context.Context, time.Duration) error {
+			if waits++; waits == 4 {
+				return context.DeadlineExceeded
+			}
+			return nil
+		}
+		if _, err := s.Create(t.Context(), "big", zeros(1), inParts+1); err != nil || server.begun != 2 || server.stored != "2" {
+			t.Errorf("after %d parts: %v; %d uploads, %q completed", parts, err, server.begun, server.stored)
+		}
 	}
 }
 
