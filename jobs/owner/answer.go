@@ -99,13 +99,26 @@ type Summary struct {
 	BreakerEvents int64        `json:"breaker_events"`
 	Robots        []RobotsRead `json:"robots"` // at most 50
 	Stored        Stored       `json:"stored"`
-	Stops         []Stop       `json:"stops"` // stops by people, ended ones included, oldest first
+	Stops         []Stop       `json:"stops"` // stops by people, ended ones included, by crawl, oldest first
 	UserAgent     string       `json:"user_agent"`
 	Reply         string       `json:"reply"` // text to reply with
 }
 
-// Stop is a stop of the target, or of its domain, by a person.
-type Stop = ledger.Stop
+// Stop is a stop of the target, or of its domain, by a person. It holds for the rounds of one crawl.
+type Stop struct {
+	Crawl string `json:"crawl"`
+	ledger.Stop
+}
+
+// line says what was stopped, and where. newest is the newest crawl of the question: stops of earlier ones
+// keep no request away any more.
+func (s *Stop) line(newest string) string {
+	text := s.Crawl + ": " + s.String()
+	if s.Crawl != newest && s.Ended == "" {
+		text += " (for this crawl only)"
+	}
+	return text
+}
 
 // stops returns the stops that concern the target.
 func (q *Question) stops(ctx context.Context) ([]Stop, error) {
@@ -113,8 +126,14 @@ func (q *Question) stops(ctx context.Context) ([]Stop, error) {
 	if err != nil {
 		return nil, err
 	}
+	var found []Stop
 	matches := q.Target.matcher()
-	return slices.DeleteFunc(l.Stops(), func(s Stop) bool { return s.Domain != q.Target.Domain && (s.Host == "" || !matches(s.Host)) }), nil
+	for _, s := range l.Stops() {
+		if s.Domain == q.Target.Domain || s.Host != "" && matches(s.Host) {
+			found = append(found, Stop{q.Crawl, s})
+		}
+	}
+	return found, nil
 }
 
 // mostRobots and mostFiles bound the lists of a summary.

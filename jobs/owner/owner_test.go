@@ -22,6 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/jobstest"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
@@ -244,6 +246,10 @@ func TestAnAnswerAboutAllMonthsHasTheRequestsOfEach(t *testing.T) {
 		}
 		requests = append(requests, answer(t, q.about(month)).Summary.Requests)
 	}
+	stop := ledger.Stop{Host: target.Host, Reason: "ticket 17", By: "ana@one"}
+	if _, _, err := ledgertest.Writer().Stop(t.Context(), b, crawl, stop); err != nil {
+		t.Fatal(err)
+	}
 	all := *q.about("2026-12")
 	all.Earlier = []string{crawl}
 	a := answer(t, &all)
@@ -253,6 +259,31 @@ func TestAnAnswerAboutAllMonthsHasTheRequestsOfEach(t *testing.T) {
 	}
 	if !strings.Contains(s.Reply, fmt.Sprintf("Our crawler sent %d requests to h00000.d00000.test between %s and %s.", s.Requests, s.First, s.Last)) || a.Requests[0].Round != "2026-11.0" || a.Requests[len(a.Requests)-1].Round != "2026-12.0" {
 		t.Errorf("%s\n%+v", s.Reply, a.Requests)
+	}
+	// A stop of an earlier month keeps no request away, so the answer still says how to stop the host.
+	if len(s.Stops) != 1 || s.Stops[0].Crawl != crawl || strings.Contains(s.Reply, "we stopped") {
+		t.Errorf("stops %+v, %s", s.Stops, s.Reply)
+	}
+	show := func() string {
+		var text strings.Builder
+		if err := all.Text(t.Context(), &text, 1, "crawlbatch host x", "crawlbatch host x --month 2026-12"); err != nil {
+			t.Fatal(err)
+		}
+		return text.String()
+	}
+	const advice = `crawlbatch host x --month 2026-12 --stop "asked by the owner"`
+	if text := show(); !strings.Contains(text, "stop       2026-11: h00000.d00000.test: no requests since ") || !strings.Contains(text, "ticket 17 (for this crawl only)\n") || !strings.Contains(text, advice) {
+		t.Error(text)
+	}
+	if _, _, err := ledgertest.Writer().Stop(t.Context(), b, "2026-12", stop); err != nil {
+		t.Fatal(err)
+	}
+	if text := show(); !strings.Contains(text, "stop       2026-12: h00000.d00000.test: no requests since ") || !strings.Contains(text, "ticket 17\n") || strings.Contains(text, advice) || !strings.Contains(text, "we stopped our requests") {
+		t.Error(text)
+	}
+	var object strings.Builder
+	if err := all.JSON(t.Context(), &object); err != nil || !strings.Contains(object.String(), `{"crawl":"2026-11","host":"h00000.d00000.test",`) {
+		t.Errorf("%v\n%s", err, object.String())
 	}
 }
 

@@ -144,14 +144,14 @@ func (q *Question) Text(ctx context.Context, out io.Writer, last int, command, s
 		return err
 	}
 	w := bufio.NewWriter(out)
-	s.print(w, q.Target)
+	s.print(w, q.Target, q.Crawl)
 	if rows.total > 0 {
 		fmt.Fprintf(w, "\n%s\n", rows.title(command))
 		rows.each(func(r *Row) { printRequest(w, r, q.Target.Host == "") })
 	}
 	skipped.print(w, command)
 	fmt.Fprintf(w, "\nA text to reply with (attach what `%s -o csv` writes):\n\n%s", command, shownLines(s.Reply))
-	if !slices.ContainsFunc(s.Stops, func(stop Stop) bool { return stop.Ended == "" }) {
+	if !slices.ContainsFunc(s.Stops, func(stop Stop) bool { return stop.Ended == "" && stop.Crawl == q.Crawl }) {
 		fmt.Fprintf(w, "\nTo stop requests within seconds, and for all later rounds of the crawl:\n\n  %s --stop \"asked by the owner\"\n", stop)
 	}
 	fmt.Fprintln(w, "\nTo keep later crawls away, add the host to the list of plan.opt_out.")
@@ -214,8 +214,8 @@ func printRequest(w io.Writer, r *Row, withHost bool) {
 	fmt.Fprintln(w)
 }
 
-// print writes the summary as lines of text.
-func (s *Summary) print(w io.Writer, t Target) {
+// print writes the summary as lines of text. newest is the newest crawl of the question.
+func (s *Summary) print(w io.Writer, t Target, newest string) {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-11s%s\n", name, fmt.Sprintf(format, args...))
 	}
@@ -256,7 +256,7 @@ func (s *Summary) print(w io.Writer, t Target) {
 		line("suspended", "%d times, because too many requests failed", s.BreakerEvents)
 	}
 	for i := range s.Stops {
-		line("stop", "%s", shown(s.Stops[i].String()))
+		line("stop", "%s", shown(s.Stops[i].line(newest)))
 	}
 	for _, r := range s.Robots {
 		text := r.Round + ":"
