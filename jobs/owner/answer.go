@@ -97,7 +97,7 @@ type Summary struct {
 	Statuses      []Count      `json:"statuses"` // of requests: HTTP status, or class of failure
 	Outcomes      []Count      `json:"outcomes"` // of planned URLs
 	BreakerEvents int64        `json:"breaker_events"`
-	Robots        []RobotsRead `json:"robots"` // at most 50
+	Robots        []RobotsRead `json:"robots"` // at most 50, of the oldest rounds
 	Stored        Stored       `json:"stored"`
 	Stops         []Stop       `json:"stops"` // stops by people, ended ones included, by crawl, oldest first
 	UserAgent     string       `json:"user_agent"`
@@ -216,9 +216,7 @@ func (q *Question) round(ctx context.Context, r *round, t *tally, each func(*Row
 		t.known = true
 		part.Planned += h.Planned
 		t.BreakerEvents += int64(h.BreakerEvents)
-		if h.RobotsState != "" && len(t.Robots) < mostRobots {
-			t.Robots = append(t.Robots, RobotsRead{r.name, h.Host, h.RobotsState, h.RobotsDigest, clock(h.RobotsAt)})
-		}
+		t.robotsOf(r.name, &h)
 	}
 	if !r.finished {
 		n, err := q.planned(ctx, r)

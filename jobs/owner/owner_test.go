@@ -287,6 +287,40 @@ func TestAnAnswerAboutAllMonthsHasTheRequestsOfEach(t *testing.T) {
 	}
 }
 
+// A domain with many hosts, or many months, has more reads of robots.txt than a summary lists.
+func TestTheReplyNamesTheNewestReadOfRobots(t *testing.T) {
+	const day = 24 * 60 * 60 * 1000
+	cfg := config.Default()
+	for _, c := range []struct {
+		name  string
+		state func(n int) string // state of the robots.txt of host n of 60 in a finished round
+		late  *schema.Request    // request of an unfinished round
+		says  string
+	}{
+		{"the last host's is the newest", func(int) string { return "rules" }, nil, "last read that of h59.test at 1970-03-01T00:00:00.000Z."},
+		{"only the last host's was read", func(n int) string {
+			if n == 59 {
+				return "none"
+			}
+			return stateUnreachable
+		}, nil, "last read that of h59.test at 1970-03-01T00:00:00.000Z."},
+		{"none was read", func(int) string { return stateUnreachable }, nil, "It could not read robots.txt"},
+		{"an unfinished round read one", func(int) string { return "rules" }, &schema.Request{Host: "late.test", Purpose: schema.ForRobots, Status: 200, Start: 90 * day}, "last read that of late.test at 1970-04-01T00:00:00.000Z."},
+		{"an unfinished round got no answer", func(int) string { return "rules" }, &schema.Request{Host: "late.test", Purpose: schema.ForRobots, Status: 503, Start: 90 * day}, "last read that of h59.test"},
+	} {
+		var all tally
+		for n := range 60 {
+			all.robotsOf("2026-11.0", &schema.Host{Host: fmt.Sprintf("h%02d.test", n), RobotsState: c.state(n), RobotsAt: int64(n) * day})
+		}
+		if c.late != nil {
+			all.readRobots("2026-11.1", c.late, len(all.Robots))
+		}
+		if reply := all.reply(cfg, crawl, nil); !strings.Contains(reply, c.says) || strings.Contains(reply, "could not read") == strings.Contains(reply, "last read") || len(all.Robots) != mostRobots {
+			t.Errorf("%s: %d listed, %s", c.name, len(all.Robots), reply)
+		}
+	}
+}
+
 // A process that is killed leaves only the record that it began. Its last requests are in no table.
 func TestTheAnswerNamesKilledAttempts(t *testing.T) {
 	b, cfg, driver := lab(t)

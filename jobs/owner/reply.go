@@ -12,7 +12,7 @@ import (
 )
 
 // reply returns the text to reply with. crawl is the newest crawl, and stops are its stops.
-func (s *Summary) reply(cfg *config.Config, crawl string, stops []Stop) string {
+func (s *tally) reply(cfg *config.Config, crawl string, stops []Stop) string {
 	var b strings.Builder
 	name := s.Host
 	if name == "" {
@@ -40,18 +40,12 @@ func (s *Summary) reply(cfg *config.Config, crawl string, stops []Stop) string {
 			fmt.Fprintf(&b, "On %s we stopped our requests to %s, for this reason: %s\nNo later round of the crawl %s requests it.\n", ledger.Moment(stop.Since), stop.Name(), stop.Reason, crawl)
 		}
 	}
-	last := -1
-	for i, r := range s.Robots {
-		if r.ReadAt != "" && r.State != "unreachable" && (last < 0 || r.ReadAt > s.Robots[last].ReadAt) {
-			last = i
-		}
-	}
-	if last >= 0 {
-		fmt.Fprintf(&b, "It obeys robots.txt and last read that of %s at %s.\n", s.Robots[last].Host, s.Robots[last].ReadAt)
+	if s.robots.at != "" {
+		fmt.Fprintf(&b, "It obeys robots.txt and last read that of %s at %s.\n", s.robots.host, s.robots.at)
 	} else {
 		b.WriteString("It obeys robots.txt.\n")
 	}
-	if last < 0 && slices.ContainsFunc(s.Robots, func(r RobotsRead) bool { return r.State == "unreachable" }) {
+	if s.robots.at == "" && s.robots.unreachable {
 		b.WriteString("It could not read robots.txt of the host, so it requested no page there.\n")
 	}
 	if s.Requests > 0 {

@@ -18,6 +18,20 @@ type tally struct {
 	lastHost                     string
 	hosts                        map[string]bool  // hosts with a request, unless there are more than mostHosts
 	sent                         map[string]int64 // start of the last request to each host, unless there are more than mostHosts
+	robots                       robotsReads
+}
+
+// robotsReads sums up all reads of robots.txt. Summary.Robots lists only some of them.
+type robotsReads struct {
+	host, at    string // the newest read that got an answer; "" if there was none
+	unreachable bool   // whether a robots.txt was unreachable in some round
+}
+
+// add adds a read that got an answer.
+func (r *robotsReads) add(host, at string) {
+	if at > r.at {
+		r.host, r.at = strings.Clone(host), at
+	}
 }
 
 // request adds a request to the summary. It returns the number of requests that were sent: 0 or 1.
@@ -92,10 +106,31 @@ func (t *tally) countHost(host string) bool {
 	return true
 }
 
+// robotsOf records what a finished round read as the robots.txt of a host.
+func (t *tally) robotsOf(round string, h *schema.Host) {
+	switch at := clock(h.RobotsAt); {
+	case h.RobotsState == "":
+		return
+	case h.RobotsState == stateUnreachable:
+		t.robots.unreachable = true
+	default:
+		t.robots.add(h.Host, at)
+	}
+	if len(t.Robots) < mostRobots {
+		t.Robots = append(t.Robots, RobotsRead{round, h.Host, h.RobotsState, h.RobotsDigest, clock(h.RobotsAt)})
+	}
+}
+
+// stateUnreachable is the state of a robots.txt that could not be read.
+const stateUnreachable = "unreachable"
+
 // readRobots records when an unfinished round last read the robots.txt of a host, and the digest of
 // the file. Only later requests to the host name this digest. The round's entries are
 // t.Robots[from:].
 func (t *tally) readRobots(round string, r *schema.Request, from int) {
+	if r.Purpose == schema.ForRobots && conclusive(r.Status) {
+		t.robots.add(r.Host, clock(r.Start))
+	}
 	at := slices.IndexFunc(t.Robots[from:], func(e RobotsRead) bool { return e.Host == r.Host })
 	switch {
 	case at >= 0 && r.Purpose == schema.ForRobots && conclusive(r.Status):
