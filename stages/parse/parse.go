@@ -35,10 +35,11 @@ import (
 //	   A hidden inline element does not break its line. A cut text is a prefix.
 //	   "/>" ends an element in XHTML. A canonical link within an element of the body is an
 //	   ordinary link. Links without a target do not count against the limit.
+//	3: format 16. Mends of the reading of malformed documents.
 //
 // If the definition of the fingerprint changes (simhash.Version, now 1), this Version must change
 // too.
-const Version = 2
+const Version = 3
 
 // Config configures a parser. A zero value means the default.
 type Config struct {
