@@ -176,6 +176,9 @@ func (h *Reader) text(z *lexer.Lexer) {
 		h.unescaped = lexer.Unescape(slices.Grow(h.unescaped[:0], len(p)), p, false)
 		p = h.unescaped
 	}
+	if h.top.atom == atom.Head && h.collect == toText && len(bytes.TrimLeft(p, htmlSpace)) > 0 {
+		h.pop() // text in a head belongs to the body (HTML, 13.2.6.4.4)
+	}
 	switch {
 	case h.collect == toTitle:
 		if h.meta.title == "" {
@@ -190,12 +193,21 @@ func (h *Reader) text(z *lexer.Lexer) {
 	}
 }
 
+// htmlSpace holds the white space of the HTML Standard, which may stand in a head.
+const htmlSpace = " \t\n\f\r"
+
 var idPre, idListing, idP = elements[atom.Pre].id, elements[atom.Listing].id, elements[atom.P].id
 
 func (h *Reader) startTag(a atom.Atom) {
 	h.collect, h.pushed = toText, false
 	if h.count[idTemplate] > 0 { // the content of a template is not part of the document
 		h.lex.Attrs.Clear()
+		switch a {
+		case atom.Html, atom.Head, atom.Body, atom.Frameset:
+			return // a template has no such elements
+		}
+	} else if h.count[idHead] > 0 && !h.beginInHead(a) {
+		return
 	}
 	switch a {
 	case atom.Script:
@@ -368,6 +380,8 @@ func (h *Reader) endTag(a atom.Atom) {
 		h.endHeading()
 	case a == atom.Body || a == atom.Html:
 		// Content after the end tags of html and body belongs to the body too.
+	case a == atom.Template:
+		h.endWithin(a, 0)
 	default:
 		h.endWithin(a, boundary)
 	}

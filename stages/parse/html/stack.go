@@ -7,6 +7,36 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
+var idHead, idNoscript = elements[atom.Head].id, elements[atom.Noscript].id
+
+// beginInHead is called for a start tag outside templates while a head is open. If the element may not be in a head, the
+// head ends, even without an end tag (HTML, 13.2.6.4.4). beginInHead returns false if the tag has no
+// element. The content of a noscript in the head stays in it, as in browsers that run scripts, but a
+// body has no other place than after the head.
+func (h *Reader) beginInHead(a atom.Atom) bool {
+	switch a {
+	case atom.Base, atom.Basefont, atom.Bgsound, atom.Link, atom.Meta, atom.Title, atom.Noscript, atom.Noframes, atom.Style, atom.Script,
+		atom.Template:
+		return true
+	case atom.Html:
+		h.meta.htmlLang(&h.lex.Attrs) // the tag only adds attributes to the open html element
+		return false
+	case atom.Head:
+		return false
+	case atom.Body, atom.Frameset:
+	default:
+		if h.count[idNoscript] > 0 {
+			return true
+		}
+	}
+	i := len(h.stack) - 1
+	for i > 0 && h.stack[i].atom != atom.Head {
+		i--
+	}
+	h.popTo(i)
+	return true
+}
+
 // implyEnds ends the open elements that a start tag closes without an end tag (HTML, 13.2.6.4.7 and
 // the table modes).
 func (h *Reader) implyEnds(a atom.Atom, e elementRule) {
