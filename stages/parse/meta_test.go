@@ -174,6 +174,10 @@ func TestLinks(t *testing.T) {
 			[]string{"a /dir/1 | one", "a /dir/2 | two"}, 0},
 		{"rel and nofollow", "<a href=1 rel='UGC  Noopener'>1</a><a href=2 rel=sponsored>2</a><a href=3 rel=follow>3</a>", nil,
 			[]string{"a /dir/1 | 1 | ugc noopener | NOFOLLOW", "a /dir/2 | 2 | sponsored | NOFOLLOW", "a /dir/3 | 3 | follow"}, 0},
+		{"rel with other separators", "<a href=1 rel='nofollow,noopener'>1</a><a href=2 rel='noopener;UGC'>2</a><a href=3 rel='x,,sponsored; tag'>3</a><a href=4 rel='nofollow-not,no;follow'>4</a>",
+			map[string][]string{"Link": {`</5>; rel="next,nofollow"`}},
+			[]string{"header /5 | next,nofollow | NOFOLLOW", "a /dir/1 | 1 | nofollow,noopener | NOFOLLOW", "a /dir/2 | 2 | noopener;ugc | NOFOLLOW", "a /dir/3 | 3 | x,,sponsored; tag | NOFOLLOW",
+				"a /dir/4 | 4 | nofollow-not,no;follow"}, 0},
 		{"positions", `<header><nav><a href=1>1</a></nav><a href=2>2</a></header><main><header><a href=3>3</a></header><aside><a href=4>4</a></aside><a href=5>5</a></main>
 			<footer><a href=6>6</a></footer><div role=navigation><p><a href=7>7</a></div><a href=8>8</a>`, nil,
 			[]string{"a /dir/1 | 1 | nav", "a /dir/2 | 2 | header", "a /dir/3 | 3 | main", "a /dir/4 | 4 | aside", "a /dir/5 | 5 | main", "a /dir/6 | 6 | footer",

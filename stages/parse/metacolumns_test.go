@@ -249,6 +249,7 @@ func TestALongRelIsCutBetweenWords(t *testing.T) {
 		{many + "no nofollower", strings.TrimSpace(many) + " no", false},
 		{many + "nofollower", strings.TrimSpace(many), false},
 		{strings.Repeat("x", fold.MaxRel+1) + " UGC", strings.Repeat("x", fold.MaxRel), true},
+		{strings.Repeat("x", fold.MaxRel+1) + ",nofollow", strings.Repeat("x", fold.MaxRel), true},
 		{strings.Repeat("é ", 1000) + "sponsored", strings.TrimSpace(strings.Repeat("é ", 43)), true},
 	} {
 		l := parsePage(t, `<a href=/x rel="`+tt.rel+`">x</a>`, nil).Links[0]

@@ -36,7 +36,7 @@ import (
 //	   "/>" ends an element in XHTML. A canonical link within an element of the body is an
 //	   ordinary link. Links without a target do not count against the limit.
 //	3: format 16. A head without an end tag ends where the body begins, and a template whatever
-//	   it holds.
+//	   it holds. nofollow counts between commas and semicolons, too.
 //
 // If the definition of the fingerprint changes (simhash.Version, now 1), this Version must change
 // too.

@@ -150,7 +150,7 @@ func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in
 
 // keepRel stores a rel attribute, in lower case and folded. It keeps the first words that fit into
 // MaxRel bytes. If even the first word does not fit, it keeps the word's beginning. It also reports
-// whether any word forbids robots to follow the link.
+// whether any word forbids robots to follow the link. Here commas and semicolons separate words, too.
 func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	if len(rel) == 0 {
 		return span{}, false
@@ -158,11 +158,8 @@ func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	s.start = uint32(len(l.bytes))
 	full := false
 	for w := range bytes.FieldsFuncSeq(rel, fold.IsSpace) {
+		nofollow = nofollow || isNofollow(w)
 		w = fold.Lower(fold.Prefix(w, fold.MaxRel+1))
-		switch string(w) {
-		case "nofollow", "ugc", "sponsored":
-			nofollow = true
-		}
 		kept := len(l.bytes) - int(s.start)
 		if full = full || kept > 0 && kept+1+len(w) > fold.MaxRel; full {
 			continue
@@ -174,6 +171,17 @@ func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	}
 	s.end = uint32(len(l.bytes))
 	return s, nofollow
+}
+
+// isNofollow reports whether a part of rel forbids robots to follow the link.
+func isNofollow(words []byte) bool {
+	for w := range bytes.FieldsFuncSeq(words, func(r rune) bool { return r == ',' || r == ';' }) {
+		switch string(fold.Lower(w)) {
+		case "nofollow", "ugc", "sponsored":
+			return true
+		}
+	}
+	return false
 }
 
 // openAnchor begins an <a> element. The anchor text is the text that the outline collects
