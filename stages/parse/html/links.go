@@ -269,7 +269,11 @@ func (l *linkList) addSrcset(set []byte, in part) {
 // addLink adds a link element. Its attribute rel decides the kind of the link. own is true if the
 // element may declare the page's canonical URL (see Reader.outermost).
 func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
-	if !t.Has(lexer.AttrHref) || !t.Has(lexer.AttrRel) || len(t.Get(lexer.AttrHref)) == 0 {
+	if !t.Has(lexer.AttrRel) {
+		return
+	}
+	if len(t.Get(lexer.AttrHref)) == 0 { // the preload of an image may name only its variants (HTML, 4.2.4)
+		l.addSrcset(t.Get(lexer.AttrSrcset), in)
 		return
 	}
 	kind := schema.KindLink
