@@ -37,6 +37,8 @@ import (
 //	   ordinary link. Links without a target do not count against the limit.
 //	3: format 16. A head without an end tag ends where the body begins, and a template whatever
 //	   it holds. nofollow counts between commas and semicolons, too.
+//	   Preloads of images may name only variants. The first base with a reference counts, even
+//	   an empty one.
 //
 // If the definition of the fingerprint changes (simhash.Version, now 1), this Version must change
 // too.

@@ -299,7 +299,7 @@ func (h *Reader) voidTag(a atom.Atom, e elementRule) {
 	case atom.Area:
 		h.links.addTag(schema.KindArea, lexer.AttrHref, &h.lex.Attrs, h.top.part)
 	case atom.Base:
-		h.links.setBase(h.lex.Attrs.Get(lexer.AttrHref))
+		h.links.setBase(&h.lex.Attrs)
 	case atom.Img:
 		h.links.addImage(&h.lex.Attrs, h.top.part)
 	case atom.Input:

@@ -35,7 +35,7 @@ type resolvedRef struct{ url, spelling string }
 // baseURL returns the base URL of references. This is the URL of the base element if that is an
 // http URL, otherwise the document's URL.
 func (l *linkList) baseURL(docURL string) string {
-	if l.base == (span{}) {
+	if l.base.start == l.base.end {
 		return docURL
 	}
 	b, err := urlkey.WHATWG(string(l.str(l.base)), docURL)

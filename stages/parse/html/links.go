@@ -35,7 +35,8 @@ type rawLink struct {
 type linkList struct {
 	raw    []rawLink
 	bytes  []byte // bytes to which spans refer
-	base   span
+	base   span   // reference of the base element; empty if the base is the document's URL
+	based  bool   // whether the page has a base element with a reference
 	icons  icons
 	max    int
 	met    [classes]int           // number of links in raw, by class
@@ -52,7 +53,8 @@ type linkList struct {
 
 func (l *linkList) reset(max int) {
 	l.raw, l.bytes = l.raw[:0], l.bytes[:0]
-	l.base, l.max, l.over, l.opened, l.met = span{}, max, 0, -1, [classes]int{}
+	l.base, l.based = span{}, false
+	l.max, l.over, l.opened, l.met = max, 0, -1, [classes]int{}
 	l.canonical, l.refresh, l.relAuthor, l.bad = "", "", "", 0
 	l.icons.reset()
 	if l.seen == nil {
@@ -333,9 +335,14 @@ func (l *linkList) addForm(t *lexer.Attrs, in part) {
 
 var methodGet = []byte("get")
 
-// setBase keeps the first base element that has a reference.
-func (l *linkList) setBase(href []byte) {
-	if l.base == (span{}) && len(href) > 0 && len(href) <= maxHref {
+// setBase keeps the reference of the first base element that has one, even an empty one (HTML, 4.2.3).
+// If the reference is too long, the document's URL is the base.
+func (l *linkList) setBase(t *lexer.Attrs) {
+	if l.based || !t.Has(lexer.AttrHref) {
+		return
+	}
+	l.based = true
+	if href := t.Get(lexer.AttrHref); len(href) <= maxHref {
 		l.base = l.keep(bytes.TrimFunc(href, fold.IsSpace))
 	}
 }
