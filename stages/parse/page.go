@@ -13,6 +13,7 @@ func readHTML(j *job) {
 	r.Kind = HTML
 	doc, charset := charset.Decode(j.body, j.d.ContentType)
 	r.Page.Charset = charset
+	h.SetCharset(charset)
 	all := h.Read(doc, r.Page.MimeDetected == "application/xhtml+xml")
 	out := h.Outline()
 	r.Text.Full = out.Full(all)

@@ -38,7 +38,7 @@ import (
 //	3: format 16. A head without an end tag ends where the body begins, and a template whatever
 //	   it holds. nofollow counts between commas and semicolons, too.
 //	   Preloads of images may name only variants. The first base with a reference counts, even
-//	   an empty one.
+//	   an empty one. Queries of links are in the charset of the page.
 //
 // If the definition of the fingerprint changes (simhash.Version, now 1), this Version must change
 // too.

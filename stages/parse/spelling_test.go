@@ -25,6 +25,11 @@ func TestLinksKeepTheirSpelling(t *testing.T) {
 		{name: "relative to its base element", contentType: "text/html", body: head + `<base href="/%7Ejoe/"><body><a href="a">a</a>`,
 			header: map[string][]string{"Link": {`<b>; rel=next`}},
 			want:   []string{"header /dir/b", "a /~joe/a /%7Ejoe/a"}},
+		{name: "in another charset", contentType: "text/html; charset=windows-1251", body: head + "<link rel=canonical href='?c=\xEF'><link rel=icon href='/i?\xEF'><base href='/b?\xEF'><body>" +
+			"<a href='/\xEF?q=\xEF\xF0&amp;&#28783;'>a</a><a href='#x'>x</a><img src='/%EF?a=\xEF#\xEF'><meta http-equiv=refresh content='0; url=?r=\xEF'>",
+			header: map[string][]string{"Link": {"</d?п>; rel=next"}},
+			want:   []string{"header /d?%D0%BF", "canonical /b?c=%EF", "link /i?%EF", "a /%D0%BF?%26%2328783%3B&q=%EF%F0 /%D0%BF?q=%EF%F0&%26%2328783%3B", "a /b?%EF", "img /%EF?a=%EF", "refresh /b?r=%EF"}},
+		{name: "in UTF-16", contentType: "text/html", body: "\xFE\xFF\x00<\x00a\x00 \x00h\x00r\x00e\x00f\x00=\x00?\x04\x3F\x00>\x00a", want: []string{"a /dir/x?%D0%BF"}},
 		{name: "a sitemap", contentType: "application/xml", body: sitemap + `<url><loc>/%7Ea</loc><xhtml:link rel="alternate" hreflang="de" href="/%7Eb"/></url></urlset>`,
 			want: []string{"sitemap /~a /%7Ea", "hreflang /~b /%7Eb"}},
 		{name: "an index", contentType: "text/xml", body: `<sitemapindex><sitemap><loc>/%73?b&amp;a</loc></sitemap></sitemapindex>`, want: []string{"sitemapindex /s?a&b /%73?b&a"}},

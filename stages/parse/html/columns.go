@@ -8,6 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/parse/charset"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
@@ -67,7 +68,8 @@ func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched t
 		pg.Unavailable = t.UnixMilli()
 	}
 	pg.ContentSignal, pg.TDMReserved, pg.TDMPolicy = m.signals.String(), m.tdm.Reserved, m.tdm.Policy
-	res := &resolver{canon: canon, doc: pg.URL, base: l.baseURL(pg.URL), room: MinURLs + URLsPerByte*h.size, seen: l.seen}
+	queries := charset.NewQueryEncoder(h.charset)
+	res := &resolver{canon: canon, doc: pg.URL, base: l.baseURL(pg.URL, queries), queries: queries, room: MinURLs + URLsPerByte*h.size, seen: l.seen}
 	p.Links, n.BadLinks = l.makeRows(res, pg.URL, pg.SURT, h.all, m.robots.NoFollow)
 	n.OverLinks = l.over
 	pg.Outlinks = int32(len(p.Links) + l.over)

@@ -58,6 +58,7 @@ type Reader struct {
 	lex       lexer.Lexer
 	unescaped []byte // buffer for text whose references are resolved
 	all       string // text of the outline; empty until Read sets it
+	charset   string // see SetCharset
 	stack     []openElement
 	count     [maxIDs]int32 // number of open elements with each elementRule.id
 	top       openElement   // innermost open element; zero if the stack is empty
@@ -98,8 +99,12 @@ func (h *Reader) Reset(cfg Config) {
 	h.top = openElement{}
 	h.collect = toText
 	h.xml = false
-	h.all = ""
+	h.all, h.charset = "", ""
 }
+
+// SetCharset sets the name of the document's character set before it was decoded (see
+// charset.Decode). The queries of links are in this character set. Without it they are in UTF-8.
+func (h *Reader) SetCharset(name string) { h.charset = name }
 
 // Small reports whether each of the reader's buffers has at most max bytes. The parser reuses a
 // small reader for the next document and drops any other.

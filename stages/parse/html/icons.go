@@ -35,7 +35,7 @@ func (l *linkList) addIcon(rank int, href []byte) {
 func (l *linkList) favicon(r *resolver) string {
 	for _, refs := range l.icons {
 		for _, ref := range refs {
-			if t := r.resolveTarget(l.str(ref), false).url; t != "" {
+			if t := r.resolveLink(l.str(ref), false).url; t != "" {
 				return t
 			}
 		}

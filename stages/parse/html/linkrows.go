@@ -7,6 +7,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/parse/charset"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
@@ -24,7 +25,8 @@ const (
 type resolver struct {
 	canon     *urlkey.Canonicalizer
 	doc, base string
-	room      int // number of bytes of URLs that still fit; see MinURLs
+	room      int                   // number of bytes of URLs that still fit; see MinURLs
+	queries   *charset.QueryEncoder // encodes the queries of links
 	seen      map[string]resolvedRef
 }
 
@@ -34,15 +36,24 @@ type resolvedRef struct{ url, spelling string }
 
 // baseURL returns the base URL of references. This is the URL of the base element if that is an
 // http URL, otherwise the document's URL.
-func (l *linkList) baseURL(docURL string) string {
+func (l *linkList) baseURL(docURL string, queries *charset.QueryEncoder) string {
 	if l.base.start == l.base.end {
 		return docURL
 	}
-	b, err := urlkey.WHATWG(string(l.str(l.base)), docURL)
+	b, err := urlkey.WHATWG(string(queries.Encode(l.str(l.base))), docURL)
 	if err != nil || !strings.HasPrefix(b, "http:") && !strings.HasPrefix(b, "https:") {
 		return docURL
 	}
 	return b
+}
+
+// resolveLink resolves the reference of a link. In a link of the page itself, the query is in the
+// page's character set.
+func (r *resolver) resolveLink(ref []byte, header bool) resolvedRef {
+	if !header {
+		ref = r.queries.Encode(ref)
+	}
+	return r.resolveTarget(ref, header)
 }
 
 // resolveTarget resolves a reference. The result is zero if the reference is malformed or has a
@@ -85,7 +96,7 @@ func (l *linkList) makeRows(r *resolver, source, surt, all string, pageNofollow 
 			l.over++
 			continue
 		}
-		at := r.resolveTarget(l.str(raw.href), raw.header)
+		at := r.resolveLink(l.str(raw.href), raw.header)
 		if at.url == "" {
 			bad++
 			r.room -= len(r.base) // the attempt took as much time as a URL
