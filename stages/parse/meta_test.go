@@ -253,7 +253,7 @@ func TestFullText(t *testing.T) {
 		{"a template's text", "<template>a<p>b<title>c</title></template>d", "d"},
 		{"svg and its title", "<title>T</title><svg><title>no</title><text>no</text></svg>yes", "yes"},
 		{"entities", "&lt;p&gt; &eacute; &#x1F600; &unknown;", "<p> é 😀 &unknown;"},
-		{"a head that has text", "<head>x</head>y", "y"},
+		{"text in a head ends it, as in browsers", "<head>x</head>y", "xy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := parsePage(t, tt.page, nil).Text.Full; got != tt.want {
