@@ -111,7 +111,8 @@ func isFor(name, agent string) bool {
 func (d *Robots) addItem(item string) {
 	if strings.ContainsFunc(item, isSpace) && isWords(item) {
 		for w := range strings.FieldsFuncSeq(item, isSpace) {
-			d.addDirective(fold(w), true)
+			w = fold(w)
+			d.addDirective(w, isWord(w))
 		}
 		return
 	}
@@ -122,11 +123,15 @@ func (d *Robots) addItem(item string) {
 // words lists the known directives without a value.
 var words = [...]string{"noindex", "nofollow", "none", "noarchive", "nocache", "index", "follow", "all", "archive"}
 
+// otherWords lists directives without a value that are addressed to search engines. They have no
+// effect, but pages also write them among words.
+var otherWords = [...]string{"noodp", "noydir", "noyaca", "nosnippet", "noimageindex", "notranslate", "indexifembedded", "nositelinkssearchbox", "noai", "noimageai"}
+
 func isWord(folded string) bool { return slices.Contains(words[:], folded) }
 
 func isWords(item string) bool {
 	for w := range strings.FieldsFuncSeq(item, isSpace) {
-		if !isWord(fold(w)) {
+		if w = fold(w); !isWord(w) && !slices.Contains(otherWords[:], w) {
 			return false
 		}
 	}

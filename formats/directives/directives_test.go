@@ -67,6 +67,7 @@ func TestXRobotsTag(t *testing.T) {
 		{"no date", []string{"unavailable_after: soon, noindex"}, robotsContent{"i", "unavailable_after: soon,noindex", ""}},
 		{"white space for commas", []string{"noindex nofollow"}, robotsContent{"if", "noindex,nofollow", ""}},
 		{"semicolons for commas", []string{"noindex; noarchive"}, robotsContent{"ia", "noindex,noarchive", ""}},
+		{"white space between those and directives for others", []string{"NOODP noindex  nosnippet"}, robotsContent{"i", "noodp,noindex,nosnippet", ""}},
 		{"words that are no directives", []string{"please do not noindex"}, robotsContent{"", "please do not noindex", ""}},
 		{"what matters stands behind much", []string{strings.Repeat("x,y"+strings.Repeat("z", 90)+",", 2000) + "noindex"}, robotsContent{"i", "x,y" + strings.Repeat("z", 63) + ",noindex", ""}},
 		{"bytes", []string{"\xff\x00, noindex\xff"}, robotsContent{"", "\uFFFD,noindex\uFFFD", ""}},

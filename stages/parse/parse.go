@@ -39,6 +39,7 @@ import (
 //	   it holds. nofollow counts between commas and semicolons, too.
 //	   Preloads of images may name only variants. The first base with a reference counts, even
 //	   an empty one. Queries of links are in the charset of the page.
+//	   Directives with spaces between them count, even if some are for search engines only.
 //
 // If the definition of the fingerprint changes (simhash.Version, now 1), this Version must change
 // too.
