@@ -35,8 +35,8 @@ import (
 //	   A hidden inline element does not break its line. A cut text is a prefix.
 //	   "/>" ends an element in XHTML. A canonical link within an element of the body is an
 //	   ordinary link. Links without a target do not count against the limit.
-//	3: format 16. A head without an end tag ends where the body begins, and a template whatever
-//	   it holds. nofollow counts between commas and semicolons, too.
+//	3: format 16. A head without an end tag ends where the body begins, and a template or
+//	   noscript whatever it holds. nofollow counts between commas and semicolons, too.
 //	   Preloads of images may name only variants. The first base with a reference counts, even
 //	   an empty one. Queries of links are in the charset of the page.
 //	   Directives with spaces between them count, even if some are for search engines only.

@@ -71,6 +71,8 @@ func TestHeadsEndWhereTheBodyBegins(t *testing.T) {
 		{"noscript with an image", "<head><noscript><img src=x>n</noscript><title>t</title></head>Hello", "Hello"},
 		{"noscript, no end tag of the head", "<head><noscript><div><p>n</div></noscript><title>t</title><p>Hello", "Hello"},
 		{"noscript without text", "<head><noscript><link rel=x href=y></noscript>Hello", "Hello"},
+		{"noscript with a table", "<head></head><body><noscript><table><tr><td>n</noscript>Hello", "Hello"},
+		{"noscript with an object", "<head><noscript><object>n</noscript>Hello", "Hello"},
 		{"template with a body", "<head><template><body><div>n</div></body></template><meta><p>Hello", "Hello"},
 		{"template with a table", "<head><template><table><tr><td>n</template><p>Hello", "Hello"},
 		{"template with a page", "<body><template><html><head><body><p>n</template><p>Hello", "Hello"},

@@ -385,7 +385,7 @@ func (h *Reader) endTag(a atom.Atom) {
 		h.endHeading()
 	case a == atom.Body || a == atom.Html:
 		// Content after the end tags of html and body belongs to the body too.
-	case a == atom.Template:
+	case a == atom.Template || a == atom.Noscript: // where scripts run, the content of a noscript is one text
 		h.endWithin(a, 0)
 	default:
 		h.endWithin(a, boundary)
