@@ -108,7 +108,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 				err = c.resolveMonth(cmd)
 			}
 			if silent := []string{"plan", "verify", "report", "feedback", "prune", "takedown", "compact"}; slices.Contains(silent, cmd.Name()) {
-				c.beats.Start(cmd.Context(), stages.SystemClock{}, usage.BeatPrinter(c.errors, c.log, c.logFormat == "json"))
+				c.beats.Start(stages.SystemClock{}, usage.BeatPrinter(c.errors, c.log, c.logFormat == "json"))
 			}
 			return err
 		},

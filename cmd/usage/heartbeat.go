@@ -42,8 +42,8 @@ func (h *Heartbeat) Count(b store.Bucket) store.Bucket {
 }
 
 // Start calls say every HeartbeatEvery, until End is called.
-func (h *Heartbeat) Start(ctx context.Context, clock stages.Clock, say func(Beat)) {
-	ctx, cancel := context.WithCancel(ctx)
+func (h *Heartbeat) Start(clock stages.Clock, say func(Beat)) {
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	h.end = func() { cancel(); <-ended }
 	go func() {

@@ -19,7 +19,7 @@ func TestAHeartbeatSaysWhatWasReadAndWrittenUntilTheCommandEnds(t *testing.T) {
 		var h Heartbeat
 		h.End() // before Start, it does nothing
 		var said []Beat
-		h.Start(t.Context(), stages.SystemClock{}, func(b Beat) { said = append(said, b) })
+		h.Start(stages.SystemClock{}, func(b Beat) { said = append(said, b) })
 		time.Sleep(HeartbeatEvery + time.Second) // the first beat comes before the command opens a store
 		b := h.Count(dir)
 		if _, err := store.CreateBytes(t.Context(), b, "a/b", []byte("12345")); err != nil {
