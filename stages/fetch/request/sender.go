@@ -121,10 +121,9 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
 	}
-	looked, err := r.lookUpDue(ctx, g, a.URL)
-	if err != nil {
-		s.Exchange, s.Err = &wire.Exchange{}, err
-		r.describe(s, begun, looked)
+	looked, due := r.lookUpDue(ctx, g, a.URL)
+	if !due {
+		s.Exchange, s.Err = &wire.Exchange{}, fmt.Errorf("%w: %w", wire.ErrAborted, errAddressNotDue)
 		return s
 	}
 	req := &wire.Request{URL: a.URL, Header: a.Header, OnHead: a.OnHead, OnPrefix: a.OnPrefix, Allow: a.Allow}
@@ -178,22 +177,18 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 	return now, pace, err
 }
 
-// lookUpDue looks up the host's address if it is unknown. If the address is not due, it returns
-// wire.ErrAborted, and the caller puts the request off, so that the host waits without a slot or a
-// connection. If the look-up used up the time limit of a connection, it returns this error. Any other
-// error comes from the request itself, at once. looked is the duration of the look-up.
-func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, err error) {
+// lookUpDue reports whether the host's address is due. It looks the address up if it is unknown. If
+// the address is not due, the caller puts the request off, so that the host waits without a slot or
+// a connection. looked is the duration of the look-up.
+func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, due bool) {
 	if g.HasAddress() {
-		return 0, nil
+		return 0, true
 	}
 	addrs, route, looked, err := r.Client.Locate(ctx, url)
-	switch {
-	case errors.Is(err, wire.ErrTimeout):
-		return looked, err
-	case err != nil || len(addrs) == 0 || g.Meet(r.pacedAddress(wire.Write{Addr: addrs[0], Route: route})):
-		return looked, nil
+	if err != nil || len(addrs) == 0 {
+		return looked, true // the request itself will report this error
 	}
-	return looked, fmt.Errorf("%w: %w", wire.ErrAborted, errAddressNotDue)
+	return looked, g.Meet(r.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }
 
 // pacedAddress returns the address whose delay applies to a request. For an address from the config
