@@ -225,6 +225,9 @@ func TestDuckDBAndPywbReadAYearThatForgets(t *testing.T) {
 				got[i] = strings.ReplaceAll(got[i], as, raw[1])
 			}
 			slices.Sort(got)
+			if d.Name == "links" { // the month with the content of /etag, which answers 304, was pruned with its links
+				want = slices.DeleteFunc(want, func(row string) bool { return strings.Contains(row, `/etag","source_surtkey"`) })
+			}
 			if diff := cmp.Diff(want, got); len(want) == 0 || diff != "" {
 				t.Errorf("%s: %d and %d rows differ:\n%s", d.Name, len(want), len(got), diff)
 			}
