@@ -77,15 +77,15 @@ demo: build ## crawl two rounds of the built-in synthetic web into ./crawl-data
 # tested runs go test with the given flags, then lists the skipped tests with the reasons.
 define tested
 @mkdir -p $(CACHE)
-@$(GO) tool gotestsum --format standard-quiet --hide-summary=skipped --jsonfile $(CACHE)/test.json -- $(1) ./...; \
+@$(GO) tool gotestsum --format standard-quiet --hide-summary=skipped --jsonfile $(CACHE)/test.json -- $(1); \
 	status=$$?; testdata/skipped/list $(CACHE)/test.json; exit $$status
 endef
 
 test: ## run the unit tests with the race detector, list the skipped tests with the reasons
-	$(call tested,-race -short -vet=off -timeout 20m)
+	$(call tested,-race -short -vet=off -timeout 20m ./...)
 
-test-crawl: ## run all tests without the race detector, whole crawls and long tests too
-	$(call tested,-timeout 20m)
+test-crawl: ## run all tests without the race detector, whole crawls and long tests too (LONG=1: only what make test leaves out)
+	$(call tested,-timeout 20m $(if $(LONG),$$(testdata/skipped/long),./...))
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./planner/source ./jobs/verify ./cmd/crawlbatch
