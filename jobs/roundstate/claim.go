@@ -91,11 +91,11 @@ func nothingToFetch(ctx context.Context, b store.Bucket, a *manifest.Active, cra
 	return l.Frozen(a.Round, stages.Merge) != nil || l.Newest(manifest.EntrySealed, a.Round) != nil, nil
 }
 
-// Release records in active.json that the round's fetch stage has ended.
+// Release records in active.json that the round's fetch stage has ended. A command that holds active.json keeps it.
 func Release(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
-	if errors.Is(err, store.ErrNotFound) || err == nil && (a.Done || a.Crawl != p.Crawl || a.Round != p.Round) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && (a.Done || holder(&a) != "" || a.Crawl != p.Crawl || a.Round != p.Round) {
 		return nil
 	}
 	if err != nil {

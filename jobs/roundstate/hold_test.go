@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 )
@@ -66,5 +67,31 @@ func TestAHoldIsToldOf(t *testing.T) {
 	}
 	if held, err := Held(t.Context(), b); held != "" || err != nil {
 		t.Errorf("after: %q, %v", held, err)
+	}
+}
+
+// A command may hold active.json with the crawl and round of a fetch stage that ended before. A driver that records the
+// end of that stage late leaves the hold alone.
+func TestALateDriverDoesNotEndAHold(t *testing.T) {
+	for name, held := range map[string]*manifest.Active{
+		holdPrune:      {Prune: true, Nonce: "prune-1"},
+		holdTakedown:   {Prune: true, Takedown: true, Nonce: "takedown-1"},
+		holdQuarantine: {Nonce: "quarantine-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := emptyStore(t)
+			p := makeCrawl(t, b, "2026-11", "")
+			held.Crawl, held.Round = p.Crawl, p.Round
+			h, err := TakeHold(t.Context(), b, held)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(Release(t.Context(), b, p, ledgertest.Writer()), h.Check(t.Context())); err != nil {
+				t.Error(err)
+			}
+			if held, err := Held(t.Context(), b); held == "" || err != nil {
+				t.Errorf("the hold has ended: %q, %v", held, err)
+			}
+		})
 	}
 }
