@@ -62,7 +62,7 @@ func (r *Request) finish(ctx context.Context, h *roundstate.Hold) (bool, error) 
 	var pending manifest.Removing
 	_, _, err := manifest.Load(ctx, r.Bucket, layout.Takedown(), &pending)
 	if errors.Is(err, store.ErrNotFound) {
-		return false, r.removeRemains(ctx)
+		return false, r.removeRemains(ctx, h)
 	}
 	if err != nil {
 		return false, err
@@ -142,8 +142,9 @@ func (r *Request) began(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// removeRemains deletes what a takedown left that died before it changed anything.
-func (r *Request) removeRemains(ctx context.Context) error {
+// removeRemains deletes what a takedown left that died before it changed anything. A takedown that takes h over has another
+// ID and another time in its lists, so nothing that was listed before the check is its own.
+func (r *Request) removeRemains(ctx context.Context, h *roundstate.Hold) error {
 	crawl, err := r.began(ctx)
 	if err != nil {
 		return err
@@ -151,51 +152,71 @@ func (r *Request) removeRemains(ctx context.Context) error {
 	if crawl != "" { // the new contents are the only ones
 		return fmt.Errorf("%q is gone, but the ledger of %s says that a takedown is not finished: restore it from a copy; nothing was deleted: %w", layout.Takedown(), crawl, manifest.ErrCorrupt)
 	}
-	return errors.Join(r.removeStaged(ctx, layout.TakedownDir), r.removeLists(ctx))
-}
-
-// removeStaged deletes the new contents in a folder, which objects have now, or which a takedown that died
-// left.
-func (r *Request) removeStaged(ctx context.Context, folder string) error {
-	group, deletes := errgroup.WithContext(ctx)
-	group.SetLimit(4 * changing)
-	var failed error
-	for o, err := range r.Bucket.List(deletes, folder) {
-		if err != nil {
-			failed = err
-			break
-		}
-		if o.Key != layout.Takedown() {
-			group.Go(func() error { return r.Bucket.Delete(deletes, o.Key) })
-		}
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	return failed
-}
-
-// removeLists deletes the lists of a takedown that died before it changed anything: no ledger names them.
-func (r *Request) removeLists(ctx context.Context) error {
-	crawls, err := roundstate.Crawls(ctx, r.Bucket)
+	lists, err := r.unnamedLists(ctx)
 	if err != nil {
 		return err
+	}
+	staged, err := r.keysIn(ctx, layout.TakedownDir)
+	if err == nil {
+		err = h.Check(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.remove(ctx, lists), r.remove(ctx, staged))
+}
+
+// removeStaged deletes the new contents in the folder of a takedown.
+func (r *Request) removeStaged(ctx context.Context, folder string) error {
+	keys, err := r.keysIn(ctx, folder)
+	if err != nil {
+		return err
+	}
+	return r.remove(ctx, keys)
+}
+
+// keysIn lists the objects in a folder, except takedown.json.
+func (r *Request) keysIn(ctx context.Context, folder string) (keys []string, err error) {
+	for o, err := range r.Bucket.List(ctx, folder) {
+		if err != nil {
+			return nil, err
+		}
+		if o.Key != layout.Takedown() {
+			keys = append(keys, o.Key)
+		}
+	}
+	return keys, nil
+}
+
+// unnamedLists lists the lists of changed objects that no ledger names, of a takedown that died before it changed
+// anything.
+func (r *Request) unnamedLists(ctx context.Context) (keys []string, err error) {
+	crawls, err := roundstate.Crawls(ctx, r.Bucket)
+	if err != nil {
+		return nil, err
 	}
 	for _, crawl := range crawls {
 		l, err := ledger.Load(ctx, r.Bucket, crawl)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for o, err := range r.Bucket.List(ctx, layout.RemovalDir(crawl)) {
-			if err == nil && !l.NamesRemoval(o.Key) {
-				err = r.Bucket.Delete(ctx, o.Key)
-			}
-			if err != nil {
-				return err
-			}
+		lists, err := r.keysIn(ctx, layout.RemovalDir(crawl))
+		if err != nil {
+			return nil, err
 		}
+		keys = append(keys, slices.DeleteFunc(lists, l.NamesRemoval)...)
 	}
-	return nil
+	return keys, nil
+}
+
+// remove deletes objects.
+func (r *Request) remove(ctx context.Context, keys []string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(4 * changing)
+	for _, key := range keys {
+		group.Go(func() error { return r.Bucket.Delete(ctx, key) })
+	}
+	return group.Wait()
 }
 
 // change gives the objects of a list their new contents, step by step.

@@ -312,7 +312,7 @@ func (r *Request) apply(ctx context.Context, h *roundstate.Hold, id string) (*Fo
 	}
 	w.found.Compacted = nil
 	if w.found.Objects() > 0 {
-		if w.found.Compacted, err = r.dropCompacted(ctx); err != nil {
+		if w.found.Compacted, err = r.dropCompacted(ctx, h); err != nil {
 			return w.found, err
 		}
 	}
@@ -362,29 +362,33 @@ func (r *Request) anyCrawl(ctx context.Context) error {
 }
 
 // dropCompacted deletes the compacted copies of all crawls, because they have the rows of targets too.
-func (r *Request) dropCompacted(ctx context.Context) (dropped []string, err error) {
+func (r *Request) dropCompacted(ctx context.Context, h *roundstate.Hold) (dropped []string, err error) {
 	crawls, err := roundstate.Crawls(ctx, r.Bucket)
+	if err != nil {
+		return nil, err
+	}
 	for _, crawl := range crawls {
+		if err := h.Check(ctx); err != nil {
+			return nil, err
+		}
+		f, err := compact.Drop(ctx, compact.Request{Bucket: r.Bucket, Crawl: crawl, Version: r.Version, Clock: r.Clock, Scratch: r.Scratch})
 		if err != nil {
 			return nil, err
 		}
-		var f *compact.Found
-		f, err = compact.Drop(ctx, compact.Request{Bucket: r.Bucket, Crawl: crawl, Version: r.Version, Clock: r.Clock, Scratch: r.Scratch})
-		if err == nil && f.Deleted > 0 {
+		if f.Deleted > 0 {
 			dropped = append(dropped, crawl)
 		}
 	}
 	// What is left are parts of a copy that was interrupted. No copy can begin meanwhile, and one that has begun
 	// before does not become the one that views read.
-	for o, listed := range r.Bucket.List(ctx, "compacted/") {
-		if err = errors.Join(err, listed); err == nil {
-			err = r.Bucket.Delete(ctx, o.Key)
-		}
-		if err != nil {
-			break
-		}
+	keys, err := r.keysIn(ctx, "compacted/")
+	if err == nil {
+		err = h.Check(ctx)
 	}
-	return dropped, err
+	if err != nil {
+		return nil, err
+	}
+	return dropped, r.remove(ctx, keys)
 }
 
 func (r *Request) now() string { return r.Clock.Now().UTC().Format(time.RFC3339Nano) }

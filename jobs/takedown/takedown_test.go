@@ -186,6 +186,81 @@ func TestATakedownLeavesThoseOfOthers(t *testing.T) {
 	}
 }
 
+// founded makes a store with crawls that have no round, and a request for a takedown in it.
+func founded(t *testing.T, crawls ...string) *Request {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Request{Bucket: b, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir()}
+	for _, crawl := range crawls {
+		if _, err := manifest.Create(t.Context(), b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.writer().Found(t.Context(), b, crawl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// takeOver claims active.json for a takedown.
+func (r *Request) takeOver(t *testing.T) *roundstate.Hold {
+	t.Helper()
+	h, err := r.hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// A takedown deletes the remains of one that died. If it was suspended meanwhile, another one may have taken over and
+// have stored new contents, which the first one leaves alone when it wakes up.
+func TestATakedownThatIsOvertakenLeavesTheNewContentsOfItsSuccessor(t *testing.T) {
+	for name, before := range map[string]bool{"before it checks its claim": true, "just after that": false} {
+		t.Run(name, func(t *testing.T) {
+			ctx, r := t.Context(), founded(t, "2026-11")
+			b := r.Bucket
+			made := func(keys ...string) {
+				for _, key := range keys {
+					if _, err := store.CreateBytes(ctx, b, key, []byte("{}")); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			dead := []string{layout.Staged("dead", 1), layout.Removal("2026-11", strings.Repeat("0", 64))}
+			successors := []string{layout.Staged("later", 1), layout.Removal("2026-11", strings.Repeat("1", 64))}
+			made(dead...)
+			other := &ledgertest.Overtaken{Bucket: b, Key: layout.Active()}
+			r.Bucket = other
+			h := r.takeOver(t)
+			overtake := func() {
+				(&Request{Bucket: b, Clock: stages.SystemClock{}, Version: "test"}).takeOver(t)
+				made(successors...)
+			}
+			if before {
+				overtake()
+			} else {
+				other.Act = overtake
+			}
+			if _, err := r.finish(ctx, h); before != errors.Is(err, roundstate.ErrBusy) || !before && err != nil {
+				t.Errorf("%v", err)
+			}
+			for _, key := range successors {
+				if there, err := manifest.Exists(ctx, b, key); err != nil || !there {
+					t.Errorf("%s of the successor is there: %t, %v", key, there, err)
+				}
+			}
+			for _, key := range dead {
+				if there, err := manifest.Exists(ctx, b, key); err != nil || there != before {
+					t.Errorf("%s of the dead takedown is there: %t, %v", key, there, err)
+				}
+			}
+		})
+	}
+}
+
 func TestALargeObjectIsChangedWithoutHoldingIt(t *testing.T) {
 	ctx, size := t.Context(), 32<<20
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
