@@ -158,7 +158,7 @@ func removals(ctx context.Context, b store.Bucket, crawl string) (all []manifest
 // BeginTakedown appends the entry `takedown` for a stored Removal, unless the ledger has it.
 func (w Writer) BeginTakedown(ctx context.Context, b store.Bucket, crawl, key, digest string, format int) error {
 	_, err := w.Append(ctx, b, crawl, func(l *Ledger) ([]manifest.Entry, error) {
-		if e := l.Takedown(); e != nil && e.Object == key {
+		if l.NamesRemoval(key) {
 			return nil, nil
 		}
 		return []manifest.Entry{{What: manifest.EntryTakedown, Object: key, SHA256: digest, Format: format}}, nil
@@ -166,11 +166,12 @@ func (w Writer) BeginTakedown(ctx context.Context, b store.Bucket, crawl, key, d
 	return err
 }
 
-// EndTakedown appends the entries of a Removal and the entry `taken_down`, unless the ledger has it.
+// EndTakedown appends the entries of the Removal under key and the entry `taken_down`, unless the ledger has it. If
+// another takedown has begun since then, it ended this one before.
 // From then on, readers find the digests of the changed documents in the newest entries about them.
-func (w Writer) EndTakedown(ctx context.Context, b store.Bucket, r *manifest.Removal) error {
+func (w Writer) EndTakedown(ctx context.Context, b store.Bucket, key string, r *manifest.Removal) error {
 	_, err := w.Append(ctx, b, r.Crawl, func(l *Ledger) ([]manifest.Entry, error) {
-		if !l.TakedownUnfinished() {
+		if !l.TakedownUnfinished() || l.Takedown().Object != key {
 			return nil, nil
 		}
 		return append(append([]manifest.Entry{}, r.Entries...), manifest.Entry{What: manifest.EntryTakenDown}), nil

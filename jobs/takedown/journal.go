@@ -87,6 +87,9 @@ func (r *Request) finish(ctx context.Context, h *roundstate.Hold) (bool, error) 
 			return true, err
 		}
 	}
+	if err := h.Check(ctx); err != nil {
+		return true, err
+	}
 	for i, n := range pending.Crawls {
 		if err := r.writer().BeginTakedown(ctx, r.Bucket, n.Crawl, n.Object, n.SHA256, lists[i].Format); err != nil {
 			return true, err
@@ -97,8 +100,11 @@ func (r *Request) finish(ctx context.Context, h *roundstate.Hold) (bool, error) 
 			return true, err
 		}
 	}
-	for _, list := range lists {
-		if err := r.writer().EndTakedown(ctx, r.Bucket, list); err != nil {
+	if err := h.Check(ctx); err != nil {
+		return true, err
+	}
+	for i, n := range pending.Crawls {
+		if err := r.writer().EndTakedown(ctx, r.Bucket, n.Object, lists[i]); err != nil {
 			return true, err
 		}
 	}

@@ -2,7 +2,10 @@ package takedown
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -256,6 +259,85 @@ func TestATakedownThatIsOvertakenLeavesTheNewContentsOfItsSuccessor(t *testing.T
 				if there, err := manifest.Exists(ctx, b, key); err != nil || there != before {
 					t.Errorf("%s of the dead takedown is there: %t, %v", key, there, err)
 				}
+			}
+		})
+	}
+}
+
+// begin stores the list and the takedown.json of a takedown whose only change is a document of round 0.
+func (r *Request) begin(t *testing.T, id string) manifest.RemovalName {
+	t.Helper()
+	round := 0
+	list := &manifest.Removal{Crawl: "2026-11", At: id, Entries: []manifest.Entry{{What: manifest.EntrySealed, Round: &round, Object: layout.Sealed("2026-11", 0), SHA256: id}}}
+	body, err := manifest.Encode(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := manifest.ContentDigest(body)
+	n := manifest.RemovalName{Crawl: list.Crawl, Object: layout.Removal(list.Crawl, digest), SHA256: digest}
+	if _, err := store.CreateBytes(t.Context(), r.Bucket, n.Object, body); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manifest.Create(t.Context(), r.Bucket, layout.Takedown(), &manifest.Removing{ID: id, Crawls: []manifest.RemovalName{n}}); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// suspended is the store of a process that is suspended just before its first write to the ledger of 2026-11.
+type suspended struct {
+	store.Bucket
+	meanwhile func()
+}
+
+func (s *suspended) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
+	if act := s.meanwhile; act != nil && key == layout.Ledger("2026-11") {
+		s.meanwhile = nil
+		act()
+	}
+	return s.Bucket.Swap(ctx, key, body, size, old)
+}
+
+// A takedown is suspended before it appends to a ledger. Another one takes over, ends it and begins its own changes. The
+// first one leaves the ledger to it when it wakes up.
+func TestATakedownEndsOnlyItsOwnEntry(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		t.Run(fmt.Sprintf("begun %t", begun), func(t *testing.T) {
+			ctx, first := t.Context(), founded(t, "2026-11")
+			later := &Request{Bucket: first.Bucket, Clock: stages.SystemClock{}, Version: "test"}
+			n := first.begin(t, "1")
+			if begun {
+				if err := first.writer().BeginTakedown(ctx, first.Bucket, n.Crawl, n.Object, n.SHA256, schema.FormatVersion); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var second *roundstate.Hold
+			h := first.takeOver(t)
+			first.Bucket = &suspended{first.Bucket, func() {
+				second = later.takeOver(t)
+				if did, err := later.finish(ctx, second); err != nil || !did {
+					t.Fatalf("%t, %v", did, err)
+				}
+				n := later.begin(t, "2")
+				if err := later.writer().BeginTakedown(ctx, later.Bucket, n.Crawl, n.Object, n.SHA256, schema.FormatVersion); err != nil {
+					t.Fatal(err)
+				}
+			}}
+			if _, err := first.finish(ctx, h); !errors.Is(err, roundstate.ErrBusy) {
+				t.Errorf("the first one says %v", err)
+			}
+			if l, err := ledger.Load(ctx, later.Bucket, "2026-11"); err != nil || !l.TakedownUnfinished() {
+				t.Errorf("the first one ended the other, %v", err)
+			}
+			if did, err := later.finish(ctx, second); err != nil || !did {
+				t.Errorf("the other one: %t, %v", did, err)
+			}
+			l, err := ledger.Load(ctx, later.Bucket, "2026-11")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sealed := l.Newest(manifest.EntrySealed, 0); l.TakedownUnfinished() || sealed.SHA256 != "2" {
+				t.Errorf("unfinished %t, and the ledger names the digest %s", l.TakedownUnfinished(), sealed.SHA256)
 			}
 		})
 	}
