@@ -319,7 +319,10 @@ func (r *Request) apply(ctx context.Context, h *roundstate.Hold, id string) (*Fo
 	if err := w.publish(ctx, h); err != nil {
 		return w.found, err
 	}
-	_, err = r.finish(ctx, h)
+	did, err := r.finish(ctx, h)
+	if err == nil && !did && w.found.Objects() > 0 {
+		err = fmt.Errorf("%s: the new contents were deleted before an object was changed: %w", r.Bucket, roundstate.ErrBusy)
+	}
 	return w.found, err
 }
 

@@ -196,9 +196,15 @@ func founded(t *testing.T, crawls ...string) *Request {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg := config.Default()
+	cfg.UserAgent = "bot/1.0 (+https://example.org/bot)"
+	text, err := cfg.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := &Request{Bucket: b, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir()}
 	for _, crawl := range crawls {
-		if _, err := manifest.Create(t.Context(), b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl}); err != nil {
+		if _, err := manifest.Create(t.Context(), b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl, Config: text}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.writer().Found(t.Context(), b, crawl); err != nil {
@@ -340,6 +346,42 @@ func TestATakedownEndsOnlyItsOwnEntry(t *testing.T) {
 				t.Errorf("unfinished %t, and the ledger names the digest %s", l.TakedownUnfinished(), sealed.SHA256)
 			}
 		})
+	}
+}
+
+// losing is a store in which somebody deletes the lists of changed objects as soon as takedown.json names them.
+type losing struct{ store.Bucket }
+
+func (l losing) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	v, err := l.Bucket.Create(ctx, key, body, size)
+	if err == nil && key == layout.Takedown() {
+		for o, listed := range l.List(ctx, layout.RemovalDir("2026-11")) {
+			err = errors.Join(err, listed, l.Delete(ctx, o.Key))
+		}
+	}
+	return v, err
+}
+
+func TestATakedownThatChangedNothingIsNoSuccess(t *testing.T) {
+	ctx, r := t.Context(), founded(t, "2026-11")
+	b, key := r.Bucket, "quarantine/answer.json"
+	if _, err := store.CreateBytes(ctx, b, key, []byte(`{"url": "http://gone.test/"}`)); err != nil {
+		t.Fatal(err)
+	}
+	r.Domains, r.Reason, r.Secret = []string{"gone.test"}, "asked", "0123456789abcdef"
+	r.Bucket = losing{b}
+	if f, err := Apply(ctx, *r); !errors.Is(err, roundstate.ErrBusy) || !strings.Contains(err.Error(), "give it again") {
+		t.Errorf("found %+v, %v", f, err)
+	}
+	if there, err := manifest.Exists(ctx, b, key); err != nil || !there {
+		t.Fatalf("the object was deleted: %t, %v", there, err)
+	}
+	r.Bucket = b
+	if f, err := Apply(ctx, *r); err != nil || f.Objects() != 1 {
+		t.Errorf("again: %+v, %v", f, err)
+	}
+	if there, err := manifest.Exists(ctx, b, key); err != nil || there {
+		t.Errorf("the object is there: %t, %v", there, err)
 	}
 }
 
