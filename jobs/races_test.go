@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
+	"crawlbatch.io/crawlbatch/jobs/prune"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
@@ -174,6 +175,101 @@ func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
 			continue
 		}
 		f.checkStarted(first)
+	}
+}
+
+// slowSwap is a store in which something happens while the first swap of the object key is on its way.
+type slowSwap struct {
+	store.Bucket
+	key       string
+	meanwhile func()
+}
+
+func (b *slowSwap) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
+	if act := b.meanwhile; act != nil && key == b.key && old != "" {
+		b.meanwhile = nil
+		act()
+	}
+	return b.Bucket.Swap(ctx, key, body, size, old)
+}
+
+// In 2030, the raw captures of 2026-11 are old.
+type in2030 struct{ stages.SystemClock }
+
+func (in2030) Now() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// TestAPlanThatIsChosenLateDoesNotFollowAPrune runs a whole `prune` while the entry that chooses a plan is on its way to
+// the store.
+func TestAPlanThatIsChosenLateDoesNotFollowAPrune(t *testing.T) {
+	f := newFixture(t)
+	id := f.mustPlan().ID
+	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.CreateBytes(t.Context(), f.bucket, layout.WARC("2026-11", 0, id, 0, 1, 0), []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(t.TempDir(), "urls.txt")
+	if err := os.WriteFile(list, []byte("http://a.test/1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	plan := func(b store.Bucket) error {
+		from, err := source.Files(list, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = Plan(t.Context(), PlanRequest{
+			Bucket: b, Crawl: "2026-12", Sources: []source.Source{from}, Config: f.driver.Config, Clock: stages.SystemClock{}, Version: "test", Scratch: f.driver.Scratch, Lookup: os.LookupEnv,
+		})
+		return err
+	}
+	b := &slowSwap{f.bucket, layout.Ledger("2026-12"), func() {
+		found, err := prune.Apply(t.Context(), prune.Request{Bucket: f.bucket, Raw: 12, Clock: in2030{}, Version: "test"})
+		if err != nil || found.Crawls[0].Total().Objects == 0 {
+			t.Errorf("%+v, %v", found, err)
+		}
+	}}
+	if err := plan(b); !errors.Is(err, ErrBusy) || b.meanwhile != nil {
+		t.Errorf("plan: %v", err)
+	}
+	if planned, err := Planned(t.Context(), f.bucket, "2026-12"); planned || err != nil {
+		t.Errorf("the plan was chosen: %t, %v", planned, err)
+	}
+	if err := plan(f.bucket); err != nil {
+		t.Errorf("planned again: %v", err)
+	}
+}
+
+// TestAReparseThatIsPlannedLateSeesATakedown claims active.json for a takedown while the entry that chooses the plan of a
+// reparse is on its way to the store.
+func TestAReparseThatIsPlannedLateSeesATakedown(t *testing.T) {
+	f := newFixture(t)
+	f.mustPlan()
+	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil {
+		t.Fatal(err)
+	}
+	r := ReparseRequest{As: "2026-11r1", Of: "2026-11", Config: f.driver.Config, Clock: stages.SystemClock{}, Version: "test", Scratch: f.driver.Scratch, Lookup: os.LookupEnv}
+	var h *roundstate.Hold
+	r.Bucket = &slowSwap{f.bucket, layout.Ledger(r.As), func() {
+		var err error
+		if h, err = roundstate.TakeHold(t.Context(), f.bucket, &manifest.Active{Crawl: "2026-11", Prune: true, Takedown: true, Nonce: "takedown-1"}); err == nil {
+			err = ledgertest.Writer().Fence(t.Context(), f.bucket)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}}
+	if _, err := Reparse(t.Context(), r); !errors.Is(err, ErrBusy) {
+		t.Errorf("during the takedown: %v", err)
+	}
+	if planned, err := Planned(t.Context(), f.bucket, r.As); planned || err != nil {
+		t.Errorf("the plan was chosen: %t, %v", planned, err)
+	}
+	if err := h.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Reparse(t.Context(), r); err != nil {
+		t.Errorf("after the takedown: %v", err)
 	}
 }
 

@@ -221,13 +221,13 @@ func checkStates(ctx context.Context, b store.Bucket, crawl string, round int) e
 }
 
 // choosePlan appends p to the ledger as the plan that the round of a reparse follows, unless the
-// round already follows a plan.
+// round already follows a plan, or `prune` or `takedown` runs.
 func choosePlan(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
 	return roundstate.Choose(ctx, b, p, "", w, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if choice, _ := l.Plan(p.Round); choice != nil && choice.Plan != p.ID {
 			return nil, fmt.Errorf("round %d of %s has another plan (%s): %w", p.Round, p.Crawl, choice.Plan, ErrPlanned)
 		}
-		return nil, nil
+		return nil, roundstate.CheckNoPruning(ctx, b, p.Crawl)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 
 // The kinds of ledger entries (Entry.What).
 const (
-	EntryCrawl      = "crawl"      // crawl.json was created or will be replaced
+	EntryCrawl      = "crawl"      // crawl.json was created or will be replaced, or prune or takedown has claimed active.json
 	EntryPlanning   = "planning"   // the time Now of the round is fixed: the plan takes URLs that are due by then
 	EntryPlan       = "plan"       // the plan of the round is chosen
 	EntryStarted    = "started"    // the round has started and follows its plan

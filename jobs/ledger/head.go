@@ -190,6 +190,29 @@ func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted,
 	}
 }
 
+// Fence changes the ledger of each crawl, for a command that has claimed active.json. Whoever chooses a plan reads the
+// ledger, then looks whether active.json is claimed, and then swaps the ledger. A swap that the store has not made by now
+// fails, and its process looks again. Fence repeats the entry `crawl`, which changes nothing else.
+func (w Writer) Fence(ctx context.Context, b store.Bucket) error {
+	head, _, err := LoadHead(ctx, b, "YYYY-MM")
+	if err != nil || head == nil {
+		return err
+	}
+	for _, c := range head.Crawls {
+		_, err := w.Append(ctx, b, c.Crawl, func(l *Ledger) ([]manifest.Entry, error) {
+			e := l.Of(manifest.EntryCrawl)
+			if e == nil || l.Gone() {
+				return nil, nil
+			}
+			return []manifest.Entry{*e}, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // crawlPrefix matches every prefix of a crawl's name, such as 2026-11 or 2026-11r2.
 var crawlPrefix = regexp.MustCompile(`^((1|19\d?|2|20\d?)?|(19|20)\d\d(-[01]?|-\d\d(r\d*)?)?)$`)
 

@@ -47,7 +47,9 @@ func Apply(ctx context.Context, r Request) (f *Found, err error) {
 		return f, err
 	}
 	// A reparse may have begun, or a round may have been planned, before active.json was claimed.
-	f, err = Find(ctx, r)
+	if err = r.writer().Fence(ctx, r.Bucket); err == nil {
+		f, err = Find(ctx, r)
+	}
 	if err == nil && len(f.Busy) > 0 {
 		err = busy(r.Bucket, f.Busy)
 	}
@@ -110,6 +112,8 @@ func (r *Request) hold(ctx context.Context, f *Found) (*roundstate.Hold, error) 
 	return roundstate.TakeHold(ctx, r.Bucket, &manifest.Active{Header: manifest.Header{Version: r.Version}, Crawl: f.Crawls[0].Name, Prune: true, Nonce: "prune-" + r.now()})
 }
 
+func (r *Request) writer() ledger.Writer { return ledger.Writer{Version: r.Version, Clock: r.Clock} }
+
 func (r *Request) now() string { return r.Clock.Now().UTC().Format(time.RFC3339Nano) }
 
 // prune deletes the objects of a crawl that c.list covers.
@@ -117,7 +121,7 @@ func (r *Request) prune(ctx context.Context, c *Crawl, h *roundstate.Hold) error
 	if err := h.Check(ctx); err != nil {
 		return err
 	}
-	w := ledger.Writer{Version: r.Version, Clock: r.Clock}
+	w := r.writer()
 	l, err := w.BeginPruning(ctx, r.Bucket, &c.list)
 	if err != nil {
 		return fmt.Errorf("prune %s: %w", c.Name, err)

@@ -414,7 +414,10 @@ func (r *Request) hold(ctx context.Context) (*roundstate.Hold, error) {
 		return c, nil // all rounds were sealed when it began, and seals may have changed already
 	}
 	// A reparse may have begun, or a round may have been planned, before active.json was claimed.
-	busy, err := r.busy(ctx)
+	var busy []string
+	if err = r.writer().Fence(ctx, r.Bucket); err == nil {
+		busy, err = r.busy(ctx)
+	}
 	if err == nil && len(busy) > 0 {
 		err = fmt.Errorf("%s: nothing is taken down now: %s: %w", r.Bucket, strings.Join(busy, "; "), roundstate.ErrBusy)
 	}

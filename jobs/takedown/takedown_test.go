@@ -25,10 +25,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	names "crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -290,14 +292,14 @@ func (r *Request) begin(t *testing.T, id string) manifest.RemovalName {
 	return n
 }
 
-// suspended is the store of a process that is suspended just before its first write to the ledger of 2026-11.
+// suspended is the store of a process that is suspended just before it first appends to the ledger of 2026-11.
 type suspended struct {
 	store.Bucket
 	meanwhile func()
 }
 
 func (s *suspended) Swap(ctx context.Context, key string, body io.ReaderAt, size int64, old store.Version) (store.Version, error) {
-	if act := s.meanwhile; act != nil && key == layout.Ledger("2026-11") {
+	if act := s.meanwhile; act != nil && key == layout.Ledger("2026-11") && old != "" {
 		s.meanwhile = nil
 		act()
 	}
@@ -382,6 +384,36 @@ func TestATakedownThatChangedNothingIsNoSuccess(t *testing.T) {
 	}
 	if there, err := manifest.Exists(ctx, b, key); err != nil || there {
 		t.Errorf("the object is there: %t, %v", there, err)
+	}
+}
+
+// A whole takedown runs while the entry that chooses a plan is on its way to the store.
+func TestAPlanThatIsChosenLateDoesNotFollowATakedown(t *testing.T) {
+	ctx, r := t.Context(), founded(t, "2026-11", "2026-12")
+	r.Domains, r.Reason, r.Secret = []string{"gone.test"}, "asked", "0123456789abcdef"
+	list := filepath.Join(t.TempDir(), "urls.txt")
+	if err := os.WriteFile(list, []byte("http://a.test/\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	from, err := source.Files(list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.UserAgent = "bot/1.0 (+https://example.org/bot)"
+	b := &suspended{r.Bucket, func() {
+		if f, err := Apply(ctx, *r); err != nil {
+			t.Errorf("%+v, %v", f, err)
+		}
+	}}
+	_, _, err = jobs.Plan(ctx, jobs.PlanRequest{
+		Bucket: b, Crawl: "2026-11", Sources: []source.Source{from}, Config: cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+	})
+	if !errors.Is(err, roundstate.ErrBusy) || b.meanwhile != nil {
+		t.Errorf("plan: %v", err)
+	}
+	if planned, err := jobs.Planned(ctx, r.Bucket, "2026-11"); planned || err != nil {
+		t.Errorf("the plan was chosen: %t, %v", planned, err)
 	}
 }
 
