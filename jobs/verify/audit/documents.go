@@ -23,6 +23,9 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 	}
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
 	in, err := a.inputs(ctx, r, stage)
+	if in != nil {
+		r.Frozen[stage] = in.Format
+	}
 	if err != nil || in == nil || a.lost[key] { // an inputs.json that differs from the ledger proves nothing about the results
 		return err
 	}

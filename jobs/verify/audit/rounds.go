@@ -25,11 +25,12 @@ type Round struct {
 	Crawl   string
 	Number  int
 	Plan    *manifest.Plan
-	Format  int                // format in which the round began; in a reparse, that of the round that fetched
-	Reading robots.Reading     // how the round reads robots.txt, by Format
-	Sealed  *manifest.Sealed   // with the files that later rounds read; nil if the round is not sealed
-	Earlier []*manifest.Sealed // sealed rounds before this round, oldest first, with the files that later rounds read
-	Before  *Round             // the previous round; nil if the previous round is missing or unreadable
+	Format  int                  // format in which the round began; in a reparse, that of the round that fetched
+	Reading robots.Reading       // how the round reads robots.txt, by Format
+	Frozen  map[stages.Stage]int // format of the tasks of each reduce stage whose inputs.json is readable
+	Sealed  *manifest.Sealed     // with the files that later rounds read; nil if the round is not sealed
+	Earlier []*manifest.Sealed   // sealed rounds before this round, oldest first, with the files that later rounds read
+	Before  *Round               // the previous round; nil if the previous round is missing or unreadable
 
 	TakenDown   bool // true: a takedown changed objects of the round
 	Forgot      bool // true: a takedown removed requests or records of the round, or of the round that a reparse parses again
@@ -288,7 +289,7 @@ func (a *Audit) misplaced(round int, key, format string, args ...any) {
 func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed) (*Round, error) {
 	r := &Round{
 		Crawl: a.Crawl, Number: n, Earlier: earlier,
-		results: a.results, digests: map[stages.Stage][]string{},
+		results: a.results, digests: map[stages.Stage][]string{}, Frozen: map[stages.Stage]int{},
 	}
 	started, err := a.loadPlan(ctx, r)
 	r.started = started

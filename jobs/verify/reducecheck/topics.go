@@ -35,8 +35,8 @@ const termsSince = 12
 func TopicsFollow(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(termsAddUp, 0)
 	a.Count(topicsFollow, 0)
-	if r.Plan.Format < termsSince || !r.Complete(stages.Merge) || !r.Complete(stages.Rank) || !r.Complete(stages.Publish) {
-		return nil // the tables are not complete yet
+	if r.Plan.Format < termsSince || !r.Complete(stages.Merge) || !r.Complete(stages.Rank) || !r.Complete(stages.Publish) || r.Frozen[stages.Rank] == 0 {
+		return nil // the tables are not complete yet, or other checks report that inputs.json of rank is unreadable
 	}
 	c := &topicsCheck{a: a, r: r}
 	for r.Plan.URLs > mostSampledPages && r.Plan.URLs>>c.top > mostSampledPages/2 {
@@ -61,6 +61,16 @@ func TopicsFollow(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 
 // mostSampledPages is the largest number of sampled pages in a language.
 const mostSampledPages = 10_000_000
+
+// leastPages returns the least number of pages with a term that has a row, among n sampled pages of its
+// language. format is that of the rank tasks.
+func leastPages(n int64, format int) int64 {
+	least := min(5, 1+n/1000)
+	if format < 16 {
+		return least
+	}
+	return max(least, n/100_000)
+}
 
 // topicsCheck checks the terms and topics of a round. The level of a page is at most top.
 type topicsCheck struct {
@@ -265,7 +275,7 @@ func (c *topicsCheck) wanted(ctx context.Context, sections []manifest.Section, d
 		for level := lowest; level <= c.top; level++ {
 			term.Pages += pages[level]
 		}
-		if term.Term == "" || term.Pages < min(5, 1+sampled/1000) {
+		if term.Term == "" || term.Pages < leastPages(sampled, c.r.Frozen[stages.Rank]) {
 			return nil
 		}
 		return do(&term)
