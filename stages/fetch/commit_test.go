@@ -172,16 +172,30 @@ func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	for _, killer := range []string{"http://a.com/kill", "http://kill.com/robots.txt", "http://a.com/kill.xml"} {
+	for _, killer := range []string{
+		"http://a.com/kill", "http://kill.com/robots.txt", "http://a.com/kill.xml",
+		"http://www.kill.com/robots.txt",   // URLs of kill.com redirect to its host
+		"http://www.kill.com/robots.txt?r", // the robots.txt of kill.com redirects to it
+	} {
 		t.Run(killer, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				var mu sync.Mutex
 				died := make(chan struct{})
 				l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
-					if "http://"+r.Host+r.URL.Path == killer {
+					if "http://"+r.Host+r.URL.RequestURI() == killer {
 						mu.Lock()
 						close(died)
 						mu.Unlock()
+					}
+					if to := "http://www.kill.com" + r.URL.Path; r.Host == "kill.com" {
+						switch isRobots := r.URL.Path == "/robots.txt"; {
+						case isRobots && killer == to+"?r":
+							http.Redirect(w, r, killer, http.StatusFound)
+							return
+						case !isRobots && killer == "http://www.kill.com/robots.txt":
+							http.Redirect(w, r, to, http.StatusFound)
+							return
+						}
 					}
 					if r.URL.Path == "/robots.txt" && strings.HasSuffix(killer, ".xml") {
 						_, _ = w.Write([]byte("Sitemap: " + killer + "\n"))
@@ -199,13 +213,13 @@ func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 					if r, err = l.run(t.Context(), mortal{l.bucket, died}, nil); err == nil {
 						break
 					}
-					if attempts++; !errors.Is(err, errKilled) || attempts > 6 {
+					if attempts++; !errors.Is(err, errKilled) || attempts > 20 {
 						t.Fatalf("attempt %d: %v", attempts, err)
 					}
 				}
 				for u, f := range l.outcomes(r) {
 					want := schema.OK
-					if u == killer || strings.HasPrefix(u, "http://kill.com/") && strings.HasSuffix(killer, "/robots.txt") {
+					if u == killer || strings.HasPrefix(u, "http://kill.com/") && strings.Contains(killer, "/robots.txt") {
 						want = schema.InternalError
 					}
 					if f.Outcome != want {
@@ -215,7 +229,7 @@ func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 				if attempts != 6 {
 					t.Errorf("%d attempts died, want 3 before serial mode and 3 in it", attempts)
 				}
-				if n := l.web.count(killer[strings.LastIndexByte(killer, '/'):]); !strings.HasSuffix(killer, "/robots.txt") && n != 6 {
+				if n := l.web.count(killer[strings.LastIndexByte(killer, '/'):]); !strings.Contains(killer, "/robots.txt") && n != 6 {
 					t.Errorf("the killing URL was requested %d times, want one time by each of the 6 attempts that died", n)
 				}
 				l.checkPace(r)

@@ -39,8 +39,9 @@ func quarantined(d *manifest.Checkpoint) (found []manifest.Trying) {
 	return found
 }
 
-// suspicious reports whether any suspect has no outcome and is not quarantined. A sitemap or robots.txt
-// that the round does not request any more, because its host failed or was stopped, is harmless.
+// suspicious reports whether any suspect has no outcome and is not quarantined. A sitemap or robots.txt that
+// the round does not request any more, because its host failed or was stopped, is harmless. The robots.txt of a
+// host without URLs is suspicious, because a redirect may lead to the host.
 func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap) bool {
 	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
 		switch {
@@ -49,8 +50,7 @@ func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitm
 		case s.Sitemap != "":
 			return f.sitemaps.Expected(s.Sitemap)
 		case s.Origin != "":
-			e, err := f.robots.EntryOf(s.Origin)
-			return err == nil && f.robots.Undecided(s.Origin) && f.sched.Expects(e.Host)
+			return f.robots.Expected(s.Origin)
 		}
 		return s.Row < 0 || !recorded.Contains(uint32(s.Row))
 	})

@@ -129,12 +129,15 @@ func (s *Scheduler) Overview(n int, brief time.Duration) Overview {
 	return out
 }
 
-// Expects reports whether a host has items left, or an open grant.
+// Expects reports whether a host has items left or an open grant, or an item that is pushed later may get a
+// request, because the host is neither stopped nor given up.
 func (s *Scheduler) Expects(host string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.hosts[host]
-	return h != nil && (h.remaining() > 0 || h.inFlight > 0)
+	if h := s.hosts[host]; h != nil {
+		return h.remaining() > 0 || h.inFlight > 0 || s.drainKind(h) == Fetch
+	}
+	return !s.closed && s.cfg.termsOf(host).stop == ""
 }
 
 // NotBefore returns the time before which the delay and the pauses of a host forbid requests. Zero means

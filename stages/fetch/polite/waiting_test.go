@@ -152,3 +152,31 @@ func TestStandForeseesLaterItems(t *testing.T) {
 		}
 	}
 }
+
+func TestAHostWithoutItemsIsExpectedUnlessItGetsNoRequests(t *testing.T) {
+	clock := newClock()
+	cfg := testConfig(time.Second, 1)
+	cfg.Domains = map[string]Domain{"stopped.org": {Stop: "asked"}}
+	s := newScheduler(t, clock, cfg)
+	expect := func(when string, want map[string]bool) {
+		t.Helper()
+		for host, is := range want {
+			if s.Expects(host) != is {
+				t.Errorf("%s: %s: expected is %t", when, host, !is)
+			}
+		}
+	}
+	if err := s.Add("a.stopped.org", rows(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Add("h.org", rows(1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	expect("at first", map[string]bool{"a.stopped.org": true, "b.stopped.org": false, "h.org": true, "new.org": true})
+	for range 2 {
+		next(t, s, clock).Done(Result{})
+	}
+	expect("without items", map[string]bool{"a.stopped.org": false, "b.stopped.org": false, "h.org": true, "new.org": true})
+	s.Close()
+	expect("closed", map[string]bool{"a.stopped.org": false, "h.org": false, "new.org": false})
+}

@@ -171,12 +171,16 @@ func (c *Cache) Lookup(e *Entry) (State, *Rules, Failure, error) {
 	return e.state, nil, e.failed, nil
 }
 
-// Undecided reports whether nothing is known about an origin.
-func (c *Cache) Undecided(root string) bool {
+// Expected reports whether the robots.txt of a root is being requested, or may be requested because nothing is
+// known about it.
+func (c *Cache) Expected(root string) bool {
+	e, err := c.EntryOf(root)
+	if err != nil {
+		return false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entries[root]
-	return e == nil || e.state == Unknown
+	return e.state == Pending || e.state == Unknown && c.opt.Scheduler.Expects(e.Host)
 }
 
 // Failed returns an entry's failure, if it has one.
