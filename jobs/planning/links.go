@@ -67,8 +67,9 @@ func (s *Basis) storedLinks(ctx context.Context) (func(warc string) bool, error)
 
 // sameLinks reports whether an earlier crawl finds the same links on a page as a crawl with the
 // config of the plan. Both must make targets canonical in the same way, cut documents and lists of links
-// at the same lengths, and obey the directives for the same user agent. If the crawl's config is
-// unreadable, the result is false.
+// at the same lengths, and obey the directives for the same user agent. The versions of their
+// parsers may differ and find other links, because otherwise each upgrade would download all pages again. If the crawl's
+// config is unreadable, the result is false.
 func (s *Basis) sameLinks(ctx context.Context, crawl string) (bool, error) {
 	unset := func(string) (string, bool) { return "", true } // for ${VAR}, because links do not depend on secrets
 	_, before, err := roundstate.OpenCrawl(ctx, s.Bucket, crawl, unset)

@@ -102,6 +102,27 @@ func TestPagesThatAnswered304HaveTheLinksOfTheirContent(t *testing.T) {
 	}
 }
 
+// In a reparse, an unchanged page has the links that the reparse found in content of its own month. Content of an
+// earlier month has the links of that month, also if the month was parsed again.
+func TestUnchangedPagesOfAReparseHaveTheLinksThatItFoundInItsMonth(t *testing.T) {
+	w := unchangedWorld(t, 0) // the store has links of 2026-10
+	w.in.Task.Crawl = "2026-10r1"
+	w.in.Earlier = nil
+	for _, crawl := range []string{"2026-09", "2026-09r1", "2026-10r1"} {
+		file := tabletest.Write(t, w.bucket, stages.FileLinks, layout.Table(stages.FileLinks, crawl, 3, 7), []schema.Link{
+			link(t, a+"1", x+"of-"+crawl, schema.KindA, 0), link(t, a+"4", x+"of-"+crawl, schema.KindA, 0),
+		})
+		if crawl != "2026-09r1" { // the reparse continues the months that 2026-10 continues
+			w.in.Earlier = append(w.in.Earlier, &manifest.Sealed{Crawl: crawl, Round: 3, Files: []manifest.File{file}})
+		}
+	}
+	want := "https://a.example.org/1 a https://x.example.com/of-2026-10r1 0\nhttps://a.example.org/2 a https://x.example.com/new 0\n" +
+		"https://a.example.org/4 a https://x.example.com/of-2026-09 0\nhttps://a.example.org/head redirect https://a.example.org/2 0\n"
+	if d := cmp.Diff(want, brief(rows[schema.Link](w, w.mustMerge(), stages.FileLinks, ""))); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestACrawlThatTakesNoLinksHasNoneOfPagesThatAnswered304(t *testing.T) {
 	w := unchangedWorld(t, 1)
 	w.in.TakesLinks = false
