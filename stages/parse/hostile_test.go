@@ -81,6 +81,8 @@ func TestHostilePagesStayWithinBounds(t *testing.T) {
 		{"an anchor without end", "<a href=/x>" + many("word <p>", 500_000), 1, ""},
 		{"a srcset without end", "<img srcset='" + many("/x 1x,", 300_000) + "'>end", 10_000, "end"},
 		{"a class without end", "<div class='" + many("aB-", 1_000_000) + "'>end", 0, "end"},
+		{"JSON-LD with comments without end after its keys", many("<script type=application/ld+json>{"+many(`"'"/*':1,`, 100_000)+"</script>", 8) + "end", 0, "end"},
+		{"JSON-LD with a row of comments after each key", many("<script type=application/ld+json>{"+many(`"'"/*':'*/ /*',`, 60_000)+"</script>", 8) + "end", 0, "end"},
 		{"blocks of a letter", many("<p>x", 1_000_000), 0, ""},
 		{"words of a letter", many("a b ", 1_000_000), 0, ""},
 		{"one word", many("x", 3_000_000), 0, ""},

@@ -53,6 +53,7 @@ func TestJSONLD(t *testing.T) {
 		{"commas too many", `{,"@type":["Article",],,"headline":"H",}`, kept},
 		{"commas too few", "{\"@type\":\"Article\"\n\"headline\":\"H\"}", kept},
 		{"comments", "{ // which\n\"@type\": /* what */ \"Article\", // a, \"b\"\n \"headline\":\"H\"}", kept},
+		{"comments before colons, and a quote before a key", "{\"@type\" /* what */ : \"Article\", \" /* a */ 'headline' // b\n : \"H\"}", kept},
 		{"line feeds in strings", "{\"@type\":\"Article\",\"headline\":\"\n H \t\"}", kept},
 		{"quotes in strings", `{"@type":"Article","description":"They said "no", and went "home"","headline":"The "H" of it","name":"it's"}`, `[{"type":["Article"],"headline":"The \"H\" of it","name":"it's"}]`},
 		{"other quotes", `{'@type':'Article','headline':'H'}`, kept},

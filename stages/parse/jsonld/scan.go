@@ -16,8 +16,9 @@ import (
 //
 // A method that reads or skips something moves pos to its end. The time is linear in src.
 type scanner struct {
-	src []byte
-	pos int
+	src     []byte
+	pos     int
+	gapEnds ['\'' + 1]int // by quote, the end of the last gap that skipGapAfter skipped
 }
 
 var (
@@ -76,6 +77,18 @@ func (z *scanner) skipGap() {
 	}
 }
 
+// skipGapAfter skips the gap after a key in quotes. nextMember goes back if no colon follows, and then
+// finds the quotes in the gap's comments too. After these quotes, skipGapAfter skips only white space,
+// because otherwise it would read the same comments after each of them.
+func (z *scanner) skipGapAfter(quote byte) {
+	if z.pos < z.gapEnds[quote] {
+		z.pos, _ = z.whiteSpaceEnd(z.pos)
+		return
+	}
+	z.skipGap()
+	z.gapEnds[quote] = z.pos
+}
+
 // skipMark skips a CDATA or comment mark at i, and reports whether there is one.
 func (z *scanner) skipMark(i int) bool {
 	for _, m := range lineMarks {
@@ -114,16 +127,18 @@ func (z *scanner) nextMember() (key []byte, ok bool) {
 				return nil, false
 			}
 			key, z.pos = z.src[start+1:start+1+i], start+i+2
+			z.skipGapAfter(c)
 		case lexer.IsLetter(c), c == '@', c == '_', c == '$':
 			for z.pos++; z.pos < len(z.src) && isWordByte(z.src[z.pos]); {
 				z.pos++
 			}
 			key = z.src[start:z.pos]
+			z.skipGap()
 		default:
 			z.pos++
 			continue
 		}
-		if z.peek() == ':' {
+		if z.pos < len(z.src) && z.src[z.pos] == ':' {
 			z.pos++
 			return key, true
 		}
