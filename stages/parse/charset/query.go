@@ -3,6 +3,7 @@ package charset
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -15,7 +16,10 @@ import (
 // the URL Standard requires for all character sets but UTF-8 and UTF-16 (5.2, "percent-encode after
 // encoding"). Servers of such documents read the queries that way. A nil QueryEncoder leaves references
 // unchanged. A QueryEncoder is not safe for concurrent use.
-type QueryEncoder struct{ e *encoding.Encoder }
+type QueryEncoder struct {
+	e   *encoding.Encoder
+	buf [256]byte
+}
 
 // NewQueryEncoder returns the QueryEncoder of documents in the character set that Decode returned under
 // this name. For UTF-8, UTF-16 and an unknown or empty name it returns nil.
@@ -27,7 +31,7 @@ func NewQueryEncoder(name string) *QueryEncoder {
 	if err != nil {
 		return nil
 	}
-	return &QueryEncoder{e.NewEncoder()}
+	return &QueryEncoder{e: e.NewEncoder()}
 }
 
 // Encode returns the reference with the characters outside ASCII of its query encoded and then
@@ -65,23 +69,25 @@ func (q *QueryEncoder) Encode(ref []byte) []byte {
 // appendEncoded appends characters outside ASCII. A character that the character set lacks becomes a
 // percent-encoded character reference.
 func (q *QueryEncoder) appendEncoded(out, run []byte) []byte {
-	for len(run) > 0 {
-		enc, n, err := transform.Bytes(q.e.Transformer, run)
-		if err != nil {
-			enc, _, _ = transform.Bytes(q.e.Transformer, run[:n]) // ends in the initial state of ISO-2022-JP
-		}
-		for _, c := range enc {
+	q.e.Reset()
+	for {
+		n, read, err := q.e.Transformer.Transform(q.buf[:], run, true)
+		for _, c := range q.buf[:n] {
 			if c <= ' ' || c >= 0x7F || strings.IndexByte(`"#<>'`, c) >= 0 { // the special-query percent-encode set
 				out = fmt.Appendf(out, "%%%02X", c)
 			} else {
 				out = append(out, c)
 			}
 		}
-		if run = run[n:]; err != nil && len(run) > 0 {
+		run = run[read:]
+		switch err {
+		case nil:
+			return out
+		case transform.ErrShortDst:
+		default:
 			r, size := utf8.DecodeRune(run)
-			out = fmt.Appendf(out, "%%26%%23%d%%3B", r)
+			out = append(strconv.AppendInt(append(out, "%26%23"...), int64(r), 10), "%3B"...)
 			run = run[size:]
 		}
 	}
-	return out
 }

@@ -1,6 +1,9 @@
 package charset
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestQueriesAreInTheCharsetOfTheDocument(t *testing.T) {
 	for _, tt := range []struct{ charset, ref, want string }{
@@ -32,5 +35,29 @@ func TestQueriesAreInTheCharsetOfTheDocument(t *testing.T) {
 		if got := string(NewQueryEncoder(tt.charset).Encode([]byte(tt.ref))); got != tt.want {
 			t.Errorf("%s: %s: %s, want %s", tt.charset, tt.ref, got, tt.want)
 		}
+	}
+}
+
+// TestMissingCharactersCostNoAllocations encodes long runs of characters, some of which the character set lacks. A
+// buffer for each of these, as long as the rest of the run, would make the time quadratic.
+func TestMissingCharactersCostNoAllocations(t *testing.T) {
+	const n = 1000
+	for _, tt := range []struct{ charset, run, want string }{
+		{"windows-1253", "灯", "%26%2328783%3B"},
+		{"windows-1253", "灯λ", "%26%2328783%3B%EB"},
+		{"EUC-JP", "💡表", "%26%23128161%3B%C9%BD"},
+		{"ISO-2022-JP", "表💡", "%1B$BI=%1B(B%26%23128161%3B"},
+	} {
+		q := NewQueryEncoder(tt.charset)
+		ref := []byte("?" + strings.Repeat(tt.run, n))
+		if got, want := string(q.Encode(ref)), "?"+strings.Repeat(tt.want, n); got != want {
+			t.Errorf("%s: %d times %s: %.99s", tt.charset, n, tt.run, got)
+		}
+		if allocs := testing.AllocsPerRun(1, func() { q.Encode(ref) }); allocs > 20 {
+			t.Errorf("%s: %d times %s: %.0f allocations", tt.charset, n, tt.run, allocs)
+		}
+	}
+	if got, want := string(NewQueryEncoder("ISO-2022-JP").Encode([]byte("?"+strings.Repeat("表", n)))), "?%1B$B"+strings.Repeat("I=", n)+"%1B(B"; got != want {
+		t.Errorf("a long run: %.99s", got)
 	}
 }
