@@ -40,10 +40,11 @@ import (
 //	   Preloads of images may name only variants. The first base with a reference counts, even
 //	   an empty one. Queries of links are in the charset of the page.
 //	   Directives with spaces between them count, even if some are for search engines only.
+//	4: UTF-8 with a wrong declared charset is recognized even if it is cut within a character.
 //
 // If the definition of the fingerprint changes (simhash.Version, now 1), this Version must change
 // too.
-const Version = 3
+const Version = 4
 
 // Config configures a parser. A zero value means the default.
 type Config struct {

@@ -78,13 +78,26 @@ func Name(name string) string {
 // undecoded is a body whose encoding is not known yet.
 type undecoded struct {
 	body           []byte
-	checked, valid bool // whether isUTF8 was called, and its result
+	whole          []byte // the body without an incomplete last character, as in UTF-8 that was cut
+	checked, valid bool   // whether isCutUTF8 was called, and its result
 }
 
-// isUTF8 reports whether the body is well-formed UTF-8. Only the first call checks the body.
-func (u *undecoded) isUTF8() bool {
+// isUTF8 reports whether the body is well-formed UTF-8.
+func (u *undecoded) isUTF8() bool { return u.isCutUTF8() && len(u.whole) == len(u.body) }
+
+// isCutUTF8 reports whether the body is well-formed UTF-8 but for its end, which may be within a
+// character. Only the first call checks the body.
+func (u *undecoded) isCutUTF8() bool {
 	if !u.checked {
-		u.checked, u.valid = true, utf8.Valid(u.body)
+		i := len(u.body) - 1
+		for i > len(u.body)-utf8.UTFMax && i > 0 && !utf8.RuneStart(u.body[i]) {
+			i--
+		}
+		u.whole = u.body
+		if i >= 0 && !utf8.FullRune(u.body[i:]) {
+			u.whole = u.body[:i]
+		}
+		u.checked, u.valid = true, utf8.Valid(u.whole)
 	}
 	return u.valid
 }
@@ -101,6 +114,8 @@ func (u *undecoded) isUTF8() bool {
 //     have more multi-byte characters than chance allows (see utf8Proof);
 //   - UTF-16, if the zero bytes of ASCII characters are missing, or are where the other byte order
 //     has them.
+//
+// UTF-8 that the end of the body cuts within a character is well-formed here.
 func (u *undecoded) sniffEncoding(contentType string) (encoding.Encoding, string) {
 	switch body := u.body; {
 	case bytes.HasPrefix(body, fold.BOM):
@@ -141,7 +156,7 @@ func (u *undecoded) contradicts(name string) bool {
 		well, ill := countUTF8(u.fromFirst())
 		return ill >= 8 && ill > well
 	case "windows-1252":
-		return u.isUTF8() && !ascii(u.body)
+		return u.isCutUTF8() && !ascii(u.whole)
 	case "utf-16le", "utf-16be":
 		head := u.body[:min(len(u.body), maxGuessed)]
 		if seen := guessUTF16(head); seen != "" {
@@ -151,7 +166,7 @@ func (u *undecoded) contradicts(name string) bool {
 	case "x-user-defined", "replacement": // x-user-defined and replacement are never declared by mistake
 		return false
 	}
-	if !u.isUTF8() {
+	if !u.isCutUTF8() {
 		return false
 	}
 	well, _ := countUTF8(u.fromFirst())
