@@ -66,7 +66,7 @@ func Type(contentType string, prefix []byte) string {
 		if t := typeByMagic(prefix); t != "" {
 			return t
 		}
-		if looksLikeHTML(prefix) {
+		if looksLikeHTML(afterComments(prefix)) { // SVG may begin with a comment, too
 			return "text/html" // this is an error page that is declared as a picture
 		}
 	}
@@ -177,6 +177,17 @@ func looksLikeHTML(p []byte) bool {
 		}
 	}
 	return false
+}
+
+// afterComments returns the rest of p after the comments with which p begins, or nil if p ends in one of them.
+func afterComments(p []byte) []byte {
+	for {
+		p = bytes.TrimLeft(p, " \t\r\n\f")
+		if !bytes.HasPrefix(p, []byte("<!--")) {
+			return p
+		}
+		_, p, _ = bytes.Cut(p, []byte("-->"))
+	}
 }
 
 // rootType returns the type that the root element of a document implies, or "" if it implies none.

@@ -63,6 +63,11 @@ func TestSniff(t *testing.T) {
 		{"text that nobody has named and begins as a picture does", "", "BMW makes cars", "text/plain"},
 		{"a PDF that is declared as text", "text/plain; charset=utf-8", pdf, "application/pdf"},
 		{"a vector picture", "image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'>", "image/svg+xml"},
+		{"a vector picture after a comment", "image/svg+xml", "\n<!-- Created with Inkscape -->\n<!-- c --><svg xmlns='http://www.w3.org/2000/svg'>", "image/svg+xml"},
+		{"a vector picture out of sight", "image/svg+xml", "<!-- " + strings.Repeat("licence ", 200), "image/svg+xml"},
+		{"a vector picture after a comment, with a document type", "image/svg+xml", "<!-- c --><!DOCTYPE svg><svg>", "image/svg+xml"},
+		{"a page under a vector picture's name", "image/svg+xml", "<!-- c -->\n<!doctype html><p>Not found", "text/html"},
+		{"a page after a comment under a picture's name", "image/png", "<!-- a --> <!-- b --><div>Not found", "text/html"},
 		{"two types", "text/html, text/html", "x", "text/html"},
 		{"a type that is too long", "text/" + strings.Repeat("x", 200), "<p>", "text/html"},
 	} {
