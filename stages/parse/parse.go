@@ -41,7 +41,8 @@ import (
 //	   an empty one. Queries of links are in the charset of the page.
 //	   Directives with spaces between them count, even if some are for search engines only.
 //	4: UTF-8 with a wrong declared charset is recognized even if it is cut within a character.
-//	   A picture in SVG may begin with a comment.
+//	   A picture in SVG may begin with a comment. A plain text may begin with the tag of a feed
+//	   or sitemap.
 //
 // If the definition of the fingerprint changes (simhash.Version, now 1), this Version must change
 // too.

@@ -35,9 +35,11 @@ func Type(contentType string, prefix []byte) string {
 	}
 	switch essence {
 	case "text/plain":
-		switch t := firstRoot(prefix); t {
+		switch t, root := firstRoot(prefix); t {
 		case "application/xml", "application/rss+xml", "application/atom+xml":
-			return t // servers without an entry for .xml, .rss or .atom in their table of types declare it so
+			if beginsMarkup(root) {
+				return t // servers without an entry for .xml, .rss or .atom in their table of types declare it so
+			}
 		}
 		return plainOrNot(contentType, prefix)
 	case "text/html":
@@ -193,7 +195,7 @@ func afterComments(p []byte) []byte {
 // rootType returns the type that the root element of a document implies, or "" if it implies none.
 // A sitemap may begin with a warning of the program that makes the sitemap.
 func rootType(p []byte) string {
-	if t := firstRoot(p); t != "" {
+	if t, _ := firstRoot(p); t != "" {
 		return t
 	}
 	if lateSitemap(p) {
@@ -256,7 +258,17 @@ func rootAt(p []byte, open string) int {
 	}
 }
 
-func firstRoot(p []byte) string {
+// beginsMarkup distinguishes a document from a text that begins with a tag because it is about the tag. root
+// begins with the tag, without its <. In a document, the tag has an attribute, or no text follows the tag.
+func beginsMarkup(root []byte) bool {
+	tag, rest, closed := bytes.Cut(root, []byte(">"))
+	rest = bytes.TrimLeft(rest, " \t\r\n\f")
+	return bytes.IndexByte(tag, '=') >= 0 || closed && (len(rest) == 0 || rest[0] == '<')
+}
+
+// firstRoot returns the type that the first element implies, or "", and the document from this element's
+// name on.
+func firstRoot(p []byte) (t string, root []byte) {
 	p = bytes.TrimPrefix(p, fold.BOM)
 	xml, html := false, false
 	for {
@@ -272,23 +284,23 @@ func firstRoot(p []byte) string {
 			html = html || bytes.EqualFold(p[:min(len(p), len(htmlDoctype))], htmlDoctype)
 			end = ">"
 		case bytes.HasPrefix(p, []byte("<")):
-			t := byRoot(p[1:], xml)
+			t, root = byRoot(p[1:], xml), p[1:]
 			if html && (t == "" || t == "text/xml") {
 				t = "text/html" // HTML allows a document without its root element
 			}
-			return t
+			return t, root
 		default:
-			return ""
+			return "", nil
 		}
 		i := bytes.Index(p, []byte(end))
 		switch {
 		case i >= 0:
 		case html && end == "-->":
-			return "text/html"
+			return "text/html", nil
 		case xml:
-			return "text/xml"
+			return "text/xml", nil
 		default:
-			return ""
+			return "", nil
 		}
 		p = p[i+len(end):]
 	}
