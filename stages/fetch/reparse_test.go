@@ -163,6 +163,43 @@ func TestAReparseOfPagesWithoutLinksAfterATakedown(t *testing.T) {
 	})
 }
 
+// rowlessParser gives rows of links only to pages whose URL ends in /1. Parsers before version 4 counted the links of some
+// pages without any row.
+type rowlessParser struct{ countingParser }
+
+func (rowlessParser) Parse(d *document.Document) (*document.Parsed, error) {
+	p, err := countingParser{}.Parse(d)
+	if !strings.HasSuffix(d.URL, "/1") {
+		p.Links = nil
+	}
+	return p, err
+}
+
+func TestAReparseOfPagesWithOutlinksButNoRows(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), "http://b.test/0", "http://b.test/1", "http://b.test/2")
+		l.parser = rowlessParser{}
+		fetched, err := l.run(t.Context(), nil, &Input{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := l.reparse(fetched, "2026-11r1", laterParser{}) // fails for /2, which keeps its rows
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parsed, kept := again.Count(reparse.CountReparsed), again.Count(reparse.CountDamaged); parsed != 2 || kept != 1 {
+			t.Errorf("%d parsed again, %d kept", parsed, kept)
+		}
+		links := map[string]int{}
+		for _, k := range linksOf(l, again) {
+			links[k.Source]++
+		}
+		if diff := cmp.Diff(map[string]int{"http://b.test/0": 2, "http://b.test/1": 2}, links); diff != "" {
+			t.Errorf("links (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, fetched := reparseLab(t)

@@ -37,6 +37,9 @@ func checkPromises(t *testing.T, p *Parser, d *document.Document, r *Result) {
 	if int(r.Page.Outlinks) != len(r.Links)+r.OverLinks {
 		t.Errorf("%d outlinks, %d links and %d beyond the limit", r.Page.Outlinks, len(r.Links), r.OverLinks)
 	}
+	if r.Page.Outlinks > 0 && len(r.Links) == 0 {
+		t.Errorf("%d outlinks without a row", r.Page.Outlinks)
+	}
 	for i := range r.Links {
 		l := &r.Links[i]
 		if int(l.Ordinal) != i || len(l.Anchor) > fold.MaxAnchor || len(l.Rel) > fold.MaxRel || !utf8.ValidString(l.Anchor) || !utf8.ValidString(l.Rel) ||
@@ -225,6 +228,30 @@ func TestALongBaseDoesNotMultiply(t *testing.T) {
 			}
 			if tt.last != "" && (!strings.HasSuffix(r.Page.CanonicalURL, "/c") || !strings.HasSuffix(r.Links[len(r.Links)-1].Target, "/"+tt.last)) {
 				t.Error("the canonical or the refresh link is missing")
+			}
+		})
+	}
+}
+
+// TestADocumentWithoutRowsOfLinksHasNoOutlinks parses documents in which so many references have no target that
+// the others are beyond the bounds. It is not known whether these have targets, so the links are not complete.
+func TestADocumentWithoutRowsOfLinksHasNoOutlinks(t *testing.T) {
+	long := strings.Repeat("x", 8180) + "/" // no URL below it is short enough
+	for _, tt := range []struct {
+		name, contentType, body string
+		links                   int
+	}{
+		{"a page", "text/html", "<base href='/" + long + "'>" + numbered(1000, "<a href='%d'>y</a>"), 1000},
+		{"Atom", "application/atom+xml", "<feed xml:base='/" + long + "'>" + numbered(1000, "<entry><link href='%d'/></entry>"), 1000},
+		{"many references without a target", "text/html", numbered(10_001, "<a href='http://[%d'>y</a>"), 10_001},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newParser(t)
+			d := &document.Document{URL: "https://example.com/", ContentType: tt.contentType, Body: []byte(tt.body)}
+			r := p.Parse(d)
+			checkPromises(t, p, d, r)
+			if len(r.Links) != 0 || r.OverLinks != 0 || r.BadLinks != tt.links || !r.Cut {
+				t.Errorf("%d links, %d beyond the bound, %d bad, cut %t", len(r.Links), r.OverLinks, r.BadLinks, r.Cut)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ import (
 //	   Directives with spaces between them count, even if some are for search engines only.
 //	4: UTF-8 with a wrong declared charset is recognized even if it is cut within a character.
 //	   A picture in SVG may begin with a comment. A plain text may begin with the tag of a feed
-//	   or sitemap.
+//	   or sitemap. A document without rows of links has no outlinks.
 //
 // If the definition of the fingerprint changes (simhash.Version, now 1), this Version must change
 // too.
@@ -178,6 +178,9 @@ func (p *Parser) Parse(d *document.Document) *Result {
 	s.html.Header(d.Header)
 	p.registry.handlerFor(detected).read(&job{p: p, s: s, d: d, body: body, r: r})
 	r.Page.DocumentKind = string(r.Kind)
+	if len(r.Links) == 0 && r.OverLinks > 0 { // outlinks promise rows, and Cut keeps the document from stating that it has no links
+		r.BadLinks, r.OverLinks, r.Page.Outlinks, r.Cut = r.BadLinks+r.OverLinks, 0, 0, true
+	}
 	if len(s.normal.Bytes) <= maxKept && s.html.Small(maxKept) {
 		p.pool.Put(s)
 	}

@@ -22,7 +22,6 @@ type previous struct {
 	edges    *table.Cursor[schema.Link]
 	texts    *table.Cursor[schema.WorkingText]
 	textRow  int64           // number of the next text
-	partial  bool            // whether links to URLs that were taken down lack rows
 	sitemaps map[uint64]bool // hashes of the URLs of sitemaps that have no row of pages
 }
 
@@ -35,7 +34,6 @@ func (r *run) previous(ctx context.Context) (*previous, error) {
 		captures: pull[schema.Capture](ctx, r, stages.FileCaptures, schema.SubsetWARC),
 		edges:    table.Pull(segments.Links(ctx, r.env.Bucket, r.in.From)),
 		texts:    pull[schema.WorkingText](ctx, r, stages.FileText, ""),
-		partial:  r.in.Gone != nil,
 		sitemaps: map[uint64]bool{},
 	}
 	for s, err := range table.Concat[schema.Sitemap](ctx, r.env.Bucket, r.keysOf(stages.FileSitemaps, "")) {
@@ -91,7 +89,8 @@ func copyCapture(out *segments.Segment, c *schema.Capture) error {
 }
 
 // linksOf returns the links that a page had. It first copies the preceding rows that belong to no
-// page.
+// page. A page with outlinks lacks rows if all its links led to URLs that were taken down. Parsers before
+// version 4 made none if no link within their bounds had a target.
 func (p *previous) linksOf(out *segments.Segment, page *schema.Page) ([]schema.Link, error) {
 	if page.Outlinks == 0 {
 		return nil, nil
@@ -110,9 +109,6 @@ func (p *previous) linksOf(out *segments.Segment, page *schema.Page) ([]schema.L
 		}
 		links = append(links, *l)
 		_, _ = p.edges.Next() // skips the row that Peek returned
-	}
-	if len(links) == 0 && !p.partial {
-		return nil, missingRow(stages.FileLinks, page.URL)
 	}
 	return links, nil
 }
