@@ -40,8 +40,8 @@ type PlannedURL struct {
 // WorkingColumns holds the columns of a page that later stages need, and published pages lack.
 //
 // The terms are the most frequent ones of the page's main content. A reduce task weighs terms by
-// the number of pages that contain them. The most frequent term comes first. Equally frequent terms
-// are in the order of their first occurrence. Package stages/parse/text defines terms.
+// the number of pages that contain them. The most frequent term comes first. Package stages/parse/text
+// defines terms, and the order of equally frequent ones.
 type WorkingColumns struct {
 	Terms  []string `parquet:"terms,list" doc:"up to 128 words and pairs of neighbouring words, lower case, without stop words"`
 	Counts []int32  `parquet:"term_counts,list" doc:"number of occurrences of each entry of terms"`

@@ -46,9 +46,9 @@
 //     the number of its letters and marks, divided by four and rounded up.
 //
 // word_count is the number of words. scripts and script_words count the words by script (UAX #24,
-// with names from ISO 15924). A word has the script of its first code point that is neither Common
-// nor Inherited. A word that has only Common and Inherited code points, such as a number, has the
-// script Zyyy. A script that is not in the table of properties.go becomes Zzzz.
+// with names from ISO 15924). A word has the script of its first code point in a script of the table
+// of properties.go. Without such a code point, a word has the script Zyyy if all its code points are
+// Common or Inherited, such as a number, and otherwise Zzzz.
 //
 // # Terms
 //
@@ -66,6 +66,8 @@
 //   - runs of 3 to 16 letters and marks in scripts without spaces that occur at least
 //     twice; longer runs are clauses.
 //
-// The most frequent terms come first. Of equally frequent terms, the earliest comes first. Only the
-// first 100,000 words of a text count.
+// The most frequent terms come first. Of equally frequent terms, the earliest comes first. A pair is as
+// early as the first occurrence of its first word, in the pair or elsewhere; it comes after this word,
+// and among the pairs with this word by its own first occurrence. Only the first 100,000 words of a text
+// count.
 package text

@@ -59,12 +59,12 @@ type entry struct {
 type pair struct {
 	a, b  int32
 	count int32
-	at    int32 // position of the term's first occurrence
 }
 
 type candidate struct {
-	count, at int32
-	id        int32 // id of the term; the id of a pair is the pair's index plus len(ids)
+	count int32
+	at    int32 // position of the first occurrence of the term's first word
+	id    int32 // id of the term; the id of a pair is the pair's index plus len(ids)
 }
 
 // Count reads a text in a language (ISO-639-3, or "" if unknown) and returns its number of words.
@@ -200,7 +200,7 @@ func (t *Terms) pair(a, b int32) {
 	for i := pairHash(a, b) & mask; ; i = (i + 1) & mask {
 		k := t.twos[i]
 		if k == 0 {
-			t.pairs = append(t.pairs, pair{a, b, 1, int32(len(t.pairs))})
+			t.pairs = append(t.pairs, pair{a, b, 1})
 			t.twos[i] = int32(len(t.pairs))
 			return
 		}
@@ -211,7 +211,7 @@ func (t *Terms) pair(a, b int32) {
 	}
 }
 
-// Top returns the n most frequent terms. Of equally frequent terms, the earliest comes first.
+// Top returns the n most frequent terms, in the order that the package comment defines.
 func (t *Terms) Top(n int) []Term {
 	t.best = t.best[:0]
 	for i := range t.ids {

@@ -30,6 +30,8 @@ func TestTopTerms(t *testing.T) {
 		{"stop words are of a language", "der Turm und der Turm", "deu", 5, "turm 2"},
 		{"a stop word with a curly apostrophe", "don’t don't lamp", "eng", 5, "lamp 1"},
 		{"pairs that occur twice", "light house. Light house, light keeper", "eng", 9, "light 3, light house 2, house 2, keeper 1"},
+		{"a pair has the place of its first word", "alpha, delta; delta. omega. alpha gamma. alpha gamma", "eng", 9, "alpha 3, alpha gamma 2, delta 2, gamma 2, omega 1"},
+		{"pairs with the same first word", "lamp. sea. lamp wind lamp sea lamp wind lamp sea", "eng", 4, "lamp 5, sea 3, lamp wind 2, lamp sea 2"},
 		{"a full stop parts a pair", "old lamp. sea old lamp. sea", "eng", 9, "old 2, old lamp 2, lamp 2, sea 2"},
 		{"the end of a block parts a pair", "old lamp\nsea old lamp\nsea", "eng", 9, "old 2, old lamp 2, lamp 2, sea 2"},
 		{"a block that begins with a mark", "old lamp\n«sea» old lamp\n«sea»", "eng", 9, "old 2, old lamp 2, lamp 2, sea 2"},

@@ -54,6 +54,7 @@ func TestWordsAreCountedByScript(t *testing.T) {
 		{"שלום עולם", 2, "Hebr 2"},
 		{"naïve café cafe\u0301", 3, "Latn 3"},
 		{"ᏣᎳᎩ ꓡꓲꓢꓴ", 2, "Zzzz 1, Cher 1"},
+		{"𐌰a 𐌰1 1a", 3, "Latn 2, Zzzz 1"},
 	} {
 		terms, n := count(tt.in, "eng")
 		if got := scriptsOf(terms); n != tt.want || got != tt.scripts {
