@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -133,4 +134,37 @@ func plainZero(t *testing.T, values []int64) []byte {
 	}
 	data, _ := written(t, rows, Format(1))
 	return data
+}
+
+// parquet-go makes the Bloom filter of a column with a dictionary from the dictionary alone. It would lack the values
+// after a full dictionary, so row groups with filters must end before their dictionaries are full.
+func TestDictionariesOfLookupFilesAreNeverFull(t *testing.T) {
+	if o := optionsOf([]WriterOption{Lookup("value")}); o.rowGroupBytes > o.dictionaryBytes() {
+		t.Errorf("a row group of %d bytes has a dictionary of at most %d", o.rowGroupBytes, o.dictionaryBytes())
+	}
+	type row struct {
+		Value string `parquet:"value,dict"`
+	}
+	rows := make([]row, 20_000)
+	for i := range rows {
+		rows[i].Value = fmt.Sprintf("%0600d", i)
+	}
+	data, _ := written(t, rows, Lookup("value"))
+	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := 0
+	for _, group := range f.RowGroups() {
+		filter := group.ColumnChunks()[0].BloomFilter()
+		for i, r := range rows[at : at+int(group.NumRows())] {
+			if found, err := filter.Check(parquet.ValueOf(r.Value)); err != nil || !found {
+				t.Fatalf("the filter of the rows from %d lacks row %d: %v", at, at+i, err)
+			}
+		}
+		at += int(group.NumRows())
+	}
+	if at != len(rows) {
+		t.Errorf("%d rows", at)
+	}
 }
