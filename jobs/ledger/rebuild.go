@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -131,7 +132,7 @@ func (w Writer) emptyHead(ctx context.Context, b store.Bucket, crawl string, kee
 }
 
 // rebuildActive recreates a lost or damaged active.json. The document names the newest round that has
-// started and whose fetch stage has not ended.
+// started and whose fetch stage has not ended, or an interrupted prune or takedown.
 func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string, crawls []string, keep Keeper) (made bool, err error) {
 	return keep.recreate(ctx, b, layout.Active(), func() error {
 		a, _, err := LoadActive(ctx, b, crawl)
@@ -154,22 +155,43 @@ func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string,
 	})
 }
 
-// activeOf returns the active.json that follows from the ledgers of the given crawls.
+// activeOf returns the active.json that follows from takedown.json and from the ledgers of the given crawls and of those
+// that were pruned as a whole. An interrupted takedown or prune holds it, so that it is finished first. A recreated ledger
+// does not know whether prune ended. If a round is unfinished, it did.
 func (w Writer) activeOf(ctx context.Context, b store.Bucket, crawls []string) (*manifest.Active, error) {
 	a := &manifest.Active{Header: manifest.Header{Version: w.Version}, Nonce: "rebuilt-" + w.now(), Done: true}
-	for _, crawl := range crawls {
-		if layout.IsReparse(crawl) {
-			continue
-		}
+	stored, err := crawlsWith(ctx, b, "", layout.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Compact(slices.Sorted(slices.Values(append(stored, crawls...))))
+	pruning := ""
+	for _, crawl := range all {
 		l, err := Load(ctx, b, crawl)
 		if err != nil {
 			return nil, err
 		}
+		a.Takedown = a.Takedown || l.TakedownUnfinished()
+		if l.PruneUnfinished() {
+			pruning = crawl
+		}
 		for round := range l.Rounds() {
-			if l.Started(round) != nil && l.Frozen(round, stages.Merge) == nil && l.Newest(manifest.EntrySealed, round) == nil {
+			if !layout.IsReparse(crawl) && l.Started(round) != nil && l.Frozen(round, stages.Merge) == nil && l.Newest(manifest.EntrySealed, round) == nil {
 				a.Crawl, a.Round, a.Done = crawl, round, false
 			}
 		}
+	}
+	if !a.Takedown {
+		err := CheckTakedown(ctx, b)
+		if a.Takedown = errors.Is(err, ErrTakedown); err != nil && !a.Takedown {
+			return nil, err
+		}
+	}
+	switch {
+	case a.Takedown && len(all) > 0:
+		a.Crawl, a.Round, a.Done, a.Prune = all[0], 0, false, true
+	case a.Done && pruning != "":
+		a.Crawl, a.Done, a.Prune = pruning, false, true
 	}
 	return a, nil
 }

@@ -245,6 +245,52 @@ func TestARebuiltLedgerKnowsWhatWasPruned(t *testing.T) {
 	}
 }
 
+// Without active.json, the ledgers say that a prune was interrupted. A month that goes as a whole has no crawl.json then.
+func TestARebuiltActiveKnowsAnInterruptedPrune(t *testing.T) {
+	for name, now := range map[string]string{"raw captures": "2026-11-01", "a whole month": "2027-05-01"} {
+		t.Run(name, func(t *testing.T) {
+			b := crawled(t, true, "2025-10", "2026-11")
+			r := request(b, now)
+			f, err := Find(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := f.Crawls[0]
+			if _, err = r.hold(t.Context(), f); err == nil {
+				_, err = ledgertest.Writer().BeginPruning(t.Context(), b, &c.list)
+			}
+			if err == nil && c.Policy == manifest.PruneMetadata {
+				err = b.Delete(t.Context(), layout.CrawlManifest(c.Name))
+			}
+			if err == nil {
+				err = b.Delete(t.Context(), layout.Active())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			crawls, err := ledger.Crawls(t.Context(), b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := ledgertest.Writer().Rebuild(t.Context(), b, "2026-11", crawls, quarantine.Copy); err != nil {
+				t.Fatal(err)
+			}
+			if err := roundstate.CheckNoPruning(t.Context(), b, "2026-11"); !errors.Is(err, roundstate.ErrBusy) || !strings.Contains(err.Error(), "crawlbatch prune --apply") {
+				t.Errorf("a round may be planned: %v", err)
+			}
+			if _, err := Apply(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			if err := roundstate.CheckNoPruning(t.Context(), b, "2026-11"); err != nil {
+				t.Error(err)
+			}
+			if l, err := ledger.Load(t.Context(), b, c.Name); err != nil || l.PruneUnfinished() {
+				t.Errorf("the prune is not finished, %v", err)
+			}
+		})
+	}
+}
+
 func TestNothingIsDeletedWithoutTheLedgerOfACrawl(t *testing.T) {
 	b := crawled(t, true, "2025-01", "2025-02", "2026-11")
 	if err := b.Delete(t.Context(), layout.Ledger("2026-11")); err != nil {

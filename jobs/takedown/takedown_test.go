@@ -417,6 +417,38 @@ func TestAPlanThatIsChosenLateDoesNotFollowATakedown(t *testing.T) {
 	}
 }
 
+// Without active.json, takedown.json and the ledgers say that a takedown was interrupted.
+func TestARebuiltActiveKnowsAnInterruptedTakedown(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		t.Run(fmt.Sprintf("begun %t", begun), func(t *testing.T) {
+			ctx, r := t.Context(), founded(t, "2026-10", "2026-11")
+			r.takeOver(t)
+			n, err := r.begin(t, "1"), error(nil)
+			if begun {
+				err = r.writer().BeginTakedown(ctx, r.Bucket, n.Crawl, n.Object, n.SHA256, schema.FormatVersion)
+			}
+			if err == nil {
+				err = r.Bucket.Delete(ctx, layout.Active())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.writer().Rebuild(ctx, r.Bucket, "2026-10", []string{"2026-10", "2026-11"}, ledgertest.NoCopy); err != nil {
+				t.Fatal(err)
+			}
+			if err := roundstate.CheckNoPruning(ctx, r.Bucket, "2026-10"); !errors.Is(err, roundstate.ErrBusy) || !strings.Contains(err.Error(), "crawlbatch takedown --resume") {
+				t.Errorf("a round may be planned: %v", err)
+			}
+			if did, err := Resume(ctx, *r); err != nil || !did {
+				t.Errorf("%t, %v", did, err)
+			}
+			if err := errors.Join(roundstate.CheckNoPruning(ctx, r.Bucket, "2026-10"), ledger.CheckTakedown(ctx, r.Bucket)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestALargeObjectIsChangedWithoutHoldingIt(t *testing.T) {
 	ctx, size := t.Context(), 32<<20
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
