@@ -30,7 +30,7 @@ interruption, the same command continues; after that, a repeated command changes
 		Example: `  crawlbatch feedback --month 2026-11 --to 'mysql://crawler:${DB_PASSWORD}@db.example/crawler?table=url_queue'`,
 	})
 	usage.MonthFlag(cmd, &o.month, "crawl whose outcomes are written")
-	cmd.Flags().StringVar(&o.to, "to", "", "mysql://, mariadb:// or postgres:// address of the table, as for plan --source")
+	cmd.Flags().StringVar(&o.to, "to", "", "mysql://, mariadb:// or postgres:// address of the table, as for plan --source; where= is ignored")
 	cmd.Flags().IntVar(&o.round, "round", jobs.AllRounds, "round whose outcomes are written; -1: all finished rounds")
 	return cmd
 }

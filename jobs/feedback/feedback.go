@@ -11,7 +11,8 @@
 //
 // Package feedback promises:
 //
-//   - every row with a planned URL gets the outcome, however the row spells the URL;
+//   - every row with a planned URL gets the outcome, however the row spells the URL, and whether or not
+//     it meets the condition of the address;
 //   - after an interruption, the same command continues; after a complete run, it changes nothing;
 //   - an outcome never replaces the outcome of a newer round;
 //   - the memory is bounded by two sorts of 64 MiB and the readers of a bucket's parts; sorting
@@ -65,6 +66,7 @@ func Run(ctx context.Context, r Request) (err error) {
 	if err != nil {
 		return fmt.Errorf("--to: %w", err)
 	}
+	address.DropWhere()
 	sealed, err := r.rounds(ctx)
 	if err != nil {
 		return err

@@ -176,6 +176,10 @@ func (a *Address) Name() string { return a.name }
 // HasWhere reports whether the address has a condition for rows.
 func (a *Address) HasWhere() bool { return a.options["where"] != "" }
 
+// DropWhere removes the condition for rows. Feedback calls it: the rows of an earlier round may no
+// longer meet the condition of the plan, such as status='pending'.
+func (a *Address) DropWhere() { a.options["where"] = "" }
+
 // tlsConfig returns the settings of TLS, or nil for none. It also reports whether a connection
 // without TLS is allowed.
 func (a *Address) tlsConfig() (c *tls.Config, plain bool) {
