@@ -90,6 +90,15 @@ func (s *statement) bind(v any) string {
 	return s.dialect.bind(len(s.args))
 }
 
+// tuple adds arguments and returns their placeholders in parentheses.
+func (s *statement) tuple(values []any) string {
+	places := make([]string, len(values))
+	for i, v := range values {
+		places[i] = s.bind(v)
+	}
+	return "(" + strings.Join(places, ", ") + ")"
+}
+
 // keyCondition returns the condition that a key is larger (> or >=) or smaller (< or <=) than the
 // values, column by column. A comparison of rows would be shorter, but MySQL does not use an index
 // for it.

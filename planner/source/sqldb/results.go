@@ -191,7 +191,7 @@ func (r *Results) applyOnce(ctx context.Context, crawl string, round int, result
 		return 0, 0, err
 	}
 	defer tx.Rollback() //nolint:errcheck // after Commit there is nothing to roll back
-	missing, err := r.missing(ctx, tx, crawl, round, results)
+	missing, some, err := r.missing(ctx, tx, crawl, round, results)
 	if err != nil || len(missing) == 0 {
 		return 0, 0, err
 	}
@@ -202,6 +202,13 @@ func (r *Results) applyOnce(ctx context.Context, crawl string, round int, result
 	join := r.newStatement()
 	// The condition on the table's own key keeps a server without statistics from scanning the table.
 	where := r.inRange(join, crawl, round, missing) + " AND " + r.betweenKeys(join, r.table.keyNames("q."), missing)
+	if some {
+		tuples := make([]string, len(missing))
+		for i, one := range missing {
+			tuples[i] = join.tuple(r.table.keyArgs(one.Key))
+		}
+		where += fmt.Sprintf(" AND (%s) IN (%s)", strings.Join(r.table.keyNames("q."), ", "), strings.Join(tuples, ", "))
+	}
 	newer := make([]string, len(r.table.key))
 	for i := range newer {
 		name := r.table.dialect.quote(keyColumn(i))
@@ -218,8 +225,9 @@ func (r *Results) applyOnce(ctx context.Context, crawl string, round int, result
 	return int64(len(missing)), updated, tx.Commit()
 }
 
-// missing returns those results that the result table does not have.
-func (r *Results) missing(ctx context.Context, tx *sql.Tx, crawl string, round int, results []Result) ([]Result, error) {
+// missing returns those results that the result table does not have. It also reports whether the round
+// has some results in the range of keys.
+func (r *Results) missing(ctx context.Context, tx *sql.Tx, crawl string, round int, results []Result) (missing []Result, some bool, err error) {
 	s := r.newStatement()
 	keys := r.columns()[:len(r.table.key)]
 	fmt.Fprintf(s, "SELECT %s FROM %s r WHERE %s", strings.Join(keys, ", "), r.quoted, r.inRange(s, crawl, round, results))
@@ -234,19 +242,18 @@ func (r *Results) missing(ctx context.Context, tx *sql.Tx, crawl string, round i
 		return fmt.Sprintf("%q", key), err
 	})
 	if err != nil || len(stored) == 0 {
-		return results, err
+		return results, false, err
 	}
 	have := make(map[string]bool, len(stored))
 	for _, k := range stored {
 		have[k] = true
 	}
-	var missing []Result
 	for _, one := range results {
 		if !have[fmt.Sprintf("%q", one.Key)] {
 			missing = append(missing, one)
 		}
 	}
-	return missing, nil
+	return missing, true, nil
 }
 
 func (r *Results) newStatement() *statement { return &statement{dialect: r.table.dialect} }
@@ -274,21 +281,14 @@ func (r *Results) insert(crawl string, round int, results []Result) *statement {
 	s := r.newStatement()
 	fmt.Fprintf(s, "INSERT INTO %s (%s) VALUES ", r.quoted, strings.Join(r.columns(), ", "))
 	for i, one := range results {
-		separator := ", ("
-		if i == 0 {
-			separator = "("
+		if i > 0 {
+			s.WriteString(", ")
 		}
 		values := append(r.table.keyArgs(one.Key), crawl, int64(round), one.URL, one.Outcome, nullable(one.HTTPStatus), nil, nullable(one.Digest))
 		if one.FetchedAt != 0 {
 			values[len(values)-2] = time.UnixMilli(one.FetchedAt).UTC().Format("2006-01-02 15:04:05.000")
 		}
-		for n, v := range values {
-			s.WriteString(separator)
-			s.WriteString(s.bind(v))
-			if separator = ", "; n == len(values)-1 {
-				s.WriteString(")")
-			}
-		}
+		s.WriteString(s.tuple(values))
 	}
 	s.WriteString(r.table.dialect.keepExisting())
 	return s

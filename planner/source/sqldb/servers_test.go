@@ -288,6 +288,44 @@ func TestResultsAreAppliedOnceAndNeverOverNewerOnes(t *testing.T) {
 	})
 }
 
+// TestOnlyNewResultsAreApplied applies results between whose keys the round already has results. The user has
+// reset the rows of the old results.
+func TestOnlyNewResultsAreApplied(t *testing.T) {
+	sqldbtest.Each(t, func(t *testing.T, s *sqldbtest.Server) {
+		s.Exec("CREATE TABLE one (id INT PRIMARY KEY, url TEXT, status VARCHAR(32) NOT NULL)",
+			"CREATE TABLE two (host VARCHAR(40), id INT, url TEXT, status VARCHAR(32) NOT NULL, PRIMARY KEY (host, id))",
+			"INSERT INTO one VALUES (1, 'u', 'new'), (2, 'u', 'new'), (3, 'u', 'new'), (4, 'u', 'new'), (5, 'u', 'new'), (6, 'u', 'new'), (7, 'u', 'new')",
+			"INSERT INTO two SELECT CASE WHEN id < 3 THEN 'a' ELSE 'b' END, id, url, status FROM one")
+		for name, keys := range map[string][][]string{"one": {{"1"}, {"2"}, {"3"}, {"4"}, {"5"}, {"6"}, {"7"}}, "two": {{"a", "1"}, {"a", "2"}, {"b", "3"}, {"b", "4"}, {"b", "5"}, {"b", "6"}, {"b", "7"}}} {
+			r, err := open(t, s, "table="+name).OpenResults(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []struct {
+				ids  []int
+				want string // states of all rows
+				n    int64
+			}{
+				{[]int{2, 4, 6}, "new ok new ok new ok new", 3},
+				{[]int{1, 2, 3}, "ok reset ok reset new reset new", 2},
+				{[]int{5, 7}, "reset reset reset reset ok reset ok", 2}, // the URL of row 6 is another one since
+			} {
+				var all []Result
+				for _, id := range c.ids {
+					all = append(all, Result{Key: keys[id-1], URL: "u", Outcome: "ok"})
+				}
+				if stored, updated, err := r.Apply(t.Context(), "2026-11", 0, all); err != nil || stored != c.n || updated != c.n {
+					t.Errorf("%s %v: %d stored, %d updated, want %d (%v)", name, c.ids, stored, updated, c.n, err)
+				}
+				if got := strings.Join(s.Query("SELECT status FROM "+name+" ORDER BY id"), " "); got != c.want {
+					t.Errorf("%s after %v: %s, want %s", name, c.ids, got, c.want)
+				}
+				s.Exec("UPDATE " + name + " SET status = 'reset' WHERE status = 'ok'")
+			}
+		}
+	})
+}
+
 func TestAKilledServerAppliesABatchOnce(t *testing.T) {
 	sqldbtest.Each(t, func(t *testing.T, s *sqldbtest.Server) {
 		s.Fill(100)
