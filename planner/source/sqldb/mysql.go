@@ -105,6 +105,7 @@ func (d mySQL) createResults(t *Table, results string) []string {
 		PRIMARY KEY (%s, crawl, round)) SELECT %s, '' AS crawl, 0 AS round, '' AS url, '' AS outcome FROM %s WHERE 1 = 0`, results, strings.Join(names, ", "), strings.Join(copies, ", "), t.quoted)}
 }
 
+// keepExisting needs the right UPDATE. INSERT IGNORE needs only INSERT, but it also cuts values that are too long.
 func (mySQL) keepExisting() string { return " ON DUPLICATE KEY UPDATE round = VALUES(round)" }
 
 func (d mySQL) update(t *Table, results string, set []assignment, where string) string {

@@ -326,6 +326,22 @@ func TestOnlyNewResultsAreApplied(t *testing.T) {
 	})
 }
 
+// TestFeedbackNeedsTheDocumentedRights grants the rights that planner/README.md lists.
+func TestFeedbackNeedsTheDocumentedRights(t *testing.T) {
+	s := sqldbtest.StartMariaDB(t)
+	s.Fill(2)
+	s.Limit("SELECT, UPDATE ON url_queue", "CREATE, SELECT, INSERT, UPDATE ON url_queue_results")
+	r, err := open(t, s).OpenResults(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"1", "2"} {
+		if stored, updated, err := r.Apply(t.Context(), "2026-11", 0, []Result{{Key: []string{id}, URL: "u", Outcome: "ok"}}); err != nil || stored != 1 || updated != 1 {
+			t.Errorf("%d stored, %d updated (%v)", stored, updated, err)
+		}
+	}
+}
+
 func TestAKilledServerAppliesABatchOnce(t *testing.T) {
 	sqldbtest.Each(t, func(t *testing.T, s *sqldbtest.Server) {
 		s.Fill(100)

@@ -136,15 +136,15 @@ func StartMariaDB(t testing.TB) *Server {
 	s := newServer(t, "mysql")
 	server := find(t, "mariadb-server", []string{"mariadbd", "mysqld"}, "/usr/sbin")
 	install := find(t, "mariadb-server", []string{"mariadb-install-db", "mysql_install_db"})
-	data, socket := filepath.Join(s.dir, "data"), filepath.Join(s.dir, "socket")
+	data := filepath.Join(s.dir, "data")
 	s.run(install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db", "--tmpdir="+s.dir)
 	s.command = func() *exec.Cmd {
-		return s.cmd(server, "--no-defaults", "--datadir="+data, "--socket="+socket, "--pid-file="+filepath.Join(s.dir, "pid"), "--tmpdir="+s.dir,
+		return s.cmd(server, "--no-defaults", "--datadir="+data, "--socket="+s.socket(), "--pid-file="+filepath.Join(s.dir, "pid"), "--tmpdir="+s.dir,
 			"--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.Port), "--skip-name-resolve", "--general-log", "--general-log-file="+s.log(),
 			"--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=128M", "--local-infile=0")
 	}
-	s.launch("mysql", "root@unix("+socket+")/")
-	s.exec("mysql", "root@unix("+socket+")/", "CREATE DATABASE "+Database,
+	s.launch("mysql", s.root())
+	s.exec("mysql", s.root(), "CREATE DATABASE "+Database,
 		fmt.Sprintf("CREATE USER %s@'127.0.0.1' IDENTIFIED BY '%s'", User, strings.ReplaceAll(Password, "'", "''")),
 		fmt.Sprintf("GRANT ALL ON %s.* TO %s@'127.0.0.1'", Database, User))
 	return s
@@ -175,6 +175,21 @@ func (s *Server) dsn(database string) string {
 		return fmt.Sprintf("%s:%s@tcp(127.0.0.1:%d)/%s", User, Password, s.Port, database)
 	}
 	return fmt.Sprintf("host=127.0.0.1 port=%d user=%s password='%s' dbname=%s sslmode=disable", s.Port, User, strings.ReplaceAll(Password, "'", `\'`), database)
+}
+
+func (s *Server) socket() string { return filepath.Join(s.dir, "socket") }
+
+// root returns the data source name of MariaDB's administrator.
+func (s *Server) root() string { return "root@unix(" + s.socket() + ")/" }
+
+// Limit replaces the rights of the user of a MariaDB server by rights such as "SELECT, UPDATE ON url_queue".
+func (s *Server) Limit(rights ...string) {
+	s.t.Helper()
+	user := User + "@'127.0.0.1'"
+	s.exec("mysql", s.root(), "REVOKE ALL ON "+Database+".* FROM "+user)
+	for _, r := range rights {
+		s.exec("mysql", s.root(), "GRANT "+strings.Replace(r, " ON ", " ON "+Database+".", 1)+" TO "+user)
+	}
 }
 
 func (s *Server) log() string { return filepath.Join(s.dir, "log") }
