@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,6 +15,9 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/catalog/duckdbtest"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
 // TestQueryWithoutDuckDBSaysHowToGetIt checks the mistakes that need no duckdb.
@@ -44,6 +48,37 @@ func TestQueryWithoutDuckDBSaysHowToGetIt(t *testing.T) {
 	}
 	if list, said, code := runCommandLine(t, "query", "--list"); code != 0 || strings.Count(list, "\n") < 30 {
 		t.Errorf("--list: exit %d, %s%s", code, said, list)
+	}
+}
+
+// TestAQuestionFollowsTheRulesOfItsCrawls asks about a URL in crawls with different rules.
+func TestAQuestionFollowsTheRulesOfItsCrawls(t *testing.T) {
+	store := sealedStore(t, 2, map[string]int{"2026-09": 1, "2026-10": 1, "2026-11": 1})
+	for crawl, cfg := range map[string]string{
+		"2026-09": "plan:\n  rewrite:\n    - match: ^http://(.*)$\n      replace: https://$1\n", "2026-10": "plan:\n  strip_params: [sid]\n",
+	} {
+		text, err := manifest.Encode(&manifest.Crawl{Crawl: crawl, Config: cfg})
+		if err == nil {
+			text = bytes.Replace(text, fmt.Appendf(nil, `"format_version": %d`, schema.FormatVersion), []byte(`"format_version": 2`), 1)
+			err = os.WriteFile(filepath.Join(store, filepath.FromSlash(layout.CrawlManifest(crawl))), text, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	duckdb := filepath.Join(t.TempDir(), "duckdb")
+	if err := os.WriteFile(duckdb, []byte("#!/bin/sh\ncat \"$5\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ flag, want string }{
+		{"--month=2026-11", "'http://a.test/?sid=1'"}, {"--month=2026-10", "'http://a.test/?utm_id=1'"},
+		{"--month=2026-09", "'https://a.test/?sid=1', 'http://a.test/?sid=1'"}, // the second as the target of a redirect
+		{"--all-months", "'https://a.test/?sid=1', 'http://a.test/?sid=1', 'http://a.test/?utm_id=1'"},
+	} {
+		sql, said, code := runCommandLine(t, "query", "--store", store, "--duckdb", duckdb, c.flag, "provenance", "http://a.test/?utm_id=1&sid=1")
+		if code != 0 || !strings.Contains(sql, "\nWHERE url IN ("+c.want+");\n") {
+			t.Errorf("%s: exit %d, %s%s", c.flag, code, said, sql[max(0, strings.LastIndex(sql, "CREATE")):])
+		}
 	}
 }
 

@@ -1,18 +1,23 @@
 package sql
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/owner"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 //go:embed queries/*.sql
@@ -69,21 +74,20 @@ func (q Question) usage() string {
 	return strings.TrimSpace(q.Name + " " + strings.ToUpper(q.Of))
 }
 
-// Fill returns the SQL of q about a URL, host, domain or term, which may be spelled in any way.
-func (q Question) Fill(argument string) (string, error) {
+// Fill returns the SQL of q about a URL, host, domain or term, which may be spelled in any way. A URL
+// becomes canonical by the rules of the crawls; without any, by the standard rules.
+func (q Question) Fill(argument string, rules ...*urlkey.Canonicalizer) (string, error) {
 	value := ""
 	switch q.Of {
 	case "":
 	case "term":
 		value = strings.ToLower(strings.Join(strings.Fields(argument), " "))
 	case "url":
-		canonical, err := urlkey.New(nil)
+		urls, err := spellings(argument, rules)
 		if err != nil {
-			return "", err
-		}
-		if value, err = canonical.URL(argument, ""); err != nil {
 			return "", usage.Error(err)
 		}
+		return place.ReplaceAllLiteralString(q.SQL, strings.Join(urls, ", ")), nil
 	default:
 		target, err := owner.Parse(argument, false)
 		if err != nil {
@@ -93,11 +97,53 @@ func (q Question) Fill(argument string) (string, error) {
 			value = target.Domain
 		}
 	}
-	quoted := "'" + strings.ReplaceAll(value, "'", "''") + "'"
-	return place.ReplaceAllLiteralString(q.SQL, quoted), nil
+	return place.ReplaceAllLiteralString(q.SQL, quote(value)), nil
 }
 
-// question returns the question with a name. Its SQL is about the argument in args.
+// fillFor fills in the argument by the rules of the crawls of sealed rounds.
+func (q *Question) fillFor(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed, argument string) (err error) {
+	var crawls []string
+	for _, s := range sealed {
+		if q.Of == "url" && s.Round == 0 {
+			crawls = append(crawls, s.Crawl)
+		}
+	}
+	rules, err := roundstate.Canonicalizers(ctx, b, crawls)
+	if err == nil {
+		q.SQL, err = q.Fill(argument, rules...)
+	}
+	return err
+}
+
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// spellings returns the quoted URLs under which crawls with the given rules may know a URL: as a link,
+// and as the target of a redirect.
+func spellings(text string, rules []*urlkey.Canonicalizer) (urls []string, err error) {
+	if len(rules) == 0 {
+		standard, err := urlkey.New(nil)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, standard)
+	}
+	for _, r := range rules {
+		for _, c := range []*urlkey.Canonicalizer{r, r.Plain()} {
+			u, failed := c.URL(text, "")
+			if failed != nil {
+				err = failed
+			} else if u = quote(u); !slices.Contains(urls, u) {
+				urls = append(urls, u)
+			}
+		}
+	}
+	if len(urls) > 0 {
+		return urls, nil // the rewrites of one crawl may fail
+	}
+	return nil, err
+}
+
+// question returns the question with a name, after it has checked the argument in args.
 func question(name string, args []string) (*Question, error) {
 	all, err := Questions()
 	if err != nil {
@@ -116,7 +162,7 @@ func question(name string, args []string) (*Question, error) {
 		case q.Of != "" && len(args) == 0:
 			return nil, usage.Errorf("%s is about one %s: give it as `crawlbatch query %s`", name, q.Of, q.usage())
 		}
-		q.SQL, err = q.Fill(append(args, "")[0])
+		_, err = q.Fill(append(args, "")[0])
 		return &q, err
 	}
 	if near != "" {

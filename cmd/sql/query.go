@@ -98,9 +98,14 @@ func (o *queryOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, sealed, note, err := o.store.sealed(ctx, o.crawls, true, o.err)
+	b, sealed, note, err := o.store.sealed(ctx, o.crawls, true, o.err)
 	if err != nil {
 		return err
+	}
+	if asked != nil {
+		if err := asked.fillFor(ctx, b, sealed, append(args, "")[1]); err != nil {
+			return err
+		}
 	}
 	views := func(w io.Writer) error { return o.store.duckDB(w, note, sealed) }
 	d := duckDB{program: program, in: o.in, out: o.out, err: o.err}

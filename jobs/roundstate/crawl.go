@@ -7,6 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
@@ -34,6 +35,22 @@ func openIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, lookup func(s
 		return nil, nil, err
 	}
 	return m, c, nil
+}
+
+// Canonicalizers returns the canonicalizers of the sources and links of crawls.
+func Canonicalizers(ctx context.Context, b store.Bucket, crawls []string) ([]*urlkey.Canonicalizer, error) {
+	unset := func(string) (string, bool) { return "", true } // for ${VAR}: the rules depend on no secrets
+	all := make([]*urlkey.Canonicalizer, len(crawls))
+	for i, crawl := range crawls {
+		_, cfg, err := OpenCrawl(ctx, b, crawl, unset)
+		if err != nil {
+			return nil, err
+		}
+		if all[i], err = cfg.Plan.Canonicalizer(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // ReparseOf returns what a reparse parses again: a crawl or external WARC files. For a crawl that

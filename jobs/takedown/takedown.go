@@ -31,7 +31,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	names "crawlbatch.io/crawlbatch/formats/takedown"
-	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/compact"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/prune"
@@ -147,18 +146,9 @@ func (r *Request) matcher(ctx context.Context) (*names.Matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	unset := func(string) (string, bool) { return "", true } // for ${VAR}: the rules depend on no secrets
-	var rules []*urlkey.Canonicalizer
-	for _, crawl := range crawls {
-		_, cfg, err := roundstate.OpenCrawl(ctx, r.Bucket, crawl, unset)
-		if err != nil {
-			return nil, err
-		}
-		c, err := cfg.Plan.Canonicalizer()
-		if err != nil {
-			return nil, err
-		}
-		rules = append(rules, c)
+	rules, err := roundstate.Canonicalizers(ctx, r.Bucket, crawls)
+	if err != nil {
+		return nil, err
 	}
 	return names.New(r.URLs, r.Domains, rules...)
 }

@@ -4,5 +4,5 @@ SELECT crawl, round, fetch_status, revisit, coalesce(payload_warc_filename, warc
   coalesce(payload_warc_record_offset, warc_record_offset) AS record_offset,
   coalesce(payload_warc_record_length, warc_record_length) AS record_length
 FROM captures
-WHERE url = '{url}'
+WHERE url IN ('{url}')
 ORDER BY crawl, round, file, record_offset;
