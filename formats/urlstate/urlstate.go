@@ -127,6 +127,7 @@ func Overlapping(s *manifest.Sealed, bucket, buckets int) []manifest.File {
 type Chain struct {
 	rounds [][]manifest.File // files of each round, oldest round first; the first round may have bases
 	cut    bool              // the oldest files of the chain were deleted by the command prune
+	based  bool              // the chain begins with a base
 	mixed  bool              // a file also holds URLs of other buckets, because its round has fewer buckets
 }
 
@@ -143,12 +144,21 @@ func (h History) Chain(bucket, buckets int) Chain {
 			c.rounds = append(c.rounds, filesOf(parts))
 			c.mixed = c.mixed || s.buckets < buckets
 		}
-		if begins {
+		if c.based = begins; begins {
 			break
 		}
 	}
 	slices.Reverse(c.rounds)
 	return c
+}
+
+// Base lists the files of the base with which the chain begins. It is empty if the chain begins with a part
+// of the urls dataset.
+func (c Chain) Base() []manifest.File {
+	if !c.based {
+		return nil
+	}
+	return c.rounds[0]
 }
 
 // Cut reports whether the chain lacks its oldest files, because the command prune deleted them. The

@@ -9,11 +9,13 @@
 // A lookup searches the rounds from newest to oldest. In each round, the lookup first asks the
 // filter of the URL's bucket. If the filter excludes the URL, the lookup skips the tables of the
 // round. Rounds of an older version have no filters, so a lookup searches the tables of each such
-// round. The package never writes. It imports
+// round. For the rounds of a pruned month, it searches the base of a later round
+// (package urlstate). The package never writes. It imports
 // jobs/roundstate, stages, planner and formats packages.
 package lookup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +31,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner/source/secret"
 	"crawlbatch.io/crawlbatch/stages"
@@ -47,7 +50,7 @@ type Found struct {
 
 // State is the URL's newest row in the urls dataset.
 type State struct {
-	Round     string          `json:"round"` // name of the round, such as 2026-11.0
+	Round     string          `json:"round"` // name of the round, such as 2026-11.0; of a pruned month, the last that planned or found the URL
 	State     schema.URLState `json:"state"`
 	Outcome   schema.Outcome  `json:"outcome"` // newest outcome of the URL; "" if the URL was never planned
 	FirstSeen string          `json:"first_seen"`
@@ -155,8 +158,13 @@ func Open(ctx context.Context, b store.Bucket, crawl string, now time.Time) (*Cr
 // Find looks up a canonical URL.
 func (c *Crawl) Find(ctx context.Context, k urlkey.Key) (Found, error) {
 	var found Found
+	pruned := false // a round of the loop was
 	for _, s := range slices.Backward(c.rounds) {
-		if err := c.inRound(ctx, s, k, &found); err != nil {
+		search := c.inRound
+		if s.Pruned && !pruned {
+			pruned, search = true, c.inBase
+		}
+		if err := search(ctx, s, k, &found); err != nil {
 			return Found{}, fmt.Errorf("look up %s in round %s.%d: %w", k.URL, s.Crawl, s.Round, err)
 		}
 		if found.State != nil {
@@ -181,24 +189,25 @@ func (c *Crawl) Find(ctx context.Context, k urlkey.Key) (Found, error) {
 // one bucket.
 const cachedBuckets = 4096
 
-// withFiles returns a sealed round with the files of a bucket.
-func (c *Crawl) withFiles(ctx context.Context, s *manifest.Sealed, bucket int) (*manifest.Sealed, error) {
-	if len(s.Manifests) == 0 {
-		return s, nil
+// withFiles returns a sealed round with the files of a domain's bucket, and the bucket.
+func (c *Crawl) withFiles(ctx context.Context, s *manifest.Sealed, domain string) (*manifest.Sealed, int, error) {
+	bucket := urlkey.Bucket(domain, s.ReduceBuckets())
+	if len(s.Manifests) == 0 || s.ReduceBuckets() == 0 {
+		return s, bucket, nil
 	}
 	name := fmt.Sprintf("%s:%d", roundName(s.Crawl, s.Round), bucket)
 	if filled := c.files[name]; filled != nil {
-		return filled, nil
+		return filled, bucket, nil
 	}
 	filled, err := roundstate.WithFiles(ctx, c.bucket, []*manifest.Sealed{s}, roundstate.Selection{Dataset: lookedUp, Bucket: bucket, Buckets: s.ReduceBuckets()})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(c.files) == cachedBuckets {
 		clear(c.files)
 	}
 	c.files[name] = filled[0]
-	return filled[0], nil
+	return filled[0], bucket, nil
 }
 
 // lookedUp reports whether a lookup reads the files of a dataset.
@@ -208,11 +217,7 @@ func lookedUp(dataset string) bool {
 
 // inRound looks up a URL in the parts of its bucket.
 func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, found *Found) error {
-	if s.ReduceBuckets() == 0 {
-		return nil
-	}
-	bucket := urlkey.Bucket(k.Domain, s.ReduceBuckets())
-	s, err := c.withFiles(ctx, s, bucket)
+	s, bucket, err := c.withFiles(ctx, s, k.Domain)
 	if err != nil {
 		return err
 	}
@@ -230,11 +235,9 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 		return err
 	}
 	if state != nil {
-		p, err := c.priority(ctx, s, bucket, state)
-		if err != nil {
+		if found.State, err = c.state(ctx, s, bucket, state); err != nil {
 			return err
 		}
-		found.State = &State{round, state.State, state.Outcome, state.FirstSeen, nextDue(state), state.DueReason, p, listings(&state.Listing)}
 	}
 	if found.Skip != nil { // a later round has a newer skip of the URL
 		return nil
@@ -244,6 +247,39 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 		found.Skip = &Skip{round, skip.Reason, skip.Detail}
 	}
 	return err
+}
+
+// inBase looks up a URL in the base of its bucket, because the tables of the given round were pruned. No
+// later round has changed the URL's state.
+func (c *Crawl) inBase(ctx context.Context, pruned *manifest.Sealed, k urlkey.Key, found *Found) (err error) {
+	rounds, bucket := make([]*manifest.Sealed, len(c.rounds)), 0
+	for i, s := range c.rounds {
+		if rounds[i], bucket, err = c.withFiles(ctx, s, k.Domain); err != nil {
+			return err
+		}
+	}
+	history := urlstate.After(rounds)
+	if history.Buckets() == 0 {
+		return nil
+	}
+	for _, f := range history.Chain(bucket, history.Buckets()).Base() {
+		state, err := firstRow(ctx, c.bucket, f.Key, func(r *schema.URLRecord) bool { return r.URL == k.URL }, table.StringRange("url_surtkey", k.SURT, k.SURT))
+		if err != nil {
+			return err
+		}
+		if state != nil {
+			found.State, err = c.state(ctx, pruned, bucket, state)
+			found.State.Round = cmp.Or(state.LastPlanned, state.FirstSeen)
+			return err
+		}
+	}
+	return nil
+}
+
+// state returns the state of a URL after a round.
+func (c *Crawl) state(ctx context.Context, s *manifest.Sealed, bucket int, r *schema.URLRecord) (*State, error) {
+	p, err := c.priority(ctx, s, bucket, r)
+	return &State{roundName(s.Crawl, s.Round), r.State, r.Outcome, r.FirstSeen, nextDue(r), r.DueReason, p, listings(&r.Listing)}, err
 }
 
 // mayHold reports whether the tables may contain the URL, according to the bucket's URL filter. If

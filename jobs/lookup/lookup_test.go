@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -184,6 +185,50 @@ func TestTheNewestRoundThatChangedAURLAnswers(t *testing.T) {
 			"http://unheard.test/of": {"", "", -1},
 		} {
 			got, err := find(t, b, url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, short(got)); diff != "" {
+				t.Errorf("%s of %d buckets (-want +got):\n%s", url, buckets, diff)
+			}
+		}
+	}
+}
+
+// TestTheBaseOfALaterRoundAnswersForPrunedRounds looks up URLs whose newest states were in the urls dataset of a
+// pruned month, between an older and a newer round.
+func TestTheBaseOfALaterRoundAnswersForPrunedRounds(t *testing.T) {
+	for _, buckets := range []int{1, 3} {
+		b := fill(t, buckets, history())
+		c, err := Open(t.Context(), b, crawl, time.UnixMilli(1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		newest := c.rounds[1]
+		c.rounds = []*manifest.Sealed{c.rounds[0], {Crawl: "2026-10", Buckets: buckets, Pruned: true}, {Crawl: "2026-10", Round: 1, Buckets: buckets, Pruned: true}, newest}
+		for n := range buckets {
+			var rows []schema.URLRecord
+			for _, r := range []schema.URLRecord{
+				{URL: "http://a.test/", State: schema.StateGone, FirstSeen: "2026-11.0", LastPlanned: "2026-10.1"},
+				{URL: "http://a.test/new", State: schema.StateGone, FirstSeen: "2026-11.0", LastPlanned: "2026-11.1"},
+				{URL: "http://e.test/", State: schema.StateFound, FirstSeen: "2026-10.0"},
+			} {
+				if k := key(t, r.URL); urlkey.Bucket(k.Domain, buckets) == n {
+					r.SURT = k.SURT
+					rows = append(rows, r)
+				}
+			}
+			base := layout.Working(crawl, 1, string(stages.Frontier), urlstate.BaseName(3), n)
+			newest.Files = append(newest.Files, tabletest.Write(t, b, stages.FileURLsBase, base, rows))
+		}
+		for url, want := range map[string]shortFound{
+			"http://a.test/":         {"2026-10.1 gone", "2026-11.1 out_of_scope", -1},
+			"http://a.test/new":      {"2026-11.1 gone", "", -1},
+			"http://e.test/":         {"2026-10.0 found", "", -1},
+			"http://b.test/":         {"2026-11.0 found", "2026-11.0 budget", -1},
+			"http://unheard.test/of": {"", "", -1},
+		} {
+			got, err := c.Find(t.Context(), key(t, url))
 			if err != nil {
 				t.Fatal(err)
 			}

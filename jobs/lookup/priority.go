@@ -43,6 +43,9 @@ func (c *Crawl) priority(ctx context.Context, s *manifest.Sealed, bucket int, r 
 		p.AtPlan = ofPlan.AtPlan(r.Priority, t)
 		p.Next = priority.Sum(p.AtPlan)
 	}
+	if s.Pruned {
+		return p, nil
+	}
 	ofRound, err := c.settingsOf(ctx, s.Crawl)
 	if err != nil {
 		return p, err
