@@ -165,7 +165,7 @@ func (m *maker) attention(r *Report) []Attention {
 	if f.deferred > 0 {
 		add(levelWarn, "outcomes", "%s were deferred to the next round: the fetch window closed before their turn, their hosts asked for pauses longer than what was left of it, or a task was given up.", show.Count(f.deferred, "URL"))
 	}
-	if n := blocking(r.table("networks")); n > 0 {
+	if n := m.requests.blocking(); n > 0 {
 		add(levelWarn, "blocked", "%s answered at least half of the requests with 403 or 429.", show.Count(n, "network"))
 	}
 	if lasted, predicted := m.hours(); predicted > 0 && lasted > longerThan*predicted {
@@ -268,12 +268,11 @@ func (f *fetches) mostFailed() (string, int64) {
 	return "", 0
 }
 
-// blocking counts the networks that block most requests.
-func blocking(t *Table) (n int64) {
-	for _, row := range t.Rows {
-		if share, ok := row[3].(float64); ok && share >= blockingShare && row[2].(int64) >= blockingFrom {
-			n++
-		}
+// blocking counts the networks that block most requests, also those that the table does not show.
+func (q *requests) blocking() (n int64) {
+	for _, e := range q.networks.top.Entries {
+		blocked, responses := e.Values[0], e.Values[1]
+		n += one(responses >= blockingFrom && float64(blocked) >= blockingShare*float64(responses))
 	}
 	return n
 }

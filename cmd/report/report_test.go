@@ -229,6 +229,11 @@ func TestTheReportNamesWhatNeedsAttention(t *testing.T) {
 				m.requests.add(0, &requestRow{Host: "a", Address: "192.0.2.1:443", Status: 403, BytesSent: 1})
 			}
 		}},
+		{"more blocked networks than the table shows", levelWarn, "30 networks answered", func(m *maker) {
+			for i := range 30 * blockingFrom {
+				m.requests.add(0, &requestRow{Host: "a", Address: fmt.Sprintf("192.0.%d.1:443", i%30), Status: 403, BytesSent: 1})
+			}
+		}},
 		{"slow", levelWarn, "lasted 2.0 times as long as predicted. Round 0 took 2 h instead of 1 h.", func(m *maker) {
 			m.timing = []roundTime{{urls: 1, last: 7_200_000, predicted: 1}}
 		}},
@@ -263,7 +268,7 @@ func TestTheReportNamesWhatNeedsAttention(t *testing.T) {
 	} {
 		m := quiet()
 		c.change(m)
-		r := &Report{Sections: []Section{{Tables: m.tables(m.requests.networks, m.hosts.holding)}}}
+		r := &Report{Sections: []Section{{Tables: m.tables(m.hosts.holding)}}}
 		all := m.attention(r)
 		if !slices.ContainsFunc(all, func(a Attention) bool { return a.Level == c.level && strings.Contains(a.Text, c.text) }) {
 			t.Errorf("%s: %+v", c.name, all)
