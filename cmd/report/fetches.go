@@ -72,7 +72,7 @@ func newFetches() *fetches {
 		rounds: (&group{
 			id: "rounds", from: stages.FileFetches, byKey: true,
 			keys:   []key{{name: "round", sql: "round", number: true}},
-			values: []value{count("URLs"), countIf("documents", documentsAre), {name: "first outcome", unit: unitTime, how: sketch.Smallest, sql: "min(recorded_at)"}, {name: "last outcome", unit: unitTime, how: sketch.Largest, sql: "max(recorded_at)"}},
+			values: []value{count("URLs"), countIf("documents", documentsAre), {name: "first outcome", unit: unitTime, how: sketch.First, sql: "min(recorded_at)"}, {name: "last outcome", unit: unitTime, how: sketch.Largest, sql: "max(recorded_at)"}},
 		}).start(),
 	}
 }

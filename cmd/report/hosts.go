@@ -63,7 +63,7 @@ func newHosts() *hosts {
 			values: []value{
 				{name: "least time", unit: unitSeconds, how: sketch.Largest, scale: 0.001, sql: "max(requests * coalesce(delay_ms, 0)) / 1000"},
 				count("hosts"), planned, requests, delay,
-				{name: "first request", unit: unitTime, how: sketch.Smallest, sql: "min(first_request)"},
+				{name: "first request", unit: unitTime, how: sketch.First, sql: "min(first_request)"},
 				{name: "last request", unit: unitTime, how: sketch.Largest, sql: "max(last_request)"},
 			},
 			note: "The least time is that of the domain's slowest host: its requests, one after another, at its delay at the end of the round. No number of machines makes a round shorter than this.",

@@ -279,6 +279,16 @@ func TestTheReportNamesWhatNeedsAttention(t *testing.T) {
 	}
 }
 
+func TestTheSmallestGapMayBe0(t *testing.T) {
+	q := newRequests()
+	for _, gap := range []int64{700, 0, 300} {
+		q.add(0, &requestRow{Host: "a.test", GapMS: &gap, DelayMS: 1000})
+	}
+	if got := fmt.Sprint(q.soon.table(crawl).Rows); got != "[[a.test 3 0 1000]]" {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestNetworksAndPaces(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.77:443": "192.0.2.0/24", "[2001:db8:1:2::5]:443": "2001:db8:1::/48", "[2001:db8::1]:80": "2001:db8::/48", "[2001::1]:80": "2001::/48",

@@ -17,7 +17,8 @@ type Aggregate int
 const (
 	Sum      Aggregate = iota // the sum of the values
 	Largest                   // the largest value
-	Smallest                  // the smallest of the values that are not 0, such as times
+	Smallest                  // the smallest value
+	First                     // the smallest of the values that are not 0, such as times
 	Last                      // value of the key's newest row
 )
 
@@ -77,6 +78,8 @@ func (t *Top) Add(key string, values ...int64) {
 		case Largest:
 			e.Values[i] = max(e.Values[i], v)
 		case Smallest:
+			e.Values[i] = min(e.Values[i], v)
+		case First:
 			if e.Values[i] == 0 || v != 0 && v < e.Values[i] {
 				e.Values[i] = v
 			}
