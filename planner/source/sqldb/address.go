@@ -54,6 +54,10 @@ const (
 	tlsOff        = "off"
 )
 
+// passwordEnd matches the @ after a password with a slash or a question mark, which is written out. An @
+// in the value of an option does not match.
+var passwordEnd = regexp.MustCompile(`^([^?]*|[^=]*)@`)
+
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // Parse reads an address and gets the values of ${VAR} from lookup. If the address has no user
@@ -73,24 +77,25 @@ func Parse(text string, lookup func(string) (string, bool)) (*Address, error) {
 	user, hasUser := "", false
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		user, authority, hasUser = authority[:at], authority[at+1:], true
-	} else if path, _, _ := strings.Cut(tail, "?"); strings.Contains(path, "@") {
-		return nil, literal(scheme, a.dialect) // this @ ends a password with a slash, which is written out
+	} else if passwordEnd.MatchString(tail) {
+		return nil, literal(scheme, a.dialect)
 	}
 	if err := a.setUser(scheme, user, hasUser, lookup); err != nil {
 		return nil, err
 	}
 	a.name = scheme + "://" + authority + tail
-	// The text of net/url's errors would show a password that holds a question mark.
+	// Below, errors show no text of the address: a value of an option with an @ may be the end of a
+	// password, too.
 	u, err := url.Parse(a.name)
 	if err != nil || u.Hostname() == "" {
 		return nil, fmt.Errorf("a %s address is not of the form %s://USER:${VAR}@HOST:PORT/DATABASE?table=NAME: %w", scheme, scheme, ErrUnusable)
 	}
 	if u.Fragment != "" {
-		return nil, fmt.Errorf("%q: write # as %%23: %w", a.name, ErrUnusable)
+		return nil, fmt.Errorf("a %s address holds a #: write # as %%23: %w", scheme, ErrUnusable)
 	}
 	a.host, a.port, a.database = u.Hostname(), cmp.Or(u.Port(), a.dialect.port()), strings.Trim(u.Path, "/")
 	if a.database == "" {
-		return nil, fmt.Errorf("%q names no database: write %s://HOST/DATABASE: %w", a.name, scheme, ErrUnusable)
+		return nil, fmt.Errorf("a %s address names no database: write %s://HOST/DATABASE: %w", scheme, scheme, ErrUnusable)
 	}
 	return a, a.setOptions(u.RawQuery)
 }
@@ -146,7 +151,7 @@ func (a *Address) setUser(scheme, text string, given bool, lookup func(string) (
 func (a *Address) setOptions(query string) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return fmt.Errorf("%q: write %% as %%25, & as %%26, ; as %%3B and + as %%2B: %w", a.name, ErrUnusable)
+		return fmt.Errorf("the options of an address are badly escaped: write %% as %%25, & as %%26, ; as %%3B and + as %%2B: %w", ErrUnusable)
 	}
 	for name, given := range values {
 		if _, ok := defaults[name]; !ok || len(given) > 1 {
@@ -155,7 +160,11 @@ func (a *Address) setOptions(query string) error {
 				known = append(known, n)
 			}
 			slices.Sort(known)
-			return fmt.Errorf("option %q is unknown or repeated: an address has the options %s: %w", name, strings.Join(known, ", "), ErrUnusable)
+			which := fmt.Sprintf("option %q", name)
+			if strings.Contains(query, "@") {
+				which = "an option"
+			}
+			return fmt.Errorf("%s is unknown or repeated: an address has the options %s: %w", which, strings.Join(known, ", "), ErrUnusable)
 		}
 	}
 	for name, value := range defaults {
@@ -167,7 +176,7 @@ func (a *Address) setOptions(query string) error {
 	case tlsOffered, tlsVerify, tlsUnverified, tlsOff:
 		return nil
 	}
-	return fmt.Errorf("tls=%s: it is offered, verify, unverified or off: %w", a.options["tls"], ErrUnusable)
+	return fmt.Errorf("the option tls is offered, verify, unverified or off: %w", ErrUnusable)
 }
 
 // Name returns the text of the address without user and password.

@@ -45,7 +45,15 @@ func TestASecretInAnAddressIsRefusedAndNotShown(t *testing.T) {
 		{"mysql://me:${PW}hunter2@db/crawler", "is written out"},
 		{"mysql://me:x/hunter2@db/crawler", "is written out"},
 		{"mysql://me:hunter2/x@db/crawler", "is written out"},
-		{"mysql://me:hunter2?x@db/crawler", "not of the form"},
+		{"mysql://me:hunter2?x@db/crawler", "is written out"},
+		{"mysql://me:12?hunter2@db/crawler", "is written out"},
+		{"mysql://me:12/x?hunter2@db/crawler", "is written out"},
+		{"mysql://me:12?where=hunter2@db/crawler", "names no database"},
+		{"mysql://me:12?where=%hunter2@db/crawler", "names no database"},
+		{"mysql://me:12/x?hunter2=x@db/crawler", "an option is unknown"},
+		{"mysql://me:12/x?tls=hunter2@db/crawler", "tls is offered, verify, unverified or off"},
+		{"mysql://me:12/x?where=%hunter2@db/crawler", "write % as %25"},
+		{"mysql://me:12/x?where=#hunter2@db/crawler", "write # as %23"},
 		{"mysql://me:hunter2#x@db/crawler", "is written out"},
 		{"mysql://me:hunter2@x@db/crawler", "is written out"},
 		{"mysql://db/crawler?password=hunter2", `option "password" is unknown`},
@@ -66,7 +74,7 @@ func TestBadAddressesAreExplained(t *testing.T) {
 		{"mysql://db/crawler?table=a&table=b", `option "table" is unknown or repeated`},
 		{"mysql://db/crawler?tables=a", "an address has the options key, priority, results, status, table, tls, url, where"},
 		{"mysql://db/crawler?where=a#b", "write # as %23"},
-		{"mysql://db/crawler?tls=maybe", "tls=maybe: it is offered, verify, unverified or off"},
+		{"mysql://db/crawler?tls=maybe", "tls is offered, verify, unverified or off"},
 		{"oracle://db/crawler", "mysql://…"},
 	} {
 		if _, err := Parse(c.text, lookup); !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
@@ -88,6 +96,19 @@ func TestKeysAreComparedColumnByColumn(t *testing.T) {
 			t.Errorf("%s with %v, want %s", got, s.args, c.want)
 		}
 	}
+}
+
+// FuzzErrorsShowNoPassword parses addresses whose password has texts around hunter2.
+func FuzzErrorsShowNoPassword(f *testing.F) {
+	for _, s := range [][2]string{{"", ""}, {"12?", "#"}, {"/", "?a=b"}, {"1/x?tls=", "%"}, {"${PW}@", "&table=x"}} {
+		f.Add(s[0], s[1])
+	}
+	f.Fuzz(func(t *testing.T, before, after string) {
+		text := "mysql://me:" + before + "hunter2" + after + "@db/crawler"
+		if _, err := Parse(text, lookup); err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
 }
 
 func FuzzParse(f *testing.F) {
