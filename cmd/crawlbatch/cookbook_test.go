@@ -210,8 +210,8 @@ func askCookbook(t *testing.T, d *demoStore, views string) {
 	}
 }
 
-// In the demo, no page and no robots.txt changes, and no task fails. TestDuckDBAnswersAboutChanges asks the
-// questions about them over a few rows.
+// In the demo, no page and no robots.txt changes, no task fails, and no URL is fetched twice.
+// TestDuckDBAnswersAboutChanges asks the questions about them over a few rows.
 func TestDuckDBAnswersAboutChanges(t *testing.T) {
 	duckdbtest.Need(t)
 	tables := duckdbtest.SQLFile(t, `
@@ -232,13 +232,24 @@ CREATE TABLE stages AS SELECT * FROM (VALUES
   ('2026-11', 0, 'fetch', 3, 'a1', TIMESTAMP '2026-11-01 01:00:00', NULL, 'm1', 'failed', 'lost', 'killed'),
   ('2026-11', 0, 'fetch', 3, 'a2', TIMESTAMP '2026-11-01 02:00:00', TIMESTAMP '2026-11-01 03:00:00', 'm2', 'committed', NULL, NULL),
   ('2026-11', 0, 'fetch', 4, 'a3', TIMESTAMP '2026-11-01 02:00:00', TIMESTAMP '2026-11-01 03:00:00', 'm2', 'committed', NULL, NULL)
-) AS t(crawl, round, stage, task, attempt, began_at, ended_at, machine, outcome, error_class, error)`)
+) AS t(crawl, round, stage, task, attempt, began_at, ended_at, machine, outcome, error_class, error);
+CREATE TABLE fetches AS SELECT * FROM (VALUES
+  ('2026-11', 0, 'back', 'http_4xx', 404), ('2026-11', 1, 'back', 'ok', 200), ('2026-11', 0, 'gone', 'ok', 200), ('2026-11', 1, 'gone', 'http_4xx', 410),
+  ('2026-11', 0, 'unasked', 'http_4xx', 404), ('2026-11', 1, 'unasked', 'deferred', NULL), ('2026-11', 0, 'slow', 'timeout', NULL), ('2026-11', 0, 'odd', 'protocol_error', NULL),
+  ('2026-10', 1, 'gone', 'http_5xx', 500), ('2026-11', 0, 'page', 'ok', 200), ('2026-11', 0, 'busy', 'rate_limited', 429)
+) AS t(crawl, round, url, outcome, http_status);
+CREATE TABLE links AS SELECT '2026-11' AS crawl, round, 'page' AS source, target, 'a' AS kind, 'more' AS anchor
+FROM (VALUES (0), (1)) AS r(round), (VALUES ('back'), ('gone'), ('unasked'), ('slow'), ('odd'), ('busy')) AS t(target)`)
 	for name, want := range map[string][]string{
 		"what-changed": {"http://a.test/|2|3|volatile|2|1", "http://a.test/same|0|2|volatile|2|1"},
 		"robots-changes": {
 			"a.test|a.test|2026-11|0|2026-10|0|rules|rules|D1|D2", "c.test|c.test|2026-11|0|2026-10|0|none|rules|<nil>|D3",
 		},
 		"domain-robots-changes": {"a.test|2026-11|0|2026-10.0|a.test|rules|D2|4|3|75.0"},
+		"broken-links": {
+			"page|gone|more|http_4xx|410", "page|odd|more|protocol_error|<nil>", "page|slow|more|timeout|<nil>", "page|unasked|more|http_4xx|404",
+		},
+		"broken-targets": {"gone|410|1", "unasked|404|1"},
 		"retried-tasks": {
 			"2026-11|0|fetch|3|a1|volatile|null|volatile|failed|lost|killed", "2026-11|0|fetch|3|a2|volatile|volatile|volatile|committed|<nil>|<nil>",
 		},
