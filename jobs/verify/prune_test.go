@@ -333,6 +333,35 @@ func TestWholeMonthsArePruned(t *testing.T) {
 	}
 }
 
+// The tasks of some stages read the states, representatives and domains of earlier months. With one bucket and
+// with several, other stages read them. An audit does not compute these tasks again without them.
+func TestNoTaskIsComputedAgainWithoutPrunedMonths(t *testing.T) {
+	for buckets, bucketURLs := range map[string]int{"one bucket": 100, "several buckets": 4} {
+		t.Run(buckets, func(t *testing.T) {
+			m := newMonthsLabOf(t, directory(t), 3, 4)
+			m.cfg.Frontier.Follow, m.cfg.Plan.PartitionURLs, m.cfg.Plan.BucketURLs = "none", 1, bucketURLs
+			seeds := slices.Sorted(m.web.Seeds())
+			for n := range 3 {
+				m.crawlOnce(monthAfter(firstOfYear, n), ahead{days: 400 * n}, seeds)
+			}
+			r := m.request(20)
+			r.Raw = r.Metadata
+			if _, err := prune.Apply(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			last := monthAfter(firstOfYear, 2)
+			p, _, err := roundstate.FindPlan(t.Context(), m.b, last, 0)
+			if err != nil || (p.Buckets > 1) != (buckets == "several buckets") {
+				t.Fatalf("%d buckets, %v", p.Buckets, err)
+			}
+			want := "the same inputs, the same bytes: left out for"
+			if notes := m.notes(last); !strings.Contains(notes, want) {
+				t.Errorf("notes: %s\nwant %q", notes, want)
+			}
+		})
+	}
+}
+
 // countWrites makes faults that never happen, and counts the writes.
 func countWrites(f *faultstore.Faults) *int {
 	var mu sync.Mutex
