@@ -161,7 +161,7 @@ func (m *Model) ScoreInlink(address string, links *schema.Inlink) float64 {
 	if links == nil {
 		return m.Score(rest)
 	}
-	return m.Score(append([]string{rest}, links.Anchors...)...) + links.SourceFocus/2
+	return m.Score(append([]string{rest}, links.Anchors...)...) + float64(links.SourceFocus/2)
 }
 
 // unspaced are scripts that put no spaces between words.

@@ -4,7 +4,8 @@
 //
 // The frontier computes the parts that follow from a round's results (Facts). A plan adds the parts
 // that depend on its time (Timing). Each part is a weight from the config times a count or a share
-// from 0 to 1. Package priority imports only the standard library.
+// from 0 to 1. Package priority imports only package
+// logarithm and the standard library.
 package priority
 
 import (
@@ -12,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"crawlbatch.io/crawlbatch/formats/logarithm"
 )
 
 const (
@@ -105,7 +108,7 @@ func (w *Weights) Parts(f Facts) []Part {
 		{"directory", float64(-w.Directory * directories(f.URL))},
 		{"anchor", float64(w.Anchor * count(f.Anchor))},
 		{"sitemap", float64(w.Sitemap) * float64(f.Sitemap) / 100},
-		{"inlinks", float64(w.Inlinks) * min(math.Log10(float64(max(f.Inlinks, 1)))/3, 1)},
+		{"inlinks", float64(w.Inlinks) * min(logarithm.Decimal(float64(max(f.Inlinks, 1)))/3, 1)},
 		{"hop", float64(-w.Hop) * float64(f.Hops)},
 		{"focus", float64(w.Focus) * min(max(f.Focus, -1), 1)},
 		{"query", float64(-w.Query * count(strings.Contains(f.URL, "?")))},
@@ -118,7 +121,7 @@ func rankShare(rank float64, hosts int64) float64 {
 	if rank <= 0 || hosts <= 0 {
 		return 0.5
 	}
-	return min(max(0.5+math.Log10(rank*float64(hosts))/4, 0), 1)
+	return min(max(0.5+float64(logarithm.Decimal(rank*float64(hosts))/4), 0), 1)
 }
 
 // directories returns the number of directories before the last segment of the path.

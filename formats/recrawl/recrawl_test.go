@@ -1,14 +1,10 @@
 package recrawl
 
 import (
-	"bytes"
 	"fmt"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"regexp"
 	"testing"
 	"time"
 
@@ -94,24 +90,6 @@ func TestResultsHaveTheSameBitsOnEachMachine(t *testing.T) {
 	}
 	if got, want := fmt.Sprintf("%x", sum.Sum64()), "850578df628ee346"; got != want {
 		t.Errorf("the digest of the results is %s, want %s", got, want)
-	}
-}
-
-func TestNoInstructionFusesAProductAndASum(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles for another machine: make test-crawl")
-	}
-	c := exec.Command("go", "build", "-gcflags=-S", ".")
-	c.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
-	assembly, err := c.CombinedOutput()
-	if err != nil || !bytes.Contains(assembly, []byte("FMULD")) {
-		t.Fatalf("go build: %v: %.2000s", err, assembly)
-	}
-	fused := regexp.MustCompile(`\bFN?M(ADD|SUB)`)
-	for line := range bytes.Lines(assembly) {
-		if fused.Match(line) {
-			t.Errorf("%s", line)
-		}
 	}
 }
 

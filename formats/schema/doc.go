@@ -13,7 +13,7 @@
 // stores its zero value as null. Adding a column is a compatible change. A changed meaning or type
 // of a column needs a new FormatVersion.
 //
-// Package schema imports only package pack.
+// Package schema imports only packages logarithm and pack.
 package schema
 
 import (

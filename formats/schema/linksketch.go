@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/logarithm"
 )
 
 // LinkSketch stands for the set of the distinct targets of a capture's links. It is their number in
@@ -86,7 +88,7 @@ func estimateSize(sketch []byte) (size float64) {
 		if level < last && even < 0.28 {
 			return size * float64(uint(1)<<(2*(level+1))) // the levels after this one have 1/4 of all targets, or 1/16, or 1/64
 		}
-		size += math.Log(even) / math.Log(1-2/m)
+		size += logarithm.Of(even) / logarithm.Of(1-2/m)
 	}
 	return size
 }

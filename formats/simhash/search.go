@@ -412,8 +412,8 @@ func cheapestBlocks(n, width, k int) (int, float64) {
 		choices *= float64(blocks) / float64(blocks-k)
 		key := width * (blocks - k) / blocks
 		passes := math.Ceil(float64(key) / sortedBits)
-		alike := float64(n) / math.Exp2(float64(key))
-		cost := choices * float64(n) * (passes*sortCost + groupCost + alike/2*compareCost)
+		alike := math.Ldexp(float64(n), -key)
+		cost := choices * float64(n) * (float64(passes*sortCost) + groupCost + float64(alike/2*compareCost))
 		if cost < bestCost {
 			best, bestCost = blocks, cost
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"crawlbatch.io/crawlbatch/formats/logarithm"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
@@ -63,5 +64,5 @@ func MinPages(n int64, format int) int64 {
 
 // microIDF returns the inverse document frequency of a term in millionths.
 func microIDF(n, df int64) int64 {
-	return int64(math.Round(1e6 * (1 + math.Log(float64(1+n)/float64(1+df)))))
+	return int64(math.Round(1e6 * (1 + logarithm.Of(float64(1+n)/float64(1+df)))))
 }

@@ -186,14 +186,14 @@ func (g *graph) pageRank(ctx context.Context) ([]float64, error) {
 				share[i] = r / float64(g.out[i])
 			}
 		}
-		floor := (1-damping)/float64(n) + damping*dangling/float64(n)
+		floor := (1-damping)/float64(n) + float64(damping*dangling)/float64(n)
 		var moved float64
 		for d := range rank {
 			var sum float64
 			for _, s := range g.in[g.start[d]:g.start[d+1]] {
 				sum += share[s]
 			}
-			next := floor + damping*sum
+			next := floor + float64(damping*sum)
 			moved += math.Abs(next - rank[d])
 			rank[d] = next
 		}

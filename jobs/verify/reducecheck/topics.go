@@ -11,6 +11,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"crawlbatch.io/crawlbatch/formats/logarithm"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -318,7 +319,7 @@ func (c *topicsCheck) compareTopics(ctx context.Context, pages []weighedPage, pu
 		err = audit.Each(ctx, c.a, keys, func(_ string, t *schema.Term) error {
 			at := termAt{t.Language, t.Term, 0}
 			if _, ok := idf[at]; ok {
-				idf[at] = math.Round(1e6 * (math.Log(float64(t.Sampled+1)/float64(t.Pages+1)) + 1))
+				idf[at] = math.Round(1e6 * (logarithm.Of(float64(t.Sampled+1)/float64(t.Pages+1)) + 1))
 			}
 			return nil
 		})

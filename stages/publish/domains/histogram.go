@@ -22,7 +22,7 @@ func middleOf(bin int32) float64 {
 	}
 	shift := bin>>parts - 1
 	least, width := int64(bin-shift<<parts)<<shift, int64(1)<<shift
-	return (float64(least) + float64(width-1)/2) / 1000
+	return (float64(least) + float64(float64(width-1)/2)) / 1000
 }
 
 // histogram counts times by bin, in the order of bins.

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"unsafe"
+
+	"crawlbatch.io/crawlbatch/formats/logarithm"
 )
 
 const (
@@ -71,7 +73,7 @@ func (c *counter) size() float64 {
 	const alpha = 0.7213 / (1 + 1.079/registers)
 	estimate := alpha * registers * registers / sum
 	if estimate <= 2.5*registers && empty > 0 {
-		return registers * math.Log(registers/float64(empty))
+		return registers * logarithm.Of(registers/float64(empty))
 	}
 	return estimate
 }

@@ -56,9 +56,9 @@ func (g *Graph) divisor(source int32) float64 { return float64(max(g.out[source]
 func (g *Graph) setFloor() {
 	rest := 1.0
 	for s, share := range g.share {
-		rest -= share * float64(g.out[s])
+		rest -= float64(share * float64(g.out[s]))
 	}
-	g.floor = (1 - damping + damping*max(rest, 0)) / float64(g.Vertices)
+	g.floor = (1 - damping + float64(damping*max(rest, 0))) / float64(g.Vertices)
 }
 
 // iterate does one iteration: it computes the new rank of each source, sets g.share, and returns the sum
@@ -77,7 +77,7 @@ func (g *Graph) iterate(ctx context.Context, next []float64) (moved float64, err
 	}
 	for s, rank := range next {
 		n := g.divisor(int32(s))
-		moved += math.Abs(rank - g.share[s]*n)
+		moved += math.Abs(rank - float64(g.share[s]*n))
 		g.share[s] = rank / n
 	}
 	return moved, nil
@@ -90,5 +90,5 @@ func (g *Graph) received(sources []int32) float64 {
 	for _, s := range sources {
 		sum += share[s]
 	}
-	return g.floor + damping*sum
+	return g.floor + float64(damping*sum)
 }
