@@ -92,11 +92,14 @@ import (
 //	   A term counts only if one in 100,000 sampled pages of its language has it.
 //	   A robots.txt that answers 4xx with an incomplete body means no rules. In older formats it counts as not fetched.
 //	   After a takedown, merge finds which of the documents of a URL have links left.
+//	17: Pages whose cluster has the front page of their host as its representative are in no family of soft 404s, also
+//	   if an earlier round fetched that page.
+//	   The digest of a host's robots.txt is that of its file from https, also in rounds that read only the file from http.
 //
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
 // decides, for example, how tables are encoded.
-const FormatVersion = 16
+const FormatVersion = 17
 
 // TellsZero returns the first FormatVersion whose files distinguish 0 from null in an optional
 // column. The struct tag zero holds this version. Files of an older format store 0 as null.

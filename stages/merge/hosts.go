@@ -204,7 +204,7 @@ func firstByte(q *schema.Request) int64 {
 // finish computes the columns that depend on all outcomes and requests.
 func (s *hostState) finish(format int) *schema.Host {
 	r := &s.row
-	r.RobotsDigest = cmp.Or(s.digest.digest, s.effective.digest, s.known.digest)
+	r.RobotsDigest = s.robotsDigest(format)
 	switch {
 	case s.rules:
 		r.RobotsState = "rules"
@@ -222,6 +222,16 @@ func (s *hostState) finish(format int) *schema.Host {
 		r.BreakerEvents = 1 // the breaker opened, and the window closed before a probe was sent
 	}
 	return r
+}
+
+// robotsDigest returns the digest for the host's row. Files of both schemes may differ, and some rounds read only one
+// of them again. A file from https comes first, from wherever its digest is known, so that the digest stays the same.
+func (s *hostState) robotsDigest(format int) string {
+	known := []robotsDigest{s.digest, s.effective, s.known}
+	if i := slices.IndexFunc(known, func(d robotsDigest) bool { return d.secure }); i >= 0 && format >= 17 {
+		return known[i].digest
+	}
+	return cmp.Or(known...).digest
 }
 
 // robotsRow holds the columns that merge reads from the working file robots of fetch.

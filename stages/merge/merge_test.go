@@ -722,6 +722,46 @@ func TestHostsHaveTheDigestOfARobotsFileOfAnEarlierRound(t *testing.T) {
 	}
 }
 
+// The robots.txt files of both schemes of a host differ. A round that reads only one of them again must not seem
+// to find another file than a round that reads both, or the other one.
+func TestHostsHaveTheDigestOfOneSchemeInEachRound(t *testing.T) {
+	const plain, secure = "http://a.example.org/", a
+	read := func(url, digest string) schema.Capture {
+		k := keyOf(t, url+"robots.txt")
+		scheme, _, _ := strings.Cut(url, ":")
+		return schema.Capture{URLColumns: schema.URLColumns{SURT: k.SURT, URL: url + "robots.txt", Path: "/robots.txt", Protocol: scheme},
+			CaptureColumns: schema.CaptureColumns{FetchStatus: 200, ContentDigest: digest}}
+	}
+	for name, c := range map[string]struct {
+		captures []schema.Capture
+		allowed  []schema.Request // requests that a robots.txt of this or an earlier round allowed
+		known    []schema.RobotsFile
+		old      string
+	}{
+		"both are read": {captures: []schema.Capture{read(plain, "PLAIN"), read(secure, "SECURE")}, old: "SECURE"},
+		"http is read, https allows a page": {captures: []schema.Capture{read(plain, "PLAIN")},
+			allowed: []schema.Request{{Purpose: schema.ForPage, URL: secure, Host: "a.example.org", Start: 10, RobotsDigest: "SECURE"}}, old: "PLAIN"},
+		"http is read, https is known": {captures: []schema.Capture{read(plain, "PLAIN")},
+			known: []schema.RobotsFile{{Origin: "https://a.example.org", Host: "a.example.org", Rules: true, Digest: "SECURE"}}, old: "PLAIN"},
+		"http allows a page, https is known": {allowed: []schema.Request{{Purpose: schema.ForPage, URL: plain, Host: "a.example.org", Start: 10, RobotsDigest: "PLAIN"}},
+			known: []schema.RobotsFile{{Origin: "https://a.example.org", Host: "a.example.org", Rules: true, Digest: "SECURE"}}, old: "PLAIN"},
+		"https is read, an older one allows a page": {captures: []schema.Capture{read(secure, "SECURE")},
+			allowed: []schema.Request{{Purpose: schema.ForPage, URL: secure, Host: "a.example.org", Start: 10, RobotsDigest: "OLDER"}}, old: "SECURE"},
+	} {
+		for format, want := range map[int]string{16: c.old, 17: "SECURE"} {
+			w := newWorld(t, []string{a}, segment{fetches: []schema.Fetch{fetch(t, a, schema.OK, 0)}, captures: map[string][]schema.Capture{"robotstxt": c.captures}, requests: c.allowed})
+			w.format = format
+			if c.known != nil {
+				fetched := w.in.Results[stages.Fetch][0]
+				fetched.Files = append(fetched.Files, tabletest.Write(t, w.bucket, stages.FileRobots, "robots.parquet", c.known))
+			}
+			if got := rows[schema.Host](w, w.mustMerge(), stages.FileHosts, ""); len(got) != 1 || got[0].RobotsDigest != want {
+				t.Errorf("format %d, %s: %+v, want %s", format, name, got, want)
+			}
+		}
+	}
+}
+
 // An attempt without a connection sends no byte, but has a row of requests that says why. The
 // dataset hosts counts only requests that were sent. Rows of format 1 have no microseconds.
 func TestAttemptsWithoutAConnectionAreNoRequestsOfHosts(t *testing.T) {

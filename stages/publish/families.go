@@ -78,6 +78,13 @@ func learnFamilies(ctx context.Context, env *stages.Env, pages, duplicates []str
 		f := family{host, strings.Clone(d.Representative)}
 		if found[f] == nil {
 			found[f] = &paths{}
+			if env.Has(17) { // the representative may be of an earlier round, so that no row of pages shows it
+				of, at, err := place(f.representative)
+				if err != nil {
+					return nil, err
+				}
+				found[f].root = of == host && at == "/"
+			}
 		}
 		found[f].add(path)
 	}

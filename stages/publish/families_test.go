@@ -99,6 +99,19 @@ func TestFamiliesOfSoft404sAreMarkedAndLegitimateCopiesAreNot(t *testing.T) {
 	if got := publishPages(t, 12, append(pages, root...), duplicates); len(got) > 0 {
 		t.Errorf("a site with one text everywhere, also at its front page, is no soft 404: %q", got)
 	}
+	// The front page may be of an earlier round. Then only the name of the representative shows it.
+	for front, marked := range map[string]int{"http://h.test/": 0, "https://h.test/?a=b": 0, "http://other.test/": 20, "http://h.test/index.html": 20} {
+		pages, duplicates := clusterOf(t, "http://h.test/%d", 20, nil)
+		for i := range duplicates {
+			duplicates[i].Representative, duplicates[i].ClusterSize = front, 21
+		}
+		if got := len(publishPages(t, 17, pages, duplicates)); got != marked {
+			t.Errorf("%d pages like %s of an earlier round are marked, want %d", got, front, marked)
+		}
+		if got := len(publishPages(t, 16, pages, duplicates)); got != 20 {
+			t.Errorf("a stage of format 16 marked %d pages like %s", got, front)
+		}
+	}
 }
 
 // The synthetic web has soft 404s, exact copies, near copies and chains of them. Of these, only soft 404s
