@@ -2,7 +2,6 @@ package charset
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -69,12 +68,13 @@ func (q *QueryEncoder) Encode(ref []byte) []byte {
 // appendEncoded appends characters outside ASCII. A character that the character set lacks becomes a
 // percent-encoded character reference.
 func (q *QueryEncoder) appendEncoded(out, run []byte) []byte {
+	const hex = "0123456789ABCDEF"
 	q.e.Reset()
 	for {
 		n, read, err := q.e.Transformer.Transform(q.buf[:], run, true)
 		for _, c := range q.buf[:n] {
 			if c <= ' ' || c >= 0x7F || strings.IndexByte(`"#<>'`, c) >= 0 { // the special-query percent-encode set
-				out = fmt.Appendf(out, "%%%02X", c)
+				out = append(out, '%', hex[c>>4], hex[c&15])
 			} else {
 				out = append(out, c)
 			}
