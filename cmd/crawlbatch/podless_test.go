@@ -89,12 +89,19 @@ func (p *podless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // the driver may be dead
 }
 
-// run runs the indexes of a Job.
+// run runs the indexes of a Job. If one fails, the Job fails.
 func (p *podless) run(job *batchv1.Job) {
+	end := batchv1.JobCondition{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "PodFailed"}
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		job.Status.Conditions = []batchv1.JobCondition{end}
+	}()
 	c := job.Spec.Template.Spec.Containers[0]
 	for i := range int(*job.Spec.Completions) {
 		cmd := exec.Command("crawlbatch", c.Args...)
 		cmd.Args[slices.Index(cmd.Args, "--termination-log")+1] = os.DevNull
+		cmd.Args[slices.Index(cmd.Args, "--metrics-listen")+1] = "127.0.0.1:0" // pods of several Jobs share this machine's ports
 		cmd.Env = append(cmd.Environ(), "JOB_COMPLETION_INDEX="+strconv.Itoa(i))
 		for _, v := range c.Env {
 			if v.ValueFrom == nil && v.Name != "TMPDIR" {
@@ -106,10 +113,7 @@ func (p *podless) run(job *batchv1.Job) {
 			return
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	job.Status.CompletedIndexes = fmt.Sprintf("0-%d", *job.Spec.Completions-1)
-	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+	end = batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}
 }
 
 // phaseOf returns the phase of a plan that a Job runs, or "".
