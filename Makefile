@@ -88,7 +88,7 @@ test-crawl: ## run all tests without the race detector, whole crawls and long te
 	$(call tested,-timeout 20m $(if $(LONG),$$(testdata/skipped/long),./...))
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
-	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./planner/source ./jobs/verify ./cmd/crawlbatch
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -timeout 20m -run 'S3' ./formats/store/... ./planner/source ./jobs/verify ./cmd/crawlbatch
 
 test-hostile: ## crawl a table of hostile servers, names and documents with the real binary
 	CRAWLBATCH_HOSTILE=1 $(GO) test -count=1 -timeout 5m -run 'Hostile' ./cmd/crawlbatch
@@ -112,7 +112,7 @@ test-damage: $(CACHE)/bin/versitygw ## damage every kind of object in every way,
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_DAMAGE=1 $(GO) test -count=1 -v -timeout 120m -run TestDamage ./cmd/crawlbatch $(if $(UPDATE),-update)
 
 test-duckdb: $(CACHE)/node/.installed $(CACHE)/duckdb/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run the cookbook and Common Crawl's queries
-	PATH="$(CACHE)/duckdb/bin:$$PATH" CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./planner/source ./cmd/report ./cmd/crawlbatch
+	PATH="$(CACHE)/duckdb/bin:$$PATH" CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -timeout 20m -run 'DuckDB' ./formats/catalog ./planner/source ./cmd/report ./cmd/crawlbatch
 
 SQL_ROWS ?= 200000
 
