@@ -55,6 +55,7 @@ type PlanRequest struct {
 	Lookup    func(string) (string, bool)
 	Archive   func(ctx context.Context, address string) (store.Bucket, error) // opens the store that holds plan.opt_out
 	Log       *slog.Logger                                                    // for the requests of sources; nil discards messages
+	Note      func(verb string, n int64, of string)                           // see planner.Request; may be nil
 	Tell      func(stages.Wait)                                               // called for each wait of a source for a host; may be nil
 
 	driver    bool             // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
@@ -236,6 +237,7 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 		return nil, err
 	}
 	request.Sources, request.DryRun = append(slices.Clone(r.Sources), request.Sources...), r.DryRun
+	request.Note = r.Note
 	if r.Tasks != nil && limits.CanDivide() {
 		request.Elsewhere = r.Tasks.For(&basis, limits.Gone, scratch)
 	} else if r.Tasks != nil && r.Log != nil {

@@ -80,9 +80,13 @@ func better(a, b *entry.Record) int {
 
 // choose runs the chooser over all records.
 func (c *chooser) choose(ctx context.Context, records iter.Seq2[entry.Record, error]) error {
+	n := int64(0)
 	for row, err := range records {
 		if err != nil {
 			return err
+		}
+		if n++; n%batchEntries == 0 {
+			c.note("compared", n, "entries with the budgets")
 		}
 		if c.url != nil && row.URL == c.url.URL {
 			c.merge(&row)

@@ -116,6 +116,7 @@ func (c *Config) check() error {
 // rules is a checked Config with its canonicalizer and scope.
 type rules struct {
 	Config
+	note      func(verb string, n int64, of string) // Request.Note, or a function that does nothing
 	canonical *urlkey.Canonicalizer
 	scope     *scope.Scope
 	budgets   *budget.Rules
@@ -143,7 +144,8 @@ func (c *Config) rules() (*rules, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return &rules{Config: *c, canonical: canonical, scope: inScope, budgets: budgets, measured: c.Service}, nil
+	silent := func(string, int64, string) {}
+	return &rules{note: silent, Config: *c, canonical: canonical, scope: inScope, budgets: budgets, measured: c.Service}, nil
 }
 
 // format returns the format of the plan.

@@ -97,6 +97,7 @@ func run[T any](ctx context.Context, d *driver, phase string, shares []share) ([
 		}
 	}
 	d.plan.EstimatedBytes = d.scratch(phase, shares)
+	d.note("began", int64(len(shares)), "tasks of phase "+phase)
 	results, err := d.req.Elsewhere.Run(ctx, d.plan, phase, encoded)
 	if err != nil {
 		return nil, err

@@ -123,7 +123,7 @@ func ingestSources(ctx context.Context, workers []*worker, sources []source.Sour
 	g.Go(func() error {
 		defer close(batches)
 		for i, s := range sources {
-			n, err := feed(ctx, first[i], s, names, batches)
+			n, err := feed(ctx, first[i], s, names, batches, workers[0].note)
 			count := SourceCount{Name: s.Name(), Entries: n}
 			if errors.Is(err, source.ErrNoMatch) {
 				count.noMatch, err = err, nil
@@ -166,14 +166,15 @@ func checkNoMatch(counts []SourceCount) (err error) {
 	return err
 }
 
-// feed cuts a source into batches. It returns the number of entries that the plan should include.
-func feed(ctx context.Context, first entry.Seq, s source.Source, names *entry.Names, batches chan<- batch) (due int64, err error) {
-	var n int64
+// feed cuts a source into batches, and notes each. It returns the number of entries that the plan should include.
+func feed(ctx context.Context, first entry.Seq, s source.Source, names *entry.Names, batches chan<- batch, note func(verb string, n int64, of string)) (due int64, err error) {
+	n, of := int64(0), "entries of "+s.Name()
 	b := batch{first: first}
 	send := func() error {
 		select {
 		case batches <- b:
 			b = batch{entries: make([]source.Entry, 0, batchEntries), first: first + entry.Seq(n)}
+			note("read", n, of)
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

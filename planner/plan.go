@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -51,7 +52,10 @@ type Request struct {
 	Version string    // version of crawlbatch, for plan.json
 	// Elsewhere runs the tasks that make the plan, if CanDivide allows it. If it is nil, Make does all the work.
 	Elsewhere Elsewhere
-	DryRun    bool // predict without making a plan: the result has no ID and no files, and cannot be committed
+	// Note gets what Make and Commit do, as a verb, a number and its object, such as "read 4096 entries of urls.txt". They
+	// call it often, and from several goroutines. It may be nil.
+	Note   func(verb string, n int64, of string)
+	DryRun bool // predict without making a plan: the result has no ID and no files, and cannot be committed
 }
 
 // sourceAt returns the source with a number. The sources come first, then the history from earlier
@@ -69,7 +73,8 @@ type Plan struct {
 	counts   []SourceCount
 	slowest  []slowest.Host
 	budgets  []manifest.Count
-	files    []table.Local // local files in the order of planfile.Of, empty after a dry run
+	note     func(verb string, n int64, of string) // Request.Note, or a function that does nothing
+	files    []table.Local                         // local files in the order of planfile.Of, empty after a dry run
 
 	elsewhere Elsewhere       // nil: all files are local
 	placed    []manifest.File // files that tasks wrote, which are the first in the order of planfile.Of
@@ -94,6 +99,9 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	r, err := cfg.rules()
 	if err != nil {
 		return nil, err
+	}
+	if req.Note != nil {
+		r.note = req.Note
 	}
 	names := &entry.Names{Round: fmt.Sprintf("%s.%d", req.Crawl, req.Round), Hide: r.format() >= 11}
 	s := newSorting(req.Scratch)
@@ -125,7 +133,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	}
 	own := len(req.Sources)
 	entries = append(entries[:own:own], slices.DeleteFunc(entries[own:], func(c SourceCount) bool { return c.Name == source.HistoryName })...)
-	p := &Plan{counts: entries, manifest: manifest.Plan{Header: manifest.Header{Format: r.format()}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(read.Counts), TakenDown: read.TakenDown}}
+	p := &Plan{counts: entries, note: r.note, manifest: manifest.Plan{Header: manifest.Header{Format: r.format()}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(read.Counts), TakenDown: read.TakenDown}}
 	for i, c := range entries {
 		p.manifest.Sources = append(p.manifest.Sources, c.Name)
 		if i < own && c.Name != source.FrontierName {
@@ -314,6 +322,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, d *driver, from
 func (p *Plan) writePartitions(ctx context.Context, r *rules, req Request, from *picked, partitions []pack.Partition) error {
 	m := &p.manifest
 	locals := make([][]table.Local, len(partitions))
+	of, written := fmt.Sprintf("of %d partitions", len(partitions)), atomic.Int64{}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.Workers)
 	for i := range partitions {
@@ -327,6 +336,7 @@ func (p *Plan) writePartitions(ctx context.Context, r *rules, req Request, from 
 			if spellings.Path != "" {
 				m.Partitions[i].Spellings, locals[i] = new(spellings.File(planfile.Spellings, "")), append(locals[i], spellings)
 			}
+			r.note("wrote", written.Add(1), of)
 			return nil
 		})
 	}
@@ -435,6 +445,7 @@ func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
 		if _, err := table.Commit(ctx, b, p.files[i], f.Dataset, f.Key); err != nil {
 			return err
 		}
+		p.note("stored", int64(i)+1, fmt.Sprintf("of %d files of the plan", len(p.files)))
 	}
 	return nil
 }

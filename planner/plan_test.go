@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -199,6 +200,37 @@ func TestStopsAndScopeKnowIPv6(t *testing.T) {
 	}
 	if d := cmp.Diff(want, refusalLines(refused)); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestMakeAndCommitSayWhatTheyDo(t *testing.T) {
+	urls := web(300, 200) // some batches
+	cfg := Default()
+	cfg.PartitionURLs, cfg.BucketURLs = 200, 500
+	var mu sync.Mutex
+	most := map[string]int64{}
+	req := request(t, lines(urls...))
+	req.Note = func(verb string, n int64, of string) {
+		mu.Lock()
+		defer mu.Unlock()
+		most[verb+" … "+of] = max(most[verb+" … "+of], n)
+	}
+	p, err := Make(t.Context(), cfg, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	partitions, files := int64(len(p.Manifest().Partitions)), int64(len(p.files))
+	if err := p.Commit(t.Context(), bucket(t)); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int64{
+		"read … entries of urls.txt":                           int64(len(urls)),
+		"compared … entries with the budgets":                  int64(len(urls)) / batchEntries * batchEntries,
+		fmt.Sprintf("wrote … of %d partitions", partitions):    partitions,
+		fmt.Sprintf("stored … of %d files of the plan", files): files,
+	}
+	if d := cmp.Diff(want, most); d != "" || partitions < 2 {
+		t.Errorf("%d partitions:\n%s", partitions, d)
 	}
 }
 

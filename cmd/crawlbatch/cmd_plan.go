@@ -130,7 +130,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	r := jobs.PlanRequest{
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun, Force: o.force,
 		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Budgets: new(jobs.Budgets), Slowest: new(jobs.Slowest), Answers: new(jobs.FilterAnswers), Continues: new(jobs.Continuation),
-		Log: o.log, Tell: o.printWait,
+		Log: o.log, Tell: o.printWait, Note: o.beats.Note,
 	}
 	schemes := source.Databases(os.LookupEnv)
 	maps.Copy(schemes, websource.Openers())

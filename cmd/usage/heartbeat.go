@@ -22,6 +22,9 @@ const HeartbeatEvery = 30 * time.Second
 type Heartbeat struct {
 	mu     sync.Mutex
 	stores []*store.Counter
+	verb   string
+	n      int64
+	of     string
 	end    func()
 }
 
@@ -30,6 +33,14 @@ type Beat struct {
 	After         time.Duration // since the command began
 	Read, Written int64         // bytes
 	At            string        // key of the object that was read last; "": none
+	Step          string        // what the command said last of itself, such as "read 4,096 entries of urls.txt"; "": nothing
+}
+
+// Note tells what the command does. It may be called often and from several goroutines.
+func (h *Heartbeat) Note(verb string, n int64, of string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.verb, h.n, h.of = verb, n, of
 }
 
 // Count returns b as a bucket whose calls the heartbeat counts.
@@ -65,6 +76,9 @@ func (h *Heartbeat) run(ctx context.Context, clock stages.Clock, say func(Beat))
 		beat := Beat{After: clock.Now().Sub(began)}
 		h.mu.Lock()
 		stores := slices.Clone(h.stores)
+		if h.verb != "" {
+			beat.Step = fmt.Sprintf("%s %s %s", h.verb, show.Thousands(h.n), h.of)
+		}
 		h.mu.Unlock()
 		for _, c := range stores {
 			n := c.Counts()
@@ -82,11 +96,16 @@ func BeatPrinter(w io.Writer, log *slog.Logger, structured bool) func(Beat) {
 	return func(b Beat) {
 		after, done := b.After.Round(time.Second), ""
 		if structured {
-			log.Info("still working", "after", after, "read_bytes", b.Read, "written_bytes", b.Written, "at", b.At)
+			log.Info("still working", "after", after, "step", b.Step, "read_bytes", b.Read, "written_bytes", b.Written, "at", b.At)
 			return
 		}
-		if b.At != "" {
-			done = fmt.Sprintf(": read %s and wrote %s, now at %s", show.Bytes(b.Read), show.Bytes(b.Written), b.At)
+		switch read := fmt.Sprintf("read %s and wrote %s, now at %s", show.Bytes(b.Read), show.Bytes(b.Written), b.At); {
+		case b.Step != "" && b.Read+b.Written > 0:
+			done = fmt.Sprintf(": %s (of the store, %s)", b.Step, read)
+		case b.Step != "":
+			done = ": " + b.Step
+		case b.At != "":
+			done = ": " + read
 		}
 		fmt.Fprintf(w, "crawlbatch: still working after %s%s\n", after, done)
 	}

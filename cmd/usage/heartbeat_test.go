@@ -1,6 +1,8 @@
 package usage
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,10 +31,32 @@ func TestAHeartbeatSaysWhatWasReadAndWrittenUntilTheCommandEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(HeartbeatEvery)
+		h.Note("read", 4096, "entries of urls.txt")
+		time.Sleep(HeartbeatEvery)
 		h.End()
-		want := []Beat{{After: HeartbeatEvery}, {After: 2 * HeartbeatEvery, Read: 5, Written: 5, At: "a/b"}}
-		if len(said) != 2 || said[0] != want[0] || said[1] != want[1] {
+		second := Beat{After: 2 * HeartbeatEvery, Read: 5, Written: 5, At: "a/b"}
+		third := second
+		third.After, third.Step = 3*HeartbeatEvery, "read 4,096 entries of urls.txt"
+		if want := []Beat{{After: HeartbeatEvery}, second, third}; !slices.Equal(said, want) {
 			t.Errorf("it said %+v, want %+v", said, want)
 		}
 	})
+}
+
+func TestALineOfABeat(t *testing.T) {
+	var out strings.Builder
+	say := BeatPrinter(&out, nil, false)
+	step, at := "read 4,096 entries of urls.txt", "a/b"
+	say(Beat{After: HeartbeatEvery})
+	say(Beat{After: HeartbeatEvery, Step: step})
+	say(Beat{After: HeartbeatEvery, Read: 5, At: at})
+	say(Beat{After: HeartbeatEvery, Read: 5, At: at, Step: step})
+	const want = `crawlbatch: still working after 30s
+crawlbatch: still working after 30s: read 4,096 entries of urls.txt
+crawlbatch: still working after 30s: read 5 bytes and wrote 0 bytes, now at a/b
+crawlbatch: still working after 30s: read 4,096 entries of urls.txt (of the store, read 5 bytes and wrote 0 bytes, now at a/b)
+`
+	if out.String() != want {
+		t.Errorf("it printed\n%s\nwant\n%s", out.String(), want)
+	}
 }
