@@ -82,7 +82,8 @@ func newKilledStore(t *testing.T, dir string, server *versitygw.Server, kills in
 	return k
 }
 
-// command runs a command on the store. If it takes longer than limit, command kills it.
+// command runs a command on the store. If it takes longer than limit, command kills it. The code of a killed command
+// is -1.
 func (k *killedStore) command(limit time.Duration, args ...string) (killed bool, code int, out string) {
 	k.t.Helper()
 	cmd := exec.Command("crawlbatch", append(args, "--store", k.address)...)
@@ -103,7 +104,7 @@ func (k *killedStore) command(limit time.Duration, args ...string) (killed bool,
 	timer.Stop()
 	k.used = cmd.ProcessState
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return true, 0, said.String()
+		return true, -1, said.String()
 	}
 	if err != nil && cmd.ProcessState.ExitCode() < 0 {
 		k.t.Fatal(err)

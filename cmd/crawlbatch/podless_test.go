@@ -32,7 +32,8 @@ import (
 // podless is the part of the API of a cluster without pods that `run` needs. Processes of this machine run the indexes
 // of each Job, one after the other.
 type podless struct {
-	t *testing.T
+	t       *testing.T
+	running sync.WaitGroup // goroutines that run Jobs; the test waits for them before it ends
 
 	mu      sync.Mutex
 	jobs    []*batchv1.Job
@@ -62,7 +63,7 @@ func (p *podless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p.jobs = append(p.jobs, job); p.created != nil {
 			p.created(job)
 		}
-		go p.run(job)
+		p.running.Go(func() { p.run(job) })
 		answer = job
 	case name == "jobs":
 		list := &batchv1.JobList{TypeMeta: metav1.TypeMeta{Kind: "JobList", APIVersion: "batch/v1"}}
@@ -99,7 +100,7 @@ func (p *podless) run(job *batchv1.Job) {
 	}()
 	c := job.Spec.Template.Spec.Containers[0]
 	for i := range int(*job.Spec.Completions) {
-		cmd := exec.Command("crawlbatch", c.Args...)
+		cmd := exec.CommandContext(p.t.Context(), "crawlbatch", c.Args...)
 		cmd.Args[slices.Index(cmd.Args, "--termination-log")+1] = os.DevNull
 		cmd.Args[slices.Index(cmd.Args, "--metrics-listen")+1] = "127.0.0.1:0" // pods of several Jobs share this machine's ports
 		cmd.Env = append(cmd.Environ(), "JOB_COMPLETION_INDEX="+strconv.Itoa(i))
@@ -108,7 +109,9 @@ func (p *podless) run(job *batchv1.Job) {
 				cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
 			}
 		}
-		if out, err := cmd.CombinedOutput(); err != nil {
+		if out, err := cmd.CombinedOutput(); p.t.Context().Err() != nil {
+			return // the test ended before the Job
+		} else if err != nil {
 			p.t.Errorf("%s: %v\n%s", cmd, err, out)
 			return
 		}
@@ -165,6 +168,7 @@ func TestS3RunPlansInPods(t *testing.T) {
 		}
 	}
 	cluster := &podless{t: t}
+	t.Cleanup(cluster.running.Wait)
 	api := httptest.NewServer(cluster)
 	defer api.Close()
 	config := file("kubeconfig", fmt.Sprintf("clusters: [{name: c, cluster: {server: '%s'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n", api.URL))

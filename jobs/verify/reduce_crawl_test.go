@@ -37,7 +37,7 @@ const testCrawl = "2026-11"
 // sharedCrawl makes a store with two sealed rounds of a synthetic web at its first call. All tests
 // share this store and only read it. A test that damages the store first copies it.
 var sharedCrawl = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "verify-test-")
+	dir, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "verify-test-") // on the file system of T.TempDir, for hard links
 	if err != nil {
 		return "", err
 	}
