@@ -82,8 +82,8 @@ func (o *runOptions) clusterFlags(cmd *cobra.Command) {
 }
 
 func runRun(ctx context.Context, o runOptions) error {
-	if o.rounds < 0 {
-		return usage.Errorf("--rounds %d: it must be 0 (no bound) or more", o.rounds)
+	if o.rounds < 0 || o.fetchTasks < 1 {
+		return usage.Errorf("--rounds %d --fetch-tasks %d: the least are 0 (no bound) and 1", o.rounds, o.fetchTasks)
 	}
 	r, err := o.open(ctx)
 	if err != nil {

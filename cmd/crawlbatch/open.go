@@ -29,7 +29,7 @@ func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucke
 	if c.store == "" {
 		return nil, usage.Errorf("--store is empty: give a directory or s3://bucket/prefix")
 	}
-	if strings.Contains(c.store, "://") && !strings.HasPrefix(c.store, s3store.Scheme) {
+	if address := strings.Contains(c.store, "://") || strings.HasPrefix(strings.ToLower(c.store), "s3:"); address && !strings.HasPrefix(c.store, s3store.Scheme) {
 		return nil, usage.Errorf("--store %q: give a directory or s3://bucket/prefix", c.store)
 	}
 	options := s3store.Options{SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnSilence: c.stillTrying}

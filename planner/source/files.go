@@ -83,6 +83,9 @@ func expand(name string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", ErrUnreadable, err)
 	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%w (the directory has no files, or only some whose names or folders begin with . or _)", ErrMissing)
+	}
 	slices.Sort(paths)
 	return paths, nil
 }

@@ -91,7 +91,7 @@ func paceText(w polite.Wait) string {
 
 // Why returns the reason for a wait in words. Displays append the time at which the wait ends.
 func Why(w polite.Wait) string {
-	if w.Item.Why != "" {
+	if explains(w.Item.Why, w.Reason) {
 		what := "a page"
 		if w.Item.Urgent {
 			what = "robots.txt"
@@ -116,6 +116,18 @@ func Why(w polite.Wait) string {
 		return "a request failed, made again"
 	}
 	return delayWords(w) + ", the next"
+}
+
+// explains reports whether the failure of the host's next item, as How describes it, can be the reason of a wait. The
+// pause may come from the failure of another item.
+func explains(why string, reason polite.Reason) bool {
+	switch reason {
+	case polite.ByLimit, polite.ByRetryAfter:
+		return strings.HasPrefix(why, "answered 429") || strings.HasPrefix(why, "answered 503")
+	case polite.ByHold:
+		return why == How(0, false, schema.DNSError)
+	}
+	return why != "" && reason > polite.ByRetryAfter
 }
 
 // How returns a verb phrase for the failure of a request, to follow "a page" or "robots.txt". status

@@ -8,6 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
 // A robots.txt that fails ends many URLs, and none of them got a request.
@@ -68,6 +69,31 @@ func TestTheEndIsEarlierIfTheLastTryOfARobotsTxtFails(t *testing.T) {
 		}
 		if got := Least(&a, now); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// A host that pauses for one page's failure may have another failed page as its next item.
+func TestAWaitNamesTheFailureThatCausedIt(t *testing.T) {
+	for _, c := range []struct {
+		reason  polite.Reason
+		failure string
+		urgent  bool
+		want    string
+	}{
+		{polite.ByItem, "answered 502", false, "a page answered 502, asked again"},
+		{polite.ByLimit, "answered 502", false, "answered 429 or 503, asked again"},
+		{polite.ByLimit, "answered 429", false, "a page answered 429, asked again"},
+		{polite.ByRetryAfter, "answered 503 with Retry-After", true, "robots.txt answered 503 with Retry-After, asked again"},
+		{polite.ByEarlier, "answered 502", false, "a pause from an earlier attempt, asked again"},
+		{polite.ByHold, "did not answer in time", false, "its name could not be looked up, tried again"},
+		{polite.ByHold, How(0, false, schema.DNSError), false, "a page is on a host whose name could not be looked up, asked again"},
+		{polite.ByBreaker, "did not answer in time", false, "suspended, because too many of its requests failed (a page did not answer in time); tried again"},
+		{polite.ByDelay, "answered 502", false, "one request every 2s, the next"},
+	} {
+		got := Why(polite.Wait{Reason: c.reason, Delay: 2 * time.Second, Item: polite.Item{Why: c.failure, Urgent: c.urgent}})
+		if got != c.want {
+			t.Errorf("reason %d, %q: %q, want %q", c.reason, c.failure, got, c.want)
 		}
 	}
 }
