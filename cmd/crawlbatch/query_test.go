@@ -55,7 +55,7 @@ func TestQueryWithoutDuckDBSaysHowToGetIt(t *testing.T) {
 func TestAQuestionFollowsTheRulesOfItsCrawls(t *testing.T) {
 	store := sealedStore(t, 2, map[string]int{"2026-09": 1, "2026-10": 1, "2026-11": 1})
 	for crawl, cfg := range map[string]string{
-		"2026-09": "plan:\n  rewrite:\n    - match: ^http://(.*)$\n      replace: https://$1\n", "2026-10": "plan:\n  strip_params: [sid]\n",
+		"2026-09": "plan:\n  rewrite:\n    - match: ^http://(.*)$\n      replace: https://$1\n", "2026-10": "frontier:\n  follow: ${FOLLOW}\nplan:\n  strip_params: [sid]\n",
 	} {
 		text, err := manifest.Encode(&manifest.Crawl{Crawl: crawl, Config: cfg})
 		if err == nil {
@@ -70,12 +70,15 @@ func TestAQuestionFollowsTheRulesOfItsCrawls(t *testing.T) {
 	if err := os.WriteFile(duckdb, []byte("#!/bin/sh\ncat \"$5\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	query := []string{"query", "--store", store, "--duckdb", duckdb, "provenance", "http://a.test/?utm_id=1&sid=1"}
+	t.Setenv("FOLLOW", "none")
 	for _, c := range []struct{ flag, want string }{
-		{"--month=2026-11", "'http://a.test/?sid=1'"}, {"--month=2026-10", "'http://a.test/?utm_id=1'"},
+		{"--month=2026-11", "'http://a.test/?sid=1'"},
+		{"--month=2026-10", "'http://a.test/?utm_id=1'"},
 		{"--month=2026-09", "'https://a.test/?sid=1', 'http://a.test/?sid=1'"}, // the second as the target of a redirect
 		{"--all-months", "'https://a.test/?sid=1', 'http://a.test/?sid=1', 'http://a.test/?utm_id=1'"},
 	} {
-		sql, said, code := runCommandLine(t, "query", "--store", store, "--duckdb", duckdb, c.flag, "provenance", "http://a.test/?utm_id=1&sid=1")
+		sql, said, code := runCommandLine(t, append(query, c.flag)...)
 		if code != 0 || !strings.Contains(sql, "\nWHERE url IN ("+c.want+");\n") {
 			t.Errorf("%s: exit %d, %s%s", c.flag, code, said, sql[max(0, strings.LastIndex(sql, "CREATE")):])
 		}

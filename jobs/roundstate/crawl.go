@@ -3,6 +3,8 @@ package roundstate
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -37,12 +39,22 @@ func openIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, lookup func(s
 	return m, c, nil
 }
 
-// Canonicalizers returns the canonicalizers of the sources and links of crawls.
+// Canonicalizers returns the canonicalizers of the sources and links of crawls. Variables of the environment that are
+// not set are empty, because most hold secrets, on which the rules do not depend.
 func Canonicalizers(ctx context.Context, b store.Bucket, crawls []string) ([]*urlkey.Canonicalizer, error) {
-	unset := func(string) (string, bool) { return "", true } // for ${VAR}: the rules depend on no secrets
 	all := make([]*urlkey.Canonicalizer, len(crawls))
 	for i, crawl := range crawls {
-		_, cfg, err := OpenCrawl(ctx, b, crawl, unset)
+		var unset []string
+		_, cfg, err := OpenCrawl(ctx, b, crawl, func(name string) (string, bool) {
+			value, set := os.LookupEnv(name)
+			if !set {
+				unset = append(unset, name)
+			}
+			return value, true
+		})
+		if err != nil && unset != nil {
+			err = fmt.Errorf("%w (not set in the environment: %s)", err, strings.Join(unset, ", "))
+		}
 		if err != nil {
 			return nil, err
 		}

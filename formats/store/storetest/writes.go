@@ -67,9 +67,6 @@ func (p *endlessBody) ReadAt(buf []byte, off int64) (int, error) {
 const largeSize = 70<<20 + 12345
 
 func createLarge(t *testing.T, b store.Bucket) {
-	if testing.Short() {
-		t.Skip("70 MiB, not with -short")
-	}
 	body := newPattern(0)
 	for range 2 { // the second Create finds the same bytes
 		if _, err := b.Create(t.Context(), "big", body, largeSize); err != nil {
