@@ -211,7 +211,9 @@ type Env struct {
 	Log      *slog.Logger // logger that adds the task's name to each line
 	Progress Progress
 	Watcher  Watcher // nil if nobody displays the task
-	// Held, if not nil, is called when a fetch task takes its partition, with the epoch of the lease.
+	// Taking, if not nil, is called before a fetch task takes its partition, which no other attempt then holds.
+	Taking func()
+	// Held, if not nil, is called when a fetch task has taken its partition, with the epoch of the lease.
 	Held func(epoch int)
 	// Waited, if not nil, is called when a fetch task has waited for another attempt that holds its
 	// partition, with the length of the wait.

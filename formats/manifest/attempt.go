@@ -50,8 +50,8 @@ type Attempt struct {
 
 func (*Attempt) kind() string { return "attempt" }
 
-// Begun records that an attempt at a task began. The Attempt of the same attempt has the same Machine,
-// and the same time in Began. If there is no such Attempt, the attempt still runs or was killed.
+// Begun records that an attempt at a task began, or, for a fetch task, that it was about to take its
+// partition. The Attempt of the same attempt has the same Machine, and the same time in Began. If there is no such Attempt, the attempt still runs or was killed.
 type Begun struct {
 	Header
 	Task    string `json:"task"`

@@ -73,11 +73,12 @@ func (m *meter) stored(result *manifest.Result) {
 }
 
 // recordBegun records that an attempt began, so that the attempt is known even if its process is
-// killed. It writes nothing for rounds that were planned before format 9. A failed write does no
-// harm.
+// killed. A fetch task that waits for its partition has sent no request, so it records its beginning
+// when it takes the partition, and not again after a pause. recordBegun writes nothing for rounds that
+// were planned before format 9. A failed write does no harm.
 func (r Runner) recordBegun(ctx context.Context, p *manifest.Plan, t stages.Task) {
 	m := r.meter
-	if m == nil || p.Format < roundstate.AccountsSince {
+	if m == nil || m.begun != "" || p.Format < roundstate.AccountsSince {
 		return
 	}
 	m.begun = roundstate.CreateBegun(ctx, m.counter.Unwrap(), t, &manifest.Begun{

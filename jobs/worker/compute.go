@@ -40,7 +40,9 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 	if t.Partition < 0 || t.Partition >= t.Stage.Tasks(p) {
 		return nil, fmt.Errorf("the plan has no such partition: %s has 0 to %d: %w", t.Stage, t.Stage.Tasks(p)-1, stages.ErrPermanent)
 	}
-	r.recordBegun(ctx, p, t)
+	if t.Stage != stages.Fetch || layout.IsReparse(t.Crawl) { // others begin when they take their partition
+		r.recordBegun(ctx, p, t)
+	}
 	scratch, err := os.MkdirTemp(r.Scratch, "task-")
 	if err != nil {
 		return nil, fmt.Errorf("scratch directory: %w", err)
@@ -55,6 +57,7 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: log, Progress: r.Progress, Watcher: r.Watcher, Trace: r.span.URL(), Dial: r.Dial, Version: r.Version, Compare: r.compare, Sound: r.sound,
 	}
 	if r.meter != nil {
+		env.Taking = func() { r.recordBegun(ctx, p, t) }
 		env.Held = func(epoch int) { r.meter.epoch.Store(int64(epoch)) }
 		env.Waited = func(d time.Duration) { r.meter.waited.Add(int64(d)) }
 	}

@@ -50,6 +50,9 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 			err = l.refuseLoss(ctx, before)
 		}
 		if err == nil {
+			if env.Taking != nil {
+				env.Taking()
+			}
 			err = l.take(ctx, before)
 		}
 		if err == nil {
