@@ -32,7 +32,7 @@ import (
 type Round struct {
 	FetchHours     float64 `json:"fetch_hours,omitempty"`           // as in the runs dataset; 0: unknown
 	PredictedHours float64 `json:"predicted_fetch_hours,omitempty"` // as in the runs dataset; 0: unknown
-	PausedMS       int64   `json:"paused_ms,omitempty"`             // how long people paused the crawl between the begin of the first fetch task and the end of the last one
+	PausedMS       int64   `json:"paused_ms,omitempty"`             // how long people paused the crawl between the begin of the first fetch task and the end of the last one; without pauses of up to 10 s of that time, which tasks may not have noticed
 	Killed         int64   `json:"killed_attempts,omitempty"`       // attempts at fetch tasks whose process was killed; requests after their last checkpoints are in no table
 	Partition      int     `json:"partition"`                       // the partition whose task ended last
 	Host           *Host   `json:"host,omitempty"`                  // the host with the last request to that partition's bucket; nil: no request was sent
@@ -231,7 +231,10 @@ func (h *Host) read(ctx context.Context, b store.Bucket, keys []string, rules bo
 		if before != nil {
 			delay := max(min(q.Start-before.Start, q.DelayMS), 0)
 			rest := max(q.Start-before.Start-delay, 0)
-			paused := min(rest, overlap(lost.paused, before.Start, q.Start))
+			paused := int64(0)
+			if q.Epoch != before.Epoch { // a task that notices a pause releases its partition, and takes it with another epoch
+				paused = min(rest, overlap(lost.paused, before.Start, q.Start))
+			}
 			spent[OnDelay] += delay
 			spent[onPause] += paused
 			spent[lost.why(before, &q)] += rest - paused

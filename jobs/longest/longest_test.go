@@ -125,6 +125,36 @@ func TestPausesAndKilledAttemptsAreNamedWithTheirTimes(t *testing.T) {
 	}
 }
 
+// Fetch tasks notice a pause within ten seconds. A shorter one, or one just before the end of the round, may
+// have stopped no request.
+func TestAPauseThatNoTaskNoticedIsNotCounted(t *testing.T) {
+	b, p, sealed, attempts := finished(t, "none", []schema.Request{
+		{Purpose: schema.ForRobots, Start: 1000, DelayMS: 2000, Status: 404, Epoch: 1},
+		{Purpose: schema.ForPage, Start: 9000, DelayMS: 2000, Status: 200, Epoch: 1},
+		{Purpose: schema.ForPage, Start: 29_000, DelayMS: 2000, Status: 200, Epoch: 2}, // the task noticed this pause, though it was short
+		{Purpose: schema.ForPage, Start: 39_000, DelayMS: 2000, Status: 200, Epoch: 2},
+	})
+	tabletest.Write(t, b, stages.FileStages, publish.AccountKey(p, stages.FileStages), []schema.StageAttempt{
+		{Stage: "fetch", Task: 1, Outcome: "done", BeganAt: 100, EndedAt: 41_000, Epoch: new(int32(2))},
+	})
+	pauses := []ledger.Pause{
+		{Since: "1970-01-01T00:00:00.2Z", Ended: "1970-01-01T00:00:00.7Z"},
+		{Since: "1970-01-01T00:00:02Z", Ended: "1970-01-01T00:00:06Z"},
+		{Since: "1970-01-01T00:00:10Z", Ended: "1970-01-01T00:00:18Z"},
+		{Since: "1970-01-01T00:00:33Z"},
+	}
+	got, err := Of(t.Context(), b, p, sealed, attempts, pauses)
+	if err != nil || got == nil || got.Host == nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if d := cmp.Diff([]Time{{onTurn, 900}}, got.Host.Before); got.PausedMS != 0 || Paused(pauses, 100, 41_000) != 0 || d != "" {
+		t.Errorf("the round: %+v, %s", got, d)
+	}
+	if d := cmp.Diff([]Time{{onOther, 14_000}, {onAttempts, 10_000}, {onPause, 8000}, {OnDelay, 6000}}, got.Host.Spent); d != "" {
+		t.Error(d)
+	}
+}
+
 // What was deleted or damaged must not hide the rest of the status.
 func TestALostTableMakesTheLengthUnknown(t *testing.T) {
 	b, p, sealed, attempts := finished(t, "rules", []schema.Request{{Purpose: schema.ForRobots, Start: 1000, Status: 200}})

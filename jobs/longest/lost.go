@@ -38,9 +38,23 @@ func spans(pauses []ledger.Pause) (all []span) {
 	return all
 }
 
-// Paused returns how long a crawl was paused between two moments, in milliseconds since 1970.
+// noticedMS is the time within which all fetch tasks notice a pause, as worker.ControlEvery.
+const noticedMS = 10_000
+
+// Paused returns how long a crawl was paused between two moments, in milliseconds since 1970. It leaves out
+// pauses that tasks may not have noticed before they ended, or before the second moment.
 func Paused(pauses []ledger.Pause, from, to int64) (ms int64) {
-	return overlap(spans(pauses), from, to)
+	return noticed(spans(pauses), from, to)
+}
+
+// noticed is overlap without the spans that cover too little of the time for all tasks to notice the pause.
+func noticed(all []span, from, to int64) (ms int64) {
+	for i := range all {
+		if paused := overlap(all[i:i+1], from, to); paused > noticedMS {
+			ms += paused
+		}
+	}
+	return ms
 }
 
 // overlap returns how much of the time between two moments the spans cover.
@@ -79,7 +93,7 @@ func (r *Round) readAttempts(ctx context.Context, b store.Bucket, p *manifest.Pl
 			r.Partition, last = int(a.Task), a.EndedAt
 		}
 	}
-	r.PausedMS = overlap(paused, fetched.from, fetched.to)
+	r.PausedMS = noticed(paused, fetched.from, fetched.to)
 	return killed[r.Partition], first[r.Partition], nil
 }
 
@@ -88,7 +102,7 @@ func (l *lostTime) before(first int64) []Time {
 	if l.began == 0 || first <= l.began {
 		return nil
 	}
-	paused := overlap(l.paused, l.began, first)
+	paused := noticed(l.paused, l.began, first)
 	why := onTurn
 	for i := range l.killed {
 		if l.killed[i].BeganAt < first {
