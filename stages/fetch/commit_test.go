@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -281,6 +282,71 @@ func TestSerialModeEndsIfTheSuspectsHostIsStopped(t *testing.T) {
 		}
 		if took := time.Since(start); took > 60*time.Second { // one at a time, its requests take 100 s
 			t.Errorf("the attempt took %v: it went on in serial mode", took)
+		}
+	})
+}
+
+// A robots.txt kills an attempt in serial mode, and then nothing redirects to its host any more. The
+// task never requests it again, so no attempt may wait for it one URL at a time until the task ends.
+func TestSerialModeEndsIfNoRedirectLeadsToTheSuspectsHost(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const grants = 40
+		var mu sync.Mutex
+		var died chan struct{} // nil after the deaths
+		asked := 0             // requests after the deaths
+		ctx, cancel := context.WithCancel(t.Context())
+		all := []string{"http://kill.com/1", "http://kill.com/2"}
+		for i := range 20 {
+			all = append(all, urls(fmt.Sprintf("h%d.org", i), 10)...)
+		}
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			died := died
+			if died == nil {
+				if asked++; asked == grants+20 {
+					cancel()
+				}
+			}
+			mu.Unlock()
+			switch {
+			case died == nil:
+				time.Sleep(time.Second)
+			case r.Host == "www.kill.com":
+				close(died)
+			case r.Host == "kill.com" && r.URL.Path != "/robots.txt":
+				http.Redirect(w, r, "http://www.kill.com"+r.URL.Path, http.StatusFound)
+				return
+			}
+			noRobots(page)(w, r)
+		}, all...)
+		l.hooks.maxSerial = grants
+		for range 4 { // the last of them is in serial mode
+			mu.Lock()
+			died = make(chan struct{})
+			mu.Unlock()
+			if _, err := l.run(t.Context(), mortal{l.bucket, died}, nil); !errors.Is(err, errKilled) {
+				t.Fatal(err)
+			}
+		}
+		if d := l.checkpointOf(); d.Trying == nil || d.Trying.Origin != "http://www.kill.com" {
+			t.Fatalf("the last attempt died at %+v", d.Trying)
+		}
+		mu.Lock()
+		died = nil
+		mu.Unlock()
+		// The first attempt is stopped, and leaves the suspect to the second one.
+		for _, stopped := range []bool{true, false} {
+			var log bytes.Buffer
+			env := l.env(l.bucket, t.TempDir())
+			env.Log = slog.New(slog.NewTextHandler(&log, nil))
+			_, err := runWith(ctx, env, &Input{Task: l.task, Plan: l.plan}, l.cfg, l.parser, l.hooks)
+			if stopped != errors.Is(err, stages.ErrInterrupted) || !stopped && err != nil {
+				t.Fatalf("stopped %t: %v", stopped, err)
+			}
+			if said := log.String(); !strings.Contains(said, "one URL at a time") || !strings.Contains(said, fmt.Sprintf("uses all slots again\" grants=%d\n", grants)) {
+				t.Errorf("stopped %t: serial mode did not begin, or did not end after %d grants", stopped, grants)
+			}
+			ctx = t.Context()
 		}
 	})
 }

@@ -89,9 +89,10 @@ type options struct {
 
 // hooks replace parts of the environment in tests. The zero value replaces nothing.
 type hooks struct {
-	tune  func(*wire.Config)              // changes the config of the HTTP client; may be nil
-	free  func(dir string) (int64, error) // returns the room in scratch space in bytes; may be nil
-	rules int                             // limit of the memory for robots.txt rules, in bytes; 0 means maxRules
+	tune      func(*wire.Config)              // changes the config of the HTTP client; may be nil
+	free      func(dir string) (int64, error) // returns the room in scratch space in bytes; may be nil
+	rules     int                             // limit of the memory for robots.txt rules, in bytes; 0 means maxRules
+	maxSerial int                             // number of grants after which serial mode may end; 0 means the constant
 }
 
 // newFetcher makes a fetcher whose scheduler has no hosts yet. The caller closes the fetcher.

@@ -47,7 +47,7 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	if a.in.GiveUp {
 		f.sched.Close()
 	}
-	suspected := f.suspicious(doc.Suspects, before.Recorded)
+	suspected := f.suspicious(doc.Suspects, before.Recorded, true)
 	if err := a.quarantine(ctx, before.Recorded); err != nil {
 		return err
 	}

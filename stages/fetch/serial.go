@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -24,8 +25,8 @@ import (
 const (
 	// After maxStalled attempts in a row that recorded nothing, the next attempt uses serial mode.
 	maxStalled = 3
-	// If there is no suspect, serial mode ends after maxSerial grants. The URLs of these grants then
-	// count as harmless.
+	// If there is no suspect, or only robots.txt files of hosts without items, serial mode ends after
+	// maxSerial grants. The URLs of these grants then count as harmless.
 	maxSerial = 1000
 )
 
@@ -41,8 +42,8 @@ func quarantined(d *manifest.Checkpoint) (found []manifest.Trying) {
 
 // suspicious reports whether any suspect has no outcome and is not quarantined. A sitemap or robots.txt that
 // the round does not request any more, because its host failed or was stopped, is harmless. The robots.txt of a
-// host without URLs is suspicious, because a redirect may lead to the host.
-func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap) bool {
+// host without URLs is suspicious only if redirects is true: a redirect may lead to the host.
+func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap, redirects bool) bool {
 	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
 		switch {
 		case lease.Quarantined(s):
@@ -50,7 +51,7 @@ func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitm
 		case s.Sitemap != "":
 			return f.sitemaps.Expected(s.Sitemap)
 		case s.Origin != "":
-			return f.robots.Expected(s.Origin)
+			return f.robots.Expected(s.Origin, redirects)
 		}
 		return s.Row < 0 || !recorded.Contains(uint32(s.Row))
 	})
@@ -60,7 +61,7 @@ func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitm
 // robots.txt of the grant. If the attempt dies, this URL or robots.txt becomes a suspect.
 type serialMode struct {
 	on        atomic.Bool
-	suspected bool // if true, serial mode ends when no suspect is left; otherwise after maxSerial grants
+	suspected bool // if false, serial mode ends after maxSerial grants; otherwise when no suspect is left (see done)
 	grants    int
 }
 
@@ -84,7 +85,8 @@ func (a *attempt) begin(ctx context.Context, what manifest.Trying) error {
 	return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = &what; return nil })
 }
 
-// done implements gate. It ends serial mode when no suspect is left, or after maxSerial grants.
+// done implements gate. It ends serial mode when no suspect is left. After maxSerial grants, a suspect to which only a
+// redirect can lead does not count: the redirect may have gone, and serial mode would last until the task ends.
 func (a *attempt) done(ctx context.Context) error {
 	if !a.serial() {
 		return nil
@@ -93,13 +95,14 @@ func (a *attempt) done(ctx context.Context) error {
 		return err
 	}
 	a.one.grants++
+	more := a.one.grants < cmp.Or(a.fetcher.maxSerial, maxSerial)
 	if a.one.suspected {
 		doc := a.lease.Checkpoint()
 		recorded, err := doc.RecordedRows()
-		if err != nil || a.fetcher.suspicious(doc.Suspects, recorded) {
+		if err != nil || a.fetcher.suspicious(doc.Suspects, recorded, more) {
 			return err
 		}
-	} else if a.one.grants < maxSerial {
+	} else if more {
 		return nil
 	}
 	a.env.Log.Info("no URL killed this attempt: it uses all slots again", "grants", a.one.grants)

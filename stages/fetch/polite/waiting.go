@@ -129,15 +129,15 @@ func (s *Scheduler) Overview(n int, brief time.Duration) Overview {
 	return out
 }
 
-// Expects reports whether a host has items left or an open grant, or an item that is pushed later may get a
-// request, because the host is neither stopped nor given up.
-func (s *Scheduler) Expects(host string) bool {
+// Expects reports whether a host has items left or an open grant. If later is true, Expects also reports whether an item
+// that is pushed later may get a request, because the host is neither stopped nor given up.
+func (s *Scheduler) Expects(host string, later bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h := s.hosts[host]; h != nil {
-		return h.remaining() > 0 || h.inFlight > 0 || s.drainKind(h) == Fetch
+		return h.remaining() > 0 || h.inFlight > 0 || later && s.drainKind(h) == Fetch
 	}
-	return !s.closed && s.cfg.termsOf(host).stop == ""
+	return later && !s.closed && s.cfg.termsOf(host).stop == ""
 }
 
 // NotBefore returns the time before which the delay and the pauses of a host forbid requests. Zero means

@@ -161,7 +161,7 @@ func TestAHostWithoutItemsIsExpectedUnlessItGetsNoRequests(t *testing.T) {
 	expect := func(when string, want map[string]bool) {
 		t.Helper()
 		for host, is := range want {
-			if s.Expects(host) != is {
+			if s.Expects(host, true) != is {
 				t.Errorf("%s: %s: expected is %t", when, host, !is)
 			}
 		}
@@ -173,8 +173,14 @@ func TestAHostWithoutItemsIsExpectedUnlessItGetsNoRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("at first", map[string]bool{"a.stopped.org": true, "b.stopped.org": false, "h.org": true, "new.org": true})
+	if !s.Expects("h.org", false) || s.Expects("new.org", false) {
+		t.Error("without later items, a host must be expected only if it has items")
+	}
 	for range 2 {
 		next(t, s, clock).Done(Result{})
+	}
+	if s.Expects("h.org", false) {
+		t.Error("without later items, a host whose items are done is expected")
 	}
 	expect("without items", map[string]bool{"a.stopped.org": false, "b.stopped.org": false, "h.org": true, "new.org": true})
 	s.Close()

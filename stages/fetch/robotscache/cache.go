@@ -172,15 +172,15 @@ func (c *Cache) Lookup(e *Entry) (State, *Rules, Failure, error) {
 }
 
 // Expected reports whether the robots.txt of a root is being requested, or may be requested because nothing is
-// known about it.
-func (c *Cache) Expected(root string) bool {
+// known about it. If later is false, it is not expected while its host has no items.
+func (c *Cache) Expected(root string, later bool) bool {
 	e, err := c.EntryOf(root)
 	if err != nil {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return e.state == Pending || e.state == Unknown && c.opt.Scheduler.Expects(e.Host)
+	return e.state == Pending || e.state == Unknown && c.opt.Scheduler.Expects(e.Host, later)
 }
 
 // Failed returns an entry's failure, if it has one.
