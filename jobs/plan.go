@@ -14,7 +14,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/planning"
@@ -58,9 +57,8 @@ type PlanRequest struct {
 	Note      func(verb string, n int64, of string)                           // see planner.Request; may be nil
 	Tell      func(stages.Wait)                                               // called for each wait of a source for a host; may be nil
 
-	driver    bool             // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
-	takedowns int              // in the store's list when planning began
-	pruned    ledger.AllPruned // what `prune` had deleted when planning began
+	driver  bool    // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
+	removed removed // when planning began
 }
 
 // Counts holds the number of entries of each source of a plan.
@@ -103,11 +101,8 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		return nil, false, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	if r.takedowns, err = takedown.Count(ctx, r.Bucket); err == nil {
-		r.pruned, err = ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl)
-	}
-	if err == nil && !r.DryRun {
-		err = r.checkPruned(ctx)
+	if r.removed, err = readRemoved(ctx, r.Bucket, r.Crawl); err == nil && !r.DryRun {
+		err = r.removed.check(ctx, r.Bucket, r.Crawl)
 	}
 	if err != nil {
 		return nil, false, err
@@ -220,7 +215,7 @@ func (r PlanRequest) freezeNow(ctx context.Context, round int, oldest, now time.
 // temporary files in the directory scratch.
 func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	basis := planning.Basis{
-		Bucket: r.Bucket, Of: crawl, Round: round, Earlier: earlier, Now: now, Force: r.Force, Pruned: r.pruned, Takedowns: r.takedowns, Version: r.Version, Answers: r.Answers,
+		Bucket: r.Bucket, Of: crawl, Round: round, Earlier: earlier, Now: now, Force: r.Force, Pruned: r.removed.pruned, Takedowns: r.removed.takedowns, Version: r.Version, Answers: r.Answers,
 	}
 	var err error
 	if basis.Config, err = r.paced(ctx, cfg); err != nil {

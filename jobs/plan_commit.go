@@ -51,7 +51,7 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 		return err
 	}
 	err = roundstate.Choose(ctx, r.Bucket, p, now.UTC().Format(time.RFC3339Nano), w, func(l *ledger.Ledger) ([]manifest.Entry, error) {
-		if err := r.checkPruned(ctx); err != nil {
+		if err := r.removed.check(ctx, r.Bucket, r.Crawl); err != nil {
 			return nil, err
 		}
 		_, err := r.compare(ctx, l, p)
@@ -63,7 +63,7 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 		if named := l.Of(manifest.EntryCrawl); first && (named == nil || named.SHA256 != digest) {
 			more = append(more, manifest.Entry{What: manifest.EntryCrawl, Object: layout.CrawlManifest(r.Crawl), SHA256: digest, Format: crawl.Format})
 		}
-		if r.takedowns > 0 {
+		if r.removed.takedowns > 0 {
 			more = append(more, l.NoteTakedowns()...)
 		}
 		return more, nil
@@ -77,24 +77,38 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 	return err
 }
 
-// checkPruned returns roundstate.ErrBusy while `prune` deletes objects, or if `prune` deleted any
-// since planning began. Otherwise the plan might ask servers whether pages have changed whose
-// stored contents are gone, or name what `takedown` removes.
-func (r PlanRequest) checkPruned(ctx context.Context) error {
+// removed is what takedowns and prunings had removed from a store at a time.
+type removed struct {
+	takedowns int // in the store's list
+	pruned    ledger.AllPruned
+}
+
+// readRemoved returns what is removed now. The crawl is the one to plan.
+func readRemoved(ctx context.Context, b store.Bucket, crawl string) (was removed, err error) {
+	if was.takedowns, err = takedown.Count(ctx, b); err == nil {
+		was.pruned, err = ledger.ReadAllPruned(ctx, b, crawl)
+	}
+	return was, err
+}
+
+// check returns roundstate.ErrBusy while `takedown` or `prune` removes objects, or if one did since was was read.
+// Otherwise the plan of a crawl might ask servers whether pages have changed whose stored contents are gone, or name
+// what `takedown` removes.
+func (was removed) check(ctx context.Context, b store.Bucket, crawl string) error {
 	// The fetch stage reports a lost active.json.
-	if err := roundstate.CheckNoPruning(ctx, r.Bucket, r.Crawl); errors.Is(err, roundstate.ErrBusy) {
+	if err := roundstate.CheckNoPruning(ctx, b, crawl); errors.Is(err, roundstate.ErrBusy) {
 		return err
 	}
-	if n, err := takedown.Count(ctx, r.Bucket); err != nil || n != r.takedowns {
-		return cmp.Or(err, fmt.Errorf("%s: a takedown began while %s was planned: run this command again: %w", r.Bucket, r.Crawl, roundstate.ErrBusy))
-	}
-	now, err := ledger.ReadAllPruned(ctx, r.Bucket, r.Crawl)
+	now, err := readRemoved(ctx, b, crawl)
 	if err != nil {
 		return err
 	}
-	for crawl, p := range now {
-		if old := r.pruned[crawl]; old == nil || old.Entry.N != p.Entry.N {
-			return fmt.Errorf("%s was pruned while %s was planned: run this command again: %w", crawl, r.Crawl, roundstate.ErrBusy)
+	if now.takedowns != was.takedowns {
+		return fmt.Errorf("%s: a takedown began while %s was planned: run this command again: %w", b, crawl, roundstate.ErrBusy)
+	}
+	for of, p := range now.pruned {
+		if old := was.pruned[of]; old == nil || old.Entry.N != p.Entry.N {
+			return fmt.Errorf("%s was pruned while %s was planned: run this command again: %w", of, crawl, roundstate.ErrBusy)
 		}
 	}
 	return nil

@@ -383,3 +383,46 @@ func TestARoundThatIsGoneIsNotPlannedAgain(t *testing.T) {
 	_, _, err = f.plan(false, someURLs...)
 	refused("plan of a crawl that is gone", err)
 }
+
+// afterCreate is a bucket that calls meanwhile once it has created an object whose key ends with suffix.
+type afterCreate struct {
+	store.Bucket
+	suffix    string
+	meanwhile func()
+}
+
+func (b *afterCreate) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	v, err := b.Bucket.Create(ctx, key, body, size)
+	if act := b.meanwhile; act != nil && strings.HasSuffix(key, b.suffix) {
+		b.meanwhile = nil
+		act()
+	}
+	return v, err
+}
+
+// TestAReparseSeesAPruneThatRanWhileItCopiedThePlan lets the prune begin and end meanwhile.
+func TestAReparseSeesAPruneThatRanWhileItCopiedThePlan(t *testing.T) {
+	f := newFixture(t)
+	id := f.mustPlan().ID
+	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.CreateBytes(t.Context(), f.bucket, layout.WARC("2026-11", 0, id, 0, 1, 0), []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	r := ReparseRequest{As: "2026-11r1", Of: "2026-11", Config: f.driver.Config, Clock: stages.SystemClock{}, Version: "test", Scratch: f.driver.Scratch, Lookup: os.LookupEnv}
+	r.Bucket = &afterCreate{f.bucket, "/refused.parquet", func() {
+		if _, err := prune.Apply(t.Context(), prune.Request{Bucket: f.bucket, Raw: 12, Clock: in2030{}, Version: "test"}); err != nil {
+			t.Fatal(err)
+		}
+	}}
+	if _, err := Reparse(t.Context(), r); !errors.Is(err, ErrBusy) {
+		t.Errorf("the reparse: %v", err)
+	}
+	if planned, err := Planned(t.Context(), f.bucket, r.As); planned || err != nil {
+		t.Errorf("the plan was chosen: %t, %v", planned, err)
+	}
+	if _, err := Reparse(t.Context(), r); !errors.Is(err, ledger.ErrPruned) {
+		t.Errorf("a reparse of what was pruned: %v", err)
+	}
+}

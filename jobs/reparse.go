@@ -45,6 +45,10 @@ var ErrNotSealed = errors.New("none of its rounds is finished")
 // Reparse creates the crawl and the plan of its first round, unless they already exist. Driver.Run
 // then runs the created crawl, with as many rounds as the source has.
 func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
+	was, err := readRemoved(ctx, r.Bucket, r.As)
+	if err != nil {
+		return nil, err
+	}
 	of := &manifest.Reparse{Of: r.Of, Archive: r.ArchiveName, Parser: worker.ParserVersion}
 	crawl := &manifest.Crawl{
 		Header: manifest.Header{Version: r.Version}, Crawl: r.As, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339), Reparse: of,
@@ -58,7 +62,6 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	} else {
 		of.Files = external.Digest(r.Files)
 	}
-	var err error
 	if crawl.Config, err = r.Config.YAML(); err != nil {
 		return nil, err
 	}
@@ -92,7 +95,7 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 		return nil, err
 	}
 	if r.Of == "" {
-		return r.planExternal(ctx, create)
+		return r.planExternal(ctx, was, create)
 	}
 	if err := checkStates(ctx, r.Bucket, r.Of, 0); err != nil {
 		return nil, err
@@ -100,7 +103,7 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	if err := create(); err != nil {
 		return nil, err
 	}
-	return copyPlan(ctx, r.Bucket, r.Of, r.As, 0, r.ledgers())
+	return copyPlan(ctx, r.Bucket, was, r.Of, r.As, 0, r.ledgers())
 }
 
 // ledgers returns a writer that appends to ledgers on behalf of the request.
@@ -182,8 +185,9 @@ func describe(r *manifest.Reparse) string {
 	return fmt.Sprintf("a list of WARC files in %s (SHA-256 %.8s)", r.Archive, r.Files)
 }
 
-// copyPlan copies the plan of a round from the source of a reparse.
-func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, w ledger.Writer) (*manifest.Plan, error) {
+// copyPlan copies the plan of a round from the source of a reparse. was is what was removed from the store before the
+// caller checked the source.
+func copyPlan(ctx context.Context, b store.Bucket, was removed, of, as string, round int, w ledger.Writer) (*manifest.Plan, error) {
 	from, _, err := roundstate.FindPlan(ctx, b, of, round)
 	if err != nil {
 		return nil, err
@@ -195,7 +199,7 @@ func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, w l
 	if err != nil {
 		return nil, err
 	}
-	return p, choosePlan(ctx, b, p, w)
+	return p, choosePlan(ctx, b, was, p, w)
 }
 
 // checkStates returns an error that wraps ledger.ErrPruned if states of URLs before a round were
@@ -221,13 +225,13 @@ func checkStates(ctx context.Context, b store.Bucket, crawl string, round int) e
 }
 
 // choosePlan appends p to the ledger as the plan that the round of a reparse follows, unless the
-// round already follows a plan, or `prune` or `takedown` runs.
-func choosePlan(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
+// round already follows a plan, or `prune` or `takedown` runs or has run since was was read.
+func choosePlan(ctx context.Context, b store.Bucket, was removed, p *manifest.Plan, w ledger.Writer) error {
 	return roundstate.Choose(ctx, b, p, "", w, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if choice, _ := l.Plan(p.Round); choice != nil && choice.Plan != p.ID {
 			return nil, fmt.Errorf("round %d of %s has another plan (%s): %w", p.Round, p.Crawl, choice.Plan, ErrPlanned)
 		}
-		return nil, roundstate.CheckNoPruning(ctx, b, p.Crawl)
+		return nil, was.check(ctx, b, p.Crawl)
 	})
 }
 
@@ -242,7 +246,11 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 	if err != nil || sealed == nil {
 		return false, err
 	}
-	if err := roundstate.CheckNoPruning(ctx, d.Bucket, crawl); err != nil {
+	was, err := readRemoved(ctx, d.Bucket, crawl)
+	if err == nil {
+		err = roundstate.CheckNoPruning(ctx, d.Bucket, crawl)
+	}
+	if err != nil {
 		return false, err
 	}
 	source, err := ledger.Load(ctx, d.Bucket, of.Of)
@@ -252,7 +260,7 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 	if err != nil {
 		return false, fmt.Errorf("round %d of %s cannot be parsed: %w", round, crawl, err)
 	}
-	_, err = copyPlan(ctx, d.Bucket, of.Of, crawl, round, d.ledgers())
+	_, err = copyPlan(ctx, d.Bucket, was, of.Of, crawl, round, d.ledgers())
 	return err == nil, err
 }
 

@@ -21,7 +21,7 @@ const parseTime = 5 * time.Millisecond
 // planExternal reads external WARC files once and divides their records by domain. It calls
 // create before it stores the plan. If the files hold no document to parse, planExternal
 // writes nothing.
-func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) (*manifest.Plan, error) {
+func (r *ReparseRequest) planExternal(ctx context.Context, was removed, create func() error) (*manifest.Plan, error) {
 	scratch, err := os.MkdirTemp(r.Scratch, "plan-")
 	if err != nil {
 		return nil, fmt.Errorf("scratch directory: %w", err)
@@ -46,5 +46,5 @@ func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) 
 	if err := made.Commit(ctx, r.Bucket); err != nil {
 		return nil, err
 	}
-	return made.Manifest(), choosePlan(ctx, r.Bucket, made.Manifest(), r.ledgers())
+	return made.Manifest(), choosePlan(ctx, r.Bucket, was, made.Manifest(), r.ledgers())
 }

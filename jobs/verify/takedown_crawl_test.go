@@ -2,7 +2,9 @@ package verify
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -760,4 +762,54 @@ func TestACrawlIsParsedAgainAfterATakedown(t *testing.T) {
 	if err != nil || r.Found() != 0 {
 		t.Fatalf("%v: %+v", err, r.Violations)
 	}
+}
+
+// afterCreate is a bucket that calls meanwhile once it has created an object whose key ends with suffix.
+type afterCreate struct {
+	store.Bucket
+	suffix    string
+	meanwhile func()
+}
+
+func (b *afterCreate) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	v, err := b.Bucket.Create(ctx, key, body, size)
+	if act := b.meanwhile; act != nil && strings.HasSuffix(key, b.suffix) {
+		b.meanwhile = nil
+		act()
+	}
+	return v, err
+}
+
+// A takedown begins and ends while a reparse copies the plan, of which it deletes a file. The reparse is refused, can be
+// given again, and keeps no later takedown from its end.
+func TestAReparseSeesATakedownThatRanWhileItCopiedThePlan(t *testing.T) {
+	_, addr := serveLinks(t, map[string]string{"a.test/": "http://b.test/", "b.test/": "http://a.test/", "gone.test/": "http://a.test/"})
+	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://b.test/", "http://gone.test/"}, func(c *config.Config) { withKey(t, c, takedownSecret) })
+	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	remove := func(domain string) {
+		if _, err := removal.Apply(t.Context(), removal.Request{
+			Bucket: l.bucket, Domains: []string{domain}, Reason: "asked", Secret: takedownSecret, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := jobs.ReparseRequest{As: testCrawl + "r1", Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv}
+	r.Bucket = &afterCreate{l.bucket, "/refused.parquet", func() { remove("gone.test") }}
+	if _, err := jobs.Reparse(t.Context(), r); !errors.Is(err, jobs.ErrBusy) {
+		t.Errorf("the reparse: %v", err)
+	}
+	if planned, err := jobs.Planned(t.Context(), l.bucket, r.As); planned || err != nil {
+		t.Errorf("the plan was chosen: %t, %v", planned, err)
+	}
+	_, err := jobs.Reparse(t.Context(), r)
+	if err == nil {
+		err = l.driver.Run(t.Context(), r.As, 1)
+	}
+	if err != nil {
+		t.Fatalf("the reparse after the takedown: %v", err)
+	}
+	remove("b.test")
+	l.verify(t, true)
 }

@@ -111,7 +111,7 @@ func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *p
 		pause = f.cfg.Pauses.RateLimited << (n - 1)
 	}
 	pause = max(pause, r.RetryAfter, r.Hold)
-	f.onRetry(stages.Wait{Host: host, Why: status.Why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
+	f.onRetry(stages.Wait{Host: host, Why: status.Why(polite.Wait{Reason: polite.ByItem, Item: *it}), Until: f.clock.Now().Add(pause)})
 }
 
 // reporter tells a person about waits. It reports each message once, except for retries.
