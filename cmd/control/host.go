@@ -37,8 +37,8 @@ func newHost(open Open) *cobra.Command {
 		Long: `Host lists each request of a crawl to a host, with its time, URL, purpose, status, the rule
 of robots.txt that allowed it, the delay in force and the gap since the request before. It
 also lists, by reason, the planned URLs and redirect targets that got no request; a reason is,
-for example, the rule that denied them. It adds a summary, what is stored, and a text to reply
-with.
+for example, the rule that denied them. It adds a summary, what is stored, what prune deleted,
+and a text to reply with.
 
 HOST may be spelled in any way, also as a URL; a port other than 80 and 443 makes another
 host. With --domain, it stands for all hosts of its registered domain.

@@ -103,6 +103,9 @@ func (m *maker) stored() *Table {
 		Source:  "the manifests that crawl=" + m.Crawl + "/round=…/sealed.json names",
 		Note:    "These are the tables, the WARC files with their indexes, and the working files that later rounds read.",
 	}
+	if m.status.Pruned != "" {
+		t.Note += " The rows count WARC files that were deleted since then: " + m.status.Pruned + "."
+	}
 	for _, name := range names {
 		of := sizes[name]
 		t.Rows = append(t.Rows, []any{name, of.files, of.rows, of.bytes})

@@ -67,11 +67,12 @@ type Part struct {
 
 // Stored counts the stored responses of the target.
 type Stored struct {
-	Documents   int64    `json:"documents"`   // responses with content, and pages that did not change
-	Diagnostics int64    `json:"diagnostics"` // redirects and errors
-	RobotsFiles int64    `json:"robots_files"`
-	Bytes       int64    `json:"bytes"`      // compressed size of the WARC records
-	WARCFiles   []string `json:"warc_files"` // keys of at most 1000 WARC files with the records
+	Documents   int64     `json:"documents"`   // responses with content, and pages that did not change
+	Diagnostics int64     `json:"diagnostics"` // redirects and errors
+	RobotsFiles int64     `json:"robots_files"`
+	Bytes       int64     `json:"bytes"`             // compressed size of the WARC records
+	WARCFiles   []string  `json:"warc_files"`        // keys of at most 1000 WARC files with the records
+	Deleted     []Deleted `json:"deleted,omitempty"` // responses that the other fields do not count; by crawl, oldest first
 }
 
 // Summary is the answer without the rows.
@@ -261,7 +262,7 @@ func (q *Question) round(ctx context.Context, r *round, t *tally, each func(*Row
 		}
 	}
 	t.Rounds = append(t.Rounds, part)
-	return q.captures(ctx, r, t.capture)
+	return q.captures(ctx, r, func(subset string, c *capture) error { return t.capture(ctx, q.Bucket, subset, c) })
 }
 
 // requestRow returns the row of a request.

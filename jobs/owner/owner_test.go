@@ -25,6 +25,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/prune"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -353,6 +354,80 @@ func TestTheAnswerNamesKilledAttempts(t *testing.T) {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 }
+
+// The captures dataset still lists responses whose WARC files were pruned.
+func TestTheAnswerSaysWhichResponsesWerePruned(t *testing.T) {
+	b, cfg, driver := lab(t, "2026-12")
+	for _, month := range []string{crawl, "2026-12"} {
+		if err := driver.Run(t.Context(), month, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	target, err := Parse("h00000.d00000.test", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &Question{Bucket: b, Crawl: "2026-12", Earlier: []string{crawl}, Config: cfg, Target: target, Scratch: t.TempDir()}
+	count := func(s Stored) int64 { return s.Documents + s.Diagnostics + s.RobotsFiles }
+	shows := func(s Summary, text, reply string) {
+		t.Helper()
+		var out strings.Builder
+		if err := q.Text(t.Context(), &out, 1, "crawlbatch host x", ""); err != nil || !strings.Contains(out.String(), text) || !strings.Contains(s.Reply, reply) {
+			t.Errorf("%v, want %q and %q\n%s\n%s", err, text, reply, out.String(), s.Reply)
+		}
+	}
+	before := answer(t, q).Summary.Stored
+	if len(before.Deleted) > 0 || count(before) == 0 {
+		t.Fatalf("%+v", before)
+	}
+
+	// A prune that was interrupted may have deleted any of the files, except those that stay.
+	for _, kept := range [][]string{before.WARCFiles[:1], {}} {
+		list := &manifest.Prune{Crawl: crawl, Prune: manifest.Pruning{Policy: manifest.PruneRaw, Months: 1, Rounds: 1}, Kept: kept}
+		if _, err := ledgertest.Writer().BeginPruning(t.Context(), b, list); err != nil {
+			t.Fatal(err)
+		}
+		s := answer(t, q).Summary
+		if d := s.Stored.Deleted; len(kept) == 1 && len(d) > 0 || len(kept) == 0 && (len(d) != 1 || !d[0].Unfinished || d[0].Crawl != crawl || d[0].Responses+count(s.Stored) != count(before)) {
+			t.Errorf("%v stays: %+v", kept, s.Stored)
+		}
+	}
+	shows(answer(t, q).Summary, "not finished: some may still be stored\n", fmt.Sprintf(" responses of the crawl %s by their age, since 20", crawl))
+
+	days := map[string]string{crawl: "2027-01-15", "2026-12": "2027-06-15"} // when the crawls lose their raw captures
+	for n, month := range []string{crawl, "2026-12"} {
+		at, err := time.Parse(time.DateOnly, days[month])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := prune.Apply(t.Context(), prune.Request{Bucket: b, Raw: 1, Clock: fixed{now: at}, Version: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		s := answer(t, q).Summary
+		sum, bytes := count(s.Stored), s.Stored.Bytes
+		for _, d := range s.Stored.Deleted {
+			sum, bytes = sum+d.Responses, bytes+d.Bytes
+			if day := days[d.Crawl]; d.Unfinished || d.At != day+"T00:00:00Z" {
+				t.Errorf("at %s: %+v", day, d)
+			}
+			shows(s, fmt.Sprintf("\ndeleted    %s\n", d.line()), fmt.Sprintf("We have deleted %d responses of the crawl %s by their age, on %s at the latest.\n", d.Responses, d.Crawl, days[d.Crawl]))
+		}
+		if sum != count(before) || bytes != before.Bytes || len(s.Stored.Deleted) != n+1 || !slices.Equal(s.Stored.WARCFiles, before.WARCFiles[n+1:]) {
+			t.Errorf("without %s: %+v, before %+v", month, s.Stored, before)
+		}
+		if left := count(s.Stored); strings.Contains(s.Reply, fmt.Sprintf("We still store %d responses.\n", left)) != (left > 0) {
+			t.Errorf("%d are left: %s", left, s.Reply)
+		}
+	}
+}
+
+// fixed is a clock that stands still.
+type fixed struct {
+	stages.SystemClock
+	now time.Time
+}
+
+func (f fixed) Now() time.Time { return f.now }
 
 // lab plans a crawl of a synthetic web, which is served until the test ends.
 func lab(t *testing.T, later ...string) (store.Bucket, *config.Config, *jobs.Driver) {

@@ -284,6 +284,9 @@ func (s *Summary) print(w io.Writer, t Target, newest string) {
 		}
 		line("", "%s", f)
 	}
+	for i := range s.Stored.Deleted {
+		line("deleted", "%s", s.Stored.Deleted[i].line())
+	}
 }
 
 // roundsShown is the largest number of rounds that the text names.

@@ -179,16 +179,16 @@ func (q *Question) fetches(ctx context.Context, r *round) iter.Seq2[schema.Fetch
 	return filtered(table.Concat[schema.Fetch](ctx, q.Bucket, r.keys(stages.FileFetches, ""), q.Target.bySURT()...), func(f *schema.Fetch) bool { return matches(f.Host) })
 }
 
-// captures calls use with each stored response of the target.
-func (q *Question) captures(ctx context.Context, r *round, use func(subset string, c *capture)) error {
+// captures calls use with each response of the target that was stored.
+func (q *Question) captures(ctx context.Context, r *round, use func(subset string, c *capture) error) error {
 	matches := q.Target.matcher()
 	for _, subset := range schema.Subsets {
 		for c, err := range table.Concat[capture](ctx, q.Bucket, r.keys(stages.FileCaptures, subset), q.Target.bySURT()...) {
+			if err == nil && matches(hostOf(c.URL)) {
+				err = use(subset, &c)
+			}
 			if err != nil {
 				return err
-			}
-			if matches(hostOf(c.URL)) {
-				use(subset, &c)
 			}
 		}
 	}

@@ -57,6 +57,7 @@ func (s *tally) reply(cfg *config.Config, crawl string, stops []Stop) string {
 	if len(s.Pruned) > 0 {
 		fmt.Fprintf(&b, "We have deleted what we knew of these crawls by their age: %s.\n", strings.Join(s.Pruned, ", "))
 	}
+	b.WriteString(s.Stored.sentences())
 	if token := robots.ProductToken(cfg.UserAgent); token != "" {
 		fmt.Fprintf(&b, "To keep our crawler away, put these lines into robots.txt of the host:\n\n  User-agent: %s\n  Disallow: /\n\n", token)
 	} else {

@@ -2,12 +2,14 @@ package owner
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
 )
 
 // tally collects a summary.
@@ -19,6 +21,7 @@ type tally struct {
 	hosts                        map[string]bool  // hosts with a request, unless there are more than mostHosts
 	sent                         map[string]int64 // start of the last request to each host, unless there are more than mostHosts
 	robots                       robotsReads
+	pruned                       map[string]pruning // by crawl
 }
 
 // robotsReads sums up all reads of robots.txt. Summary.Robots lists only some of them.
@@ -148,8 +151,11 @@ func conclusive(status int16) bool {
 	return status > 0 && status < 500 && status != http.StatusTooManyRequests
 }
 
-// capture adds a stored response to the summary.
-func (t *tally) capture(subset string, c *capture) {
+// capture adds a response to the summary, as stored or as deleted.
+func (t *tally) capture(ctx context.Context, b store.Bucket, subset string, c *capture) error {
+	if deleted, err := t.deleted(ctx, b, c); deleted || err != nil {
+		return err
+	}
 	switch subset {
 	case schema.SubsetWARC:
 		t.Stored.Documents++
@@ -160,4 +166,5 @@ func (t *tally) capture(subset string, c *capture) {
 	}
 	t.Stored.Bytes += int64(c.Length)
 	t.Stored.WARCFiles = addOnce(t.Stored.WARCFiles, c.File, mostFiles)
+	return nil
 }
