@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,11 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/store/localfile"
-	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
-	"crawlbatch.io/crawlbatch/jobs/takedown/rewrite"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -108,8 +104,8 @@ func (w *work) putDocument(ctx context.Context, c *crawl, step int, key string, 
 
 // renew gives files their new descriptions, and reports whether one has changed. It returns how many
 // rows each dataset lost.
-func (w *work) renew(files []manifest.File) (lost map[string]int64, recounts []recounted, changed bool) {
-	lost = map[string]int64{}
+func (w *work) renew(files []manifest.File) (lost map[string]int64, recounts map[string]int64, changed bool) {
+	lost, recounts = map[string]int64{}, map[string]int64{}
 	for i, f := range files {
 		n, ok := w.changed[f.Key]
 		if !ok {
@@ -120,8 +116,8 @@ func (w *work) renew(files []manifest.File) (lost map[string]int64, recounts []r
 		if n.Blocks != "" && f.Blocks == "" {
 			n.Blocks = "" // as its writer listed it
 		}
-		if r, ok := w.recount[f.Key]; ok {
-			recounts = append(recounts, r)
+		for name, n := range w.recount[f.Key] {
+			recounts[name] += n
 		}
 		files[i] = n
 	}
@@ -136,7 +132,7 @@ func (w *work) prunedSegments(r *round, files []manifest.File) bool {
 
 // published returns how many rows the published tables of a partition lost. Merge writes the rows of one fetch
 // task into them, so they are also the rows that the task lost if its own files were pruned.
-func (w *work) published(ctx context.Context, r *round, partition int) (lost map[string]int64, recounts []recounted, err error) {
+func (w *work) published(ctx context.Context, r *round, partition int) (lost map[string]int64, recounts map[string]int64, err error) {
 	var files []manifest.File
 	for _, stage := range []stages.Stage{stages.Merge, stages.Publish} {
 		res, _, err := roundstate.LoadResultOf(ctx, w.r.Bucket, r.plan, stages.Task{Crawl: r.crawl.name, Round: r.n, Stage: stage, Partition: partition})
@@ -154,113 +150,6 @@ func (w *work) published(ctx context.Context, r *round, partition int) (lost map
 	}
 	lost, recounts, _ = w.renew(files)
 	return lost, recounts, nil
-}
-
-// counted names the columns by whose values documents count rows, by dataset, and the prefix of the
-// counts. Documents count the links of all sets together.
-var counted = map[string]string{stages.FileFetches: "outcome.", stages.FileURLs: "state.", stages.FileSkips: "skip.", stages.FileLinkSets: "links"}
-
-// recounted says how many rows with each value a file lost.
-type recounted struct {
-	prefix string
-	lost   map[string]int64
-}
-
-type (
-	fetchRow struct {
-		Value string `parquet:"outcome,dict"`
-	}
-	urlRow struct {
-		Value string `parquet:"state,dict"`
-	}
-	skipRow struct {
-		Value string `parquet:"reason,dict"`
-	}
-	setRow struct {
-		Count int32 `parquet:"link_count"`
-	}
-)
-
-// countRows counts the rows that a file loses by outcome, state or reason.
-func countRows(ctx context.Context, b store.Bucket, f manifest.File, n *rewrite.Rewritten) (*recounted, error) {
-	prefix, ok := counted[f.Dataset]
-	if !ok || n.File.Rows == f.Rows && f.Dataset != stages.FileLinkSets {
-		return nil, nil
-	}
-	lost := map[string]int64{}
-	var err error
-	switch f.Dataset {
-	case stages.FileFetches:
-		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *fetchRow) (string, int64) { return r.Value, 1 })
-	case stages.FileURLs:
-		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *urlRow) (string, int64) { return r.Value, 1 })
-	case stages.FileLinkSets:
-		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *setRow) (string, int64) { return "", int64(r.Count) })
-	default:
-		err = countLost(ctx, b, f.Key, n.Path, lost, func(r *skipRow) (string, int64) { return r.Value, 1 })
-	}
-	return &recounted{prefix, lost}, err
-}
-
-// localFile is a bucket whose only object is a local file.
-type localFile struct {
-	store.Bucket
-	path string
-}
-
-// Open implements store.Bucket.
-func (b localFile) Open(ctx context.Context, _ string) (store.Object, error) {
-	f, err := os.Open(b.path)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return localfile.NewObject(ctx, f, info.Size(), func(err error) error { return err }), nil
-}
-
-func countLost[T any](ctx context.Context, b store.Bucket, key, path string, lost map[string]int64, value func(*T) (string, int64)) error {
-	for row, err := range table.Concat[T](ctx, b, []string{key}) {
-		if err != nil {
-			return err
-		}
-		v, rows := value(&row)
-		lost[strings.Clone(v)] += rows
-	}
-	r, err := table.Open[T](ctx, localFile{b, path}, key)
-	if err != nil {
-		return err
-	}
-	defer r.Close() // nolint:errcheck // it was only read
-	for row, err := range r.All(ctx) {
-		if err != nil {
-			return err
-		}
-		v, rows := value(&row)
-		lost[v] -= rows
-	}
-	return nil
-}
-
-// lower lowers the counts of a document by the rows that its files lost.
-func lower(counts []manifest.Count, stage stages.Stage, lost map[string]int64, recounts []recounted) []manifest.Count {
-	for i := range counts {
-		c := &counts[i]
-		switch {
-		case stage == stages.Fetch && c.Name == "urls":
-			c.N -= lost[stages.FileFetches]
-		default:
-			c.N -= lost[c.Name]
-		}
-		for _, r := range recounts {
-			if value, ok := strings.CutPrefix(c.Name, r.prefix); ok {
-				c.N -= r.lost[value]
-			}
-		}
-	}
-	return slices.DeleteFunc(counts, func(c manifest.Count) bool { return c.N == 0 && strings.Contains(c.Name, ".") })
 }
 
 // removedName replaces the name of a source that names a target, such as a sitemap of its host.
@@ -289,16 +178,17 @@ func (w *work) planDocument(ctx context.Context, r *round) error {
 				continue
 			}
 			changed = true
-			lost := part.File.Rows - n.Rows
+			lost, names := part.File.Rows-n.Rows, r.names[part.Partition]
 			part.File = n
-			part.URLs -= lost
-			p.URLs -= lost
+			part.URLs, part.Hosts, part.Domains = part.URLs-lost, part.Hosts-names.hosts, part.Domains-names.domains
+			p.URLs, p.Hosts, p.Domains = p.URLs-lost, p.Hosts-names.hosts, p.Domains-names.domains
 		}
 		for _, f := range []*manifest.File{p.RefusedFile, p.OptOutFile} {
 			if f == nil {
 				continue
 			}
 			if n, ok := w.changed[f.Key]; ok {
+				p.Refused = lower(p.Refused, "", nil, w.recount[f.Key])
 				*f, changed = n, true
 			}
 		}
@@ -405,7 +295,8 @@ func (w *work) results(ctx context.Context, r *round) error {
 						return false, err
 					}
 				}
-				if n := slices.Clone(res.Counts); len(lost) > 0 {
+				r.fromOthers(t, recounts)
+				if n := slices.Clone(res.Counts); len(lost)+len(recounts) > 0 {
 					res.Counts = lower(res.Counts, stage, lost, recounts)
 					changed = changed || !slices.Equal(n, res.Counts)
 				}

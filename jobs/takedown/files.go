@@ -59,22 +59,17 @@ func (w *work) everyFile(ctx context.Context) error {
 }
 
 func (w *work) planFiles(ctx context.Context, group *errgroup.Group, r *round) error {
-	rewriteFile := func(f manifest.File, then func(*rewrite.Rewritten)) {
-		group.Go(func() error {
-			return w.file(ctx, r.crawl, f, r.plan.Format, func(n *rewrite.Rewritten, _ *os.File) error {
-				if then != nil {
-					then(n)
-				}
-				return nil
-			})
-		})
+	rewriteFile := func(f manifest.File, then func(*rewrite.Rewritten, *os.File) error) {
+		group.Go(func() error { return w.file(ctx, r.crawl, f, r.plan.Format, then) })
 	}
 	for i := range r.plan.Partitions {
 		part := &r.plan.Partitions[i]
-		rewriteFile(part.File, func(n *rewrite.Rewritten) {
+		rewriteFile(part.File, func(n *rewrite.Rewritten, _ *os.File) error {
+			names, err := w.countNames(ctx, part.File.Key, n)
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			r.dropped[part.Partition] = n.DroppedRows
+			r.dropped[part.Partition], r.names[part.Partition] = n.DroppedRows, names
+			return err
 		})
 		if part.Spellings != nil {
 			rewriteFile(*part.Spellings, nil)
@@ -192,9 +187,7 @@ func (w *work) file(ctx context.Context, c *crawl, f manifest.File, version int,
 	if len(n.Removed) > 0 {
 		w.rw.Removed[f.Key] = n.Removed
 	}
-	if lost != nil {
-		w.recount[f.Key] = *lost
-	}
+	w.recount[f.Key] = lost
 	return nil
 }
 

@@ -13,8 +13,8 @@
 // condition that it still has, or it has the new content. At the end, the ledger of each crawl gets
 // entries for the changed documents, which supersede the older entries, and the entry `taken_down`.
 //
-// Memory: a row group or a WARC record, for as many objects at a time as there are cores, about 100 bytes for each
-// object of the store, and a description of each changed object. New contents pass through scratch files. The package imports jobs/compact, jobs/prune,
+// Memory: a row group or a WARC record and the host names of a partition, for as many objects at a time as there are cores,
+// about 100 bytes for each object of the store, and a description of each changed object. New contents pass through scratch files. The package imports jobs/compact, jobs/prune,
 // jobs/ledger, jobs/roundstate, stages and formats.
 package takedown
 

@@ -41,11 +41,11 @@ type work struct {
 
 	// mu guards what follows, the objects of crawls and what rounds have dropped.
 	mu      sync.Mutex
-	staged  int                      // number of new contents so far
-	changed map[string]manifest.File // new descriptions of changed files, by key
-	recount map[string]recounted     // of changed files with rows that documents count by a column
-	digests map[string]string        // new digests of changed results, by the old ones
-	seen    map[string]struct{}      // keys that documents list, and keys of documents
+	staged  int                         // number of new contents so far
+	changed map[string]manifest.File    // new descriptions of changed files, by key
+	recount map[string]map[string]int64 // of changed files: by how much the counts that countRows names fall
+	digests map[string]string           // new digests of changed results, by the old ones
+	seen    map[string]struct{}         // keys that documents list, and keys of documents
 	kinds   map[string]*Kind
 	deleted map[string]struct{}
 	found   *Found
@@ -70,7 +70,9 @@ type round struct {
 	choice  *manifest.Entry // names the plan
 	plan    *manifest.Plan
 	seal    *manifest.Sealed
-	dropped map[int][]int32 // rows of plan files that go, by partition
+	dropped map[int][]int32   // rows of plan files that go, by partition
+	names   map[int]lostNames // names that these files lose
+	edges   map[string]int64  // rows that the buckets' parts of link targets lose, by the name of edgesOf
 }
 
 func newWork(r *Request, m *names.Matcher, id, scratch string) (*work, error) {
@@ -82,7 +84,7 @@ func newWork(r *Request, m *names.Matcher, id, scratch string) (*work, error) {
 	}
 	w := &work{
 		r: r, m: m, id: id, over: overlay.New(r.Bucket, layer),
-		changed: map[string]manifest.File{}, recount: map[string]recounted{}, digests: map[string]string{},
+		changed: map[string]manifest.File{}, recount: map[string]map[string]int64{}, digests: map[string]string{},
 		seen: map[string]struct{}{}, kinds: map[string]*Kind{}, deleted: map[string]struct{}{}, found: &Found{Kinds: []Kind{}},
 	}
 	w.rw = &rewrite.Rewriter{Bucket: r.Bucket, Matcher: m, Scratch: files, Removed: map[string]map[int64]struct{}{}, DroppedRows: w.droppedRows}
@@ -169,7 +171,7 @@ func (w *work) load(ctx context.Context) error {
 				return err
 			}
 			choice, _ := l.Plan(n)
-			c.rounds = append(c.rounds, &round{crawl: c, n: n, choice: choice, plan: p, seal: s, dropped: map[int][]int32{}})
+			c.rounds = append(c.rounds, &round{crawl: c, n: n, choice: choice, plan: p, seal: s, dropped: map[int][]int32{}, names: map[int]lostNames{}, edges: map[string]int64{}})
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ import (
 )
 
 // linkWeb is a server of many hosts. A page is given as a list of its links, or as "302 TARGET" for a
-// redirect. /robots.txt is given as the text of the file.
+// redirect, or as HTML that begins with <p>. /robots.txt is given as the text of the file.
 type linkWeb struct {
 	mu    sync.Mutex
 	pages map[string]string // by host and path
@@ -57,6 +57,9 @@ func (l *linkWeb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/xml")
 		io.WriteString(w, page)
 	case r.URL.Path == "/robots.txt":
+		io.WriteString(w, page)
+	case strings.HasPrefix(page, "<p>"):
+		w.Header().Set("Content-Type", "text/html")
 		io.WriteString(w, page)
 	default:
 		w.Header().Set("Content-Type", "text/html")

@@ -1,0 +1,165 @@
+package verify
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	removal "crawlbatch.io/crawlbatch/jobs/takedown"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// recount counts again, from the files of a crawl's rounds, what their seals and plans count.
+func (l *crawlLab) recount(t *testing.T, crawls ...string) (want, have map[string]int64) {
+	t.Helper()
+	ctx := t.Context()
+	want, have = map[string]int64{}, map[string]int64{}
+	for _, crawl := range crawls {
+		sealed, err := roundstate.Sealed(ctx, l.bucket, crawl)
+		if err == nil {
+			sealed, err = roundstate.WithFiles(ctx, l.bucket, sealed, roundstate.Selection{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, s := range sealed {
+			p, _, err := roundstate.FindPlan(ctx, l.bucket, crawl, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := func(name string) string { return fmt.Sprintf("%s.%d %s", crawl, n, name) }
+			names := map[string]bool{}
+			count := func(kind, name string) {
+				if !names[kind+" "+name] {
+					want[at("plan."+kind)]++
+					names[kind+" "+name] = true
+				}
+			}
+			for _, part := range p.Partitions {
+				for _, r := range tabletest.Read[schema.PlannedURL](t, l.bucket, part.File.Key) {
+					want[at("plan.urls")]++
+					count("hosts", r.Host)
+					count("domains", r.Domain)
+					if key := fmt.Sprintf("%d.", part.Partition); !names[key+r.Host] {
+						want[at("hosts of partitions")]++
+						names[key+r.Host] = true
+					}
+				}
+				have[at("hosts of partitions")] += part.Hosts
+			}
+			for _, r := range tabletest.Read[schema.Refused](t, l.bucket, p.RefusedFile.Key) {
+				want[at("refused."+string(r.Reason))]++
+			}
+			for _, c := range p.Refused {
+				if c.Name != string(schema.SkipDuplicate) && c.N > 0 { // no row says what was a duplicate
+					have[at("refused."+c.Name)] = c.N
+				}
+			}
+			for _, r := range tabletest.ReadFiles[schema.Page](t, l.bucket, s.FilesOf(stages.FilePages)) {
+				want[at("publish.pages")]++
+				if r.Indexable {
+					want[at("publish.indexable")]++
+				}
+				if r.DuplicateOf != "" {
+					want[at("publish.duplicates")]++
+				}
+			}
+			for _, r := range tabletest.ReadFiles[schema.Duplicate](t, l.bucket, s.FilesOf(stages.FileDuplicates)) {
+				if r.Kind != schema.DupRepresentative {
+					want[at("dedup."+string(r.Kind))]++
+				}
+			}
+			for _, r := range tabletest.ReadFiles[schema.Request](t, l.bucket, s.FilesOf(stages.FileRequests)) {
+				want[at("fetch.bytes")] += r.BytesReceived
+			}
+			for partition := range p.Partitions {
+				res, _, err := roundstate.LoadResultOf(ctx, l.bucket, p, stages.Task{Crawl: crawl, Round: n, Stage: stages.Merge, Partition: partition})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range res.FilesOf(stages.FileTargets) {
+					want[at("rank.edges")] += int64(len(tabletest.ReadRun[schema.TargetLinks](t, l.bucket, f)))
+				}
+			}
+			for _, c := range s.Counts {
+				if _, ok := want[at(c.Name)]; ok {
+					have[at(c.Name)] = c.N
+				}
+			}
+		}
+	}
+	return want, have
+}
+
+// The counts of seals and plans are those of the rows that are left. The clusters lose members and
+// representatives, hosts and domains go as a whole and in part, and URLs wait that no round has planned.
+func TestCountsFollowWhatIsTakenDown(t *testing.T) {
+	const same = "<p>one text of many words that several pages share, so that they are duplicates of each other and one of them represents them all"
+	pages := map[string]string{"a.test/": "/1 /2 /3 /same http://b.test/ http://gone.test/ http://www.gone.test/", "b.test/": "http://gone.test/deep /same /only"}
+	for i := range 9 {
+		pages[fmt.Sprintf("a.test/%d", i)] = fmt.Sprintf("/%d http://gone.test/%d http://x.gone.test/%d", i+1, i+1, i)
+		pages[fmt.Sprintf("gone.test/%d", i)] = fmt.Sprintf("/%d /wait/%d http://a.test/%d http://c.test/%d", i+1, i, i, i)
+	}
+	for _, url := range []string{"gone.test/", "www.gone.test/", "x.gone.test/0", "b.test/only", "c.test/1"} {
+		pages[url] = "/1 /2"
+	}
+	for _, host := range []string{"a.test", "b.test", "gone.test"} {
+		pages[host+"/same"] = same
+	}
+	_, addr := serveLinks(t, pages)
+	seeds := []string{"http://a.test/", "http://a.test/0", "http://gone.test/same", "http://gone.test/0", "http://b.test/", "http://www.gone.test/", "http://only.test/gone", "ftp://gone.test/"}
+	l := newCrawlLab(t, addr, seeds, func(c *config.Config) {
+		withKey(t, c, takedownSecret)
+		c.Frontier.Follow, c.Plan.PartitionURLs = "any", 4
+	})
+	const next = "2026-12"
+	if err := l.driver.Run(t.Context(), testCrawl, 2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.planNext(t, next, []string{"http://a.test/", "http://gone.test/9"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.driver.Run(t.Context(), next, 1); err != nil {
+		t.Fatal(err)
+	}
+	before, have := l.recount(t, testCrawl, next)
+	if diff := cmp.Diff(before, have); diff != "" {
+		t.Fatalf("before any takedown, the counts are not those of the rows (-rows +counts):\n%s", diff)
+	}
+	// The second takedown finds the counts of the first, and rows that the first gave another representative.
+	for _, domain := range []string{"gone.test", "b.test"} {
+		request := removal.Request{
+			Bucket: l.bucket, Domains: []string{domain}, URLs: []string{"http://only.test/gone", "http://a.test/2"}, Reason: "asked", Secret: takedownSecret, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(),
+		}
+		if _, err := removal.Apply(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		after, have := l.recount(t, testCrawl, next)
+		for name := range before {
+			if _, ok := after[name]; !ok && have[name] == 0 {
+				delete(have, name)
+			}
+		}
+		if diff := cmp.Diff(after, have); diff != "" {
+			t.Errorf("%s: the counts are not those of the rows that are left (-rows +counts):\n%s", domain, diff)
+		}
+		if domain == "gone.test" {
+			for _, name := range []string{"plan.hosts", "plan.domains", "publish.indexable", "dedup.exact", "fetch.bytes", "rank.edges", "refused.bad_scheme"} {
+				var was, is int64
+				for round := range 2 {
+					at := fmt.Sprintf("%s.%d %s", testCrawl, round, name)
+					was, is = was+before[at], is+after[at]
+				}
+				if is >= was {
+					t.Errorf("%s: %d before the takedown and %d after it: the test shows nothing", name, was, is)
+				}
+			}
+		}
+	}
+	l.verify(t, false)
+}
