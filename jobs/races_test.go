@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -384,18 +385,19 @@ func TestARoundThatIsGoneIsNotPlannedAgain(t *testing.T) {
 	refused("plan of a crawl that is gone", err)
 }
 
-// afterCreate is a bucket that calls meanwhile once it has created an object whose key ends with suffix.
+// afterCreate is a bucket that calls meanwhile, once, when it has created an object whose key ends with suffix. The call
+// may come from any goroutine.
 type afterCreate struct {
 	store.Bucket
 	suffix    string
 	meanwhile func()
+	once      sync.Once
 }
 
 func (b *afterCreate) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	v, err := b.Bucket.Create(ctx, key, body, size)
-	if act := b.meanwhile; act != nil && strings.HasSuffix(key, b.suffix) {
-		b.meanwhile = nil
-		act()
+	if strings.HasSuffix(key, b.suffix) {
+		b.once.Do(b.meanwhile)
 	}
 	return v, err
 }
@@ -411,9 +413,9 @@ func TestAReparseSeesAPruneThatRanWhileItCopiedThePlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := ReparseRequest{As: "2026-11r1", Of: "2026-11", Config: f.driver.Config, Clock: stages.SystemClock{}, Version: "test", Scratch: f.driver.Scratch, Lookup: os.LookupEnv}
-	r.Bucket = &afterCreate{f.bucket, "/refused.parquet", func() {
+	r.Bucket = &afterCreate{Bucket: f.bucket, suffix: "/refused.parquet", meanwhile: func() {
 		if _, err := prune.Apply(t.Context(), prune.Request{Bucket: f.bucket, Raw: 12, Clock: in2030{}, Version: "test"}); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 	}}
 	if _, err := Reparse(t.Context(), r); !errors.Is(err, ErrBusy) {

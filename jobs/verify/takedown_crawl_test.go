@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -764,18 +765,19 @@ func TestACrawlIsParsedAgainAfterATakedown(t *testing.T) {
 	}
 }
 
-// afterCreate is a bucket that calls meanwhile once it has created an object whose key ends with suffix.
+// afterCreate is a bucket that calls meanwhile, once, when it has created an object whose key ends with suffix. The call
+// may come from any goroutine.
 type afterCreate struct {
 	store.Bucket
 	suffix    string
 	meanwhile func()
+	once      sync.Once
 }
 
 func (b *afterCreate) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	v, err := b.Bucket.Create(ctx, key, body, size)
-	if act := b.meanwhile; act != nil && strings.HasSuffix(key, b.suffix) {
-		b.meanwhile = nil
-		act()
+	if strings.HasSuffix(key, b.suffix) {
+		b.once.Do(b.meanwhile)
 	}
 	return v, err
 }
@@ -792,11 +794,11 @@ func TestAReparseSeesATakedownThatRanWhileItCopiedThePlan(t *testing.T) {
 		if _, err := removal.Apply(t.Context(), removal.Request{
 			Bucket: l.bucket, Domains: []string{domain}, Reason: "asked", Secret: takedownSecret, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(),
 		}); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 	}
 	r := jobs.ReparseRequest{As: testCrawl + "r1", Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv}
-	r.Bucket = &afterCreate{l.bucket, "/refused.parquet", func() { remove("gone.test") }}
+	r.Bucket = &afterCreate{Bucket: l.bucket, suffix: "/refused.parquet", meanwhile: func() { remove("gone.test") }}
 	if _, err := jobs.Reparse(t.Context(), r); !errors.Is(err, jobs.ErrBusy) {
 		t.Errorf("the reparse: %v", err)
 	}
