@@ -127,7 +127,7 @@ func explains(why string, reason polite.Reason) bool {
 	case polite.ByHold:
 		return why == How(0, false, schema.DNSError)
 	}
-	return why != "" && reason > polite.ByRetryAfter
+	return why != "" && reason >= polite.ByEarlier
 }
 
 // How returns a verb phrase for the failure of a request, to follow "a page" or "robots.txt". status
