@@ -194,7 +194,7 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 		prompts = shell.prompts(before + len(b.lines))
 		for i, status := range prompts[before:] {
 			if status != "0" {
-				t.Fatalf("%s: %s\nexit %s:\n%s", b, b.lines[i], status, shell.tail())
+				t.Fatalf("%s: %s\nexit %s:\n%s", b, b.lines[i], status, shell.before(before+i))
 			}
 		}
 	}
@@ -277,6 +277,15 @@ func (s *session) prompts(n int) (codes []string) {
 	}
 	s.t.Fatalf("%d prompts were expected:\n%s", n, s.tail())
 	return nil
+}
+
+// before returns what a shell showed between the prompts n-1 and n, counted from 0.
+func (s *session) before(n int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	raw := s.raw.Bytes()
+	at := prompt.FindAllIndex(raw, -1)
+	return string(bytes.ToValidUTF8(raw[at[n-1][1]:at[n][0]], nil))
 }
 
 // tail returns the end of the text that a shell showed.
