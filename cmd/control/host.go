@@ -124,10 +124,17 @@ func runHost(ctx context.Context, o hostOptions, out io.Writer, host string) err
 	default:
 		err = q.Text(ctx, out, o.last, o.command(host, o.all), o.command(host, false))
 	}
-	if errors.Is(err, owner.ErrUnknown) {
-		return usage.Error(err)
+	if !errors.Is(err, owner.ErrUnknown) {
+		return err
 	}
-	return err
+	if !o.all {
+		months, more := earlierMonths(ctx, b, o.month)
+		if len(months) > 0 {
+			err = fmt.Errorf("%w. Earlier months may: `%s`", err, o.command(host, true))
+		}
+		err = errors.Join(err, more)
+	}
+	return usage.Error(err)
 }
 
 // earlierMonths returns the months of the store before a crawl, oldest first. Of pruned ones only the head knows.
