@@ -1,11 +1,14 @@
 package table_test
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
@@ -106,14 +109,16 @@ func TestMergeFilesMergesObjectsAndNamesTheOneThatIsAbsent(t *testing.T) {
 }
 
 // TestMergeFilesMergesManyObjectsInPasses merges more objects than may be open, and more groups of
-// objects than a sorter merges at a time. Equal rows keep the order of their objects.
+// objects than a sorter merges at a time. Equal rows keep the order of their objects. Of few objects too many, only
+// those go through a scratch file that one file replaces: the others stay open from the first to the last row.
 func TestMergeFilesMergesManyObjectsInPasses(t *testing.T) {
-	s := newStore(t)
+	s := &opens{Bucket: newStore(t)}
 	byKey := func(a, b *wide) int { return int(a.Key - b.Key) }
 	write(t, s, "first.parquet", []wide{{Key: 7, Name: "first"}})
 	write(t, s, "middle.parquet", []wide{{Key: 1, Name: "middle"}, {Key: 7, Name: "middle"}, {Key: 8, Name: "middle"}})
 	write(t, s, "last.parquet", []wide{{Key: 7, Name: "last"}})
-	for _, n := range []int{70, 9000} {
+	for _, n := range []int{62, 63, 64, 70, 9000} {
+		s.most.Store(0)
 		keys := slices.Concat([]string{"first.parquet"}, slices.Repeat([]string{"middle.parquet"}, n), []string{"last.parquet"})
 		var at int
 		for row, err := range table.MergeFiles(t.Context(), s, t.TempDir(), keys, byKey) {
@@ -134,10 +139,46 @@ func TestMergeFilesMergesManyObjectsInPasses(t *testing.T) {
 			if row.Key != want.Key || row.Name != want.Name {
 				t.Fatalf("%d objects: row %d is %+v, want %+v", n, at, row, want)
 			}
-			at++
+			if at++; at > 1 || n > 70 {
+				continue
+			}
+			left := int32(63) // the others are in one scratch file
+			if n+2 <= 64 {
+				left = int32(n + 2)
+			}
+			if open := s.open.Load(); open != left { // the last merge has begun
+				t.Errorf("%d objects: %d are open, want %d", n+2, open, left)
+			}
 		}
-		if at != 3*n+2 {
-			t.Errorf("%d objects: %d rows, want %d", n, at, 3*n+2)
+		if open, most := s.open.Load(), s.most.Load(); at != 3*n+2 || open != 0 || most > 64 {
+			t.Errorf("%d objects: %d rows, want %d; %d objects are open in the end, at most %d were at the same time", n, at, 3*n+2, open, most)
 		}
 	}
+}
+
+// opens counts open objects.
+type opens struct {
+	store.Bucket
+	open, most atomic.Int32
+}
+
+func (o *opens) Open(ctx context.Context, key string) (store.Object, error) {
+	obj, err := o.Bucket.Open(ctx, key)
+	if err == nil {
+		n := o.open.Add(1)
+		for most := o.most.Load(); n > most && !o.most.CompareAndSwap(most, n); most = o.most.Load() {
+		}
+		obj = &closes{obj, o}
+	}
+	return obj, err
+}
+
+type closes struct {
+	store.Object
+	of *opens
+}
+
+func (c *closes) Close() error {
+	c.of.open.Add(-1)
+	return c.Object.Close()
 }

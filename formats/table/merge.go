@@ -91,7 +91,7 @@ func eachRow(ctx context.Context, s rowStream, yield func(row unsafe.Pointer) bo
 
 // rowsOf returns the sequence of the rows that each passes to its argument. If each returns an error,
 // the error ends the sequence.
-func rowsOf[T any](each func(yield func(row unsafe.Pointer) bool) error) iter.Seq2[T, error] {
+func rowsOf[T any](each eachOf) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		stopped := false
 		err := each(func(row unsafe.Pointer) bool {
@@ -121,90 +121,94 @@ func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Str
 	})
 }
 
-// merger is a rowStream that merges several sorted streams. It is a binary heap of inputs: the input
-// with the lowest row is on top. A loser tree would save one comparison per level, but comparisons
-// take much less time than decoding the rows.
+// merger is a rowStream that merges several sorted streams with a tree of losers (Knuth, The Art of Computer
+// Programming, volume 3, 5.4.1). Input i is leaf len(inputs) + i of a binary tree whose root is node 1 and in which the
+// children of node n are 2n and 2n+1. At each inner node, the least inputs of its two children have met, and losers
+// holds the one that was greater. So a row costs one comparison for each level of the tree. A heap needs two.
 type merger struct {
 	compare func(a, b unsafe.Pointer) int
-	heap    []mergeInput
-	streams []rowStream // streams that are not read yet
-	taken   bool        // nextRow has already returned the row of heap[0]
+	inputs  []mergeInput // of equal rows, the one of the first input comes first
+	losers  []int        // for each inner node, the number of an input; nil before the first row was read
+	least   int          // input with the least row
+	taken   bool         // nextRow has already returned this row
 }
 
-// mergeInput is a stream with its lowest remaining row.
+// mergeInput is a stream with its lowest remaining row, which is nil at its end.
 type mergeInput struct {
 	stream rowStream
 	row    unsafe.Pointer
-	order  int // index of the stream; of equal rows, the one with the lower index comes first
 }
 
 func newMerger(compare func(a, b unsafe.Pointer) int, streams []rowStream) *merger {
-	return &merger{compare: compare, streams: streams}
+	m := &merger{compare: compare, inputs: make([]mergeInput, len(streams))}
+	for i, s := range streams {
+		m.inputs[i].stream = s
+	}
+	return m
+}
+
+// next moves an input to its next row.
+func (i *mergeInput) next() (err error) {
+	if i.row, err = i.stream.nextRow(); err == io.EOF {
+		*i, err = mergeInput{}, nil
+	}
+	return err
 }
 
 // start reads the first row of each stream.
 func (m *merger) start() error {
-	for i, s := range m.streams {
-		row, err := s.nextRow()
-		if err == io.EOF {
-			continue
-		}
-		if err != nil {
+	n := len(m.inputs)
+	winners := make([]int, 2*n)
+	for i := range m.inputs {
+		if err := m.inputs[i].next(); err != nil {
 			return err
 		}
-		m.heap = append(m.heap, mergeInput{s, row, i})
+		winners[n+i] = i
 	}
-	m.streams = nil
-	for i := len(m.heap)/2 - 1; i >= 0; i-- {
-		m.down(i)
+	m.losers = make([]int, n)
+	for node := n - 1; node > 0; node-- {
+		a, b := winners[2*node], winners[2*node+1]
+		if m.less(b, a) {
+			a, b = b, a
+		}
+		winners[node], m.losers[node] = a, b
 	}
+	m.least = winners[1]
 	return nil
 }
 
 // nextRow implements rowStream.
 func (m *merger) nextRow() (unsafe.Pointer, error) {
-	if m.streams != nil {
+	switch {
+	case len(m.inputs) == 0:
+		return nil, io.EOF
+	case m.losers == nil:
 		if err := m.start(); err != nil {
 			return nil, err
 		}
-	}
-	if m.taken {
-		row, err := m.heap[0].stream.nextRow()
-		if err != nil && err != io.EOF {
+	case m.taken:
+		if err := m.inputs[m.least].next(); err != nil {
 			return nil, err
 		}
-		if m.heap[0].row = row; err == io.EOF {
-			last := len(m.heap) - 1
-			m.heap[0], m.heap[last] = m.heap[last], mergeInput{}
-			m.heap = m.heap[:last]
-		}
-		m.down(0)
-	}
-	if m.taken = len(m.heap) > 0; !m.taken {
-		return nil, io.EOF
-	}
-	return m.heap[0].row, nil
-}
-
-func (m *merger) less(a, b *mergeInput) bool {
-	if c := m.compare(a.row, b.row); c != 0 {
-		return c < 0
-	}
-	return a.order < b.order
-}
-
-func (m *merger) down(i int) {
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(m.heap); child++ {
-			if m.less(&m.heap[child], &m.heap[least]) {
-				least = child
+		for node := (len(m.inputs) + m.least) / 2; node > 0; node /= 2 {
+			if m.less(m.losers[node], m.least) {
+				m.losers[node], m.least = m.least, m.losers[node]
 			}
 		}
-		if least == i {
-			return
-		}
-		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
-		i = least
 	}
+	row := m.inputs[m.least].row
+	if m.taken = row != nil; !m.taken {
+		return nil, io.EOF
+	}
+	return row, nil
+}
+
+// less reports whether the row of input a comes before that of input b. Ended inputs come last.
+func (m *merger) less(a, b int) bool {
+	p, q := m.inputs[a].row, m.inputs[b].row
+	if p == nil || q == nil {
+		return q == nil && p != nil
+	}
+	c := m.compare(p, q)
+	return c < 0 || c == 0 && a < b
 }

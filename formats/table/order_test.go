@@ -93,23 +93,25 @@ func (s *slice) Read(batch []wide) (int, error) {
 
 func TestMergeIsSortedAndStableByStream(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	var streams []table.Stream[wide]
-	var want []wide
-	for i := range 7 {
-		var rows []wide
-		for j := range rng.IntN(200) {
-			rows = append(rows, wide{Key: int64(i*1000 + j), Name: string(rune('a' + rng.IntN(10)))})
+	for _, n := range []int{0, 1, 2, 3, 5, 7, 8, 65} {
+		var streams []table.Stream[wide]
+		var want []wide
+		for i := range n {
+			var rows []wide
+			for j := range max(0, rng.IntN(200)-20) { // a tenth of the streams have no rows
+				rows = append(rows, wide{Key: int64(i*1000 + j), Name: string(rune('a' + rng.IntN(10)))})
+			}
+			slices.SortStableFunc(rows, func(a, b wide) int { return byName(&a, &b) })
+			want = append(want, rows...)
+			streams = append(streams, &slice{rows: rows})
 		}
-		slices.SortStableFunc(rows, func(a, b wide) int { return byName(&a, &b) })
-		want = append(want, rows...)
-		streams = append(streams, &slice{rows: rows})
+		slices.SortStableFunc(want, func(a, b wide) int { return byName(&a, &b) })
+		got, err := tabletest.Collect(table.Merge(t.Context(), byName, streams...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameRows(t, got, want)
 	}
-	slices.SortStableFunc(want, func(a, b wide) int { return byName(&a, &b) })
-	got, err := tabletest.Collect(table.Merge(t.Context(), byName, streams...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameRows(t, got, want)
 }
 
 func TestMergeEndsWithTheErrorOfAStreamOrOfTheContext(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"reflect"
 	"slices"
-	"unsafe"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -136,6 +135,6 @@ func openSection(ctx context.Context, b store.Bucket, s manifest.Section, t refl
 // MergeSections is like MergeFiles for sections of runs.
 func MergeSections[T any](ctx context.Context, b store.Bucket, scratch string, sections []manifest.Section, compare func(a, b *T) int) iter.Seq2[T, error] {
 	t := reflect.TypeFor[T]()
-	m := merging{t, scratch, untyped(compare), func(i int) (*reader, error) { return openSection(ctx, b, sections[i], t) }}
-	return rowsOf[T](func(yield func(row unsafe.Pointer) bool) error { return m.inPasses(ctx, len(sections), yield) })
+	o := objects{t, len(sections), func(i int) (*reader, error) { return openSection(ctx, b, sections[i], t) }}
+	return rowsOf[T](o.merge(ctx, scratch, untyped(compare)))
 }

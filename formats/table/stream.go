@@ -31,77 +31,79 @@ func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
 // Concat yields the rows of several objects one after another. Only one object is open at a time.
 // An error ends the sequence.
 func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...ReaderOption) iter.Seq2[T, error] {
-	return rowsOf[T](func(yield func(row unsafe.Pointer) bool) error {
-		return concat(ctx, b, keys, reflect.TypeFor[T](), opts, yield)
-	})
+	return rowsOf[T](objectsOf(ctx, b, keys, reflect.TypeFor[T](), opts).concat(ctx))
 }
 
-func concat(ctx context.Context, b store.Bucket, keys []string, t reflect.Type, opts []ReaderOption, yield func(row unsafe.Pointer) bool) error {
-	for _, key := range keys {
-		r, err := openTable(ctx, b, key, t, opts)
-		if err != nil {
-			return err
-		}
-		stopped := false
-		err = eachRow(ctx, newBatches(t, readRows, r), func(row unsafe.Pointer) bool {
-			stopped = !yield(row)
-			return !stopped
-		})
-		err = cmp.Or(err, r.Close())
-		if stopped || err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// maxOpen is the largest number of objects that MergeFiles merges at a time. It bounds the number of
-// open objects and their buffers.
+// maxOpen is the largest number of objects that MergeFiles merges at a time. It bounds open objects and their buffers.
 const maxOpen = 64
 
 // MergeFiles yields the rows of several objects as one sorted sequence (see Merge). The rows of
-// each object must be sorted by compare. If there are more than 64 objects, MergeFiles first merges
-// 64 of them at a time into scratch files in the directory scratch, and then merges these files. If
-// scratch is empty, MergeFiles opens all objects at the same time.
+// each object must be sorted by compare. If there are more than 64 objects, MergeFiles first merges as
+// many as needed, at most 64 at a time, into scratch files in the directory scratch. It then merges these
+// files and the other objects. If scratch is empty, MergeFiles opens all objects at the same time.
 func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
-	t := reflect.TypeFor[T]()
-	m := merging{t, scratch, untyped(compare), func(i int) (*reader, error) { return openTable(ctx, b, keys[i], t, opts) }}
-	return rowsOf[T](func(yield func(row unsafe.Pointer) bool) error { return m.inPasses(ctx, len(keys), yield) })
+	return rowsOf[T](objectsOf(ctx, b, keys, reflect.TypeFor[T](), opts).merge(ctx, scratch, untyped(compare)))
 }
 
-// merging is a merge of objects by MergeFiles or MergeSections.
-type merging struct {
-	t       reflect.Type
-	scratch string
-	compare func(a, b unsafe.Pointer) int
-	open    func(i int) (*reader, error) // opens object i
+// objects are n tables with rows of type t.
+type objects struct {
+	t    reflect.Type
+	n    int
+	open func(i int) (*reader, error) // opens table i
 }
 
-// inPasses calls yield with the rows of n objects in sorted order, until yield returns false.
-func (m *merging) inPasses(ctx context.Context, n int, yield func(row unsafe.Pointer) bool) error {
-	if n <= maxOpen || m.scratch == "" {
-		return m.merge(0, n, func(rows rowStream) error { return eachRow(ctx, rows, yield) })
+func objectsOf(ctx context.Context, b store.Bucket, keys []string, t reflect.Type, opts []ReaderOption) objects {
+	return objects{t, len(keys), func(i int) (*reader, error) { return openTable(ctx, b, keys[i], t, opts) }}
+}
+
+// eachOf calls yield with each row of some tables, until yield returns false.
+type eachOf = func(yield func(row unsafe.Pointer) bool) error
+
+// concat returns the rows of one object after another.
+func (o objects) concat(ctx context.Context) eachOf {
+	return func(yield func(row unsafe.Pointer) bool) error {
+		for i := range o.n {
+			r, err := o.open(i)
+			if err != nil {
+				return err
+			}
+			more := true
+			err = eachRow(ctx, newBatches(o.t, readRows, r), func(row unsafe.Pointer) bool { more = yield(row); return more })
+			if err = cmp.Or(err, r.Close()); !more || err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	s, err := newSorter(m.scratch, m.t, m.compare, 0) // holds only runs, and no rows in memory
-	if err != nil {
-		return err
-	}
-	defer s.Close() //nolint:errcheck // the runs hold only temporary data
-	for i := 0; i < n; i += maxOpen {
-		if err := m.merge(i, min(n, i+maxOpen), func(rows rowStream) error { return s.addRun(ctx, rows) }); err != nil {
+}
+
+// merge returns the rows of all objects in sorted order.
+func (o objects) merge(ctx context.Context, scratch string, compare func(a, b unsafe.Pointer) int) eachOf {
+	return func(yield func(row unsafe.Pointer) bool) error {
+		s, err := newSorter(scratch, o.t, compare, 0) // holds only runs, and no rows in memory
+		if err != nil {
 			return err
 		}
+		defer s.Close() //nolint:errcheck // the runs hold only temporary data
+		begin := 0      // the objects before it are merged into runs
+		for scratch != "" && begin < o.n && o.n-begin+len(s.runs) > maxOpen {
+			end := min(o.n, begin+maxOpen, o.n+len(s.runs)-maxOpen+1) // one run replaces them
+			if err := o.mergeSome(begin, end, compare, nil, func(rows rowStream) error { return s.addRun(ctx, rows) }); err != nil {
+				return err
+			}
+			begin = end
+		}
+		runs, err := s.addRuns(nil)
+		if err != nil {
+			return err
+		}
+		return o.mergeSome(begin, o.n, compare, runs, func(rows rowStream) error { return eachRow(ctx, rows, yield) })
 	}
-	runs, err := s.addRuns(nil)
-	if err != nil {
-		return err
-	}
-	return eachRow(ctx, newMerger(m.compare, runs), yield)
 }
 
-// merge passes the rows of the objects from begin to end (exclusive), in order, to use.
-func (m *merging) merge(begin, end int, use func(rowStream) error) (err error) {
-	readers, err := openAll(begin, end, m.open)
+// mergeSome passes the rows of runs and of objects, up to the one before end, in order, to use.
+func (o objects) mergeSome(begin, end int, compare func(a, b unsafe.Pointer) int, runs []rowStream, use func(rowStream) error) (err error) {
+	readers, err := openAll(begin, end, o.open)
 	defer func() {
 		for _, r := range readers {
 			err = errors.Join(err, r.Close())
@@ -110,15 +112,13 @@ func (m *merging) merge(begin, end int, use func(rowStream) error) (err error) {
 	if err != nil {
 		return err
 	}
-	streams := make([]rowStream, len(readers))
-	for i, r := range readers {
-		streams[i] = newBatches(m.t, mergeRows, r)
+	for _, r := range readers {
+		runs = append(runs, newBatches(o.t, mergeRows, r))
 	}
-	return use(newMerger(m.compare, streams))
+	return use(newMerger(compare, runs))
 }
 
-// openers is the number of objects that openAll opens at a time. On S3, opening one takes two
-// requests.
+// openers is the number of objects that openAll opens at a time. On S3, opening one takes two requests.
 const openers = 8
 
 // openAll opens the objects from begin to end (exclusive), and stops after an error. It returns the
@@ -134,14 +134,11 @@ func openAll(begin, end int, open func(i int) (*reader, error)) ([]*reader, erro
 			break
 		}
 		g.Go(func() error {
-			opened := false
 			defer func() {
-				if panics[i] = recover(); !opened {
-					stop.Store(true)
-				}
+				panics[i] = recover()
+				stop.CompareAndSwap(false, readers[i] == nil)
 			}()
 			readers[i], failed[i] = open(begin + i)
-			opened = failed[i] == nil
 			return nil
 		})
 	}

@@ -77,7 +77,7 @@ func (u *Union) compare(a, b unsafe.Pointer) (c int) {
 // Merge yields the rows of files as one sorted sequence. Equal rows keep the order of their files. See
 // MergeFiles for its memory, open files and scratch.
 func (u *Union) Merge(ctx context.Context, b store.Bucket, scratch string, files []Placed) iter.Seq2[Row, error] {
-	m := merging{u.layout.row, scratch, u.compare, func(i int) (*reader, error) {
+	o := objects{u.layout.row, len(files), func(i int) (*reader, error) {
 		values := reflect.ValueOf(files[i].Added)
 		r, err := openTable(ctx, b, files[i].Key, u.layout.row, nil)
 		if err == nil {
@@ -89,17 +89,15 @@ func (u *Union) Merge(ctx context.Context, b store.Bucket, scratch string, files
 		}
 		return r, err
 	}}
-	return untypedRows(func(yield func(row unsafe.Pointer) bool) error { return m.inPasses(ctx, len(files), yield) })
+	return untypedRows(o.merge(ctx, scratch, u.compare))
 }
 
 // Concat yields the rows of files of the union one after another.
 func (u *Union) Concat(ctx context.Context, b store.Bucket, keys []string) iter.Seq2[Row, error] {
-	return untypedRows(func(yield func(row unsafe.Pointer) bool) error {
-		return concat(ctx, b, keys, u.layout.row, nil, yield)
-	})
+	return untypedRows(objectsOf(ctx, b, keys, u.layout.row, nil).concat(ctx))
 }
 
-func untypedRows(each func(yield func(row unsafe.Pointer) bool) error) iter.Seq2[Row, error] {
+func untypedRows(each eachOf) iter.Seq2[Row, error] {
 	return rowsOf[Row](func(yield func(row unsafe.Pointer) bool) error {
 		return each(func(row unsafe.Pointer) bool { return yield(unsafe.Pointer(&Row{row})) })
 	})

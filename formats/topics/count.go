@@ -1,6 +1,8 @@
 package topics
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -15,8 +17,8 @@ import (
 // memory bounds the counts of a Counter and the terms of a Scorer, in bytes.
 const memory = 64 << 20
 
-// entryBytes is the estimated memory of an entry of a map, besides its text.
-const entryBytes = 72
+// entryBytes is the estimated memory of a text in a dictionary and of a number about it, besides its bytes.
+const entryBytes = 32
 
 // Counter counts the pages of a partition by term, language and level.
 type Counter struct {
@@ -24,18 +26,15 @@ type Counter struct {
 	buckets int
 	sample  sample
 	memory  int64
-	held    int64             // estimated memory of pages, in bytes
-	pages   map[string]*int64 // pointers, so that counting a known term copies no key
-	total   map[group]int64
+	held    int64 // estimated memory of terms and pages, in bytes
+
+	// Each text of terms is a language, a term and a level, with zero bytes between, so that the texts of a bucket have
+	// the order of rows. Languages and terms have no zero bytes. An empty term stands for all pages.
+	terms   dictionary
+	pages   []int64 // number of pages for each text
 	spilled *table.Sorter[schema.TermPages]
 	spills  bool // whether spilled has rows
 	key     []byte
-}
-
-// group is the pages of a language and level.
-type group struct {
-	language string
-	level    int32
 }
 
 // NewCounter returns a counter for a partition of a plan. The counter spills to the directory dir, and
@@ -45,10 +44,7 @@ func NewCounter(p *manifest.Plan, dir string, sortMemory int64) (*Counter, error
 	if err != nil {
 		return nil, err
 	}
-	return &Counter{
-		counts: In(p), buckets: max(p.Buckets, 1), sample: sampleOf(p.URLs, maxSampled), memory: memory,
-		pages: map[string]*int64{}, total: map[group]int64{}, spilled: spilled,
-	}, nil
+	return &Counter{counts: In(p), buckets: max(p.Buckets, 1), sample: sampleOf(p.URLs, maxSampled), memory: memory, spilled: spilled}, nil
 }
 
 // Close removes the counter's files.
@@ -60,86 +56,88 @@ func (c *Counter) Add(p *schema.WorkingPage) error {
 	if !ok || !c.counts {
 		return nil
 	}
-	language := schema.TermLanguage(p.Language)
-	g := group{language, level}
-	if _, ok := c.total[g]; !ok {
-		g.language = strings.Clone(language)
-	}
-	c.total[g]++
-	c.key = append(append(c.key[:0], language...), 0, byte(level))
-	prefix := len(c.key)
+	c.key = append(append(c.key[:0], schema.TermLanguage(p.Language)...), 0)
+	language := len(c.key)
+	c.count("", language, level)
 	for _, term := range p.Terms {
-		c.key = append(c.key[:prefix], term...)
-		n := c.pages[string(c.key)]
-		if n == nil {
-			n = new(int64)
-			c.pages[string(c.key)] = n
-			c.held += int64(len(c.key)) + entryBytes
-		}
-		*n++
+		c.count(term, language, level)
 	}
 	if c.held < c.memory {
 		return nil
 	}
-	return c.spill(c.rows)
+	return c.spill()
 }
 
-// rows yields the rows of the counts in memory, in any order.
-func (c *Counter) rows(yield func(schema.TermPages) bool) {
-	for key, n := range c.pages {
-		language, rest, _ := strings.Cut(key, "\x00")
-		row := schema.TermPages{Language: language, Level: int32(rest[0]), Term: rest[1:], Pages: *n}
-		row.Bucket = int32(urlkey.Bucket(row.Term, c.buckets))
-		if !yield(row) {
-			return
-		}
+// count counts a page with a term. The language is in the first bytes of c.key.
+func (c *Counter) count(term string, language int, level int32) {
+	c.key = append(append(c.key[:language], term...), 0, byte(level)) // a level is at most 64
+	n, added := c.terms.number(c.key)
+	if added {
+		c.pages = append(c.pages, 0)
+		c.held += int64(len(c.key)) + entryBytes
 	}
+	c.pages[n]++
 }
 
-// totals yields the rows with the numbers of all pages.
-func (c *Counter) totals(yield func(schema.TermPages) bool) {
-	for g, n := range c.total {
-		for bucket := range c.buckets {
-			if !yield(schema.TermPages{Bucket: int32(bucket), Language: g.language, Level: g.level, Pages: n}) {
-				return
-			}
+// place is the place of a text among the rows.
+type place struct{ bucket, number int32 }
+
+// places returns the places of all rows, in any order. The numbers of all pages are in each bucket.
+func (c *Counter) places() []place {
+	places := make([]place, 0, len(c.pages))
+	for n := range int32(len(c.pages)) {
+		if term := c.row(place{0, n}).Term; term != "" {
+			places = append(places, place{int32(urlkey.Bucket(term, c.buckets)), n})
+			continue
+		}
+		for bucket := range int32(c.buckets) {
+			places = append(places, place{bucket, n})
 		}
 	}
+	return places
 }
 
-// spill moves the counts of terms to the sorter. The order of equal rows does not matter, because they
-// are added up.
-func (c *Counter) spill(rows ...iter.Seq[schema.TermPages]) error {
-	for _, rows := range rows {
-		for row := range rows {
-			if err := c.spilled.Add(&row); err != nil {
-				return err
-			}
+// row returns the row at a place.
+func (c *Counter) row(p place) schema.TermPages {
+	text := string(c.terms.text(p.number))
+	end := len(text) - 2
+	language, term, _ := strings.Cut(text[:end], "\x00")
+	return schema.TermPages{Bucket: p.bucket, Language: language, Term: term, Level: int32(text[end+1]), Pages: c.pages[p.number]}
+}
+
+// spill moves the counts to the sorter. The order of equal rows does not matter, because they are added up.
+func (c *Counter) spill() error {
+	for _, p := range c.places() {
+		row := c.row(p)
+		if err := c.spilled.Add(&row); err != nil {
+			return err
 		}
 	}
-	clear(c.pages)
-	c.held, c.spills = 0, true
+	c.terms.clear()
+	c.pages, c.held, c.spills = c.pages[:0], 0, true
 	return nil
 }
 
 // Rows returns the rows of the partition's run. The section of each bucket has the numbers of all pages.
 // Nothing may be added afterwards.
 func (c *Counter) Rows(ctx context.Context) iter.Seq2[schema.TermPages, error] {
-	if !c.spills { // the counts of most partitions fit in memory, so the sorter would only copy them
-		rows := slices.AppendSeq(slices.Collect(c.rows), c.totals)
-		slices.SortFunc(rows, func(a, b schema.TermPages) int { return schema.CompareTermPages(&a, &b) })
-		return func(yield func(schema.TermPages, error) bool) {
-			for _, row := range rows {
-				if !yield(row, nil) {
-					return
-				}
+	if c.spills {
+		if err := c.spill(); err != nil {
+			return func(yield func(schema.TermPages, error) bool) { yield(schema.TermPages{}, err) }
+		}
+		return summed(c.spilled.Sorted(ctx))
+	}
+	places := c.places() // the counts of most partitions fit in memory, so the sorter would only copy them
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.bucket, b.bucket), bytes.Compare(c.terms.text(a.number), c.terms.text(b.number)))
+	})
+	return func(yield func(schema.TermPages, error) bool) {
+		for _, p := range places {
+			if !yield(c.row(p), nil) {
+				return
 			}
 		}
 	}
-	if err := c.spill(c.rows, c.totals); err != nil {
-		return func(yield func(schema.TermPages, error) bool) { yield(schema.TermPages{}, err) }
-	}
-	return summed(c.spilled.Sorted(ctx))
 }
 
 // summed adds up equal rows that follow each other.

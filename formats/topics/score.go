@@ -67,23 +67,24 @@ func (s *Scorer) Topics(url string) (topics []string, ok bool, err error) {
 	return next.topics, true, nil
 }
 
-// batch is the pages that are scored together. Their terms are numbers of entries.
+// batch is the pages that are scored together.
 type batch struct {
-	numbers map[string]map[string]int32 // number of each term, by language
-	names   []string
-	idf     []int64 // idf of each term in millionths; 0 if the term does not count
-	pages   []batchPage
+	terms dictionary // the terms of the pages, each after its language and a zero byte
+	idf   []int64    // idf of each term in millionths; 0 if the term does not count
+	pages []batchPage
+	key   []byte
 }
 
 type batchPage struct {
-	url    string
-	terms  []int32
-	counts []int32
+	url      string
+	language int     // length of the language in the texts of terms
+	terms    []int32 // numbers of the page's terms
+	counts   []int32
 }
 
 // fill scores the next pages.
 func (s *Scorer) fill() error {
-	b := batch{numbers: map[string]map[string]int32{}}
+	var b batch
 	for held := int64(0); held < s.memory; {
 		row, err := s.rows.Next()
 		if err != nil {
@@ -107,21 +108,12 @@ func (s *Scorer) fill() error {
 // add adds a page and returns its estimated memory in bytes.
 func (b *batch) add(row *pageRow) (held int64) {
 	language := schema.TermLanguage(row.Language)
-	numbers := b.numbers[language]
-	if numbers == nil {
-		numbers = map[string]int32{}
-		b.numbers[strings.Clone(language)] = numbers
-	}
 	n := min(len(row.Terms), len(row.Counts))
-	page := batchPage{url: strings.Clone(row.URL), terms: make([]int32, n), counts: slices.Clone(row.Counts[:n])}
+	page := batchPage{url: strings.Clone(row.URL), language: len(language), terms: make([]int32, n), counts: slices.Clone(row.Counts[:n])}
 	for i, term := range row.Terms[:n] {
-		number, ok := numbers[term]
-		if !ok {
-			number = int32(len(b.names))
-			term = strings.Clone(term)
-			b.names = append(b.names, term)
-			numbers[term] = number
-			held += int64(len(term)) + entryBytes
+		number, added := b.terms.number(b.keyOf(language, term))
+		if added {
+			held += int64(len(b.key)) + entryBytes
 		}
 		page.terms[i] = number
 	}
@@ -129,14 +121,20 @@ func (b *batch) add(row *pageRow) (held int64) {
 	return held + int64(len(page.url)) + 8*int64(n) + 100 + MaxTopics*16
 }
 
+// keyOf returns the text of a term in b.terms.
+func (b *batch) keyOf(language, term string) []byte {
+	b.key = append(append(append(b.key[:0], language...), 0), term...)
+	return b.key
+}
+
 // weigh reads the frequencies of the batch's terms.
 func (b *batch) weigh(rows iter.Seq2[schema.Term, error]) error {
-	b.idf = make([]int64, len(b.names))
+	b.idf = make([]int64, len(b.terms.ends))
 	for row, err := range rows {
 		if err != nil {
 			return fmt.Errorf("read terms: %w", err)
 		}
-		if number, ok := b.numbers[row.Language][row.Term]; ok {
+		if number := b.terms.known(b.keyOf(row.Language, row.Term)); number >= 0 {
 			b.idf[number] = microIDF(row.Sampled, row.Pages)
 		}
 	}
@@ -159,7 +157,7 @@ func (b *batch) topics(p *batchPage) []string {
 	best = best[:min(len(best), MaxTopics)]
 	topics := make([]string, len(best))
 	for i, c := range best {
-		topics[i] = b.names[p.terms[c.at]]
+		topics[i] = string(b.terms.text(p.terms[c.at])[p.language+1:])
 	}
 	return topics
 }
