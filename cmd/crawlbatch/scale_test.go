@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,10 +97,12 @@ type scaled struct {
 	size   int
 	config string
 	done   []measured
-	file   *os.File // file of the measurements, one JSON object per line
+	file   *os.File          // file of the measurements, one JSON object per line
+	merged func(n int) error // called after the merge task of a partition; nil in a crawl
 
-	guard sync.Mutex    // guards done, until, killed and the order of lines in file
-	until time.Duration // running time of tasks until the next kill
+	guard   sync.Mutex      // guards done, until, killed, removed and the order of lines in file
+	until   time.Duration   // running time of tasks until the next kill
+	removed []manifest.File // removed files, which count as part of the store
 }
 
 // measured holds the costs of one process, or the size of the store at the end of a stage.
@@ -199,6 +202,7 @@ func (s *scaled) reduceRows() {
 	write(s.t, s.config, fmt.Sprintf(scaleConfig, "::127.0.0.1:9", 500_000, bucketPartitions*500_000))
 	p := s.plan(0, source)
 	s.generate(p)
+	s.merged = func(n int) error { return s.removeRead(p, n) }
 	s.stages(p, stages.Order[1:])
 	s.seal(0)
 	s.plan(1, "frontier")
@@ -242,18 +246,25 @@ func (s *scaled) plan(round int, source string) *manifest.Plan {
 }
 
 // stages runs all tasks of some stages. Fetch tasks mostly wait for their hosts, so four of them run at a
-// time. Tasks of other stages run one at a time.
+// time. Tasks of other stages run one at a time in a crawl, so that a kill has one victim, and else one on each core.
 func (s *scaled) stages(p *manifest.Plan, order []stages.Stage) {
 	for _, stage := range order {
 		var tasks errgroup.Group
 		tasks.SetLimit(1)
-		if stage == stages.Fetch {
+		switch {
+		case stage == stages.Fetch:
 			tasks.SetLimit(4)
+		case s.web == nil:
+			tasks.SetLimit(runtime.NumCPU())
 		}
 		for n := range stage.Tasks(p) {
 			t := stages.Task{Stage: stage, Crawl: demo.Crawl, Round: p.Round, Partition: n}
 			tasks.Go(func() error {
-				return s.attempt(t.String(), string(stage), true, "--round", strconv.Itoa(p.Round), "--partition", strconv.Itoa(n), "--config", s.config)
+				err := s.attempt(t.String(), string(stage), true, "--round", strconv.Itoa(p.Round), "--partition", strconv.Itoa(n), "--config", s.config)
+				if err == nil && stage == stages.Merge && s.merged != nil {
+					err = s.merged(n)
+				}
+				return err
 			})
 		}
 		if err := tasks.Wait(); err != nil {
@@ -328,6 +339,9 @@ func (s *scaled) weigh(stage string, round int, urls int64) {
 			s.t.Fatal(err)
 		}
 		m.Objects, m.Bytes = m.Objects+1, m.Bytes+o.Size
+	}
+	for _, f := range s.removed {
+		m.Objects, m.Bytes = m.Objects+1, m.Bytes+f.Bytes
 	}
 	s.note(m)
 }
