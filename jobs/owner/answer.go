@@ -11,6 +11,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // NotRequested is the purpose of a row about a URL that got no request: a planned URL, or the target of its
@@ -197,6 +198,11 @@ func (q *Question) crawl(ctx context.Context, t *tally, each func(*Row) error) e
 	if err != nil {
 		return err
 	}
+	of, err := roundstate.ReparseOf(ctx, q.Bucket, q.Crawl)
+	if err != nil {
+		return err
+	}
+	t.external = of != nil && of.Of == ""
 	for _, r := range rounds {
 		if err := q.round(ctx, r, t, each); err != nil {
 			return fmt.Errorf("%s in round %s: %w", q.Target, r.name, lost(err))

@@ -54,6 +54,9 @@ func (t *tally) pruningOf(ctx context.Context, b store.Bucket, crawl string) (p 
 
 // deleted reports whether `prune` deleted the WARC file of a response. If so, it adds the response to the summary.
 func (t *tally) deleted(ctx context.Context, b store.Bucket, c *capture) (bool, error) {
+	if t.external {
+		return false, nil // this store may have pruned a month of the same name
+	}
 	crawl := layout.CrawlOf(c.File) // for a reparse, the month that it parses again
 	p, err := t.pruningOf(ctx, b, crawl)
 	if err != nil || p.Pruned == nil || !p.Has(c.File) {

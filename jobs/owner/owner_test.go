@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -421,6 +422,56 @@ func TestTheAnswerSaysWhichResponsesWerePruned(t *testing.T) {
 	}
 }
 
+// Other stores name their WARC files as this one does. A reparse of such files has its responses whatever this store
+// pruned of the month that they name.
+func TestResponsesOfAnotherStoreAreNotPruned(t *testing.T) {
+	archive, cfg, driver := lab(t)
+	if err := driver.Run(t.Context(), crawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for o, err := range archive.List(t.Context(), layout.WARCDir(crawl)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(o.Key, ".warc.gz") {
+			files = append(files, o.Key)
+		}
+	}
+	target, err := Parse("h00000.d00000.test", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	namesake, _, later := lab(t)
+	if err := later.Run(t.Context(), crawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	old := fixed{now: time.Date(2028, 1, 15, 0, 0, 0, 0, time.UTC)}
+	if _, err := prune.Apply(t.Context(), prune.Request{Bucket: namesake, Raw: 1, Clock: old, Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	empty, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]store.Bucket{"no crawl of that name": empty, "a pruned crawl of that name": namesake} {
+		const as = crawl + "r1"
+		if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
+			Bucket: b, As: as, Config: cfg, Archive: archive, ArchiveName: "archive", Files: files, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		open := func(context.Context, string) (store.Bucket, error) { return archive, nil }
+		if err := driverOf(t, b, cfg, open).Run(t.Context(), as, 1); err != nil {
+			t.Fatal(err)
+		}
+		q := &Question{Bucket: b, Crawl: as, Config: cfg, Target: target, Scratch: t.TempDir()}
+		if s := answer(t, q).Summary.Stored; len(s.Deleted) > 0 || s.Documents == 0 || len(s.WARCFiles) == 0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
 // fixed is a clock that stands still.
 type fixed struct {
 	stages.SystemClock
@@ -453,7 +504,7 @@ func lab(t *testing.T, later ...string) (store.Bucket, *config.Config, *jobs.Dri
 	if err != nil {
 		t.Fatal(err)
 	}
-	seeds, scratch := filepath.Join(t.TempDir(), "urls.txt"), t.TempDir()
+	seeds := filepath.Join(t.TempDir(), "urls.txt")
 	if err := os.WriteFile(seeds, []byte(strings.Join(slices.Collect(web.Seeds()), "\n")), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -461,19 +512,25 @@ func lab(t *testing.T, later ...string) (store.Bucket, *config.Config, *jobs.Dri
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, clock, log := config.Default(), stages.SystemClock{}, slog.New(slog.DiscardHandler)
+	cfg := config.Default()
 	cfg.UserAgent = "examplebot/1.0 (+https://example.org/bot)"
 	cfg.Politeness.Delay = config.Duration(10 * time.Millisecond)
 	cfg.Fetch.ConnectTo = []string{"::" + ln.Addr().String()}
 	for _, month := range append([]string{crawl}, later...) {
 		if _, _, err := jobs.Plan(t.Context(), jobs.PlanRequest{
-			Bucket: b, Crawl: month, Sources: []source.Source{from}, Config: cfg, Clock: clock, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
+			Bucket: b, Crawl: month, Sources: []source.Source{from}, Config: cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	try := worker.Runner{Bucket: b, Config: cfg, Version: "test", Scratch: scratch, Clock: clock, Log: log, Progress: stages.NoProgress{}}
-	return b, cfg, &jobs.Driver{
+	return b, cfg, driverOf(t, b, cfg, nil)
+}
+
+// driverOf returns a driver of the crawls of a store. archive opens the stores of external WARC files.
+func driverOf(t *testing.T, b store.Bucket, cfg *config.Config, archive func(context.Context, string) (store.Bucket, error)) *jobs.Driver {
+	clock, log, scratch := stages.SystemClock{}, slog.New(slog.DiscardHandler), t.TempDir()
+	try := worker.Runner{Bucket: b, Config: cfg, Version: "test", Scratch: scratch, Clock: clock, Log: log, Progress: stages.NoProgress{}, Archive: archive}
+	return &jobs.Driver{
 		Bucket: b, Observer: jobstest.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
 		Executor: &local.Executor{Try: try.Run, FetchTasks: 4, Tasks: 2, Attempts: 1, Clock: clock, Log: log},
 	}

@@ -22,6 +22,7 @@ type tally struct {
 	sent                         map[string]int64 // start of the last request to each host, unless there are more than mostHosts
 	robots                       robotsReads
 	pruned                       map[string]pruning // by crawl
+	external                     bool               // whether the responses of the present crawl are in the WARC files of another store
 }
 
 // robotsReads sums up all reads of robots.txt. Summary.Robots lists only some of them.
