@@ -165,6 +165,17 @@ func (l *Ledger) ReadPruned(ctx context.Context, b store.Bucket) (*Pruned, error
 	return p, nil
 }
 
+// AssumePruned is like ReadPruned. But if the list of the WARC files that stay is lost, all of the crawl's WARC files
+// count as pruned, and Unfinished is true.
+func (l *Ledger) AssumePruned(ctx context.Context, b store.Bucket) (*Pruned, error) {
+	p, err := l.ReadPruned(ctx, b)
+	if err != nil && unlessFault(err) == nil {
+		p, err = NewPruned(l.Crawl, l.Pruning(), nil), nil
+		p.Unfinished = true
+	}
+	return p, err
+}
+
 // AllPruned holds what was pruned of each crawl of a store, by crawl.
 type AllPruned map[string]*Pruned
 
@@ -177,8 +188,7 @@ func (a AllPruned) Has(key string) bool {
 	return p != nil && p.Has(key)
 }
 
-// ReadAllPruned returns what was pruned of all crawls that the head names. If a crawl's list of the
-// WARC files that stay is lost, all of the crawl's WARC files count as pruned. ReadAllPruned leaves
+// ReadAllPruned returns what AssumePruned returns of all crawls that the head names. ReadAllPruned leaves
 // out crawls whose ledger is lost: other calls report these losses.
 func ReadAllPruned(ctx context.Context, b store.Bucket, crawl string) (AllPruned, error) {
 	all := AllPruned{}
@@ -194,12 +204,9 @@ func ReadAllPruned(ctx context.Context, b store.Bucket, crawl string) (AllPruned
 			}
 			continue
 		}
-		p, err := l.ReadPruned(ctx, b)
-		if err := unlessFault(err); err != nil {
-			return nil, err
-		}
+		p, err := l.AssumePruned(ctx, b)
 		if err != nil {
-			p = NewPruned(c.Crawl, l.Pruning(), nil)
+			return nil, err
 		}
 		if p != nil {
 			all[c.Crawl] = p

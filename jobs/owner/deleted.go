@@ -36,7 +36,7 @@ func (t *tally) pruningOf(ctx context.Context, b store.Bucket, crawl string) (p 
 	if err != nil {
 		return p, err
 	}
-	if p.Pruned, err = l.ReadPruned(ctx, b); err != nil {
+	if p.Pruned, err = l.AssumePruned(ctx, b); err != nil {
 		return p, err
 	}
 	if p.Pruned != nil {

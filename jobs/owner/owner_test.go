@@ -422,6 +422,35 @@ func TestTheAnswerSaysWhichResponsesWerePruned(t *testing.T) {
 	}
 }
 
+// Without the list of the WARC files that stay, nobody knows which responses are deleted. The requests are known.
+func TestTheAnswerDoesNotNeedTheListOfWhatPruneLeft(t *testing.T) {
+	b, cfg, driver := lab(t)
+	if err := driver.Run(t.Context(), crawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	target, err := Parse("h00000.d00000.test", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &Question{Bucket: b, Crawl: crawl, Config: cfg, Target: target, Scratch: t.TempDir()}
+	before := answer(t, q)
+	old := fixed{now: time.Date(2028, 1, 15, 0, 0, 0, 0, time.UTC)}
+	if _, err := prune.Apply(t.Context(), prune.Request{Bucket: b, Raw: 1, Clock: old, Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Load(t.Context(), b, crawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Delete(t.Context(), l.Pruning().Object); err != nil {
+		t.Fatal(err)
+	}
+	a := answer(t, q)
+	if d := a.Summary.Stored.Deleted; len(a.Requests) != len(before.Requests) || len(d) != 1 || !d[0].Unfinished || d[0].Bytes != before.Summary.Stored.Bytes {
+		t.Errorf("%d of %d requests, %+v, stored before: %+v", len(a.Requests), len(before.Requests), d, before.Summary.Stored)
+	}
+}
+
 // Other stores name their WARC files as this one does. A reparse of such files has its responses whatever this store
 // pruned of the month that they name.
 func TestResponsesOfAnotherStoreAreNotPruned(t *testing.T) {
