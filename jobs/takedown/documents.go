@@ -124,10 +124,13 @@ func (w *work) renew(files []manifest.File) (lost map[string]int64, recounts map
 	return lost, recounts, changed
 }
 
-// prunedSegments reports whether the rows that a fetch task stored were pruned with the raw captures.
-func (w *work) prunedSegments(r *round, files []manifest.File) bool {
-	pruned := r.crawl.pruned
-	return pruned != nil && slices.ContainsFunc(files, func(f manifest.File) bool { return f.Dataset == stages.FileFetches && pruned.Has(f.Key) })
+// prunedSegments reports whether the rows that a fetch task stored were pruned with the raw captures. A reparse lists
+// segments of the crawl that it parses again.
+func (w *work) prunedSegments(files []manifest.File) bool {
+	return slices.ContainsFunc(files, func(f manifest.File) bool {
+		c := w.crawlOf(f.Key)
+		return f.Dataset == stages.FileFetches && c != nil && c.pruned != nil && c.pruned.Has(f.Key)
+	})
 }
 
 // published returns how many rows the published tables of a partition lost. Merge writes the rows of one fetch
@@ -219,7 +222,7 @@ func (w *work) checkpoints(ctx context.Context, r *round) error {
 		var k manifest.Checkpoint
 		_, _, err := w.document(ctx, r.crawl, stepCheckpoint, layout.Checkpoint(r.crawl.name, r.n, part.Partition), &k, func() (bool, error) {
 			lost, recounts, changed := w.renew(k.Files)
-			if w.prunedSegments(r, k.Files) {
+			if w.prunedSegments(k.Files) {
 				var err error
 				if lost, recounts, err = w.published(ctx, r, part.Partition); err != nil {
 					return false, err
@@ -289,7 +292,7 @@ func (w *work) results(ctx context.Context, r *round) error {
 			var res manifest.Result
 			old, body, err := w.document(ctx, r.crawl, stepResult, roundstate.ResultKey(t), &res, func() (bool, error) {
 				lost, recounts, changed := w.renew(res.Files)
-				if stage == stages.Fetch && w.prunedSegments(r, res.Files) {
+				if stage == stages.Fetch && w.prunedSegments(res.Files) {
 					var err error
 					if lost, recounts, err = w.published(ctx, r, t.Partition); err != nil {
 						return false, err

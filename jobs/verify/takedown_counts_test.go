@@ -2,13 +2,18 @@ package verify
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/prune"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	removal "crawlbatch.io/crawlbatch/jobs/takedown"
 	"crawlbatch.io/crawlbatch/stages"
@@ -162,4 +167,65 @@ func TestCountsFollowWhatIsTakenDown(t *testing.T) {
 		}
 	}
 	l.verify(t, false)
+}
+
+// A reparse repeats the fetched rows of its month. Their counts follow a takedown, although the month's segments, which
+// the reparse lists, were pruned.
+func TestCountsOfAReparseFollowAfterAPrune(t *testing.T) {
+	_, addr := serveLinks(t, map[string]string{"a.test/": "/1 http://gone.test/", "a.test/1": "/", "gone.test/": "http://a.test/"})
+	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://a.test/1", "http://gone.test/"}, func(c *config.Config) { withKey(t, c, takedownSecret) })
+	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	as := testCrawl + "r1"
+	if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
+		Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.driver.Run(t.Context(), as, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := prune.Apply(t.Context(), prune.Request{Bucket: l.bucket, Raw: 1, Clock: ahead{days: 4000}, Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	removeDomain(t, l.bucket, "gone.test")
+	for _, crawl := range []string{testCrawl, as} {
+		r, err := Run(t.Context(), Options{Bucket: l.bucket, Crawl: crawl, Round: -1, Config: l.cfg, Scratch: t.TempDir(), Sample: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range r.Violations {
+			t.Errorf("%s: %+v", crawl, v)
+		}
+	}
+	if have := fetchedCounts(t, l.bucket, as); have["fetch.urls"] != 2 || have["fetch.outcome.ok"] != 2 {
+		t.Errorf("2 URLs are left, but the counts are %v", have)
+	}
+}
+
+// removeDomain takes a domain down.
+func removeDomain(t *testing.T, b store.Bucket, domain string) {
+	t.Helper()
+	if _, err := removal.Apply(t.Context(), removal.Request{
+		Bucket: b, Domains: []string{domain}, Reason: "asked", Secret: takedownSecret, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(),
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// fetchedCounts returns what the seal of a crawl's first round counts as fetched.
+func fetchedCounts(t *testing.T, b store.Bucket, crawl string) map[string]int64 {
+	t.Helper()
+	sealed, err := roundstate.Sealed(t.Context(), b, crawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int64{}
+	for _, c := range sealed[0].Counts {
+		if strings.HasPrefix(c.Name, "fetch.") {
+			counts[c.Name] = c.N
+		}
+	}
+	return counts
 }

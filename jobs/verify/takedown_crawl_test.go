@@ -790,15 +790,8 @@ func TestAReparseSeesATakedownThatRanWhileItCopiedThePlan(t *testing.T) {
 	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
 		t.Fatal(err)
 	}
-	remove := func(domain string) {
-		if _, err := removal.Apply(t.Context(), removal.Request{
-			Bucket: l.bucket, Domains: []string{domain}, Reason: "asked", Secret: takedownSecret, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(),
-		}); err != nil {
-			t.Error(err)
-		}
-	}
 	r := jobs.ReparseRequest{As: testCrawl + "r1", Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv}
-	r.Bucket = &afterCreate{Bucket: l.bucket, suffix: "/refused.parquet", meanwhile: func() { remove("gone.test") }}
+	r.Bucket = &afterCreate{Bucket: l.bucket, suffix: "/refused.parquet", meanwhile: func() { removeDomain(t, l.bucket, "gone.test") }}
 	if _, err := jobs.Reparse(t.Context(), r); !errors.Is(err, jobs.ErrBusy) {
 		t.Errorf("the reparse: %v", err)
 	}
@@ -812,6 +805,6 @@ func TestAReparseSeesATakedownThatRanWhileItCopiedThePlan(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the reparse after the takedown: %v", err)
 	}
-	remove("b.test")
+	removeDomain(t, l.bucket, "b.test")
 	l.verify(t, true)
 }
