@@ -134,7 +134,8 @@ func (w *work) prunedSegments(files []manifest.File) bool {
 }
 
 // published returns how many rows the published tables of a partition lost. Merge writes the rows of one fetch
-// task into them, so they are also the rows that the task lost if its own files were pruned.
+// task into them, so they are also the rows that the task lost if its own files were pruned. Links are left out: merge
+// adds those of unchanged pages, which the task never counted.
 func (w *work) published(ctx context.Context, r *round, partition int) (lost map[string]int64, recounts map[string]int64, err error) {
 	var files []manifest.File
 	for _, stage := range []stages.Stage{stages.Merge, stages.Publish} {
@@ -146,7 +147,7 @@ func (w *work) published(ctx context.Context, r *round, partition int) (lost map
 			continue
 		}
 		for _, f := range res.Files {
-			if strings.HasPrefix(f.Key, "tables/") && (stage == stages.Merge || f.Dataset == stages.FilePages) {
+			if strings.HasPrefix(f.Key, "tables/") && f.Dataset != stages.FileLinks && (stage == stages.Merge || f.Dataset == stages.FilePages) {
 				files = append(files, f)
 			}
 		}

@@ -229,3 +229,23 @@ func fetchedCounts(t *testing.T, b store.Bucket, crawl string) map[string]int64 
 	}
 	return counts
 }
+
+// The published links have those of unchanged pages, which the rounds before counted.
+func TestTheCountOfFetchedLinksStaysAfterAPrune(t *testing.T) {
+	m := year(t, directory(t), 2, 3, 4)
+	second := monthAfter(firstOfYear, 1)
+	m.apply(14)
+	before := fetchedCounts(t, m.b, second)
+	domain := rowsOfMonth[schema.Fetch](m, second, stages.FileFetches)[0].Domain
+	removeDomain(t, m.b, domain)
+	after := fetchedCounts(t, m.b, second)
+	if after["fetch.links"] != before["fetch.links"] || after["fetch.urls"] >= before["fetch.urls"] || after["fetch.bytes"] >= before["fetch.bytes"] {
+		t.Errorf("before %v, after %v", before, after)
+	}
+	for name, n := range after {
+		if n < 0 {
+			t.Errorf("%s is %d", name, n)
+		}
+	}
+	m.notes(second)
+}
