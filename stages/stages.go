@@ -211,8 +211,9 @@ type Env struct {
 	Log      *slog.Logger // logger that adds the task's name to each line
 	Progress Progress
 	Watcher  Watcher // nil if nobody displays the task
-	// Taking, if not nil, is called before a fetch task takes its partition, which no other attempt then holds.
-	Taking func()
+	// Taking, if not nil, is called before a fetch task takes its partition, which no other attempt then holds. If another
+	// attempt is faster, the task calls the returned function, and waits.
+	Taking func() (untaken func())
 	// Held, if not nil, is called when a fetch task has taken its partition, with the epoch of the lease.
 	Held func(epoch int)
 	// Waited, if not nil, is called when a fetch task has waited for another attempt that holds its

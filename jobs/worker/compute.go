@@ -57,7 +57,7 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: log, Progress: r.Progress, Watcher: r.Watcher, Trace: r.span.URL(), Dial: r.Dial, Version: r.Version, Compare: r.compare, Sound: r.sound,
 	}
 	if r.meter != nil {
-		env.Taking = func() { r.recordBegun(ctx, p, t) }
+		env.Taking = func() func() { return r.recordBegun(ctx, p, t) }
 		env.Held = func(epoch int) { r.meter.epoch.Store(int64(epoch)) }
 		env.Waited = func(d time.Duration) { r.meter.waited.Add(int64(d)) }
 	}

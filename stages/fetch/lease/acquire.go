@@ -45,13 +45,14 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 		l.waited = func(time.Duration) {}
 	}
 	for {
+		untaken := func() {}
 		before, err := l.wait(ctx)
 		if err == nil {
 			err = l.refuseLoss(ctx, before)
 		}
 		if err == nil {
 			if env.Taking != nil {
-				env.Taking()
+				untaken = env.Taking()
 			}
 			err = l.take(ctx, before)
 		}
@@ -66,6 +67,7 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 		if !errors.Is(err, stages.ErrTaken) {
 			return l, before, err
 		}
+		untaken()
 		l.lost, l.unsettled = false, nil // another attempt took the partition first, so this attempt waits for that attempt to end
 	}
 }
