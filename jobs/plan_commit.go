@@ -114,6 +114,17 @@ func (was removed) check(ctx context.Context, b store.Bucket, crawl string) erro
 	return nil
 }
 
+// explain returns err, or the error of check if what was removed meanwhile may have caused err: `takedown` replaces
+// objects that a reparse reads.
+func (was removed) explain(ctx context.Context, b store.Bucket, crawl string, err error) error {
+	if err != nil {
+		if busy := was.check(ctx, b, crawl); errors.Is(busy, roundstate.ErrBusy) {
+			return busy
+		}
+	}
+	return err
+}
+
 // foundCrawl creates crawl.json if the crawl has none. It returns the stored document and its
 // digest.
 func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manifest.Crawl, string, error) {

@@ -49,6 +49,12 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p, err := r.plan(ctx, was)
+	return p, was.explain(ctx, r.Bucket, r.As, err)
+}
+
+// plan creates the crawl and the plan of its first round. was is what was removed from the store before.
+func (r *ReparseRequest) plan(ctx context.Context, was removed) (_ *manifest.Plan, err error) {
 	of := &manifest.Reparse{Of: r.Of, Archive: r.ArchiveName, Parser: worker.ParserVersion}
 	crawl := &manifest.Crawl{
 		Header: manifest.Header{Version: r.Version}, Crawl: r.As, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339), Reparse: of,
@@ -261,7 +267,7 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 		return false, fmt.Errorf("round %d of %s cannot be parsed: %w", round, crawl, err)
 	}
 	_, err = copyPlan(ctx, d.Bucket, was, of.Of, crawl, round, d.ledgers())
-	return err == nil, err
+	return err == nil, was.explain(ctx, d.Bucket, crawl, err)
 }
 
 // prepareFetch prepares a fetch stage. For a crawl that fetches, prepareFetch claims active.json,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -765,45 +766,81 @@ func TestACrawlIsParsedAgainAfterATakedown(t *testing.T) {
 	}
 }
 
-// afterCreate is a bucket that calls meanwhile, once, when it has created an object whose key ends with suffix. The call
-// may come from any goroutine.
-type afterCreate struct {
+// atCall is a bucket that calls meanwhile, once, at a call for which at returns true. The call may come from any
+// goroutine. The names of calls are get, open, create (before it), and created (after it).
+type atCall struct {
 	store.Bucket
-	suffix    string
+	at        func(call, key string) bool
 	meanwhile func()
 	once      sync.Once
 }
 
-func (b *afterCreate) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
-	v, err := b.Bucket.Create(ctx, key, body, size)
-	if strings.HasSuffix(key, b.suffix) {
+func (b *atCall) note(call, key string) {
+	if b.at(call, key) {
 		b.once.Do(b.meanwhile)
 	}
+}
+
+func (b *atCall) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
+	b.note("get", key)
+	return b.Bucket.Get(ctx, key, limit)
+}
+
+func (b *atCall) Open(ctx context.Context, key string) (store.Object, error) {
+	b.note("open", key)
+	return b.Bucket.Open(ctx, key)
+}
+
+func (b *atCall) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	b.note("create", key)
+	v, err := b.Bucket.Create(ctx, key, body, size)
+	b.note("created", key)
 	return v, err
 }
 
-// A takedown begins and ends while a reparse copies the plan, of which it deletes a file. The reparse is refused, can be
-// given again, and keeps no later takedown from its end.
+// A takedown begins and ends while a reparse reads its source or copies the plan, of which it deletes or replaces a file.
+// The reparse is refused, can be given again, and keeps no later takedown from its end.
 func TestAReparseSeesATakedownThatRanWhileItCopiedThePlan(t *testing.T) {
-	_, addr := serveLinks(t, map[string]string{"a.test/": "http://b.test/", "b.test/": "http://a.test/", "gone.test/": "http://a.test/"})
-	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://b.test/", "http://gone.test/"}, func(c *config.Config) { withKey(t, c, takedownSecret) })
+	inRound := func(key string) bool { return strings.HasPrefix(key, layout.RoundDir(testCrawl, 0)) }
+	moments := []struct {
+		name string
+		at   func(call, key string) bool
+	}{
+		{"before it reads the seal", func(call, key string) bool { return call == "get" && key == layout.Sealed(testCrawl, 0) }},
+		{"before it reads the plan", func(call, key string) bool {
+			return call == "get" && inRound(key) && strings.HasSuffix(key, "/plan.json")
+		}},
+		{"before it opens a file", func(call, key string) bool { return call == "open" && inRound(key) && strings.Contains(key, "/plan-") }},
+		{"before it stores a file", func(call, key string) bool { return call == "create" && strings.HasSuffix(key, "/part-00000.parquet") }},
+		{"after it stored a file", func(call, key string) bool { return call == "created" && strings.HasSuffix(key, "/refused.parquet") }},
+	}
+	pages, urls := map[string]string{"a.test/": "http://b.test/", "b.test/": "http://a.test/"}, []string{"http://a.test/", "http://b.test/"}
+	for n := range moments {
+		pages[fmt.Sprintf("gone%d.test/", n)] = "http://a.test/"
+		urls = append(urls, fmt.Sprintf("http://gone%d.test/", n))
+	}
+	_, addr := serveLinks(t, pages)
+	l := newCrawlLab(t, addr, urls, func(c *config.Config) { withKey(t, c, takedownSecret) })
 	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
 		t.Fatal(err)
 	}
-	r := jobs.ReparseRequest{As: testCrawl + "r1", Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv}
-	r.Bucket = &afterCreate{Bucket: l.bucket, suffix: "/refused.parquet", meanwhile: func() { removeDomain(t, l.bucket, "gone.test") }}
-	if _, err := jobs.Reparse(t.Context(), r); !errors.Is(err, jobs.ErrBusy) {
-		t.Errorf("the reparse: %v", err)
-	}
-	if planned, err := jobs.Planned(t.Context(), l.bucket, r.As); planned || err != nil {
-		t.Errorf("the plan was chosen: %t, %v", planned, err)
-	}
-	_, err := jobs.Reparse(t.Context(), r)
-	if err == nil {
-		err = l.driver.Run(t.Context(), r.As, 1)
-	}
-	if err != nil {
-		t.Fatalf("the reparse after the takedown: %v", err)
+	for n, moment := range moments {
+		as, took := fmt.Sprintf("%sr%d", testCrawl, n+1), false
+		r := jobs.ReparseRequest{As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv}
+		r.Bucket = &atCall{Bucket: l.bucket, at: moment.at, meanwhile: func() {
+			took = true
+			removeDomain(t, l.bucket, fmt.Sprintf("gone%d.test", n))
+		}}
+		if _, err := jobs.Reparse(t.Context(), r); !errors.Is(err, jobs.ErrBusy) || !took {
+			t.Errorf("%s: the reparse: %v", moment.name, err)
+		}
+		_, err := jobs.Reparse(t.Context(), r)
+		if err == nil {
+			err = l.driver.Run(t.Context(), as, 1)
+		}
+		if err != nil {
+			t.Fatalf("%s: the reparse after the takedown: %v", moment.name, err)
+		}
 	}
 	removeDomain(t, l.bucket, "b.test")
 	l.verify(t, true)
