@@ -107,6 +107,17 @@ func (f *fixture) checkStarted(first string) {
 	}
 }
 
+// checkNotChosen checks that the first plan of a crawl was refused, and that nothing of it is left.
+func (f *fixture) checkNotChosen(crawl string) {
+	f.t.Helper()
+	if planned, err := Planned(f.t.Context(), f.bucket, crawl); planned || err != nil {
+		f.t.Errorf("the plan was chosen: %t, %v", planned, err)
+	}
+	for o, err := range f.bucket.List(f.t.Context(), layout.RoundDir(crawl, 0)) {
+		f.t.Errorf("%s is left, %v", o.Key, err)
+	}
+}
+
 // TestAReplacementAndAStartHaveOneWinner starts the round before each write of a `plan --replace`.
 // The test also replaces the plan before each write of the start of a round.
 func TestAReplacementAndAStartHaveOneWinner(t *testing.T) {
@@ -233,9 +244,7 @@ func TestAPlanThatIsChosenLateDoesNotFollowAPrune(t *testing.T) {
 	if err := plan(b); !errors.Is(err, ErrBusy) || b.meanwhile != nil {
 		t.Errorf("plan: %v", err)
 	}
-	if planned, err := Planned(t.Context(), f.bucket, "2026-12"); planned || err != nil {
-		t.Errorf("the plan was chosen: %t, %v", planned, err)
-	}
+	f.checkNotChosen("2026-12")
 	if err := plan(f.bucket); err != nil {
 		t.Errorf("planned again: %v", err)
 	}
@@ -263,9 +272,7 @@ func TestAReparseThatIsPlannedLateSeesATakedown(t *testing.T) {
 	if _, err := Reparse(t.Context(), r); !errors.Is(err, ErrBusy) {
 		t.Errorf("during the takedown: %v", err)
 	}
-	if planned, err := Planned(t.Context(), f.bucket, r.As); planned || err != nil {
-		t.Errorf("the plan was chosen: %t, %v", planned, err)
-	}
+	f.checkNotChosen(r.As)
 	if err := h.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -421,9 +428,7 @@ func TestAReparseSeesAPruneThatRanWhileItCopiedThePlan(t *testing.T) {
 	if _, err := Reparse(t.Context(), r); !errors.Is(err, ErrBusy) {
 		t.Errorf("the reparse: %v", err)
 	}
-	if planned, err := Planned(t.Context(), f.bucket, r.As); planned || err != nil {
-		t.Errorf("the plan was chosen: %t, %v", planned, err)
-	}
+	f.checkNotChosen(r.As)
 	if _, err := Reparse(t.Context(), r); !errors.Is(err, ledger.ErrPruned) {
 		t.Errorf("a reparse of what was pruned: %v", err)
 	}

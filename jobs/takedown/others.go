@@ -26,7 +26,7 @@ func (w *work) others(ctx context.Context) error {
 		if _, seen := w.seen[o.Key]; seen || strings.HasPrefix(o.Key, layout.TakedownDir) {
 			continue
 		}
-		if err := w.other(ctx, o); err != nil {
+		if err := w.other(ctx, o); err != nil && !errors.Is(err, store.ErrNotFound) { // its owner may remove it meanwhile
 			return err
 		}
 	}
@@ -113,9 +113,6 @@ func (w *work) remove(ctx context.Context, c *crawl, key string) error {
 		return nil
 	}
 	f, err := describe(ctx, w.r.Bucket, key)
-	if errors.Is(err, store.ErrNotFound) { // its owner removed it meanwhile
-		return nil
-	}
 	if err != nil {
 		return err
 	}
