@@ -79,8 +79,8 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 
 // removed is what takedowns and prunings had removed from a store at a time.
 type removed struct {
-	takedowns int // in the store's list
-	pruned    ledger.AllPruned
+	takedowns int              // in the store's list
+	pruned    ledger.AllPruned // nil if the plan does not depend on it
 }
 
 // readRemoved returns what is removed now. The crawl is the one to plan.
@@ -105,6 +105,9 @@ func (was removed) check(ctx context.Context, b store.Bucket, crawl string) erro
 	}
 	if now.takedowns != was.takedowns {
 		return fmt.Errorf("%s: a takedown began while %s was planned: run this command again: %w", b, crawl, roundstate.ErrBusy)
+	}
+	if was.pruned == nil {
+		return nil
 	}
 	for of, p := range now.pruned {
 		if old := was.pruned[of]; old == nil || old.Entry.N != p.Entry.N {

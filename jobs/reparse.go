@@ -49,6 +49,9 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Of == "" {
+		was.pruned = nil // the plan names files of another store
+	}
 	p, err := r.plan(ctx, was)
 	return p, was.explain(ctx, r.Bucket, r.As, err)
 }

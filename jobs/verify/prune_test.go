@@ -524,6 +524,44 @@ func TestAPlanDoesNotUseWhatIsPrunedMeanwhile(t *testing.T) {
 	m.resolves(next)
 }
 
+// The files of another store are read for hours. They do not depend on what is pruned of this one, but may name what is
+// taken down.
+func TestAReparseOfOtherFilesDoesNotDependOnAPrune(t *testing.T) {
+	m := year(t, directory(t), 2, 3, 4)
+	var files []string
+	others := directory(t)
+	for _, key := range m.keys(layout.WARCDir(monthAfter(firstOfYear, 0))) {
+		body, _, err := m.b.Get(t.Context(), key, 64<<20)
+		if err == nil {
+			_, err = store.CreateBytes(t.Context(), others, key, body)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(key, ".warc.gz") {
+			files = append(files, key)
+		}
+	}
+	month := monthAfter(firstOfYear, 1)
+	reparse := func(as string, meanwhile func()) error {
+		_, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
+			Bucket: m.b, As: as, Config: m.frozen(month), Archive: &atCall{Bucket: others, at: func(string, string) bool { return true }, meanwhile: meanwhile}, ArchiveName: "others", Files: files,
+			Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+		})
+		return err
+	}
+	if err := reparse(month+"r1", func() { removeDomain(t, m.b, "gone.test") }); !errors.Is(err, jobs.ErrBusy) {
+		t.Errorf("a takedown ran meanwhile: %v", err)
+	}
+	if left := m.keys(layout.RoundDir(month+"r1", 0)); len(left) > 0 {
+		t.Errorf("the refused reparse left %v", left)
+	}
+	pruned := int64(0)
+	if err := reparse(month+"r1", func() { pruned = m.apply(13).Crawls[0].Total().Objects }); err != nil || pruned == 0 {
+		t.Errorf("%d objects were pruned meanwhile: %v", pruned, err)
+	}
+}
+
 func TestNothingIsPlannedDuringAnInterruptedPrune(t *testing.T) {
 	m := year(t, directory(t), 2, 3, 4)
 	second, next, seeds := monthAfter(firstOfYear, 1), monthAfter(firstOfYear, 2), slices.Sorted(m.web.Seeds())
