@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -48,5 +49,20 @@ func TestFetchSaysWhatItWaitsFor(t *testing.T) {
 	c.printWait(stages.Wait{Host: "a.test", Why: "a request failed, made again"})
 	if want := "crawlbatch: a.test: robots.txt answered 503, asked again in 5s\ncrawlbatch: a.test: a request failed, made again\n"; said.String() != want {
 		t.Errorf("%q, want %q", said.String(), want)
+	}
+}
+
+// A mistyped --store would be an empty directory, without the list of takedowns of the store that was meant.
+func TestFetchRefusesAMistypedStore(t *testing.T) {
+	for _, store := range []string{"", "s3:/bucket/x", "s3:bucket", "S3://bucket/x", "file:///store"} {
+		t.Run(store, func(t *testing.T) {
+			_, said, code := runCommandLine(t, "fetch", "http://a.test/", "--store", store, "--user-agent", "a/1 (+https://a.test)", "--connect-to", "::127.0.0.1:1")
+			if code != exitUsage || !strings.Contains(said, "give a directory or s3://bucket/prefix") {
+				t.Errorf("exit %d: %s", code, said)
+			}
+		})
+	}
+	if _, err := new(common).openArchive(t.Context(), filepath.Join(t.TempDir(), "s3:", "x")); err != nil {
+		t.Errorf("a directory with such a name: %v", err)
 	}
 }

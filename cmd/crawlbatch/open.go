@@ -26,12 +26,6 @@ import (
 
 // openStore opens --store and checks that a store in S3 answers.
 func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucket, error) {
-	if c.store == "" {
-		return nil, usage.Errorf("--store is empty: give a directory or s3://bucket/prefix")
-	}
-	if address := strings.Contains(c.store, "://") || strings.HasPrefix(strings.ToLower(c.store), "s3:"); address && !strings.HasPrefix(c.store, s3store.Scheme) {
-		return nil, usage.Errorf("--store %q: give a directory or s3://bucket/prefix", c.store)
-	}
 	options := s3store.Options{SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnSilence: c.stillTrying}
 	return c.openBucket(ctx, c.store, options, c.oneMachine, (*s3store.Store).Reach)
 }
@@ -45,9 +39,15 @@ func (c *common) openArchive(ctx context.Context, address string) (store.Bucket,
 	return c.openBucket(ctx, address, s3store.Options{}, oneMachine, func(*s3store.Store, context.Context) error { return nil })
 }
 
-// openBucket opens a directory or an S3 prefix and adds retries. For reads from S3, openBucket also
-// adds hedged requests.
+// openBucket opens a directory or an S3 prefix and adds retries, and hedged requests for reads from S3. It refuses a
+// mistyped address of S3: as a directory, it would be a store without a list of takedowns.
 func (c *common) openBucket(ctx context.Context, address string, options s3store.Options, oneMachine bool, reach func(*s3store.Store, context.Context) error) (store.Bucket, error) {
+	if address == "" {
+		return nil, usage.Errorf("--store is empty: give a directory or s3://bucket/prefix")
+	}
+	if url := strings.Contains(address, "://") || strings.HasPrefix(strings.ToLower(address), "s3:"); url && !strings.HasPrefix(address, s3store.Scheme) {
+		return nil, usage.Errorf("--store %q: give a directory or s3://bucket/prefix", address)
+	}
 	retries := &store.RetryLog{Log: c.log, Now: time.Now}
 	retry := store.Retry{OnRetry: retries.Read}
 	if strings.HasPrefix(address, s3store.Scheme) {
