@@ -133,19 +133,18 @@ func (c *common) openNew(ctx context.Context) (store.Bucket, *config.Config, err
 // config, unless --config changes it. A `prune` without --config thus keeps what the config of that
 // month keeps.
 func (c *common) openRetention(ctx context.Context) (store.Bucket, *config.Config, error) {
-	unset := func(string) (string, bool) { return "", true } // for ${VAR}: the retention depends on no secrets
-	return c.openNewest(ctx, unset, func(base, frozen *config.Config) { base.Retention = frozen.Retention })
+	return c.openNewest(ctx, func(base, frozen *config.Config) { base.Retention = frozen.Retention })
 }
 
 // openTakedown is like openRetention, for store.takedown_key.
 func (c *common) openTakedown(ctx context.Context) (store.Bucket, *config.Config, error) {
-	environment := func(name string) (string, bool) { return os.Getenv(name), true }
-	return c.openNewest(ctx, environment, func(base, frozen *config.Config) { base.Store.TakedownKey = frozen.Store.TakedownKey })
+	return c.openNewest(ctx, func(base, frozen *config.Config) { base.Store.TakedownKey = frozen.Store.TakedownKey })
 }
 
 // openNewest opens the store and the config of --config and the flags, which take what they do not set
-// from the frozen config of the newest month.
-func (c *common) openNewest(ctx context.Context, lookup func(string) (string, bool), take func(base, frozen *config.Config)) (store.Bucket, *config.Config, error) {
+// from the frozen config of the newest month. Variables of the environment that are not set are empty there,
+// because most hold secrets that the command does not need.
+func (c *common) openNewest(ctx context.Context, take func(base, frozen *config.Config)) (store.Bucket, *config.Config, error) {
 	b, cfg, err := c.openNew(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -158,7 +157,8 @@ func (c *common) openNewest(ctx context.Context, lookup func(string) (string, bo
 	if len(crawls) == 0 {
 		return b, cfg, nil
 	}
-	_, frozen, err := roundstate.OpenCrawl(ctx, b, crawls[len(crawls)-1], lookup)
+	environment := func(name string) (string, bool) { return os.Getenv(name), true }
+	_, frozen, err := roundstate.OpenCrawl(ctx, b, crawls[len(crawls)-1], environment)
 	if err != nil {
 		return nil, nil, err
 	}
