@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strings"
 
@@ -71,8 +72,9 @@ func (s *Basis) storedLinks(ctx context.Context) (func(warc string) bool, error)
 // parsers may differ and find other links, because otherwise each upgrade would download all pages again. If the crawl's
 // config is unreadable, the result is false.
 func (s *Basis) sameLinks(ctx context.Context, crawl string) (bool, error) {
-	unset := func(string) (string, bool) { return "", true } // for ${VAR}, because links do not depend on secrets
-	_, before, err := roundstate.OpenCrawl(ctx, s.Bucket, crawl, unset)
+	// Links do not depend on secrets, so variables that are not set are empty.
+	environment := func(name string) (string, bool) { return os.Getenv(name), true }
+	_, before, err := roundstate.OpenCrawl(ctx, s.Bucket, crawl, environment)
 	if errors.Is(err, config.ErrInvalid) || errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrPruned) {
 		return false, nil
 	}

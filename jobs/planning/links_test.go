@@ -1,10 +1,13 @@
 package planning
 
 import (
+	"bytes"
+	"fmt"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -54,6 +57,44 @@ func TestAPlanKnowsWhichLinksAreStored(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// A config may name variables of the environment. A plan takes the links of an earlier month if both
+// configs find the same links with the values of now.
+func TestAPlanTakesLinksOfConfigsThatNameVariables(t *testing.T) {
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "plan: {strip_params: [\"${PARAM}\"]}\nfrontier: {follow: \"${FOLLOW}\"}\nfetch: {proxy: \"${PROXY}\", max_sitemap: 50MiB}\n"
+	crawl, err := manifest.Encode(&manifest.Crawl{Crawl: "2026-10", Config: text})
+	if err == nil {
+		// A crawl of format 2 has no ledger.
+		crawl = bytes.Replace(crawl, fmt.Appendf(nil, `"format_version": %d`, schema.FormatVersion), []byte(`"format_version": 2`), 1)
+		_, err = store.CreateBytes(t.Context(), b, layout.CrawlManifest("2026-10"), crawl)
+	}
+	if err == nil {
+		_, err = store.CreateBytes(t.Context(), b, layout.Table(stages.FileLinks, "2026-10", 0, 0), []byte("links"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.Plan.StripParams = []string{"sid"}
+	basis := &Basis{
+		Bucket: b, Of: &manifest.Crawl{Header: manifest.Header{Format: schema.FormatVersion}, Crawl: "2026-11"}, Config: cfg, Earlier: []*manifest.Sealed{{Crawl: "2026-10"}},
+	}
+	t.Setenv("FOLLOW", "none") // PROXY, which may hold a password, is not needed
+	for param, want := range map[string]bool{"sid": true, "utm_*": false} {
+		t.Setenv("PARAM", param)
+		has, err := basis.hasLinks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := has(layout.WARC("2026-10", 0, "p", 0, 1, 0), 0); got != want {
+			t.Errorf("the earlier config strips %q: %t", param, got)
 		}
 	}
 }
