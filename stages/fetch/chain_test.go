@@ -92,3 +92,27 @@ func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 		})
 	}
 }
+
+// A page fails, then it redirects, and the task ends before the target is requested. What the next attempt
+// says of the target's host must not name the failure of the page.
+func TestAChainForgetsTheFailureBeforeItsRedirect(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		tried := 0
+		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+			if tried++; tried == 1 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			http.Redirect(w, r, "http://www.a.com/", http.StatusFound)
+			time.AfterFunc(time.Millisecond, stop)
+		}), "http://a.com/")
+		if _, err := l.run(ctx, nil, nil); !errors.Is(err, stages.ErrInterrupted) {
+			t.Fatalf("got %v, want ErrInterrupted", err)
+		}
+		if all := l.checkpoint().Retries; len(all) != 1 || all[0].Chain == nil || all[0].Chain.Next != "http://www.a.com/" || all[0].Why != "" {
+			t.Errorf("the checkpoint keeps %+v", all)
+		}
+	})
+}

@@ -185,7 +185,7 @@ func (f *fetcher) followRedirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 			return
 		}
 		u.fetch.Redirects++
-		u.key, u.spelled, u.known, u.tries, u.retries = target, strings.Clone(spelled), known, 0, manifest.RetryCounts{}
+		u.key, u.spelled, u.known, u.tries, u.retries, u.why = target, strings.Clone(spelled), known, 0, manifest.RetryCounts{}, ""
 		f.keep(u, time.Time{})
 		f.passOn(g, target.Host, &polite.Item{ID: u.row})
 	}

@@ -32,7 +32,7 @@ type urlTask struct {
 	cookies response.Cookies // cookies that the chain has received
 	retries manifest.RetryCounts
 	tries   int32         // number of requests for the URL in key
-	why     string        // last failure, in words for people
+	why     string        // last failure of that URL, in words for people
 	rules   *robots.Group // robots rules that allow the current request
 	// detected is the media type of the current response, "" until its first bytes arrive. A
 	// callback of the exchange sets it before the request returns.
