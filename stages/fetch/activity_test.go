@@ -113,6 +113,37 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 	})
 }
 
+// A host pauses for one page while another one waits for another try, and the next attempt requests the
+// other one first. The reason of the pause stays.
+func TestAResumedTaskDoesNotBlameAnotherPageForAPause(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/p00" {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			w.Header().Set("Retry-After", "600")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}), urls("h.com", 2)...)
+		watch := &onlooker{}
+		l.watcher = watch
+		for _, want := range []string{"a page answered 429 with Retry-After, asked again", "answered 429 or 503, asked again"} {
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() {
+				_, err := l.run(ctx, nil, nil)
+				ended <- err
+			}()
+			time.Sleep(2 * time.Minute)
+			if a := watch.now(); len(a.Waits) != 1 || a.Waits[0].Why != want {
+				t.Errorf("the task waits for %+v, want %q", a.Waits, want)
+			}
+			stop()
+			<-ended
+		}
+	})
+}
+
 // An attempt reports seconds after it took the partition. The slowest host is named beside a host that
 // waits, and the end is predicted for a robots.txt that goes on failing, too.
 func TestTheFirstReportNamesTheSlowestHostAndTheLatestEnd(t *testing.T) {

@@ -74,7 +74,11 @@ func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, f
 	for _, c := range clocks {
 		h := s.host(c.Host)
 		if wait := duration(c.WaitMS) - waited; wait > 0 {
-			h.keepFrom(now.Add(wait), ByEarlier)
+			why := ByEarlier
+			if c.Limited > 0 {
+				why = ByLimit // the next item may have failed for another reason
+			}
+			h.keepFrom(now.Add(wait), why)
 		}
 		h.raised, h.limited = duration(c.RaisedMS), c.Limited
 		if base := duration(c.BaseMS); !fresh && base > h.base {

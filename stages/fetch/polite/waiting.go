@@ -16,7 +16,7 @@ const (
 	BySlowness                 // the host is slow (Config.SlowFactor)
 	ByRaised                   // the host's delay was raised by 429 or 503
 	ByEarlier                  // an earlier attempt or round left a pause or a longer delay
-	ByLimit                    // the host answered 429 or 503
+	ByLimit                    // the host answered 429 or 503, perhaps in an earlier attempt or round
 	ByRetryAfter               // the host answered 429 or 503 with Retry-After
 	ByHold                     // Result.Hold was set
 	ByBreaker                  // the host is suspended

@@ -51,6 +51,9 @@ func TestStandTellsWhyAHostWaitsAndUntilWhen(t *testing.T) {
 		{"an earlier attempt", func(_ *testing.T, s *Scheduler, _ *testClock) {
 			s.Restore([]manifest.HostClock{{Host: "h", WaitMS: Millis(10 * time.Minute)}}, 0, false)
 		}, ByEarlier, [2]time.Duration{10 * time.Minute, 10 * time.Minute}},
+		{"an earlier attempt, after a 429", func(_ *testing.T, s *Scheduler, _ *testClock) {
+			s.Restore([]manifest.HostClock{{Host: "h", Limited: 1, WaitMS: Millis(10 * time.Minute)}}, 0, false)
+		}, ByLimit, [2]time.Duration{10 * time.Minute, 10 * time.Minute}},
 	} {
 		clock := newClock()
 		s := newScheduler(t, clock, testConfig(time.Second, 1))
