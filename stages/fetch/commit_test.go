@@ -351,6 +351,150 @@ func TestSerialModeEndsIfNoRedirectLeadsToTheSuspectsHost(t *testing.T) {
 	})
 }
 
+// A URL, robots.txt or sitemap kills an attempt in serial mode. When it is requested again, it kills nothing, but its
+// server asks for hours of patience. Other hosts must not get one request at a time until then.
+func TestSerialModeEndsWhileASuspectWaits(t *testing.T) {
+	for _, killer := range []string{"http://kill.com/p00", "http://kill.com/robots.txt", "http://kill.com/map.xml"} {
+		t.Run(killer, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				const grants = 40
+				sitemap := strings.HasSuffix(killer, ".xml")
+				var mu sync.Mutex
+				var died chan struct{} // nil after the deaths
+				stop := func() {}
+				asked := 0 // requests of an attempt after the deaths
+				all := urls("kill.com", 15)
+				for i := range 20 {
+					all = append(all, urls(fmt.Sprintf("h%d.org", i), 10)...)
+				}
+				l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+					url := "http://" + r.Host + r.URL.Path
+					mu.Lock()
+					died := died
+					if died == nil {
+						if asked++; asked == grants+20 {
+							stop()
+						}
+					}
+					mu.Unlock()
+					if died == nil {
+						time.Sleep(time.Second)
+					}
+					switch {
+					case url == killer && died != nil:
+						close(died)
+					case url == killer && sitemap:
+						http.Redirect(w, r, "http://www.kill.com/map.xml", http.StatusFound)
+					case url == killer, r.Host == "www.kill.com": // if the latter, its robots.txt
+						w.Header().Set("Retry-After", "7200")
+						w.WriteHeader(http.StatusServiceUnavailable)
+					case sitemap && url == "http://kill.com/robots.txt":
+						_, _ = w.Write([]byte("Sitemap: " + killer + "\n"))
+					default:
+						noRobots(page)(w, r)
+					}
+				}, all...)
+				for range 4 { // the last of them is in serial mode
+					mu.Lock()
+					died = make(chan struct{})
+					mu.Unlock()
+					if _, err := l.run(t.Context(), mortal{l.bucket, died}, nil); !errors.Is(err, errKilled) {
+						t.Fatal(err)
+					}
+				}
+				if d := l.checkpointOf(); d.Trying == nil || (d.Trying.Origin+d.Trying.Sitemap == "") != strings.HasSuffix(killer, "/p00") {
+					t.Fatalf("the last attempt died at %+v", d.Trying)
+				}
+				l.hooks.maxSerial = grants
+				// The first attempt is stopped, too, and leaves the suspect to the second one. The second one does
+				// not know that the sitemap was requested again.
+				for n := 1; n == 1 || n == 2 && !sitemap; n++ {
+					mu.Lock()
+					ctx, cancel := context.WithCancel(t.Context())
+					died, stop, asked = nil, cancel, 0
+					mu.Unlock()
+					var log bytes.Buffer
+					env := l.env(l.bucket, t.TempDir())
+					env.Log = slog.New(slog.NewTextHandler(&log, nil))
+					if _, err := runWith(ctx, env, &Input{Task: l.task, Plan: l.plan}, l.cfg, l.parser, l.hooks); !errors.Is(err, stages.ErrInterrupted) {
+						t.Fatal(err)
+					}
+					if said := log.String(); !strings.Contains(said, "one URL at a time") || !strings.Contains(said, fmt.Sprintf("uses all slots again\" grants=%d\n", grants)) {
+						t.Errorf("attempt %d: serial mode did not begin, or did not end after %d grants", n, grants)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A URL fails, and its next try kills an attempt in serial mode. Then its host pauses for another reason. Serial
+// mode must last until the URL is requested again, because it may be the cause.
+func TestSerialModeLastsUntilASuspectIsRequestedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const suspect = "http://kill.com/p00"
+		var mu sync.Mutex
+		var died chan struct{}
+		deaths, failed, paused, again, together := 0, false, false, false, 0
+		all := urls("kill.com", 15)
+		for i := range 10 {
+			all = append(all, urls(fmt.Sprintf("h%d.org", i), 12)...)
+		}
+		inFlight := 0
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			if inFlight++; inFlight > 1 && paused && !again {
+				together++
+			}
+			defer func() { inFlight-- }()
+			switch url := "http://" + r.Host + r.URL.Path; {
+			case url == suspect && deaths == 3 && !failed:
+				failed = true
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			case url == suspect && deaths < 4:
+				close(died)
+			case url == suspect:
+				again = true
+			case url == "http://kill.com/robots.txt" && deaths == 4 && !paused:
+				paused = true
+				w.Header().Set("Retry-After", "60")
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			if deaths == 4 {
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+			}
+			noRobots(page)(w, r)
+		}, all...)
+		for range 4 { // the last of them is in serial mode
+			mu.Lock()
+			died = make(chan struct{})
+			mu.Unlock()
+			if _, err := l.run(t.Context(), mortal{l.bucket, died}, nil); !errors.Is(err, errKilled) {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			deaths++
+			mu.Unlock()
+		}
+		if d := l.checkpointOf(); d.Trying == nil || !d.Trying.IsRow() || len(d.Retries) != 1 || d.Retries[0].Row != d.Trying.Row {
+			t.Fatalf("the last attempt died at %+v, and %+v wait", d.Trying, d.Retries)
+		}
+		l.hooks.maxSerial = 40
+		time.Sleep(l.cfg.Politeness.RobotsTTL) // the next attempt requests the robots.txt again
+		if _, err := l.run(t.Context(), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !paused || !again || together > 0 {
+			t.Errorf("the host paused: %t, the suspect was requested again: %t, %d requests at a time with another before that", paused, again, together)
+		}
+	})
+}
+
 func TestASIGTERMEndsWithinTheGrace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {

@@ -28,7 +28,7 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	a.atBegin = int64(f.index.Len()) - int64(before.Recorded.GetCardinality())
 	a.addQueued(a.atBegin)
 	ended := before.Recorded.Clone() // rows that have an outcome or were quarantined
-	for _, t := range quarantined(&doc) {
+	for _, t := range lease.Quarantined(&doc) {
 		if t.IsRow() && t.Row >= 0 {
 			ended.Add(uint32(t.Row))
 		}
@@ -47,12 +47,13 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	if a.in.GiveUp {
 		f.sched.Close()
 	}
-	suspected := f.suspicious(doc.Suspects, before.Recorded, true)
+	a.one.requested = lease.Survived(&doc, f.hostOf)
+	a.one.suspected = a.suspicious(&doc, before.Recorded, true)
 	if err := a.quarantine(ctx, before.Recorded); err != nil {
 		return err
 	}
-	if doc.Stalled > maxStalled || suspected {
-		a.enterSerial(suspected)
+	if doc.Stalled > maxStalled || a.one.suspected {
+		a.enterSerial()
 	}
 	if before.Exists {
 		a.env.Log.Info("resumed", "epoch", doc.Epoch, "recorded", before.Recorded.GetCardinality(), "released", before.Released)
@@ -185,21 +186,14 @@ func (a *attempt) restoreClaims(ctx context.Context, doc *manifest.Checkpoint) e
 			if err != nil {
 				return err
 			}
-			if row.Target != "" && sameDomain(row.URL, row.Target) {
+			from, err := urlkey.KeyOf(row.URL)
+			to, noTarget := urlkey.KeyOf(row.Target)
+			if err == nil && noTarget == nil && from.Domain == to.Domain {
 				a.fetcher.claim(row.Target)
 			}
 		}
 	}
 	return nil
-}
-
-func sameDomain(a, b string) bool {
-	k, err := urlkey.KeyOf(a)
-	if err != nil {
-		return false
-	}
-	l, err := urlkey.KeyOf(b)
-	return err == nil && k.Domain == l.Domain
 }
 
 // handBack releases the partition for an attempt that has sent no requests, so that the next attempt

@@ -25,33 +25,25 @@ import (
 const (
 	// After maxStalled attempts in a row that recorded nothing, the next attempt uses serial mode.
 	maxStalled = 3
-	// If there is no suspect, or only robots.txt files of hosts without items, serial mode ends after
+	// If there is no suspect, or only suspects that wait (see suspicious), serial mode ends after
 	// maxSerial grants. The URLs of these grants then count as harmless.
 	maxSerial = 1000
 )
 
-// quarantined returns the URLs, robots.txt files and sitemaps that no attempt may try again.
-func quarantined(d *manifest.Checkpoint) (found []manifest.Trying) {
-	for _, s := range d.Suspects {
-		if lease.Quarantined(s) {
-			found = append(found, s.Trying)
-		}
-	}
-	return found
-}
-
 // suspicious reports whether any suspect has no outcome and is not quarantined. A sitemap or robots.txt that
-// the round does not request any more, because its host failed or was stopped, is harmless. The robots.txt of a
-// host without URLs is suspicious only if redirects is true: a redirect may lead to the host.
-func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap, redirects bool) bool {
-	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
+// the round does not request any more, because its host failed or was stopped, is harmless. If patient is false, so are
+// two whose wait may last until the task ends: the robots.txt of a host without URLs, to which a redirect may lead,
+// and a suspect that was requested again, killed nothing, and waits for the end of a pause (lease.Waiting).
+func (a *attempt) suspicious(doc *manifest.Checkpoint, recorded *roaring.Bitmap, patient bool) bool {
+	waiting := lease.Waiting(doc, a.fetcher.hostOf)
+	return slices.ContainsFunc(doc.Suspects, func(s manifest.Suspect) bool {
 		switch {
-		case lease.Quarantined(s):
+		case lease.IsQuarantined(s), !patient && a.one.requested[s.Trying] && waiting[s.Trying]:
 			return false
 		case s.Sitemap != "":
-			return f.sitemaps.Expected(s.Sitemap)
+			return a.fetcher.sitemaps.Expected(s.Sitemap)
 		case s.Origin != "":
-			return f.robots.Expected(s.Origin, redirects)
+			return a.fetcher.robots.Expected(s.Origin, patient)
 		}
 		return s.Row < 0 || !recorded.Contains(uint32(s.Row))
 	})
@@ -63,13 +55,13 @@ type serialMode struct {
 	on        atomic.Bool
 	suspected bool // if false, serial mode ends after maxSerial grants; otherwise when no suspect is left (see done)
 	grants    int
+	requested map[manifest.Trying]bool // what was requested since the last death at it
 }
 
 // enterSerial begins serial mode. It must be called before the fetcher runs.
-func (a *attempt) enterSerial(suspected bool) {
+func (a *attempt) enterSerial() {
 	doc := a.lease.Checkpoint()
 	a.env.Log.Warn("earlier attempts died: this attempt fetches one URL at a time to find the cause", "without_progress", doc.Stalled-1, "suspects", len(doc.Suspects))
-	a.one.suspected = suspected
 	a.one.on.Store(true)
 }
 
@@ -82,11 +74,12 @@ func (a *attempt) begin(ctx context.Context, what manifest.Trying) error {
 	if !a.serial() {
 		return nil
 	}
-	return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = &what; return nil })
+	a.one.requested[what] = true
+	return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { lease.Try(d, what); return nil })
 }
 
-// done implements gate. It ends serial mode when no suspect is left. After maxSerial grants, a suspect to which only a
-// redirect can lead does not count: the redirect may have gone, and serial mode would last until the task ends.
+// done implements gate. It ends serial mode when no suspect is left. After maxSerial grants, it has no patience with
+// suspects that only wait (see suspicious), or serial mode might last until the task ends.
 func (a *attempt) done(ctx context.Context) error {
 	if !a.serial() {
 		return nil
@@ -99,7 +92,7 @@ func (a *attempt) done(ctx context.Context) error {
 	if a.one.suspected {
 		doc := a.lease.Checkpoint()
 		recorded, err := doc.RecordedRows()
-		if err != nil || a.fetcher.suspicious(doc.Suspects, recorded, more) {
+		if err != nil || a.suspicious(&doc, recorded, more) {
 			return err
 		}
 	} else if more {
@@ -114,7 +107,7 @@ func (a *attempt) done(ctx context.Context) error {
 func (a *attempt) quarantine(ctx context.Context, recorded *roaring.Bitmap) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	const why = "several attempts died while they worked only on it"
-	found := quarantined(&doc)
+	found := lease.Quarantined(&doc)
 	for _, t := range found {
 		if t.Origin != "" {
 			row := &schema.RobotsFile{Origin: t.Origin, Outcome: schema.InternalError, Failure: why}

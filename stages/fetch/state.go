@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
@@ -121,9 +122,8 @@ func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitma
 // quarantined robots.txt files. Lookup blocks their hosts again.
 func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
 	now := f.clock.Now()
-	ended := quarantined(d)
 	for _, r := range d.Robots {
-		if slices.Contains(ended, manifest.Trying{Origin: r.Origin}) {
+		if slices.Contains(lease.Quarantined(d), manifest.Trying{Origin: r.Origin}) {
 			continue
 		}
 		entry, err := f.robots.EntryOf(r.Origin)

@@ -94,6 +94,18 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	}, nil
 }
 
+// hostOf returns the host of the next request for a planned row or a sitemap.
+func (f *fetcher) hostOf(t manifest.Trying) string {
+	if t.Sitemap != "" {
+		return f.sitemaps.Host(t.Sitemap)
+	}
+	u, err := f.urlTask(t.Row)
+	if err != nil {
+		return ""
+	}
+	return u.key.Host
+}
+
 // keep stores a URL task that continues with a later grant. due is the earliest time of that grant;
 // zero means as soon as the host is due.
 func (f *fetcher) keep(u *urlTask, due time.Time) {

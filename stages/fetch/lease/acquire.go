@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -270,23 +269,3 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	}
 	return before, nil
 }
-
-// maxDeaths is the number of attempts that die at a URL, robots.txt or sitemap before it is
-// quarantined.
-const maxDeaths = 3
-
-// countDeath returns a copy of suspects in which the item at has one more death.
-func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Suspect {
-	suspects = slices.Clone(suspects)
-	for i := range suspects {
-		if suspects[i].Trying == at {
-			suspects[i].Deaths++
-			return suspects
-		}
-	}
-	return append(suspects, manifest.Suspect{Trying: at, Deaths: 1})
-}
-
-// Quarantined reports whether no attempt may try a suspect again, because too many attempts died at
-// it.
-func Quarantined(s manifest.Suspect) bool { return s.Deaths >= maxDeaths }

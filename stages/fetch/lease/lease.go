@@ -5,8 +5,10 @@
 // The attempt that swapped the checkpoint last holds the partition, and only the files in that
 // checkpoint count. The lease runs from the moment at which the last acknowledged swap was sent.
 // The holder measures the lease by its own clock, so clocks of different machines are never
-// compared. Package lease imports packages stages, segments, status and
-// formats.
+// compared.
+//
+// A checkpoint also tells at which URLs, robots.txt files and sitemaps earlier attempts died: its suspects.
+// Package lease imports packages stages, segments, status and formats.
 package lease
 
 import (

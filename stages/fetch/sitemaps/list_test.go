@@ -142,8 +142,11 @@ func TestASuspectComesFirstOrNotAtAll(t *testing.T) {
 		t.Error("a waiting suspect is not expected, or an unknown one is")
 	}
 	first := l.next(l.waiting()[0])
-	if first.Named != suspect || !l.Expected(suspect) {
+	if first.Named != suspect || l.Host(suspect) != "a.com" {
 		t.Errorf("%s comes first", first.Named)
+	}
+	if first.Key.Host = "www.a.com"; l.Host(suspect) != "www.a.com" { // it redirected
+		t.Errorf("the next request goes to %q", l.Host(suspect))
 	}
 	l.Drop(first)
 	if l.Expected(suspect) || l.Expected("http://a.com/s8.xml") {

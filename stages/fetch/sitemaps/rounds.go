@@ -155,17 +155,28 @@ func (l *List) markSuspects(suspects []manifest.Suspect) {
 }
 
 // Expected reports whether a sitemap waits for its request in this round, or is under way.
-func (l *List) Expected(named string) bool {
+func (l *List) Expected(named string) bool { return l.Host(named) != "" }
+
+// Host returns the host of the next request for a sitemap, or "" if the sitemap is not expected.
+func (l *List) Host(named string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, t := range l.tasks {
 		if t.Named == named {
-			return true
+			return t.Key.Host
 		}
 	}
 	if ended, ok := l.known[xxh3.HashString(named)]; ended || !ok {
-		return false
+		return ""
 	}
 	key, err := urlkey.KeyOf(named)
-	return err == nil && slices.ContainsFunc(l.lane(key).waiting, func(t *Task) bool { return t.Named == named })
+	if err != nil {
+		return ""
+	}
+	for _, t := range l.lane(key).waiting {
+		if t.Named == named {
+			return t.Key.Host
+		}
+	}
+	return ""
 }
