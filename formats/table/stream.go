@@ -135,8 +135,9 @@ func openAll(begin, end int, open func(i int) (*reader, error)) ([]*reader, erro
 		}
 		g.Go(func() error {
 			defer func() {
-				panics[i] = recover()
-				stop.CompareAndSwap(false, readers[i] == nil)
+				if panics[i] = recover(); panics[i] != nil || failed[i] != nil {
+					stop.Store(true)
+				}
 			}()
 			readers[i], failed[i] = open(begin + i)
 			return nil

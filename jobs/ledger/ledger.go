@@ -115,7 +115,13 @@ func load(ctx context.Context, b store.Bucket, crawl string, from store.Bucket) 
 	key := layout.Ledger(crawl)
 	version, _, err := manifest.Load(ctx, from, key, &l.doc)
 	if errors.Is(err, store.ErrNotFound) {
-		return loadAbsent(ctx, b, crawl)
+		absent, err := loadAbsent(ctx, b, crawl)
+		if errors.Is(err, ErrLost) {
+			if there, failed := manifest.Exists(ctx, b, key); failed == nil && there { // another process has made it since
+				return load(ctx, b, crawl, b)
+			}
+		}
+		return absent, err
 	}
 	was := "the ledger of crawl " + crawl
 	if err == nil && l.doc.Crawl != crawl {

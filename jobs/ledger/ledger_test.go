@@ -171,6 +171,43 @@ func TestManyMayAdoptAStoreAtOnce(t *testing.T) {
 	}
 }
 
+// A ledger that another process makes while it is read is not lost.
+func TestALedgerThatIsMadeMeanwhileIsNotLost(t *testing.T) {
+	b := newStore(t)
+	storeCrawl(t, b, 2, month)
+	if _, err := ledgertest.Writer().Adopt(t.Context(), b, []string{month}, nil); err != nil {
+		t.Fatal(err)
+	}
+	late := &lateLedger{Bucket: b}
+	l, err := ledger.Load(t.Context(), late, month)
+	if err != nil || !late.read {
+		t.Fatalf("read %t: %v", late.read, err)
+	}
+	if d := cmp.Diff(adopted, describeEntries(l)); d != "" || !l.Stored {
+		t.Errorf("stored %t: %s", l.Stored, d)
+	}
+	if err := b.Delete(t.Context(), layout.Ledger(month)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ledger.Load(t.Context(), b, month); !errors.Is(err, ledger.ErrLost) {
+		t.Errorf("a deleted ledger: %v", err)
+	}
+}
+
+// lateLedger is a store in which the ledger appears after it was read first.
+type lateLedger struct {
+	store.Bucket
+	read bool
+}
+
+func (l *lateLedger) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
+	if key == layout.Ledger(month) && !l.read {
+		l.read = true
+		return nil, "", store.ErrNotFound
+	}
+	return l.Bucket.Get(ctx, key, limit)
+}
+
 func TestACrawlOfAnOlderFormatIsReadAsItWillBeAdopted(t *testing.T) {
 	b := newStore(t)
 	storeCrawl(t, b, 2, month)
