@@ -68,13 +68,13 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 		}
 		return more, nil
 	})
-	switch {
-	case errors.Is(err, ErrPlanned):
+	if errors.Is(err, ErrPlanned) {
 		return errors.Join(err, r.discard(ctx, p))
-	case err == nil && first:
-		return r.replaceCrawl(ctx, body, digest)
 	}
-	return r.removed.refuse(ctx, r.Bucket, p, err)
+	if err == nil && first {
+		err = r.replaceCrawl(ctx, body, digest)
+	}
+	return err
 }
 
 // removed is what takedowns and prunings had removed from a store at a time.
@@ -126,16 +126,6 @@ func (was removed) explain(ctx context.Context, b store.Bucket, crawl string, er
 		}
 	}
 	return err
-}
-
-// refuse returns what explain returns of an error in storing or choosing the plan p. If this is ErrBusy, refuse removes
-// the plan, because it may name what `takedown` removes.
-func (was removed) refuse(ctx context.Context, b store.Bucket, p *manifest.Plan, err error) error {
-	if err = was.explain(ctx, b, p.Crawl, err); !errors.Is(err, roundstate.ErrBusy) {
-		return err
-	}
-	_, failed := removeUnnamed(ctx, b, p)
-	return errors.Join(err, failed)
 }
 
 // foundCrawl creates crawl.json if the crawl has none. It returns the stored document and its
@@ -196,25 +186,20 @@ func (r PlanRequest) discard(ctx context.Context, p *manifest.Plan) error {
 // full with a note, or nil if it has not removed everything. Another `plan` that stores the same files at this moment
 // finds no plan.json, or fails when the disk is full.
 func (r PlanRequest) makeRoom(ctx context.Context, p *manifest.Plan, full error) error {
+	l, err := ledger.Load(ctx, r.Bucket, p.Crawl)
+	if err != nil {
+		return nil
+	}
+	if choice, _ := l.Plan(p.Round); choice != nil && choice.Plan == p.ID {
+		return nil
+	}
 	if there, err := manifest.Exists(ctx, r.Bucket, layout.PlanManifest(p.Crawl, p.Round, p.ID)); err != nil || there {
 		return nil
 	}
-	if removed, err := removeUnnamed(ctx, r.Bucket, p); err != nil || !removed {
+	if err := roundstate.RemovePlan(ctx, r.Bucket, p.Crawl, p.Round, p.ID); err != nil {
 		return nil
 	}
 	return fmt.Errorf("%w; what was stored of the plan is removed: run this command again once there is space", full)
-}
-
-// removeUnnamed removes what is stored of a plan, unless the ledger names the plan. Then it returns false.
-func removeUnnamed(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool, error) {
-	l, err := ledger.Load(ctx, b, p.Crawl)
-	if err != nil {
-		return false, err
-	}
-	if choice, _ := l.Plan(p.Round); choice != nil && choice.Plan == p.ID {
-		return false, nil
-	}
-	return true, roundstate.RemovePlan(ctx, b, p.Crawl, p.Round, p.ID)
 }
 
 // compare compares a plan with the plan that the ledger names. same is true if the plans

@@ -205,13 +205,10 @@ func copyPlan(ctx context.Context, b store.Bucket, was removed, of, as string, r
 		return nil, err
 	}
 	p, err := planfile.Copy(ctx, stages.Checked(b, &stages.Input{Plan: from}), from, as, w.Version)
-	if p == nil {
+	if err != nil {
 		return nil, err
 	}
-	if err == nil {
-		err = choosePlan(ctx, b, was, p, w)
-	}
-	return p, was.refuse(ctx, b, p, err)
+	return p, choosePlan(ctx, b, was, p, w)
 }
 
 // checkStates returns an error that wraps ledger.ErrPruned if states of URLs before a round were

@@ -43,9 +43,8 @@ func (r *ReparseRequest) planExternal(ctx context.Context, was removed, create f
 	if err := create(); err != nil {
 		return nil, err
 	}
-	p, err := made.Manifest(), made.Commit(ctx, r.Bucket)
-	if err == nil {
-		err = choosePlan(ctx, r.Bucket, was, p, r.ledgers())
+	if err := made.Commit(ctx, r.Bucket); err != nil {
+		return nil, err
 	}
-	return p, was.refuse(ctx, r.Bucket, p, err)
+	return made.Manifest(), choosePlan(ctx, r.Bucket, was, made.Manifest(), r.ledgers())
 }

@@ -151,8 +151,8 @@ func removeReplaced(ctx context.Context, b store.Bucket, p *manifest.Plan) error
 	return err
 }
 
-// RemovePlan deletes a plan that no round follows. RemovePlan deletes plan.json first, so that the
-// remains of an interrupted removal are not a plan.
+// RemovePlan deletes a plan that a started round does not follow. RemovePlan deletes plan.json
+// first, so that the remains of an interrupted removal are not a plan.
 func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id string) error {
 	if err := b.Delete(ctx, layout.PlanManifest(crawl, round, id)); err != nil {
 		return fmt.Errorf("remove plan %s: %w", id, err)

@@ -18,8 +18,8 @@ const copiers = 8
 
 // Copy stores the plan of a round as the plan of the same round of another crawl. The copy has the
 // same partitions and rows, its own ID, and the copied plan as its source. The caller can repeat an
-// interrupted Copy. After an error, the returned plan says what may be stored; nil: nothing. Copy does not
-// verify the contents of the plan's files, so b must verify all bytes that Copy reads.
+// interrupted Copy. Copy does not verify the contents of the plan's files, so b must verify all
+// bytes that Copy reads.
 func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, version string) (*manifest.Plan, error) {
 	m := *from
 	m.Header, m.ID, m.Crawl = manifest.Header{Format: schema.FormatVersion}, "", crawl
@@ -42,7 +42,7 @@ func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, versi
 		g.Go(func() error { return CopyFile(gctx, b, sources[i], f.Key) })
 	}
 	if err := g.Wait(); err != nil {
-		return &m, fmt.Errorf("copy the plan of %s.%d: %w", from.Crawl, from.Round, err)
+		return nil, fmt.Errorf("copy the plan of %s.%d: %w", from.Crawl, from.Round, err)
 	}
 	return Create(ctx, b, &m)
 }
