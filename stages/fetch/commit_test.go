@@ -406,38 +406,35 @@ func TestSerialModeEndsWhileASuspectWaits(t *testing.T) {
 					t.Fatalf("the last attempt died at %+v", d.Trying)
 				}
 				l.hooks.maxSerial = grants
-				// The first attempt is stopped, too, and leaves the suspect to the second one. The second one does
-				// not know that the sitemap was requested again.
-				for n := 1; n == 1 || n == 2 && !sitemap; n++ {
-					mu.Lock()
-					ctx, cancel := context.WithCancel(t.Context())
-					died, stop, asked = nil, cancel, 0
-					mu.Unlock()
-					var log bytes.Buffer
-					env := l.env(l.bucket, t.TempDir())
-					env.Log = slog.New(slog.NewTextHandler(&log, nil))
-					if _, err := runWith(ctx, env, &Input{Task: l.task, Plan: l.plan}, l.cfg, l.parser, l.hooks); !errors.Is(err, stages.ErrInterrupted) {
-						t.Fatal(err)
-					}
-					if said := log.String(); !strings.Contains(said, "one URL at a time") || !strings.Contains(said, fmt.Sprintf("uses all slots again\" grants=%d\n", grants)) {
-						t.Errorf("attempt %d: serial mode did not begin, or did not end after %d grants", n, grants)
-					}
+				mu.Lock()
+				ctx, cancel := context.WithCancel(t.Context())
+				died, stop = nil, cancel
+				mu.Unlock()
+				var log bytes.Buffer
+				env := l.env(l.bucket, t.TempDir())
+				env.Log = slog.New(slog.NewTextHandler(&log, nil))
+				if _, err := runWith(ctx, env, &Input{Task: l.task, Plan: l.plan}, l.cfg, l.parser, l.hooks); !errors.Is(err, stages.ErrInterrupted) {
+					t.Fatal(err)
+				}
+				if said := log.String(); !strings.Contains(said, "one URL at a time") || !strings.Contains(said, fmt.Sprintf("uses all slots again\" grants=%d\n", grants)) {
+					t.Errorf("serial mode did not begin, or did not end after %d grants", grants)
 				}
 			})
 		})
 	}
 }
 
-// A URL fails, and its next try kills an attempt in serial mode. Then its host pauses for another reason. Serial
-// mode must last until the URL is requested again, because it may be the cause.
+// A URL fails, and its next try kills an attempt in serial mode. Then its host pauses for another reason, and the attempt
+// is stopped. Serial mode of the next attempt must last until the URL is requested again, because it may be the cause.
 func TestSerialModeLastsUntilASuspectIsRequestedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const suspect = "http://kill.com/p00"
 		var mu sync.Mutex
 		var died chan struct{}
-		deaths, failed, paused, again, together := 0, false, false, false, 0
+		deaths, failed, paused, again, together, asked := 0, false, false, false, 0, 0
+		stop := func() {}
 		all := urls("kill.com", 15)
-		for i := range 10 {
+		for i := range 20 {
 			all = append(all, urls(fmt.Sprintf("h%d.org", i), 12)...)
 		}
 		inFlight := 0
@@ -459,11 +456,14 @@ func TestSerialModeLastsUntilASuspectIsRequestedAgain(t *testing.T) {
 				again = true
 			case url == "http://kill.com/robots.txt" && deaths == 4 && !paused:
 				paused = true
-				w.Header().Set("Retry-After", "60")
+				w.Header().Set("Retry-After", "600")
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
 			if deaths == 4 {
+				if asked++; paused && asked > 5 {
+					stop()
+				}
 				mu.Unlock()
 				time.Sleep(time.Second)
 				mu.Lock()
@@ -486,6 +486,13 @@ func TestSerialModeLastsUntilASuspectIsRequestedAgain(t *testing.T) {
 		}
 		l.hooks.maxSerial = 40
 		time.Sleep(l.cfg.Politeness.RobotsTTL) // the next attempt requests the robots.txt again
+		ctx, cancel := context.WithCancel(t.Context())
+		mu.Lock()
+		stop = cancel
+		mu.Unlock()
+		if _, err := l.run(ctx, nil, nil); !errors.Is(err, stages.ErrInterrupted) || again {
+			t.Fatalf("the suspect was requested again: %t, %v", again, err)
+		}
 		if _, err := l.run(t.Context(), nil, nil); err != nil {
 			t.Fatal(err)
 		}

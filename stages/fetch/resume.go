@@ -47,7 +47,7 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	if a.in.GiveUp {
 		f.sched.Close()
 	}
-	a.one.requested = lease.Survived(&doc, f.hostOf)
+	a.one.requested = map[manifest.Trying]bool{}
 	a.one.suspected = a.suspicious(&doc, before.Recorded, true)
 	if err := a.quarantine(ctx, before.Recorded); err != nil {
 		return err

@@ -33,7 +33,7 @@ const (
 // suspicious reports whether any suspect has no outcome and is not quarantined. A sitemap or robots.txt that
 // the round does not request any more, because its host failed or was stopped, is harmless. If patient is false, so are
 // two whose wait may last until the task ends: the robots.txt of a host without URLs, to which a redirect may lead,
-// and a suspect that was requested again, killed nothing, and waits for the end of a pause (lease.Waiting).
+// and a suspect that this attempt has requested, that killed nothing, and waits for the end of a pause (lease.Waiting).
 func (a *attempt) suspicious(doc *manifest.Checkpoint, recorded *roaring.Bitmap, patient bool) bool {
 	waiting := lease.Waiting(doc, a.fetcher.hostOf)
 	return slices.ContainsFunc(doc.Suspects, func(s manifest.Suspect) bool {
@@ -55,7 +55,7 @@ type serialMode struct {
 	on        atomic.Bool
 	suspected bool // if false, serial mode ends after maxSerial grants; otherwise when no suspect is left (see done)
 	grants    int
-	requested map[manifest.Trying]bool // what was requested since the last death at it
+	requested map[manifest.Trying]bool // what this attempt has requested
 }
 
 // enterSerial begins serial mode. It must be called before the fetcher runs.
@@ -75,7 +75,7 @@ func (a *attempt) begin(ctx context.Context, what manifest.Trying) error {
 		return nil
 	}
 	a.one.requested[what] = true
-	return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { lease.Try(d, what); return nil })
+	return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = &what; return nil })
 }
 
 // done implements gate. It ends serial mode when no suspect is left. After maxSerial grants, it has no patience with

@@ -1,28 +1,10 @@
 package lease
 
 import (
-	"maps"
 	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
-
-// Try makes a checkpoint name the item that an attempt in serial mode requests next. The waits in a checkpoint may be
-// older than the checkpoint, but this item waits no longer: Survived relies on that if the attempt dies.
-func Try(d *manifest.Checkpoint, next manifest.Trying) {
-	d.Trying = &next
-	d.Retries, d.Robots = slices.Clone(d.Retries), slices.Clone(d.Robots) // the last checkpoint must not change
-	for i := range d.Retries {
-		if r := &d.Retries[i]; next.IsRow() && r.Row == next.Row {
-			r.WaitMS = 0
-		}
-	}
-	for i := range d.Robots {
-		if r := &d.Robots[i]; r.Origin == next.Origin {
-			r.WaitMS = 0
-		}
-	}
-}
 
 // maxDeaths is the number of attempts that die at a URL, robots.txt or sitemap before it is
 // quarantined.
@@ -83,13 +65,4 @@ func Waiting(d *manifest.Checkpoint, hostOf func(manifest.Trying) string) map[ma
 
 func paused(h *manifest.HostClock) bool {
 	return h.WaitMS > h.DelayMS || h.Breaker != nil && h.Breaker.ProbeMS > 0
-}
-
-// Survived returns the suspects that were requested after the last death at them and killed nothing, by the checkpoint of
-// the attempt before. An attempt dies only at what is due, so these are URLs and robots.txt files that
-// wait for another try. Other items of its host may be the reason that a sitemap waits.
-func Survived(d *manifest.Checkpoint, hostOf func(manifest.Trying) string) map[manifest.Trying]bool {
-	found := Waiting(d, hostOf)
-	maps.DeleteFunc(found, func(t manifest.Trying, _ bool) bool { return t.Sitemap != "" })
-	return found
 }

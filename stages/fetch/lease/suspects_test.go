@@ -6,9 +6,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// A suspect that waits for another try by the checkpoint of a dead attempt was requested again, and killed nothing.
-// After a death, the checkpoint must not look the same.
-func TestASuspectSurvivedIfAPauseFollowedItsLastRequest(t *testing.T) {
+func TestASuspectWaitsForTheEndOfAPause(t *testing.T) {
 	row, origin, sitemap := manifest.Trying{Row: 7}, manifest.Trying{Origin: "http://h.com"}, manifest.Trying{Sitemap: "http://h.com/map.xml"}
 	tried := manifest.RetryCounts{Limited: 1}
 	checkpoint := func(counts manifest.RetryCounts, waitMS int64, host manifest.HostClock) manifest.Checkpoint {
@@ -33,21 +31,8 @@ func TestASuspectSurvivedIfAPauseFollowedItsLastRequest(t *testing.T) {
 		"its request is to be repeated":  {checkpoint(manifest.RetryCounts{}, 10_000, manifest.HostClock{}), false, false},
 		"its host is probed at this try": {checkpoint(tried, 0, manifest.HostClock{Breaker: &manifest.HostBreaker{Open: true}}), false, false},
 	} {
-		waits, survived := Waiting(&c.d, hostOf), Survived(&c.d, hostOf)
-		if waits[row] != c.again || waits[origin] != c.again || waits[sitemap] != c.sitemap {
+		if waits := Waiting(&c.d, hostOf); waits[row] != c.again || waits[origin] != c.again || waits[sitemap] != c.sitemap {
 			t.Errorf("%s: %v wait", name, waits)
-		}
-		if survived[row] != c.again || survived[origin] != c.again || survived[sitemap] {
-			t.Errorf("%s: %v survived", name, survived)
-		}
-	}
-	// The waits come from an earlier segment.
-	for _, next := range []manifest.Trying{row, origin} {
-		d := checkpoint(tried, 10_000, manifest.HostClock{WaitMS: 2000})
-		last := d
-		Try(&d, next)
-		if *d.Trying != next || Survived(&d, hostOf)[next] || len(Survived(&d, hostOf)) != 1 || len(Survived(&last, hostOf)) != 2 {
-			t.Errorf("after %+v was tried, %v survived, before %v", next, Survived(&d, hostOf), Survived(&last, hostOf))
 		}
 	}
 }
