@@ -33,6 +33,7 @@ type Sorter struct {
 	of     *Sorters
 	memory int64
 	parts  [256]part
+	free   [][]byte // empty chunks of mostChunk bytes, for any part
 	held   int64
 	runs   []*os.File
 	key    []byte
@@ -91,11 +92,7 @@ func (s *Sorter) add(key, rest []byte) error {
 		p.filled++
 	}
 	if p.filled == len(p.chunks) {
-		size := mostChunk
-		if few := len(p.chunks); few < growingChunks {
-			size = leastChunk << few
-		}
-		p.chunks = append(p.chunks, make([]byte, 0, max(n, size)))
+		p.chunks = append(p.chunks, s.chunk(len(p.chunks), n))
 	}
 	c := p.chunks[p.filled]
 	p.items = append(p.items, item{prefixOf(key), uint64(p.filled)<<32 | uint64(len(c))})
@@ -105,6 +102,19 @@ func (s *Sorter) add(key, rest []byte) error {
 		return nil
 	}
 	return s.spill()
+}
+
+// chunk returns an empty chunk for a part that has so many chunks. It has room for n bytes.
+func (s *Sorter) chunk(chunks, n int) []byte {
+	size := mostChunk
+	if chunks < growingChunks {
+		size = leastChunk << chunks
+	} else if last := len(s.free) - 1; last >= 0 && n <= mostChunk {
+		c := s.free[last]
+		s.free = s.free[:last]
+		return c
+	}
+	return make([]byte, 0, max(n, size))
 }
 
 // AddGroups adds the records of some groups of a list. The indices must be in ascending order.
@@ -224,13 +234,30 @@ func (s *Sorter) spill() error {
 	}
 	s.runs, s.held = append(s.runs, f), 0
 	for i := range s.parts {
-		p := &s.parts[i]
-		p.items, p.filled, p.sorted = p.items[:0], 0, false
-		for j := range p.chunks {
-			p.chunks[j] = p.chunks[j][:0]
-		}
+		s.empty(&s.parts[i])
 	}
 	return nil
+}
+
+// empty empties a part. It keeps little memory for the part, and none for a part that was empty before, because the next
+// records may belong to other parts: the frontier comes bucket by bucket, which is the order of the first bytes of its keys.
+func (s *Sorter) empty(p *part) {
+	kept := 0
+	for i, c := range p.chunks {
+		switch {
+		case i == kept && len(c) > 0 && i < growingChunks && cap(c) == leastChunk<<i:
+			p.chunks[i] = c[:0]
+			kept++
+		case cap(c) == mostChunk:
+			s.free = append(s.free, c[:0])
+		}
+	}
+	clear(p.chunks[kept:])
+	p.chunks = p.chunks[:kept]
+	if len(p.items) < cap(p.items)/4 {
+		p.items = nil
+	}
+	p.items, p.filled, p.sorted = p.items[:0], 0, false
 }
 
 // write merges streams into a scratch file.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -172,6 +173,38 @@ func TestRecordsOfADomainTakeTheMemoryThatIsCounted(t *testing.T) {
 		}
 		if n := len(s.parts[i].chunks); n > growingChunks && cap(s.parts[i].chunks[n-1]) != mostChunk {
 			t.Errorf("chunk %d has %d bytes", n-1, cap(s.parts[i].chunks[n-1]))
+		}
+	}
+}
+
+// Records that come in the order of the first bytes of their keys take little more memory than records in any order.
+func TestRecordsInOrderTakeTheMemoryThatIsCounted(t *testing.T) {
+	const memory = 8 << 20
+	sorters := Sorters{Dir: t.TempDir(), Order: ByDomain}
+	defer sorters.Close()
+	s := sorters.Sorter(memory)
+	records := someRecords(t, 501) // record 500 has a long ETag, and thus a chunk of its own
+	for i := 0; len(s.runs) < 20; i++ {
+		r := records[i%499+1]
+		if i%5_000 == 0 {
+			r = records[500]
+		}
+		r.Hash, r.Seq = uint64(len(s.runs)*10+i%10)<<56, NewSeq(0, int64(i))
+		if err := s.Add(&r); err != nil {
+			t.Fatal(err)
+		}
+		if i%100 != 0 {
+			continue
+		}
+		held := mostChunk * len(s.free)
+		for j := range s.parts {
+			held += cap(s.parts[j].items) * int(unsafe.Sizeof(item{}))
+			for _, c := range s.parts[j].chunks {
+				held += cap(c)
+			}
+		}
+		if most := memory * 3 / 2; held > most {
+			t.Fatalf("after %d files, the Sorter holds %d bytes for %d bytes of records, at most %d expected", len(s.runs), held, memory, most)
 		}
 	}
 }
