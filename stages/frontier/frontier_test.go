@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,14 +27,15 @@ import (
 
 // world is the frontier's input for one round.
 type world struct {
-	buckets  int
-	fetches  []schema.Fetch
-	captures []schema.Capture
-	inlinks  []schema.Inlink
-	hosts    []schema.Host
-	refused  []schema.Refused
-	pages    []schema.WorkingPage
-	plan     []schema.PlannedURL
+	buckets    int
+	partitions int // number of partitions of a bucket
+	fetches    []schema.Fetch
+	captures   []schema.Capture
+	inlinks    []schema.Inlink
+	hosts      []schema.Host
+	refused    []schema.Refused
+	pages      []schema.WorkingPage
+	plan       []schema.PlannedURL
 
 	format        int  // format of the stage's files
 	listed        bool // whether the crawl plans only what sources list and what it finds
@@ -125,7 +128,7 @@ func seal(t testing.TB, b store.Bucket, crawl string, round, buckets int, rows .
 // run executes the tasks of all buckets of a world and reads their output.
 func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest.Sealed) (urls []schema.URLRecord, skips []schema.Skip, results []*manifest.Result) {
 	t.Helper()
-	w.buckets = max(w.buckets, 1)
+	w.buckets, w.partitions = max(w.buckets, 1), max(w.partitions, 1)
 	in := &stages.Input{
 		Task: stages.Task{Stage: stages.Frontier, Crawl: "2026-11", Round: 1}, Plan: &manifest.Plan{Buckets: w.buckets},
 		Results: map[stages.Stage][]*manifest.Result{}, Earlier: earlier, Listed: w.listed, Created: at + 1,
@@ -139,9 +142,11 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), strings.Compare(a.Domain, b.Domain), strings.Compare(a.URL, b.URL))
 	})
 	in.Plan.RefusedFile = &refused
-	for n := range w.buckets { // each bucket has one partition
-		owns := func(url string) bool { return urlkey.Bucket(key(t, url).Domain, w.buckets) == n }
-		merge, rank := &manifest.Result{}, &manifest.Result{}
+	of := func(n, parts int) func(url string) bool {
+		return func(url string) bool { return urlkey.Bucket(key(t, url).Domain, parts) == n }
+	}
+	for n := range w.buckets * w.partitions {
+		owns, merge := of(n, w.buckets*w.partitions), &manifest.Result{}
 		merge.Files = append(merge.Files, put(t, b, stages.FileFetches, layout.Table(stages.FileFetches, "2026-11", 1, n),
 			filter(w.fetches, func(f schema.Fetch) bool { return owns(f.URL) }),
 			bySURT(func(f schema.Fetch) (string, string) { return f.SURT, f.URL })))
@@ -165,6 +170,14 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 			filter(w.pages, func(p schema.WorkingPage) bool { return owns(p.URL) }),
 			bySURT(func(p schema.WorkingPage) (string, string) { return p.SURT, p.URL })))
 		merge.Files = append(merge.Files, captures)
+		in.Plan.Partitions = append(in.Plan.Partitions, manifest.PlanPartition{Partition: n, Bucket: n / w.partitions,
+			File: put(t, b, "plan", layout.PlanPart("2026-11", 1, "p", n),
+				filter(w.plan, func(p schema.PlannedURL) bool { return owns(p.URL) }),
+				bySURT(func(p schema.PlannedURL) (string, string) { return p.Host, p.URL }))})
+		in.Results[stages.Merge] = append(in.Results[stages.Merge], merge)
+	}
+	for n := range w.buckets {
+		owns, rank := of(n, w.buckets), &manifest.Result{}
 		rank.Files = append(rank.Files,
 			put(t, b, stages.FileInlinks, layout.Working("2026-11", 1, "rank", "inlinks", n),
 				filter(w.inlinks, func(l schema.Inlink) bool { return owns(l.URL) }),
@@ -172,11 +185,6 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 			put(t, b, stages.FileHosts, layout.Table(stages.FileHosts, "2026-11", 1, n),
 				filter(w.hosts, func(h schema.Host) bool { return owns("http://" + h.Host + "/") }),
 				bySURT(func(h schema.Host) (string, string) { return h.Host, "" })))
-		in.Plan.Partitions = append(in.Plan.Partitions, manifest.PlanPartition{Partition: n, Bucket: n,
-			File: put(t, b, "plan", layout.PlanPart("2026-11", 1, "p", n),
-				filter(w.plan, func(p schema.PlannedURL) bool { return owns(p.URL) }),
-				bySURT(func(p schema.PlannedURL) (string, string) { return p.Host, p.URL }))})
-		in.Results[stages.Merge] = append(in.Results[stages.Merge], merge)
 		in.Results[stages.Rank] = append(in.Results[stages.Rank], rank)
 	}
 	ctx := context.Background()
@@ -682,6 +690,58 @@ func TestNoTargetIsLost(t *testing.T) {
 			t.Errorf("the same inputs gave other bytes:\n%s", d)
 		}
 	}
+}
+
+// A bucket of many partitions gives the same rows, and few of its files are open at a time.
+func TestABucketOfManyPartitionsOpensFewFiles(t *testing.T) {
+	w := randomWorld(t, rand.New(rand.NewPCG(1, 2)), 1)
+	w.format = schema.FormatVersion
+	for _, f := range w.fetches {
+		w.captures = append(w.captures, schema.Capture{URLColumns: schema.URLColumns{SURT: f.SURT, URL: f.URL}, CaptureColumns: schema.CaptureColumns{FetchStatus: 301}})
+		w.pages = append(w.pages, schema.WorkingPage{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: f.SURT, URL: f.URL}}})
+	}
+	urls, skips, _ := run(t, bucket(t), Default(), w)
+	w.partitions = 100
+	b := &openBucket{Bucket: bucket(t)}
+	gotURLs, gotSkips, _ := run(t, b, Default(), w)
+	if d := gocmp.Diff(urls, gotURLs) + gocmp.Diff(skips, gotSkips); d != "" {
+		t.Errorf("100 partitions give other rows than one:\n%s", d)
+	}
+	if b.most > 64 {
+		t.Errorf("%d files were open at the same time, at most 64 expected", b.most)
+	}
+}
+
+// openBucket counts its open objects.
+type openBucket struct {
+	store.Bucket
+	mu         sync.Mutex
+	open, most int
+}
+
+func (b *openBucket) Open(ctx context.Context, key string) (store.Object, error) {
+	o, err := b.Bucket.Open(ctx, key)
+	if err == nil {
+		b.count(1)
+	}
+	return &openObject{o, b}, err
+}
+
+func (b *openBucket) count(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open += n
+	b.most = max(b.most, b.open)
+}
+
+type openObject struct {
+	store.Object
+	of *openBucket
+}
+
+func (o *openObject) Close() error {
+	o.of.count(-1)
+	return o.Object.Close()
 }
 
 func TestTheFilterOfABucketHoldsWhatItsPartsHold(t *testing.T) {

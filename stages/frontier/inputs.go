@@ -80,8 +80,15 @@ func (i *inputs) owns(domain string) bool {
 	return urlkey.Bucket(domain, i.in.Plan.Buckets) == i.bucket
 }
 
-// addFiles adds tables to the merge, each as a separate stream. place returns the key of a row.
+// mostFiles is the largest number of files of a dataset that are open at the same time.
+const mostFiles = 16
+
+// addFiles adds tables in the order of URLs to the merge, each as a separate stream. It sorts the rows of more than
+// mostFiles tables again, which opens one at a time. place returns the key of a row.
 func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*T) (surt, url string)) error {
+	if len(keys) > mostFiles {
+		return addSorted(ctx, i, keys, func(row *T) (*T, error) { return row, nil }, place, func(*T, *T) int { return 0 })
+	}
 	return addRows(ctx, i, keys, func(row *T) (item, bool) {
 		surt, url := place(row)
 		return item{surt: surt, url: url, row: row}, true
