@@ -121,7 +121,7 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		*r.Slowest = made.Slowest()
 	}
 	p = made.Manifest()
-	if err := checkDistance(cfg.Dedup.MaxDistance, p.URLs); err != nil {
+	if err := checkDistance(cfg.Dedup.MaxDistance, p.Round, p.URLs); err != nil {
 		return nil, false, err
 	}
 	if r.DryRun {
@@ -348,15 +348,19 @@ const (
 	nearDistance = 3
 )
 
-// checkDistance returns an error if the search for near duplicates among the planned URLs would take
+// checkDistance returns an error if the search for near duplicates among the URLs planned for a round would take
 // too long.
-func checkDistance(distance int, urls int64) error {
+func checkDistance(distance, round int, urls int64) error {
 	if distance <= nearDistance || urls <= mostFarURLs {
 		return nil
 	}
+	when := ""
+	if round > 0 {
+		when = " for the next month: a month keeps both settings, so this one has no further round"
+	}
 	return fmt.Errorf("%w: dedup.max_distance is %d, and %d URLs are planned: comparing their texts would take about %v of CPU, and %v at a distance of %d; "+
-		"set dedup.max_distance to %d, or plan at most %d URLs with plan.budgets.total", config.ErrInvalid,
-		distance, urls, simhash.EstimatedCost(urls, distance).Round(time.Minute), simhash.EstimatedCost(urls, nearDistance).Round(time.Minute), nearDistance, nearDistance, mostFarURLs)
+		"set dedup.max_distance to %d, or plan at most %d URLs with plan.budgets.total%s", config.ErrInvalid,
+		distance, urls, simhash.EstimatedCost(urls, distance).Round(time.Minute), simhash.EstimatedCost(urls, nearDistance).Round(time.Minute), nearDistance, nearDistance, mostFarURLs, when)
 }
 
 // CheckAgent returns an error for a user agent to which robots.txt might apply the rules for

@@ -16,16 +16,18 @@ import (
 func TestALargePlanNeedsASmallDistance(t *testing.T) {
 	for _, tt := range []struct {
 		distance int
+		round    int
 		urls     int64
-		want     string // beginning of the expected error; "" if the plan is allowed
+		want     string // part of the expected error; "" if the plan is allowed
 	}{
-		{3, 2_000_000_000, ""},
-		{7, 100_000_000, ""},
-		{4, 100_000_001, "dedup.max_distance is 4, and 100000001 URLs are planned: comparing their texts would take about 4m0s of CPU, and 1m0s at a distance of 3; " +
+		{3, 0, 2_000_000_000, ""},
+		{7, 0, 100_000_000, ""},
+		{4, 0, 100_000_001, "dedup.max_distance is 4, and 100000001 URLs are planned: comparing their texts would take about 4m0s of CPU, and 1m0s at a distance of 3; " +
 			"set dedup.max_distance to 3, or plan at most 100000000 URLs with plan.budgets.total"},
-		{6, 1_000_000_000, "dedup.max_distance is 6, and 1000000000 URLs are planned: comparing their texts would take about 6h31m0s of CPU, and 19m0s at a distance of 3; "},
+		{6, 0, 1_000_000_000, "dedup.max_distance is 6, and 1000000000 URLs are planned: comparing their texts would take about 6h31m0s of CPU, and 19m0s at a distance of 3; "},
+		{6, 1, 1_000_000_000, "with plan.budgets.total for the next month: a month keeps both settings"},
 	} {
-		err := checkDistance(tt.distance, tt.urls)
+		err := checkDistance(tt.distance, tt.round, tt.urls)
 		if tt.want == "" {
 			if err != nil {
 				t.Errorf("distance %d, %d URLs: %v", tt.distance, tt.urls, err)
