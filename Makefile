@@ -187,7 +187,7 @@ scale: ## crawl and reduce at several sizes, for hours; a later call continues (
 	@mkdir -p $(STATE)
 	CRAWLBATCH_SCALE=$(abspath $(STATE)) CRAWLBATCH_SCALE_PAGES="$(PAGES)" CRAWLBATCH_SCALE_ROWS="$(ROWS)" CRAWLBATCH_SCALE_DOCUMENTS="$(DOCUMENTS)" CRAWLBATCH_CHAOS_SEED=$(SEED) \
 		$(GO) test -count=1 -v -timeout 0 -run 'TestScale' ./cmd/crawlbatch
-	$(if $(PAIRS),CRAWLBATCH_PAIRS=$(PAIRS) $(GO) test -count=1 -v -timeout 0 -run 'TestPlantedPairs' ./formats/simhash)
+	$(if $(PAIRS),CRAWLBATCH_PAIRS=$(PAIRS) $(GO) test -count=1 -v -timeout 0 -run 'PlantedPairs' ./formats/simhash)
 	$(if $(KNOWN),CRAWLBATCH_SCALE=$(abspath $(STATE)) CRAWLBATCH_SCALE_KNOWN=$(KNOWN) $(GO) test -count=1 -v -timeout 0 -run 'TestScaleHistory' ./planner)
 
 scale-takedown: $(CACHE)/bin/versitygw ## take a domain out of a store of `make scale`, killed at 50 random instants, on both stores; takes hours (PAGES=1000000 STATE=dir SEED=n DOMAIN=name)

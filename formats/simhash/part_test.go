@@ -43,7 +43,7 @@ func TestPartsFindPlantedPairs(t *testing.T) {
 	if testing.Short() {
 		most = 4
 	}
-	fps := planted(2, 5000)
+	fps := planted(2, plantedSize(t, 5000))
 	near := allPairs(fps, most)
 	for k := 1; k <= most; k++ {
 		pairs := slices.DeleteFunc(slices.Clone(near), func(p pair) bool { return simhash.Distance(fps[p.a], fps[p.b]) > k })
@@ -68,7 +68,7 @@ func TestPartsFindNoPairsOfOldFingerprints(t *testing.T) {
 func comparePart(t *testing.T, name string, fps []uint64, k int, want []pair, old func(i int) bool) {
 	t.Helper()
 	for _, of := range []int{1, 2, 5} {
-		for _, memory := range []int{0, 100} {
+		for _, memory := range []int{0, max(100, len(fps)/100)} {
 			if memory > 0 && k > 3 {
 				continue // a search for a larger distance makes thousands of scratch files
 			}

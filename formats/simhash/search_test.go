@@ -286,19 +286,14 @@ func planted(seed uint64, n int) []uint64 {
 }
 
 // TestPlantedPairsAreFoundExactly compares the search with brute force, for distances of 1 to 6. Up to
-// a distance of 3, the search has memory for only a hundredth of the fingerprints. CRAWLBATCH_PAIRS
-// sets the number of fingerprints; for a million, brute force takes some 8 minutes of CPU.
+// a distance of 3, the search has memory for only a hundredth of the fingerprints.
 func TestPlantedPairsAreFoundExactly(t *testing.T) {
 	const most = 6
 	n := 20_000
 	if testing.Short() {
 		n = 4000
 	}
-	if asked := os.Getenv("CRAWLBATCH_PAIRS"); asked != "" {
-		if _, err := fmt.Sscan(asked, &n); err != nil {
-			t.Fatal(err)
-		}
-	}
+	n = plantedSize(t, n)
 	fps := planted(1, n)
 	near := allPairs(fps, most)
 	for k := 1; k <= most; k++ {
@@ -318,6 +313,17 @@ func TestPlantedPairsAreFoundExactly(t *testing.T) {
 		}
 		t.Logf("distance %d: %d pairs of %d fingerprints, %d of them in the forest", k, len(got), len(fps), len(joined))
 	}
+}
+
+// plantedSize returns the number of fingerprints to search, which CRAWLBATCH_PAIRS may set. For a million, brute
+// force takes some 8 minutes of CPU.
+func plantedSize(t *testing.T, n int) int {
+	if asked := os.Getenv("CRAWLBATCH_PAIRS"); asked != "" {
+		if _, err := fmt.Sscan(asked, &n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
 }
 
 func TestASearchStopsWhenToldTo(t *testing.T) {
