@@ -14,14 +14,13 @@ import (
 	"unsafe"
 
 	"github.com/klauspost/compress/s2"
+
+	"crawlbatch.io/crawlbatch/formats/table/runfiles"
 )
 
-const (
-	// DefaultSortMemory is the number of bytes of rows that a Sorter holds in memory before it writes
-	// them to a file.
-	DefaultSortMemory = 64 << 20
-	maxRuns           = 128 // largest number of runs of a Sorter, which bounds open files and buffers
-)
+// DefaultSortMemory is the number of bytes of rows that a Sorter holds in memory before it writes
+// them to a file.
+const DefaultSortMemory = 64 << 20
 
 // Sorter sorts any number of rows in bounded memory. It writes sorted parts of the rows, called runs,
 // to local scratch files and merges the runs. Equal rows keep the order in which they were added.
@@ -73,7 +72,7 @@ type sorter struct {
 	n       int   // number of rows in memory
 	held    int64 // estimated memory of the rows, in bytes
 	total   int64 // number of added rows
-	runs    []*os.File
+	runs    runfiles.Files
 	order   []int32 // indexes of the rows in memory, in sorted order; nil before Sort
 }
 
@@ -123,7 +122,7 @@ func (s *sorter) Sort() {
 // Close removes the runs.
 func (s *sorter) Close() error {
 	s.rows.first = nil
-	return s.removeRuns()
+	return s.runs.Close()
 }
 
 // sorted returns the indexes of the rows in memory, in sorted order. Sorting indexes is faster than
@@ -157,31 +156,23 @@ func (s *sorter) spill() error {
 
 // addRun writes sorted rows to a new run.
 func (s *sorter) addRun(ctx context.Context, rows rowStream) error {
-	if len(s.runs) == maxRuns {
-		if err := s.compact(); err != nil {
-			return err
-		}
+	if err := s.runs.Compact(s.compact); err != nil {
+		return err
 	}
 	f, err := s.write(ctx, rows)
 	if err == nil {
-		s.runs = append(s.runs, f)
+		s.runs.Add(f)
 	}
 	return err
 }
 
-// compact merges all runs into one.
-func (s *sorter) compact() error {
-	streams, err := s.addRuns(nil)
+// compact merges some runs into one.
+func (s *sorter) compact(runs []*os.File) (*os.File, error) {
+	streams, err := s.openRuns(runs, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	merged, err := s.write(context.Background(), newMerger(s.compare, streams))
-	if err != nil {
-		return err
-	}
-	err = s.removeRuns()
-	s.runs = []*os.File{merged}
-	return err
+	return s.write(context.Background(), newMerger(s.compare, streams))
 }
 
 // write writes rows to a new run. A run has the format of RowWriter, compressed with S2.
@@ -220,9 +211,9 @@ func (s *sorter) open(f *os.File) (rowStream, error) {
 	return &rowReader{layout: s.layout, in: bufio.NewReaderSize(z, 32<<10)}, nil
 }
 
-// addRuns opens all runs and appends them to streams.
-func (s *sorter) addRuns(streams []rowStream) ([]rowStream, error) {
-	for _, f := range s.runs {
+// openRuns opens some runs and appends them to streams.
+func (s *sorter) openRuns(runs []*os.File, streams []rowStream) ([]rowStream, error) {
+	for _, f := range runs {
 		r, err := s.open(f)
 		if err != nil {
 			return nil, err
@@ -234,22 +225,12 @@ func (s *sorter) addRuns(streams []rowStream) ([]rowStream, error) {
 
 // addStreams appends all runs, and the rows in memory, to streams.
 func (s *sorter) addStreams(streams []rowStream) ([]rowStream, error) {
-	streams, err := s.addRuns(streams)
+	streams, err := s.openRuns(s.runs.All, streams)
 	if err != nil {
 		return nil, err
 	}
 	s.Sort()
 	return append(streams, &memoryRun{rows: s.rows, order: s.order}), nil
-}
-
-// removeRuns closes and removes all runs.
-func (s *sorter) removeRuns() error {
-	var err error
-	for _, f := range s.runs {
-		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
-	s.runs = nil
-	return err
 }
 
 // chunks holds rows in arrays of chunkRows rows. Adding a row thus copies no other rows and leaves no

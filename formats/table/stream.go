@@ -86,14 +86,14 @@ func (o objects) merge(ctx context.Context, scratch string, compare func(a, b un
 		}
 		defer s.Close() //nolint:errcheck // the runs hold only temporary data
 		begin := 0      // the objects before it are merged into runs
-		for scratch != "" && begin < o.n && o.n-begin+len(s.runs) > maxOpen {
-			end := min(o.n, begin+maxOpen, o.n+len(s.runs)-maxOpen+1) // one run replaces them
+		for scratch != "" && begin < o.n && o.n-begin+len(s.runs.All) > maxOpen {
+			end := min(o.n, begin+maxOpen, o.n+len(s.runs.All)-maxOpen+1) // one run replaces them
 			if err := o.mergeSome(begin, end, compare, nil, func(rows rowStream) error { return s.addRun(ctx, rows) }); err != nil {
 				return err
 			}
 			begin = end
 		}
-		runs, err := s.addRuns(nil)
+		runs, err := s.openRuns(s.runs.All, nil)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/runfiles"
 )
 
 // Sorters sort any number of records in bounded memory, with one Sorter for each goroutine.
@@ -35,7 +36,7 @@ type Sorter struct {
 	parts  [256]part
 	free   [][]byte // empty chunks of mostChunk bytes, for any part
 	held   int64
-	runs   []*os.File
+	runs   runfiles.Files
 	key    []byte
 	rest   []byte
 }
@@ -60,7 +61,6 @@ const (
 	growingChunks = 4  // number of chunks of a part before its chunks have mostChunk bytes; each is twice as large as the one before
 	itemBytes     = 32 // memory of an item in a growing slice
 	writeBytes    = 256 << 10
-	maxRuns       = 128 // largest number of scratch files of a Sorter
 )
 
 // Sorter adds a Sorter, which writes a scratch file when its records take about memory bytes.
@@ -73,7 +73,7 @@ func (s *Sorters) Sorter(memory int64) *Sorter {
 // Close removes the scratch files.
 func (s *Sorters) Close() (err error) {
 	for _, one := range s.all {
-		err = errors.Join(err, one.removeRuns())
+		err = errors.Join(err, one.runs.Close())
 	}
 	s.all = nil
 	return err
@@ -221,18 +221,15 @@ func commonPrefix(a, b []byte) (n int) {
 
 // spill writes the records in memory to a scratch file.
 func (s *Sorter) spill() error {
-	if len(s.runs) == maxRuns {
-		merged, err := s.write(s.addRuns(nil))
-		if err = errors.Join(err, s.removeRuns()); err != nil {
-			return err
-		}
-		s.runs = append(s.runs, merged)
+	if err := s.runs.Compact(func(runs []*os.File) (*os.File, error) { return s.write(openRuns(runs, nil)) }); err != nil {
+		return err
 	}
 	f, err := s.write([]*stream{{from: s}})
 	if err != nil {
 		return err
 	}
-	s.runs, s.held = append(s.runs, f), 0
+	s.runs.Add(f)
+	s.held = 0
 	for i := range s.parts {
 		s.empty(&s.parts[i])
 	}
@@ -277,20 +274,12 @@ func (s *Sorter) write(streams []*stream) (_ *os.File, err error) {
 	return f, nil
 }
 
-func (s *Sorter) addRuns(streams []*stream) []*stream {
-	for _, f := range s.runs {
+// openRuns appends streams of scratch files.
+func openRuns(runs []*os.File, streams []*stream) []*stream {
+	for _, f := range runs {
 		streams = append(streams, &stream{in: io.NewSectionReader(f, 0, 1<<62)})
 	}
 	return streams
-}
-
-// removeRuns closes and removes all scratch files.
-func (s *Sorter) removeRuns() (err error) {
-	for _, f := range s.runs {
-		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
-	s.runs = nil
-	return err
 }
 
 // Sorted yields all records in order. Records with equal keys keep the order of the Sorters. An error ends the
@@ -299,7 +288,7 @@ func (s *Sorters) Sorted(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		var streams []*stream
 		for _, one := range s.all {
-			streams = append(one.addRuns(streams), &stream{from: one})
+			streams = append(openRuns(one.runs.All, streams), &stream{from: one})
 		}
 		var r Record
 		var buf []byte

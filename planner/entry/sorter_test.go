@@ -15,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/runfiles"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/pack"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -54,7 +55,7 @@ func TestRecordsAreSorted(t *testing.T) {
 		memory  int64
 		files   int // at least
 	}{
-		{"by domain", ByDomain, Compare, 1 << 30, 0}, {"by domain in files", ByDomain, Compare, 1_500_000, 2}, {"by domain in many files", ByDomain, Compare, 6_000, maxRuns},
+		{"by domain", ByDomain, Compare, 1 << 30, 0}, {"by domain in files", ByDomain, Compare, 1_500_000, 2}, {"by domain in many files", ByDomain, Compare, 6_000, runfiles.Max},
 		{"by host", ByHost, byHost, 1 << 30, 0}, {"by host in files", ByHost, byHost, 1_500_000, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -64,9 +65,9 @@ func TestRecordsAreSorted(t *testing.T) {
 				if err := two[i%2].Add(&records[i]); err != nil {
 					t.Fatal(err)
 				}
-				files = max(files, len(two[0].runs))
+				files = max(files, len(two[0].runs.All))
 			}
-			if files < tc.files || files > maxRuns {
+			if files < tc.files || files > runfiles.Max {
 				t.Errorf("%d scratch files, want at least %d", files, tc.files)
 			}
 			want := slices.Clone(records)
@@ -161,7 +162,7 @@ func TestRecordsOfADomainTakeTheMemoryThatIsCounted(t *testing.T) {
 	defer sorters.Close()
 	s := sorters.Sorter(8 << 20)
 	r := someRecords(t, 2)[1]
-	for i := 0; len(s.runs) == 0; i++ {
+	for i := 0; len(s.runs.All) == 0; i++ {
 		r.Seq = NewSeq(0, int64(i))
 		if err := s.Add(&r); err != nil {
 			t.Fatal(err)
@@ -184,12 +185,12 @@ func TestRecordsInOrderTakeTheMemoryThatIsCounted(t *testing.T) {
 	defer sorters.Close()
 	s := sorters.Sorter(memory)
 	records := someRecords(t, 501) // record 500 has a long ETag, and thus a chunk of its own
-	for i := 0; len(s.runs) < 20; i++ {
+	for i := 0; len(s.runs.All) < 20; i++ {
 		r := records[i%499+1]
 		if i%5_000 == 0 {
 			r = records[500]
 		}
-		r.Hash, r.Seq = uint64(len(s.runs)*10+i%10)<<56, NewSeq(0, int64(i))
+		r.Hash, r.Seq = uint64(len(s.runs.All)*10+i%10)<<56, NewSeq(0, int64(i))
 		if err := s.Add(&r); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +205,7 @@ func TestRecordsInOrderTakeTheMemoryThatIsCounted(t *testing.T) {
 			}
 		}
 		if most := memory * 3 / 2; held > most {
-			t.Fatalf("after %d files, the Sorter holds %d bytes for %d bytes of records, at most %d expected", len(s.runs), held, memory, most)
+			t.Fatalf("after %d files, the Sorter holds %d bytes for %d bytes of records, at most %d expected", len(s.runs.All), held, memory, most)
 		}
 	}
 }
