@@ -18,7 +18,7 @@ func TestRowsAreMergedFewTimes(t *testing.T) {
 		return file
 	}
 	var f Files
-	const n = 20_000
+	const n = 10_000
 	rows, written := map[*os.File][2]int{}, 0 // the rows of a file: the first, and after the last
 	for i := range n {
 		if err := f.Compact(func(files []*os.File) (*os.File, error) {
