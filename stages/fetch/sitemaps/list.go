@@ -154,7 +154,7 @@ func (l *List) setSpelling(key urlkey.Key, spelled string) {
 	if ended, ok := l.known[xxh3.HashString(key.URL)]; !ok || ended {
 		return
 	}
-	for _, t := range l.lane(key).waiting {
+	for _, t := range l.waitingOf(key.Host) {
 		if t.Key.URL == key.URL && t.Spelled == "" {
 			t.Spelled = strings.Clone(spelled)
 			l.held += len(spelled)
@@ -169,10 +169,10 @@ func (l *List) add(key urlkey.Key, spelled string) *Task {
 	if _, ok := l.known[h]; ok {
 		return nil
 	}
-	la := l.lane(key)
-	if l.full(la, true) || l.held+taskSize+len(key.URL)+len(key.SURT)+len(spelled) > maxWaiting {
+	if !l.takes(key) || l.held+taskSize+len(key.URL)+len(key.SURT)+len(spelled) > maxWaiting {
 		return nil
 	}
+	la := l.lane(key)
 	l.known[h] = false
 	l.last++
 	url := strings.Clone(key.URL)
@@ -186,7 +186,22 @@ func (l *List) add(key urlkey.Key, spelled string) *Task {
 	return t
 }
 
-// lane returns the lane of a URL's host. The caller holds l.mu.
+// takes reports whether the bounds of a URL's host and of its registered domain leave room for a
+// task. It makes no lane: a robots.txt can name a new host in each of its lines, and lanes stay until
+// the end of the round. The caller holds l.mu.
+func (l *List) takes(key urlkey.Key) bool {
+	if la := l.lanes[key.Host]; la != nil {
+		return !l.full(la, true)
+	}
+	domain := l.used[key.Domain]
+	if domain == nil {
+		domain = &usage{}
+	}
+	return !l.full(&lane{domain: domain}, true)
+}
+
+// lane returns the lane of a URL's host. It makes one if there is none, so it must be called only for
+// a host with a sitemap that waits or was requested. The caller holds l.mu.
 func (l *List) lane(key urlkey.Key) *lane {
 	la := l.lanes[key.Host]
 	if la == nil {
@@ -199,6 +214,14 @@ func (l *List) lane(key urlkey.Key) *lane {
 		l.lanes[strings.Clone(key.Host)] = la
 	}
 	return la
+}
+
+// waitingOf returns the waiting tasks of a host. The caller holds l.mu.
+func (l *List) waitingOf(host string) []*Task {
+	if la := l.lanes[host]; la != nil {
+		return la.waiting
+	}
+	return nil
 }
 
 // full reports whether a host or its registered domain has reached one of its bounds. Files with an
@@ -376,13 +399,11 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 	if l.known[xxh3.HashString(named)] {
 		return false, nil
 	}
-	la := l.lane(key)
-	i := 0
-	for i < len(la.waiting) && la.waiting[i].Named != named {
-		i++
-	}
+	waiting := l.waitingOf(key.Host)
+	i := slices.IndexFunc(waiting, func(t *Task) bool { return t.Named == named })
 	if row.Outcome != "" {
-		if i < len(la.waiting) {
+		la := l.lane(key)
+		if i >= 0 {
 			l.forget(i, la)
 		}
 		l.account(la, row)
@@ -394,8 +415,8 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 		return true, nil
 	}
 	var t *Task
-	if i < len(la.waiting) {
-		t = la.waiting[i]
+	if i >= 0 {
+		t = waiting[i]
 	} else if t = l.add(key, row.Spelling); t == nil {
 		return false, nil
 	}
@@ -436,10 +457,7 @@ func (l *List) waiting() []*Task {
 func (l *List) Waiting(host string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if la := l.lanes[host]; la != nil {
-		return len(la.waiting)
-	}
-	return 0
+	return len(l.waitingOf(host))
 }
 
 // Left returns the number of sitemaps that wait, are queued or are in flight.

@@ -2,12 +2,15 @@ package sitemaps
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 func newTestList(t *testing.T, claim func(url string) bool) *List {
@@ -77,6 +80,9 @@ func TestTheMemoryOfWaitingSitemapsIsBounded(t *testing.T) {
 	if most := maxWaiting / taskSize; tasks > most || tasks < most/2 {
 		t.Errorf("%d tasks wait, want at most %d", tasks, most)
 	}
+	if hosts := len(l.waiting()); len(l.lanes) != hosts || len(l.used) != hosts {
+		t.Errorf("there are lanes of %d hosts and sums of %d domains, but only %d hosts have sitemaps", len(l.lanes), len(l.used), hosts)
+	}
 	for _, task := range l.waiting() {
 		for next := l.next(task); next != nil; next = l.next(task) {
 			l.finish(next, schema.HTTP4xx, 0, 0)
@@ -84,6 +90,52 @@ func TestTheMemoryOfWaitingSitemapsIsBounded(t *testing.T) {
 	}
 	if l.held != 0 || *last.lane.domain != (usage{files: last.lane.host.files}) {
 		t.Errorf("no task waits, but %d bytes are held, and the last domain's usage is %+v", l.held, *last.lane.domain)
+	}
+}
+
+// A robots.txt can name a sitemap on a new host of its domain in each line, and so can the robots.txt
+// of each of these hosts. Hosts whose sitemaps are not taken take up no memory, neither in a later
+// attempt nor in the next round.
+func TestHostsWithoutSitemapsTakeUpNoMemory(t *testing.T) {
+	files := Default().Files
+	parse := func(prefix string) *robots.File {
+		var text strings.Builder
+		for i := range 20_000 {
+			fmt.Fprintf(&text, "Sitemap: http://%s%d.d.com/\n", prefix, i)
+		}
+		return robots.Parse([]byte(text.String()))
+	}
+	first, second := parse("x"), parse("y")
+	named := func(l *List) *List {
+		l.Scheduler = polite.New(polite.Options{Slots: 1})
+		l.NameAll("http://d.com/robots.txt", first)
+		l.NameAll("http://d.com/robots.txt", first)
+		l.NameAll("http://y1.d.com/robots.txt", second)
+		return l
+	}
+	restored, carried := newTestList(t, nil), newTestList(t, nil)
+	c := carried.Carrier(map[string]bool{"d.com": true}, func(string) bool { return true })
+	for i := range 20_000 { // more than one list records
+		row := schema.Sitemap{URL: fmt.Sprintf("http://x%d.d.com/", i), Domain: "d.com"}
+		if _, err := restored.Restore(&row); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Take(&row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, l := range map[string]*List{"first": named(newTestList(t, nil)), "restored": named(restored), "carried": named(carried)} {
+		if l.Left() != files || len(l.lanes) > files || len(l.known) > files || len(l.used) != 1 {
+			t.Errorf("%s list: %d sitemaps are left of %d, with lanes of %d hosts", name, l.Left(), files, len(l.lanes))
+		}
+		for i := range files {
+			if url := fmt.Sprintf("http://x%d.d.com/", i); !l.Expected(url) {
+				t.Errorf("%s list: %s is not expected", name, url)
+			}
+		}
+		if l.Expected("http://x19999.d.com/") || len(l.lanes) > files {
+			t.Errorf("%s list: a question makes a lane", name)
+		}
 	}
 }
 

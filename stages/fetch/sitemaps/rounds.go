@@ -173,7 +173,7 @@ func (l *List) Host(named string) string {
 	if err != nil {
 		return ""
 	}
-	for _, t := range l.lane(key).waiting {
+	for _, t := range l.waitingOf(key.Host) {
 		if t.Named == named {
 			return t.Key.Host
 		}
