@@ -2,6 +2,7 @@ package merge
 
 import (
 	"context"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 
@@ -71,7 +72,8 @@ func (m *merger) correctLinked(ctx context.Context) error {
 		var found []bool
 		found, docs = match(run, docs)
 		if _, ok := m.unsure[run[0].URL]; ok {
-			has[run[0].URL] = append(has[run[0].URL], found...)
+			url := strings.Clone(run[0].URL)
+			has[url] = append(has[url], found...)
 		}
 		run = run[:0]
 	}

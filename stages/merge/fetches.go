@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -51,7 +52,7 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 				return err
 			}
 			if heads[f.URL] {
-				m.depths[f.URL] = f.Depth
+				m.depths[strings.Clone(f.URL)] = f.Depth // the texts of a sorted row share their memory
 			}
 			m.count("outcome."+string(f.Outcome), 1)
 			m.hosts.countFetch(&f)

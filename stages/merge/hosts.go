@@ -53,7 +53,7 @@ func (d *robotsDigest) see(digest string, secure bool) {
 		return
 	}
 	if d.digest == "" || secure && !d.secure || secure == d.secure && digest < d.digest {
-		d.digest, d.secure = digest, secure
+		d.digest, d.secure = strings.Clone(digest), secure // a row's texts share their memory
 	}
 }
 
@@ -171,7 +171,9 @@ func (h *hostRows) requested(q *schema.Request) {
 	if q.Purpose == schema.ForProbe && s.lastPurpose != schema.ForProbe {
 		r.BreakerEvents++
 	}
-	s.lastPurpose = q.Purpose
+	if s.lastPurpose != q.Purpose {
+		s.lastPurpose = schema.Purpose(strings.Clone(string(q.Purpose)))
+	}
 }
 
 // seeRobots notes what a sent request shows about its host's robots.txt.

@@ -183,8 +183,8 @@ func (m *merger) notePort(s *linkSet) {
 	if !strings.HasSuffix(group, ":80") && !strings.HasSuffix(group, ":443") {
 		return
 	}
-	if k, err := urlkey.KeyOf(s.Source); err == nil {
-		m.ported[k.Host] = true
+	if k, err := urlkey.KeyOf(s.Source); err == nil && !m.ported[k.Host] {
+		m.ported[strings.Clone(k.Host)] = true
 	}
 }
 
@@ -403,7 +403,7 @@ func (m *merger) chainDepths(ctx context.Context) (map[string]int32, error) {
 			return nil, err
 		}
 		if _, ok := starts[f.URL]; ok {
-			starts[f.URL] = f.Depth
+			starts[strings.Clone(f.URL)] = f.Depth // an assignment also replaces the key
 		}
 	}
 	depths := map[string]int32{}

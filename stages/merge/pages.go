@@ -69,9 +69,10 @@ func (m *merger) mergePages(ctx context.Context) error {
 				return nil
 			}
 			if d.n > 1 {
-				m.twice[d.page.URL], m.linked[d.page.URL] = d.kept, d.links
+				url := strings.Clone(d.page.URL) // the texts of a sorted row share their memory
+				m.twice[url], m.linked[url] = d.kept, d.links
 				if d.links >= 0 && d.linked > 1 {
-					m.unsure[d.page.URL] = d.links
+					m.unsure[url] = d.links
 				}
 				m.count("pages_dropped", int64(d.n-1))
 			}
