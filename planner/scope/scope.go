@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -22,7 +21,7 @@ var ErrConfig = errors.New("invalid plan configuration")
 // star is compared with the URL without its scheme and "://". A bare name, without slash and star,
 // matches a host and its subdomains.
 type Scope struct {
-	include, exclude []pattern
+	include, exclude index
 	filters          []filter
 	optOut           *OptOut // nil if there is none
 }
@@ -40,21 +39,6 @@ type filter struct {
 	expression *regexp.Regexp
 }
 
-type pattern struct {
-	text  string
-	whole bool     // the pattern is compared with the whole URL
-	name  bool     // true: the pattern is a host name
-	port  bool     // the host name has a port; if not, the pattern matches all ports
-	parts []string // parts of the pattern between the stars
-	entry string   // entry of an opt-out list from which the pattern was made
-}
-
-func newPattern(text string) pattern {
-	whole := strings.Contains(text, "://")
-	_, port := urlkey.SplitPort(text)
-	return pattern{text: text, whole: whole, name: !whole && !strings.ContainsAny(text, "/*"), port: port != "", parts: strings.Split(text, "*")}
-}
-
 // New checks the patterns and the filters. If there are no include patterns, every URL is included.
 // Exclude patterns override include patterns. A nil optOut refuses no URL. Errors wrap ErrConfig.
 func New(include, exclude []string, filters []Filter, optOut *OptOut) (*Scope, error) {
@@ -62,13 +46,13 @@ func New(include, exclude []string, filters []Filter, optOut *OptOut) (*Scope, e
 	for _, list := range []struct {
 		name string
 		in   []string
-		out  *[]pattern
+		out  *index
 	}{{"include", include, &s.include}, {"exclude", exclude, &s.exclude}} {
 		for _, text := range list.in {
 			if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 				return nil, fmt.Errorf("%w: scope.%s: pattern %q: give a host such as example.org, or a URL with * for any characters such as example.org/docs/*", ErrConfig, list.name, text)
 			}
-			*list.out = append(*list.out, newPattern(text))
+			list.out.add(newPattern(text))
 		}
 	}
 	for i, f := range filters {
@@ -105,43 +89,11 @@ func (s *Scope) Refusal(url string) (reason schema.SkipReason, detail string) {
 // Allows reports whether the patterns of the scope allow a canonical URL. For a URL outside the
 // scope, it also returns the exclude pattern that matches, or "include" if no include pattern matches.
 func (s *Scope) Allows(url string) (ok bool, why string) {
-	for i := range s.exclude {
-		if s.exclude[i].match(url) {
-			return false, s.exclude[i].text
-		}
+	if p := s.exclude.first(url); p != nil {
+		return false, p.text
 	}
-	if len(s.include) == 0 {
-		return true, ""
-	}
-	if slices.ContainsFunc(s.include, func(p pattern) bool { return p.match(url) }) {
+	if len(s.include.patterns) == 0 || s.include.first(url) != nil {
 		return true, ""
 	}
 	return false, "include"
-}
-
-func (p *pattern) match(url string) bool {
-	_, rest, _ := strings.Cut(url, "://")
-	switch {
-	case p.name:
-		host, _, _ := strings.Cut(rest, "/")
-		if !p.port {
-			host, _ = urlkey.SplitPort(host)
-		}
-		return host == p.text || strings.HasSuffix(host, p.text) && host[len(host)-len(p.text)-1] == '.'
-	case p.whole:
-		rest = url
-	}
-	rest, ok := strings.CutPrefix(rest, p.parts[0])
-	if !ok || len(p.parts) == 1 {
-		return ok && rest == ""
-	}
-	last := len(p.parts) - 1
-	for _, part := range p.parts[1:last] {
-		i := strings.Index(rest, part)
-		if i < 0 {
-			return false
-		}
-		rest = rest[i+len(part):]
-	}
-	return strings.HasSuffix(rest, p.parts[last])
 }
