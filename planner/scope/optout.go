@@ -34,9 +34,9 @@ const (
 // because both are then one host. Parameters that the config strips do not matter.
 type OptOut struct {
 	entries []string
-	hosts   map[string]string     // the entry of each host whose subdomains count too
-	paths   map[string][]*pattern // patterns by their literal host
-	wild    []*pattern            // all other patterns
+	hosts   map[string]string // the entry of each host whose subdomains count too
+	paths   index             // patterns that begin with a host without a star
+	wild    index             // all other patterns
 
 	wildEntries int // number of entries in wild, each of which may have several forms
 }
@@ -104,7 +104,7 @@ func newOptOut(stripParams []string, rules urlkey.Rules) (*OptOut, *optOutForms,
 	}
 	standard, err := urlkey.New(nil)
 	forms := &optOutForms{[]*urlkey.Canonicalizer{standard, full.Plain(), full}, rules.TrailingSlash}
-	return &OptOut{hosts: map[string]string{}, paths: map[string][]*pattern{}}, forms, err
+	return &OptOut{hosts: map[string]string{}}, forms, err
 }
 
 // add adds an entry in its forms.
@@ -148,7 +148,7 @@ func (o *OptOut) add(text string, forms *optOutForms) error {
 			}
 			p := newPattern(form)
 			p.entry = text
-			o.paths[k.Host] = append(o.paths[k.Host], &p)
+			o.paths.add(p)
 		}
 	}
 	return nil
@@ -231,7 +231,7 @@ func (o *OptOut) addWild(text string, forms ...string) error {
 	for _, form := range forms {
 		p := newPattern(strings.ToLower(form))
 		p.entry = text
-		o.wild = append(o.wild, &p)
+		o.wild.add(p)
 	}
 	return nil
 }
@@ -253,13 +253,11 @@ func (o *OptOut) Refuses(url string) (entry string, ok bool) {
 	if o == nil || len(o.entries) == 0 {
 		return "", false
 	}
+	if p := o.paths.first(url); p != nil {
+		return p.entry, true
+	}
 	_, rest, _ := strings.Cut(url, "://")
 	host, _, _ := strings.Cut(rest, "/")
-	for _, p := range o.paths[strings.TrimSuffix(strings.TrimSuffix(host, ":80"), ":443")] { // as in urlkey.Key.Host
-		if p.match(url) {
-			return p.entry, true
-		}
-	}
 	name, _ := urlkey.SplitPort(host)
 	for _, above := range []string{host, name} {
 		for above != "" {
@@ -269,12 +267,9 @@ func (o *OptOut) Refuses(url string) (entry string, ok bool) {
 			_, above, _ = strings.Cut(above, ".")
 		}
 	}
-	if len(o.wild) > 0 {
-		lower := strings.ToLower(url)
-		for _, p := range o.wild {
-			if p.match(lower) {
-				return p.entry, true
-			}
+	if len(o.wild.patterns) > 0 {
+		if p := o.wild.first(strings.ToLower(url)); p != nil {
+			return p.entry, true
 		}
 	}
 	return "", false

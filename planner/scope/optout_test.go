@@ -3,6 +3,7 @@ package scope
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,5 +112,72 @@ func TestMalformedOptOutLists(t *testing.T) {
 	}
 	if _, err := readOptOut(t, "\x1f\x8bdamaged", urlkey.Rules{}); !errors.Is(err, source.ErrUnreadable) {
 		t.Errorf("damaged: %v", err)
+	}
+}
+
+// An opt-out list gives the answers that a comparison with each of its patterns, in their order, gives.
+func TestTheFirstEntryThatCoversAURLIsNamed(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	first := func(patterns []pattern, url string) string {
+		for i := range patterns {
+			if patterns[i].match(url) {
+				return patterns[i].entry
+			}
+		}
+		return ""
+	}
+	covered := map[string]int{}
+	for range 2000 {
+		o, forms, err := newOptOut(nil, urlkey.Rules{WWW: true, TrailingSlash: random.IntN(2) == 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 1 + random.IntN(12) {
+			if entry := randomPattern(random); random.IntN(8) == 0 || strings.Contains(entry, "/") {
+				_ = o.add(entry, forms) // some are no entries
+			}
+		}
+		for range 20 {
+			url := randomURL(random)
+			want, by := first(o.paths.patterns, url), "path"
+			if want == "" {
+				want, _ = (&OptOut{entries: o.entries, hosts: o.hosts}).Refuses(url)
+				by = "host"
+			}
+			if want == "" {
+				want, by = first(o.wild.patterns, strings.ToLower(url)), "star"
+			}
+			if want != "" {
+				covered[by]++
+			}
+			if entry, ok := o.Refuses(url); entry != want || ok != (want != "") {
+				t.Fatalf("entries %q, URL %q: %q, %v, want %q", o.entries, url, entry, ok, want)
+			}
+		}
+	}
+	if min(covered["path"], covered["host"], covered["star"]) < 500 {
+		t.Errorf("too few answers of a kind: %v", covered)
+	}
+}
+
+// All entries of a list may name one host.
+func TestManyPathsOfAHostAreLookedUp(t *testing.T) {
+	var list strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&list, "shop.example/%d\nhttps://shop.example/%d/*\n", i, i)
+	}
+	o, err := readOptOut(t, list.String(), urlkey.Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := o.paths.sites["shop.example"]; len(s.lengths) != 4 || len(s.others) > 0 {
+		t.Errorf("%d lengths and %d patterns one by one, want 4 and 0", len(s.lengths), len(s.others))
+	}
+	for url, want := range map[string]string{
+		"http://shop.example/4999": "shop.example/4999", "https://shop.example:443/4999": "", "https://shop.example/4999/x": "https://shop.example/4999/*", "http://shop.example/4999/x": "",
+	} {
+		if entry, ok := o.Refuses(url); entry != want || ok != (want != "") {
+			t.Errorf("URL %q: %q, %v, want %q", url, entry, ok, want)
+		}
 	}
 }
