@@ -54,16 +54,30 @@ func (s *Basis) storedLinks(ctx context.Context) (func(warc string) bool, error)
 			stored[o.Key] = true
 		}
 	}
-	known := map[string]bool{} // by WARC file
-	return func(warc string) bool {
-		has, ok := known[warc]
-		if !ok {
-			key, _ := layout.LinksOf(warc)
-			has = stored[key]
-			known[strings.Clone(warc)] = has
+	return (&linkParts{stored: stored, known: map[string]bool{}}).has, nil
+}
+
+// linkParts are the stored parts of links.
+type linkParts struct {
+	stored map[string]bool // by key
+	known  map[string]bool // recent answers of has, by WARC file
+}
+
+// maxKnown bounds linkParts.known. The URLs of a domain come one after the other, and few WARC files have their pages.
+const maxKnown = 1 << 16
+
+// has reports whether the links of the pages in a WARC file are stored.
+func (l *linkParts) has(warc string) bool {
+	has, ok := l.known[warc]
+	if !ok {
+		key, _ := layout.LinksOf(warc)
+		has = l.stored[key]
+		if len(l.known) >= maxKnown {
+			clear(l.known)
 		}
-		return has
-	}, nil
+		l.known[strings.Clone(warc)] = has
+	}
+	return has
 }
 
 // sameLinks reports whether an earlier crawl finds the same links on a page as a crawl with the

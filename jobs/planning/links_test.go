@@ -98,3 +98,20 @@ func TestAPlanTakesLinksOfConfigsThatNameVariables(t *testing.T) {
 		}
 	}
 }
+
+// A store may have more WARC files than fit in memory, so a plan remembers the answers for some of them only.
+func TestAPlanRemembersFewWARCFiles(t *testing.T) {
+	l := &linkParts{stored: map[string]bool{layout.Table(stages.FileLinks, "2026-10", 1, 2): true}, known: map[string]bool{}}
+	for i := range 2*maxKnown + 10 {
+		part := i % 5
+		if got := l.has(layout.WARC("2026-10", 1, "p", part, 1, i)); got != (part == 2) {
+			t.Fatalf("WARC file %d of partition %d: %v", i, part, got)
+		}
+		if len(l.known) > maxKnown {
+			t.Fatalf("%d answers are remembered", len(l.known))
+		}
+	}
+	if len(l.known) != 10 {
+		t.Errorf("%d answers are remembered, want 10", len(l.known))
+	}
+}
