@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -71,8 +72,8 @@ func (w *chosenWriter) add(u *entry.Record) error {
 	if w.last == nil || w.last.host != u.Host {
 		h, ok := w.hosts[u.Host]
 		if !ok {
-			h = &hostCount{host: u.Host, domain: u.Domain}
-			w.hosts[u.Host] = h
+			h = &hostCount{host: strings.Clone(u.Host), domain: strings.Clone(u.Domain)} // without the rest of the record
+			w.hosts[h.host] = h
 		}
 		w.last = h
 	}
