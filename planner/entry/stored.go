@@ -64,6 +64,13 @@ func Fetch(ctx context.Context, b store.Bucket, path string, lists []Stored, fir
 		}
 	}()
 	for _, s := range lists {
+		n, err := spool.Fetch(ctx, b, &s.Rows, first, end, f)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 { // every group has records, so no group lies in these cells
+			continue
+		}
 		shift, kept := int64(0), false
 		if err := s.Each(ctx, b, func(g *StoredGroup) {
 			if cell := urlkey.BucketOf(g.Hash, cells); cell < first || cell >= end {
@@ -77,10 +84,7 @@ func Fetch(ctx context.Context, b store.Bucket, path string, lists []Stored, fir
 		}); err != nil {
 			return nil, err
 		}
-		n, err := spool.Fetch(ctx, b, &s.Rows, first, end, f)
-		if l.Size += n; err != nil {
-			return nil, err
-		}
+		l.Size += n
 	}
 	return l, nil
 }
