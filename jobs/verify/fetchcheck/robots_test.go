@@ -246,6 +246,48 @@ func TestARedirectToWhatATakedownRemoved(t *testing.T) {
 	}
 }
 
+// Many rows may be about an origin whose robots.txt redirects. The first of them reads the responses.
+func TestARobotsRedirectIsReadOnceForAllRows(t *testing.T) {
+	const file = "User-agent: *\nDisallow: /b\n"
+	yes, no := true, false
+	j := archived(t, []reply{
+		{epoch: 1, at: 1, raw: rawResponse(301, "Location: //b.test/robots.txt\r\n", "")},
+		{url: "http://b.test/robots.txt", epoch: 1, at: 2, raw: rawResponse(301, "Location: //c.test/robots.txt\r\n", "")},
+		{url: "http://c.test/robots.txt", epoch: 1, at: 3, raw: rawResponse(200, "", file)},
+		{epoch: 1, at: 4, raw: rawResponse(302, "", "")},
+	})
+	read := store.Count(j.Bucket)
+	j.Bucket = read
+	q := requestRow{URL: originURL + "/a", Epoch: 1, Start: 5, DelayMS: 2000, Digest: warc.DigestOf([]byte(file)).Value()}
+	q.File, q.Offset = j.files.byURL["http://c.test/robots.txt"][0].capture.File, j.files.byURL["http://c.test/robots.txt"][0].capture.Offset
+	rows := []fetchRow{{URL: originURL + "/a", Outcome: "ok", Allowed: &yes}, {URL: originURL + "/b", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /b"}}
+	var first store.Counts
+	for i := range 50 {
+		if _, err := j.request(t.Context(), &q); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.fetches(t.Context(), seq(rows)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = read.Counts()
+		}
+	}
+	if n := read.Counts(); n != first || n.Gets == 0 {
+		t.Errorf("the first rows: %+v; all rows: %+v", first, n)
+	}
+	if found := j.Report().Violations; len(found) > 0 {
+		t.Errorf("found %+v", found)
+	}
+	wrong := fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /"}
+	if err := j.fetches(t.Context(), seq([]fetchRow{wrong})); err != nil {
+		t.Fatal(err)
+	}
+	if found := j.Report().Violations; len(found) != 1 || !strings.Contains(found[0].Problem, "http://c.test/robots.txt (status 200") {
+		t.Errorf("a verdict that no file gives: %+v", found)
+	}
+}
+
 func TestVerdictsAreThoseOfAStoredFile(t *testing.T) {
 	yes, no := true, false
 	replies := []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", "User-agent: *\nDisallow: /b\n")}}

@@ -46,6 +46,7 @@ type robotsResponse struct {
 	requestRow
 	capture *robotsCapture // nil if the response is not stored
 	class   robots.Class
+	target  *string // target of the redirect, "" if it has none; nil before the first use, because it is in the stored response
 	// removed marks a redirect that leads to what a takedown removed. A response applied after it, but nobody knows
 	// which.
 	removed bool
@@ -205,10 +206,14 @@ func (s *robotsFiles) allResponses(ctx context.Context, origin string) ([]*robot
 func (s *robotsFiles) followRedirects(ctx context.Context, f *robotsResponse) (*robotsResponse, error) {
 	first := f
 	for hops := 0; f.Status >= 300 && f.Status < 400 && f.Error == "" && hops < robots.MaxRedirects; hops++ {
-		target, err := s.target(ctx, f)
-		if err != nil {
-			return nil, err
+		if f.target == nil {
+			target, err := s.target(ctx, f)
+			if err != nil {
+				return nil, err
+			}
+			f.target = &target // each row about the origin follows the redirect, but the response is read only once
 		}
+		target := *f.target
 		if target == "" {
 			break // a redirect without a target leads to no file
 		}
