@@ -104,8 +104,8 @@ type judge struct {
 	spellings *partitionSpellings
 	object    string // key of the file with the rows
 
-	origin string                   // origin of the rules; rows are ordered by host
-	rules  map[string]*robots.Group // rules of the crawler, by the place of the robots.txt's record
+	host  string                   // name and port in the origins of the rules; rows are ordered by host, but their schemes may alternate
+	rules map[string]*robots.Group // rules of the crawler, by the place of the robots.txt's record
 }
 
 func (j *judge) wrong(check audit.Check, url, format string, args ...any) {
@@ -248,13 +248,13 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 	return nil, false, nil
 }
 
-// rulesOf reads the crawler's rules in a robots.txt, and caches the rules of one origin.
+// rulesOf reads the crawler's rules in a robots.txt, and caches the rules of the origins of one host.
 func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (*robots.Group, bool, error) {
 	if f.digest() == "" {
 		return robots.AllowAll(), true, nil
 	}
-	if origin != j.origin {
-		j.origin, j.rules = strings.Clone(origin), map[string]*robots.Group{}
+	if _, host, _ := strings.Cut(origin, "://"); host != j.host {
+		j.host, j.rules = strings.Clone(host), map[string]*robots.Group{}
 	}
 	g := j.rules[f.place()]
 	if g != nil {

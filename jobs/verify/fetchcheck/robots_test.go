@@ -288,6 +288,33 @@ func TestARobotsRedirectIsReadOnceForAllRows(t *testing.T) {
 	}
 }
 
+// Pages of a host often redirect from http to https, so the rows of both origins alternate.
+func TestTheRulesOfBothOriginsOfAHostAreReadOnce(t *testing.T) {
+	yes := true
+	j := archived(t, []reply{
+		{epoch: 1, at: 1, raw: rawResponse(200, "", "User-agent: *\nDisallow: /b\n")},
+		{url: "https://a.test/robots.txt", epoch: 1, at: 2, raw: rawResponse(200, "", "User-agent: *\nDisallow: /c\n")},
+	})
+	read := store.Count(j.Bucket)
+	j.Bucket = read
+	rows := []fetchRow{{URL: originURL + "/c", Outcome: "ok", Allowed: &yes}, {URL: "https://a.test/b", Outcome: "ok", Allowed: &yes}}
+	var first store.Counts
+	for i := range 50 {
+		if err := j.fetches(t.Context(), seq(rows)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = read.Counts()
+		}
+	}
+	if n := read.Counts(); n != first || n.Gets == 0 {
+		t.Errorf("the first rows: %+v; all rows: %+v", first, n)
+	}
+	if found := j.Report().Violations; len(found) > 0 {
+		t.Errorf("found %+v", found)
+	}
+}
+
 func TestVerdictsAreThoseOfAStoredFile(t *testing.T) {
 	yes, no := true, false
 	replies := []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", "User-agent: *\nDisallow: /b\n")}}
