@@ -1,11 +1,17 @@
 package verify
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/jobs/verify/reducecheck"
@@ -172,5 +178,96 @@ func TestAPartThatCannotBeReadIsAViolation(t *testing.T) {
 	v := d.a.Report().Violations
 	if len(v) != 1 || v[0].Object != key {
 		t.Errorf("%+v", v)
+	}
+}
+
+// openBucket counts its open objects.
+type openBucket struct {
+	store.Bucket
+	mu         sync.Mutex
+	open, most int
+}
+
+func (b *openBucket) Open(ctx context.Context, key string) (store.Object, error) {
+	o, err := b.Bucket.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	b.count(1)
+	return &openObject{o, b}, nil
+}
+
+func (b *openBucket) count(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open += n
+	b.most = max(b.most, b.open)
+}
+
+type openObject struct {
+	store.Object
+	of *openBucket
+}
+
+func (o *openObject) Close() error {
+	o.of.count(-1)
+	return o.Object.Close()
+}
+
+// A crawl that is years old has hundreds of earlier rounds. Only some of their parts are open at a time, and still the
+// newest row of a URL counts.
+func TestPartsOfManyEarlierRoundsAreMergedInPasses(t *testing.T) {
+	const rounds, other = 100, "http://a.test/%41"
+	for name, c := range map[string]struct {
+		spelled func(round int) bool // whether the row of the round has the spelling
+		damaged bool                 // whether a part cannot be read
+		problem string
+	}{
+		"the newest row has no spelling": {func(round int) bool { return round < rounds-1 }, false, ""},
+		"the newest row has a spelling":  {func(round int) bool { return round == rounds-1 }, false, "spells it " + other},
+		"a part is damaged":              {func(round int) bool { return false }, true, "it cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := copyCrawl(t)
+			r := d.load(1)
+			known := map[string]bool{}
+			for _, u := range rowsOf[schema.URLRecord](d, stages.FileURLs, 0) {
+				known[u.URL] = true
+			}
+			rows := rowsOf[schema.URLRecord](d, stages.FileURLs, 1)
+			row := rows[slices.IndexFunc(rows, func(u schema.URLRecord) bool { return !known[u.URL] && len(u.Spellings) == 0 })]
+			var more []schema.URLRecord // keep the parts open, because a reader reads several rows ahead
+			for i := range 100 {
+				more = append(more, schema.URLRecord{SURT: fmt.Sprintf("zz,%03d)/", i), URL: fmt.Sprintf("http://%03d.zz/", i)})
+			}
+			var earlier []*manifest.Sealed
+			for n := range rounds {
+				row.Spellings = nil
+				if c.spelled(n) {
+					row.Spellings = []string{other}
+				}
+				s := &manifest.Sealed{Crawl: "2026-10", Round: n, Buckets: 1}
+				s.Files = append(s.Files, tabletest.Write(t, d.b, stages.FileURLs, layout.Table(stages.FileURLs, s.Crawl, n, 0), append([]schema.URLRecord{row}, more...)))
+				earlier = append(earlier, s)
+			}
+			where := row.URL
+			if c.damaged {
+				where = earlier[rounds/2].Files[0].Key
+				d.replace(where, []byte(strings.Repeat("damaged", 20)))
+			}
+			r.Earlier = append(earlier, r.Earlier...)
+			opened := &openBucket{Bucket: d.b}
+			d.a.Bucket = opened
+			if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
+				t.Fatal(err)
+			}
+			found := d.a.Report().Violations
+			if c.problem == "" && len(found) > 0 || c.problem != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.problem) || found[0].Row != where && found[0].Object != where) {
+				t.Errorf("found %+v, want %q of %s", found, c.problem, where)
+			}
+			if opened.most > 64+16 || opened.open != 0 {
+				t.Errorf("%d objects were open at a time, %d still are", opened.most, opened.open)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -70,6 +71,21 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 				if !yield(row, err) || err != nil {
 					return
 				}
+			}
+		}
+	}
+}
+
+// Merge yields the rows of sorted objects in order, as table.MergeFiles does. Its errors name the object,
+// as those of Concat do.
+func Merge[T any](ctx context.Context, a *Audit, keys []string, compare func(x, y *T) int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for row, err := range table.MergeFiles(ctx, a.Bucket, a.Scratch, keys, compare) {
+			if err != nil && IsFault(err) { // its text alone says which object it is about, so the objects are read again, one by one
+				err = cmp.Or(Each(ctx, a, keys, func(string, *T) error { return nil }), err)
+			}
+			if !yield(row, err) || err != nil {
+				return
 			}
 		}
 	}

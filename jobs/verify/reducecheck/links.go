@@ -230,7 +230,7 @@ func (t *targetsAt) targetsIn(bucket int) iter.Seq2[fact, error] {
 
 // checkBucketURLs merges the rows of all tables about a bucket's URLs, and judges each URL.
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
-	var in []iter.Seq2[fact, error]
+	var before, own []string // urls of other crawls and of earlier rounds of this crawl, oldest first
 	pruned := slices.ContainsFunc(r.Earlier, func(s *manifest.Sealed) bool { return s.Pruned })
 	if pruned {
 		chain := urlstate.After(r.Earlier).Chain(bucket, r.Plan.Buckets)
@@ -238,19 +238,16 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 			a.NotePruned(r.Number, targetsKept)
 			return nil
 		}
-		// The older parts are gone, so the check must trust the bases.
-		in = append(in, convertObjects(ctx, a, chain.Keys(), func(_ string, u *urlRow) fact {
-			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{spellings: u.Spellings}}
-		})...)
+		before = chain.Keys() // the older parts are gone, so the check must trust the bases
 	}
 	for _, sealed := range r.Earlier {
-		if pruned && sealed.Crawl != r.Crawl {
-			continue
-		}
 		keys := audit.Keys(urlstate.Overlapping(sealed, bucket, r.Plan.Buckets)) // the parts and not the bases, so that the check notices a wrong base
-		in = append(in, convertObjects(ctx, a, keys, func(_ string, u *urlRow) fact {
-			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
-		})...)
+		switch {
+		case sealed.Crawl == r.Crawl:
+			own = append(own, keys...)
+		case !pruned:
+			before = append(before, keys...)
+		}
 	}
 	states, err := bucketKeys(ctx, r, stages.Frontier, stages.FileURLs, bucket)
 	skips, err2 := bucketKeys(ctx, r, stages.Frontier, stages.FileSkips, bucket)
@@ -258,7 +255,8 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 	if err := cmp.Or(err, err2, err3); err != nil {
 		return err
 	}
-	in = slices.Concat(in,
+	in := slices.Concat(
+		[]iter.Seq2[fact, error]{earlierFacts(ctx, a, before, false), earlierFacts(ctx, a, own, true)},
 		convertObjects(ctx, a, states, func(_ string, s *stateRow) fact {
 			return fact{surt: s.SURT, url: s.URL, state: s}
 		}),
@@ -297,6 +295,15 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 	a.Count(filtersHold, c.tested)
 	a.Count(spellingsKept, c.spelled)
 	return nil
+}
+
+// earlierFacts yields the rows of urls of earlier rounds. There may be hundreds of parts, which need not all be
+// open at the same time. Rows of one URL keep the order of the keys.
+func earlierFacts(ctx context.Context, a *audit.Audit, keys []string, own bool) iter.Seq2[fact, error] {
+	compare := func(x, y *urlRow) int { return schema.CompareURLs(x.SURT, x.URL, y.SURT, y.URL) }
+	return convertRows(audit.Merge(ctx, a, keys, compare), func(u *urlRow) fact {
+		return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, own}}
+	})
 }
 
 // filterOf opens the URL filter of a bucket. It returns nil if an older version wrote no filter. If
