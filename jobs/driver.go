@@ -234,7 +234,7 @@ func (d *Driver) observeStart(ctx context.Context, p *manifest.Plan, stage stage
 			s.URLs = p.URLs
 		}
 		s.Recorded = s.URLs - left
-		if fetching, err := Fetching(ctx, d.Bucket, p, missing); err == nil {
+		if fetching, err := (&StatusReader{Bucket: d.Bucket}).Fetching(ctx, p, missing); err == nil {
 			s.Fetching = fetching
 			for _, f := range fetching {
 				s.Recorded += f.Recorded

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -117,6 +119,57 @@ func TestAWatchCostsInProportionToWhatChanges(t *testing.T) {
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: %s", step.name, d)
+		}
+	}
+}
+
+// `run` in a cluster looks at the checkpoints of the running fetch tasks each minute. A look costs one LIST and what
+// the checkpoints of taken partitions cost, also if most partitions wait. It answers what a new reader answers.
+func TestALookAtFetchTasksReadsOnlyTheCheckpointsOfTakenPartitions(t *testing.T) {
+	f := newFixture(t)
+	var urls []string
+	for n := range 40 {
+		urls = append(urls, fmt.Sprintf("http://h%d.test/1", n), fmt.Sprintf("http://h%d.test/2", n))
+	}
+	if _, _, err := f.plan(false, urls...); err != nil {
+		t.Fatal(err)
+	}
+	p := f.beginPlanned()
+	missing := roundstate.Tasks(p, stages.Fetch)
+	counted := store.Count(f.bucket)
+	clock := &stillClock{time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
+	r := &StatusReader{Bucket: counted, Clock: clock}
+	for _, step := range []struct {
+		name        string
+		change      func()
+		gets, lists int64
+		found       int
+	}{
+		{"the first look", func() { f.take(p, 5, manifest.Checkpoint{Epoch: 1}, 0) }, 40, 0, 1},
+		{"nothing changed", func() {}, 1, 1, 1},
+		{"two partitions are taken", func() {
+			f.take(p, 6, manifest.Checkpoint{Epoch: 1})
+			f.take(p, 7, manifest.Checkpoint{Epoch: 1})
+		}, 3, 1, 3},
+		{"a checkpoint tells more", func() { f.take(p, 7, manifest.Checkpoint{Epoch: 1}, 0) }, 3, 1, 3},
+		{"another attempt", func() { f.take(p, 6, manifest.Checkpoint{Epoch: 2, Released: true}) }, 3, 1, 3},
+		{"a task has a result", func() { missing = slices.Delete(missing, 5, 6) }, 2, 1, 2},
+		{"one more is taken", func() { f.take(p, 8, manifest.Checkpoint{Epoch: 1}) }, 3, 1, 3},
+	} {
+		step.change()
+		clock.now = clock.now.Add(time.Minute)
+		before := counted.Counts()
+		got, err := r.Fetching(t.Context(), p, missing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := counted.Counts()
+		if gets, lists := after.Gets-before.Gets, after.Lists-before.Lists; gets != step.gets || lists != step.lists {
+			t.Errorf("%s: %d GETs and %d LISTs, want %d and %d", step.name, gets, lists, step.gets, step.lists)
+		}
+		want, err := (&StatusReader{Bucket: f.bucket}).Fetching(t.Context(), p, missing)
+		if d := cmp.Diff(want, got); err != nil || d != "" || len(got) != step.found {
+			t.Errorf("%s: %d tasks, want %d; %v %s", step.name, len(got), step.found, err, d)
 		}
 	}
 }

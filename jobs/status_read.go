@@ -266,7 +266,16 @@ func outcomes(counts []manifest.Count) []manifest.Count {
 	return out
 }
 
-// Fetching returns the status of the fetch tasks of a round that have a checkpoint.
-func Fetching(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]FetchStatus, error) {
-	return (&StatusReader{Bucket: b}).readCheckpoints(ctx, p, tasks)
+// Fetching returns the status of the fetch tasks of a round that have a checkpoint. tasks are fetch tasks without a
+// result. A later call of the same StatusReader reads only what may have changed. The reader keeps nothing of other
+// tasks, because `run` goes through many rounds.
+func (r *StatusReader) Fetching(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]FetchStatus, error) {
+	was := r.known.checkpoints
+	r.known = known{checkpoints: map[stages.Task]*knownCheckpoint{}}
+	for _, t := range tasks {
+		if k := was[t]; k != nil {
+			r.known.checkpoints[t] = k
+		}
+	}
+	return r.readCheckpoints(ctx, p, tasks)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -22,9 +21,7 @@ func (o *runOptions) show(ctx context.Context, b *store.Counter, cfg *config.Con
 	}
 	if elsewhere {
 		opt.FetchTasks, opt.Costs.Used = 0, nil
-		opt.Peek = func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error) {
-			return jobs.Fetching(ctx, b, p, tasks)
-		}
+		opt.Peek = (&jobs.StatusReader{Bucket: b, Clock: opt.Clock}).Fetching
 	}
 	p := show.New(ctx, opt)
 	if p.Live() {
