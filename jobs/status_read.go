@@ -267,8 +267,8 @@ func outcomes(counts []manifest.Count) []manifest.Count {
 }
 
 // Fetching returns the status of the fetch tasks of a round that have a checkpoint. tasks are fetch tasks without a
-// result. A later call of the same StatusReader reads only what may have changed. The reader keeps nothing of other
-// tasks, because `run` goes through many rounds.
+// result. A later call of the same StatusReader does not read those whose partition was not taken. The reader keeps
+// nothing of other tasks, because `run` goes through many rounds.
 func (r *StatusReader) Fetching(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]FetchStatus, error) {
 	was := r.known.checkpoints
 	r.known = known{checkpoints: map[stages.Task]*knownCheckpoint{}}

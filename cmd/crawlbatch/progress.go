@@ -21,7 +21,7 @@ func (o *runOptions) show(ctx context.Context, b *store.Counter, cfg *config.Con
 	}
 	if elsewhere {
 		opt.FetchTasks, opt.Costs.Used = 0, nil
-		opt.Peek = (&jobs.StatusReader{Bucket: b, Clock: opt.Clock}).Fetching
+		opt.Peek = (&jobs.StatusReader{Bucket: b}).Fetching
 	}
 	p := show.New(ctx, opt)
 	if p.Live() {

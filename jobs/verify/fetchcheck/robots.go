@@ -253,7 +253,7 @@ func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (
 	if f.digest() == "" {
 		return robots.AllowAll(), true, nil
 	}
-	if _, host, _ := strings.Cut(origin, "://"); host != j.host {
+	if _, host, _ := strings.Cut(origin, "://"); host != j.host || j.rules == nil {
 		j.host, j.rules = strings.Clone(host), map[string]*robots.Group{}
 	}
 	g := j.rules[f.place()]
