@@ -1,17 +1,15 @@
 package verify
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/jobs/verify/reducecheck"
@@ -181,39 +179,6 @@ func TestAPartThatCannotBeReadIsAViolation(t *testing.T) {
 	}
 }
 
-// openBucket counts its open objects.
-type openBucket struct {
-	store.Bucket
-	mu         sync.Mutex
-	open, most int
-}
-
-func (b *openBucket) Open(ctx context.Context, key string) (store.Object, error) {
-	o, err := b.Bucket.Open(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	b.count(1)
-	return &openObject{o, b}, nil
-}
-
-func (b *openBucket) count(n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.open += n
-	b.most = max(b.most, b.open)
-}
-
-type openObject struct {
-	store.Object
-	of *openBucket
-}
-
-func (o *openObject) Close() error {
-	o.of.count(-1)
-	return o.Object.Close()
-}
-
 // A crawl that is years old has hundreds of earlier rounds. Only some of their parts are open at a time, and still the
 // newest row of a URL counts.
 func TestPartsOfManyEarlierRoundsAreMergedInPasses(t *testing.T) {
@@ -256,7 +221,7 @@ func TestPartsOfManyEarlierRoundsAreMergedInPasses(t *testing.T) {
 				d.replace(where, []byte(strings.Repeat("damaged", 20)))
 			}
 			r.Earlier = append(earlier, r.Earlier...)
-			opened := &openBucket{Bucket: d.b}
+			opened := &storetest.OpenCounter{Bucket: d.b}
 			d.a.Bucket = opened
 			if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 				t.Fatal(err)
@@ -265,8 +230,8 @@ func TestPartsOfManyEarlierRoundsAreMergedInPasses(t *testing.T) {
 			if c.problem == "" && len(found) > 0 || c.problem != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.problem) || found[0].Row != where && found[0].Object != where) {
 				t.Errorf("found %+v, want %q of %s", found, c.problem, where)
 			}
-			if opened.most > 64+16 || opened.open != 0 {
-				t.Errorf("%d objects were open at a time, %d still are", opened.most, opened.open)
+			if open, most := opened.Counts(); most > 64+16 || open != 0 {
+				t.Errorf("%d objects were open at a time, %d still are", most, open)
 			}
 		})
 	}

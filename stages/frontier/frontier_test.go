@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/storetest"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -702,46 +702,14 @@ func TestABucketOfManyPartitionsOpensFewFiles(t *testing.T) {
 	}
 	urls, skips, _ := run(t, bucket(t), Default(), w)
 	w.partitions = 100
-	b := &openBucket{Bucket: bucket(t)}
+	b := &storetest.OpenCounter{Bucket: bucket(t)}
 	gotURLs, gotSkips, _ := run(t, b, Default(), w)
 	if d := gocmp.Diff(urls, gotURLs) + gocmp.Diff(skips, gotSkips); d != "" {
 		t.Errorf("100 partitions give other rows than one:\n%s", d)
 	}
-	if b.most > 64 {
-		t.Errorf("%d files were open at the same time, at most 64 expected", b.most)
+	if open, most := b.Counts(); most > 64 || open != 0 {
+		t.Errorf("%d files were open at the same time, at most 64 expected; %d still are", most, open)
 	}
-}
-
-// openBucket counts its open objects.
-type openBucket struct {
-	store.Bucket
-	mu         sync.Mutex
-	open, most int
-}
-
-func (b *openBucket) Open(ctx context.Context, key string) (store.Object, error) {
-	o, err := b.Bucket.Open(ctx, key)
-	if err == nil {
-		b.count(1)
-	}
-	return &openObject{o, b}, err
-}
-
-func (b *openBucket) count(n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.open += n
-	b.most = max(b.most, b.open)
-}
-
-type openObject struct {
-	store.Object
-	of *openBucket
-}
-
-func (o *openObject) Close() error {
-	o.of.count(-1)
-	return o.Object.Close()
 }
 
 func TestTheFilterOfABucketHoldsWhatItsPartsHold(t *testing.T) {
