@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image release demo test test-crawl test-s3 test-hostile test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown clean
+.PHONY: help build image release demo test test-crawl test-s3 test-hostile test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown count clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -193,6 +193,9 @@ scale: ## crawl and reduce at several sizes, for hours; a later call continues (
 scale-takedown: $(CACHE)/bin/versitygw ## take a domain out of a store of `make scale`, killed at 50 random instants, on both stores; takes hours (PAGES=1000000 STATE=dir SEED=n DOMAIN=name)
 	CRAWLBATCH_SCALE_TAKEDOWN=$(abspath $(STATE))/pages-$(lastword $(PAGES)) CRAWLBATCH_SCALE_DOMAIN=$(DOMAIN) CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS_KILLS=$(or $(KILLS),50) CRAWLBATCH_CHAOS_SEED=$(SEED) \
 		$(GO) test -count=1 -v -timeout 0 -run TestScaleTakedown ./cmd/crawlbatch
+
+count: ## print what somebody has to carry on: lines, packages, exported names, words
+	@$(GO) run ./testdata/count
 
 clean: ## remove what was built; keep the crawl's data
 	rm -rf $(BIN) $(CACHE)
