@@ -74,6 +74,9 @@ release: $(CACHE)/bin/cyclonedx-gomod ## static binaries, images, man pages, com
 demo: build ## crawl two rounds of the built-in synthetic web into ./crawl-data
 	@$(BIN)/crawlbatch demo
 
+# LAB runs tests of the built program that take minutes to hours, or need other programs.
+LAB := $(GO) test -tags lab -count=1
+
 # tested runs go test with the given flags, then lists the skipped tests with the reasons.
 define tested
 @mkdir -p $(CACHE)
@@ -91,51 +94,51 @@ test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl ag
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -timeout 20m -run 'S3' ./formats/store/... ./planner/source ./jobs/verify ./cmd/crawlbatch
 
 test-hostile: ## crawl a table of hostile servers, names and documents with the real binary
-	CRAWLBATCH_HOSTILE=1 $(GO) test -count=1 -timeout 5m -run 'Hostile' ./cmd/crawlbatch
+	$(LAB) -timeout 5m -run 'Hostile' ./cmd/lab
 
 KILLS ?= 100
 RUNS  ?= 1
 SEED  ?=
 
 test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve, rob and mislead crawls (KILLS=100 RUNS=1 SEED=n; as root also fill disks)
-	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS=1 CRAWLBATCH_CHAOS_KILLS=$(KILLS) CRAWLBATCH_CHAOS_SEED=$(SEED) \
-		$(GO) test -count=$(RUNS) -v -timeout $$((25 * $(RUNS)))m -parallel 9 -run TestChaos ./cmd/crawlbatch
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS_KILLS=$(KILLS) CRAWLBATCH_CHAOS_SEED=$(SEED) \
+		$(LAB) -count=$(RUNS) -v -timeout $$((25 * $(RUNS)))m -parallel 9 -run 'TestChaos|TwoRunsKeepTheirPace' ./cmd/lab
 
 model: ## search the models of the protocol for an order of events that breaks a promise (minutes, 3 GiB)
 	CRAWLBATCH_MODEL=1 GOMEMLIMIT=3GiB $(GO) test -count=1 -v -timeout 60m ./jobs/model
 
 test-takedown: $(CACHE)/bin/versitygw ## take down a domain and a URL, killed at 50 random instants each, on both stores; likewise compact (SEED=n)
-	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS_KILLS=50 CRAWLBATCH_CHAOS_SEED=$(SEED) \
-		$(GO) test -count=1 -v -timeout 30m -run 'TakenDown|CompactIsKilled' ./cmd/crawlbatch
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS_KILLS=$(or $(TAKEDOWN_KILLS),50) CRAWLBATCH_CHAOS_SEED=$(SEED) \
+		$(LAB) -v -timeout 30m -run 'TakenDown|CompactIsKilled' ./cmd/lab
 
-test-damage: $(CACHE)/bin/versitygw ## damage every kind of object in every way, on both stores (UPDATE=1 rewrites the table)
-	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_DAMAGE=1 $(GO) test -count=1 -v -timeout 120m -run TestDamage ./cmd/crawlbatch $(if $(UPDATE),-update)
+test-damage: $(CACHE)/bin/versitygw ## damage every kind of object in every way, on both stores (SHORT=1: a few cells; UPDATE=1 rewrites the table)
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(LAB) -v -timeout 120m $(if $(SHORT),-short) -run TestDamage ./cmd/lab $(if $(UPDATE),-update)
 
 test-duckdb: $(CACHE)/node/.installed $(CACHE)/duckdb/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run the cookbook and Common Crawl's queries
-	PATH="$(CACHE)/duckdb/bin:$$PATH" CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -timeout 20m -run 'DuckDB' ./formats/catalog ./planner/source ./cmd/report ./cmd/crawlbatch
+	PATH="$(CACHE)/duckdb/bin:$$PATH" CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(LAB) -timeout 20m -run 'DuckDB|LinksAreNewAndMissing' ./formats/catalog ./planner/source ./cmd/report ./cmd/lab
 
 SQL_ROWS ?= 200000
 
 test-sql: ## plan from real MariaDB and PostgreSQL servers and give outcomes back (SQL_ROWS=200000; says what to install)
 	CRAWLBATCH_SQL=1 CRAWLBATCH_SQL_ROWS=$(SQL_ROWS) $(GO) test -count=1 -v -timeout 30m -run . ./planner/source/sqldb
-	CRAWLBATCH_SQL=1 CRAWLBATCH_SQL_ROWS=$(SQL_ROWS) $(GO) test -count=1 -v -timeout 30m -run SQL ./cmd/crawlbatch
+	CRAWLBATCH_SQL=1 CRAWLBATCH_SQL_ROWS=$(SQL_ROWS) $(LAB) -v -timeout 30m -run SQL ./cmd/lab
 
 test-readers: ## read every column with pyarrow, polars, fastparquet and DuckDB (SPARK=1 TRINO=1: with those too)
-	SPARK=$(SPARK) TRINO=$(TRINO) testdata/readers/run $(CACHE)/readers $(GO) test -count=1 -timeout 60m -run Readers ./cmd/crawlbatch ./jobs/compact
+	SPARK=$(SPARK) TRINO=$(TRINO) testdata/readers/run $(CACHE)/readers $(LAB) -timeout 60m -run Readers ./cmd/lab ./jobs/compact
 
 test-browser: $(CACHE)/node/.installed ## open the report in Chromium, with axe-core (SCREENSHOTS=dir; says what to install)
 	@command -v chromium >/dev/null || { echo "as root: apt-get install chromium"; exit 1; }
 	CRAWLBATCH_BROWSER=$(CACHE)/node CRAWLBATCH_SCREENSHOTS=$(SCREENSHOTS) $(GO) test -count=1 -v -timeout 10m -run 'Browser' ./cmd/report
 
 test-warc: $(CACHE)/node/.installed $(CACHE)/pywb/.installed ## read every WARC file of a crawl with warcio, check its indexes, replay a pruned year with pywb
-	CRAWLBATCH_WARCIO=$(CACHE)/node/node_modules CRAWLBATCH_PYWB=$(CACHE)/pywb/bin/python $(GO) test -count=1 -run 'Warcio|Pywb' ./formats/warc ./cmd/crawlbatch
+	CRAWLBATCH_WARCIO=$(CACHE)/node/node_modules CRAWLBATCH_PYWB=$(CACHE)/pywb/bin/python $(LAB) -run 'Warcio|Pywb' ./formats/warc ./cmd/lab
 
 test-realsite: ## crawl Debian's HTML documentation, served by nginx (as root on Debian: installs both)
 	testdata/realsite/install
-	PATH="$$PATH:/usr/sbin" CRAWLBATCH_REALSITE=1 $(GO) test -count=1 -v -run RealSite ./cmd/crawlbatch
+	PATH="$$PATH:/usr/sbin" $(LAB) -v -run RealSite ./cmd/lab
 
 test-monitoring: ## test rules and alerts with promtool, and dashboards on a Prometheus that scrapes a crawl (says what to install)
-	CRAWLBATCH_PROMETHEUS=1 $(GO) test -count=1 -v -timeout 10m -run 'Monitoring|TheProbes' ./cmd/crawlbatch
+	$(LAB) -v -timeout 10m -run 'Monitoring|TheProbes' ./cmd/lab
 
 CLUSTER ?= ../shared/cluster
 BLOWS   ?= 20
@@ -153,15 +156,15 @@ test-k8s: build image $(CACHE)/bin/versitygw $(CACHE)/crds/.installed ## crawl o
 	# goes, and all connections of the other pods stall for seconds.
 	$(CLUSTER)/exec ip link set cni0 address 0a:58:0a:55:00:01
 	$(CLUSTER)/load $(BIN)/crawlbatch-image.tar
-	$(GO) test -c -o $(BIN)/k8s.test ./cmd/crawlbatch
-	cd cmd/crawlbatch && CRAWLBATCH_CLUSTER=10.85.0.1 CRAWLBATCH_IMAGE=$(IMAGE) CRAWLBATCH_BINARY=$(BIN)/crawlbatch \
+	$(GO) test -tags lab -c -o $(BIN)/k8s.test ./cmd/lab
+	cd cmd/lab && CRAWLBATCH_CLUSTER=10.85.0.1 CRAWLBATCH_IMAGE=$(IMAGE) CRAWLBATCH_BINARY=$(BIN)/crawlbatch \
 		CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_BLOWS=$(BLOWS) CRAWLBATCH_CHAOS_SEED=$(SEED) CRAWLBATCH_CRDS=$(CACHE)/crds \
 		$(abspath $(CLUSTER))/exec $(BIN)/k8s.test -test.v -test.timeout 40m -test.parallel 3 -test.run 'TestKubernetes$(if $(SCENARIO),/$(SCENARIO))'
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(GO) vet -tags lab ./...
+	$(GO) tool staticcheck -tags lab ./...
 
 vuln: ## find known vulnerabilities in the code that the binary calls (needs vuln.go.dev, or VULNDB=file:///dir)
 	$(GO) tool govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
@@ -186,13 +189,13 @@ KNOWN ?= 50000000
 scale: ## crawl and reduce at several sizes, for hours; a later call continues (PAGES="100000 1000000" ROWS=10000000 KNOWN=50000000 STATE=dir)
 	@mkdir -p $(STATE)
 	CRAWLBATCH_SCALE=$(abspath $(STATE)) CRAWLBATCH_SCALE_PAGES="$(PAGES)" CRAWLBATCH_SCALE_ROWS="$(ROWS)" CRAWLBATCH_SCALE_DOCUMENTS="$(DOCUMENTS)" CRAWLBATCH_CHAOS_SEED=$(SEED) \
-		$(GO) test -count=1 -v -timeout 0 -run 'TestScale' ./cmd/crawlbatch
+		$(LAB) -v -timeout 0 -run 'TestScale' ./cmd/lab
 	$(if $(PAIRS),CRAWLBATCH_PAIRS=$(PAIRS) $(GO) test -count=1 -v -timeout 0 -run 'PlantedPairs' ./formats/simhash)
 	$(if $(KNOWN),CRAWLBATCH_SCALE=$(abspath $(STATE)) CRAWLBATCH_SCALE_KNOWN=$(KNOWN) $(GO) test -count=1 -v -timeout 0 -run 'TestScaleHistory' ./planner)
 
 scale-takedown: $(CACHE)/bin/versitygw ## take a domain out of a store of `make scale`, killed at 50 random instants, on both stores; takes hours (PAGES=1000000 STATE=dir SEED=n DOMAIN=name)
 	CRAWLBATCH_SCALE_TAKEDOWN=$(abspath $(STATE))/pages-$(lastword $(PAGES)) CRAWLBATCH_SCALE_DOMAIN=$(DOMAIN) CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS_KILLS=$(or $(KILLS),50) CRAWLBATCH_CHAOS_SEED=$(SEED) \
-		$(GO) test -count=1 -v -timeout 0 -run TestScaleTakedown ./cmd/crawlbatch
+		$(LAB) -v -timeout 0 -run TestScaleTakedown ./cmd/lab
 
 count: ## print what somebody has to carry on: lines, packages, exported names, words
 	@$(GO) run ./testdata/count

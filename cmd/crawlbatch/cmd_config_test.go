@@ -8,14 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
 func TestConfigPrintsWhatHoldsAndWhereItComesFrom(t *testing.T) {
 	dir := t.TempDir()
 	file, urls := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "urls.txt")
-	write(t, file, "politeness: {delay: 3s}\nfetch: {slots: 7}\nplan: {max_depth: 4}\n")
-	write(t, urls, "http://a.test/\n")
+	crawltest.Write(t, file, "politeness: {delay: 3s}\nfetch: {slots: 7}\nplan: {max_depth: 4}\n")
+	crawltest.Write(t, urls, "http://a.test/\n")
 	flags := []string{"--store", filepath.Join(dir, "store"), "--config", file, "--connect-to", "::127.0.0.1:1"}
 	settings := func(args ...string) map[string]string {
 		t.Helper()
@@ -45,7 +46,7 @@ func TestConfigPrintsWhatHoldsAndWhereItComesFrom(t *testing.T) {
 	if _, said, code := runCommandLine(t, append([]string{"plan", "--month", "2026-11", "--source", urls}, flags...)...); code != exitDone {
 		t.Fatal(said)
 	}
-	write(t, file, "fetch: {slots: 9}\n")
+	crawltest.Write(t, file, "fetch: {slots: 9}\n")
 	same(settings("--month", "2026-11"), map[string]string{
 		"politeness.delay": "crawl=2026-11/crawl.json", "fetch.slots": file + ":1", "plan.max_depth": "frozen in crawl=2026-11/crawl.json",
 	})

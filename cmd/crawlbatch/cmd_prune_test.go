@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 )
 
 func TestPruneKeepsWhatTheNewestMonthFroze(t *testing.T) {
@@ -12,8 +14,8 @@ func TestPruneKeepsWhatTheNewestMonthFroze(t *testing.T) {
 	store, file, urls := filepath.Join(dir, "store"), filepath.Join(dir, "c.yaml"), filepath.Join(dir, "urls.txt")
 	t.Setenv("FOLLOW", "none") // `prune` needs no variable that holds a secret, but the config must be valid
 	t.Setenv("PROXY", "http://127.0.0.1:1")
-	write(t, file, "retention: {raw: 0, metadata: 0}\nfrontier: {follow: \"${FOLLOW}\"}\nfetch: {proxy: \"${PROXY}\"}\n")
-	write(t, urls, "http://a.test/\n")
+	crawltest.Write(t, file, "retention: {raw: 0, metadata: 0}\nfrontier: {follow: \"${FOLLOW}\"}\nfetch: {proxy: \"${PROXY}\"}\n")
+	crawltest.Write(t, urls, "http://a.test/\n")
 	retention := func(file string) [2]int {
 		t.Helper()
 		c := &common{store: store, config: file, out: io.Discard, err: io.Discard}
@@ -35,7 +37,7 @@ func TestPruneKeepsWhatTheNewestMonthFroze(t *testing.T) {
 	if got := retention(""); got != [2]int{0, 0} {
 		t.Errorf("without --config: %v", got)
 	}
-	write(t, file, "retention: {raw: 15, metadata: 20}\n")
+	crawltest.Write(t, file, "retention: {raw: 15, metadata: 20}\n")
 	if got := retention(file); got != [2]int{15, 20} {
 		t.Errorf("with --config: %v", got)
 	}

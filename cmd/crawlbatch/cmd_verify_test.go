@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
@@ -16,11 +17,11 @@ import (
 func TestAKilledQuarantineIsRunAgain(t *testing.T) {
 	dir := t.TempDir()
 	address, urls := filepath.Join(dir, "store"), filepath.Join(dir, "urls.txt")
-	write(t, urls, "http://a.test/\n")
+	crawltest.Write(t, urls, "http://a.test/\n")
 	if _, said, code := runCommandLine(t, "plan", "--month", "2026-11", "--source", urls, "--store", address, "--connect-to", "::127.0.0.1:1"); code != exitDone {
 		t.Fatal(said)
 	}
-	b, all := openDir(t, address), 400
+	b, all := crawltest.OpenDir(t, address), 400
 	long := strings.Repeat("x", 200)
 	for n := range all {
 		if _, err := store.CreateBytes(t.Context(), b, fmt.Sprintf("crawl=2026-11/%s-%d", long, n), []byte("stray")); err != nil {
@@ -44,13 +45,13 @@ func TestAKilledQuarantineIsRunAgain(t *testing.T) {
 	if a, _, err := ledger.LoadActive(t.Context(), b, "2026-11"); err != nil || a.Done {
 		t.Fatalf("the killed quarantine holds nothing: %+v, %v", a, err)
 	}
-	if left := len(contentOf(t, b, "crawl=2026-11/"+long)); left == 0 || left == all {
+	if left := len(crawltest.ContentOf(t, b, "crawl=2026-11/"+long)); left == 0 || left == all {
 		t.Fatalf("%d of %d strays are left after the kill", left, all)
 	}
 	if _, said, code := runCommandLine(t, args...); code != exitDone {
 		t.Fatal(said)
 	}
-	if left, moved := len(contentOf(t, b, "crawl=2026-11/"+long)), len(contentOf(t, b, "quarantine/")); left > 0 || moved != all {
+	if left, moved := len(crawltest.ContentOf(t, b, "crawl=2026-11/"+long)), len(crawltest.ContentOf(t, b, "quarantine/")); left > 0 || moved != all {
 		t.Errorf("%d strays are left, %d are in quarantine", left, moved)
 	}
 	if a, _, err := ledger.LoadActive(t.Context(), b, "2026-11"); err != nil || !a.Done {

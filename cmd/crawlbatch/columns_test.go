@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -53,13 +54,13 @@ var nullInTheDemo = map[string]string{
 
 // columnsHaveValues checks that the demo has a value in each column of each dataset.
 func columnsHaveValues(t *testing.T, b store.Bucket) {
-	sealed, err := sealedFiles(t.Context(), b, demo.Crawl)
+	sealed, err := crawltest.SealedFiles(t.Context(), b, demo.Crawl)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range catalog.Datasets() {
 		filled := map[string]bool{}
-		for _, row := range readRows[d.Name](t, b, sealed, d.Name) {
+		for _, row := range crawltest.ReadRows[d.Name](t, b, sealed, d.Name) {
 			text, err := catalog.AppendJSON(nil, row)
 			if err != nil {
 				t.Fatal(err)

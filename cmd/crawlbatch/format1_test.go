@@ -97,7 +97,7 @@ func TestRebuildGivesPartsOfFormat1TheirOldBytes(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	dir := format1Store(t)
-	told := crawlbatch(t, "retry", "--month", "2026-10", "--rebuild", "--store", dir)
+	told := mustRun(t, "retry", "--month", "2026-10", "--rebuild", "--store", dir)
 	if !strings.Contains(told, "tables/captures/") || !strings.Contains(told, "tables/pages/") {
 		t.Errorf("rebuilt:\n%s", told)
 	}
@@ -124,7 +124,7 @@ func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing
 	dir := format1Store(t)
 	want := format1Merge(t, dir)
 	round := filepath.Join(dir, "crawl=2026-10/round=0")
-	crawlbatch(t, "retry", "--month", "2026-10", "--rebuild", "--store", dir)
+	mustRun(t, "retry", "--month", "2026-10", "--rebuild", "--store", dir)
 	for _, f := range want.Files {
 		if err := os.Remove(filepath.Join(dir, f.Key)); err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing
 		t.Fatal(err)
 	}
 	ledgertest.Make(t, b, "2026-10") // Make builds the ledger from the remaining documents
-	crawlbatch(t, "run", "--month", "2026-10", "--rounds", "1", "--store", dir)
+	mustRun(t, "run", "--month", "2026-10", "--rounds", "1", "--store", dir)
 	got := format1Result(t, dir, stages.Merge, 2)
 	for i, f := range want.Files {
 		if got.Files[i] != f {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -55,7 +56,7 @@ func TestACheckpointOfAnEarlierVersionResumes(t *testing.T) {
 		t.Error("nothing was asked for")
 	}
 	_, sealed := sealedRounds(t, dir)
-	fetches := rowsOf[schema.Fetch](t, b, sealed, "fetches")
+	fetches := crawltest.RowsOf[schema.Fetch](t, b, sealed, "fetches")
 	if len(fetches) != 102 {
 		t.Errorf("%d URLs have an outcome, want 102", len(fetches))
 	}

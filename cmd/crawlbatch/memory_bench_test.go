@@ -13,9 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
+
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 )
 
 // BenchmarkMapMemory runs a map task of 200 slots in a new process and reports its peak resident memory
@@ -45,13 +46,13 @@ func BenchmarkMapMemory(b *testing.B) {
 				}
 				source, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
 				store := filepath.Join(dir, "store")
-				write(b, source, urls.String())
-				write(b, conf, "politeness: {delay: 0s}\nplan: {partition_urls: 1000000}\n")
+				crawltest.Write(b, source, urls.String())
+				crawltest.Write(b, conf, "politeness: {delay: 0s}\nplan: {partition_urls: 1000000}\n")
 				var out, errs bytes.Buffer
 				if code := execute(b.Context(), []string{"plan", "--month", "2026-11", "--store", store, "--source", source, "--config", conf, "--connect-to", "::" + addr}, nil, &out, &errs); code != 0 {
 					b.Fatalf("plan: exit %d: %s", code, errs.String())
 				}
-				peak, cpu, err := peakOf(exec.CommandContext(b.Context(), "crawlbatch", "task", "fetch", "--month", "2026-11", "--store", store))
+				peak, cpu, err := crawltest.PeakOf(exec.CommandContext(b.Context(), "crawlbatch", "task", "fetch", "--month", "2026-11", "--store", store))
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -128,41 +129,4 @@ func serveMemoryPages() {
 		_, _ = w.Write(tail)
 	}))
 	_, _ = io.Copy(io.Discard, os.Stdin)
-}
-
-// peakOf runs a command and returns its peak resident memory in bytes and its CPU time. It reads the peak
-// from /proc until the process ends, because the peak that the system call wait reports includes memory of
-// the parent process.
-func peakOf(cmd *exec.Cmd) (peak int64, cpu time.Duration, err error) {
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		return 0, 0, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for {
-		select {
-		case err := <-ended:
-			if err != nil {
-				return 0, 0, fmt.Errorf("%v: %w\n%s", cmd.Args, err, said.Bytes())
-			}
-			return peak, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
-		case <-time.After(20 * time.Millisecond):
-			peak = max(peak, highWater(cmd.Process.Pid))
-		}
-	}
-}
-
-// highWater returns the peak resident memory of a process so far in bytes, or 0 if the process has
-// ended.
-func highWater(pid int) int64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	line, _, _ := strings.Cut(rest, "kB")
-	kib, _ := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-	return kib << 10
 }

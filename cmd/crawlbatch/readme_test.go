@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/stages/simweb"
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
@@ -155,7 +156,7 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 	}
 	dir := t.TempDir()
 	address := servesReadersWeb(t, dir)
-	port := freePort(t)
+	port := crawltest.FreePort(t)
 	real, err := exec.LookPath("crawlbatch")
 	if err != nil {
 		t.Fatal(err)
@@ -241,17 +242,6 @@ func servesReadersWeb(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return ln.Addr().String()
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	return port
 }
 
 var prompt = regexp.MustCompile(`\[(\d+)\]ready> `)

@@ -16,6 +16,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -30,7 +31,7 @@ import (
 // record around each response. It returns the names of the rewritten files, one on each line.
 func asCommonCrawl(t *testing.T, from, to string) (paths string) {
 	t.Helper()
-	for n, key := range keysBelow(t, from) {
+	for n, key := range crawltest.KeysBelow(t, from) {
 		if !strings.HasSuffix(key, ".warc.gz") {
 			continue
 		}
@@ -75,7 +76,7 @@ func asCommonCrawl(t *testing.T, from, to string) (paths string) {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(to, name), out.String())
+		crawltest.Write(t, filepath.Join(to, name), out.String())
 		_ = f.Close()
 	}
 	return paths
@@ -114,7 +115,7 @@ func contentRows(t *testing.T, b store.Bucket, crawl string) map[string]map[stri
 		t.Fatal(err)
 	}
 	rows := map[string]map[string]any{}
-	for _, text := range stableRowsOf(t, b, d, crawl) {
+	for _, text := range crawltest.StableRows(t, b, d, crawl) {
 		var row map[string]any
 		if err := json.Unmarshal([]byte(text), &row); err != nil {
 			t.Fatal(err)
@@ -134,13 +135,13 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	dir := crawlTwice(t)
-	b := openDir(t, dir)
+	dir := crawltest.CrawlTwice(t, mustRun)
+	b := crawltest.OpenDir(t, dir)
 	archive := filepath.Join(t.TempDir(), "commoncrawl")
 	paths := filepath.Join(t.TempDir(), "warc.paths")
-	write(t, paths, asCommonCrawl(t, dir, archive))
+	crawltest.Write(t, paths, asCommonCrawl(t, dir, archive))
 	conf := filepath.Join(t.TempDir(), "c.yaml")
-	write(t, conf, "fetch: {max_body: 20KiB, max_sitemap: 100KiB}\n")
+	crawltest.Write(t, conf, "fetch: {max_body: 20KiB, max_sitemap: 100KiB}\n")
 	mustRun(t, "reparse", "--warc-store", archive, "--warc-paths", paths, "--as", "2026-11r1", "--config", conf, "--store", dir)
 	mustRun(t, "verify", "--month", "2026-11r1", "--store", dir)
 
@@ -171,12 +172,12 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	if compared < 8 {
 		t.Errorf("only %d pages are compared", compared)
 	}
-	sealed, err := sealedFiles(t.Context(), b, "2026-11r1")
+	sealed, err := crawltest.SealedFiles(t.Context(), b, "2026-11r1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	outcomes := map[schema.Outcome]int{}
-	for _, f := range rowsOf[schema.Fetch](t, b, sealed, "fetches") {
+	for _, f := range crawltest.RowsOf[schema.Fetch](t, b, sealed, "fetches") {
 		outcomes[f.Outcome]++
 		if f.RobotsAllowed != nil || f.Attempts != 0 {
 			t.Errorf("%s has a verdict of robots.txt or a request, but a reparse makes neither", f.URL)
@@ -187,7 +188,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 			t.Errorf("no URL ended as %s: %v", o, outcomes)
 		}
 	}
-	if n := len(rowsOf[schema.Request](t, b, sealed, "requests")); n > 0 {
+	if n := len(crawltest.RowsOf[schema.Request](t, b, sealed, "requests")); n > 0 {
 		t.Errorf("%d requests", n)
 	}
 	t.Run("another list under the same name is refused", func(t *testing.T) {
@@ -201,18 +202,18 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 
 // damageForeign changes a record of the archive after the reparse of the archive is complete.
 func damageForeign(t *testing.T, b store.Bucket, dir, archive string) {
-	sealed, err := sealedFiles(t.Context(), b, "2026-11r1")
+	sealed, err := crawltest.SealedFiles(t.Context(), b, "2026-11r1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := rowsOf[schema.Page](t, b, sealed, "pages")[0]
+	at := crawltest.RowsOf[schema.Page](t, b, sealed, "pages")[0]
 	file := filepath.Join(archive, at.WARCFilename)
 	body, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	body[int(at.WARCRecordOffset)+int(at.WARCRecordLength)/2] ^= 0x10
-	write(t, file, string(body))
+	crawltest.Write(t, file, string(body))
 	var out, errs bytes.Buffer
 	code := execute(t.Context(), []string{"verify", "--month", "2026-11r1", "--store", dir}, nil, &out, &errs)
 	if code != exitViolation || !strings.Contains(out.String(), "WARC records in round 0, "+at.WARCFilename) {
@@ -227,7 +228,7 @@ func reparseForeign(t *testing.T, files string) (pages map[string]map[string]any
 	dir := filepath.Join(t.TempDir(), "store")
 	mustRun(t, "reparse", "--warc-store", files, "--as", "2026-11r1", "--store", dir)
 	mustRun(t, "verify", "--month", "2026-11r1", "--store", dir)
-	b := openDir(t, dir)
+	b := crawltest.OpenDir(t, dir)
 	p, _, err := roundstate.FindPlan(t.Context(), b, "2026-11r1", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -291,12 +292,12 @@ func TestStoredDocumentsKeepTheirURLs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(t, filepath.Join(files, "documents.warc.gz"), out.String())
+	crawltest.Write(t, filepath.Join(files, "documents.warc.gz"), out.String())
 	conf := filepath.Join(t.TempDir(), "c.yaml")
-	write(t, conf, "plan: {canonical: {www: true, trailing_slash: true}, rewrite: [{match: /a$, replace: /b}], filter: [{match: /calendar}]}\n")
+	crawltest.Write(t, conf, "plan: {canonical: {www: true, trailing_slash: true}, rewrite: [{match: /a$, replace: /b}], filter: [{match: /calendar}]}\n")
 	mustRun(t, "reparse", "--warc-store", files, "--as", "2026-11r1", "--config", conf, "--store", dir)
 	mustRun(t, "verify", "--month", "2026-11r1", "--store", dir)
-	got := slices.Sorted(maps.Keys(contentRows(t, openDir(t, dir), "2026-11r1")))
+	got := slices.Sorted(maps.Keys(contentRows(t, crawltest.OpenDir(t, dir), "2026-11r1")))
 	if diff := gocmp.Diff(urls, got); diff != "" {
 		t.Errorf("pages (-want +got):\n%s", diff)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
@@ -23,7 +24,7 @@ func TestS3WARCFilesOfOthersAreReadWithoutAWrite(t *testing.T) {
 	}
 	own, others := "s3://"+server.NewBucket(t)+"/crawls", "s3://"+server.NewBucket(t)
 	local := filepath.Join(t.TempDir(), "archive")
-	paths := asCommonCrawl(t, crawlTwice(t), local)
+	paths := asCommonCrawl(t, crawltest.CrawlTwice(t, mustRun), local)
 	b, err := s3store.Open(t.Context(), others, s3store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestS3WARCFilesOfOthersAreReadWithoutAWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := filepath.Join(t.TempDir(), "warc.paths.gz")
-	write(t, listed, list.String())
+	crawltest.Write(t, listed, list.String())
 	mustRun(t, "reparse", "--warc-store", others, "--warc-paths", listed, "--as", "2026-11r1", "--store", own)
 	mustRun(t, "verify", "--month", "2026-11r1", "--store", own)
 	n := 0

@@ -13,6 +13,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -28,8 +29,8 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	dir := crawlTwice(t)
-	b := openDir(t, dir)
+	dir := crawltest.CrawlTwice(t, mustRun)
+	b := crawltest.OpenDir(t, dir)
 	has := kinds(t, b, "2026-10", "2026-11")
 	for _, want := range []string{"ok", "redirected", "robots_denied", "http_4xx", "http_5xx", "not_modified", "withheld", "identical_payload", "kept elsewhere", "hop", "a long sitemap, cut: ", "a long sitemap, cut: length"} {
 		if !has[want] {
@@ -54,7 +55,7 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	if out := mustRun(t, "inspect", "url", "--month", "2026-11r1", "--store", dir, "http://a.test/etag"); !strings.Contains(out, "2026-11r1") {
 		t.Errorf("inspect url:\n%s", out)
 	}
-	planLater(t, dir, "2026-12")
+	crawltest.PlanLater(t, dir, "2026-12")
 	if m, _, err := roundstate.OpenCrawl(t.Context(), b, "2026-12", os.LookupEnv); err != nil || m.Continues != "2026-11" {
 		t.Errorf("the next month continues from %q: %v", m.Continues, err)
 	}
@@ -66,10 +67,10 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 func equalsItsCrawl(t *testing.T, b store.Bucket, month, as string) {
 	t.Helper()
 	for _, d := range catalog.Datasets() {
-		if !hasStable(d) {
+		if !crawltest.HasStable(d) {
 			continue
 		}
-		want, got := stableRowsOf(t, b, d, month), stableRowsOf(t, b, d, as)
+		want, got := crawltest.StableRows(t, b, d, month), crawltest.StableRows(t, b, d, as)
 		for i := range got {
 			got[i] = strings.ReplaceAll(got[i], as, month)
 		}
@@ -97,7 +98,7 @@ func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln := listenTCP(t)
+	ln := crawltest.Listen(t)
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- simweb.NewServer(web, nil).Serve(ctx, ln) }()
@@ -110,19 +111,19 @@ func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 	if err := web.WriteSeeds(t.Context(), seeds, true); err != nil {
 		t.Fatal(err)
 	}
-	write(t, conf, strings.Replace(strings.Replace(reparseConfig, "max_body: 20KiB", "max_body: 6KiB", 1), "partition_urls: 10", "partition_urls: 200", 1))
+	crawltest.Write(t, conf, strings.Replace(strings.Replace(crawltest.Config, "max_body: 20KiB", "max_body: 6KiB", 1), "partition_urls: 10", "partition_urls: 200", 1))
 	mustRun(t, "plan", "--month", "2026-10", "--source", seeds, "--config", conf, "--connect-to", "::"+ln.Addr().String(), "--store", in)
 	mustRun(t, "run", "--month", "2026-10", "--rounds", "2", "--store", in)
 	mustRun(t, "reparse", "--month", "2026-10", "--as", "2026-10r1", "--store", in)
-	b := openDir(t, in)
+	b := crawltest.OpenDir(t, in)
 	equalsItsCrawl(t, b, "2026-10", "2026-10r1")
 	mustRun(t, "verify", "--month", "2026-10r1", "--store", in)
-	sealed, err := sealedFiles(t.Context(), b, "2026-10r1")
+	sealed, err := crawltest.SealedFiles(t.Context(), b, "2026-10r1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cut := map[string]int{}
-	for _, p := range rowsOf[schema.Page](t, b, sealed, "pages") {
+	for _, p := range crawltest.RowsOf[schema.Page](t, b, sealed, "pages") {
 		cut[p.Truncated]++
 	}
 	if cut[schema.TruncatedLength] == 0 || cut[schema.TruncatedDisconnect] == 0 || cut[""] == 0 {
@@ -135,15 +136,15 @@ func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
 	t.Helper()
 	has := map[string]bool{}
 	for _, crawl := range crawls {
-		sealed, err := sealedFiles(t.Context(), b, crawl)
+		sealed, err := crawltest.SealedFiles(t.Context(), b, crawl)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range rowsOf[schema.Fetch](t, b, sealed, "fetches") {
+		for _, f := range crawltest.RowsOf[schema.Fetch](t, b, sealed, "fetches") {
 			has[string(f.Outcome)] = true
 			has["hop"] = has["hop"] || f.Redirects > 1
 		}
-		for _, p := range rowsOf[schema.Page](t, b, sealed, "pages") {
+		for _, p := range crawltest.RowsOf[schema.Page](t, b, sealed, "pages") {
 			has["a long sitemap, cut: "+p.Truncated] = has["a long sitemap, cut: "+p.Truncated] || p.DocumentKind == "sitemap" && p.ContentBytes > 20<<10
 			has["withheld"] = has["withheld"] || p.Truncated == schema.TruncatedUnspecified
 			has["kept elsewhere"] = has["kept elsewhere"] || !strings.Contains(p.WARCFilename, "crawl="+crawl)
@@ -151,7 +152,7 @@ func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
 				t.Errorf("%s: parser version %d", p.URL, p.ParserVersion)
 			}
 		}
-		for _, c := range rowsOf[schema.Capture](t, b, sealed, "captures") {
+		for _, c := range crawltest.RowsOf[schema.Capture](t, b, sealed, "captures") {
 			has[string(c.Revisit)] = true
 		}
 	}
@@ -162,16 +163,16 @@ func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
 // must change, fetches must stay the same, and every invariant must hold.
 func reparseWithFewerLinks(t *testing.T, dir string) {
 	conf := filepath.Join(t.TempDir(), "few.yaml")
-	write(t, conf, "parse: {max_links: 2}\n")
+	crawltest.Write(t, conf, "parse: {max_links: 2}\n")
 	mustRun(t, "reparse", "--month", "2026-11", "--as", "2026-11r2", "--config", conf, "--store", dir)
 	mustRun(t, "verify", "--month", "2026-11r2", "--store", dir)
-	b := openDir(t, dir)
+	b := crawltest.OpenDir(t, dir)
 	links := func(crawl string) int {
-		sealed, err := sealedFiles(t.Context(), b, crawl)
+		sealed, err := crawltest.SealedFiles(t.Context(), b, crawl)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(rowsOf[schema.Link](t, b, sealed, "links"))
+		return len(crawltest.RowsOf[schema.Link](t, b, sealed, "links"))
 	}
 	if was, is := links("2026-11"), links("2026-11r2"); is == 0 || is >= was {
 		t.Errorf("%d links, %d before", is, was)
@@ -189,7 +190,7 @@ func reparseWithFewerLinks(t *testing.T, dir string) {
 
 func rebuildReparse(t *testing.T, dir string) {
 	var lost []string
-	for _, key := range keysBelow(t, dir) {
+	for _, key := range crawltest.KeysBelow(t, dir) {
 		if strings.HasPrefix(key, "crawl=2026-11r1/round=0/fetch/part-00000/segments/") || strings.HasPrefix(key, "tables/pages/crawl=2026-11r1/") {
 			lost = append(lost, key)
 		}
@@ -230,7 +231,7 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	dir := crawlTwice(t)
+	dir := crawltest.CrawlTwice(t, mustRun)
 	copied := func() string {
 		to := filepath.Join(t.TempDir(), "store")
 		if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
@@ -246,11 +247,11 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 	same := func(t *testing.T, got string) {
 		t.Helper()
 		keys := func(dir string) []string {
-			return slices.DeleteFunc(keysBelow(t, dir), func(key string) bool {
-				return !strings.Contains(key, "2026-11r1") || strings.HasSuffix(key, "/crawl.json") || hasCosts(key)
+			return slices.DeleteFunc(crawltest.KeysBelow(t, dir), func(key string) bool {
+				return !strings.Contains(key, "2026-11r1") || strings.HasSuffix(key, "/crawl.json") || crawltest.HasCosts(key)
 			})
 		}
-		if diff := gocmp.Diff(sealsOf(t, want, "2026-11r1"), sealsOf(t, got, "2026-11r1")); diff != "" {
+		if diff := gocmp.Diff(crawltest.SealsOf(t, want, "2026-11r1"), crawltest.SealsOf(t, got, "2026-11r1")); diff != "" {
 			t.Errorf("other seals:\n%s", diff)
 		}
 		if diff := gocmp.Diff(keys(want), keys(got)); diff != "" {
@@ -309,13 +310,13 @@ func TestARecordThatIsRestoredAfterAReparseIsToldOf(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	dir := crawlTwice(t)
-	b := openDir(t, dir)
-	sealed, err := sealedFiles(t.Context(), b, "2026-10")
+	dir := crawltest.CrawlTwice(t, mustRun)
+	b := crawltest.OpenDir(t, dir)
+	sealed, err := crawltest.SealedFiles(t.Context(), b, "2026-10")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := rowsOf[schema.Page](t, b, sealed, "pages")[0]
+	at := crawltest.RowsOf[schema.Page](t, b, sealed, "pages")[0]
 	file := filepath.Join(dir, at.WARCFilename)
 	whole, err := os.ReadFile(file)
 	if err != nil {
@@ -328,7 +329,7 @@ func TestARecordThatIsRestoredAfterAReparseIsToldOf(t *testing.T) {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
-		write(t, file, string(body))
+		crawltest.Write(t, file, string(body))
 	}
 	replace(damaged)
 	mustRun(t, "reparse", "--month", "2026-10", "--as", "2026-10r1", "--store", dir)

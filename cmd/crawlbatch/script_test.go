@@ -22,9 +22,6 @@ func TestMain(m *testing.M) {
 		serveMemoryPages()
 		return
 	}
-	if value := os.Getenv(laterDriver); value != "" {
-		os.Exit(driveLater(value))
-	}
 	testscript.Main(m, map[string]func(){"crawlbatch": main})
 }
 

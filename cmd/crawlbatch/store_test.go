@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
 	"crawlbatch.io/crawlbatch/k8s"
 )
@@ -27,14 +28,6 @@ func planInto(t *testing.T, store string) (int, string) {
 	var out, errw bytes.Buffer
 	code := execute(t.Context(), []string{"plan", "--month", "2026-11", "--source", urls, "--store", store, "--connect-to", "::127.0.0.1:1"}, nil, &out, &errw)
 	return code, errw.String()
-}
-
-func awsEnv(t *testing.T, pairs []string) {
-	t.Helper()
-	for _, pair := range pairs {
-		name, value, _ := strings.Cut(pair, "=")
-		t.Setenv(name, value)
-	}
 }
 
 func TestS3MistakesAreToldWithTheReason(t *testing.T) {
@@ -52,7 +45,7 @@ func TestS3MistakesAreToldWithTheReason(t *testing.T) {
 		{"no bucket's name", "s3://key:secret@host/x", nil, "the text after s3:// does not begin with a bucket name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			awsEnv(t, append(server.Env(server.Endpoint), c.env...))
+			crawltest.Setenv(t, append(server.Env(server.Endpoint), c.env...))
 			code, said := planInto(t, c.store)
 			if code != exitUsage || !strings.Contains(said, c.says) || strings.Count(said, "\n") != 1 {
 				t.Errorf("exit %d, it says %q; want %d and %q in one line", code, said, exitUsage, c.says)
@@ -66,7 +59,7 @@ func TestS3MistakesAreToldWithTheReason(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("the bucket holds %v (%v)", left, err)
 	}
-	awsEnv(t, server.Env(server.Endpoint))
+	crawltest.Setenv(t, server.Env(server.Endpoint))
 	if code, said := planInto(t, "s3://"+bucket+"/crawl"); code != exitDone {
 		t.Errorf("without a mistake: exit %d, %s", code, said)
 	}
@@ -80,7 +73,7 @@ func TestInAPodAnOutageOfTheServiceOfCredentialsPasses(t *testing.T) {
 	if err := os.WriteFile(token, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	awsEnv(t, []string{
+	crawltest.Setenv(t, []string{
 		"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_REGION=eu-central-1",
 		"AWS_MAX_ATTEMPTS=1", "AWS_ENDPOINT_URL_STS=" + sts.URL, "AWS_ROLE_ARN=arn:aws:iam::123456789012:role/crawl", "AWS_WEB_IDENTITY_TOKEN_FILE=" + token,
 	})
@@ -133,7 +126,7 @@ func TestAStoreWithoutConditionalWritesIsRefused(t *testing.T) {
 	u := &unconditional{objects: map[string][]byte{}}
 	server := httptest.NewServer(u)
 	defer server.Close()
-	awsEnv(t, (*versitygw.Server)(nil).Env(server.URL))
+	crawltest.Setenv(t, (*versitygw.Server)(nil).Env(server.URL))
 	code, said := planInto(t, "s3://bucket/crawl")
 	if code != exitPermanent || !strings.Contains(said, "store lacks a needed operation: 8 of 8 racing writers won, but exactly one must win (create-only writes)") {
 		t.Errorf("exit %d, it says %q", code, said)

@@ -4,11 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,13 +16,11 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages/simweb"
-	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
@@ -38,20 +32,11 @@ const truthDelay = 60 * time.Millisecond
 // crawler's time-outs.
 func truthWeb(t *testing.T) *simweb.Web {
 	t.Helper()
-	w, err := simweb.New(truthWebConfig())
+	w, err := simweb.New(crawltest.WebConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
-}
-
-func truthWebConfig() simweb.Config {
-	c := simweb.Default()
-	c.Hosts, c.PagesPerHost = 20, 100
-	c.Faults = faults.Quick | faults.Retried
-	c.CrawlDelay = 90 * time.Millisecond
-	c.RetryAfter = 0
-	return c
 }
 
 // serve serves the web that flags describe, on loopback, until the test ends or calls stop. The server is
@@ -86,28 +71,7 @@ func serve(t *testing.T, flags ...string) (addr string, stop func() []simweb.Ent
 	}
 	return strings.TrimSuffix(addr, ";"), func() []simweb.Entry {
 		ended()
-		return requestLog(t, logFile)
-	}
-}
-
-// requestLog reads a log of simweb. It drops the last line if a crash left the line incomplete.
-func requestLog(t *testing.T, name string) (entries []simweb.Entry) {
-	t.Helper()
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for dec := json.NewDecoder(bufio.NewReader(f)); ; {
-		var e simweb.Entry
-		switch err := dec.Decode(&e); {
-		case err == nil:
-			entries = append(entries, e)
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return entries
-		default:
-			t.Fatalf("request log, entry %d: %v", len(entries)+1, err)
-		}
+		return crawltest.RequestLog(t, logFile)
 	}
 }
 
@@ -137,7 +101,7 @@ func crawl(t *testing.T, web *simweb.Web, addr, store string, partitionURLs int)
 	if err := web.WriteSeeds(t.Context(), seeds, true); err != nil {
 		t.Fatal(err)
 	}
-	write(t, conf, fmt.Sprintf(truthConfig, truthDelay, partitionURLs))
+	crawltest.Write(t, conf, fmt.Sprintf(truthConfig, truthDelay, partitionURLs))
 	mustRun(t, "plan", "--month", "2026-11", "--source", seeds, "--config", conf, "--connect-to", "::"+addr, "--store", store)
 	mustRun(t, "run", "--month", "2026-11", "--rounds", "2", "--store", store)
 }
@@ -148,20 +112,11 @@ func sealedRounds(t *testing.T, dir string) (*dirstore.Store, []*manifest.Sealed
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := sealedFiles(t.Context(), b, "2026-11")
+	sealed, err := crawltest.SealedFiles(t.Context(), b, "2026-11")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b, sealed
-}
-
-// sealedFiles returns the sealed rounds of a crawl with all their files.
-func sealedFiles(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
-	sealed, err := roundstate.Sealed(ctx, b, crawl)
-	if err != nil {
-		return nil, err
-	}
-	return roundstate.WithFiles(ctx, b, sealed, roundstate.Selection{})
 }
 
 // TestACrawlEqualsTheTruth crawls two rounds. Every row of every table must equal the row of package truth,
@@ -188,14 +143,14 @@ func TestACrawlEqualsTheTruth(t *testing.T) {
 	for n, want := range correct.Rounds {
 		one := sealed[n : n+1]
 		t.Run(fmt.Sprint("round", n), func(t *testing.T) {
-			diff(t, "fetches", truthFetches(want), crawledFetches(rowsOf[schema.Fetch](t, b, one, "fetches")))
-			pages := rowsOf[schema.Page](t, b, one, "pages")
+			diff(t, "fetches", truthFetches(want), crawledFetches(crawltest.RowsOf[schema.Fetch](t, b, one, "fetches")))
+			pages := crawltest.RowsOf[schema.Page](t, b, one, "pages")
 			diff(t, "pages", truthPages(want), crawledPages(want, pages))
-			diff(t, "links", want.Links, crawledLinks(want, rowsOf[schema.Link](t, b, one, "links")))
-			diff(t, "duplicates", truthDuplicates(want), crawledDuplicates(rowsOf[schema.Duplicate](t, b, one, "duplicates")))
+			diff(t, "links", want.Links, crawledLinks(want, crawltest.RowsOf[schema.Link](t, b, one, "links")))
+			diff(t, "duplicates", truthDuplicates(want), crawledDuplicates(crawltest.RowsOf[schema.Duplicate](t, b, one, "duplicates")))
 			diff(t, "duplicates in pages", truthCopies(want), crawledCopies(pages))
-			diff(t, "skips", truthSkips(want), crawledSkips(rowsOf[schema.Skip](t, b, one, "skips")))
-			diff(t, "next round", truthNext(want), crawledNext(rowsOf[schema.URLRecord](t, b, one, "urls")))
+			diff(t, "skips", truthSkips(want), crawledSkips(crawltest.RowsOf[schema.Skip](t, b, one, "skips")))
+			diff(t, "next round", truthNext(want), crawledNext(crawltest.RowsOf[schema.URLRecord](t, b, one, "urls")))
 		})
 	}
 	entries := stop()
