@@ -94,7 +94,7 @@ func (r *StatusReader) usages(ctx context.Context, l *ledger.Ledger, round int) 
 // ignoreMissing returns nil if err says that a document is missing or damaged, otherwise err. A
 // prediction does not need every document, and Read reports the lost ones.
 func ignoreMissing(err error) error {
-	for _, missing := range []error{ledger.ErrLost, manifest.ErrCorrupt, manifest.ErrNewer, ledger.ErrPruned, store.ErrNotFound, roundstate.ErrNoPlan, roundstate.ErrNoCrawl} {
+	for _, missing := range []error{ledger.ErrLost, manifest.ErrCorrupt, manifest.ErrFormat, ledger.ErrPruned, store.ErrNotFound, roundstate.ErrNoPlan, roundstate.ErrNoCrawl} {
 		if errors.Is(err, missing) {
 			return nil
 		}

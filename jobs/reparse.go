@@ -32,6 +32,8 @@ type ReparseRequest struct {
 	Archive     store.Bucket
 	ArchiveName string // the name of the archive that the user gave
 	Files       []string
+	// Open opens the bucket of the opt-out list, if external WARC files are parsed and the list is in S3.
+	Open func(ctx context.Context, address string) (store.Bucket, error)
 
 	Clock   stages.Clock
 	Version string
@@ -240,7 +242,10 @@ func choosePlan(ctx context.Context, b store.Bucket, was removed, p *manifest.Pl
 		if choice, _ := l.Plan(p.Round); choice != nil && choice.Plan != p.ID {
 			return nil, fmt.Errorf("round %d of %s has another plan (%s): %w", p.Round, p.Crawl, choice.Plan, ErrPlanned)
 		}
-		return nil, was.check(ctx, b, p.Crawl)
+		if err := was.check(ctx, b, p.Crawl); err != nil || was.takedowns == 0 {
+			return nil, err
+		}
+		return l.NoteTakedowns(), nil
 	})
 }
 

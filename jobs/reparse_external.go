@@ -8,6 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/optout"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/budget"
@@ -20,7 +21,7 @@ const parseTime = 5 * time.Millisecond
 
 // planExternal reads external WARC files once and divides their records by domain. It calls
 // create before it stores the plan. If the files hold no document to parse, planExternal
-// writes nothing.
+// writes nothing. The plan has no URL that was taken down from the store, or that the opt-out list names.
 func (r *ReparseRequest) planExternal(ctx context.Context, was removed, create func() error) (*manifest.Plan, error) {
 	scratch, err := os.MkdirTemp(r.Scratch, "plan-")
 	if err != nil {
@@ -34,6 +35,12 @@ func (r *ReparseRequest) planExternal(ctx context.Context, was removed, create f
 	c.Delay, c.DomainDelays, c.Pace, c.AddressDelay, c.Window, c.Slots = 0, nil, nil, 0, 0, 1
 	c.Rules, c.Filters = urlkey.Rules{}, nil // the documents keep the URLs under which they were stored
 	c.Service = parseTime
+	if c.Gone, err = worker.TakenDown(ctx, r.Bucket, r.Config, nil); err != nil {
+		return nil, err
+	}
+	if c.OptOut, err = optout.Read(ctx, r.Config, r.Open); err != nil {
+		return nil, err
+	}
 	made, err := planner.Make(ctx, c, planner.Request{
 		Crawl: r.As, Sources: []source.Source{external.WARC(r.Archive, r.ArchiveName, r.Files)}, Scratch: scratch, Version: r.Version,
 	})

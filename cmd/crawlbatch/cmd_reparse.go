@@ -48,7 +48,8 @@ or because it says noarchive, so that the store has no copy.
 With --warc-store it parses WARC files of another crawler, such as Common Crawl's, in a
 directory or an S3 bucket, which it only reads. --warc-paths names a list of the files, one
 per line, such as warc.paths.gz. Without --warc-paths, all WARC files in --warc-store are
-read. The newest response of each URL is parsed. A list beside the plan names records that
+read; of a whole bucket, the files must be named. URLs on the list of plan.opt_out are left
+out, and what was taken down from --store too. The newest response of each URL is parsed. A list beside the plan names records that
 cannot be read.
 
 A --config may change the sections parse, dedup and frontier. After an interruption the
@@ -85,8 +86,8 @@ func (o *reparseOptions) check() error {
 		return usage.Errorf("--month and --warc-store cannot be combined: the responses are those of a crawl or of WARC files")
 	case !o.external && o.warcPaths != "":
 		return usage.Errorf("--warc-paths needs --warc-store: name the store that has those files")
-	case o.external && o.warcPaths == "" && strings.HasPrefix(o.warcStore, s3store.Scheme):
-		return usage.Errorf("--warc-paths is missing: name the files of %s to parse", o.warcStore)
+	case o.external && o.warcPaths == "" && wholeBucket(o.warcStore):
+		return usage.Errorf("--warc-paths is missing: name the files of %s to parse, or give a prefix in the bucket", o.warcStore)
 	case o.external && o.executor == executorKubernetes && !strings.HasPrefix(o.warcStore, s3store.Scheme):
 		return usage.Errorf("--warc-store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.warcStore)
 	case o.external:
@@ -99,6 +100,12 @@ func (o *reparseOptions) check() error {
 		return usage.Errorf("--as %q: a reparse of %s is named %[2]sr1, %[2]sr2 …", o.as, o.month)
 	}
 	return o.checkExecutor()
+}
+
+// wholeBucket reports whether an address is that of a bucket in S3 without a prefix. To list it may take days.
+func wholeBucket(address string) bool {
+	bucket, s3 := strings.CutPrefix(address, s3store.Scheme)
+	return s3 && !strings.Contains(strings.Trim(bucket, "/"), "/")
 }
 
 func runReparse(ctx context.Context, o reparseOptions) error {
@@ -126,7 +133,7 @@ func (o *reparseOptions) createCrawl(ctx context.Context) error {
 			return err
 		}
 	}
-	r := jobs.ReparseRequest{Bucket: b, As: o.as, Of: o.month, Config: given, Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv}
+	r := jobs.ReparseRequest{Bucket: b, As: o.as, Of: o.month, Config: given, Open: o.openArchive, Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv}
 	if o.month != "" {
 		r.Config, err = o.reparsedConfig(ctx, b)
 	} else {

@@ -109,7 +109,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case is(errViolation, inspect.ErrDamaged):
 		return exitViolation
-	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrTooLarge, table.ErrCorrupt, urlfilter.ErrCorrupt):
+	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrFormat, manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrTooLarge, table.ErrCorrupt, urlfilter.ErrCorrupt):
 		return exitPermanent
 	case is(usage.Err, config.ErrInvalid, roundstate.ErrNoCrawl, roundstate.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, lease.ErrHeld, ledger.ErrPruned, ledger.ErrTakedown, jobs.ErrPlanned, roundstate.ErrReplacing, jobs.ErrNotSealed, planner.ErrConfig, planner.ErrNothing,
 		source.ErrMissing, source.ErrNoWARC, source.ErrEmpty, source.ErrNoMatch, source.ErrUnreadable, source.ErrOption, source.ErrWhere, source.ErrColumn, sqldb.ErrUnusable, websource.ErrName, websource.ErrRefused, store.ErrDenied, scratch.ErrUnavailable, k8s.ErrCluster, k8s.ErrIndex, inspect.ErrUnreadable):

@@ -13,21 +13,64 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/sql"
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/predecessor"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 )
 
-// openStore opens --store and checks that a store in S3 answers.
+// openStore opens --store. It checks that a store in S3 answers, and that the store has the format of this program. If it has
+// another one, the error is a predecessor.Error.
 func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucket, error) {
 	options := s3store.Options{SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnSilence: c.stillTrying}
-	return c.openBucket(ctx, c.store, options, c.oneMachine, (*s3store.Store).Reach)
+	b, err := c.openBucket(ctx, c.store, options, c.oneMachine, (*s3store.Store).Reach)
+	if err == nil {
+		err = predecessor.Check(ctx, b)
+	}
+	return b, err
+}
+
+// refuse prints that the store has another format, and what can be done.
+func (c *common) refuse(to io.Writer, other *predecessor.Error) {
+	old := strings.TrimRight(c.store, "/")
+	next := fmt.Sprintf("%s-%d", old, schema.FormatVersion)
+	if wholeBucket(old) {
+		next = fmt.Sprintf("%s/format-%d", old, schema.FormatVersion)
+	}
+	flags := usage.Flag("config", c.config)
+	if c.oneMachine {
+		flags += " --one-machine"
+	}
+	lines := other.Advice(predecessor.Places{
+		Old: usage.Quote(old), Archive: usage.Quote(old + "/warc"), New: usage.Quote(next),
+		Flags: flags, Config: c.config != "",
+	})
+	fmt.Fprintf(show.Folding(to), "crawlbatch: %s\n", show.OneLine(other))
+	for _, line := range lines {
+		if strings.HasPrefix(line, " ") { // a command, which must not be folded
+			fmt.Fprintln(to, line)
+		} else {
+			fmt.Fprintln(show.Folding(to), line)
+		}
+	}
+}
+
+// openExisting opens a store of any format, only to read it. A directory must exist.
+func (c *common) openExisting(ctx context.Context, address string) (store.Bucket, error) {
+	if !strings.HasPrefix(address, s3store.Scheme) {
+		if info, err := os.Stat(address); err != nil || !info.IsDir() {
+			return nil, usage.Errorf("%q: no such directory", address)
+		}
+	}
+	return c.openArchive(ctx, address)
 }
 
 // openArchive opens a store with files that somebody else wrote, such as WARC files of another

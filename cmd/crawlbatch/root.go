@@ -21,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/predecessor"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/k8s"
@@ -66,6 +67,10 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	if readsOnly := []string{"status", "verify", "views", "report", "host", "url", "retry"}; errors.Is(err, ledger.ErrPruned) && slices.Contains(readsOnly, cmd.Name()) {
 		fmt.Fprintln(show.Folding(out), show.OneLine(err)) // a month that was pruned on purpose is no failure
 		return exitDone
+	}
+	if other := (*predecessor.Error)(nil); errors.As(err, &other) {
+		c.refuse(errw, other)
+		return c.exitCode(err)
 	}
 	err = usage.NameCrawls(err, c.openToComplete)
 	if missing := (*ledger.NoCrawl)(nil); errors.As(err, &missing) {
@@ -137,7 +142,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
 	)
 	root.AddCommand(prune.Command(prune.Env{Open: c.openRetention, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
-	root.AddCommand(takedown.Command(takedown.Env{Open: c.openTakedown, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
+	root.AddCommand(takedown.Command(takedown.Env{Open: c.openTakedown, OpenAny: c.openExisting, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
 	root.AddCommand(compact.Command(compact.Env{Read: c.openCrawl, Write: c.openToChange, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
 	root.AddCommand(control.Commands(control.Open{Read: c.openCrawl, Write: c.openToChange, Flags: c.givenFlags, Ledgers: ledgers})...)
 	root.SetOut(c.out) // the command `completion` writes to it

@@ -15,6 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	names "crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/predecessor"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/jobs/takedown"
@@ -26,7 +28,9 @@ import (
 type Env struct {
 	// Open returns the store and the config of --config and the flags. If these do not set
 	// store.takedown_key, the config has that of the newest month.
-	Open    func(ctx context.Context) (store.Bucket, *config.Config, error)
+	Open func(ctx context.Context) (store.Bucket, *config.Config, error)
+	// OpenAny opens a store of any format, only to read it.
+	OpenAny func(ctx context.Context, address string) (store.Bucket, error)
 	Flags   func() string // flags for the same store and config, for advice
 	Version string
 	Clock   stages.Clock
@@ -36,6 +40,7 @@ type options struct {
 	env           Env
 	urls, domains []string
 	list, reason  string
+	from          string
 	apply, resume bool
 	output        string
 	out           io.Writer
@@ -45,7 +50,7 @@ type options struct {
 func Command(env Env) *cobra.Command {
 	o := options{env: env}
 	cmd := usage.WithOptions(&o, run, &cobra.Command{
-		Use:   "takedown (--url URL | --domain DOMAIN | --list FILE) [--apply --reason TEXT] | --resume",
+		Use:   "takedown (--url URL | --domain DOMAIN | --list FILE) [--apply --reason TEXT] | --from STORE [--apply] | --resume",
 		Short: "Remove URLs or whole domains from the store, and never fetch them again",
 		Long: `Takedown prints what of the store names the given URLs and domains, and what would become
 of it. With --apply it changes the store: rows about them go from all tables and working
@@ -60,15 +65,20 @@ takedown --resume. Compacted copies are deleted first; make them again with comp
 The store keeps no name. It keeps keyed digests, by which plan and fetch refuse the names
 from then on. The key is store.takedown_key, at least 16 bytes, such as "${TAKEDOWN_KEY}".
 
+With --from, takedown copies the digests from the list of another store with the same key,
+also from a store of another format, and prints which hosts that store stops. Do this before
+a new store parses the WARC files of an old one again.
+
 A list has a URL or a domain on each line, and may be compressed with gzip or zstd. Empty
 lines and lines that begin with # count for nothing.`,
-		Example: "  crawlbatch takedown --domain example.org\n  crawlbatch takedown --url https://example.org/page --reason 'request 17' --apply\n  crawlbatch takedown --resume",
+		Example: "  crawlbatch takedown --domain example.org\n  crawlbatch takedown --url https://example.org/page --reason 'request 17' --apply\n  crawlbatch takedown --from old-store --store new-store --config crawlbatch.yaml --apply\n  crawlbatch takedown --resume",
 	})
 	f := cmd.Flags()
 	f.StringArrayVar(&o.urls, "url", nil, "URL to remove, in any spelling (repeatable)")
 	f.StringArrayVar(&o.domains, "domain", nil, "domain to remove, with its subdomains (repeatable)")
 	f.StringVar(&o.list, "list", "", "file with a URL or domain on each line")
 	f.StringVar(&o.reason, "reason", "", "why, for the store's list of takedowns; it must not name what is removed")
+	f.StringVar(&o.from, "from", "", "another store whose list of takedowns is carried over")
 	f.BoolVar(&o.apply, "apply", false, "change the store; without this flag, takedown only prints")
 	f.BoolVar(&o.resume, "resume", false, "finish an interrupted takedown")
 	f.StringVarP(&o.output, "output", "o", "table", "table or json")
@@ -89,8 +99,12 @@ func (o *options) check(ctx context.Context) error {
 	}
 	given := len(o.urls)+len(o.domains) > 0
 	switch {
-	case o.resume && (given || o.apply):
+	case o.resume && (given || o.apply || o.from != ""):
 		return usage.Errorf("--resume finishes an interrupted takedown: give it alone")
+	case o.from != "" && (given || o.reason != "" || o.output != "table"):
+		return usage.Errorf("--from copies a list with its reasons: give it alone or with --apply")
+	case o.from != "":
+		return nil
 	case !o.resume && !given:
 		return usage.Errorf("nothing to remove: give --url, --domain or --list")
 	case o.apply && strings.TrimSpace(o.reason) == "":
@@ -140,12 +154,15 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	p := &printer{out: show.Folding(o.out)}
+	if o.from != "" {
+		return o.carry(ctx, b, cfg.Store.TakedownKey, p)
+	}
 	dir, remove, err := scratch.New()
 	if err != nil {
 		return err
 	}
 	defer remove()
-	p := &printer{out: show.Folding(o.out)}
 	r := takedown.Request{Bucket: b, URLs: o.urls, Domains: o.domains, Reason: o.reason, Secret: cfg.Store.TakedownKey, Clock: o.env.Clock, Version: o.env.Version, Scratch: dir}
 	if o.resume {
 		did, err := takedown.Resume(ctx, r)
@@ -177,6 +194,47 @@ func run(ctx context.Context, o options) error {
 		return usage.WriteJSON(o.out, f)
 	}
 	p.found(f, o.apply, o.env.Flags())
+	return p.err
+}
+
+// carry copies the list of takedowns of --from into the store b.
+func (o *options) carry(ctx context.Context, b store.Bucket, secret string, p *printer) error {
+	from, err := o.env.OpenAny(ctx, o.from)
+	if err != nil {
+		return err
+	}
+	stops, err := predecessor.Stops(ctx, from)
+	if err != nil {
+		return err
+	}
+	added, total, err := predecessor.Carry(ctx, b, from, secret, ledger.Writer{Version: o.env.Version, Clock: o.env.Clock}, o.apply)
+	if errors.Is(err, names.ErrKey) {
+		err = usage.Error(err)
+	}
+	if err != nil {
+		return err
+	}
+	rest := ""
+	if total > added {
+		rest = fmt.Sprintf("; the store has the other %d", total-added)
+	}
+	switch {
+	case total == 0:
+		p.line("nothing was taken down from %s", o.from)
+	case added == 0:
+		p.line("the store has every takedown of %s", o.from)
+	case !o.apply:
+		p.line("would carry over %s from %s%s: do it with --apply", show.Count(int64(added), "takedown"), o.from, rest)
+	default:
+		p.line("carried over %s from %s%s", show.Count(int64(added), "takedown"), o.from, rest)
+		p.line("from now on nothing of this is planned, fetched or parsed; what the store already holds of it stays")
+	}
+	if len(stops) > 0 {
+		p.line("hosts and domains that somebody stopped there: add these lines to the list that plan.opt_out names")
+		for _, s := range stops {
+			p.line("# %s, by %s: %s\n%s", s.Crawl, s.By, strings.Join(strings.Fields(s.Reason), " "), s.Line())
+		}
+	}
 	return p.err
 }
 

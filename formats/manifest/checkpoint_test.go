@@ -35,7 +35,7 @@ func TestACheckpointProvesEveryByteOfItself(t *testing.T) {
 		for _, flip := range []byte{1, 0x20} {
 			changed := bytes.Clone(body)
 			changed[i] ^= flip
-			if err := Decode("k", changed, &Checkpoint{}); !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNewer) {
+			if err := Decode("k", changed, &Checkpoint{}); !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) {
 				t.Fatalf("byte %d changed: %v\n%s", i, err, changed)
 			}
 		}

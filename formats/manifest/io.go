@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -11,8 +12,8 @@ import (
 )
 
 // Load reads the document under key into d. It returns the object's version and the SHA-256 of its
-// bytes, in hex. The error wraps store.ErrNotFound if the document is missing, ErrNewer if a newer
-// crawlbatch wrote it, and ErrCorrupt if it is damaged.
+// bytes, in hex. The error wraps store.ErrNotFound if the document is missing, ErrFormat if it has
+// another format, and ErrCorrupt if it is damaged.
 func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Version, string, error) {
 	body, version, err := b.Get(ctx, key, int64(limitOf(d)))
 	if err != nil {
@@ -22,6 +23,21 @@ func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Ve
 		return "", "", fmt.Errorf("load %s: %w", d.kind(), err)
 	}
 	return version, Digest(body), nil
+}
+
+// LoadAnyFormat reads the document under key into d, whatever its format is, and returns its header. It ignores fields that
+// d lacks, and fields that another format lacks have the zero value. It is only for the few facts that a new store
+// takes over from an old one. The error wraps store.ErrNotFound if the document is missing, and ErrCorrupt if it is damaged.
+func LoadAnyFormat(ctx context.Context, b store.Bucket, key string, d Document) (Header, error) {
+	body, _, err := b.Get(ctx, key, int64(limitOf(d)))
+	if err != nil {
+		return Header{}, fmt.Errorf("load %s: %w", d.kind(), err)
+	}
+	err = json.Unmarshal(body, d)
+	if h := d.header(); err != nil || h.Format <= 0 || h.Kind != d.kind() {
+		return Header{}, fmt.Errorf("load %s: %q: %w", d.kind(), key, ErrCorrupt)
+	}
+	return *d.header(), nil
 }
 
 // Create writes a document that is never replaced, and returns its SHA-256 in hex. If key already

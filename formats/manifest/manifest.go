@@ -2,8 +2,8 @@
 // plans, checkpoints, inputs, results, attempts and seals.
 //
 // The input is bytes from the store. The output is a checked document, or an error that
-// names the object and says what to do. Every document has a format version. Decode returns ErrNewer for a
-// document of a newer version. The encoding of a document depends only on its fields, so equal
+// names the object and says what to do. Every document has a format version. Decode returns ErrFormat for a
+// document of another version. The encoding of a document depends only on its fields, so equal
 // documents have equal bytes. Package manifest imports packages schema and store.
 package manifest
 
@@ -35,8 +35,8 @@ func limitOf(d Document) int {
 }
 
 var (
-	// ErrNewer means that the document was written by a newer crawlbatch.
-	ErrNewer = errors.New("written by a newer crawlbatch: use that version or a later one")
+	// ErrFormat means that a document has another format than this program.
+	ErrFormat = fmt.Errorf("this crawlbatch reads and writes only format %d", schema.FormatVersion)
 	// ErrTooLarge means that a document would have more than MaxBytes and was not written.
 	ErrTooLarge = errors.New("too large for a manifest")
 	// ErrCorrupt means that the document is not a manifest of the expected kind.
@@ -109,8 +109,8 @@ func Decode(key string, body []byte, d Document) error {
 	if err := json.Unmarshal(body, &h); err != nil || h.Format == 0 {
 		return fmt.Errorf("%q: %w", key, ErrCorrupt)
 	}
-	if h.Format > schema.FormatVersion {
-		return fmt.Errorf("%q has format version %d, but this program supports only versions up to %d: %w", key, h.Format, schema.FormatVersion, ErrNewer)
+	if h.Format != schema.FormatVersion {
+		return fmt.Errorf("%q has format %d: %w", key, h.Format, ErrFormat)
 	}
 	if h.Kind != d.kind() {
 		return fmt.Errorf("%q holds a %q manifest, expected %q: %w", key, h.Kind, d.kind(), ErrCorrupt)

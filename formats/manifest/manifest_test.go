@@ -51,7 +51,7 @@ func TestDamagedNewerAndForeignDocumentsAreRefusedByName(t *testing.T) {
 		{"other JSON", `{"a":1}`, ErrCorrupt},
 		{"other kind", `{"format_version":1,"kind":"start","plan":"x"}`, ErrCorrupt},
 		{"unknown field", `{"format_version":1,"kind":"plan","plans":"x"}`, ErrCorrupt},
-		{"newer", `{"format_version":99,"kind":"plan","what":1}`, ErrNewer},
+		{"newer", `{"format_version":99,"kind":"plan","what":1}`, ErrFormat},
 	}
 	for _, c := range cases {
 		err := Decode("crawl=2026-11/x.json", []byte(c.body), &Plan{})
@@ -69,8 +69,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(body)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, d := range []Document{&Plan{}, &Result{}, &Checkpoint{}, &Sealed{}} {
-			if err := Decode("k", body, d); err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNewer) {
-				t.Errorf("%v wraps neither ErrCorrupt nor ErrNewer", err)
+			if err := Decode("k", body, d); err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) {
+				t.Errorf("%v wraps neither ErrCorrupt nor ErrFormat", err)
 			}
 		}
 	})

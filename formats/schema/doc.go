@@ -99,7 +99,7 @@ import (
 // A round keeps the FormatVersion in which it began. This version decides, for example, how
 // robots.txt is read. A stage keeps the FormatVersion in which its inputs were frozen. This version
 // decides, for example, how tables are encoded.
-const FormatVersion = 17
+const FormatVersion = 18
 
 // TellsZero returns the first FormatVersion whose files distinguish 0 from null in an optional
 // column. The struct tag zero holds this version. Files of an older format store 0 as null.

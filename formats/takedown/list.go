@@ -85,9 +85,7 @@ func Append(ctx context.Context, b store.Bucket, k Key, m *Matcher, entry manife
 		if err := k.opens(list); err != nil {
 			return err
 		}
-		same := slices.IndexFunc(list.Entries, func(e manifest.Takedown) bool {
-			return e.Reason == entry.Reason && slices.Equal(e.Domains, entry.Domains) && slices.Equal(e.URLs, entry.URLs)
-		})
+		same := slices.IndexFunc(list.Entries, func(e manifest.Takedown) bool { return sameTakedown(e, entry) })
 		switch {
 		case same < 0:
 			list.Entries = append(list.Entries, entry)
@@ -101,6 +99,44 @@ func Append(ctx context.Context, b store.Bucket, k Key, m *Matcher, entry manife
 			return err
 		}
 	}
+}
+
+// Carry adds the entries of another store's list that the store's list lacks, and returns their number. The error wraps
+// ErrKey if one of the lists was made with another key. Without apply, Carry only counts.
+func Carry(ctx context.Context, b store.Bucket, k Key, from *manifest.Takedowns, apply bool) (int, error) {
+	if err := k.opens(from); err != nil {
+		return 0, fmt.Errorf("the list to carry over: %w", err)
+	}
+	for {
+		list, version, err := read(ctx, b)
+		if err != nil {
+			return 0, err
+		}
+		if list == nil {
+			list = &manifest.Takedowns{Check: from.Check}
+		}
+		if err := k.opens(list); err != nil {
+			return 0, err
+		}
+		added := 0
+		for _, e := range from.Entries {
+			if !slices.ContainsFunc(list.Entries, func(has manifest.Takedown) bool { return sameTakedown(has, e) && has.At == e.At }) {
+				list.Entries = append(list.Entries, e)
+				added++
+			}
+		}
+		if added == 0 || !apply {
+			return added, nil
+		}
+		if _, err = manifest.Swap(ctx, b, layout.Takedowns(), list, version); !errors.Is(err, store.ErrConflict) {
+			return added, err
+		}
+	}
+}
+
+// sameTakedown reports whether two entries have the same reason and names.
+func sameTakedown(a, b manifest.Takedown) bool {
+	return a.Reason == b.Reason && slices.Equal(a.Domains, b.Domains) && slices.Equal(a.URLs, b.URLs)
 }
 
 func equalCounts(a, b manifest.Takedown) bool { return slices.Equal(a.Counts, b.Counts) }

@@ -24,7 +24,7 @@ type Filter struct {
 
 // Open reads the whole object with the given key into memory. If the object is damaged or is not a
 // filter, the error wraps ErrCorrupt. If a newer crawlbatch wrote the filter, the error wraps
-// manifest.ErrNewer.
+// manifest.ErrFormat.
 func Open(ctx context.Context, b store.Bucket, key string) (*Filter, error) {
 	o, err := b.Open(ctx, key)
 	if err != nil {
@@ -52,7 +52,7 @@ func Read(r io.ReaderAt, size int64) (*Filter, error) {
 	}
 	if v := binary.BigEndian.Uint32(head[len(magic):]); v != version {
 		if v > version {
-			return nil, fmt.Errorf("it is a Bloom file of version %d, but this program supports only version %d: %w", v, version, manifest.ErrNewer)
+			return nil, fmt.Errorf("it is a Bloom file of version %d, but this program supports only version %d: %w", v, version, manifest.ErrFormat)
 		}
 		return nil, fmt.Errorf("%w (version %d)", ErrCorrupt, v)
 	}

@@ -130,7 +130,7 @@ func TestADamagedFileIsRefusedByName(t *testing.T) {
 		"cut by a word":        {whole[:len(whole)-8], urlfilter.ErrCorrupt},
 		"a byte too much":      {append(bytes.Clone(whole), 0), urlfilter.ErrCorrupt},
 		"foreign":              {change(0, []byte("PAR1")...), urlfilter.ErrCorrupt},
-		"newer":                {change(8, 0, 0, 0, 2), manifest.ErrNewer},
+		"newer":                {change(8, 0, 0, 0, 2), manifest.ErrFormat},
 		"of version 0":         {change(8, 0, 0, 0, 0), urlfilter.ErrCorrupt},
 		"more bits than bytes": {change(20, 0, 0, 0, 1), urlfilter.ErrCorrupt},
 		"no bits":              {change(20, make([]byte, 8)...), urlfilter.ErrCorrupt},
@@ -169,8 +169,8 @@ func FuzzRead(f *testing.F) {
 		}
 		if err == nil {
 			got.MayHold("http://a.test/")
-		} else if !errors.Is(err, urlfilter.ErrCorrupt) && !errors.Is(err, manifest.ErrNewer) {
-			t.Fatalf("an error that wraps neither ErrCorrupt nor ErrNewer: %v", err)
+		} else if !errors.Is(err, urlfilter.ErrCorrupt) && !errors.Is(err, manifest.ErrFormat) {
+			t.Fatalf("an error that wraps neither ErrCorrupt nor ErrFormat: %v", err)
 		}
 	})
 }

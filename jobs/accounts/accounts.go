@@ -147,7 +147,7 @@ func (r *Round) read(ctx context.Context, stage stages.Stage) ([]records, error)
 				d = a.begun
 			}
 			_, _, err := manifest.Load(ctx, r.Bucket, a.key, d)
-			if errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrNewer) || errors.Is(err, store.ErrNotFound) {
+			if errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrFormat) || errors.Is(err, store.ErrNotFound) {
 				r.Log.Warn("the record of an attempt cannot be read; the dataset stages lacks it", "key", a.key, "error", err)
 				a.begun, a.ended, err = nil, nil, nil
 			}

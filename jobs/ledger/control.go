@@ -54,9 +54,12 @@ func Moment(at string) string {
 }
 
 // Stops returns all stops of the crawl, ended ones included, oldest first.
-func (l *Ledger) Stops() []Stop {
+func (l *Ledger) Stops() []Stop { return StopsOf(l.doc.Entries) }
+
+// StopsOf returns the stops in the entries of a ledger, ended ones included, oldest first.
+func StopsOf(entries []manifest.Entry) []Stop {
 	var all []Stop
-	for _, e := range l.doc.Entries {
+	for _, e := range entries {
 		if e.What != manifest.EntryStop && e.What != manifest.EntryResume {
 			continue
 		}

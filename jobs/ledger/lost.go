@@ -204,7 +204,7 @@ func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, er
 			if errors.As(err, &lost) {
 				err = nil
 			}
-			damaged := errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrNewer)
+			damaged := errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrFormat)
 			return lost == nil && err == nil || yield(lost, err) && (err == nil || damaged)
 		}
 		for _, e := range l.requiredEntries() {

@@ -217,7 +217,7 @@ func ReadAllPruned(ctx context.Context, b store.Bucket, crawl string) (AllPruned
 
 // unlessFault returns nil if err says that a document is lost or damaged, otherwise err.
 func unlessFault(err error) error {
-	for _, fault := range []error{ErrLost, manifest.ErrCorrupt, manifest.ErrNewer, ErrNoCrawl} {
+	for _, fault := range []error{ErrLost, manifest.ErrCorrupt, manifest.ErrFormat, ErrNoCrawl} {
 		if errors.Is(err, fault) {
 			return nil
 		}

@@ -115,7 +115,7 @@ func classOf(err error) string {
 		return manifest.ClassStoreUnavailable
 	case is(stages.ErrInterrupted):
 		return manifest.ClassInterrupted
-	case is(manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrNewer, table.ErrCorrupt):
+	case is(manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrFormat, table.ErrCorrupt):
 		return manifest.ClassCorrupt
 	case is(store.ErrDenied):
 		return manifest.ClassStoreDenied

@@ -127,7 +127,7 @@ func TestDamagedAndNewerDocumentsStopATaskAndAreLeftAsTheyAre(t *testing.T) {
 	} {
 		for want, damage := range map[error]func([]byte) []byte{
 			manifest.ErrCorrupt: func(body []byte) []byte { return body[:len(body)/2] },
-			manifest.ErrNewer:   func([]byte) []byte { return newer },
+			manifest.ErrFormat:  func([]byte) []byte { return newer },
 		} {
 			t.Run(fmt.Sprint(key, " ", want), func(t *testing.T) {
 				r, p := startedStore(t)
@@ -231,7 +231,7 @@ func TestACheckpointThatIsDamagedNewerOrOfElsewhereIsNotTakenOver(t *testing.T) 
 	}{
 		"cut off":         {whole[:len(whole)-20], manifest.ErrCorrupt, manifest.ClassCorrupt},
 		"empty":           {nil, manifest.ErrCorrupt, manifest.ClassCorrupt},
-		"newer":           {fmt.Appendf(nil, `{"format_version": %d, "kind": "checkpoint"}`, schema.FormatVersion+1), manifest.ErrNewer, manifest.ClassCorrupt},
+		"newer":           {fmt.Appendf(nil, `{"format_version": %d, "kind": "checkpoint"}`, schema.FormatVersion+1), manifest.ErrFormat, manifest.ClassCorrupt},
 		"of another plan": {elsewhere, stages.ErrPermanent, manifest.ClassPermanent},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,7 +88,7 @@ func attemptError(ctx context.Context, t stages.Task, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, stages.ErrPermanent) {
 		return fmt.Errorf("%s: %w", t, stages.ErrInterrupted)
 	}
-	for _, lasting := range []error{table.ErrDiffers, table.ErrCorrupt, manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrNewer, manifest.ErrTooLarge, takedown.ErrKey} {
+	for _, lasting := range []error{table.ErrDiffers, table.ErrCorrupt, manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrFormat, manifest.ErrTooLarge, takedown.ErrKey} {
 		if errors.Is(err, lasting) && !errors.Is(err, stages.ErrPermanent) {
 			err = fmt.Errorf("%w: %w", err, stages.ErrPermanent)
 		}

@@ -21,7 +21,7 @@ const SortMemory = 16 << 20
 // error, the audit cannot continue.
 func IsFault(err error) bool {
 	_, damaged := errors.AsType[*warc.DamageError](err)
-	for _, fault := range []error{store.ErrNotFound, store.ErrTooLarge, store.ErrKey, manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrNewer, table.ErrCorrupt, urlfilter.ErrCorrupt, ledger.ErrLost} {
+	for _, fault := range []error{store.ErrNotFound, store.ErrTooLarge, store.ErrKey, manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrFormat, table.ErrCorrupt, urlfilter.ErrCorrupt, ledger.ErrLost} {
 		damaged = damaged || errors.Is(err, fault)
 	}
 	return damaged
