@@ -43,7 +43,6 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 	}
 	body, err := manifest.EncodeAs(stored, stored.Format)
 	if first && (stored.Config != crawl.Config || stored.Continues != crawl.Continues || stored.Listed != crawl.Listed || !slices.Equal(stored.Continued, crawl.Continued)) {
-		crawl.AdoptedFrom = stored.AdoptedFrom
 		body, err = manifest.EncodeAs(crawl, crawl.Format)
 		digest = manifest.ContentDigest(body)
 	}

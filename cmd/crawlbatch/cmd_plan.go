@@ -18,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/planning"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
@@ -110,9 +111,9 @@ func runPlan(ctx context.Context, o planOptions) error {
 	measured.Begin()
 	b = measured.Bucket(b)
 	if !o.dryRun {
-		_, err = roundstate.Ready(ctx, b, o.month, ledgers(), o.log)
+		_, err = roundstate.Ready(ctx, b, o.month)
 	} else {
-		_, err = o.noteOlder(ctx, b, o.month)
+		_, err = ledger.Load(ctx, b, o.month)
 	}
 	if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
 		return storeError(err)

@@ -129,7 +129,7 @@ func (o *reparseOptions) createCrawl(ctx context.Context) error {
 		if crawl == "" {
 			continue
 		}
-		if _, err := roundstate.Ready(ctx, b, crawl, ledgers(), o.log); err != nil {
+		if _, err := roundstate.Ready(ctx, b, crawl); err != nil {
 			return err
 		}
 	}

@@ -219,7 +219,7 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := c.noteOlder(ctx, b, crawl)
+	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
 		return b, nil, err
 	}
@@ -227,15 +227,14 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	return b, cfg, err
 }
 
-// openToWrite opens the store and the config of a crawl for a command that writes. It first adopts
-// crawls of an older format. republish is true if the command publishes the politeness of --config. Lost
+// openToWrite opens the store and the config of a crawl for a command that writes. republish is true if the command publishes the politeness of --config. Lost
 // politeness settings are then no error, because the command replaces them.
 func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := roundstate.Ready(ctx, b, crawl, ledgers(), c.log)
+	l, err := roundstate.Ready(ctx, b, crawl)
 	if err == nil && l == nil {
 		_, err = ledger.Load(ctx, b, crawl) // returns the error that says how to create the crawl
 	}
@@ -300,16 +299,6 @@ func (c *common) warnOfSecrets(crawl string, frozen *config.Config) error {
 	return err
 }
 
-// noteOlder reads a crawl's ledger. If an older crawlbatch made the crawl, noteOlder warns the user that
-// earlier losses cannot be detected.
-func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) (*ledger.Ledger, error) {
-	l, err := ledger.Load(ctx, b, crawl)
-	if err == nil && !l.Stored && len(l.Entries()) > 0 {
-		fmt.Fprintf(c.err, "crawlbatch: an older crawlbatch made %s, so earlier losses cannot be detected; the next plan, run, retry, task or reparse creates the store's ledgers\n", crawl)
-	}
-	return l, err
-}
-
 // openToComplete opens the store for the completion of flags in a shell, without any message.
 func (c *common) openToComplete(ctx context.Context) (store.Bucket, error) {
 	c.err = io.Discard
@@ -325,10 +314,6 @@ func (c *common) sqlStore() *sql.Store {
 	return &sql.Store{
 		Address: func() string { return c.store },
 		Open:    c.openToRead,
-		Older: func(ctx context.Context, b store.Bucket, crawl string) error {
-			_, err := c.noteOlder(ctx, b, crawl)
-			return err
-		},
 	}
 }
 

@@ -21,9 +21,8 @@ import (
 
 // Store opens the store of the command line.
 type Store struct {
-	Address func() string                                                 // value of --store
-	Open    func(ctx context.Context) (store.Bucket, error)               // opens the store
-	Older   func(ctx context.Context, b store.Bucket, crawl string) error // warns if an older crawlbatch made the crawl
+	Address func() string                                   // value of --store
+	Open    func(ctx context.Context) (store.Bucket, error) // opens the store
 }
 
 // crawls are the flags that select crawls.
@@ -60,13 +59,6 @@ func (s *Store) sealed(ctx context.Context, c crawls, copies bool, w io.Writer) 
 	sealed, note, err := roundstate.ToOpen(ctx, b, c.month, c.all, os.LookupEnv)
 	if err != nil {
 		return nil, nil, "", err
-	}
-	for _, r := range sealed {
-		if r.Round == 0 {
-			if err := s.Older(ctx, b, r.Crawl); err != nil {
-				return nil, nil, "", err
-			}
-		}
 	}
 	if note != "" {
 		fmt.Fprintf(w, "crawlbatch: %s\n", note)

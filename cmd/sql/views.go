@@ -13,8 +13,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/jobs/roundstate"
-	"crawlbatch.io/crawlbatch/jobs/show"
 )
 
 type viewsOptions struct {
@@ -158,12 +156,5 @@ func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*man
 	if o.dialect == "trino" {
 		return catalog.Trino(location, o.database, sealed)
 	}
-	older, err := roundstate.OlderParts(ctx, b, sealed)
-	if err != nil {
-		return nil, err
-	}
-	if len(older) > 0 {
-		fmt.Fprintf(o.err, "crawlbatch: Spark 3.5.3 to 4.0.0 misreads parts of %s that an older crawlbatch wrote (SPARK-52240): the SQL switches Spark's vectorized reader off, which avoids it\n", show.Count(int64(len(older)), "round"))
-	}
-	return catalog.Spark(location, sealed, older)
+	return catalog.Spark(location, sealed)
 }

@@ -86,12 +86,12 @@ func Datasets() []Dataset {
 		dataset[schema.Link]("links", "a link in the form in which its page has it", "source_surtkey", "source", "ordinal"),
 		dataset[schema.Duplicate]("duplicates", "a page of a cluster of duplicates, or the representative of the cluster", "url_surtkey", "url"),
 		dataset[schema.Host]("hosts", "a host", "host"),
-		dataset[schema.Domain]("domains", "a registered domain with planned URLs; rounds that were planned before format 10 have none", "domain"),
-		dataset[schema.Term]("terms", "a term of the pages in a language, with the number of sampled pages that have it; rounds that were planned before format 12 have none", "language", "term"),
+		dataset[schema.Domain]("domains", "a registered domain with planned URLs", "domain"),
+		dataset[schema.Term]("terms", "a term of the pages in a language, with the number of sampled pages that have it", "language", "term"),
 		dataset[schema.URLRecord]("urls", "a URL whose state changed in the round", "url_surtkey", "url"),
 		dataset[schema.Skip]("skips", "a URL that was found but not planned", "url_surtkey", "url"),
-		dataset[schema.StageAttempt]("stages", "an attempt at a task, with its time and its cost; rounds that were planned before format 9 have none", "stage", "task", "attempt"),
-		dataset[schema.Run]("runs", "a round, with what was predicted and what it took; rounds that were planned before format 9 have none", "plan"),
+		dataset[schema.StageAttempt]("stages", "an attempt at a task, with its time and its cost", "stage", "task", "attempt"),
+		dataset[schema.Run]("runs", "a round, with what was predicted and what it took", "plan"),
 	}
 }
 
@@ -129,19 +129,10 @@ func Columns(t reflect.Type) []Column {
 			Type:        typeOf(f.Type, options),
 			Nullable:    slices.Contains(strings.Split(options, ","), "optional"),
 			Stable:      f.Tag.Get("vol") == "",
-			Description: describe(f),
+			Description: f.Tag.Get("doc"),
 		})
 	}
 	return out
-}
-
-// describe returns a column's description. If a format after 1 introduced the column, it names the
-// format.
-func describe(f reflect.StructField) string {
-	if v := schema.Since(f); v > 1 {
-		return fmt.Sprintf("%s; null in tables older than format %d", f.Tag.Get("doc"), v)
-	}
-	return f.Tag.Get("doc")
 }
 
 func typeOf(t reflect.Type, options string) Type {

@@ -7,8 +7,8 @@ import (
 )
 
 // pageChanges describes the view page_changes as a dataset without files. schema.Change defines the rule.
-// The view takes the stored columns of pages where they are set. For pages of rounds before format 12, it
-// computes the same columns from pages and fetches. Its rows are answers, because a URL that answers 404
+// The view takes the stored columns of pages where they are set, and else computes them from pages and
+// fetches. Its rows are answers, because a URL that answers 404
 // has no row of pages.
 var pageChanges = Dataset{
 	Name: "page_changes",
@@ -16,10 +16,10 @@ var pageChanges = Dataset{
 	Columns: []Column{
 		{"url", String, false, true, "canonical URL that answered, after redirects"},
 		{"change", String, true, true, "new: first capture; none: equal payload, or 304; cosmetic: another payload with the same main text; " +
-			"text: another main text; gone: 404, 410 or page_hint soft_404 after a capture (without a capture there is no row). null: the page differs from a capture in a round that is not open. For pages since format 12, this is the column change of pages"},
+			"text: another main text; gone: 404, 410 or page_hint soft_404 after a capture (without a capture there is no row). null: the page differs from a capture in a round that is not open. Where pages have their column change, this is its value"},
 		{"distance", Int32, true, true, "differing bits of the SimHashes of both main texts, 0 to 64; null unless two pages are compared"},
 		{"title_changed", Boolean, true, true, "whether the titles differ; null unless two pages are compared"},
-		{"links_added", Int32, true, true, "number of link targets that the last capture lacks, as in pages; null for pages before format 14, unless the payloads are equal"},
+		{"links_added", Int32, true, true, "number of link targets that the last capture lacks, as in pages; 0 if the payloads are equal"},
 		{"links_removed", Int32, true, true, "number of link targets that only the last capture has, as in pages; null as links_added"},
 		{"last_crawl", String, true, true, "crawl of the last capture: the last page that is no soft_404; null if no open round has one"},
 		{"last_round", Int32, true, true, "number of the last capture's round"},

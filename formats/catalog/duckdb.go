@@ -29,11 +29,6 @@ type S3 struct {
 // The view page_changes compares each page with its last capture. A query of it reads a few columns of pages and
 // fetches in all rounds that the views open.
 //
-// Parts that an older crawlbatch wrote may lack columns, which the views show as null. For this,
-// DuckDB reads the schema of every part in each query. This takes about 0.2 ms per part on a local
-// disk. The SQL cannot name the columns of each part, because no document says which version wrote
-// the part.
-//
 // Time columns are TIMESTAMP in UTC, regardless of the session's time zone. If note is not empty,
 // the script has it as a comment at the beginning.
 func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sealed) error {
@@ -124,21 +119,23 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 		duckComments(out, name, d)
 		return
 	}
-	// The first SELECT returns no rows. It is there for the columns that no part has.
-	fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n", duckNulls(d.Columns))
 	types := joined(d.Partitions, ", ", func(p Column) string { return fmt.Sprintf("'%s': %s", p.Name, p.Type.DuckDB()) })
-	duckParts(out, root, keys, "true, hive_types = {"+types+"}")
-	duckParts(out, root, copied, "false")
-	fmt.Fprint(out, ");\n")
+	published, copies := duckParts(root, keys, "true, hive_types = {"+types+"}"), duckParts(root, copied, "false")
+	switch {
+	case len(copied) == 0:
+		fmt.Fprintf(out, "FROM %s;\n", published)
+	case len(keys) == 0:
+		fmt.Fprintf(out, "FROM %s;\n", copies)
+	default:
+		fmt.Fprintf(out, "FROM (FROM %s\nUNION ALL BY NAME\nFROM %s);\n", published, copies)
+	}
 	duckComments(out, name, d)
 }
 
-// duckParts writes the query of the rows of parts, unless there are none.
-func duckParts(out io.Writer, root string, keys []string, partitioning string) {
-	if len(keys) > 0 {
-		files := joined(keys, ",\n", func(key string) string { return "  " + literal(escapeGlob(root)+"/"+key) })
-		fmt.Fprintf(out, "  UNION ALL BY NAME\n  SELECT * FROM read_parquet([\n%s\n], hive_partitioning = %s, union_by_name = true)\n", files, partitioning)
-	}
+// duckParts returns the table of the rows of parts.
+func duckParts(root string, keys []string, partitioning string) string {
+	files := joined(keys, ",\n", func(key string) string { return "  " + literal(escapeGlob(root)+"/"+key) })
+	return fmt.Sprintf("read_parquet([\n%s\n], hive_partitioning = %s)", files, partitioning)
 }
 
 // duckExpression returns the SQL expression that selects a column for a view.
@@ -152,16 +149,6 @@ func duckExpression(c Column, empty bool) string {
 		return fmt.Sprintf("make_timestamp(epoch_us(%s))", identifier(c.Name))
 	}
 	return identifier(c.Name)
-}
-
-func duckNulls(columns []Column) string {
-	return joined(columns, ", ", func(c Column) string {
-		t := c.Type.DuckDB()
-		if c.Type == Timestamp {
-			t = "TIMESTAMPTZ"
-		}
-		return fmt.Sprintf("CAST(NULL AS %s) AS %s", t, identifier(c.Name))
-	})
 }
 
 func duckComments(out io.Writer, name string, d Dataset) {

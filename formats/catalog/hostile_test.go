@@ -54,7 +54,7 @@ func TestAddressesAreQuotedOrRefused(t *testing.T) {
 		athena, err1 := catalog.Athena(root, catalog.AthenaOptions{Database: "crawl"}, sealed)
 		projected, err2 := catalog.Athena(root, catalog.AthenaOptions{Database: "crawl", Projection: true}, sealed)
 		trino, err3 := catalog.Trino(root, "crawl", sealed)
-		spark, err4 := catalog.Spark(root, sealed, nil)
+		spark, err4 := catalog.Spark(root, sealed)
 		for i, err := range []error{err1, err2, err3, err4} {
 			if (err == nil) != (quoted != nil) || err != nil && !errors.Is(err, catalog.ErrUnsafe) {
 				t.Errorf("%q, %d: %v", root, i, err)
@@ -109,7 +109,7 @@ func TestForgedSealsAreRefusedInEveryDialect(t *testing.T) {
 		_, athena := catalog.Athena("s3://bucket", catalog.AthenaOptions{Database: "crawl"}, sealed)
 		_, projected := catalog.Athena("s3://bucket", catalog.AthenaOptions{Database: "crawl", Projection: true}, sealed)
 		_, trino := catalog.Trino("s3://bucket", "crawl", sealed)
-		_, spark := catalog.Spark("s3://bucket", sealed, nil)
+		_, spark := catalog.Spark("s3://bucket", sealed)
 		for dialect, err := range map[string]error{
 			"duckdb": catalog.DuckDB(&b, "./crawl-data", catalog.S3{}, "", sealed), "athena": athena, "athena, projected": projected, "trino": trino, "spark": spark,
 		} {

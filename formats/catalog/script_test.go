@@ -46,7 +46,7 @@ func everyDialect(t *testing.T, sealed []*manifest.Sealed) map[string]string {
 		"athena, projected": text(athena(t, catalog.AthenaOptions{Database: "crawl", Projection: true}, sealed...)),
 		"trino":             text(made(t)(catalog.Trino("s3://bucket", "hive.crawl", sealed))),
 		"trino, a dir":      text(made(t)(catalog.Trino("local:///data", "crawl", sealed))),
-		"spark":             text(made(t)(catalog.Spark("s3a://bucket", sealed, []catalog.Older{{Crawl: "2026-11", Datasets: []string{"pages"}}}))),
+		"spark":             text(made(t)(catalog.Spark("s3a://bucket", sealed))),
 	}
 }
 
@@ -141,7 +141,7 @@ func TestTrinosViewsHaveSealedRoundsAlone(t *testing.T) {
 func TestSparksViewsReadTheFoldersOfSealedRounds(t *testing.T) {
 	sealed := []*manifest.Sealed{sealedRound("2026-10", 0), sealedRound("2026-11", 1)}
 	sql := script(t, func(b *bytes.Buffer) error {
-		return made(t)(catalog.Spark("file:///it's [a] {b}", sealed, nil)).Write(b)
+		return made(t)(catalog.Spark("file:///it's [a] {b}", sealed)).Write(b)
 	})
 	for _, want := range []string{
 		`OPTIONS (path 'file:///it\'s \\[a\\] \\{b\\}/tables/pages/{crawl=2026-10/round=0,crawl=2026-11/round=1}', basePath 'file:///it\'s [a] {b}/tables/pages')`,
@@ -149,15 +149,6 @@ func TestSparksViewsReadTheFoldersOfSealedRounds(t *testing.T) {
 	} {
 		if !strings.Contains(sql, want) {
 			t.Errorf("no %q in\n%s", want, sql)
-		}
-	}
-	if strings.Contains(sql, "SPARK-52240") || strings.Contains(sql, "enableVectorizedReader") {
-		t.Error("the script warns of parts of the current format")
-	}
-	older := everyDialect(t, sealed)["spark"]
-	for _, want := range []string{"-- WARNING: parts of format 1", "(SPARK-52240): 2026-11.0 (pages).", "SET spark.sql.parquet.enableVectorizedReader=false;"} {
-		if !strings.Contains(older, want) {
-			t.Errorf("no %q where parts are older", want)
 		}
 	}
 }

@@ -9,24 +9,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Older names a sealed round and its datasets with parts of format 1, which some versions of Spark
-// misread.
-type Older struct {
-	Crawl    string
-	Round    int
-	Datasets []string
-}
-
-func (o Older) String() string {
-	return fmt.Sprintf("%s.%d (%s)", o.Crawl, o.Round, strings.Join(o.Datasets, ", "))
-}
-
 // Spark returns the statements that open every dataset as a temporary view of a Spark session. The
 // views read the folders of sealed rounds, and of compacted copies in their place. root is the store's address for Spark, such as
-// s3a://bucket/prefix or file:///data. Spark finds the columns of Parquet files by name, and returns
-// null for columns that a file lacks. If there are older rounds, a statement makes Spark read them
-// correctly.
-func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, error) {
+// s3a://bucket/prefix or file:///data.
+func Spark(root string, sealed []*manifest.Sealed) (*Script, error) {
 	root = strings.TrimSuffix(root, "/")
 	if err := errors.Join(CheckAddress(root), checkSealed(sealed)); err != nil {
 		return nil, err
@@ -34,11 +20,6 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, erro
 	s := newScript(root, sealed)
 	s.Head = append(s.Head, "Temporary views of this Spark session: spark-sql -i FILE, or spark.sql(…) for each statement.",
 		"Times are instants. The session's time zone is set to UTC so that dates and hours are the same as in the other readers.")
-	if len(older) > 0 {
-		s.Head = append(s.Head, "WARNING: parts of format 1, which Spark 3.5.3 to 4.0.0 reads wrong without an error (SPARK-52240): "+joined(older, ", ", Older.String)+".",
-			"The statement that switches the vectorized reader off makes these versions read them correctly, but more slowly. Spark releases with the fix do not need it.")
-		s.add("reader", "SET spark.sql.parquet.enableVectorizedReader=false")
-	}
 	s.add("zone", "SET TIME ZONE 'UTC'")
 	for _, d := range Datasets() {
 		view, columns := tableName(d), slices.Concat(d.Columns, d.Partitions)

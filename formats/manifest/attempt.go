@@ -12,7 +12,7 @@ const (
 	ClassFailed           = "failed"            // the attempt failed for a reason without a class of its own
 	ClassFault            = "fault"             // crawlbatch itself has a fault
 	ClassPermanent        = "permanent"         // retrying cannot help
-	ClassCorrupt          = "corrupt"           // an input is damaged or has a newer format
+	ClassCorrupt          = "corrupt"           // an input is damaged or has another format
 	ClassStoreUnavailable = "store_unavailable" // the store did not answer
 	ClassStoreDenied      = "store_denied"      // the store refused access
 	ClassDiskFull         = "disk_full"         // the store or the local disk is full
@@ -37,10 +37,9 @@ type Attempt struct {
 	Class   string `json:"class"`
 	Error   string `json:"error"`           // message of the error, "" if the task is done
 	Machine string `json:"machine"`         // name of the host or pod
-	Usage   *Usage `json:"usage,omitempty"` // cost of the attempt, nil in records of older versions
+	Usage   *Usage `json:"usage,omitempty"` // cost of the attempt, nil if it died
 
-	// The fields below exist since format 9. They are empty in the record of an attempt that died: another
-	// process wrote the record.
+	// The fields below are empty in the record of an attempt that died: another process wrote the record.
 	Began string `json:"began,omitempty"`      // time when the attempt began, as in the attempt's Begun
 	Epoch int    `json:"epoch,omitempty"`      // epoch with which the attempt held its partition, 0 if it held none
 	CPUMS int64  `json:"cpu_ms,omitempty"`     // share of the process's CPU time during the attempt, milliseconds

@@ -2,11 +2,9 @@ package manifest_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -68,7 +66,7 @@ func TestEveryByteThatIsReadIsTheRecordedOne(t *testing.T) {
 			b, f := recorded(t, stored, body)
 			for _, old := range []bool{false, true} {
 				if old {
-					f.Blocks = "" // as in files of older formats
+					f.Blocks = "" // as in seals
 				}
 				for _, r := range [][2]int{{0, size}, {0, size + 9}, {0, 1}, {size - 1, size + 4}, {size / 3, 2 * size / 3}, {size / 2, size/2 + 1}} {
 					o, _, err := open(t, b, f)
@@ -136,7 +134,7 @@ func TestSmallRangesReadEachBlockOnce(t *testing.T) {
 	}
 }
 
-// A file of an older format has no digests of blocks. The first reader of a large file checks the
+// The first reader of a large file without digests of blocks checks the
 // whole file. Later readers read only their ranges, so a task that opens the file once for each
 // bucket reads it only once.
 func TestALargerFileWithoutBlocksIsReadWholeOnce(t *testing.T) {
@@ -175,38 +173,5 @@ func TestALostFileAndOneOfAnotherSizeAreNotOpened(t *testing.T) {
 	}
 	if _, err := manifest.NewChecked(b).Open(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) || strings.Contains(err.Error(), "recorded") {
 		t.Errorf("lost and never recorded: %v", err)
-	}
-}
-
-// fresh returns an empty document of d's type.
-func fresh(d manifest.Document) manifest.Document {
-	return reflect.New(reflect.TypeOf(d).Elem()).Interface().(manifest.Document)
-}
-
-func TestOlderFormatsLackProofsAndBlocks(t *testing.T) {
-	files := []manifest.File{{Key: "a", Blocks: "QUJD"}, {Key: `b",` + "\n" + ` "blocks": "kept"`}}
-	for _, d := range []manifest.Document{&manifest.Result{Task: "t", Files: files}, &manifest.Checkpoint{Plan: "p", Files: files}, &manifest.Sealed{Files: files}} {
-		for format, want := range map[int]string{2: "", 3: "checkpoint result"} {
-			body, err := manifest.EncodeAs(d, format)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var h manifest.Header
-			if err := json.Unmarshal(body, &h); err != nil {
-				t.Fatal(err)
-			}
-			err = manifest.Decode("k", body, fresh(d))
-			proof := bytes.Contains(body, []byte("\n \"proof\": "))
-			blocks := bytes.Count(body, []byte("\"blocks\": \"QUJD\""))
-			if err != nil || h.Format != format || proof != strings.Contains(want, h.Kind) || (blocks == 1) != (format == 3) || !bytes.Contains(body, []byte(`kept`)) {
-				t.Errorf("%s of format %d: %v\n%s", h.Kind, format, err, body)
-			}
-			if !proof {
-				continue
-			}
-			if err := manifest.Decode("k", bytes.Replace(body, []byte(`"a"`), []byte(`"c"`), 1), fresh(d)); !errors.Is(err, manifest.ErrCorrupt) {
-				t.Errorf("a changed %s of format %d: %v", h.Kind, format, err)
-			}
-		}
 	}
 }

@@ -38,12 +38,11 @@ type Checkpoint struct {
 	Trying     *Trying   `json:"trying,omitempty"`     // in serial mode, the item that the attempt works on
 	Suspects   []Suspect `json:"suspects,omitempty"`   // items on which attempts in serial mode died
 
-	// Activity tells people what the holder was doing. Checkpoints of format 1 have no Activity.
+	// Activity tells people what the holder was doing.
 	Activity *Activity `json:"activity,omitempty"`
 
 	// Proof is the SHA-256, in hex, of the document's encoding without Proof. Proof must be the
-	// last field. Encode sets Proof and Decode checks it. Checkpoints of formats 1 and 2 have no
-	// Proof.
+	// last field. Encode sets Proof and Decode checks it.
 	Proof string `json:"proof,omitempty"`
 }
 
@@ -140,18 +139,16 @@ type Activity struct {
 	Closes      int64     `json:"closes_ms,omitempty"`    // time when the window closes, milliseconds since 1970, UTC
 	Failures    []Failure `json:"failures,omitempty"`     // failures by class, the newest class first
 
-	// Checkpoints of formats before 9 lack these fields. Left also leaves out URLs whose outcome no
-	// checkpoint lists yet, so that a display need not wait for the next checkpoint.
+	// Left also leaves out URLs whose outcome no checkpoint lists yet, so that a display need not wait for the next
+	// checkpoint.
 	Left      int64  `json:"left_urls,omitempty"`  // number of planned URLs without an outcome; 0 also means unknown
 	Bytes     int64  `json:"bytes,omitempty"`      // number of bytes that the attempt received
 	ElapsedMS int64  `json:"elapsed_ms,omitempty"` // time that all attempts at the task have taken until At
 	Machine   string `json:"machine,omitempty"`    // name of the host or pod
 
-	// Checkpoints of formats before 11 lack these fields.
 	Began  int64 `json:"began_ms,omitempty"` // time when the holder took the partition, milliseconds since 1970, UTC
 	Latest *Wait `json:"latest,omitempty"`   // host that may delay the end beyond RemainingMS, and until when
 
-	// Checkpoints of formats before 12 lack these fields.
 	BeganLeft int64    `json:"began_left_urls,omitempty"` // number of planned URLs without a recorded outcome when the holder began; 0: unknown
 	LeastMS   int64    `json:"least_ms,omitempty"`        // predicted remaining time if the robots.txt of Latest goes on failing, in milliseconds; 0: not shorter than RemainingMS
 	Slowest   []string `json:"slowest_hosts,omitempty"`   // the hosts that are predicted to end last, if several end at nearly the same time; at most 20

@@ -46,20 +46,6 @@ func TestACheckpointProvesEveryByteOfItself(t *testing.T) {
 	}
 }
 
-func TestACheckpointOfAnOlderFormatHasNoProof(t *testing.T) {
-	old := []byte(`{"format_version":2,"kind":"checkpoint","plan":"p","partition":0,"epoch":1,"counter":3,"holder":"h","released":false,"complete":false,"lease_ms":1,"elapsed_ms":0,"recorded":"","files":null,"hosts":null,"counts":null}`)
-	var c Checkpoint
-	if err := Decode("k", old, &c); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Check(); err != nil {
-		t.Error(err)
-	}
-	if err := Decode("k", bytes.Replace(old, []byte(`n":2`), []byte(`n":3`), 1), &Checkpoint{}); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("of this format, without a proof: %v", err)
-	}
-}
-
 func TestSumsOfACheckpointAgree(t *testing.T) {
 	if err := checkpoint(t).Check(); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,6 @@ type CompactedRound struct {
 	Seal  string `json:"seal"` // digest of the seal whose parts were copied, as in the entry `sealed`
 	// Datasets names the copied datasets. Each has the same rows as the published parts.
 	Datasets []string `json:"datasets"`
-	Files    []File   `json:"files,omitempty"` // parts of this round, before format 14
 }
 
 func (*Compaction) kind() string { return "compaction" }

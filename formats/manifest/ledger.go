@@ -60,9 +60,9 @@ type Entry struct {
 	Domain     string `json:"domain,omitempty"`     // registered domain whose hosts were all stopped or resumed
 	By         string `json:"by,omitempty"`         // person who stopped, resumed, paused or continued, and the machine
 	Reason     string `json:"reason,omitempty"`     // reason that the person gave
-	// Adopted marks an entry for an object that existed before the ledger was created or recreated.
+	// Rebuilt marks an entry for an object that existed before a lost ledger was recreated.
 	// The ledger cannot tell which objects were lost before this entry.
-	Adopted bool     `json:"adopted,omitempty"`
+	Rebuilt bool     `json:"rebuilt,omitempty"`
 	Prune   *Pruning `json:"prune,omitempty"` // only in an entry `pruning`: what is deleted
 	Digest  string   `json:"digest"`
 }
@@ -118,9 +118,8 @@ func (l *Ledger) Check() error {
 // the head.
 type Crawls struct {
 	Header
-	Crawls []CrawlName `json:"crawls"` // crawls in the order in which they began or were adopted
-	// Proof is a digest of the document, like Checkpoint.Proof. crawls.json has a proof since
-	// format 3.
+	Crawls []CrawlName `json:"crawls"` // crawls in the order in which they began
+	// Proof is a digest of the document, like Checkpoint.Proof.
 	Proof string `json:"proof,omitempty"`
 }
 
@@ -128,9 +127,8 @@ func (*Crawls) kind() string { return "crawls" }
 
 // CrawlName is the entry of a crawl in crawls.json.
 type CrawlName struct {
-	Crawl   string `json:"crawl"`
-	At      string `json:"at"`
-	Adopted bool   `json:"adopted,omitempty"`
+	Crawl string `json:"crawl"`
+	At    string `json:"at"`
 }
 
 // Names reports whether c lists the given crawl.

@@ -61,29 +61,26 @@ type Document interface {
 // Encode renders a document with its header and a final newline. If the result is longer than
 // MaxBytes, Encode returns ErrTooLarge.
 func Encode(d Document) ([]byte, error) {
-	return EncodeAs(d, schema.FormatVersion)
-}
-
-// EncodeAs is like Encode, but the document has an older format. An older version of crawlbatch
-// encodes the document as the same bytes.
-func EncodeAs(d Document, format int) ([]byte, error) {
 	h := d.header()
-	h.Format, h.Kind = format, d.kind()
+	h.Format, h.Kind = schema.FormatVersion, d.kind()
 	proof := proofOf(d)
 	if proof == nil {
 		return encode(d)
 	}
 	*proof = ""
 	body, err := encode(d)
-	if err == nil && format >= proofSince {
+	if err == nil {
 		*proof = Digest(body)
 		body, err = encode(d)
 	}
 	return body, err
 }
 
-// EncodeAgain is like EncodeAs in the format that the document has.
-func EncodeAgain(d Document) ([]byte, error) { return EncodeAs(d, d.header().Format) }
+// EncodeAs is Encode.
+func EncodeAs(d Document, _ int) ([]byte, error) { return Encode(d) }
+
+// EncodeAgain is Encode.
+func EncodeAgain(d Document) ([]byte, error) { return Encode(d) }
 
 func encode(d Document) ([]byte, error) {
 	var buf bytes.Buffer
@@ -94,9 +91,6 @@ func encode(d Document) ([]byte, error) {
 		return nil, fmt.Errorf("encode %s: %w", d.kind(), err)
 	}
 	body := buf.Bytes()
-	if d.header().Format < proofSince {
-		body = blocks.ReplaceAll(body, nil)
-	}
 	if most := limitOf(d); len(body) > most {
 		return nil, fmt.Errorf("encode %s: it has %d bytes, but at most %d are allowed: %w", d.kind(), len(body), most, ErrTooLarge)
 	}
@@ -136,8 +130,8 @@ type File struct {
 	Rows    int64  `json:"rows"`
 	SHA256  string `json:"sha256"` // hex
 	// Blocks holds, in base 64, the first 16 bytes of the SHA-256 of each block of 512 KiB, so that a
-	// reader can check a part of the file. Blocks is empty for WARC files, for files up to 1 MiB, and
-	// in documents before format 3. Seals also omit Blocks of files that no later round reads.
+	// reader can check a part of the file. Blocks is empty for WARC files and for files up to 1 MiB. Seals
+	// also omit Blocks of files that no later round reads.
 	Blocks string `json:"blocks,omitempty"`
 	// SectionIndex lists the sections of a run, in base 64. The entry of a section begins with
 	// three varints: its bucket minus the previous section's bucket, its number of rows, and its
@@ -168,8 +162,6 @@ type Crawl struct {
 	Listed bool `json:"listed,omitempty"`
 	// Reparse names the responses that the crawl parses again. Reparse is nil if the crawl fetches.
 	Reparse *Reparse `json:"reparse,omitempty"`
-	// AdoptedFrom is the format of the crawl before it got a ledger, or 0 if it began with one.
-	AdoptedFrom int `json:"adopted_from,omitempty"`
 }
 
 func (*Crawl) kind() string { return "crawl" }
@@ -276,7 +268,7 @@ type PlanPartition struct {
 	EstimatedSeconds float64 `json:"estimated_seconds"`
 	File             File    `json:"file"`
 	// Spellings lists those URLs of the partition's domains that have several known spellings and
-	// are not planned in this round. It is nil if there are none, and in plans of format 1.
+	// are not planned in this round. It is nil if there are none.
 	Spellings *File `json:"spellings,omitempty"`
 }
 
@@ -325,8 +317,7 @@ type Result struct {
 	Findings *Findings `json:"findings,omitempty"` // only in the result of an audit's task
 	Share    Share     `json:"share,omitempty"`    // only in the result of a task that makes a plan
 
-	// Proof is a digest of the document, like Checkpoint.Proof. Results have a proof since format
-	// 3.
+	// Proof is a digest of the document, like Checkpoint.Proof.
 	Proof string `json:"proof,omitempty"`
 }
 
@@ -434,8 +425,7 @@ type Active struct {
 	Prune bool `json:"prune,omitempty"`
 	// Takedown means that not prune but the command takedown runs: it changes objects. Prune is set too.
 	Takedown bool `json:"takedown,omitempty"`
-	// Proof is a digest of the document, like Checkpoint.Proof. active.json has a proof since
-	// format 3.
+	// Proof is a digest of the document, like Checkpoint.Proof.
 	Proof string `json:"proof,omitempty"`
 }
 

@@ -2,10 +2,13 @@ package manifest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
 func TestEveryDocumentReadsBackAsItWasWritten(t *testing.T) {
@@ -25,7 +28,7 @@ func TestEveryDocumentReadsBackAsItWasWritten(t *testing.T) {
 		{&Settings{Config: "fetch: {slots: 7}\n"}, &Settings{}},
 		{&Politeness{Revision: 2, Config: "delay: 2s\n"}, &Politeness{}},
 		{&Ledger{Crawl: "2026-11", Entries: []Entry{{N: 1, What: EntryCrawl, Object: "k", SHA256: "ab", Digest: "cd"}}}, &Ledger{}},
-		{&Crawls{Crawls: []CrawlName{{Crawl: "2026-11", At: "t", Adopted: true}}}, &Crawls{}},
+		{&Crawls{Crawls: []CrawlName{{Crawl: "2026-11", At: "t"}}}, &Crawls{}},
 	}
 	for _, d := range docs {
 		body, err := Encode(d.in)
@@ -41,17 +44,21 @@ func TestEveryDocumentReadsBackAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestDamagedNewerAndForeignDocumentsAreRefusedByName(t *testing.T) {
+func TestDamagedDocumentsAndThoseOfAnotherFormatAreRefusedByName(t *testing.T) {
+	header := func(kind string) string {
+		return fmt.Sprintf(`{"format_version":%d,"kind":%q`, schema.FormatVersion, kind)
+	}
 	cases := []struct {
 		name, body string
 		want       error
 	}{
 		{"empty", "", ErrCorrupt},
-		{"truncated", `{"format_version":1,"kind":"plan","plan":"x"`, ErrCorrupt},
+		{"truncated", header("plan") + `,"plan":"x"`, ErrCorrupt},
 		{"other JSON", `{"a":1}`, ErrCorrupt},
-		{"other kind", `{"format_version":1,"kind":"start","plan":"x"}`, ErrCorrupt},
-		{"unknown field", `{"format_version":1,"kind":"plan","plans":"x"}`, ErrCorrupt},
-		{"newer", `{"format_version":99,"kind":"plan","what":1}`, ErrFormat},
+		{"other kind", header("taken") + `,"plan":"x"}`, ErrCorrupt},
+		{"unknown field", header("plan") + `,"plans":"x"}`, ErrCorrupt},
+		{"newer", fmt.Sprintf(`{"format_version":%d,"kind":"plan","what":1}`, schema.FormatVersion+1), ErrFormat},
+		{"older", fmt.Sprintf(`{"format_version":%d,"kind":"plan"}`, schema.FormatVersion-1), ErrFormat},
 	}
 	for _, c := range cases {
 		err := Decode("crawl=2026-11/x.json", []byte(c.body), &Plan{})

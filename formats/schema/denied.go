@@ -7,15 +7,10 @@ import "strings"
 const RedirectDenied = "redirect to a URL that robots.txt denies"
 
 // DeniedRedirect returns the target of a redirect that robots.txt denied, and the rule that denied it, from
-// the columns error and error_detail of fetches. In rows of format 1, both are in error. If the text may
+// the columns error and error_detail of fetches. If the text may
 // have been cut when the row was written, or if it is about something else, ok is false.
 func DeniedRedirect(phrase, detail string) (target, rule string, ok bool) {
-	if phrase != RedirectDenied {
-		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
-			return "", "", false
-		}
-	}
-	if len(detail) >= 480 {
+	if phrase != RedirectDenied || len(detail) >= 480 {
 		return "", "", false
 	}
 	return strings.Cut(detail, ": ")

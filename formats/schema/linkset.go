@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/pack"
 )
 
-// LinkSet holds consecutive links of a document, or one redirect. Since format 15, segments have sets in
+// LinkSet holds consecutive links of a document, or one redirect. Segments have sets in
 // place of rows of Link: they cost an eighth of the CPU, because the links of a document share their source
 // and parts of their targets.
 type LinkSet struct {

@@ -10,15 +10,15 @@ type Fetch struct {
 	Attempts       int32   `parquet:"attempts" vol:"1" doc:"requests sent for the URL, without redirect hops"`
 	HTTPStatus     int16   `parquet:"http_status,optional" doc:"status of the last response"`
 	Error          string  `parquet:"error,optional" vol:"1" doc:"short phrase that says what failed, without host, address and number, so that errors can be grouped"`
-	ErrorDetail    string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"details of the error: host, address, URL, numbers, the message of a library"`
+	ErrorDetail    string  `parquet:"error_detail,optional" vol:"1" doc:"details of the error: host, address, URL, numbers, the message of a library"`
 	RobotsAllowed  *bool   `parquet:"robots_allowed,optional" doc:"verdict of robots.txt; null if robots.txt was not consulted"`
 	RobotsRule     string  `parquet:"robots_rule,optional,dict" doc:"line of robots.txt that decided; null: no rule matched"`
 	Priority       int32   `parquet:"priority" doc:"priority as planned, 0 to 1000"`
 	Depth          int32   `parquet:"depth" doc:"links from the nearest source URL"`
 	FetchedAt      int64   `parquet:"fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last request was written"`
 	RecordedAt     int64   `parquet:"recorded_at,timestamp(millisecond)" vol:"1" doc:"when the outcome was decided"`
-	TotalMS        *int64  `parquet:"total_ms,optional" vol:"1" zero:"2" doc:"time from the last request to the end of its response, milliseconds; null if no request was sent (in older tables, also if below 1)"`
-	TotalUS        *int64  `parquet:"total_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
+	TotalMS        *int64  `parquet:"total_ms,optional" vol:"1" doc:"time from the last request to the end of its response, milliseconds; null if no request was sent"`
+	TotalUS        *int64  `parquet:"total_us,optional" vol:"1" doc:"the same, microseconds"`
 	WireBytes      int64   `parquet:"wire_bytes,optional" vol:"1" doc:"bytes received for all requests of the URL, heads included"`
 	ContentBytes   int64   `parquet:"content_bytes,optional" doc:"bytes of the decoded document"`
 	ContentDigest  string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
@@ -34,25 +34,24 @@ type Fetch struct {
 	WARCRecordOff  int32   `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of the record in the WARC file, bytes"`
 	WARCRecordLen  int32   `parquet:"warc_record_length,optional" vol:"1" doc:"length of the record in the WARC file, bytes"`
 	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
-	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" zero:"2" doc:"Retry-After of the last response, milliseconds; null if the field is missing"`
+	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" doc:"Retry-After of the last response, milliseconds; null if the field is missing"`
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the WARC record holds no payload: identical_payload, not_modified"`
 
 	Listing `json:"-"` // not stored in checkpoints, because the plan has it
 
-	PlannedFor DueReason `parquet:"planned_for,optional,dict" vol:"1" since:"13" json:"-" doc:"why the plan took a known URL that was due: its column due_reason in urls; null for a URL that was due at once"` // as Listing
+	PlannedFor DueReason `parquet:"planned_for,optional,dict" vol:"1" json:"-" doc:"why the plan took a known URL that was due: its column due_reason in urls; null for a URL that was due at once"` // as Listing
 }
 
 // Listing says which sources listed a URL: the first entry of the earliest plan that accepted the
 // URL from a source, and the last entry of the latest such plan. Within a plan, entries come in the
-// order of its sources. The columns are null for a URL that no source listed, and in crawls that
-// began before format 8.
+// order of its sources. The columns are null for a URL that no source listed.
 type Listing struct {
-	ListedFirstSource string `parquet:"listed_first_source,optional,dict" vol:"1" since:"8" doc:"file or other source that listed the URL first, without credentials; null if none did: the URL was found by links, redirects or sitemaps that robots.txt names"`
-	ListedFirstAt     string `parquet:"listed_first_at,optional" since:"8" doc:"place in listed_first_source: number of the line, row, record or entry, from 1, or the key of a row in a database"`
-	ListedFirstRound  string `parquet:"listed_first_round,optional,dict" since:"8" doc:"crawl and round of the first plan that took the URL from a source, such as 2026-11.0"`
-	ListedLastSource  string `parquet:"listed_last_source,optional,dict" vol:"1" since:"8" doc:"file or other source that listed the URL last"`
-	ListedLastAt      string `parquet:"listed_last_at,optional" since:"8" doc:"place in listed_last_source"`
-	ListedLastRound   string `parquet:"listed_last_round,optional,dict" since:"8" doc:"crawl and round of the last plan that took the URL from a source"`
+	ListedFirstSource string `parquet:"listed_first_source,optional,dict" vol:"1" doc:"file or other source that listed the URL first, without credentials; null if none did: the URL was found by links, redirects or sitemaps that robots.txt names"`
+	ListedFirstAt     string `parquet:"listed_first_at,optional" doc:"place in listed_first_source: number of the line, row, record or entry, from 1, or the key of a row in a database"`
+	ListedFirstRound  string `parquet:"listed_first_round,optional,dict" doc:"crawl and round of the first plan that took the URL from a source, such as 2026-11.0"`
+	ListedLastSource  string `parquet:"listed_last_source,optional,dict" vol:"1" doc:"file or other source that listed the URL last"`
+	ListedLastAt      string `parquet:"listed_last_at,optional" doc:"place in listed_last_source"`
+	ListedLastRound   string `parquet:"listed_last_round,optional,dict" doc:"crawl and round of the last plan that took the URL from a source"`
 }
 
 // Request is a row of the requests dataset: a request, with its times, addresses and sizes.
@@ -73,19 +72,19 @@ type Request struct {
 	RobotsLength  int32   `parquet:"robots_warc_record_length,optional" vol:"1" doc:"length of the record in the WARC file, bytes"`
 	Status        int16   `parquet:"http_status,optional" doc:"HTTP status; null if there was no response"`
 	Error         string  `parquet:"error,optional" vol:"1" doc:"short phrase that says what failed, without host, address and number, so that errors can be grouped"`
-	ErrorDetail   string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"details of the error: host, address, URL, numbers, the message of a library"`
+	ErrorDetail   string  `parquet:"error_detail,optional" vol:"1" doc:"details of the error: host, address, URL, numbers, the message of a library"`
 	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure: dns_error, connect_error, tls_error, timeout, protocol_error; null if the crawl itself aborted the request"`
 	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"time by which the request started later than it was due, milliseconds"`
-	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" zero:"2" doc:"time of the name resolution, milliseconds; null: not needed (connection reused, address given)"`
-	DNSUS         *int64  `parquet:"dns_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	ConnectMS     *int64  `parquet:"connect_ms,optional" vol:"1" zero:"2" doc:"time of the TCP connect, milliseconds; null: not tried (connection reused, no address)"`
-	ConnectUS     *int64  `parquet:"connect_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	TLSMS         *int64  `parquet:"tls_ms,optional" vol:"1" zero:"2" doc:"time of the TLS handshake, milliseconds; null: not tried (connection reused, http)"`
-	TLSUS         *int64  `parquet:"tls_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	FirstByteMS   *int64  `parquet:"first_byte_ms,optional" vol:"1" zero:"2" doc:"time from request to first byte of the response, milliseconds; null: no response (in older tables, this column and the three times before it are also null if below 1)"`
-	FirstByteUS   *int64  `parquet:"first_byte_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
+	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" doc:"time of the name resolution, milliseconds; null: not needed (connection reused, address given)"`
+	DNSUS         *int64  `parquet:"dns_us,optional" vol:"1" doc:"the same, microseconds"`
+	ConnectMS     *int64  `parquet:"connect_ms,optional" vol:"1" doc:"time of the TCP connect, milliseconds; null: not tried (connection reused, no address)"`
+	ConnectUS     *int64  `parquet:"connect_us,optional" vol:"1" doc:"the same, microseconds"`
+	TLSMS         *int64  `parquet:"tls_ms,optional" vol:"1" doc:"time of the TLS handshake, milliseconds; null: not tried (connection reused, http)"`
+	TLSUS         *int64  `parquet:"tls_us,optional" vol:"1" doc:"the same, microseconds"`
+	FirstByteMS   *int64  `parquet:"first_byte_ms,optional" vol:"1" doc:"time from request to first byte of the response, milliseconds; null: no response"`
+	FirstByteUS   *int64  `parquet:"first_byte_us,optional" vol:"1" doc:"the same, microseconds"`
 	TotalMS       int64   `parquet:"total_ms" vol:"1" doc:"time from start to the end of the response, or of the attempt to connect, milliseconds"`
-	TotalUS       *int64  `parquet:"total_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
+	TotalUS       *int64  `parquet:"total_us,optional" vol:"1" doc:"the same, microseconds"`
 	BytesSent     int64   `parquet:"bytes_sent" vol:"1" doc:"bytes of the request; 0: the request was not sent, because there was no connection (error_class says why)"`
 	BytesReceived int64   `parquet:"bytes_received" vol:"1" doc:"bytes of the response before decoding"`
 	Attempt       int32   `parquet:"attempt" vol:"1" doc:"number of the attempt at this URL, from 1"`
@@ -105,16 +104,16 @@ type Page struct {
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null for the first fetch"`
 
 	// The frontier stage computes these columns, because it knows the last capture.
-	Change         Change `parquet:"change,optional,dict" since:"12" doc:"change since the URL's last capture: new (first capture), none (equal payload), cosmetic (same main text), text (another main text), gone (this page is a soft_404); null: that content is not known"`
-	ChangeDistance *int32 `parquet:"change_distance,optional" since:"12" doc:"differing bits of the SimHashes of both main texts, 0 to 64; null unless two captures are compared"`
-	TitleChanged   *bool  `parquet:"title_changed,optional" since:"12" doc:"whether the titles of both captures differ; null unless two captures are compared"`
-	LinksAdded     *int32 `parquet:"links_added,optional" since:"14" doc:"number of link targets that the last capture lacks, estimated; 0 if the payloads are equal; null unless two captures are compared, and all links of both are known (none was cut)"`
-	LinksRemoved   *int32 `parquet:"links_removed,optional" since:"14" doc:"number of link targets that only the last capture has, estimated as links_added; links_added - links_removed is exact"`
+	Change         Change `parquet:"change,optional,dict" doc:"change since the URL's last capture: new (first capture), none (equal payload), cosmetic (same main text), text (another main text), gone (this page is a soft_404); null: that content is not known"`
+	ChangeDistance *int32 `parquet:"change_distance,optional" doc:"differing bits of the SimHashes of both main texts, 0 to 64; null unless two captures are compared"`
+	TitleChanged   *bool  `parquet:"title_changed,optional" doc:"whether the titles of both captures differ; null unless two captures are compared"`
+	LinksAdded     *int32 `parquet:"links_added,optional" doc:"number of link targets that the last capture lacks, estimated; 0 if the payloads are equal; null unless two captures are compared, and all links of both are known (none was cut)"`
+	LinksRemoved   *int32 `parquet:"links_removed,optional" doc:"number of link targets that only the last capture has, estimated as links_added; links_added - links_removed is exact"`
 
 	// Merge computes this column, because fetch tasks of other machines need no model then.
-	Focus *float64 `parquet:"focus,optional" since:"13" doc:"score of the page by the weighted terms of frontier.focus: title, description and the terms of the main text; null without a model"`
+	Focus *float64 `parquet:"focus,optional" doc:"score of the page by the weighted terms of frontier.focus: title, description and the terms of the main text; null without a model"`
 
-	Soft404Family bool `parquet:"soft_404_family" since:"12" doc:"whether the host sends this text, or nearly this text, at 10 paths or more but not at /: status 200, 10 words or more, no other canonical_url, no page_hint but soft_404"`
+	Soft404Family bool `parquet:"soft_404_family" doc:"whether the host sends this text, or nearly this text, at 10 paths or more but not at /: status 200, 10 words or more, no other canonical_url, no page_hint but soft_404"`
 }
 
 // PageColumns holds the columns of the pages dataset, except the nullable columns that distinguish
@@ -160,7 +159,7 @@ type PageColumns struct {
 	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of the main text's words, the script with the most words first; Zyyy means numbers"`
 	ScriptWords        []int32  `parquet:"script_words,list" doc:"number of words for each entry of scripts"`
 	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"kind of page that the server seems to send instead of content: soft_404, parked, default_page, under_construction, blocked; null: the page looks like content"`
-	Topics             []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text with the highest TF-IDF among the pages of the language, the highest first (package formats/topics); before format 12 the most frequent, without stop words"`
+	Topics             []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text with the highest TF-IDF among the pages of the language, the highest first (package formats/topics)"`
 	TextDigest         string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
 	SimHash            int64    `parquet:"simhash" doc:"64-bit SimHash of the normalised main text, as package formats/simhash defines it"`
 	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"URL of the representative of the page's cluster; null for a page that represents itself"`
@@ -174,7 +173,7 @@ type PageColumns struct {
 	ContentBytes       int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
 	ETag               string   `parquet:"etag,optional" doc:"ETag of the response"`
 	LastModified       string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the response, as sent"`
-	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row, its text and its links; 0, or null in older tables, for rows from before versions were recorded"`
+	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row, its text and its links"`
 }
 
 // Text is a row of the text dataset: the text of one document.
@@ -191,8 +190,8 @@ type Text struct {
 type Link struct {
 	SourceSURT string   `parquet:"source_surtkey,dict" doc:"SURT key of the source"`
 	Source     string   `parquet:"source,dict" doc:"canonical URL of the page with the link"`
-	Target     string   `parquet:"target" dict:"4" doc:"canonical URL of the target"`
-	Anchor     string   `parquet:"anchor,optional" dict:"4" doc:"anchor text, white space folded, bounded"`
+	Target     string   `parquet:"target" published:"dict" doc:"canonical URL of the target"`
+	Anchor     string   `parquet:"anchor,optional" published:"dict" doc:"anchor text, white space folded, bounded"`
 	Rel        string   `parquet:"rel,optional,dict" doc:"rel attribute, lower case"`
 	Kind       LinkKind `parquet:"kind,dict" doc:"element or mechanism of the link"`
 	Nofollow   bool     `parquet:"nofollow" doc:"whether the link or its page says nofollow, ugc or sponsored"`
@@ -202,7 +201,7 @@ type Link struct {
 	LastMod    int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, or was published, according to the sitemap or feed; in UTC unless a zone is named"`
 	ChangeFreq string   `parquet:"changefreq,optional,dict" doc:"how often the target changes, according to the sitemap: always, hourly, daily, weekly, monthly, yearly, never"`
 	Weight     *float64 `parquet:"sitemap_priority,optional" doc:"priority of the target within its site, according to the sitemap, 0 to 1; null: not stated"`
-	Spelling   string   `parquet:"target_spelling,optional" since:"2" doc:"target with the link's own percent escapes and order of parameters; null if they equal those of target"`
+	Spelling   string   `parquet:"target_spelling,optional" doc:"target with the link's own percent escapes and order of parameters; null if they equal those of target"`
 }
 
 // Duplicate is a row of the duplicates dataset: a page of a cluster of similar pages. The cluster's
@@ -226,7 +225,7 @@ type Host struct {
 	RobotsState    string  `parquet:"robots_state,optional,dict" doc:"state of robots.txt: rules, none (4xx), unreachable; null if robots.txt was not requested"`
 	RobotsDigest   string  `parquet:"robots_digest,optional" doc:"SHA-1 of robots.txt, base 32"`
 	RobotsAt       int64   `parquet:"robots_fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when robots.txt was fetched last"`
-	DelayMS        *int64  `parquet:"delay_ms,optional" vol:"1" zero:"2" doc:"delay between requests at the end of the round, milliseconds; null if nothing was requested (in older tables, also for a delay of 0)"`
+	DelayMS        *int64  `parquet:"delay_ms,optional" vol:"1" doc:"delay between requests at the end of the round, milliseconds; null if nothing was requested"`
 	Planned        int64   `parquet:"planned" doc:"URLs planned"`
 	Fetched        int64   `parquet:"fetched" doc:"URLs with outcome ok or not_modified"`
 	Redirected     int64   `parquet:"redirected" doc:"URLs with outcome redirected"`
@@ -247,19 +246,19 @@ type Host struct {
 	Address        string  `parquet:"address,optional" vol:"1" doc:"IP address of the last connection"`
 	FirstRequest   int64   `parquet:"first_request,optional,timestamp(millisecond)" vol:"1" doc:"when the first request to the host was written"`
 	LastRequest    int64   `parquet:"last_request,optional,timestamp(millisecond)" vol:"1" doc:"when the last request to the host was written"`
-	InlinkHosts    int64   `parquet:"inlink_hosts" doc:"number of distinct other hosts that link to the host; since format 4, at most 256 hosts of each other domain count"`
+	InlinkHosts    int64   `parquet:"inlink_hosts" doc:"number of distinct other hosts that link to the host; at most 256 hosts of each other domain count"`
 	OutlinkHosts   int64   `parquet:"outlink_hosts" doc:"number of distinct other hosts to which the host links"`
 	Rank           float64 `parquet:"rank" doc:"PageRank of the host; the ranks of all hosts of a round sum to 1"`
-	Harmonic       float64 `parquet:"harmonic" since:"4" doc:"harmonic centrality of the host's domain: the sum of 1 / distance over all domains from which links lead to this domain, estimated with a standard error of 6.5 %"`
+	Harmonic       float64 `parquet:"harmonic" doc:"harmonic centrality of the host's domain: the sum of 1 / distance over all domains from which links lead to this domain, estimated with a standard error of 6.5 %"`
 }
 
 // ChangeHistory holds what is known about the intervals between the fetches of a URL, for the estimate of
 // its rate of change (package recrawl). It is zero if no fetch could be compared with an earlier one.
 type ChangeHistory struct {
-	ChangeWeight int64 `parquet:"change_weight,optional" vol:"1" since:"13" doc:"number of intervals between two fetches in which the content changed, in thousandths; each change takes a sixteenth from the earlier ones; null: none"`
-	ChangedMS    int64 `parquet:"changed_ms,optional" vol:"1" since:"13" doc:"total length of the intervals with a change, weighted as change_weight, milliseconds; null: none"`
-	UnchangedMS  int64 `parquet:"unchanged_ms,optional" vol:"1" since:"13" doc:"total length of the intervals without a change, milliseconds; each change takes a sixteenth from it; null: none"`
-	SameMS       int64 `parquet:"same_ms,optional" vol:"1" since:"13" doc:"total length of the intervals since the last change, milliseconds; null: none"`
+	ChangeWeight int64 `parquet:"change_weight,optional" vol:"1" doc:"number of intervals between two fetches in which the content changed, in thousandths; each change takes a sixteenth from the earlier ones; null: none"`
+	ChangedMS    int64 `parquet:"changed_ms,optional" vol:"1" doc:"total length of the intervals with a change, weighted as change_weight, milliseconds; null: none"`
+	UnchangedMS  int64 `parquet:"unchanged_ms,optional" vol:"1" doc:"total length of the intervals without a change, milliseconds; each change takes a sixteenth from it; null: none"`
+	SameMS       int64 `parquet:"same_ms,optional" vol:"1" doc:"total length of the intervals since the last change, milliseconds; null: none"`
 }
 
 // URLRecord is a row of the urls dataset: a URL whose state changed in the round.
@@ -281,7 +280,7 @@ type URLRecord struct {
 	ETag           string   `parquet:"etag,optional" doc:"ETag of the last content"`
 	LastModified   string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
 	NextDue        int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when the URL is due again; null means at once in the states found and deferred, and never in the states denied, gone and skipped, and for sitemaps that only robots.txt names"`
-	RevisitMS      int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until the URL is due again, learned from the URL's changes, milliseconds; next_due is earlier if a sitemap or feed reports a change; null if never fetched, and in older tables"`
+	RevisitMS      int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until the URL is due again, learned from the URL's changes, milliseconds; next_due is earlier if a sitemap or feed reports a change; null if never fetched"`
 	FalseAlarms    int32    `parquet:"false_alarms,optional" vol:"1" doc:"number of fetches since the last change that came early because of a sitemap or feed and found no change; each doubles the minimum time until the next early fetch; null: none"`
 	Depth          int32    `parquet:"depth" doc:"links from the nearest source URL"`
 	Priority       int32    `parquet:"priority" doc:"priority from 0 to 1000; higher is sooner"`
@@ -291,24 +290,24 @@ type URLRecord struct {
 	WARCFilename   string   `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last content"`
 	WARCRecordOff  int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of the record in the WARC file, bytes"`
 	WARCRecordLen  int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of the record in the WARC file, bytes"`
-	Change         Change   `parquet:"change,optional,dict" since:"12" doc:"change at the URL's last answer, as in pages; gone: 404, 410 or a soft_404 after a capture; none also for 304; null: no such answer, or the last capture is not known"`
-	ChangeDistance *int32   `parquet:"change_distance,optional" since:"12" doc:"differing bits of the SimHashes at that answer, as in pages"`
-	TitleChanged   *bool    `parquet:"title_changed,optional" since:"12" doc:"whether the title differed at that answer, as in pages"`
-	LinksAdded     *int32   `parquet:"links_added,optional" since:"14" doc:"number of new link targets at that answer, as in pages"`
-	LinksRemoved   *int32   `parquet:"links_removed,optional" since:"14" doc:"number of missing link targets at that answer, as in pages"`
-	CapturedIn     string   `parquet:"captured_in,optional,dict" since:"12" doc:"crawl and round of the last capture, such as 2026-11.0; null if no round since format 12 has one"`
-	CaptureDigest  string   `parquet:"capture_digest,optional" since:"12" doc:"payload digest of the last capture; null if it equals content_digest"`
-	TextDigest     string   `parquet:"text_digest,optional" since:"12" doc:"text_digest of the last capture"`
-	SimHash        int64    `parquet:"simhash,optional" since:"12" doc:"simhash of the last capture; null stands for 0"`
-	TitleHash      int64    `parquet:"title_hash,optional" since:"12" doc:"first 64 bits of the SHA-1 of the last capture's title; null: no title"`
+	Change         Change   `parquet:"change,optional,dict" doc:"change at the URL's last answer, as in pages; gone: 404, 410 or a soft_404 after a capture; none also for 304; null: no such answer, or the last capture is not known"`
+	ChangeDistance *int32   `parquet:"change_distance,optional" doc:"differing bits of the SimHashes at that answer, as in pages"`
+	TitleChanged   *bool    `parquet:"title_changed,optional" doc:"whether the title differed at that answer, as in pages"`
+	LinksAdded     *int32   `parquet:"links_added,optional" doc:"number of new link targets at that answer, as in pages"`
+	LinksRemoved   *int32   `parquet:"links_removed,optional" doc:"number of missing link targets at that answer, as in pages"`
+	CapturedIn     string   `parquet:"captured_in,optional,dict" doc:"crawl and round of the last capture, such as 2026-11.0; null if there is none"`
+	CaptureDigest  string   `parquet:"capture_digest,optional" doc:"payload digest of the last capture; null if it equals content_digest"`
+	TextDigest     string   `parquet:"text_digest,optional" doc:"text_digest of the last capture"`
+	SimHash        int64    `parquet:"simhash,optional" doc:"simhash of the last capture; null stands for 0"`
+	TitleHash      int64    `parquet:"title_hash,optional" doc:"first 64 bits of the SHA-1 of the last capture's title; null: no title"`
 
-	LinkSketch LinkSketch `parquet:"link_sketch,optional" since:"14" doc:"number of distinct link targets of the last capture, a colon, and an odd sketch of them (512 bits, hexadecimal); links_added and links_removed follow from two of these; null if not all links are known"`
+	LinkSketch LinkSketch `parquet:"link_sketch,optional" doc:"number of distinct link targets of the last capture, a colon, and an odd sketch of them (512 bits, hexadecimal); links_added and links_removed follow from two of these; null if not all links are known"`
 
-	Spellings []string `parquet:"spellings,list" since:"2" doc:"other spellings of the URL (percent escapes, order of parameters) in sources and in its own domain, sorted; robots.txt must allow each spelling; a URL with more than four spellings is not planned and has five here"`
+	Spellings []string `parquet:"spellings,list" doc:"other spellings of the URL (percent escapes, order of parameters) in sources and in its own domain, sorted; robots.txt must allow each spelling; a URL with more than four spellings is not planned and has five here"`
 	Listing
 	ChangeHistory
 
-	DueReason DueReason `parquet:"due_reason,optional,dict" vol:"1" since:"13" doc:"what decided next_due: first, rate, steady, min, max, announced or retry; null if the URL is due at once or never, and in older tables"`
+	DueReason DueReason `parquet:"due_reason,optional,dict" vol:"1" doc:"what decided next_due: first, rate, steady, min, max, announced or retry; null if the URL is due at once or never"`
 }
 
 // Skip is a row of the skips dataset: a URL that was found but not planned.

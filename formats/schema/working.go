@@ -32,9 +32,9 @@ type PlannedURL struct {
 	WARCRecordOff int32  `parquet:"warc_record_offset,optional" doc:"offset of the record in the WARC file, bytes"`
 	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
 
-	Spellings []string `parquet:"spellings,list" since:"2" doc:"at most 4 spellings of the URL in its own domain or in a source, sorted, without the canonical one: only percent escapes and the order of parameters differ; robots.txt must allow each"`
+	Spellings []string `parquet:"spellings,list" doc:"at most 4 spellings of the URL in its own domain or in a source, sorted, without the canonical one: only percent escapes and the order of parameters differ; robots.txt must allow each"`
 
-	PlannedFor DueReason `parquet:"planned_for,optional,dict" since:"13" doc:"why a known URL was due: its column due_reason in urls; null for a URL that was due at once"`
+	PlannedFor DueReason `parquet:"planned_for,optional,dict" doc:"why a known URL was due: its column due_reason in urls; null for a URL that was due at once"`
 }
 
 // WorkingColumns holds the columns of a page that later stages need, and published pages lack.
@@ -46,7 +46,7 @@ type WorkingColumns struct {
 	Terms  []string `parquet:"terms,list" doc:"up to 128 words and pairs of neighbouring words, lower case, without stop words"`
 	Counts []int32  `parquet:"term_counts,list" doc:"number of occurrences of each entry of terms"`
 
-	LinkSketch LinkSketch `parquet:"link_sketch,optional" since:"14" doc:"number and odd sketch of the distinct targets of the page's links; null if the links are not complete"`
+	LinkSketch LinkSketch `parquet:"link_sketch,optional" doc:"number and odd sketch of the distinct targets of the page's links; null if the links are not complete"`
 }
 
 // WorkingPage is a page with its WorkingColumns. It is the row type of the fetch stage's segments and
@@ -62,7 +62,7 @@ type WorkingPage struct {
 	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null if no function words are known for the language"`
 	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text per byte of the document, both as UTF-8; null if the document is not HTML"`
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null for the first fetch"`
-	Focus         *float64 `parquet:"focus,optional" since:"13" doc:"score of the page by the weighted terms of frontier.focus: title, description and the terms of the main text; null without a model"`
+	Focus         *float64 `parquet:"focus,optional" doc:"score of the page by the weighted terms of frontier.focus: title, description and the terms of the main text; null without a model"`
 	WorkingColumns
 }
 
@@ -78,14 +78,14 @@ func (w *WorkingPage) Page() Page {
 		TextRatio: w.TextRatio, Changed: w.Changed, Focus: w.Focus}
 }
 
-// WorkingText is a text in a segment. Since format 14, MainLines replaces Main if the main content consists
+// WorkingText is a text in a segment. MainLines replaces Main if the main content consists
 // of lines of Full in their order, so segments hold most texts only once.
 type WorkingText struct {
 	Text
-	MainLines string `parquet:"main_lines,optional" since:"14" doc:"lines of full that are the main content, from 0, as in 3-7 9; null if main has the main content"`
+	MainLines string `parquet:"main_lines,optional" doc:"lines of full that are the main content, from 0, as in 3-7 9; null if main has the main content"`
 }
 
-// NewWorkingText returns the working row of a text. Files of formats before 14 have rows of Text.
+// NewWorkingText returns the working row of a text.
 func NewWorkingText(t *Text) WorkingText {
 	w := WorkingText{Text: *t}
 	if t.Main == "" {
@@ -167,8 +167,8 @@ type Refused struct {
 	Line   int64      `parquet:"line,optional" doc:"line or row of the source, from 1"`
 	Depth  int32      `parquet:"depth" doc:"links from the nearest source URL"`
 
-	Spellings []string `parquet:"spellings,list" since:"2" doc:"first five spellings of the URL in sources and earlier rounds, sorted, without the canonical one"`
-	Bucket    int32    `parquet:"bucket" since:"4" doc:"reduce bucket of the domain; 0 if the text is not a URL"`
+	Spellings []string `parquet:"spellings,list" doc:"first five spellings of the URL in sources and earlier rounds, sorted, without the canonical one"`
+	Bucket    int32    `parquet:"bucket" doc:"reduce bucket of the domain; 0 if the text is not a URL"`
 	Listing            // set if the reason is a budget, plan.skip_within or the number of spellings
 }
 
@@ -189,7 +189,7 @@ type RobotsFile struct {
 	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"when robots.txt is requested again"`
 	Outcome Outcome `parquet:"outcome,optional,dict" doc:"outcome of the origin's URLs if robots.txt could not be fetched"`
 	Failure string  `parquet:"failure,optional" doc:"why robots.txt could not be fetched"`
-	Detail  string  `parquet:"failure_detail,optional" since:"2" doc:"details of the failure"`
+	Detail  string  `parquet:"failure_detail,optional" doc:"details of the failure"`
 
 	FetchedAt  int64  `parquet:"fetched_at,optional,timestamp(millisecond)" doc:"when the stored robots.txt was requested"`
 	WARCFile   string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the response, possibly from an earlier round"`
@@ -210,7 +210,7 @@ type Sitemap struct {
 	Spelling  string  `parquet:"spelling,optional" doc:"url as robots.txt, an index or a redirect spells it; null if it is the same"`
 	Outcome   Outcome `parquet:"outcome,optional,dict" doc:"outcome of the sitemap, as of a planned URL; null if there is none yet"`
 	Earlier   bool    `parquet:"earlier" doc:"whether the outcome comes from an earlier round of the crawl"`
-	Planned   bool    `parquet:"planned" since:"7" doc:"whether a round of the crawl planned the URL; no round then requests it as a sitemap"`
+	Planned   bool    `parquet:"planned" doc:"whether a round of the crawl planned the URL; no round then requests it as a sitemap"`
 	Redirects int32   `parquet:"redirects" doc:"number of followed redirects"`
 	Tries     int32   `parquet:"tries" doc:"number of requests for url"`
 	Entries   int64   `parquet:"entries" doc:"number of entries that were taken from the sitemap"`
@@ -242,7 +242,7 @@ type Edge struct {
 	Anchor       string   `parquet:"anchor,optional" doc:"anchor text"`
 	Ordinal      int32    `parquet:"ordinal" doc:"place among the source's links"`
 	LastMod      int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, according to a sitemap or feed of its own host; null if this time is more than a day after the fetch of the sitemap or feed"`
-	Spelling     string   `parquet:"target_spelling,optional" since:"2" doc:"spelling of the target in the link; null if it equals target, or if the source belongs to another domain"`
+	Spelling     string   `parquet:"target_spelling,optional" doc:"spelling of the target in the link; null if it equals target, or if the source belongs to another domain"`
 }
 
 // CompareURLs compares two URLs in the order of tables that are sorted by SURT key, then URL.
@@ -288,11 +288,11 @@ type Inlink struct {
 	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind; if not, the row exists only for its spellings"`
 	SourceDepth int32    `parquet:"source_depth" doc:"least depth of the sources whose links are followed; least depth of all sources if no link is followed"`
 	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, as the sitemaps and feeds of its host say"`
-	Weight      int32    `parquet:"sitemap_weight,optional" since:"7" doc:"100 * (sitemap_priority - 0.5), from the sitemaps of the target's host; if they differ, the value farthest from 0"`
-	SourceFocus float64  `parquet:"source_focus,optional" since:"13" doc:"highest focus of the pages that link to the URL by links of followed kinds, at least 0"`
+	Weight      int32    `parquet:"sitemap_weight,optional" doc:"100 * (sitemap_priority - 0.5), from the sitemaps of the target's host; if they differ, the value farthest from 0"`
+	SourceFocus float64  `parquet:"source_focus,optional" doc:"highest focus of the pages that link to the URL by links of followed kinds, at least 0"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
 	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
-	Spellings   []string `parquet:"spellings,list" since:"2" doc:"first five spellings of the URL in links of its own domain, sorted"`
+	Spellings   []string `parquet:"spellings,list" doc:"first five spellings of the URL in links of its own domain, sorted"`
 }
 
 // TargetLinks is a row of the working file "targets" of a merge task: the sums over all links from

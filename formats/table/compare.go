@@ -13,7 +13,6 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
@@ -47,15 +46,11 @@ func newComparer(ctx context.Context, b store.Bucket, key string, known *manifes
 		return nil, err
 	}
 	r.lends = true // the comparer keeps no rows
-	s := &storedObject{reader: r, known: known, batch: newRows(t, writeRows), fields: layout.fieldsInFormat(o.format), ends: map[int64]bool{}}
+	s := &storedObject{reader: r, known: known, batch: newRows(t, writeRows), ends: map[int64]bool{}}
 	if err := s.compareFooter(want); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	w := &writer{stored: s, layout: layout, opt: o, pending: newRows(t, writeRows)}
-	if !o.portable() {
-		w.zeroless = zerolessOf(layout, o.format)
-	}
-	return w, nil
+	return &writer{stored: s, layout: layout, opt: o, pending: newRows(t, writeRows)}, nil
 }
 
 // specimen returns the footer of a file with one row of zero values.
@@ -78,10 +73,9 @@ func specimen(layout *rowLayout, encoder encoderFunc, o writerOptions) (*format.
 // storedObject is the existing object that a comparer reads.
 type storedObject struct {
 	*reader
-	known  *manifest.File // the object's description, or nil
-	batch  unsafe.Pointer // address of a buffer of writeRows rows, into which the object's rows are read
-	fields []rowField     // fields to compare
-	ends   map[int64]bool // numbers of rows after which a row group ends
+	known *manifest.File // the object's description, or nil
+	batch unsafe.Pointer // address of a buffer of writeRows rows, into which the object's rows are read
+	ends  map[int64]bool // numbers of rows after which a row group ends
 }
 
 // compareFooter compares the object's footer with want, the footer of a file with the same options,
@@ -114,8 +108,8 @@ func (s *storedObject) compareRows(rows unsafe.Pointer, n int) error {
 	same := m == n
 	for i := 0; same && i < n; i++ {
 		at := i * s.layout.size
-		for f := range s.fields {
-			same = same && s.fields[f].equal(unsafe.Add(s.batch, at), unsafe.Add(rows, at))
+		for f := range s.layout.fields {
+			same = same && s.layout.fields[f].equal(unsafe.Add(s.batch, at), unsafe.Add(rows, at))
 		}
 	}
 	if !same {
@@ -138,20 +132,6 @@ func (s *storedObject) finish(rows int64) (l Local, err error) {
 		return Local{}, fmt.Errorf("read %q: %w", s.key, err)
 	}
 	return LocalOf("", rows, sum), nil
-}
-
-// fieldsInFormat returns the fields whose columns exist in a format.
-func (l *rowLayout) fieldsInFormat(format int) (fields []rowField) {
-	newer := map[string]bool{}
-	for _, f := range reflect.VisibleFields(l.row) {
-		newer[f.Name] = schema.Since(f) > format
-	}
-	for _, f := range l.fields {
-		if !newer[f.name] {
-			fields = append(fields, f)
-		}
-	}
-	return fields
 }
 
 // equal compares a field of the rows at a and b. An empty list equals nil, because files store both in

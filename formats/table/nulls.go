@@ -4,8 +4,6 @@ import (
 	"reflect"
 	"strings"
 	"unsafe"
-
-	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
 // nullable lists the fields whose zero value is stored as null.
@@ -13,7 +11,7 @@ import (
 // parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug in optional columns. It writes the nulls at
 // the end of a slice of rows as zeros if the run of values before them is as long as the number of
 // rows before this run. For example, the four values null, x, null, null become null, x, 0, 0. The
-// writer avoids this bug by passing the rows in parts. Files of format 1 keep the wrong zeros.
+// writer avoids this bug by passing the rows in parts.
 type nullable []rowField
 
 func nullableOf(l *rowLayout) nullable {
@@ -60,30 +58,4 @@ func (l *rowLayout) runBeforeZeros(f *rowField, first unsafe.Pointer, rows int) 
 		return 0, 0
 	}
 	return begin, end
-}
-
-// zeroless lists the pointer fields that a format stores as if they were no pointers: zero becomes null.
-type zeroless []rowField
-
-func zerolessOf(l *rowLayout, format int) zeroless {
-	return l.fieldsOf(func(f reflect.StructField) bool { return schema.TellsZero(f) > format && schema.Since(f) <= format })
-}
-
-// normalize changes n rows in the way in which parquet-go stores fields that are no pointers: zero becomes null, and
-// some nulls become zero (see nullable).
-func (z zeroless) normalize(l *rowLayout, first unsafe.Pointer, n int) {
-	for i := range z {
-		f, value := &z[i], rowField{kind: z[i].kind, size: z[i].size}
-		at := func(i int) *unsafe.Pointer { return (*unsafe.Pointer)(unsafe.Add(first, uintptr(i*l.size)+f.offset)) }
-		for i := range n {
-			if p := at(i); *p != nil && value.isZero(*p) {
-				*p = nil
-			}
-		}
-		if begin, end := l.runBeforeZeros(f, first, n); begin > 0 {
-			for i := end; i < n; i++ {
-				*at(i) = reflect.New(f.elem).UnsafePointer()
-			}
-		}
-	}
 }

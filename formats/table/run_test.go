@@ -63,7 +63,7 @@ func readSection(t testing.TB, b store.Bucket, s manifest.Section) ([]schema.Tar
 	return rows, errors.Join(err, r.Close())
 }
 
-// ranged writes rows as one Parquet file with row groups for each bucket, as formats before 4 do.
+// ranged writes rows as one Parquet file with row groups for each bucket.
 func ranged(t testing.TB, b store.Bucket, key string, rows []schema.TargetLinks) manifest.File {
 	t.Helper()
 	w, err := table.NewWriter[schema.TargetLinks](t.TempDir()+"/rows", table.Fast())

@@ -20,8 +20,7 @@ import (
 )
 
 // Union handles files with the rows of many files of a dataset, and with further columns that say where
-// each row comes from. The files may have different formats since 2. A column that the file of a row
-// lacks is null in the union, also if the column of a single file cannot be null.
+// each row comes from.
 type Union struct {
 	layout        *rowLayout
 	added, sorted []rowField // further columns, and the columns that determine the order of rows
@@ -42,10 +41,7 @@ type Placed struct {
 // further columns, and sorted names the columns by which the rows of each file are sorted: plain strings
 // and integers.
 func NewUnion(row, added reflect.Type, sorted ...string) (*Union, error) {
-	t, err := schema.Union(row, added)
-	if err != nil {
-		return nil, err
-	}
+	t := schema.Union(row, added)
 	layout, err := columnsOf(t)
 	if err != nil {
 		return nil, err

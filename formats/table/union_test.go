@@ -47,7 +47,7 @@ func unite(t *testing.T, b store.Bucket, u *table.Union, keys ...string) manifes
 	return f
 }
 
-// A union of files of the formats 2 and newest has the rows that each file has.
+// A union of files has the rows that each file has.
 func TestAUnionKeepsEveryColumn(t *testing.T) {
 	for _, test := range []func(*testing.T){
 		unionKeeps[schema.Capture], unionKeeps[schema.Fetch], unionKeeps[schema.Request], unionKeeps[schema.Page], unionKeeps[schema.Text], unionKeeps[schema.Link],
@@ -59,39 +59,20 @@ func TestAUnionKeepsEveryColumn(t *testing.T) {
 
 func unionKeeps[T any](t *testing.T) {
 	b, rows := newStore(t), extremes[T]()
-	tabletest.Write(t, b, "", "old", rows, table.Format(2))
-	tabletest.Write(t, b, "", "new", rows)
+	tabletest.Write(t, b, "", "first", rows)
+	tabletest.Write(t, b, "", "second", rows)
 	u, err := table.NewUnion(reflect.TypeFor[T](), reflect.TypeFor[origin]())
 	if err != nil {
 		t.Fatal(err)
 	}
-	unite(t, b, u, "old", "new")
-	want := append(tabletest.Read[T](t, b, "old"), tabletest.Read[T](t, b, "new")...)
+	unite(t, b, u, "first", "second")
+	want := append(tabletest.Read[T](t, b, "first"), tabletest.Read[T](t, b, "second")...)
 	if d := cmp.Diff(want, tabletest.Read[T](t, b, "all"), cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("%T (-want +got):\n%s", rows, d)
 	}
-	from := []origin{{"old", 0}, {"old", 0}, {"old", 0}, {"new", 1}, {"new", 1}, {"new", 1}}
+	from := []origin{{"first", 0}, {"first", 0}, {"first", 0}, {"second", 1}, {"second", 1}, {"second", 1}}
 	if d := cmp.Diff(from, tabletest.Read[origin](t, b, "all")); d != "" {
 		t.Errorf("%T: origins (-want +got):\n%s", rows, d)
-	}
-}
-
-// A column that cannot be null in a file is null in the union for rows of files that lack it.
-func TestAColumnThatAFileLacksIsNullInAUnion(t *testing.T) {
-	b := newStore(t)
-	tabletest.Write(t, b, "", "old", []schema.Page{{}}, table.Format(11))
-	tabletest.Write(t, b, "", "new", []schema.Page{{}})
-	u, err := table.NewUnion(reflect.TypeFor[schema.Page](), reflect.TypeFor[origin]())
-	if err != nil {
-		t.Fatal(err)
-	}
-	unite(t, b, u, "old", "new")
-	type family struct {
-		Is *bool `parquet:"soft_404_family,optional"`
-	}
-	got := tabletest.Read[family](t, b, "all")
-	if len(got) != 2 || got[0].Is != nil || got[1].Is == nil || *got[1].Is {
-		t.Errorf("%+v", got)
 	}
 }
 

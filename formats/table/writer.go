@@ -16,7 +16,6 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
@@ -40,7 +39,7 @@ var (
 
 func optionsOf(opts []WriterOption) writerOptions {
 	o := writerOptions{codec: zstdCodec, rowGroupRows: DefaultRowGroupRows, rowGroupBytes: DefaultRowGroupBytes,
-		pageBytes: defaultPageBytes, boundBytes: parquet.DefaultColumnIndexSizeLimit, format: schema.FormatVersion}
+		pageBytes: defaultPageBytes, boundBytes: parquet.DefaultColumnIndexSizeLimit}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -55,7 +54,6 @@ type writerOptions struct {
 	boundBytes    int // length of the lowest and highest values in the page index
 	sorted        []parquet.SortingColumn
 	bloom         []string // columns with a Bloom filter in each row group
-	format        int      // schema.FormatVersion of the file
 	working       bool     // the file is a working file, which only crawlbatch reads
 }
 
@@ -63,7 +61,7 @@ type writerOptions struct {
 type WriterOption func(*writerOptions)
 
 // Fast is the option for working files. They are read only once or twice, and only by crawlbatch, so
-// they are compressed with Snappy instead of Zstandard and have the encodings of format 1.
+// they are compressed with Snappy instead of Zstandard and have smaller encodings.
 func Fast() WriterOption {
 	return func(o *writerOptions) { o.codec, o.working = snappyCodec, true }
 }
@@ -139,8 +137,7 @@ type writer struct {
 	layout *rowLayout
 	stored *storedObject // set if the writer compares (NewComparer); encoder, out and buf are then unset
 
-	nullable nullable // fields whose nulls need rows to be written in parts; nil if the file keeps format 1's wrong zeros
-	zeroless zeroless // fields whose zeros the format stores as null; nil in the newest format
+	nullable nullable // fields whose nulls need rows to be written in parts
 	opt      writerOptions
 	pending  unsafe.Pointer // address of the rows not yet passed to the encoder, with room for writeRows
 	n        int            // number of pending rows
@@ -250,17 +247,15 @@ func newSection(out *summingWriter, buf *bufio.Writer, layout *rowLayout, encode
 		filters = append(filters, parquet.SplitBlockFilter(10, c))
 	}
 	pqOptions = append(pqOptions, parquet.BloomFilters(filters...))
-	columns := fields(layout.row, &o)
+	columns := o.fields(layout.row)
 	for _, c := range columns {
 		pqOptions = append(pqOptions, c.(parquet.WriterOption))
 	}
 	pqOptions = append(pqOptions, o.pages()...)
 	w := &writer{out: out, buf: buf, layout: layout, opt: o, pending: newRows(layout.row, writeRows)}
 	w.encoder = encoder(buf, append(pqOptions, withoutBounds(schemaOf(layout.row, columns...))...))
-	if o.portable() {
+	if !o.working { // in working files, null and zero are the same
 		w.nullable = nullableOf(layout)
-	} else {
-		w.zeroless = zerolessOf(layout, o.format)
 	}
 	return w
 }
@@ -332,7 +327,6 @@ func (w *writer) encode() {
 	if w.err != nil || w.n == 0 {
 		return
 	}
-	w.zeroless.normalize(w.layout, w.pending, w.n)
 	if err := w.writeParts(w.pending, w.n); err != nil {
 		w.err = fmt.Errorf("write rows: %w", err)
 	}

@@ -113,15 +113,3 @@ func TestAPauseIsInForceUntilContinue(t *testing.T) {
 		t.Errorf("entries: %+v", entries)
 	}
 }
-
-// A program of an older format drops the new fields of an entry, so it must refuse the ledger.
-func TestOlderProgramsRefuseALedgerWithAStop(t *testing.T) {
-	b := controlledCrawl(t)
-	if _, _, err := ledgertest.Writer().Stop(t.Context(), b, controlled, ledger.Stop{Host: "example.org", Reason: "ticket 17"}); err != nil {
-		t.Fatal(err)
-	}
-	var l manifest.Ledger
-	if _, _, err := manifest.Load(t.Context(), b, layout.Ledger(controlled), &l); err != nil || l.Format < 9 {
-		t.Errorf("format %d, %v", l.Format, err)
-	}
-}

@@ -69,7 +69,7 @@ func OfActive(ctx context.Context, b store.Bucket, a *manifest.Active, crawl str
 }
 
 // CheckHead returns a Lost error if the head is gone, or if somebody restored an older head. The
-// ledger of a crawl gets entries beyond those of its creation or adoption only after the head names
+// ledger of a crawl gets entries beyond those of its creation or rebuilding only after the head names
 // the crawl. If such a ledger's crawl is not in the head, the head is too old.
 func CheckHead(l *Ledger, head *manifest.Crawls) error {
 	if !l.Stored || l.fresh() || head != nil && head.Names(l.Crawl) {
@@ -135,7 +135,7 @@ func (w Writer) Found(ctx context.Context, b store.Bucket, crawl string) error {
 	if err != nil {
 		return err
 	}
-	return w.name(ctx, b, crawl, false, false)
+	return w.name(ctx, b, crawl, false)
 }
 
 // foundLedger makes the ledger of a new crawl.
@@ -149,9 +149,6 @@ func (w Writer) foundLedger(ctx context.Context, b store.Bucket, crawl string) (
 		if err != nil {
 			return nil, err
 		}
-		if m.Format < Since || m.AdoptedFrom > 0 {
-			return nil, fmt.Errorf("crawl %s of %s: %w", crawl, b, ErrNotAdopted)
-		}
 		l, err = w.swap(ctx, b, l, []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(crawl), SHA256: digest, Format: m.Format}})
 		if !errors.Is(err, store.ErrConflict) {
 			return l, err
@@ -161,7 +158,7 @@ func (w Writer) foundLedger(ctx context.Context, b store.Bucket, crawl string) (
 
 // name writes a crawl's name into the head. If the head does not exist yet, name first creates
 // active.json, which is always older than the head. If anew is true, name may recreate a lost head.
-func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted, anew bool) error {
+func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, anew bool) error {
 	for {
 		head, version, err := LoadHead(ctx, b, crawl)
 		if err != nil {
@@ -183,7 +180,7 @@ func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted,
 			head = &manifest.Crawls{}
 		}
 		head.Version = w.Version
-		head.Crawls = append(head.Crawls, manifest.CrawlName{Crawl: crawl, At: w.now(), Adopted: adopted})
+		head.Crawls = append(head.Crawls, manifest.CrawlName{Crawl: crawl, At: w.now()})
 		if _, err := manifest.Swap(ctx, b, layout.Crawls(), head, version); !errors.Is(err, store.ErrConflict) {
 			return err
 		}

@@ -6,7 +6,7 @@
 // object, and a process appends entries by swapping it. Each entry holds a digest of the entries
 // before it. A ledger grows with the number of rounds, never with the number of partitions.
 //
-//	l, err := ledger.Load(ctx, b, crawl)          // for a crawl of an older format: made from the objects that exist now
+//	l, err := ledger.Load(ctx, b, crawl)
 //	for e := range slices.Values(l.Entries()) …   // in order
 //	for lost, err := range l.Losses(ctx, b) …     // each object that an entry names and that is gone
 //	for lost, err := range ledger.HeadLosses(ctx, b, crawl) … // the head, active.json, crawls
@@ -31,14 +31,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Since is the first format whose crawls have a ledger.
-const Since = 3
-
 var (
 	// ErrNoCrawl means that the store has no crawl with this name and never had one.
 	ErrNoCrawl = errors.New("no such crawl")
-	// ErrNotAdopted means that the crawl is of an older format and has no ledger to append to.
-	ErrNotAdopted = errors.New("the crawl has no ledger yet")
+	// errUnfounded means that the creation of a crawl was interrupted before it had a ledger.
+	errUnfounded = errors.New("the crawl has no ledger yet, because its creation was interrupted: give the command that creates it again")
 	// ErrReplacing means that a `plan --replace` of the crawl was interrupted or is running.
 	ErrReplacing = errors.New("its plan is being replaced")
 )
@@ -46,14 +43,14 @@ var (
 // Ledger is a crawl's ledger at the time of reading. A Ledger does not change.
 type Ledger struct {
 	Crawl string
-	// Stored is false if the ledger was made in memory for a crawl of an older format.
+	// Stored is false if the crawl has no ledger yet, because its creation was interrupted.
 	Stored bool
 
 	doc     manifest.Ledger
 	version store.Version
 	index   map[subject]int // index of the newest entry about each subject
 	rounds  int
-	begun   bool // whether an entry was appended after the crawl's creation or adoption
+	begun   bool // whether an entry was appended after the crawl's creation, or after the ledger was rebuilt
 }
 
 // subject says what an entry is about: its kind, and its round, stage or plan. An empty field stands
@@ -77,19 +74,19 @@ func indexed(l *Ledger) *Ledger {
 		}
 		l.index[at] = i
 		l.index[subject{at.what, at.round, e.Stage, e.Plan}] = i
-		l.begun = l.begun || e.What != manifest.EntryCrawl && !e.Adopted
+		l.begun = l.begun || e.What != manifest.EntryCrawl && !e.Rebuilt
 	}
 	return l
 }
 
-// Load reads the ledger of a crawl. For a crawl of an older format, Load makes the ledger that
-// adoption would write. The error wraps ErrNoCrawl, ErrLost or manifest.ErrCorrupt.
+// Load reads the ledger of a crawl. For a crawl whose creation was interrupted, it returns a ledger without entries that
+// is not Stored. The error wraps ErrNoCrawl, ErrLost or manifest.ErrCorrupt.
 func Load(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	return load(ctx, b, crawl, b)
 }
 
 // Newer reads the ledger again. If the stored ledger has not changed, Newer returns l itself, and the
-// store transfers nothing. A ledger that was made in memory stays the same until one is stored.
+// store transfers nothing. A ledger that is not Stored stays the same until one is.
 func (l *Ledger) Newer(ctx context.Context, b store.Bucket) (*Ledger, error) {
 	newer, err := load(ctx, b, l.Crawl, renewed{b, l.version})
 	if errors.Is(err, store.ErrUnchanged) || err == nil && !l.Stored && !newer.Stored {
@@ -140,31 +137,26 @@ func load(ctx context.Context, b store.Bucket, crawl string, from store.Bucket) 
 	return indexed(l), nil
 }
 
-// loadAbsent finds out why a crawl has no ledger.json. There are four reasons: the crawl does not
-// exist, it has an older format, its creation or adoption was interrupted, or the ledger is lost.
+// loadAbsent finds out why a crawl has no ledger.json. There are three reasons: the crawl does not
+// exist, its creation was interrupted, or the ledger is lost.
 func loadAbsent(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
-	m, _, err := LoadCrawl(ctx, b, crawl)
-	if err != nil {
+	if _, _, err := LoadCrawl(ctx, b, crawl); err != nil {
 		return nil, err
-	}
-	if m.Format < Since {
-		return assemble(ctx, b, m)
 	}
 	head, _, err := LoadHead(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case head != nil && head.Names(crawl):
+	lost := head != nil && head.Names(crawl)
+	if !lost {
+		if lost, err = begunIn(ctx, b, crawl); err != nil {
+			return nil, err
+		}
+	}
+	if lost {
 		return nil, lostLedger(crawl)
-	case m.AdoptedFrom > 0:
-		return assemble(ctx, b, m)
 	}
-	begun, err := begunIn(ctx, b, crawl)
-	if err == nil && begun {
-		err = lostLedger(crawl)
-	}
-	return indexed(&Ledger{Crawl: crawl}), err
+	return indexed(&Ledger{Crawl: crawl}), nil
 }
 
 // begunIn reports whether a round of a crawl has an object, other than the working files of a plan that tasks
@@ -336,7 +328,7 @@ func (l *Ledger) Now(round int) (now time.Time, ok bool) {
 // Rounds returns the number of rounds up to the newest round that an entry names.
 func (l *Ledger) Rounds() int { return l.rounds }
 
-// fresh reports whether the ledger has only the entries of the crawl's creation or adoption.
+// fresh reports whether the ledger has only the entries of the crawl's creation, or of its own rebuilding.
 func (l *Ledger) fresh() bool { return !l.begun }
 
 // Writer appends to ledgers.
@@ -372,7 +364,7 @@ func (w Writer) AppendTo(ctx context.Context, b store.Bucket, l *Ledger, decide 
 			return l, err
 		}
 		if !l.Stored {
-			return nil, fmt.Errorf("crawl %s of %s: %w: %w", l.Crawl, b, ErrNotAdopted, stages.ErrPermanent)
+			return nil, fmt.Errorf("crawl %s of %s: %w: %w", l.Crawl, b, errUnfounded, stages.ErrPermanent)
 		}
 		next, err := w.swap(ctx, b, l, entries)
 		if !errors.Is(err, store.ErrConflict) {

@@ -19,7 +19,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/store/faultstore"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/stages"
@@ -36,32 +35,27 @@ func newStore(t *testing.T) store.Bucket {
 	return b
 }
 
-// put stores a document in the given format.
-func put(t *testing.T, b store.Bucket, format int, key string, d manifest.Document) {
+// put stores a document.
+func put(t *testing.T, b store.Bucket, key string, d manifest.Document) {
 	t.Helper()
-	body, err := manifest.EncodeAs(d, format)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.CreateBytes(t.Context(), b, key, body); err != nil {
+	if _, err := manifest.Create(t.Context(), b, key, d); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // storeCrawl stores a crawl with one sealed round, a round that is being fetched, and a revision
 // of its politeness.
-func storeCrawl(t *testing.T, b store.Bucket, format int, crawl string) {
+func storeCrawl(t *testing.T, b store.Bucket, crawl string) {
 	t.Helper()
-	put(t, b, format, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl, Config: "user_agent: x\n"})
-	put(t, b, format, layout.Politeness(crawl), &manifest.Politeness{Revision: 3, Config: "politeness: {delay: 2s}\n"})
+	put(t, b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl, Config: "user_agent: x\n"})
+	put(t, b, layout.Politeness(crawl), &manifest.Politeness{Revision: 3, Config: "politeness: {delay: 2s}\n"})
 	for round, id := range []string{"p0", "p1"} {
-		put(t, b, format, layout.PlanManifest(crawl, round, id), &manifest.Plan{ID: id, Crawl: crawl, Round: round, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
-		put(t, b, format, layout.Start(crawl, round), &manifest.Start{Plan: id})
-		put(t, b, format, layout.Checkpoint(crawl, round, 0), &manifest.Checkpoint{Plan: id, Epoch: 1, Released: true})
+		put(t, b, layout.PlanManifest(crawl, round, id), &manifest.Plan{ID: id, Crawl: crawl, Round: round, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
+		put(t, b, layout.Checkpoint(crawl, round, 0), &manifest.Checkpoint{Plan: id, Epoch: 1, Released: true})
 	}
-	put(t, b, format, layout.Result(crawl, 0, "fetch", 0), &manifest.Result{Stage: "fetch", Plan: "p0"})
-	put(t, b, format, layout.Inputs(crawl, 0, "merge"), &manifest.Inputs{Stage: "merge", Plan: "p0"})
-	put(t, b, format, layout.Sealed(crawl, 0), &manifest.Sealed{Crawl: crawl, Plan: "p0"})
+	put(t, b, layout.Result(crawl, 0, "fetch", 0), &manifest.Result{Stage: "fetch", Plan: "p0"})
+	put(t, b, layout.Inputs(crawl, 0, "merge"), &manifest.Inputs{Stage: "merge", Plan: "p0"})
+	put(t, b, layout.Sealed(crawl, 0), &manifest.Sealed{Crawl: crawl, Plan: "p0"})
 }
 
 // describeEntries describes the entries of a ledger without times and digests.
@@ -72,7 +66,7 @@ func describeEntries(l *ledger.Ledger) []string {
 		if e.Round != nil {
 			round = fmt.Sprint(*e.Round)
 		}
-		all = append(all, strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %d %t", e.What, round, e.Stage, e.Plan, e.Format, e.Adopted)), " "))
+		all = append(all, strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %t", e.What, round, e.Stage, e.Plan, e.Rebuilt)), " "))
 	}
 	return all
 }
@@ -86,104 +80,23 @@ func load(t *testing.T, b store.Bucket, crawl string) *ledger.Ledger {
 	return l
 }
 
-var adopted = []string{
-	fmt.Sprintf("crawl %d true", schema.FormatVersion), "politeness 2 true",
-	"plan 0 p0 2 true", "started 0 p0 2 true", "fetching 0 0 true", "frozen 0 merge 2 true", "sealed 0 2 true",
-	"plan 1 p1 2 true", "started 1 p1 2 true", "fetching 1 0 true",
-}
-
-// TestAdoptionGoesOnAfterAFailureAtAnyWrite makes each write of an adoption fail in turn, before or
-// after the write takes effect. The next adoption must have the same result as an adoption without
-// failures.
-func TestAdoptionGoesOnAfterAFailureAtAnyWrite(t *testing.T) {
-	for _, how := range []faultstore.Fault{faultstore.Before, faultstore.After} {
-		for failing := 1; ; failing++ {
-			b := newStore(t)
-			storeCrawl(t, b, 2, month)
-			put(t, b, 2, layout.CrawlManifest("2026-12"), &manifest.Crawl{Crawl: "2026-12"})
-			put(t, b, 2, layout.Active(), &manifest.Active{Crawl: month, Round: 1, Nonce: "n"})
-			var mu sync.Mutex
-			writes := 0
-			faulty := faultstore.New(b, faultstore.Faults{Choose: func(op faultstore.Op, _ string) faultstore.Fault {
-				mu.Lock()
-				defer mu.Unlock()
-				if op != faultstore.Create && op != faultstore.Swap {
-					return faultstore.None
-				}
-				if writes++; writes == failing {
-					return how
-				}
-				return faultstore.None
-			}})
-			crawls := []string{month, "2026-12"}
-			_, err := ledgertest.Writer().Adopt(t.Context(), faulty, crawls, nil)
-			if writes < failing {
-				if err != nil || failing < 7 {
-					t.Fatalf("an undisturbed adoption: %v, after %d writes", err, failing-1)
-				}
-				break
-			}
-			if faulty.Injected() > 0 && !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("write %d: %v", failing, err)
-			}
-			if _, err := ledgertest.Writer().Adopt(t.Context(), b, crawls, nil); err != nil {
-				t.Fatalf("after a failure at write %d: %v", failing, err)
-			}
-			l := load(t, b, month)
-			if d := cmp.Diff(adopted, describeEntries(l)); d != "" || !l.Stored {
-				t.Errorf("write %d: stored %t:\n%s", failing, l.Stored, d)
-			}
-			head, _, err := ledger.LoadHead(t.Context(), b, month)
-			if err != nil || !head.Names(month) || !head.Names("2026-12") {
-				t.Errorf("write %d: head %+v, %v", failing, head, err)
-			}
-			var a manifest.Active
-			if _, _, err := manifest.Load(t.Context(), b, layout.Active(), &a); err != nil || a.Format < ledger.Since || a.Done || a.Crawl != month {
-				t.Errorf("write %d: active.json %+v, %v", failing, a, err)
-			}
-			var c manifest.Crawl
-			if _, _, err := manifest.Load(t.Context(), b, layout.CrawlManifest(month), &c); err != nil || c.Format < ledger.Since {
-				t.Errorf("write %d: crawl.json of format %d: older versions do not refuse it; %v", failing, c.Format, err)
-			}
-		}
-	}
-}
-
-func TestManyMayAdoptAStoreAtOnce(t *testing.T) {
-	b := newStore(t)
-	storeCrawl(t, b, 2, month)
-	put(t, b, 2, layout.Active(), &manifest.Active{Crawl: month, Round: 1, Nonce: "n"})
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			if _, err := ledgertest.Writer().Adopt(t.Context(), b, []string{month}, nil); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-	if d := cmp.Diff(adopted, describeEntries(load(t, b, month))); d != "" {
-		t.Error(d)
-	}
-	head, _, err := ledger.LoadHead(t.Context(), b, month)
-	if err != nil || len(head.Crawls) != 1 {
-		t.Errorf("head %+v, %v", head, err)
-	}
+// rebuilt describes the entries of a rebuilt ledger of the crawl that storeCrawl stores.
+var rebuilt = []string{
+	"crawl true", "politeness true", "plan 0 p0 true", "started 0 p0 true", "fetching 0 true", "frozen 0 merge true", "sealed 0 true",
+	"plan 1 p1 true", "started 1 p1 true", "fetching 1 true",
 }
 
 // A ledger that another process makes while it is read is not lost.
 func TestALedgerThatIsMadeMeanwhileIsNotLost(t *testing.T) {
 	b := newStore(t)
-	storeCrawl(t, b, 2, month)
-	if _, err := ledgertest.Writer().Adopt(t.Context(), b, []string{month}, nil); err != nil {
-		t.Fatal(err)
-	}
+	storeCrawl(t, b, month)
+	ledgertest.Make(t, b, month)
 	late := &lateLedger{Bucket: b}
 	l, err := ledger.Load(t.Context(), late, month)
 	if err != nil || !late.read {
 		t.Fatalf("read %t: %v", late.read, err)
 	}
-	if d := cmp.Diff(adopted, describeEntries(l)); d != "" || !l.Stored {
+	if d := cmp.Diff(rebuilt, describeEntries(l)); d != "" || !l.Stored {
 		t.Errorf("stored %t: %s", l.Stored, d)
 	}
 	if err := b.Delete(t.Context(), layout.Ledger(month)); err != nil {
@@ -208,26 +121,29 @@ func (l *lateLedger) Get(ctx context.Context, key string, limit int64) ([]byte, 
 	return l.Bucket.Get(ctx, key, limit)
 }
 
-func TestACrawlOfAnOlderFormatIsReadAsItWillBeAdopted(t *testing.T) {
+func TestACrawlWhoseCreationWasInterruptedHasAnEmptyLedger(t *testing.T) {
 	b := newStore(t)
-	storeCrawl(t, b, 2, month)
-	l := load(t, b, month)
-	want := slices.Clone(adopted)
-	want[0] = "crawl 2 true"
-	if d := cmp.Diff(want, describeEntries(l)); d != "" || l.Stored {
-		t.Errorf("stored %t:\n%s", l.Stored, d)
+	put(t, b, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
+	if l := load(t, b, month); l.Stored || len(l.Entries()) > 0 {
+		t.Errorf("stored %t: %q", l.Stored, describeEntries(l))
 	}
-	_, err := ledgertest.Writer().Append(t.Context(), b, month, func(*ledger.Ledger) ([]manifest.Entry, error) {
+	seal := func(*ledger.Ledger) ([]manifest.Entry, error) {
 		return []manifest.Entry{{What: manifest.EntrySealed}}, nil
-	})
-	if !errors.Is(err, ledger.ErrNotAdopted) {
-		t.Errorf("Append to a crawl without a stored ledger: %v", err)
+	}
+	if _, err := ledgertest.Writer().Append(t.Context(), b, month, seal); !errors.Is(err, stages.ErrPermanent) {
+		t.Errorf("Append to a crawl without a ledger: %v", err)
+	}
+	if err := ledgertest.Writer().Found(t.Context(), b, month); err != nil {
+		t.Fatal(err)
+	}
+	if l := load(t, b, month); !l.Stored || len(l.Entries()) != 1 {
+		t.Errorf("founded: stored %t: %q", l.Stored, describeEntries(l))
 	}
 }
 
 func TestAppendsAtOnceAreAllInTheChain(t *testing.T) {
 	b := newStore(t)
-	storeCrawl(t, b, 3, month)
+	storeCrawl(t, b, month)
 	ledgertest.Make(t, b, month)
 	var group sync.WaitGroup
 	for round := range 8 {
@@ -236,7 +152,7 @@ func TestAppendsAtOnceAreAllInTheChain(t *testing.T) {
 				if l.Newest(manifest.EntrySealed, round+10) != nil {
 					return nil, nil
 				}
-				return []manifest.Entry{ledger.Named(manifest.EntrySealed, round+10, "k", "d", 3)}, nil
+				return []manifest.Entry{ledger.Named(manifest.EntrySealed, round+10, "k", "d", schema.FormatVersion)}, nil
 			})
 			if err != nil {
 				t.Error(err)
@@ -250,7 +166,7 @@ func TestAppendsAtOnceAreAllInTheChain(t *testing.T) {
 			t.Errorf("round %d is not in the ledger", round+10)
 		}
 	}
-	if n := len(l.Entries()); n != len(adopted)+8 {
+	if n := len(l.Entries()); n != len(rebuilt)+8 {
 		t.Errorf("%d entries", n)
 	}
 }
@@ -267,7 +183,7 @@ func TestAForkedOrEditedLedgerIsRefused(t *testing.T) {
 		"another digest": func(body []byte) []byte { return bytes.Replace(body, []byte(`"sha256": "`), []byte(`"sha256": "0`), 1) },
 	} {
 		b := newStore(t)
-		storeCrawl(t, b, 3, month)
+		storeCrawl(t, b, month)
 		ledgertest.Make(t, b, month)
 		key := layout.Ledger(month)
 		body, version, err := b.Get(t.Context(), key, manifest.MaxBytes)
@@ -307,7 +223,7 @@ func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
 				continue
 			}
 			b := newStore(t)
-			storeCrawl(t, b, 3, month)
+			storeCrawl(t, b, month)
 			ledgertest.Make(t, b, month)
 			l := load(t, b, month)
 			for lost, err := range l.Losses(t.Context(), b) {
@@ -370,9 +286,9 @@ func TestWorkingFilesOfAPlanInTasksAreNoTracesOfALostLedger(t *testing.T) {
 func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
 	for _, key := range []string{layout.Ledger(month), layout.Crawls(), layout.Active()} {
 		b := newStore(t)
-		storeCrawl(t, b, 3, month)
+		storeCrawl(t, b, month)
 		ledgertest.Make(t, b, month)
-		// The entry that follows the adoption proves that a missing head once existed.
+		// The entry that follows the rebuilt ones proves that a missing head once existed.
 		w := ledgertest.Writer()
 		if _, err := w.Append(t.Context(), b, month, func(*ledger.Ledger) ([]manifest.Entry, error) {
 			return []manifest.Entry{ledger.Planning(2, w.Clock.Now())}, nil
@@ -409,7 +325,7 @@ func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
 		}
 	}
 	b := newStore(t)
-	storeCrawl(t, b, 3, month)
+	storeCrawl(t, b, month)
 	ledgertest.Make(t, b, month)
 	if err := b.Delete(t.Context(), layout.Active()); err != nil {
 		t.Fatal(err)
@@ -428,7 +344,7 @@ func TestACrawlThatIsGoneIsNotTakenForANewOne(t *testing.T) {
 	if _, err := ledger.Load(t.Context(), b, month); !errors.Is(err, ledger.ErrNoCrawl) {
 		t.Errorf("a crawl that never was: %v", err)
 	}
-	storeCrawl(t, b, 3, month)
+	storeCrawl(t, b, month)
 	ledgertest.Make(t, b, month)
 	for _, key := range []string{layout.CrawlManifest(month), layout.Ledger(month)} {
 		if err := b.Delete(t.Context(), key); err != nil {
@@ -445,12 +361,12 @@ func TestACrawlThatIsGoneIsNotTakenForANewOne(t *testing.T) {
 // plans, because the process that started the round was killed before it deleted the replaced plan.
 func TestALedgerMadeAnewFollowsThePlanThatWasFetched(t *testing.T) {
 	b := newStore(t)
-	put(t, b, 3, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
+	put(t, b, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
 	for _, id := range []string{"p0", "p1"} {
-		put(t, b, 3, layout.PlanManifest(month, 0, id), &manifest.Plan{ID: id, Crawl: month, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
+		put(t, b, layout.PlanManifest(month, 0, id), &manifest.Plan{ID: id, Crawl: month, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
 	}
-	put(t, b, 3, layout.Checkpoint(month, 0, 0), &manifest.Checkpoint{Plan: "p1", Epoch: 1})
-	put(t, b, 3, layout.Taken(month, 0, 0), &manifest.Taken{Plan: "p1"})
+	put(t, b, layout.Checkpoint(month, 0, 0), &manifest.Checkpoint{Plan: "p1", Epoch: 1})
+	put(t, b, layout.Taken(month, 0, 0), &manifest.Taken{Plan: "p1"})
 	ledgertest.Make(t, b, month)
 	choice, started := load(t, b, month).Plan(0)
 	if choice == nil || choice.Plan != "p1" || !started {
@@ -462,9 +378,9 @@ func TestALedgerMadeAnewFollowsThePlanThatWasFetched(t *testing.T) {
 // several rounds in a row. Of the newest round, only a WARC file is left.
 func TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes(t *testing.T) {
 	b := newStore(t)
-	put(t, b, 3, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
+	put(t, b, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
 	for _, round := range []int{0, 4, 12} {
-		put(t, b, 3, layout.PlanManifest(month, round, "p"), &manifest.Plan{ID: "p", Crawl: month, Round: round})
+		put(t, b, layout.PlanManifest(month, round, "p"), &manifest.Plan{ID: "p", Crawl: month, Round: round})
 	}
 	if _, err := store.CreateBytes(t.Context(), b, layout.WARC(month, 14, "p", 0, 1, 0), []byte("WARC")); err != nil {
 		t.Fatal(err)
@@ -492,7 +408,7 @@ func TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew(t *testing.T) {
 	w := ledgertest.Writer()
 	older := ""
 	for _, crawl := range []string{"2026-10", month} {
-		put(t, b, schema.FormatVersion, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl})
+		put(t, b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl})
 		if err := w.Found(t.Context(), b, crawl); err != nil {
 			t.Fatal(err)
 		}
@@ -563,7 +479,7 @@ func (l *listHook) List(ctx context.Context, prefix string) iter.Seq2[store.Info
 func TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile(t *testing.T) {
 	b := newStore(t)
 	w := ledgertest.Writer()
-	put(t, b, schema.FormatVersion, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
+	put(t, b, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
 	if err := w.Found(t.Context(), b, month); err != nil {
 		t.Fatal(err)
 	}
@@ -573,13 +489,13 @@ func TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile(t *testing.T) 
 		}
 	}
 	round := 0
-	put(t, b, schema.FormatVersion, layout.PlanManifest(month, 0, "p"), &manifest.Plan{ID: "p", Crawl: month, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
+	put(t, b, layout.PlanManifest(month, 0, "p"), &manifest.Plan{ID: "p", Crawl: month, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
 	live := &listHook{b, func() {
 		add(manifest.Entry{What: manifest.EntryStarted, Round: &round, Plan: "p", Format: schema.FormatVersion})
-		put(t, b, schema.FormatVersion, layout.Checkpoint(month, 0, 0), &manifest.Checkpoint{Plan: "p", Epoch: 1})
+		put(t, b, layout.Checkpoint(month, 0, 0), &manifest.Checkpoint{Plan: "p", Epoch: 1})
 	}}
 	made, err := w.Rebuild(t.Context(), live, month, []string{month}, ledgertest.NoCopy)
-	if want := []string{fmt.Sprintf("crawl %d false", schema.FormatVersion), fmt.Sprintf("started 0 p %d false", schema.FormatVersion)}; err != nil || len(made) > 0 || !slices.Equal(describeEntries(load(t, b, month)), want) {
+	if want := []string{"crawl false", "started 0 p false"}; err != nil || len(made) > 0 || !slices.Equal(describeEntries(load(t, b, month)), want) {
 		t.Errorf("beside a run: made %q, %v: %q", made, err, describeEntries(load(t, b, month)))
 	}
 	body, version, err := b.Get(t.Context(), layout.Ledger(month), manifest.MaxBytes)

@@ -36,7 +36,7 @@ func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawl
 	if written {
 		made = append(made, layout.Ledger(crawl))
 	} else if !l.Stored && head == nil {
-		return nil, nil // no command has completely adopted or created the crawl yet
+		return nil, nil // no command has completely created the crawl yet
 	}
 	active, err := w.rebuildActive(ctx, b, crawl, crawls, keep)
 	if err != nil {
@@ -56,7 +56,7 @@ func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawl
 		if head != nil && head.Names(c) {
 			continue
 		}
-		if err := w.name(ctx, b, c, true, true); err != nil {
+		if err := w.name(ctx, b, c, true); err != nil {
 			return made, err
 		}
 		renamed = true
@@ -153,6 +153,17 @@ func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string,
 		}
 		return err
 	})
+}
+
+// write makes a ledger from the documents in the store. It replaces an existing ledger only if the
+// version of that ledger equals old.
+func (w Writer) write(ctx context.Context, b store.Bucket, crawl string, old store.Version) error {
+	entries, err := existingEntries(ctx, b, crawl)
+	if err != nil {
+		return err
+	}
+	_, err = w.swap(ctx, b, &Ledger{Crawl: crawl, version: old}, entries)
+	return err
 }
 
 // activeOf returns the active.json that follows from takedown.json and from the ledgers of the given crawls and of those

@@ -16,19 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// assemble makes the ledger of a crawl that has an older format, from the objects in the store.
-func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, error) {
-	doc := manifest.Ledger{Crawl: m.Crawl}
-	entries, err := existingEntries(ctx, b, m.Crawl)
-	if err != nil {
-		return nil, err
-	}
-	err = doc.Append(entries...)
-	return indexed(&Ledger{Crawl: m.Crawl, doc: doc}), err
-}
-
-// existingEntries returns the entries of a new ledger for a crawl, one for each document in the
-// store. The entries are marked as adopted.
+// existingEntries returns the entries of a rebuilt ledger for a crawl, one for each document in the
+// store. The entries are marked as rebuilt.
 func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry, error) {
 	m, digest, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
@@ -76,7 +65,7 @@ func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manif
 	}
 	all = append(all, takedowns...)
 	for i := range all {
-		all[i].Adopted = true
+		all[i].Rebuilt = true
 	}
 	return all, nil
 }
@@ -137,7 +126,7 @@ func readOptional(ctx context.Context, b store.Bucket, key string, d manifest.Do
 // round.
 func entriesOfRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]manifest.Entry, error) {
 	var all []manifest.Entry
-	id, format, err := followedPlan(ctx, b, crawl, round)
+	id, started, err := followedPlan(ctx, b, crawl, round)
 	if err != nil {
 		return nil, err
 	}
@@ -152,14 +141,14 @@ func entriesOfRound(ctx context.Context, b store.Bucket, crawl string, round int
 		choice.Plan = id
 		all = append(all, choice)
 	}
-	if id != "" && format > 0 {
-		all = append(all, manifest.Entry{What: manifest.EntryStarted, Round: &round, Plan: id, Format: format})
+	if started {
+		all = append(all, manifest.Entry{What: manifest.EntryStarted, Round: &round, Plan: id, Format: schema.FormatVersion})
 	}
 	fetched, err := anyKey(ctx, b, layout.StageDir(crawl, round, string(stages.Fetch))+"part-")
 	if err != nil {
 		return nil, err
 	}
-	if fetched && format > 0 && !layout.IsReparse(crawl) {
+	if fetched && started && !layout.IsReparse(crawl) {
 		all = append(all, Named(manifest.EntryFetching, round, layout.StageDir(crawl, round, string(stages.Fetch)), "", 0))
 	}
 	for _, stage := range stages.Order {
@@ -186,46 +175,25 @@ func entriesOfRound(ctx context.Context, b store.Bucket, crawl string, round int
 	return all, err
 }
 
-// followedPlan returns the ID of the plan that a round follows. If the round has started, it also
-// returns the format in which the round began. For a round of an older format, start.json names the
-// plan and the format. Without start.json, followedPlan returns the plan that other objects of the
-// round name, or the only plan.
-func followedPlan(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
-	var s manifest.Start
-	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return "", 0, err
-	}
-	if err == nil {
-		if there, err := manifest.Exists(ctx, b, layout.PlanManifest(crawl, round, s.Plan)); err != nil || there {
-			return s.Plan, s.Format, err
-		}
-	}
-	made, err := usedPlan(ctx, b, crawl, round)
-	switch {
-	case err != nil:
-		return "", 0, err
-	case s.Plan != "" && (made == "" || made == s.Plan):
-		return s.Plan, s.Format, nil
-	case made != "":
-		return made, schema.FormatVersion, nil
+// followedPlan returns the ID of the plan that a round follows, and whether the round has started. It returns
+// the plan that other objects of the round name, or the only plan.
+func followedPlan(ctx context.Context, b store.Bucket, crawl string, round int) (id string, started bool, err error) {
+	id, err = usedPlan(ctx, b, crawl, round)
+	if err != nil || id != "" {
+		return id, err == nil, err
 	}
 	ids, err := Plans(ctx, b, crawl, round)
 	if err != nil || len(ids) != 1 {
-		return "", 0, err
+		return "", false, err
 	}
-	begun, err := anyKey(ctx, b, layout.StageDir(crawl, round, string(stages.Fetch)))
-	if begun {
-		format = schema.FormatVersion
-	}
-	return ids[0], format, err
+	started, err = anyKey(ctx, b, layout.StageDir(crawl, round, string(stages.Fetch)))
+	return ids[0], started, err
 }
 
 // usedPlan returns the ID of the plan that a round uses, or "" if nothing shows that the round has
 // begun. The plan's ID is in the round's seal, in an inputs.json, and in the objects under
 // fetch/taken/. A list of plans does not tell which plan is used, because a process may have died
-// before it deleted the replaced plans. start.json proves nothing, because a driver of an older
-// version may create it while this version adopts the store (see Adopt).
+// before it deleted the replaced plans.
 func usedPlan(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
 	var sealed manifest.Sealed
 	if _, found, err := readOptional(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {

@@ -19,9 +19,6 @@ import (
 // contents depend on times, so a second writer would make other bytes. The part that was written
 // first counts.
 func accountsOf(ctx context.Context, b store.Bucket, p *manifest.Plan) (files []manifest.File, err error) {
-	if p.Format < AccountsSince {
-		return nil, nil
-	}
 	for _, dataset := range publish.Accounts {
 		f, err := describePart(ctx, b, dataset, publish.AccountKey(p, dataset))
 		if errors.Is(err, store.ErrNotFound) {
@@ -36,8 +33,7 @@ func accountsOf(ctx context.Context, b store.Bucket, p *manifest.Plan) (files []
 }
 
 // FetchAttempts yields the attempts at the fetch tasks of a round whose accounts are written, in the order
-// of tasks and beginnings. It yields nothing for rounds that began before format 9, which have no records of
-// beginnings, and for rounds whose accounts are not written yet.
+// of tasks and beginnings. It yields nothing for rounds whose accounts are not written yet.
 func FetchAttempts(ctx context.Context, b store.Bucket, p *manifest.Plan) iter.Seq2[schema.StageAttempt, error] {
 	return func(yield func(schema.StageAttempt, error) bool) {
 		key := publish.AccountKey(p, stages.FileStages)

@@ -30,13 +30,9 @@ func Compaction(ctx context.Context, b store.Bucket, l *ledger.Ledger) (*manifes
 	return &list, nil
 }
 
-// mergedSince is the format since which a part of a compacted copy has the rows of all rounds.
-const mergedSince = 14
-
 // Covers reports whether views may read a copy: whether its rounds still have the seals that were copied.
-// Copies that were made before format 14 are not read.
 func Covers(list *manifest.Compaction, l *ledger.Ledger) bool {
-	if list == nil || list.Format < mergedSince {
+	if list == nil {
 		return false
 	}
 	for _, r := range list.Rounds {
@@ -50,7 +46,7 @@ func Covers(list *manifest.Compaction, l *ledger.Ledger) bool {
 // WithCompacted returns copies of sealed rounds whose Files name the parts of compacted copies in place of
 // the published parts of the same datasets. A part of a copy has rows of several rounds; the Files of the
 // first round of its crawl name it. Rounds without a copy stay as they are. If a crawl's list is lost or
-// damaged, or is of an older format, its rounds stay as they are too, and notes says so.
+// damaged, its rounds stay as they are too, and notes says so.
 func WithCompacted(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) (out []*manifest.Sealed, notes []string, err error) {
 	out = slices.Clone(sealed)
 	at := map[string]map[int]int{} // indexes of the rounds of each crawl
@@ -71,8 +67,6 @@ func WithCompacted(ctx context.Context, b store.Bucket, sealed []*manifest.Seale
 			notes = append(notes, fmt.Sprintf("opened the published parts of %s, because its compacted copy has no list: %v", crawl, err))
 		case err != nil:
 			return nil, nil, err
-		case list != nil && list.Format < mergedSince:
-			notes = append(notes, fmt.Sprintf("opened the published parts of %s, because an older crawlbatch made its compacted copy: make the copy again with `crawlbatch compact --month %[1]s`", crawl))
 		}
 		missing := func(r manifest.CompactedRound) bool { _, ok := at[crawl][r.Round]; return !ok }
 		if !Covers(list, l) || slices.ContainsFunc(list.Rounds, missing) {

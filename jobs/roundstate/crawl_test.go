@@ -1,15 +1,11 @@
 package roundstate
 
 import (
-	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 )
 
@@ -20,15 +16,7 @@ func TestCanonicalizersReadTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	const cfg = "plan: {strip_params: [\"${PARAM}\"]}\nfrontier: {follow: \"${FOLLOW}\"}\nfetch: {proxy: \"${PROXY}\"}\n"
-	text, err := manifest.Encode(&manifest.Crawl{Crawl: "2026-11", Config: cfg})
-	if err == nil {
-		// A crawl of format 2 has no ledger.
-		text = bytes.Replace(text, fmt.Appendf(nil, `"format_version": %d`, schema.FormatVersion), []byte(`"format_version": 2`), 1)
-		_, err = store.CreateBytes(t.Context(), b, layout.CrawlManifest("2026-11"), text)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11", Config: cfg})
 	t.Setenv("PARAM", "sid")
 	_, err = Canonicalizers(t.Context(), b, []string{"2026-11"})
 	if err == nil || !strings.Contains(err.Error(), "frontier.follow") || !strings.HasSuffix(err.Error(), "(not set in the environment: FOLLOW, PROXY)") {

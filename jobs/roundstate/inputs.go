@@ -10,7 +10,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/topics"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish/domains"
@@ -25,24 +24,16 @@ var feeds = map[stages.Stage][]stages.Stage{
 	stages.Dedup:    {stages.Merge, stages.Cluster},
 	stages.Rank:     {stages.Merge},
 	stages.Frontier: {stages.Merge, stages.Rank},
-	stages.Publish:  {stages.Merge, stages.Dedup, stages.Rank},
+	stages.Publish:  {stages.Merge, stages.Dedup, stages.Rank, stages.Frontier}, // the states of URLs say how pages have changed
 }
 
-// Feeds lists the stages whose results a stage of the round with plan p reads, in the order of its
-// inputs.json. In rounds that were planned in format 12 or newer, publish reads the states of URLs,
-// which say how pages have changed.
-func Feeds(p *manifest.Plan, stage stages.Stage) []stages.Stage {
-	if stage == stages.Publish && p.Format >= 12 {
-		return append(slices.Clone(feeds[stage]), stages.Frontier)
-	}
-	return slices.Clone(feeds[stage])
-}
+// Feeds lists the stages whose results a stage reads, in the order of its inputs.json.
+func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]) }
 
 // readsResult reports whether the task t reads the result of partition n of the stage from. A merge
 // task reads the results of its own partition. A publish task reads the merge result of its own
-// partition, the results of rank and frontier of its own bucket, and the rank result of bucket 0, whose
-// task writes the hosts of all buckets since format 4. If the round has terms, a publish task reads all
-// rank results, because its pages have terms of all buckets. The publish task that writes the domains of its bucket
+// partition, the result of frontier of its own bucket, and all rank results: the task of bucket 0 writes the
+// hosts of all buckets, and its pages have terms of all buckets. The publish task that writes the domains of its bucket
 // reads all merge results of the bucket. If dedup has one task for each bucket, a dedup task reads
 // the merge results of its own bucket, and a publish task reads the dedup result of its own bucket.
 // All other tasks read every result of the stage. For example, frontier counts the hosts of all
@@ -56,7 +47,7 @@ func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool
 	case t.Stage == stages.Publish && from == stages.Frontier:
 		return n == p.Partitions[t.Partition].Bucket
 	case t.Stage == stages.Publish && from == stages.Rank:
-		return n == 0 || n == p.Partitions[t.Partition].Bucket || topics.In(p)
+		return true
 	case stages.Dedup.Tasks(p) == 1:
 		return true
 	case t.Stage == stages.Dedup && from == stages.Merge:
@@ -78,7 +69,7 @@ func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.
 // digestsFeeding returns the entries for the inputs.json of a reduce stage.
 func digestsFeeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) ([]manifest.InputTask, error) {
 	var all []manifest.InputTask
-	for _, from := range Feeds(p, stage) {
+	for _, from := range Feeds(stage) {
 		tasks := Tasks(p, from)
 		digests, missing, err := digestsOf(ctx, b, p, tasks)
 		if err == nil && missing >= 0 {
@@ -225,7 +216,7 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 		return nil, err
 	}
 	in.Listed = m.Listed
-	if in.Listed || t.Stage == stages.Frontier && frozen.Format >= 16 && m.CreatedAt != "" {
+	if in.Listed || t.Stage == stages.Frontier && m.CreatedAt != "" {
 		if in.Created, err = created(ctx, b, m); err != nil {
 			return nil, err
 		}

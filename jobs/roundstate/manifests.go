@@ -49,8 +49,7 @@ func (s *Selection) datasets(l *manifest.FileList) []string {
 const manifestReaders = 8
 
 // WithFiles returns copies of sealed rounds. The Files of each copy are the selected files, in key order.
-// WithFiles reads only the manifests that may list a selected file. A round of an older format has
-// no manifests, and keeps all its files. If manifests are gone or were changed, the error is the
+// WithFiles reads only the manifests that may list a selected file. If manifests are gone or were changed, the error is the
 // ledger.Lost error of the first of them.
 func WithFiles(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed, want Selection) ([]*manifest.Sealed, error) {
 	out := make([]*manifest.Sealed, len(sealed))

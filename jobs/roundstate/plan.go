@@ -3,7 +3,6 @@ package roundstate
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -30,7 +29,7 @@ func PlanIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (p
 	}
 	choice, started := l.Plan(round)
 	if choice == nil {
-		return nil, false, noPlan(ctx, b, l, round)
+		return nil, false, noPlan(l, round)
 	}
 	p = &manifest.Plan{}
 	err = l.Check(ctx, b, choice, p)
@@ -44,19 +43,9 @@ func PlanIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (p
 }
 
 // noPlan returns the error for a round whose plan the ledger does not name.
-func noPlan(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
+func noPlan(l *ledger.Ledger, round int) error {
 	if err := l.NoPlan(round); err != nil {
 		return err
-	}
-	if !l.Stored {
-		ids, err := Plans(ctx, b, l.Crawl, round)
-		if err != nil {
-			return err
-		}
-		if len(ids) > 1 {
-			return fmt.Errorf("round %d of %s has %d plans (%s), because a `plan --replace` was interrupted: run that command again",
-				round, l.Crawl, len(ids), strings.Join(ids, ", "))
-		}
 	}
 	return fmt.Errorf("round %d of crawl %s has no plan: make one with `%s`: %w", round, l.Crawl, ledger.CreatingCommand(l.Crawl, ""), ErrNoPlan)
 }

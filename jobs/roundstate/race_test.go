@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -79,7 +78,7 @@ func TestWhatAnotherProcessDoesMeanwhileIsNoLoss(t *testing.T) {
 			key: layout.Crawls(),
 			act: func(t *testing.T, b store.Bucket) { makeCrawl(t, b, "2026-12", "") },
 			command: func(ctx context.Context, b store.Bucket) error {
-				_, err := Ready(ctx, b, "2026-12", ledgertest.Writer(), slog.New(slog.DiscardHandler))
+				_, err := Ready(ctx, b, "2026-12")
 				return err
 			},
 		},
@@ -136,41 +135,33 @@ func TestAChangedCrawlIsMissedByTheCrawlsThatContinueIt(t *testing.T) {
 }
 
 func TestAResultThatChangedAfterItWasFrozenIsNotSealed(t *testing.T) {
-	for _, format := range []int{2, 3} { // results of format 2 have no proof
-		b := emptyStore(t)
-		p := makeCrawl(t, b, "2026-11", "")
-		begin(t, b, "2026-11")
-		body := func(stage stages.Stage, rows int64) []byte {
-			body, err := manifest.EncodeAs(&manifest.Result{
-				Task: stages.Task{Stage: stage, Crawl: "2026-11"}.String(), Stage: string(stage), Plan: "p",
-				Files: []manifest.File{{Dataset: "text", Key: "tables/text/" + string(stage), Rows: rows, Bytes: 7, SHA256: "aa"}},
-			}, format)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return body
+	b := emptyStore(t)
+	p := makeCrawl(t, b, "2026-11", "")
+	begin(t, b, "2026-11")
+	result := func(stage stages.Stage, rows int64) *manifest.Result {
+		return &manifest.Result{
+			Task: stages.Task{Stage: stage, Crawl: "2026-11"}.String(), Stage: string(stage), Plan: "p",
+			Files: []manifest.File{{Dataset: "text", Key: "tables/text/" + string(stage), Rows: rows, Bytes: 7, SHA256: "aa"}},
 		}
-		for _, stage := range stages.Order {
-			if stage != stages.Fetch {
-				if _, err := Freeze(t.Context(), b, p, stage, ledgertest.Writer()); err != nil {
-					t.Fatal(stage, err)
-				}
-			}
-			if _, err := store.CreateBytes(t.Context(), b, ResultKey(stages.Task{Stage: stage, Crawl: "2026-11"}), body(stage, 10)); err != nil {
-				t.Fatal(err)
+	}
+	for _, stage := range stages.Order {
+		if stage != stages.Fetch {
+			if _, err := Freeze(t.Context(), b, p, stage, ledgertest.Writer()); err != nil {
+				t.Fatal(stage, err)
 			}
 		}
-		key := ResultKey(stages.Task{Stage: stages.Merge, Crawl: "2026-11"})
-		_, v, err := b.Get(t.Context(), key, 1<<20)
-		if err == nil {
-			_, err = store.SwapBytes(t.Context(), b, key, body(stages.Merge, 11), v)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "merge@2026-11.0:0") {
-			t.Errorf("format %d: %v", format, err)
-		}
+		create(t, b, ResultKey(stages.Task{Stage: stage, Crawl: "2026-11"}), result(stage, 10))
+	}
+	key := ResultKey(stages.Task{Stage: stages.Merge, Crawl: "2026-11"})
+	_, v, err := b.Get(t.Context(), key, 1<<20)
+	if err == nil {
+		_, err = manifest.Swap(t.Context(), b, key, result(stages.Merge, 11), v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "merge@2026-11.0:0") {
+		t.Error(err)
 	}
 }
 
@@ -203,14 +194,29 @@ func TestAChangedInputsDocumentIsNamedBeforeTheRoundIsSealed(t *testing.T) {
 
 func TestASealKeepsTheBlocksThatLaterRoundsReadAndIsRebuilt(t *testing.T) {
 	b, p := sealable(t)
-	p.Format = 3
 	if err := Seal(t.Context(), b, p, ledgertest.Writer(), nil); err != nil {
 		t.Fatal(err)
 	}
+	sealed, err := Sealed(t.Context(), b, "2026-11")
+	if err == nil {
+		sealed, err = WithFiles(t.Context(), b, sealed, Selection{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for _, f := range sealed[0].Files {
+		if f.Blocks == "QUJD" {
+			kept = append(kept, f.Dataset)
+		}
+	}
+	if want := []string{stages.FileLinks, stages.FileRepresentatives, stages.FileURLs}; !slices.Equal(kept, want) {
+		t.Errorf("blocks are kept of %q, want %q", kept, want)
+	}
 	key := layout.Sealed("2026-11", 0)
 	body, _, err := b.Get(t.Context(), key, 1<<20)
-	if err != nil || bytes.Count(body, []byte("QUJD")) != 2 {
-		t.Errorf("%v, want blocks of 2 files in\n%s", err, body)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := b.Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
@@ -220,5 +226,37 @@ func TestASealKeepsTheBlocksThatLaterRoundsReadAndIsRebuilt(t *testing.T) {
 	}
 	if again, _, err := b.Get(t.Context(), key, 1<<20); err != nil || !bytes.Equal(again, body) {
 		t.Errorf("rebuilt as\n%s\n%v, want\n%s", again, err, body)
+	}
+}
+
+func TestAClaimOfACrawlThatTheStoreLacksIsMadeAnew(t *testing.T) {
+	b := emptyStore(t)
+	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
+	if err := ledgertest.Writer().Found(t.Context(), b, "2026-11"); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Load(t.Context(), b, "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, foreign := range []*manifest.Active{{Crawl: "2025-01", Round: 3, Nonce: "x"}, {Crawl: "2026-11", Round: 3, Nonce: "y"}} {
+		_, v, err := ledger.LoadActive(t.Context(), b, "2026-11")
+		if err == nil {
+			_, err = manifest.Swap(t.Context(), b, layout.Active(), foreign, v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &manifest.Plan{ID: "p", Crawl: "2026-11", Partitions: []manifest.PlanPartition{{}}}
+		if err := Claim(t.Context(), b, l, p, ledgertest.Writer()); !errors.Is(err, ledger.ErrLost) {
+			t.Errorf("%s: %v", foreign.Crawl, err)
+		}
+		made, err := ledgertest.Writer().Rebuild(t.Context(), b, "2026-11", []string{"2026-11"}, ledgertest.NoCopy)
+		if err != nil || len(made) != 1 || made[0] != layout.Active() {
+			t.Errorf("%s: made %q, %v", foreign.Crawl, made, err)
+		}
+		if err := Claim(t.Context(), b, l, p, ledgertest.Writer()); err != nil {
+			t.Errorf("%s, made anew: %v", foreign.Crawl, err)
+		}
 	}
 }

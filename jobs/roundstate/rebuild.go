@@ -106,12 +106,10 @@ func storeRecreated(ctx context.Context, b store.Bucket, e *manifest.Entry, d ma
 	return replace(ctx, b, e.Object, body)
 }
 
-// recreated encodes a recreated document, and compares its digest with the entry.
+// recreated encodes a recreated document, and compares its digest with the entry. An entry of a rebuilt ledger has no
+// digest of a document that was already damaged then.
 func recreated(e *manifest.Entry, d manifest.Document) ([]byte, error) {
-	if e.Format == 0 {
-		return nil, fmt.Errorf("%q cannot be recreated, because it was already damaged when the ledger was made: restore it from a copy: %w", e.Object, stages.ErrPermanent)
-	}
-	body, err := manifest.EncodeAs(d, e.Format)
+	body, err := manifest.Encode(d)
 	if err != nil {
 		return nil, err
 	}

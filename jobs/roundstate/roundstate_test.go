@@ -8,7 +8,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
@@ -40,7 +39,7 @@ type reads struct {
 }
 
 func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
-	testReads(t, schema.FormatVersion, []reads{
+	testReads(t, []reads{
 		{stages.Merge, 1, stages.Fetch, []bool{false, true, false}},
 		{stages.Digest, 1, stages.Merge, []bool{true, true, true}}, // equal texts may be in any partition
 		{stages.Similar, 1, stages.Digest, []bool{true, true}},
@@ -59,38 +58,15 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 	})
 }
 
-// A round that began in format 11 keeps the inputs of its stages, so publish freezes no result of frontier.
-func TestPublishOfARoundOfFormat11ReadsNoStates(t *testing.T) {
-	testReads(t, 11, []reads{
-		{stages.Publish, 2, stages.Frontier, nil},
-		{stages.Publish, 2, stages.Dedup, []bool{false, true}},
-	})
-}
-
-func TestDedupOfARoundOfFormat8HasOneTask(t *testing.T) {
-	testReads(t, 8, []reads{
-		{stages.Dedup, 0, stages.Merge, []bool{true, true, true}},
-		{stages.Dedup, 0, stages.Cluster, nil},
-		{stages.Publish, 2, stages.Dedup, []bool{true}},
-	})
-}
-
-// testReads makes a round of two buckets, which was planned in the given format, and checks the results
-// that Gather loads.
-func testReads(t *testing.T, format int, all []reads) {
+// testReads makes a round of two buckets, and checks the results that Gather loads.
+func testReads(t *testing.T, all []reads) {
 	t.Helper()
 	b := emptyStore(t)
 	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11", CreatedAt: "1970-01-01T00:00:08Z"})
 	p := &manifest.Plan{ID: "p", Crawl: "2026-11", Round: 1, Buckets: 2, Partitions: []manifest.PlanPartition{
 		{Partition: 0, Bucket: 0}, {Partition: 1, Bucket: 0}, {Partition: 2, Bucket: 1},
 	}}
-	body, err := manifest.EncodeAs(p, format)
-	if err == nil {
-		_, err = store.CreateBytes(t.Context(), b, layout.PlanManifest("2026-11", 1, "p"), body)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	create(t, b, layout.PlanManifest("2026-11", 1, "p"), p)
 	ledgertest.Make(t, b, "2026-11")
 	for _, s := range []stages.Stage{stages.Fetch, stages.Merge, stages.Digest, stages.Similar, stages.Cluster, stages.Dedup, stages.Rank, stages.Frontier} {
 		for n := range s.Tasks(p) {
@@ -112,7 +88,7 @@ func testReads(t *testing.T, format int, all []reads) {
 			got = append(got, result != nil)
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("format %d: %s:%d reads of %s %v, want %v", format, c.stage, c.task, c.from, got, c.want)
+			t.Errorf("%s:%d reads of %s %v, want %v", c.stage, c.task, c.from, got, c.want)
 		}
 		if knows := in.Created == 9000; knows != (c.stage == stages.Frontier) { // known URLs that are due later wait for budgets
 			t.Errorf("%s:%d: the crawl was created at %d", c.stage, c.task, in.Created)

@@ -27,7 +27,7 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 	if err != nil {
 		return err
 	}
-	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // succeeds if another version of crawlbatch has stored a seal first
+	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // succeeds if another process has stored a seal first
 		return err
 	}
 	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
@@ -76,11 +76,7 @@ func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writ
 // Reseal makes the seal of a round again, from results that a takedown changed. It calls put with each
 // manifest of the seal. It stores nothing.
 func Reseal(ctx context.Context, b store.Bucket, p *manifest.Plan, old *manifest.Sealed, put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
-	s, err := sealOf(ctx, b, p, ledger.Writer{Version: old.Version}, nil, put)
-	if err == nil {
-		s.Format = old.Format
-	}
-	return s, err
+	return sealOf(ctx, b, p, ledger.Writer{Version: old.Version}, nil, put)
 }
 
 // checkFrozen compares the digests of results with the digests that later stages froze in
@@ -96,8 +92,8 @@ func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests 
 			continue
 		}
 		e := l.Frozen(p.Round, stage)
-		if e == nil { // an older crawlbatch kept no ledger
-			e = &manifest.Entry{Object: layout.Inputs(p.Crawl, p.Round, string(stage))}
+		if e == nil { // a rebuilt ledger does not know an inputs.json that was lost before
+			continue
 		}
 		var in manifest.Inputs
 		err := l.Check(ctx, b, e, &in)

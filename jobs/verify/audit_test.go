@@ -189,7 +189,7 @@ func (d *damagedCrawl) recordDigests() {
 func (d *damagedCrawl) freezeInputs(p *manifest.Plan) {
 	d.t.Helper()
 	for _, stage := range stages.Order {
-		if len(roundstate.Feeds(p, stage)) == 0 {
+		if len(roundstate.Feeds(stage)) == 0 {
 			continue
 		}
 		edit(d, layout.Inputs(testCrawl, 0, string(stage)), func(in *manifest.Inputs) {

@@ -30,7 +30,7 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 		return err
 	}
 	next := 0
-	for _, from := range roundstate.Feeds(r.Plan, stage) {
+	for _, from := range roundstate.Feeds(stage) {
 		for n, digest := range r.digests[from] {
 			t := stages.Task{Stage: from, Crawl: r.Crawl, Round: r.Number, Partition: n}
 			if next >= len(in.Tasks) || in.Tasks[next].Stage != string(from) || in.Tasks[next].Partition != n {
@@ -145,7 +145,7 @@ func (a *Audit) checkSealed(r *Round, sealing *publish.Sealing) error {
 			}
 			whole = false
 			// If another stage reads the missing result, checkInputs reports it.
-			if missing := layout.Result(r.Crawl, r.Number, string(stage), n); !a.Broken(missing) && !feedsSome(r.Plan, stage) {
+			if missing := layout.Result(r.Crawl, r.Number, string(stage), n); !a.Broken(missing) && !feedsSome(stage) {
 				a.misplaced(r.Number, missing, "it is missing, though the round is sealed: restore it from a copy")
 			}
 		}
@@ -212,8 +212,8 @@ func (r *Round) resultOf(f manifest.File) string {
 }
 
 // feedsSome reports whether any stage of a round reads the results of the given stage.
-func feedsSome(p *manifest.Plan, stage stages.Stage) bool {
-	return slices.ContainsFunc(stages.Order, func(s stages.Stage) bool { return slices.Contains(roundstate.Feeds(p, s), stage) })
+func feedsSome(stage stages.Stage) bool {
+	return slices.ContainsFunc(stages.Order, func(s stages.Stage) bool { return slices.Contains(roundstate.Feeds(s), stage) })
 }
 
 // FileText describes a file that a document lists. For the zero value, the text is "no such file".

@@ -98,7 +98,7 @@ func (u *unreadableFiles) mayBeReadBy(p *manifest.Plan, t stages.Task) bool {
 	if u.all || t.Stage == stages.Fetch && u.foreign != nil && u.foreign[t.Partition] {
 		return true
 	}
-	for _, from := range roundstate.Feeds(p, t.Stage) {
+	for _, from := range roundstate.Feeds(t.Stage) {
 		for n, unreadable := range u.results[from] {
 			if unreadable && (t.Stage != stages.Merge || n == t.Partition) {
 				return true

@@ -14,31 +14,30 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// file describes a file of one row type. format1 is the digest of the file that the last crawlbatch
-// of format 1 wrote for the rows of filled.
+// file describes a file of one row type.
 type file struct {
-	name    string
-	write   func(t *testing.T, opts ...table.WriterOption) ([]byte, table.Local)
-	fast    bool // crawlbatch wrote the file with Fast in format 1
-	format1 string
+	name  string
+	write func(t *testing.T, opts ...table.WriterOption) ([]byte, table.Local)
 }
 
 var files = []file{
-	{"captures", filled[schema.Capture], false, "325600ba344413e4"},
-	{"fetches", filled[schema.Fetch], false, "28257b696f2ce612"},
-	{"requests", filled[schema.Request], false, "c5b8e107522204d1"},
-	{"pages", filled[schema.Page], false, "fcbfaedf2baf004e"},
-	{"text", filled[schema.Text], false, "868fec37ab3c8400"},
-	{"links", filled[schema.Link], false, "e265466666fca18e"},
-	{"duplicates", filled[schema.Duplicate], false, "523c9e6f4509cfde"},
-	{"hosts", filled[schema.Host], false, "7e6580a89ea5913c"},
-	{"urls", filled[schema.URLRecord], false, "b4b19b70c611a2aa"},
-	{"skips", filled[schema.Skip], false, "22fc234fab7a01b1"},
-	{"plan", filled[schema.PlannedURL], true, "abec1b03bb8715fe"},
-	{"refused", filled[schema.Refused], false, "be358bdda69431ee"},
-	{"working pages", filled[schema.WorkingPage], true, "3ad15dfc93378df5"},
-	{"edges", filled[schema.Edge], true, "bcc62b045c129ee4"},
-	{"representatives", filled[schema.Representative], false, "401cb481efd33326"},
+	{"captures", filled[schema.Capture]},
+	{"fetches", filled[schema.Fetch]},
+	{"requests", filled[schema.Request]},
+	{"pages", filled[schema.Page]},
+	{"text", filled[schema.Text]},
+	{"links", filled[schema.Link]},
+	{"duplicates", filled[schema.Duplicate]},
+	{"hosts", filled[schema.Host]},
+	{"urls", filled[schema.URLRecord]},
+	{"skips", filled[schema.Skip]},
+	{"plan", filled[schema.PlannedURL]},
+	{"domains", filled[schema.Domain]},
+	{"terms", filled[schema.Term]},
+	{"stages", filled[schema.StageAttempt]},
+	{"runs", filled[schema.Run]},
+	{"refused", filled[schema.Refused]},
+	{"representatives", filled[schema.Representative]},
 }
 
 // filled writes several pages of rows with nulls. Column name and row number determine each value,
@@ -95,29 +94,11 @@ func fill(v reflect.Value, column string, i int) {
 	}
 }
 
-func TestFormat1HasTheBytesThatItHadBeforeFormat2Came(t *testing.T) {
+func TestPublishedFilesHaveTheEncodingsThatEveryReaderHas(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
 	for _, f := range files {
-		opts := []table.WriterOption{table.Format(1)}
-		if f.fast {
-			opts = append(opts, table.Fast())
-		}
-		if _, l := f.write(t, opts...); l.SHA256[:16] != f.format1 {
-			t.Errorf("%s: digest %s, format 1 gave %s", f.name, l.SHA256[:16], f.format1)
-		}
-	}
-}
-
-func TestFormat2HasTheEncodingsThatEveryReaderHas(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: make test-crawl")
-	}
-	for _, f := range files {
-		if f.name == "edges" {
-			continue // working files have the same bytes in every format
-		}
 		data, _ := f.write(t)
 		pf, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
 		if err != nil {
