@@ -1,6 +1,6 @@
 # The targets of crawlbatch. `make` alone lists them.
 #
-# Build, demo and test need only Go, a C compiler, git and make. The slower suites
+# Build, demo and test need only Go, git and make; test-race needs a C compiler. The slower suites
 # install what they need under .cache.
 
 GO      ?= go
@@ -8,8 +8,12 @@ VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
 CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
+# Tests, checks and the binary are compiled alike, so that each finds in Go's cache what the others compiled.
+export CGO_ENABLED = 0
+export GOFLAGS    := -trimpath $(GOFLAGS)
+
 .DEFAULT_GOAL := help
-.PHONY: help build image release demo test test-crawl test-s3 test-hostile test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown count clean
+.PHONY: help build image release demo test test-race test-crawl test-s3 test-hostile test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown count clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,10 +88,14 @@ define tested
 	status=$$?; testdata/skipped/list $(CACHE)/test.json; exit $$status
 endef
 
-test: ## run the unit tests with the race detector, list the skipped tests with the reasons
-	$(call tested,-race -short -vet=off -timeout 20m ./...)
+test: ## run the unit tests in minutes, list the skipped tests with the reasons
+	$(call tested,-short -vet=off -timeout 10m ./...)
 
-test-crawl: ## run all tests without the race detector, whole crawls and long tests too (LONG=1: only what make test leaves out)
+test-race: export CGO_ENABLED = 1
+test-race: ## run the unit tests of the packages with goroutines, with the race detector
+	$(call tested,-race -short -vet=off -timeout 20m $$(testdata/race/packages))
+
+test-crawl: ## run all tests, whole crawls and long tests too (LONG=1: only what make test leaves out)
 	$(call tested,-timeout 20m $(if $(LONG),$$(testdata/skipped/long),./...))
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
@@ -96,19 +104,18 @@ test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl ag
 test-hostile: ## crawl a table of hostile servers, names and documents with the real binary
 	$(LAB) -timeout 5m -run 'Hostile' ./cmd/lab
 
-KILLS ?= 100
-RUNS  ?= 1
-SEED  ?=
+RUNS ?= 1
+SEED ?=
 
 test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve, rob and mislead crawls (KILLS=100 RUNS=1 SEED=n; as root also fill disks)
-	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS_KILLS=$(KILLS) CRAWLBATCH_CHAOS_SEED=$(SEED) \
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS_KILLS=$(or $(KILLS),100) CRAWLBATCH_CHAOS_SEED=$(SEED) \
 		$(LAB) -count=$(RUNS) -v -timeout $$((25 * $(RUNS)))m -parallel 9 -run 'TestChaos|TwoRunsKeepTheirPace' ./cmd/lab
 
 model: ## search the models of the protocol for an order of events that breaks a promise (minutes, 3 GiB)
 	CRAWLBATCH_MODEL=1 GOMEMLIMIT=3GiB $(GO) test -count=1 -v -timeout 60m ./jobs/model
 
-test-takedown: $(CACHE)/bin/versitygw ## take down a domain and a URL, killed at 50 random instants each, on both stores; likewise compact (SEED=n)
-	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS_KILLS=$(or $(TAKEDOWN_KILLS),50) CRAWLBATCH_CHAOS_SEED=$(SEED) \
+test-takedown: $(CACHE)/bin/versitygw ## take down a domain and a URL, killed at 50 random instants each, on both stores; likewise compact (KILLS=50 SEED=n)
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS_KILLS=$(or $(KILLS),50) CRAWLBATCH_CHAOS_SEED=$(SEED) \
 		$(LAB) -v -timeout 30m -run 'TakenDown|CompactIsKilled' ./cmd/lab
 
 test-damage: $(CACHE)/bin/versitygw ## damage every kind of object in every way, on both stores (SHORT=1: a few cells; UPDATE=1 rewrites the table)
