@@ -8,23 +8,19 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	fetch     fetches requests captures pages text         segments (layout.Segment), several of each
 //	          linksets                                     pages of segments are rows of schema.WorkingPage, texts
 //	                                                       rows of schema.WorkingText, and linksets rows of
-//	                                                       schema.LinkSet; before format 15, links are in their place
+//	                                                       schema.LinkSet
 //	          robots                                       the same; working file, read by the task's next attempt
-//	          sitemaps                                     the same, since format 6
+//	          sitemaps                                     the same
 //	          warc cdxj                                    layout.WARC, layout.CDXJ; none in a reparse of external WARC files
 //	          a reparse writes one file each of pages, text, linksets and the captures of subset warc, as
 //	          epoch 0, and lists the other files of the fetch task whose responses it reads
 //	merge     captures fetches requests text links         published (layout.Captures, one file for each subset;
 //	                                                       layout.Table)
 //	          pages hostedges hosts sitemaps               working (layout.Working), inputs of the reduces;
-//	                                                       sitemaps since format 6
-//	          targets redirects                            runs (layout.Run) with a section for each bucket; rounds
-//	                                                       of format 3 and older have the working file edges in
-//	                                                       place of targets, and no redirects.
 //	                                                       pages has rows of schema.WorkingPage, with the counts of
 //	                                                       the 128 most frequent terms, which publish drops
-//	          terms                                        run with a section for each bucket of terms, in rounds
-//	                                                       that were planned in format 12 or newer
+//	          targets redirects                            runs (layout.Run) with a section for each bucket
+//	          terms                                        run with a section for each bucket of terms
 //	digest    classes exact                                working, one for each shard of the text digests; rows of
 //	                                                       schema.ClassMember, inputs of similar and cluster
 //	similar   pairs                                        working, one for each shard of the search keys
@@ -33,23 +29,20 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	          representatives                              working, one for each bucket, read by later rounds
 //	rank      inlinks                                      working, one for each bucket (of the target's domain)
 //	          hosts                                        published, one part for each bucket (of the host's domain);
-//	                                                       since format 4, the task of bucket 0 writes all parts
-//	          webgraph                                     text files (layout.WebGraph) of the task of bucket 0,
-//	                                                       since format 4
-//	          terms                                        published, one part for each bucket of terms, in rounds that
-//	                                                       were planned in format 12 or newer
+//	                                                       the task of bucket 0 writes all parts
+//	          webgraph                                     text files (layout.WebGraph) of the task of bucket 0
+//	          terms                                        published, one part for each bucket of terms
 //	frontier  urls skips                                   published, one part for each bucket
 //	          known                                        working (layout.URLFilter), one for each bucket: the Bloom
 //	                                                       file of the URLs in the bucket's parts of urls and skips
 //	          urls-base                                    working (layout.Working), for some buckets: the states of
 //	                                                       all known URLs (package urlstate)
 //	publish   pages                                        published, one part for each partition
-//	          domains                                      published, one part for each bucket, in rounds that were planned
-//	                                                       in format 10 or newer; the task of the bucket's first
-//	                                                       partition writes it, and later rounds read it
+//	          domains                                      published, one part for each bucket; the task of the bucket's
+//	                                                       first partition writes it, and later rounds read it
 //
-// No task writes the datasets stages and runs. In rounds of format 9 and newer, the process that seals
-// the round writes one part of each, from the records of attempts.
+// No task writes the datasets stages and runs. The process that seals the round writes one part of
+// each, from the records of attempts.
 //
 // Every part is written, even if it has no rows, so that each dataset can be opened from
 // the first round on. Working and published rows are sorted by
@@ -66,7 +59,6 @@ const (
 	FileSitemaps        = "sitemaps"
 	FileWARC            = "warc"
 	FileCDXJ            = "cdxj"
-	FileEdges           = "edges"
 	FileTargets         = "targets"
 	FileRedirects       = "redirects"
 	FileHostEdges       = "hostedges"

@@ -44,10 +44,9 @@ func keys(results []*manifest.Result, dataset string, match func(*manifest.File)
 	return keys
 }
 
-// Sections lists the sections of a bucket in the runs of a dataset, in the tasks' order. ok is false
-// if no result lists a run of the dataset: the round has an older format. If only some results list a
-// run, two formats are mixed, the round cannot go on, and Sections returns ErrPermanent.
-func Sections(results []*manifest.Result, dataset string, bucket int) (sections []manifest.Section, ok bool, err error) {
+// Sections lists the sections of a bucket in the runs of a dataset, in the tasks' order. Each result
+// must list a run.
+func Sections(results []*manifest.Result, dataset string, bucket int) (sections []manifest.Section, err error) {
 	runs := 0
 	for _, r := range results {
 		if r == nil {
@@ -56,10 +55,10 @@ func Sections(results []*manifest.Result, dataset string, bucket int) (sections 
 		for _, f := range r.FilesOf(dataset) {
 			all, err := f.Sections()
 			if err != nil {
-				return nil, false, err
+				return nil, err
 			}
 			if len(all) == 0 {
-				return nil, false, fmt.Errorf("%q has no sections, because an unreleased crawlbatch made it: continue with that version of crawlbatch: %w", f.Key, ErrPermanent)
+				return nil, fmt.Errorf("the run %q has no sections: %w", f.Key, ErrPermanent)
 			}
 			runs++
 			if i := slices.IndexFunc(all, func(s manifest.Section) bool { return s.Bucket == bucket }); i >= 0 {
@@ -67,11 +66,10 @@ func Sections(results []*manifest.Result, dataset string, bucket int) (sections 
 			}
 		}
 	}
-	if runs != 0 && runs != len(results) {
-		return nil, false, fmt.Errorf("%d of %d results list a run of %s, because two versions of crawlbatch made them: restore inputs.json of their stage from a copy: %w",
-			runs, len(results), dataset, ErrPermanent)
+	if runs != len(results) {
+		return nil, fmt.Errorf("%d of %d results list a run of %s: %w", runs, len(results), dataset, ErrPermanent)
 	}
-	return sections, runs > 0, nil
+	return sections, nil
 }
 
 // OfBucket selects the results for the partitions of a reduce bucket. results has one result for each

@@ -56,21 +56,15 @@ func Of(p *manifest.Plan) []Stage {
 	return slices.DeleteFunc(slices.Clone(Order), func(s Stage) bool { return s.Tasks(p) == 0 })
 }
 
-// mostShards returns the largest number of tasks of digest, and of similar. Each task of digest reads the
+// mostShards is the largest number of tasks of digest, and of similar. Each task of digest reads the
 // text digests of all pages of the round, and each task of similar reads all fingerprints. 16 tasks take a
-// third of the CPU of 64, which rounds before format 14 may have, and end a fifth later.
-func mostShards(format int) int {
-	if format < 14 {
-		return 64
-	}
-	return 16
-}
+// third of the CPU of 64, and end a fifth later.
+const mostShards = 16
 
 // Tasks returns the number of tasks of a stage. Fetch, merge and publish have one task per
 // partition. Rank and frontier have one task per reduce bucket. If a round has one bucket, dedup has
 // one task. If a round has several buckets, digest and similar have one task per shard, cluster has
-// one task, and dedup has one task per bucket. The tables do not depend on this division. Rounds
-// that were planned before format 9 always have one task of dedup.
+// one task, and dedup has one task per bucket. The tables do not depend on this division.
 func (s Stage) Tasks(p *manifest.Plan) int {
 	switch s {
 	case Fetch, Merge, Publish:
@@ -78,14 +72,14 @@ func (s Stage) Tasks(p *manifest.Plan) int {
 	case Rank, Frontier:
 		return p.Buckets
 	}
-	divided := p.Format >= 9 && p.Buckets > 1
+	divided := p.Buckets > 1
 	switch {
 	case s == Dedup && divided:
 		return p.Buckets
 	case s == Dedup, s == Cluster && divided:
 		return 1
 	case (s == Digest || s == Similar) && divided:
-		return min(p.Buckets, mostShards(p.Format))
+		return min(p.Buckets, mostShards)
 	}
 	return 0
 }
@@ -225,9 +219,6 @@ type Env struct {
 	// Dial, if not nil, opens the connections of a fetch task in place of the network, in tests.
 	Dial    func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 	Version string // version of crawlbatch, for manifests and WARC files
-	// Format is the schema.FormatVersion of the task's frozen inputs. The task writes tables with
-	// the columns and encodings of this version. Zero means the newest version.
-	Format int
 	// Compare makes the task compare the rows of its tables with the stored parts instead of
 	// writing parts. The task fails with table.ErrDiffers at the first difference. The task encodes
 	// each run but does not store it: the caller compares the run's digest.
@@ -237,9 +228,6 @@ type Env struct {
 	Sound *manifest.Result
 }
 
-// Has reports whether the task's format is the given version or newer.
-func (e *Env) Has(version int) bool { return e.Format == 0 || e.Format >= version }
-
 // Input is the input of a reduce task: the round's plan, the committed results of this round's
 // earlier stages, and the sealed rounds before this round.
 type Input struct {
@@ -248,8 +236,5 @@ type Input struct {
 	Results map[Stage][]*manifest.Result // complete results of each stage, in the order of partitions
 	Earlier []*manifest.Sealed           // sealed rounds of this crawl and of the crawls that it continues, the oldest first
 	Listed  bool                         // the crawl plans only what sources list and what it finds itself, as in manifest.Crawl
-	// TakesLinks means that merge copies the links of a page that answered 304 from the earlier round
-	// that last parsed the page, as in manifest.Crawl.
-	TakesLinks bool
-	Created    int64 // time at which the crawl was created, milliseconds UTC; 0 unless Listed, or for a frontier task since format 16
+	Created int64                        // time at which the crawl was created, milliseconds UTC; 0 for other tasks than those of frontier, unless Listed
 }

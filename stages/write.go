@@ -14,11 +14,11 @@ import (
 // ByURL holds the columns by which most tables are sorted.
 var ByURL = []string{"url_surtkey", "url"}
 
-// NewWriter returns a writer of the table with the given key, in the task's format (Env.Format). The
-// caller appends rows that are sorted by the columns of sortedBy, then calls table.Finish. If
-// Env.Compare is set, the writer writes nothing and compares the rows with those of the stored table.
+// NewWriter returns a writer of the table with the given key. The caller appends rows that are
+// sorted by the columns of sortedBy, then calls table.Finish. If Env.Compare is set, the writer writes
+// nothing and compares the rows with those of the stored table.
 func NewWriter[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, opts ...table.WriterOption) (*table.Writer[T], error) {
-	opts = append(opts, table.Format(env.Format), table.SortedBy(sortedBy...))
+	opts = append(opts, table.SortedBy(sortedBy...))
 	if env.Compare {
 		return table.NewComparer[T](ctx, env.Bucket, key, env.Sound.FileOf(key), opts...)
 	}
@@ -44,7 +44,7 @@ func Write[T any](ctx context.Context, env *Env, dataset, key string, sortedBy [
 // sortedBy. If Env.Compare is set, WriteRun stores nothing and returns the file that it would have
 // stored. Equal rows give equal bytes, so its digest shows whether the stored run has the same rows.
 func WriteRun[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, rows iter.Seq2[T, error], bucketOf func(*T) int32) (manifest.File, error) {
-	l, err := table.WriteRun(filepath.Join(env.Scratch, dataset+".run"), rows, bucketOf, table.Format(env.Format), table.SortedBy(sortedBy...))
+	l, err := table.WriteRun(filepath.Join(env.Scratch, dataset+".run"), rows, bucketOf, table.SortedBy(sortedBy...))
 	if err != nil {
 		return manifest.File{}, fmt.Errorf("write %q: %w", key, err)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,30 +14,21 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
-	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // sealedStore makes a store with crawls. rounds maps the name of each crawl to its number of sealed rounds.
-// The inputs of all stages have the given format.
-func sealedStore(t *testing.T, format int, rounds map[string]int) string {
+func sealedStore(t *testing.T, rounds map[string]int) string {
 	t.Helper()
 	dir := t.TempDir()
+	b, err := dirstore.Open(dir, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	put := func(key string, d manifest.Document) {
 		t.Helper()
-		b, err := manifest.Encode(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b = bytes.Replace(b, fmt.Appendf(nil, `"format_version": %d`, schema.FormatVersion), fmt.Appendf(nil, `"format_version": %d`, format), 1)
-		name := filepath.Join(dir, filepath.FromSlash(key))
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, b, 0o666); err != nil {
+		if _, err := manifest.Create(t.Context(), b, key, d); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,18 +40,9 @@ func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 				s.Files = append(s.Files, manifest.File{Dataset: d.Name, Key: layout.Table(d.Name, crawl, round, 0)})
 			}
 			put(layout.Sealed(crawl, round), s)
-			for _, stage := range roundstate.WrittenBy {
-				put(layout.Inputs(crawl, round, string(stage)), &manifest.Inputs{Stage: string(stage)})
-			}
 		}
 	}
-	if format >= ledger.Since {
-		b, err := dirstore.Open(dir, dirstore.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ledgertest.Make(t, b, slices.Collect(maps.Keys(rounds))...)
-	}
+	ledgertest.Make(t, b, slices.Collect(maps.Keys(rounds))...)
 	return dir
 }
 
@@ -91,7 +72,7 @@ func TestViewsOpenTheNewestCrawlAndSaySo(t *testing.T) {
 		"a month":                   {map[string]int{"2026-10": 1, "2026-11": 1}, []string{"--month", "2026-10"}, "rounds 2026-10.0.", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := sealedStore(t, 3, tc.rounds)
+			dir := sealedStore(t, tc.rounds)
 			for _, dialect := range []string{"duckdb", "trino", "spark"} {
 				sql, note, code := runCommandLine(t, append([]string{"views", "--store", dir, "--dialect", dialect}, tc.flags...)...)
 				if code != 0 || !strings.Contains(sql, tc.head) {
@@ -108,39 +89,8 @@ func TestViewsOpenTheNewestCrawlAndSaySo(t *testing.T) {
 	}
 }
 
-func TestViewsForSparkWarnOfPartsOfFormat1(t *testing.T) {
-	if _, note, _ := runCommandLine(t, "views", "--store", sealedStore(t, 1, map[string]int{"2026-11": 1}), "--dialect", "spark"); !strings.Contains(note, "parts of 1 round that") {
-		t.Errorf("for one round, the note is %q", note)
-	}
-	for format, want := range map[int]bool{1: true, 2: false} {
-		sql, note, code := runCommandLine(t, "views", "--store", sealedStore(t, format, map[string]int{"2026-11": 2}), "--dialect", "spark")
-		if code != 0 {
-			t.Fatal(note)
-		}
-		if got := strings.Contains(sql, "SPARK-52240): 2026-11.0 (captures, fetches, requests, pages, text, links, duplicates, hosts, urls, skips), 2026-11.1 ("); got != want {
-			t.Errorf("format %d: the SQL warns: %t, want %t", format, got, want)
-		}
-		if got := strings.Contains(note, "SPARK-52240"); got != want {
-			t.Errorf("format %d: stderr warns: %t, want %t", format, got, want)
-		}
-	}
-}
-
-// A lost inputs.json hides the format of its stage's parts. They may be of format 1, even in a round that a
-// newer version sealed.
-func TestViewsForSparkWarnWhereTheFormatOfPartsIsLost(t *testing.T) {
-	dir := sealedStore(t, 3, map[string]int{"2026-11": 1})
-	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(layout.Inputs("2026-11", 0, "rank")))); err != nil {
-		t.Fatal(err)
-	}
-	sql, note, code := runCommandLine(t, "views", "--store", dir, "--dialect", "spark")
-	if code != 0 || !strings.Contains(sql, "SPARK-52240): 2026-11.0 (hosts)") || !strings.Contains(note, "SPARK-52240") {
-		t.Errorf("exit %d, it says %q, and the SQL does not warn of hosts alone", code, note)
-	}
-}
-
 func TestViewsWriteOneStatementAFile(t *testing.T) {
-	store, dir := sealedStore(t, 3, map[string]int{"2026-11": 1}), filepath.Join(t.TempDir(), "ddl")
+	store, dir := sealedStore(t, map[string]int{"2026-11": 1}), filepath.Join(t.TempDir(), "ddl")
 	split := func(flags ...string) (string, int) {
 		_, said, code := runCommandLine(t, append([]string{"views", "--store", store, "--dialect", "trino", "--split", dir}, flags...)...)
 		return said, code

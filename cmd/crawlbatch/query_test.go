@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,12 +8,13 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 )
 
 // TestQueryWithoutDuckDBSaysHowToGetIt checks the mistakes that need no duckdb.
 func TestQueryWithoutDuckDBSaysHowToGetIt(t *testing.T) {
-	store := sealedStore(t, 3, map[string]int{"2026-11": 1})
+	store := sealedStore(t, map[string]int{"2026-11": 1})
 	t.Setenv("PATH", t.TempDir())
 	for want, args := range map[string][]string{
 		"pip install duckdb-cli":          {"SELECT 1"},
@@ -46,19 +45,23 @@ func TestQueryWithoutDuckDBSaysHowToGetIt(t *testing.T) {
 
 // TestAQuestionFollowsTheRulesOfItsCrawls asks about a URL in crawls with different rules.
 func TestAQuestionFollowsTheRulesOfItsCrawls(t *testing.T) {
-	store := sealedStore(t, 2, map[string]int{"2026-09": 1, "2026-10": 1, "2026-11": 1})
+	store := sealedStore(t, map[string]int{"2026-09": 1, "2026-10": 1, "2026-11": 1})
 	for crawl, cfg := range map[string]string{
 		"2026-09": "plan:\n  rewrite:\n    - match: ^http://(.*)$\n      replace: https://$1\n", "2026-10": "frontier:\n  follow: ${FOLLOW}\nplan:\n  strip_params: [sid]\n",
 	} {
 		text, err := manifest.Encode(&manifest.Crawl{Crawl: crawl, Config: cfg})
 		if err == nil {
-			text = bytes.Replace(text, fmt.Appendf(nil, `"format_version": %d`, schema.FormatVersion), []byte(`"format_version": 2`), 1)
 			err = os.WriteFile(filepath.Join(store, filepath.FromSlash(layout.CrawlManifest(crawl))), text, 0o666)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	b, err := dirstore.Open(store, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledgertest.Make(t, b, "2026-09", "2026-10", "2026-11")
 	duckdb := filepath.Join(t.TempDir(), "duckdb")
 	if err := os.WriteFile(duckdb, []byte("#!/bin/sh\ncat \"$5\"\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -79,7 +82,7 @@ func TestAQuestionFollowsTheRulesOfItsCrawls(t *testing.T) {
 }
 
 func TestCompletionKnowsWhatTheStoreHolds(t *testing.T) {
-	store := sealedStore(t, 3, map[string]int{"2026-10": 1, "2026-11": 2})
+	store := sealedStore(t, map[string]int{"2026-10": 1, "2026-11": 2})
 	for args, want := range map[string]string{
 		"status --month=":                     "2026-11\n2026-10\n",
 		"task fetch --month 2026-11 --round=": "1\n0\n",

@@ -123,7 +123,7 @@ func (s *scaled) generateTask(ctx context.Context, b store.Bucket, p *manifest.P
 			if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil { // an earlier call may have left files
 				return err
 			}
-			g = segments.New(dir, 0)
+			g = segments.New(dir)
 		}
 		rec, err := web.record(&u, row)
 		if err == nil {

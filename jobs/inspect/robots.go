@@ -81,7 +81,7 @@ func (r *Robots) Print(out, errw io.Writer, body []byte, agent string, urls []st
 		fmt.Fprintf(out, "%s\t%s\t%s\n", verdict, a.canonical, why)
 		if a.spelling != "" {
 			for _, form := range []struct{ name, url string }{{"canonical", a.canonical}, {"as given", a.spelling}} {
-				verdict, why := verdictText(group.Verdict(robots.Strict, form.url))
+				verdict, why := verdictText(group.Verdict(form.url))
 				fmt.Fprintf(out, "  %s\t%s\t%s: %s\n", form.name, form.url, verdict, why)
 			}
 		}
@@ -126,13 +126,13 @@ func (r *Robots) verdict(group *robots.Group, given string) robotsVerdict {
 	switch {
 	case err != nil:
 		return robotsVerdict{
-			Verdict: group.Verdict(robots.Strict, given), canonical: given,
+			Verdict: group.Verdict(given), canonical: given,
 			warning: fmt.Sprintf("a crawl would not request this URL, so the verdict is about the given text: %v", err),
 		}
 	case spelling == "":
-		return robotsVerdict{Verdict: group.Verdict(robots.Strict, key.URL), canonical: key.URL}
+		return robotsVerdict{Verdict: group.Verdict(key.URL), canonical: key.URL}
 	}
-	return robotsVerdict{Verdict: group.Verdict(robots.Strict, key.URL, spelling), canonical: key.URL, spelling: spelling}
+	return robotsVerdict{Verdict: group.Verdict(key.URL, spelling), canonical: key.URL, spelling: spelling}
 }
 
 // robotsURL returns the address of a URL's robots.txt. It returns "" if the URL cannot be planned.

@@ -221,8 +221,7 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 			return nil, err
 		}
 	}
-	in.TakesLinks = m.TakesLinks()
-	in.Earlier, err = WithFiles(ctx, b, earlier, earlierFiles(t, p, in.TakesLinks))
+	in.Earlier, err = WithFiles(ctx, b, earlier, earlierFiles(t, p, m.TakesLinks()))
 	return in, err
 }
 

@@ -77,8 +77,6 @@ func countRows(ctx context.Context, b store.Bucket, f manifest.File, n *rewrite.
 		return lost, each(ctx, b, f.Key, n.Path, func(r *skipRow, sign int64) { lost["skip."+r.Reason] += sign })
 	case f.Dataset == refusedRows:
 		return lost, each(ctx, b, f.Key, n.Path, func(r *skipRow, sign int64) { lost[strings.Clone(r.Reason)] += sign })
-	case f.Dataset == stages.FileEdges:
-		return lost, each(ctx, b, f.Key, n.Path, func(r *edgeRow, sign int64) { lost[edgesOf(int(r.Bucket))] += sign })
 	case f.Dataset == stages.FileTargets:
 		old, err := f.Sections()
 		if err != nil {

@@ -12,7 +12,6 @@ import (
 	"crawlbatch.io/crawlbatch/planner/scope"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch"
-	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 // ControlEvery is the time between two reads of the ledger by a fetch task. A stop, a pause and new
@@ -88,17 +87,13 @@ func (r Runner) fetchOnce(ctx context.Context, env stages.Env, l *ledger.Ledger,
 		return nil, err
 	}
 	env.Bucket = roundstate.Fetching(env.Bucket, l, p, r.ledgers())
-	format, err := roundstate.FormatOf(l, t.Round)
-	if err != nil {
-		return nil, err
-	}
 	before, err := r.roundBefore(ctx, l, p, t)
 	if err != nil {
 		return nil, err
 	}
 	in := &fetch.Input{
 		Task: t, Plan: p, Before: before, Politeness: newest.Number, Reload: reload,
-		Reading: robots.ReadingOf(format), Format: format, GiveUp: r.GiveUp, Clocks: r.Clocks,
+		GiveUp: r.GiveUp, Clocks: r.Clocks,
 	}
 	if in.Gone, err = TakenDown(ctx, r.Bucket, r.Config, p); err != nil {
 		return nil, err

@@ -42,13 +42,10 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, 
 		if result == nil || digest != frozen.Tasks[t.Partition].SHA256 {
 			return nil, fmt.Errorf("the result of %s has changed since inputs.json froze its digest: restore it from a copy: %w", source, stages.ErrPermanent)
 		}
-		in.From, env.Format = result, frozen.Format
+		in.From = result
 		env.Bucket = stages.Checked(env.Bucket, &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{stages.Fetch: {result}}})
 	} else {
 		if in.Archive, err = r.archive(ctx, of); err != nil {
-			return nil, err
-		}
-		if env.Format, err = roundstate.FormatOf(l, t.Round); err != nil {
 			return nil, err
 		}
 		env.Bucket = stages.Checked(env.Bucket, &stages.Input{Plan: p})

@@ -93,18 +93,17 @@ func mayKnow(last *manifest.Plan, n int, p *manifest.Plan, part int) bool {
 
 // runReduce runs a task of any stage except fetch.
 func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
-	followed := r.Config.FollowedKinds()
 	switch in.Task.Stage {
 	case stages.Merge:
 		model, err := r.Config.Frontier.Focus.Scorer()
 		if err != nil {
 			return nil, err
 		}
-		return merge.Run(ctx, env, in, merge.Config{Followed: followed, Focus: model})
+		return merge.Run(ctx, env, in, merge.Config{Followed: r.Config.FollowedKinds(), Focus: model})
 	case stages.Digest, stages.Similar, stages.Cluster, stages.Dedup:
 		return dedup.Run(ctx, env, in, dedup.Config{MaxDistance: r.Config.Dedup.MaxDistance, MinWords: r.Config.Dedup.MinWords, Months: r.Config.Dedup.Months})
 	case stages.Rank:
-		return rank.Run(ctx, env, in, rank.Config{Followed: followed})
+		return rank.Run(ctx, env, in)
 	case stages.Frontier:
 		limits := PlanConfig(r.Config)
 		var err error

@@ -160,7 +160,7 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 			}
 		}
 	}
-	env.Bucket, env.Format = stages.Checked(env.Bucket, read), frozen.Format
+	env.Bucket = stages.Checked(env.Bucket, read)
 	return r.runReduce(ctx, env, in)
 }
 

@@ -20,7 +20,7 @@
 //   - cluster has one task. It joins the forests, and decides about each page in a cluster.
 //   - dedup has a task for each bucket, which writes the bucket's parts.
 //
-// A single task gives the same bytes as the four stages. Rounds planned before format 9 have one task.
+// A single task gives the same bytes as the four stages.
 //
 // # What a cluster is
 //
@@ -52,10 +52,9 @@
 // representative differ. It may exceed MaxDistance if only other pages connect the two. The column via
 // is the next page on the way from the row's page to the representative. If these two are alike, via is
 // the representative. Otherwise the way follows the least spanning forest of the near pairs, in which
-// pairs are compared by the lower fingerprint, then by the higher one. (In formats before 9, it follows
-// the forest that takes the pairs in the order of the search.) The column kind is representative for the
-// representative and for a later version of it, exact if the page and the representative have equal
-// texts, else near.
+// pairs are compared by the lower fingerprint, then by the higher one. The column kind is representative
+// for the representative and for a later version of it, exact if the page and the representative have
+// equal texts, else near.
 //
 // # Memory
 //

@@ -17,7 +17,7 @@ import (
 // The search reports near pairs of classes. The forest keeps the pairs and marks their classes. When
 // all pairs are known, the marked classes get consecutive numbers, and only these classes are in the
 // trees. The least pairs are joined first, so the trees are those of the least spanning forest, however
-// the search was divided. Before format 9, pairs were joined in the order of the search.
+// the search was divided.
 type forest struct {
 	scratch string
 	pairs   *table.Sorter[pair] // classes, in the order in which they are joined
@@ -40,12 +40,8 @@ func inOrder(_, _ *pair) int { return 0 }
 // markWords is the number of elements of forest.marks for each element of forest.before.
 const markWords = 8
 
-func newForest(scratch string, byNumber bool) (*forest, error) {
-	order := inOrder
-	if byNumber {
-		order = comparePairs
-	}
-	pairs, err := table.NewSorter(scratch, order, sortMemory)
+func newForest(scratch string) (*forest, error) {
+	pairs, err := table.NewSorter(scratch, comparePairs, sortMemory)
 	return &forest{scratch: scratch, pairs: pairs}, err
 }
 

@@ -38,13 +38,9 @@ func newClusters(env *stages.Env) (c *clusters, err error) {
 	if c.members, err = table.NewSorter(env.Scratch, byPage, sortMemory); err != nil {
 		return nil, err
 	}
-	c.forest, err = newForest(env.Scratch, byNumber(env))
+	c.forest, err = newForest(env.Scratch)
 	return c, err
 }
-
-// byNumber reports whether the pairs of a round are joined in the order of their classes, the least pair
-// first. Before format 9, they were joined in the order of the search.
-func byNumber(env *stages.Env) bool { return env.Has(9) }
 
 // close removes the scratch files. Later calls do nothing.
 func (c *clusters) close() {
@@ -67,7 +63,7 @@ func (c *clusters) find(ctx context.Context, env *stages.Env, sources []source, 
 		return nil, err
 	}
 	c.pages, c.sealed = g.pages, g.sealed
-	search, err := simhash.NewSearch(env.Scratch, cfg.MaxDistance, simhash.Part{ByNumber: byNumber(env)})
+	search, err := simhash.NewSearch(env.Scratch, cfg.MaxDistance, simhash.Part{ByNumber: true})
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func runSimilar(ctx context.Context, env *stages.Env, in *stages.Input, cfg Conf
 		return nil, err
 	}
 	defer search.Close() //nolint:errcheck // the scratch directory is removed later
-	f, err := newForest(env.Scratch, true)
+	f, err := newForest(env.Scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func runCluster(ctx context.Context, env *stages.Env, in *stages.Input, cfg Conf
 // runBucket runs a task of the stage dedup that writes the parts of its bucket.
 func runBucket(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
 	bucket := in.Task.Partition
-	sections, _, err := stages.Sections(in.Results[stages.Cluster], stages.FileVerdicts, bucket)
+	sections, err := stages.Sections(in.Results[stages.Cluster], stages.FileVerdicts, bucket)
 	if err != nil {
 		return nil, err
 	}

@@ -72,8 +72,6 @@ type options struct {
 	index    *partition.Index
 	sink     segments.Sink
 	gate     gate
-	reading  robots.Reading
-	format   int // schema.FormatVersion in which the round began; 0 means the newest
 	epoch    int
 	segment  string // column warc_segment: the partition's name, such as part-00017
 	deferAll bool   // whether to send no requests and to defer every URL without an outcome
@@ -326,7 +324,7 @@ func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *r
 // judge returns the verdict of robots.txt on the URL that u requests next. If the verdict denies
 // the URL, why is the reason. It is empty if a rule denies the planned URL in its canonical form.
 func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
-	verdict = rules.Verdict(f.reading, u.key.URL, u.spellings()...)
+	verdict = rules.Verdict(u.key.URL, u.spellings()...)
 	if len(u.met) == 0 {
 		u.noteVerdict(verdict)
 		if verdict.Spelling != "" {
@@ -337,7 +335,7 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	}
 	// A redirect's target may have more spellings than u.known stores. A rule might deny a spelling
 	// that is not stored, so such a target is denied. The planner does the same with its URLs.
-	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Strict {
+	if verdict.Allowed && u.known.Overflow() {
 		verdict.Allowed = false
 		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", u.key.URL, u.known.TooMany())
 	}

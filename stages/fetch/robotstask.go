@@ -124,7 +124,7 @@ func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 // or an error.
 func (f *fetcher) handleRobots(g *polite.Grant, rt *robotsTask, s *request.Sent, item *polite.Item) {
 	err, why := s.Err, s.Failure()
-	if cut := s.Exchange.BodyTruncated; err == nil && (cut == http1.TruncTime || cut == http1.TruncDisconnect) && robots.CutOffFails(f.format, s.Exchange.Status) {
+	if cut := s.Exchange.BodyTruncated; err == nil && (cut == http1.TruncTime || cut == http1.TruncDisconnect) && robots.CutOffFails(s.Exchange.Status) {
 		err = errCutOff
 		why = response.Failed("it broke off", "%s: what it forbids further on is not known", cut)
 	}

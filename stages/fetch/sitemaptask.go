@@ -15,7 +15,7 @@ import (
 func (f *fetcher) sitemapTools() sitemaps.Tools {
 	return sitemaps.Tools{
 		Canon: f.canon, Parser: f.parser, MaxRedirects: f.cfg.MaxRedirects, Clock: f.clock, Log: f.log, Scheduler: f.sched, Sender: &f.requests, CPU: f.cpu,
-		Index: f.index, Reading: f.reading, Format: f.format,
+		Index: f.index,
 		Claim: f.claim, Ask: f.ask, AfterAbort: f.afterAbort, Archive: f.archive, PassOn: f.passOn, Record: f.record, Fail: f.fail,
 	}
 }

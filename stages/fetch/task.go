@@ -18,7 +18,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
-	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
@@ -34,10 +33,6 @@ type Input struct {
 	// hosts of this partition. The task reads from them the remaining waits of hosts, and of their
 	// files only the working files `robots` (rules) and `sitemaps`.
 	Before []*manifest.Result
-	// Reading says how the round compares URLs with the rules of robots.txt.
-	Reading robots.Reading
-	// Format is the schema.FormatVersion in which the round began. 0 means the newest.
-	Format int
 	// OptedOut reports whether a URL must not be requested. The plan has no such URLs, but
 	// redirects may lead to them. A nil OptedOut allows every URL.
 	OptedOut func(url string) bool
@@ -126,7 +121,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 		}),
 	}
 	f, err := newFetcher(env, cfg, options{
-		parser: parser, index: p, sink: forget.Sink(a.log, in.Gone), gate: a, reading: in.Reading, format: in.Format, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
+		parser: parser, index: p, sink: forget.Sink(a.log, in.Gone), gate: a, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
 		deferAll: in.GiveUp, barred: in.OptedOut, clocks: in.Clocks, hooks: h,
 	})
 	a.fetcher = f

@@ -50,7 +50,7 @@ type alike map[string]string
 // learn finds such patterns in the round's pages of the bucket. The pages of hosts that differ only in
 // "www." are adjacent and interleaved, because SURTs lack "www.". So memory holds the patterns of these
 // hosts at a time, and the traps of all hosts. Traps are few, because each has at least SimilarPages
-// pages. In formats before 16, each change of the host ended the patterns, so interleaved hosts had no traps.
+// pages.
 func (i *inputs) learn(ctx context.Context) (alike, error) {
 	found := alike{}
 	if i.cfg.SimilarPages <= 0 {
@@ -72,11 +72,7 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 		}
 		var p place
 		p.host, p.pattern = pattern(row.URL)
-		adjacent := hostOf(row.SURT)
-		if !i.env.Has(16) {
-			adjacent = p.host
-		}
-		if adjacent != hosts {
+		if adjacent := hostOf(row.SURT); adjacent != hosts {
 			end()
 			hosts = adjacent
 		}

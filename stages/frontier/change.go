@@ -20,8 +20,7 @@ type page struct {
 
 // compare records in r how the URL's answer in the round differs from the last capture. prior is the
 // record before the round. If the answer is a capture, r holds its facts afterwards. An answer that says
-// nothing about the page, such as a time-out, changes nothing. In formats before 12, the writer drops
-// the columns.
+// nothing about the page, such as a time-out, changes nothing.
 func (g *group) compare(r, prior *schema.URLRecord, round string) {
 	last := lastCapture(prior)
 	r.CaptureDigest = ""
@@ -61,7 +60,7 @@ func (g *group) compare(r, prior *schema.URLRecord, round string) {
 	}
 }
 
-// lastCapture returns the last capture of a URL, or nil if no round since format 12 has one.
+// lastCapture returns the last capture of a URL, or nil if it has none.
 func lastCapture(r *schema.URLRecord) *schema.CaptureFacts {
 	if r.CapturedIn == "" {
 		return nil

@@ -54,19 +54,6 @@ type Config struct {
 	MaxInterval time.Duration // largest interval, for a URL that never changes
 	RetryAfter  time.Duration // time until a failed URL is due again; doubled with each failure in a row
 
-	// Halves makes a change halve the interval and its absence lengthen it by half, as in rounds that began
-	// before format 13. Run sets it by the format of the round.
-	Halves bool
-	// Alone makes the fetches of a URL alone decide its interval, as in rounds that began before format 14. Run
-	// sets it by the format of the round.
-	Alone bool
-	// RetriesAlarm makes a retry count as the fetch of an announced URL, as in formats before 16. Run sets it by
-	// the format of the round.
-	RetriesAlarm bool
-	// KeepsListed makes known URLs that a source lists wait if a budget refuses them (decider.waitsAgain), as
-	// since format 16. Run sets it by the format of the round.
-	KeepsListed bool
-
 	Memory int64 // memory of each sort before the sort writes to disk, in bytes
 }
 

@@ -17,7 +17,7 @@ type decider struct {
 	cfg     *Config
 	round   string // name of the round, such as 2026-11.0
 	crawl   string // "2026-11.", the prefix of this crawl's rounds, if stages.Input.Listed; otherwise ""
-	created int64  // time at which this crawl was created, milliseconds UTC; 0 if crawl is "" in formats before 16
+	created int64  // time at which this crawl was created, milliseconds UTC
 	planned plannedNames
 	ranks   map[string]float64
 	alike   alike
@@ -201,11 +201,10 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 }
 
 // waitsAgain reports whether a known URL that a budget refused becomes found, because otherwise no later
-// round would plan it: a source lists the URL in this round, and it is not due without the source. In
-// formats before 16, such a URL is lost.
+// round would plan it: a source lists the URL in this round, and it is not due without the source.
 func (d *decider) waitsAgain(g *group) bool {
 	p := g.prior
-	if !d.cfg.KeepsListed || p.State == schema.StateFound || p.State == schema.StateDeferred || g.spellings.Overflow() {
+	if p.State == schema.StateFound || p.State == schema.StateDeferred || g.spellings.Overflow() {
 		return false
 	}
 	if p.NextDue != 0 && p.NextDue <= d.created {
@@ -287,8 +286,7 @@ func (d *decider) leaveAgain(g *group, k *urlkey.Key) error {
 		return nil // the last request failed after the last fetch
 	}
 	r.NextDue = r.LastFetched + r.RevisitMS
-	_, reason := d.rules[depthClass(g.prior)].Interval(d.cfg.history(g.prior), d.cfg.revisit(g.prior))
-	d.cfg.because(&r, reason)
+	_, r.DueReason = d.rules[depthClass(g.prior)].Interval(d.cfg.history(g.prior), d.cfg.revisit(g.prior))
 	return d.url(r)
 }
 

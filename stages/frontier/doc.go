@@ -28,14 +28,13 @@
 // In every crawl, a known URL that a source lists, but a budget refuses, returns to the state found if it
 // is not due anyway. So a later plan takes it.
 //
-// Since format 12, a row also holds the facts of the URL's last capture, and says how the last answer
+// A row also holds the facts of the URL's last capture, and says how the last answer
 // differs from the capture before it (schema.Change). The stage publish copies this change into pages.
 //
 // The time until a fetched URL is due again follows from how often it is estimated to change (package
 // recrawl). The known pages of the same host and depth say what to assume about a page that was fetched
 // rarely. The row keeps what the estimate needs, and what decided the due time. Until a change is
-// known, each fetch at least doubles the interval, unless an announcement alone caused it. A round that began
-// before format 14 does without the other pages of the host. A round that began before format 13 halves the interval with each change, and lengthens it by half without one.
+// known, each fetch at least doubles the interval, unless an announcement alone caused it.
 //
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced
 // URL is due at the time of the announced change, but at least a minimum interval after its last

@@ -23,7 +23,6 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	cfg.Halves, cfg.Alone, cfg.RetriesAlarm, cfg.KeepsListed = !env.Has(13), !env.Has(14), !env.Has(16), env.Has(16)
 	inputs, err := open(ctx, env, in, &cfg)
 	if err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	}
 	defer d.skips.Abort()
 	baseKey := layout.Working(t.Crawl, t.Round, string(stages.Frontier), urlstate.BaseName(len(in.Earlier)), t.Partition)
-	if env.Format >= 4 && inputs.prior.Long() {
+	if inputs.prior.Long() {
 		if d.base, err = stages.NewWriter[schema.URLRecord](ctx, env, stages.FileURLsBase, baseKey, stages.ByURL); err != nil {
 			return nil, err
 		}
@@ -97,7 +96,7 @@ type group struct {
 	own       bool              // whether prior is from a part of urls of this crawl, not from a base
 	outcome   *outcome          // set if the URL was planned in this round
 	response  *response         // set if a planned URL redirected to the URL, and the URL gave the last response
-	page      *page             // set if the round has a page of the URL; always nil in formats before 12
+	page      *page             // set if the round has a page of the URL
 	hop       *hop              // set if the URL has a capture that is not a document; most of these are redirects
 	sitemap   *schema.Sitemap   // set if the URL was requested without a plan, because robots.txt names it
 	redirect  *schema.Redirect  // set if a planned URL redirects to the URL and the fetcher did not follow

@@ -23,7 +23,7 @@ import (
 type item struct {
 	surt, url string
 	row       any
-	own       bool // the row is from a part of urls of this crawl; always false in formats before 6
+	own       bool // the row is from a part of urls of this crawl
 }
 
 // plannedSpelling holds the columns that the frontier reads from a plan. All other facts about planned
@@ -46,13 +46,6 @@ type hop struct {
 	Status    int16  `parquet:"fetch_status"`
 	Redirect  string `parquet:"fetch_redirect,optional"`
 	FetchTime int64  `parquet:"fetch_time,timestamp(millisecond)"`
-}
-
-// target holds the columns of the fetches dataset in which addRedirects finds redirects.
-type target struct {
-	URL            string `parquet:"url"`
-	Depth          int32  `parquet:"depth"`
-	RedirectTarget string `parquet:"redirect_target,optional"`
 }
 
 // inputs are the open inputs of a bucket.
@@ -162,7 +155,7 @@ func (i *inputs) addPrior(ctx context.Context) error {
 	own := path.Dir(path.Dir(layout.Table(stages.FileURLs, i.in.Task.Crawl, 0, 0))) + "/"
 	for _, key := range i.prior.Keys() {
 		if err := addRows(ctx, i, []string{key}, func(r *schema.URLRecord) (item, bool) {
-			return item{r.SURT, r.URL, r, i.env.Has(6) && strings.HasPrefix(key, own)}, i.owns(r.Domain)
+			return item{r.SURT, r.URL, r, strings.HasPrefix(key, own)}, i.owns(r.Domain)
 		}); err != nil {
 			return err
 		}
@@ -179,16 +172,12 @@ func (i *inputs) addHops(ctx context.Context) error {
 	return addFiles(ctx, i, keys, func(h *hop) (surt, url string) { return h.SURT, h.URL })
 }
 
-// addPages adds the pages of the round. In formats before 12, urls has no columns about captures.
+// addPages adds the pages of the round.
 func (i *inputs) addPages(ctx context.Context) error {
-	if !i.env.Has(12) {
-		return nil
-	}
 	return addFiles(ctx, i, i.partitionKeys(stages.FilePages, ""), func(p *page) (surt, url string) { return p.SURT, p.URL })
 }
 
-// addSitemaps adds the sitemaps that the round requested because robots.txt names them. Rounds of older
-// formats have none.
+// addSitemaps adds the sitemaps that the round requested because robots.txt names them.
 func (i *inputs) addSitemaps(ctx context.Context) error {
 	return addFiles(ctx, i, i.partitionKeys(stages.FileSitemaps, ""), func(s *schema.Sitemap) (surt, url string) { return s.SURT, s.URL })
 }
@@ -238,37 +227,19 @@ func moved(o *outcome) bool {
 }
 
 // addRedirects adds the targets of redirects that the fetcher did not follow. It reads the results of
-// all partitions, because a redirect may lead into any bucket. In formats before 4, there are no runs of
-// redirects, and addRedirects reads the fetches dataset.
+// all partitions, because a redirect may lead into any bucket.
 func (i *inputs) addRedirects(ctx context.Context) error {
-	merged := i.in.Results[stages.Merge]
-	sections, known, err := stages.Sections(merged, stages.FileRedirects, i.bucket)
+	sections, err := stages.Sections(i.in.Results[stages.Merge], stages.FileRedirects, i.bucket)
 	if err != nil {
 		return err
 	}
-	if known {
-		rows := table.Pull(table.MergeSections(ctx, i.env.Bucket, i.env.Scratch, sections, schema.CompareRedirects))
-		i.closers = append(i.closers, rows)
-		i.streams = append(i.streams, table.Convert(rows, func(r *schema.Redirect) (item, bool) { return item{surt: r.SURT, url: r.URL, row: r}, true }))
-		return nil
-	}
-	return addSorted(ctx, i, stages.Keys(merged, stages.FileFetches), func(t *target) (*schema.Redirect, error) {
-		if t.RedirectTarget == "" {
-			return nil, nil
-		}
-		k, err := urlkey.KeyOf(t.RedirectTarget)
-		if err != nil {
-			return nil, fmt.Errorf("redirect target of %q: %w", t.URL, err)
-		}
-		if !i.owns(k.Domain) {
-			return nil, nil
-		}
-		return &schema.Redirect{SURT: k.SURT, URL: k.URL, Source: t.URL, Depth: t.Depth}, nil
-	}, func(r *schema.Redirect) (surt, url string) { return r.SURT, r.URL }, schema.CompareRedirects)
+	rows := table.Pull(table.MergeSections(ctx, i.env.Bucket, i.env.Scratch, sections, schema.CompareRedirects))
+	i.closers = append(i.closers, rows)
+	i.streams = append(i.streams, table.Convert(rows, func(r *schema.Redirect) (item, bool) { return item{surt: r.SURT, url: r.URL, row: r}, true }))
+	return nil
 }
 
-// addRefused adds the entries that the plan refused. Texts that are not URLs belong to bucket 0. Since
-// format 4, the file has a column bucket and is sorted by it.
+// addRefused adds the entries that the plan refused. Texts that are not URLs belong to bucket 0.
 func (i *inputs) addRefused(ctx context.Context) error {
 	f := i.in.Plan.RefusedFile
 	if f == nil || f.Rows == 0 {
@@ -288,9 +259,6 @@ func (i *inputs) addRefused(ctx context.Context) error {
 // addSpellings adds the spellings of planned URLs. Only the plan has the spellings that sources
 // use. A plan is sorted by host, so its rows are sorted again by SURT.
 func (i *inputs) addSpellings(ctx context.Context) error {
-	if i.env.Format == 1 {
-		return nil // plans of format 1 have no column spellings
-	}
 	var keys []string
 	for _, p := range i.in.Plan.Partitions {
 		if p.Bucket == i.bucket && p.File.Rows > 0 {

@@ -40,7 +40,7 @@ func (p *peers) begin(c *Config, host string) {
 
 // add adds a page that was known before the round, with its history after the round.
 func (p *peers) add(c *Config, g *group) {
-	if c.Alone || g.prior == nil || g.prior.LastFetched == 0 {
+	if g.prior == nil || g.prior.LastFetched == 0 {
 		return
 	}
 	h := c.history(g.prior)

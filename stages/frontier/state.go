@@ -55,7 +55,7 @@ func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *out
 			wait *= 2
 		}
 		r.NextDue = at + min(wait, c.MaxInterval).Milliseconds()
-		c.because(&r, schema.DueRetry)
+		r.DueReason = schema.DueRetry
 	case schema.StateDenied, schema.StateGone, schema.StateDeferred:
 		r.NextDue, r.DueReason = 0, ""
 	}
@@ -65,22 +65,13 @@ func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *out
 // answered returns the time of a request in milliseconds UTC.
 func answered(o *outcome) int64 { return cmp.Or(o.FetchedAt, o.RecordedAt) }
 
-// because records what decided when the URL is due again.
-func (c *Config) because(r *schema.URLRecord, reason schema.DueReason) {
-	if !c.Halves {
-		r.DueReason = reason
-	}
-}
-
 // fetched records whether the content has changed since the last fetch, and sets the next interval. If an
 // announcement caused an early fetch and the content has not changed, the announcement was a false
 // alarm.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64, rule recrawl.Rule) {
 	learned := prior.LastFetched + c.revisit(prior).Milliseconds()
-	announced := prior.LastFetched > 0 && prior.NextDue > prior.LastFetched && prior.NextDue < learned
-	if prior.State != schema.StateFetched && !c.RetriesAlarm {
-		announced = false // due for a retry; only a fetched URL can be announced
-	}
+	// A URL in another state is due for a retry: only a fetched URL can be announced.
+	announced := prior.State == schema.StateFetched && prior.LastFetched > 0 && prior.NextDue > prior.LastFetched && prior.NextDue < learned
 	compared, changed := compare(prior, o, r.State)
 	switch {
 	case changed:
@@ -89,24 +80,22 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64, rule 
 	case compared && announced:
 		r.FalseAlarms++
 	}
-	wait := c.halved(prior, compared, changed, announced && at < learned)
-	if !c.Halves {
-		h, least := c.history(prior), c.revisit(prior)
-		if prior.LastFetched == 0 {
-			least = 0
-		}
-		if compared {
-			h = recrawl.Observe(h, at-prior.LastFetched, changed)
-		}
-		switch {
-		case changed:
-			least = 0
-		case compared && (!announced || at >= learned):
-			least = recrawl.Steady(h, least)
-		}
-		r.ChangeHistory = h
-		wait, r.DueReason = rule.Interval(h, least)
+	h, least := c.history(prior), c.revisit(prior)
+	if prior.LastFetched == 0 {
+		least = 0
 	}
+	if compared {
+		h = recrawl.Observe(h, at-prior.LastFetched, changed)
+	}
+	switch {
+	case changed:
+		least = 0
+	case compared && (!announced || at >= learned):
+		least = recrawl.Steady(h, least)
+	}
+	r.ChangeHistory = h
+	wait, reason := rule.Interval(h, least)
+	r.DueReason = reason
 	r.Fetches++
 	r.LastFetched = at
 	r.RevisitMS = min(max(wait, c.MinInterval), c.MaxInterval).Milliseconds()
@@ -126,21 +115,8 @@ func compare(prior *schema.URLRecord, o *outcome, state schema.URLState) (compar
 	return compared, compared && o.Outcome == schema.OK && o.ContentDigest != prior.ContentDigest
 }
 
-// halved returns the next interval by the rule of rounds that began before format 13. A change halves the
-// interval. Without a change, the interval grows by half, unless an announcement caused an early fetch.
-func (c *Config) halved(prior *schema.URLRecord, compared, changed, early bool) time.Duration {
-	wait := c.revisit(prior)
-	switch {
-	case changed:
-		wait /= 2
-	case compared && !early:
-		wait += wait / 2
-	}
-	return wait
-}
-
-// history returns the history of a URL's changes. The row of an older round has none, and the lengths of
-// the intervals between its fetches are not known. The learned interval then stands for all of them.
+// history returns the history of a URL's changes. A URL whose fetches could not be compared, such as one
+// that redirects, has none. The learned interval then stands for all intervals between its fetches.
 func (c *Config) history(r *schema.URLRecord) schema.ChangeHistory {
 	if r.ChangeHistory == (schema.ChangeHistory{}) {
 		return recrawl.Assume(r.Fetches, r.Changes, c.revisit(r).Milliseconds())
@@ -152,14 +128,11 @@ func (c *Config) rule() recrawl.Rule {
 	return recrawl.Rule{First: c.Interval, Min: c.MinInterval, Max: c.MaxInterval}
 }
 
-// revisit returns the learned interval between two fetches of a URL. If the row is of an older format
-// and lacks the column revisit_ms, revisit computes the interval from the due time.
+// revisit returns the learned interval between two fetches of a URL, or Interval if the URL was not
+// fetched.
 func (c *Config) revisit(r *schema.URLRecord) time.Duration {
-	switch {
-	case r.RevisitMS > 0:
+	if r.RevisitMS > 0 {
 		return time.Duration(r.RevisitMS) * time.Millisecond
-	case r.LastFetched > 0 && r.NextDue > r.LastFetched:
-		return time.Duration(r.NextDue-r.LastFetched) * time.Millisecond
 	}
 	return c.Interval
 }
@@ -181,8 +154,7 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	if due >= r.NextDue {
 		return false
 	}
-	r.RevisitMS, r.NextDue = c.revisit(r).Milliseconds(), due
-	c.because(r, schema.DueAnnounced)
+	r.NextDue, r.DueReason = due, schema.DueAnnounced
 	return true
 }
 

@@ -1,14 +1,13 @@
 // Package merge turns a partition's segments into sorted tables.
 //
 // A task reads the plan's partition file and the committed result of the partition's fetch task.
-// The result lists segments of fetches, requests, captures, pages, text and links, in the order of
+// The result lists segments of fetches, requests, captures, pages, text and link sets, in the order of
 // recording. The task writes the partition's published parts of captures (one per subset), fetches,
 // requests, text and links. It also writes the inputs of the reduce stages: the working files
 // pages, hostedges, hosts and sitemaps, and runs of targets and of redirects, with a section for each
 // bucket. The run of targets has one row for each link target, with the sums of all links from the
 // partition's pages. So a target with many links costs a reduce task no more than any other target.
-// Since format 12, it also writes a run of terms: how many pages have each term (package topics).
-// (Rounds of format 3 and older have the working file edges, with a row for each link.)
+// The task also writes a run of terms: how many pages have each term (package topics).
 //
 // The stage promises that
 //
@@ -25,7 +24,7 @@
 //     on disk. Memory holds one row per host, the URLs that were fetched twice, 16 bytes for each document
 //     with links, and the URLs through which chains of redirects went.
 //
-// If stages.Input.TakesLinks is set, a page that answered 304 gets the links that the page had when
+// A page that answered 304 gets the links that the page had when
 // its content was stored. The task that stored the content published them in its part of links. merge
 // reads only those row groups of this part that can hold such pages. If another request of the round
 // got the whole page, the page has the links of that document instead.

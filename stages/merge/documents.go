@@ -20,9 +20,6 @@ type linkedDocument struct {
 // noteDocument adds a document to m.documents. The document begins at the set of links s; last is the set
 // before.
 func (m *merger) noteDocument(s *linkSet, last *recorded) {
-	if !m.env.Has(16) {
-		return
-	}
 	d := linkedDocument{source: xxh3.HashString(s.Source)}
 	if last.redirect && last.target == s.Source {
 		d.start = last.start
@@ -42,7 +39,7 @@ type recordedPage struct {
 // meet it. correctLinked compares the pages with m.documents, which are in the same order. If that does not
 // explain all documents, it corrects nothing.
 func (m *merger) correctLinked(ctx context.Context) error {
-	if len(m.unsure) == 0 || !m.env.Has(16) {
+	if len(m.unsure) == 0 {
 		return nil
 	}
 	others := map[uint64]bool{} // sitemaps that are no pages

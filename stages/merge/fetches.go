@@ -59,7 +59,7 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 			if err := w.Append(&f); err != nil {
 				return err
 			}
-			if f.RedirectTarget == "" || !m.env.Has(4) {
+			if f.RedirectTarget == "" {
 				continue
 			}
 			k, err := urlkey.KeyOf(f.RedirectTarget)
@@ -75,9 +75,6 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 		return nil
 	}); err != nil {
 		return err
-	}
-	if !m.env.Has(4) {
-		return nil
 	}
 	order := []string{"target_bucket", "url_surtkey", "url", "depth", "source"}
 	return keepRun(ctx, m, stages.FileRedirects, order, redirects.Sorted(ctx), func(r *schema.Redirect) int32 { return r.Bucket })

@@ -143,10 +143,7 @@ func (h *hostRows) requested(q *schema.Request) {
 		return
 	}
 	r := &s.row
-	// Segments of format 1 have no times in microseconds, and no rows of requests that got no
-	// connection. In them, a null delay means 0.
-	old := q.TotalUS == nil
-	if sent := old || q.BytesSent > 0; sent {
+	if q.BytesSent > 0 {
 		r.Requests++
 		if r.FirstRequest == 0 {
 			r.FirstRequest = q.Start
@@ -155,12 +152,11 @@ func (h *hostRows) requested(q *schema.Request) {
 		s.seeRobots(q)
 	}
 	r.Bytes += q.BytesReceived
-	if r.DelayMS = nil; !old || q.DelayMS > 0 {
-		delay := q.DelayMS
-		r.DelayMS = &delay
-	}
+	r.DelayMS = new(q.DelayMS)
 	if q.Status != 0 {
-		s.latency += firstByte(q)
+		if q.FirstByteUS != nil {
+			s.latency += *q.FirstByteUS
+		}
 		s.responses++
 	}
 	if a, err := netip.ParseAddrPort(q.Address); err == nil {
@@ -192,27 +188,16 @@ func (s *hostState) seeRobots(q *schema.Request) {
 	}
 }
 
-// firstByte returns the time to the first byte of the response, in microseconds.
-func firstByte(q *schema.Request) int64 {
-	switch {
-	case q.FirstByteUS != nil:
-		return *q.FirstByteUS
-	case q.FirstByteMS != nil:
-		return *q.FirstByteMS * 1000
-	}
-	return 0
-}
-
 // finish computes the columns that depend on all outcomes and requests.
-func (s *hostState) finish(format int) *schema.Host {
+func (s *hostState) finish() *schema.Host {
 	r := &s.row
-	r.RobotsDigest = s.robotsDigest(format)
+	r.RobotsDigest = s.robotsDigest()
 	switch {
 	case s.rules:
 		r.RobotsState = "rules"
 	case s.unreachable:
 		r.RobotsState = "unreachable"
-	case s.asked && !s.answered && format >= 10: // every try failed, and no URL waited for the last try
+	case s.asked && !s.answered: // every try failed, and no URL waited for the last try
 		r.RobotsState = "unreachable"
 	case s.asked:
 		r.RobotsState = "none"
@@ -228,9 +213,9 @@ func (s *hostState) finish(format int) *schema.Host {
 
 // robotsDigest returns the digest for the host's row. Files of both schemes may differ, and some rounds read only one
 // of them again. A file from https comes first, from wherever its digest is known, so that the digest stays the same.
-func (s *hostState) robotsDigest(format int) string {
+func (s *hostState) robotsDigest() string {
 	known := []robotsDigest{s.digest, s.effective, s.known}
-	if i := slices.IndexFunc(known, func(d robotsDigest) bool { return d.secure }); i >= 0 && format >= 17 {
+	if i := slices.IndexFunc(known, func(d robotsDigest) bool { return d.secure }); i >= 0 {
 		return known[i].digest
 	}
 	return cmp.Or(known...).digest
@@ -246,9 +231,6 @@ type robotsRow struct {
 // readRobots reads the digests of the robots.txt files that apply. No request shows the digest if a
 // robots.txt of an earlier round denies all URLs of its host.
 func (m *merger) readRobots(ctx context.Context) error {
-	if m.env.Format < 4 {
-		return nil // in formats before 4, such a host has no digest
-	}
 	for row, err := range table.Concat[robotsRow](ctx, m.env.Bucket, m.keys(stages.FileRobots, "")) {
 		if err != nil {
 			return err
@@ -264,7 +246,7 @@ func (m *merger) readRobots(ctx context.Context) error {
 func (m *merger) writeHosts(ctx context.Context) error {
 	return keep(ctx, m, stages.FileHosts, []string{"host"}, func(w *table.Writer[schema.Host]) error {
 		for _, name := range slices.Sorted(maps.Keys(m.hosts.byName)) {
-			if err := w.Append(m.hosts.byName[name].finish(m.env.Format)); err != nil {
+			if err := w.Append(m.hosts.byName[name].finish()); err != nil {
 				return err
 			}
 		}

@@ -65,11 +65,8 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) 
 	if err != nil {
 		return nil, err
 	}
-	documents, err := m.collectLinks(ctx, s)
+	documents, err := m.collectSets(ctx, s)
 	if err == nil {
-		documents, err = m.collectSets(ctx, s, documents)
-	}
-	if err == nil && m.takes {
 		err = m.takeLinks(ctx, s, documents)
 	}
 	if err != nil {
@@ -79,46 +76,11 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) 
 	return s, nil
 }
 
-// collectLinks adds the links of the segments of format 14 and older to a sorter. Links were recorded document
-// by document, and the redirects that led to a document come before its links. collectLinks returns the number of
-// documents with links.
-func (m *merger) collectLinks(ctx context.Context, s *table.Sorter[linkSet]) (documents int64, err error) {
-	var set linkSet
-	var links linkBuffer
+// collectSets adds the sets of the segments to a sorter. Links were recorded document by document, and the
+// redirects that led to a document come before its links. collectSets returns the number of documents with
+// links.
+func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) (documents int64, err error) {
 	var last recorded
-	for l, err := range table.Concat[schema.Link](ctx, m.env.Bucket, m.keys(stages.FileLinks, "")) {
-		if err != nil {
-			return 0, err
-		}
-		redirect := l.Kind == schema.KindRedirect
-		begins := schema.BeginsLinks(&l, last.source, last.ordinal, last.redirect)
-		if begins || links.Full() {
-			if err := links.end(&set, s); err != nil {
-				return 0, err
-			}
-			links.Begin(l.Source)
-			set = linkSet{SourceSURT: l.SourceSURT, Source: l.Source, Ordinal: l.Ordinal, Number: documents}
-			switch {
-			case redirect:
-				set.Number, set.Target, set.Spelling = 0, l.Target, l.Spelling
-			case begins:
-				documents++
-				set.Number = documents
-				m.noteDocument(&set, &last)
-			}
-			m.noteSet(&set, &last, redirect)
-		}
-		last = recorded{l.Source, l.Target, redirect, l.Ordinal, last.start}
-		links.Add(&l)
-	}
-	return documents, links.end(&set, s)
-}
-
-// collectSets is collectLinks for segments of format 15 and newer, which hold sets. before is the number of
-// documents in older segments.
-func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet], before int64) (documents int64, err error) {
-	var last recorded
-	documents = before
 	type recordedSet struct { // schema.LinkSet, but with the links as a string: package table reads strings without the library
 		SourceSURT string `parquet:"source_surtkey"`
 		Source     string `parquet:"source"`
@@ -200,27 +162,10 @@ func (m *merger) hop(from, url string) {
 	}
 }
 
-// linkSums adds up links for the reduce stages. For each source, the caller calls begin, then add for
-// each of its links.
-type linkSums interface {
-	begin(surt, url string, of origin) error
-	add(l *schema.Link, followed bool) error
-	finish(context.Context) error
-	close()
-}
-
-// newLinkSums returns a targetBuilder, or an edgeBuilder for tasks of format 3 and older.
-func newLinkSums(m *merger) (linkSums, error) {
-	if !m.env.Has(4) {
-		return newEdges(m)
-	}
-	return newTargets(m)
-}
-
-// mergeLinks publishes redirects and the links of kept pages. It also writes the run of targets (the
-// file of edges, in rounds of format 3 and older) and the working file of host edges.
+// mergeLinks publishes redirects and the links of kept pages. It also writes the run of targets and the working
+// file of host edges.
 func (m *merger) mergeLinks(ctx context.Context, sets *table.Sorter[linkSet]) error {
-	sums, err := newLinkSums(m)
+	sums, err := newTargets(m)
 	if err != nil {
 		return err
 	}
@@ -306,8 +251,8 @@ type origins struct {
 	m        *merger
 	pages    *table.Cursor[deep]
 	plans    *table.Cursor[deep]
-	sitemaps *table.Cursor[schema.Sitemap] // nil in rounds of older formats
-	chains   map[string]int32              // result of chainDepths; nil until a source needs it
+	sitemaps *table.Cursor[schema.Sitemap]
+	chains   map[string]int32 // result of chainDepths; nil until a source needs it
 }
 
 // deep holds a URL and the URL's depth.
@@ -324,19 +269,16 @@ func newOrigins(ctx context.Context, m *merger) *origins {
 	open := func(key string) *table.Cursor[deep] {
 		return table.Pull(table.Concat[deep](ctx, m.env.Bucket, []string{key}))
 	}
-	o := &origins{m: m, pages: open(m.workingKey(stages.FilePages)), plans: open(m.publishedKey(stages.FileFetches))}
-	if m.env.Has(6) {
-		o.sitemaps = table.Pull(table.Concat[schema.Sitemap](ctx, m.env.Bucket, []string{m.workingKey(stages.FileSitemaps)}))
+	return &origins{
+		m: m, pages: open(m.workingKey(stages.FilePages)), plans: open(m.publishedKey(stages.FileFetches)),
+		sitemaps: table.Pull(table.Concat[schema.Sitemap](ctx, m.env.Bucket, []string{m.workingKey(stages.FileSitemaps)})),
 	}
-	return o
 }
 
 func (o *origins) stop() {
 	o.pages.Close()
 	o.plans.Close()
-	if o.sitemaps != nil {
-		o.sitemaps.Close()
-	}
+	o.sitemaps.Close()
 }
 
 func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error) {
@@ -352,14 +294,12 @@ func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error
 			return origin{found.Depth, max(found.FetchTime, found.FetchedAt), i == 0, found.Focus}, nil
 		}
 	}
-	if o.sitemaps != nil {
-		found, err := o.sitemaps.Find(func(s *schema.Sitemap) int { return compareKeys(&key{s.SURT, s.URL}, &key{surt, url}) })
-		if err != nil {
-			return origin{}, err
-		}
-		if found != nil { // robots.txt names the sitemap, so its depth is 0, as if a source listed it
-			return origin{fetched: found.FetchedAt}, nil
-		}
+	sitemap, err := o.sitemaps.Find(func(s *schema.Sitemap) int { return compareKeys(&key{s.SURT, s.URL}, &key{surt, url}) })
+	if err != nil {
+		return origin{}, err
+	}
+	if sitemap != nil { // robots.txt names the sitemap, so its depth is 0, as if a source listed it
+		return origin{fetched: sitemap.FetchedAt}, nil
 	}
 	if head, ok := o.m.hops[url]; ok {
 		if depth, ok := o.m.depths[head]; ok {
@@ -367,7 +307,6 @@ func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error
 		}
 	}
 	if o.chains == nil {
-		var err error
 		if o.chains, err = o.m.chainDepths(ctx); err != nil {
 			return origin{}, err
 		}

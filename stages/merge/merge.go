@@ -59,7 +59,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}
 	m := &merger{
 		env: env, sortMemory: memoryShare(env, leastSortMemory, mostSortMemory), task: t, plan: in.Plan, fetched: fetched, followed: map[schema.LinkKind]bool{},
-		focus: cfg.Focus, takes: in.TakesLinks, earlier: in.Earlier,
+		focus: cfg.Focus, earlier: in.Earlier,
 		counts: map[string]int64{}, hosts: newHosts(), ported: map[string]bool{}, twice: map[string]int{}, hops: map[string]string{}, depths: map[string]int32{},
 	}
 	for _, k := range cfg.Followed {
@@ -139,8 +139,7 @@ type merger struct {
 	fetched    *manifest.Result
 	followed   map[schema.LinkKind]bool
 	focus      *focus.Model       // nil without frontier.focus
-	takes      bool               // whether pages that answered 304 get their links from earlier rounds
-	earlier    []*manifest.Sealed // sealed rounds whose parts of links are read if takes is true
+	earlier    []*manifest.Sealed // sealed rounds whose parts of links are read
 
 	mu     sync.Mutex // guards files and counts
 	files  []manifest.File

@@ -99,7 +99,7 @@ func (m *merger) mergePages(ctx context.Context) error {
 		}
 		return flush()
 	})
-	if err != nil || !topics.In(m.plan) {
+	if err != nil {
 		return err
 	}
 	return keepRun(ctx, m, stages.FileTerms, []string{"language", "term", "level"}, terms.Rows(ctx), func(r *schema.TermPages) int32 { return r.Bucket })

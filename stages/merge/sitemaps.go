@@ -26,9 +26,6 @@ func compareSitemaps(a, b *schema.Sitemap) int {
 // sitemap index names them. They may have links, but are neither pages nor planned URLs. If the named
 // URL redirected, it has a row of its own.
 func (m *merger) mergeSitemaps(ctx context.Context) error {
-	if !m.env.Has(6) {
-		return nil // rounds of older formats fetch no such sitemaps
-	}
 	rows, err := table.NewSorter(m.env.Scratch, compareSitemaps, m.sortMemory/4)
 	if err != nil {
 		return err

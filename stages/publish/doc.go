@@ -2,8 +2,8 @@
 // the round.
 //
 // A task reads a partition's working file pages (from merge), the duplicates (from dedup), inlinks and
-// hosts (from rank) and, since format 12, states of URLs (from frontier) of the partition's bucket, and
-// terms (from rank), by which it weighs the topics of the pages (package topics). The states say how the
+// hosts (from rank) and states of URLs (from frontier) of the partition's bucket, and terms (from
+// rank), by which it weighs the topics of the pages (package topics). The states say how the
 // pages have changed. The task reads the working file twice: first it looks for families of soft 404s
 // (see familyPaths). The task writes the partition's part of
 // the pages dataset, sorted by (url_surtkey, url). The task of a bucket's first partition also writes

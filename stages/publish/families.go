@@ -55,9 +55,6 @@ type families map[family]*paths
 // at most familyPaths paths for each host and cluster with as many members.
 func learnFamilies(ctx context.Context, env *stages.Env, pages, duplicates []string) (families, error) {
 	found := families{}
-	if !env.Has(12) {
-		return found, nil
-	}
 	rows := table.Pull(table.Concat[clustered](ctx, env.Bucket, duplicates))
 	defer rows.Close()
 	for p, err := range table.Concat[member](ctx, env.Bucket, pages) {
@@ -77,14 +74,11 @@ func learnFamilies(ctx context.Context, env *stages.Env, pages, duplicates []str
 		}
 		f := family{host, strings.Clone(d.Representative)}
 		if found[f] == nil {
-			found[f] = &paths{}
-			if env.Has(17) { // the representative may be of an earlier round, so that no row of pages shows it
-				of, at, err := place(f.representative)
-				if err != nil {
-					return nil, err
-				}
-				found[f].root = of == host && at == "/"
+			of, at, err := place(f.representative) // it may be of an earlier round, so that no row of pages shows it
+			if err != nil {
+				return nil, err
 			}
+			found[f] = &paths{root: of == host && at == "/"}
 		}
 		found[f].add(path)
 	}

@@ -61,7 +61,7 @@ func cutManifest(files []sealedFile) int {
 // encodeManifest makes the n-th manifest of a round.
 func encodeManifest(p *manifest.Plan, n int, files []sealedFile) (l manifest.FileList, body []byte, err error) {
 	var out bytes.Buffer
-	w, err := table.NewWriterTo[listedFile](&out, table.Format(p.Format))
+	w, err := table.NewWriterTo[listedFile](&out)
 	if err != nil {
 		return l, nil, err
 	}

@@ -61,7 +61,7 @@ type inlinks struct {
 type joiner struct {
 	duplicates *table.Cursor[duplicate]
 	inlinks    *table.Cursor[inlinks]
-	changes    *table.Cursor[change] // empty in rounds that were planned before format 12
+	changes    *table.Cursor[change]
 	ranks      map[string]float64
 	families   families
 	copies     int64 // number of pages that have another representative
@@ -154,13 +154,11 @@ func writePages(ctx context.Context, env *stages.Env, in *stages.Input) (*manife
 			if err := j.join(&page); err != nil {
 				return err
 			}
-			if topics.In(in.Plan) {
-				var ok bool
-				if page.Topics, ok, err = scorer.Topics(page.URL); err != nil {
-					return fmt.Errorf("topics: %w", err)
-				} else if !ok {
-					return fmt.Errorf("the page %q differs between two readings of its file: %w", page.URL, stages.ErrPermanent)
-				}
+			var ok bool
+			if page.Topics, ok, err = scorer.Topics(page.URL); err != nil {
+				return fmt.Errorf("topics: %w", err)
+			} else if !ok {
+				return fmt.Errorf("the page %q differs between two readings of its file: %w", page.URL, stages.ErrPermanent)
 			}
 			if page.Indexable {
 				indexable++

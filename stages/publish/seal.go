@@ -46,7 +46,7 @@ func (s *Sealing) Add(from stages.Stage, n int, r *manifest.Result) {
 		if !lasts(from, f) {
 			continue
 		}
-		if !stages.ReadLater(f) || f.Dataset == stages.FileLinks && s.plan.Format < 6 {
+		if !stages.ReadLater(f) {
 			f.Blocks = ""
 		}
 		f.Dataset, f.Subset = s.name(f.Dataset), s.name(f.Subset)
@@ -82,9 +82,9 @@ func (s *Sealing) AddAccounts(files []manifest.File) {
 // Counts returns the counts that the seal will have.
 func (s *Sealing) Counts() []manifest.Count { return manifest.SortedCounts(s.totals) }
 
-// Listed returns the seal with all its files in one list, in key order, even if the format of the round
-// stores manifests. The caller must have added the results of all tasks. The counts are sums over the
-// tasks, with names of the form STAGE.NAME.
+// Listed returns the seal with all its files in one list, in key order, instead of manifests. The caller
+// must have added the results of all tasks. The counts are sums over the tasks, with names of the form
+// STAGE.NAME.
 func (s *Sealing) Listed() (*manifest.Sealed, error) {
 	sealed, err := s.head()
 	if err != nil {
@@ -99,12 +99,9 @@ func (s *Sealing) Listed() (*manifest.Sealed, error) {
 	return sealed, nil
 }
 
-// Seal returns the seal in the form in which it is stored. Since format 4, a seal names manifests. Seal
-// calls put with each manifest, in order, to store it.
+// Seal returns the seal in the form in which it is stored: it names manifests. Seal calls put with each
+// manifest, in order, to store it.
 func (s *Sealing) Seal(put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
-	if s.plan.Format < 4 {
-		return s.Listed()
-	}
 	sealed, err := s.head()
 	if err != nil {
 		return nil, err
@@ -133,11 +130,7 @@ func (s *Sealing) head() (*manifest.Sealed, error) {
 			return nil, fmt.Errorf("seal %s.%d: %s has %d of %d results", p.Crawl, p.Round, from, s.added[from], from.Tasks(p))
 		}
 	}
-	sealed := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID, Counts: s.Counts()}
-	if p.Format >= 4 {
-		sealed.Buckets = p.Buckets
-	}
-	return sealed, nil
+	return &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID, Buckets: p.Buckets, Counts: s.Counts()}, nil
 }
 
 // lasts reports whether a seal lists a file: people or later rounds need it after the round. These are

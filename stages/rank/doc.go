@@ -5,11 +5,10 @@
 // the bucket's working file inlinks, with a row for each target of the bucket. The stages frontier
 // and publish join their own rows with the inlinks. The task of bucket 0 also reads merge's working
 // files hostedges and hosts. It computes the host graph (package webgraph), publishes it and writes
-// every bucket's part of the hosts dataset. In rounds of a format before 4, each task computes the
-// whole graph in memory and writes only the hosts of its bucket.
+// every bucket's part of the hosts dataset.
 //
-// In rounds of format 12 and newer, each task also adds up the pages of each term in the bucket's
-// sections of merge's runs of terms, and writes a part of the terms dataset (package topics).
+// Each task also adds up the pages of each term in the bucket's sections of merge's runs of terms, and
+// writes a part of the terms dataset (package topics).
 //
 // All links from one host to another are one edge. At most 256 hosts of a domain count as sources
 // of a host of another domain, so that a spammer gains little by naming many hosts. If more hosts of

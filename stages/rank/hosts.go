@@ -51,19 +51,17 @@ type roundHosts struct {
 	ranks   *table.Sorter[hostRank]
 	domains *table.Sorter[domainRank]
 	files   []manifest.File
-
-	domainOf func(host string) string
 }
 
 // rankHosts computes the round's graphs of hosts and of domains, publishes them, and writes every
 // bucket's part of the hosts dataset.
 func rankHosts(ctx context.Context, env *stages.Env, in *stages.Input) (_ []manifest.File, err error) {
-	r := &roundHosts{env: env, in: in, domainOf: domainOf(env)}
+	r := &roundHosts{env: env, in: in}
 	if r.graph, err = webgraph.NewBuilder(env.Scratch); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.graph.Close()) }()
-	r.graph.SourceCap, r.graph.DomainOf = sourceHosts, r.domainOf
+	r.graph.SourceCap, r.graph.DomainOf = sourceHosts, domainOf
 	r.rows, err = table.NewSorter(env.Scratch, func(a, b *hostRow) int {
 		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), strings.Compare(a.Host.Host, b.Host.Host))
 	}, 0)
@@ -122,7 +120,7 @@ func (r *roundHosts) read(ctx context.Context) error {
 		}
 		if err == nil && (source < 0 || e.Source != last) {
 			last = strings.Clone(e.Source)
-			source, err = r.graph.AddSource(last, r.domainOf(last))
+			source, err = r.graph.AddSource(last, domainOf(last))
 		}
 		if err == nil {
 			err = r.graph.AddEdge(source, e.Target)
@@ -275,14 +273,9 @@ func writeBucket(w *table.Writer[schema.Host], bucket int32, ranks *table.Cursor
 	}
 }
 
-// domainOf returns the function that returns the domain of a host. In formats before 16, the domain of an IPv6
-// address with a port lacks the brackets, although that of its planned URLs has them.
-func domainOf(env *stages.Env) func(host string) string {
-	if !env.Has(16) {
-		return func(host string) string { return urlkey.Domain(oldHostName(host)) }
-	}
-	return func(host string) string {
-		name, _ := urlkey.SplitPort(host)
-		return urlkey.Domain(name)
-	}
+// domainOf returns the domain of a host. The domain of an IPv6 address has brackets, as that of planned
+// URLs has.
+func domainOf(host string) string {
+	name, _ := urlkey.SplitPort(host)
+	return urlkey.Domain(name)
 }

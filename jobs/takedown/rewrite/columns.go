@@ -64,7 +64,6 @@ var columns = map[string]rule{
 var exceptions = map[string]map[string]rule{
 	"links":     {"source": {url, drop}},
 	"linksets":  {"source": {url, drop}},
-	"edges":     {"source": {url, drop}},
 	"redirects": {"source": {url, drop}},
 	"hostedges": {"source": {host, drop}, "target": {host, drop}},
 }

@@ -46,7 +46,6 @@ var kinds = map[string]kind{
 	work(stages.FilePages):           of[schema.WorkingPage](stages.FilePages),
 	work(stages.FileText):            of[schema.WorkingText](stages.FileText),
 	work(stages.FileSitemaps):        of[schema.Sitemap](stages.FileSitemaps),
-	work(stages.FileEdges):           of[schema.Edge](stages.FileEdges),
 	work(stages.FileHostEdges):       of[schema.HostEdge](stages.FileHostEdges),
 	work(stages.FileHosts):           of[schema.Host](stages.FileHosts),
 	work(stages.FileInlinks):         of[schema.Inlink](stages.FileInlinks),

@@ -16,7 +16,6 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
@@ -26,7 +25,6 @@ type Round struct {
 	Number  int
 	Plan    *manifest.Plan
 	Format  int                  // format in which the round began; in a reparse, that of the round that fetched
-	Reading robots.Reading       // how the round reads robots.txt, by Format
 	Frozen  map[stages.Stage]int // format of the tasks of each reduce stage whose inputs.json is readable
 	Sealed  *manifest.Sealed     // with the files that later rounds read; nil if the round is not sealed
 	Earlier []*manifest.Sealed   // sealed rounds before this round, oldest first, with the files that later rounds read
@@ -379,7 +377,6 @@ func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error
 	if r.Format, err = a.formatOf(ctx, r); err != nil {
 		return started, err
 	}
-	r.Reading = robots.ReadingOf(r.Format)
 	id := ""
 	if a.Ledger != nil {
 		var choice *manifest.Entry

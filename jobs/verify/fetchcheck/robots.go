@@ -53,10 +53,6 @@ type fetchRow struct {
 // robotsTxtIsObeyed uses the stored robots.txt files to repeat each verdict of a partition, and to check
 // that each request was allowed.
 func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
-	if a.Reparse == nil && r.Reading == robots.Strict && !r.Plan.KeepsSpellings() {
-		a.CountNote(fmt.Sprintf("round %d, %s: an older crawlbatch made its plan, without spellings of URLs: planned URLs are checked only in their canonical form",
-			r.Number, robotsObeyed.Name), "")
-	}
 	if a.Config == nil {
 		return nil // the product token is unknown
 	}
@@ -159,8 +155,8 @@ func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err e
 		return false, err
 	}
 	all := j.spellings.spellingsOf(q)
-	switch v := rules.Verdict(j.round.Reading, q.URL, all...); {
-	case j.round.Reading == robots.Strict && j.spellings.tooMany(q.URL):
+	switch v := rules.Verdict(q.URL, all...); {
+	case j.spellings.tooMany(q.URL):
 		j.wrong(robotsObeyed, q.URL, "it was requested though more than %d spellings of it were known, such as %s", schema.MaxSpellings, all[0])
 	case !v.Allowed && v.Spelling != "":
 		j.wrong(robotsObeyed, q.URL, "it was requested though %s denied it as %s: %q in line %d", file, v.Spelling, v.Rule, v.Line)
@@ -169,24 +165,11 @@ func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err e
 	case v.Rule != q.Rule:
 		j.wrong(robotsObeyed, q.URL, "its row says that %q allowed it, %s says %q", q.Rule, file, v.Rule)
 	}
-	if j.round.Reading != robots.Strict {
-		if now := rules.Verdict(robots.Strict, q.URL, all...); !now.Allowed {
-			j.deniedNow(q.URL, now.Rule)
-		}
-	}
 	d, limited := rules.Delay()
 	if limited && q.DelayMS < d.Milliseconds() {
 		j.wrong(crawlDelayKept, q.URL, "a delay of %d ms was in force, %s asks for %v", q.DelayMS, file, d)
 	}
 	return limited, nil
-}
-
-// deniedNow adds a note about a request that was allowed by the robots.Reading of the round, but would
-// be denied by the newest Reading.
-func (j *judge) deniedNow(url, rule string) {
-	j.CountNote(fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: "+
-		"at least {n}, such as {example} (the round kept no spellings of lists and links, so only redirects could be checked)", j.round.Number, robotsObeyed.Name),
-		fmt.Sprintf("%s by %q", url, rule))
 }
 
 // staleSlack is the largest accepted difference between the clocks of two machines.
@@ -336,7 +319,7 @@ func (j *judge) findVerdict(ctx context.Context, row, url, spelling string, allo
 		if err != nil || !ok {
 			return err
 		}
-		v := rules.Verdict(j.round.Reading, url, all...)
+		v := rules.Verdict(url, all...)
 		if v.Allowed == allowed && v.Rule == rule {
 			return nil
 		}

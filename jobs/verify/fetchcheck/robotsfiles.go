@@ -141,7 +141,7 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 				f.capture = c
 			}
 		}
-		f.class = f.classify(s.round.Format)
+		f.class = f.classify()
 		s.byURL[q.URL] = append(s.byURL[q.URL], f)
 	}
 	for _, all := range s.byURL {
@@ -152,14 +152,14 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 	return nil
 }
 
-// classify returns what the response itself means in a round of a format, without following a redirect. A
+// classify returns what the response itself means, without following a redirect. A
 // response that lacks a part of the rules or is not stored allows nothing.
-func (f *robotsResponse) classify(format int) robots.Class {
+func (f *robotsResponse) classify() robots.Class {
 	var failed error
 	if f.Error != "" {
 		failed = errors.New(f.Error)
 	}
-	if c := f.capture; c != nil && (c.Truncated == schema.TruncatedTime || c.Truncated == schema.TruncatedDisconnect) && robots.CutOffFails(format, int(f.Status)) {
+	if c := f.capture; c != nil && (c.Truncated == schema.TruncatedTime || c.Truncated == schema.TruncatedDisconnect) && robots.CutOffFails(int(f.Status)) {
 		failed = errors.New(c.Truncated)
 	}
 	class := robots.FetchClass(int(f.Status), failed)

@@ -61,7 +61,7 @@ func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits
 		return nil, fmt.Errorf("%s: %w: %w", in.Task, err, stages.ErrPermanent)
 	}
 	r := &run{
-		env: env, in: in, limits: limits.Replay(parser), longest: limits.Longest(), parser: parser, canon: canon, out: segments.New(env.Scratch, env.Format),
+		env: env, in: in, limits: limits.Replay(parser), longest: limits.Longest(), parser: parser, canon: canon, out: segments.New(env.Scratch),
 		archive: records.NewArchive(in.Archive, records.StoredLimit(limits.Longest())),
 	}
 	defer r.archive.Close()

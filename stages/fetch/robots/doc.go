@@ -8,18 +8,17 @@
 //
 // The package promises:
 //   - no input causes a panic, and the time is linear in the length of the file;
-//   - with the reading Google, verdicts equal those of Google's open-source parser, which tolerates
-//     typos and odd lines;
-//   - the reading Strict allows nothing that the reading Google denies;
+//   - the lines of a file are read as Google's open-source parser does, which tolerates typos and odd
+//     lines, and nothing is allowed that Google's parser denies;
 //   - /robots.txt itself is always allowed (RFC 9309, section 2.2.2);
 //   - if a robots.txt cannot be fetched (5xx, no response), nothing is allowed (section 2.3.1.4).
 //
 // A crawler canonicalizes URLs, but a site does not canonicalize the URLs in its rules. A
-// comparison of raw octets alone would allow URLs that the site means to deny. The reading Strict
-// therefore compares twice: raw octets, as Google does, and then rule and URL with normalised
-// escapes, as RFC 9309 says. Each comparison has its own longest match, and both must allow the
-// URL. A rule with query parameters in one order does not match the same parameters in another
-// order. The reading Strict therefore also checks the spellings in which sources wrote the URL.
+// comparison of raw octets alone would allow URLs that the site means to deny. A verdict therefore
+// compares twice: raw octets, as Google does, and then rule and URL with normalised escapes, as RFC
+// 9309 says. Each comparison has its own longest match, and both must allow the URL. A rule with query
+// parameters in one order does not match the same parameters in another order. A verdict therefore
+// also checks the spellings in which sources wrote the URL.
 //
 // Package robots finds the longest match itself. The library temoto/robotstxt rejects a whole file
 // for one bad line, so it gets only cleaned values of Crawl-delay and Sitemap.

@@ -18,10 +18,9 @@ const MaxRedirects = 5
 
 // CutOffFails reports whether a response with the given status counts as an error for FetchClass if its
 // body is incomplete, because the missing part may hold rules. That is so for a 2xx status. A 4xx says
-// that there is no file, whatever its body. In a round of a schema.FormatVersion before 16, each
-// incomplete response is an error. Format 0 means the newest.
-func CutOffFails(format, status int) bool {
-	return format > 0 && format < 16 || status >= 200 && status < 300
+// that there is no file, whatever its body.
+func CutOffFails(status int) bool {
+	return status >= 200 && status < 300
 }
 
 // FetchClass classifies the last response to a robots.txt request, after redirects (RFC 9309,

@@ -275,21 +275,18 @@ type Verdict struct {
 }
 
 // Verdict decides whether a canonical URL may be requested. The matching rule with the longest path
-// in octets decides. If an Allow and a Disallow have equal length, the Allow wins. With the reading
-// Strict, both comparisons must allow the URL and each of its spellings, which are other forms in
-// which sources wrote the URL. If a comparison denies, Rule is the denying line. Otherwise it is
-// the line that allows the URL.
-func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict {
+// in octets decides. If an Allow and a Disallow have equal length, the Allow wins. Raw octets are compared
+// as Google's parser does, and normalised ones as RFC 9309 does (rfcForm). Both comparisons must allow the
+// URL and each of its spellings, which are other forms in which sources wrote the URL. If a comparison
+// denies, Rule is the denying line. Otherwise it is the line that allows the URL.
+func (g *Group) Verdict(rawURL string, spellings ...string) Verdict {
 	path := pathOf(rawURL)
 	if path == "/robots.txt" {
 		return Verdict{Allowed: true}
 	}
-	v := g.judge(by, path)
-	if by == Google {
-		return v
-	}
+	v := g.judge(path)
 	for i := 0; i < len(spellings) && v.Allowed; i++ {
-		if w := g.judge(by, pathOf(spellings[i])); !w.Allowed {
+		if w := g.judge(pathOf(spellings[i])); !w.Allowed {
 			v, v.Spelling = w, spellings[i]
 		}
 	}
@@ -297,9 +294,9 @@ func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict 
 }
 
 // judge returns the verdict on one path.
-func (g *Group) judge(by Reading, path string) Verdict {
+func (g *Group) judge(path string) Verdict {
 	v := decide(g.rules, path)
-	if by == Google || !v.Allowed {
+	if !v.Allowed {
 		return v
 	}
 	rules, form := g.rules, rfcForm(path, false)

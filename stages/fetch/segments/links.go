@@ -18,14 +18,8 @@ var errStopped = errors.New("stopped")
 
 // Links yields the links of the segments that a result lists, in the order of recording.
 func Links(ctx context.Context, b store.Bucket, r *manifest.Result) iter.Seq2[schema.Link, error] {
-	keys := func(dataset string) []string { return stages.SubsetKeys([]*manifest.Result{r}, dataset, "") }
 	return func(yield func(schema.Link, error) bool) {
-		for l, err := range table.Concat[schema.Link](ctx, b, keys(stages.FileLinks)) { // before format 15
-			if !yield(l, err) {
-				return
-			}
-		}
-		for set, err := range table.Concat[schema.LinkSet](ctx, b, keys(stages.FileLinkSets)) {
+		for set, err := range table.Concat[schema.LinkSet](ctx, b, stages.Keys([]*manifest.Result{r}, stages.FileLinkSets)) {
 			if err == nil {
 				err = schema.EachLink(set.SourceSURT, set.Source, string(set.Links), func(l *schema.Link) error {
 					if !yield(*l, nil) {

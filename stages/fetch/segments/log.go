@@ -167,7 +167,7 @@ func (l *Log) segment() (*Segment, error) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, l.lose(fmt.Errorf("create scratch directory: %w", err))
 		}
-		l.cur = New(dir, 0)
+		l.cur = New(dir)
 		l.segments++
 	}
 	return l.cur, nil

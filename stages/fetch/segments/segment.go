@@ -30,7 +30,6 @@ import (
 // its first row.
 type Segment struct {
 	dir           string
-	format        int         // schema.FormatVersion of the tables; 0 means the newest
 	tables        []tableFile // tables in the order of their first rows
 	warcs         []*warcFile
 	rows          *roaring.Bitmap // planned rows whose outcome the segment records
@@ -47,8 +46,6 @@ type Segment struct {
 	captures map[string]*table.Writer[schema.Capture] // writers of captures, by subset
 	pages    *table.Writer[schema.WorkingPage]
 	text     *table.Writer[schema.WorkingText]
-	whole    *table.Writer[schema.Text] // texts before format 14; a file names the type of its rows
-	links    *table.Writer[schema.Link] // before format 15
 	sets     *table.Writer[schema.LinkSet]
 	robots   *table.Writer[schema.RobotsFile]
 	sitemaps *table.Writer[schema.Sitemap]
@@ -68,17 +65,13 @@ type closedFile struct {
 	dataset, subset, key string
 }
 
-// New makes a segment in a directory. Its tables have the given schema.FormatVersion, or the newest
-// if format is 0.
-func New(dir string, format int) *Segment {
-	return &Segment{dir: dir, format: format, rows: roaring.New(), counts: map[string]int64{}, captures: map[string]*table.Writer[schema.Capture]{}}
+// New makes a segment in a directory.
+func New(dir string) *Segment {
+	return &Segment{dir: dir, rows: roaring.New(), counts: map[string]int64{}, captures: map[string]*table.Writer[schema.Capture]{}}
 }
 
 // empty reports whether the segment has no rows.
 func (g *Segment) empty() bool { return len(g.tables) == 0 }
-
-// shortText reports whether texts hold the lines of the main content only once (schema.WorkingText).
-func (g *Segment) shortText() bool { return g.format == 0 || g.format >= 14 }
 
 // open returns a table of the segment. It creates the table if *w is nil.
 func open[T any](g *Segment, w **table.Writer[T], dataset, subset string) (*table.Writer[T], error) {
@@ -89,11 +82,11 @@ func open[T any](g *Segment, w **table.Writer[T], dataset, subset string) (*tabl
 	if subset != "" {
 		name += "-" + subset
 	}
-	opts := []table.WriterOption{table.Format(g.format)}
-	switch {
-	case dataset == stages.FileText && g.shortText():
+	var opts []table.WriterOption
+	switch dataset {
+	case stages.FileText:
 		opts = append(opts, table.Fast()) // rows without Main take less space even so (see schema.WorkingText)
-	case dataset == stages.FileLinkSets:
+	case stages.FileLinkSets:
 		opts = append(opts, table.Packed())
 	}
 	n, err := table.NewWriter[T](filepath.Join(g.dir, name+".parquet"), opts...)
@@ -146,13 +139,7 @@ func (g *Segment) Add(b *Record) error {
 		}
 	}
 	if b.Text != nil {
-		var err error
-		if g.shortText() {
-			err = appendAll(g, &g.text, stages.FileText, []schema.WorkingText{schema.NewWorkingText(b.Text)})
-		} else {
-			err = appendAll(g, &g.whole, stages.FileText, []schema.Text{*b.Text})
-		}
-		if err != nil {
+		if err := appendAll(g, &g.text, stages.FileText, []schema.WorkingText{schema.NewWorkingText(b.Text)}); err != nil {
 			return err
 		}
 		g.bytes += int64(len(b.Text.Main) + len(b.Text.Full))
@@ -176,9 +163,6 @@ func (g *Segment) Add(b *Record) error {
 		return err
 	}
 	g.bytes += 256 * int64(len(b.Links)+len(b.Requests)+len(b.Captures)+len(b.Sitemaps)+1)
-	if g.format > 0 && g.format < 15 {
-		return appendAll(g, &g.links, stages.FileLinks, b.Links)
-	}
 	for set := range schema.LinkSets(b.Links) {
 		if err := appendAll(g, &g.sets, stages.FileLinkSets, []schema.LinkSet{set}); err != nil {
 			return err

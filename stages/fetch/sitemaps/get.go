@@ -33,8 +33,6 @@ type Tools struct {
 	Sender       *request.Sender
 	CPU          chan struct{} // a semaphore: each goroutine that compresses or parses holds one of its slots
 	Index        *partition.Index
-	Reading      robots.Reading
-	Format       int // schema.FormatVersion in which the round began; 0 means the newest
 
 	Claim      func(url string) bool // reserves a URL; returns false if it was reserved before
 	Ask        func(purpose schema.Purpose, url string, try int32, rules *robotscache.Rules, rule string, detected *string) request.Ask
@@ -286,10 +284,10 @@ func (l *List) Judge(t *Task, rules *robotscache.Rules) (verdict robots.Verdict,
 		l.Fail(err)
 		return verdict, false
 	}
-	verdict = rules.Verdict(l.Reading, t.Key.URL, known...)
+	verdict = rules.Verdict(t.Key.URL, known...)
 	ok = verdict.Allowed && !known.Overflow()
 	if ok && t.Spelled != "" {
-		ok = rules.Verdict(l.Reading, t.Key.URL, t.Spelled).Allowed
+		ok = rules.Verdict(t.Key.URL, t.Spelled).Allowed
 	}
 	return verdict, ok
 }

@@ -14,12 +14,8 @@ import (
 )
 
 // notePlanned notes that a URL is planned, so that no round of the crawl requests it as a sitemap. It
-// returns the row that tells this to later rounds, and false if the list knew it already. Rounds
-// that began in a format before 7 have no such rows.
+// returns the row that tells this to later rounds, and false if the list knew it already.
 func (l *List) notePlanned(key urlkey.Key) (row schema.Sitemap, news bool) {
-	if l.Format != 0 && l.Format < 7 {
-		return row, false
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := xxh3.HashString(key.URL)

@@ -14,16 +14,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Since is the format of the first plans whose rounds have the dataset.
-const Since = 10
-
 // Writer returns the partition whose publish task writes the part of a bucket: the bucket's first
-// partition. ok is false if no task does, because the plan has an older format, or no partition in the
-// bucket.
+// partition. ok is false if the plan has no partition in the bucket.
 func Writer(p *manifest.Plan, bucket int) (partition int, ok bool) {
-	if p.Format < Since {
-		return 0, false
-	}
 	for n := range p.Partitions {
 		if p.Partitions[n].Bucket == bucket {
 			return n, true

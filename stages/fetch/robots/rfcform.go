@@ -5,27 +5,6 @@ import (
 	"strings"
 )
 
-// Reading selects how rules are compared with URLs.
-type Reading uint8
-
-const (
-	// Strict is the reading that compares the URL and each of its spellings in two ways: as Google's
-	// parser does, and as RFC 9309 does (rfcForm). The URL is denied if either comparison denies
-	// any spelling.
-	Strict Reading = iota
-	// Google is the reading that compares raw octets, as Google's parser does, and ignores the
-	// other spellings of the URL.
-	Google
-)
-
-// ReadingOf returns the reading for a round that was started with the given schema.FormatVersion.
-func ReadingOf(format int) Reading {
-	if format < 2 {
-		return Google
-	}
-	return Strict
-}
-
 // rfcForm brings a path to the form in which RFC 9309 (sections 2.2.2 and 2.2.3) compares octets:
 //   - it decodes escapes of unreserved octets, escapes octets that a URI must not
 //     contain, and puts hex digits in upper case;
