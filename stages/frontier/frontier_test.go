@@ -546,7 +546,7 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 	type visit struct {
 		digest   string
 		lastmod  func(fetched int64) int64 // date in the sitemap after the visit; nil if the sitemap has no date
-		interval float64                   // days until the page is due again
+		interval float64                   // days until the page is due again; the least number without an announcement
 	}
 	now := func(fetched int64) int64 { return fetched + 3*60*60*1000 } // a sitemap that always states the current time
 	same := func(n int, interval float64, lastmod func(int64) int64) visit {
