@@ -70,7 +70,7 @@ func BenchmarkShards(b *testing.B) {
 		b.Fatal(err)
 	}
 	in := &stages.Input{
-		Task: stages.Task{Crawl: "2026-11"}, Plan: &manifest.Plan{Header: manifest.Header{Format: schema.FormatVersion}, Buckets: buckets},
+		Task: stages.Task{Crawl: "2026-11"}, Plan: &manifest.Plan{Buckets: buckets},
 		Results: map[stages.Stage][]*manifest.Result{stages.Merge: putMany(b, bucket, n)},
 	}
 	for i := range in.Results[stages.Merge] {

@@ -53,7 +53,7 @@ const (
 	countSealed          = "sealed" // number of sealed representatives that were read
 )
 
-// runDedup does the work of the whole stage.
+// runDedup does the work of the whole stage in a round of one bucket.
 func runDedup(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
 	ch, counts, err := decide(ctx, env, in, cfg)
 	if err != nil {
@@ -63,10 +63,8 @@ func runDedup(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config
 	verdicts := table.Pull(ch.verdicts.Sorted(ctx))
 	defer verdicts.Close()
 	w := &writer{env: env, task: in.Task, sources: ch.sources}
-	for bucket := range in.Plan.Buckets {
-		if err := w.write(ctx, bucket, verdicts); err != nil {
-			return nil, err
-		}
+	if err := w.write(ctx, 0, verdicts); err != nil {
+		return nil, err
 	}
 	return w.result(verdicts, counts)
 }

@@ -20,7 +20,7 @@
 //   - cluster has one task. It joins the forests, and decides about each page in a cluster.
 //   - dedup has a task for each bucket, which writes the bucket's parts.
 //
-// A single task gives the same bytes as the four stages.
+// A single task gives the same rows as the four stages.
 //
 // # What a cluster is
 //

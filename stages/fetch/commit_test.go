@@ -662,7 +662,7 @@ func TestLeftoversAreDeletedOnceTheResultExists(t *testing.T) {
 		warc := layout.WARC("2026-11", 0, l.planID, 0, 3, 0)
 		left := []string{
 			layout.Segment("2026-11", 0, l.planID, 0, 1, 7, "fetches"), warc, layout.CDXJ(warc),
-			"warc/crawl=2026-11/round=0/part-00000-e3-00000.warc.gz", "warc/crawl=2026-11/round=0/part-00000-e3-00000.cdxj", // names as in format 1
+			"warc/crawl=2026-11/round=0/part-00000-e3-00000.warc.gz", "warc/crawl=2026-11/round=0/part-00000-e3-00000.cdxj",
 		}
 		others := []string{layout.Segment("2026-11", 0, l.planID, 1, 1, 7, "fetches"), layout.WARC("2026-11", 0, l.planID, 1, 3, 0),
 			"warc/crawl=2026-11/round=0/part-00001-e3-00000.warc.gz"}

@@ -255,22 +255,3 @@ func TestHopsOfARobotsFileThatTheWindowClosesOnAreRecorded(t *testing.T) {
 		}
 	})
 }
-
-func TestA404ThatBreaksOffFailsTheRobotsOfOlderRounds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/robots.txt" {
-				w.Header().Set("Content-Length", "500")
-				w.WriteHeader(404)
-			}
-			page(w, r)
-		}, "http://a.com/a")
-		r, err := l.run(t.Context(), nil, &Input{Format: 15})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f := l.outcomes(r)["http://a.com/a"]; f.Outcome != schema.RobotsUnreachable {
-			t.Errorf("%s %q, want %s as in format 15", f.Outcome, f.Error, schema.RobotsUnreachable)
-		}
-	})
-}

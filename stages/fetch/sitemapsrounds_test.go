@@ -14,41 +14,36 @@ import (
 )
 
 // If a round plans the URL of a sitemap, neither this round nor a later one requests it a second time
-// because robots.txt or an index names it. Rounds that began in an older format still do.
+// because robots.txt or an index names it.
 func TestAPlannedSitemapIsRequestedOnceInACrawl(t *testing.T) {
-	for _, format := range []int{0, 6} {
-		bubble(t, func(t *testing.T) {
-			lines := "Sitemap: /named.xml\nSitemap: /index.xml\n"
-			serve := site(map[string]string{
-				"a.com/index.xml": index("/child.xml", "/other.xml"), "a.com/named.xml": urlset("/q1"), "a.com/child.xml": urlset("/q2"),
-				"a.com/other.xml": urlset("/q3"), "a.com/unnamed.xml": urlset("/q4"), "a.com/moved.xml": "301 /there.xml", "a.com/there.xml": urlset("/q5"),
-			})
-			l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/robots.txt" {
-					_, _ = w.Write([]byte(lines))
-					return
-				}
-				serve(w, r)
-			}, append(urls("a.com", 3), "http://a.com/named.xml", "http://a.com/child.xml", "http://a.com/unnamed.xml", "http://a.com/moved.xml")...)
-			l.parser = mapParser{}
-			r := l.mustRun(&Input{Format: format})
-			lines += "Sitemap: /unnamed.xml\nSitemap: /there.xml\n"
-			for round := range 3 {
-				time.Sleep(48 * time.Hour) // until robots.txt is read again
-				l.nextRound(fmt.Sprintf("http://a.com/p9%d", round))
-				r = l.mustRun(&Input{Before: []*manifest.Result{r}, Format: format})
-			}
-			for _, p := range []string{"named", "child", "other", "unnamed", "moved", "there"} {
-				n := l.web.count("/" + p + ".xml")
-				if format == 0 && n != 1 {
-					t.Errorf("/%s.xml was requested %d times", p, n)
-				}
-				if format == 6 && p == "named" && n != 2 {
-					t.Errorf("format 6: /%s.xml was requested %d times, want 2 as before", p, n)
-				}
-			}
+	bubble(t, func(t *testing.T) {
+		lines := "Sitemap: /named.xml\nSitemap: /index.xml\n"
+		serve := site(map[string]string{
+			"a.com/index.xml": index("/child.xml", "/other.xml"), "a.com/named.xml": urlset("/q1"), "a.com/child.xml": urlset("/q2"),
+			"a.com/other.xml": urlset("/q3"), "a.com/unnamed.xml": urlset("/q4"), "a.com/moved.xml": "301 /there.xml", "a.com/there.xml": urlset("/q5"),
 		})
-	}
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				_, _ = w.Write([]byte(lines))
+				return
+			}
+			serve(w, r)
+		}, append(urls("a.com", 3), "http://a.com/named.xml", "http://a.com/child.xml", "http://a.com/unnamed.xml", "http://a.com/moved.xml")...)
+		l.parser = mapParser{}
+		r := l.mustRun(&Input{})
+		lines += "Sitemap: /unnamed.xml\nSitemap: /there.xml\n"
+		for round := range 3 {
+			time.Sleep(48 * time.Hour) // until robots.txt is read again
+			l.nextRound(fmt.Sprintf("http://a.com/p9%d", round))
+			r = l.mustRun(&Input{Before: []*manifest.Result{r}})
+		}
+		for _, p := range []string{"named", "child", "other", "unnamed", "moved", "there"} {
+			n := l.web.count("/" + p + ".xml")
+			if n != 1 {
+				t.Errorf("/%s.xml was requested %d times", p, n)
+			}
+		}
+	})
 }
 
 // The rows of sitemaps outlast a round that plans no URL of their bucket.

@@ -11,7 +11,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 // respelled lists rules that deny a URL as given but do not match its canonical form.
@@ -23,8 +22,7 @@ var respelled = []struct{ rule, given, canonical string }{
 }
 
 // TestNoSpellingOfADeniedURLReachesTheServer plans URLs in the spellings of a list or link, and
-// redirects to such URLs. A round that was begun in format 1 sends the same requests as a
-// crawlbatch of that format.
+// redirects to such URLs.
 func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 	file := "User-agent: *\n"
 	for _, c := range respelled {
@@ -43,46 +41,42 @@ func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 		}
 	}
 	for _, how := range []string{"planned", "redirected"} {
-		for _, reading := range []robots.Reading{robots.Strict, robots.Google} {
-			t.Run(fmt.Sprint(how, reading), func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					urls := []string{"http://a.com/", "http://a.com/q?a=2&z=2"}
-					for i, c := range respelled {
-						if how == "planned" {
-							urls = append(urls, "http://a.com"+c.given)
-						} else {
-							urls = append(urls, fmt.Sprintf("http://a.com/to-%d", i))
-						}
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				urls := []string{"http://a.com/", "http://a.com/q?a=2&z=2"}
+				for i, c := range respelled {
+					if how == "planned" {
+						urls = append(urls, "http://a.com"+c.given)
+					} else {
+						urls = append(urls, fmt.Sprintf("http://a.com/to-%d", i))
 					}
-					l := newLab(t, handler, urls...)
-					result, err := l.run(t.Context(), nil, &Input{Reading: reading})
-					if err != nil {
-						t.Fatal(err)
+				}
+				l := newLab(t, handler, urls...)
+				result, err := l.run(t.Context(), nil, &Input{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				outcomes := l.outcomes(result)
+				for i, c := range respelled {
+					sent := l.web.count(c.canonical) + l.web.count(c.given)
+					f := outcomes["http://a.com"+c.canonical]
+					rule := f.RobotsRule
+					if how == "redirected" {
+						f = outcomes[fmt.Sprintf("http://a.com/to-%d", i)]
+						_, rule, _ = strings.Cut(f.ErrorDetail, ": ")
 					}
-					outcomes := l.outcomes(result)
-					for i, c := range respelled {
-						sent := l.web.count(c.canonical) + l.web.count(c.given)
-						f := outcomes["http://a.com"+c.canonical]
-						rule := f.RobotsRule
-						if how == "redirected" {
-							f = outcomes[fmt.Sprintf("http://a.com/to-%d", i)]
-							_, rule, _ = strings.Cut(f.ErrorDetail, ": ")
-						}
-						switch {
-						case reading == robots.Strict && (sent > 0 || f.Outcome != schema.RobotsDenied || rule != c.rule):
-							t.Errorf("%s was sent %d times: %s by %q (%s), want it denied by %q", c.given, sent, f.Outcome, rule, f.ErrorDetail, c.rule)
-						case how == "planned" && reading == robots.Strict && c.rule == "Disallow: /q?z=1&a=2" && f.ErrorDetail != "http://a.com"+c.given:
-							t.Errorf("%s is denied by %q (%s), its spelling is not named", c.given, rule, f.ErrorDetail)
-						case reading == robots.Google && c.rule != "Disallow: /~ann/" && sent == 0:
-							t.Errorf("%s was not sent: %s (%s)", c.given, f.Outcome, f.ErrorDetail)
-						}
+					switch {
+					case sent > 0 || f.Outcome != schema.RobotsDenied || rule != c.rule:
+						t.Errorf("%s was sent %d times: %s by %q (%s), want it denied by %q", c.given, sent, f.Outcome, rule, f.ErrorDetail, c.rule)
+					case how == "planned" && c.rule == "Disallow: /q?z=1&a=2" && f.ErrorDetail != "http://a.com"+c.given:
+						t.Errorf("%s is denied by %q (%s), its spelling is not named", c.given, rule, f.ErrorDetail)
 					}
-					if l.web.count("/q?a=2&z=2") == 0 {
-						t.Error("a URL that no rule denies was not sent")
-					}
-				})
+				}
+				if l.web.count("/q?a=2&z=2") == 0 {
+					t.Error("a URL that no rule denies was not sent")
+				}
 			})
-		}
+		})
 	}
 }
 
@@ -184,18 +178,13 @@ func knownRows(t *testing.T, count int) []schema.PlannedURL {
 func TestARedirectToAKnownURLIsJudgedInItsSpellings(t *testing.T) {
 	for _, c := range []struct {
 		name, to string
-		old      bool // whether the plan lacks the file of spellings
-		reading  robots.Reading
 		outcome  schema.Outcome
 		detail   string
 	}{
-		{"denied", "/q?a=002&z=1", false, robots.Strict, schema.RobotsDenied, "http://a.com/q?z=1&a=002: Disallow: /q?z=1&a=002"},
-		{"allowed", "/q?a=003&z=1", false, robots.Strict, schema.OK, ""},
-		{"too many", "/five", false, robots.Strict, schema.RobotsDenied, "http://a.com/five: robots.txt would have to allow more than 4 spellings, such as 1"},
-		{"of another host", "http://www.a.com/q?a=2&z=1", false, robots.Strict, schema.RobotsDenied, "http://www.a.com/q?z=1&a=2: Disallow: /q?z=1&a=2"},
-		{"a plan of an older version", "/q?a=002&z=1", true, robots.Strict, schema.OK, ""},
-		{"a round of format 1", "/q?a=002&z=1", false, robots.Google, schema.OK, ""},
-		{"and too many", "/five", false, robots.Google, schema.OK, ""},
+		{"denied", "/q?a=002&z=1", schema.RobotsDenied, "http://a.com/q?z=1&a=002: Disallow: /q?z=1&a=002"},
+		{"allowed", "/q?a=003&z=1", schema.OK, ""},
+		{"too many", "/five", schema.RobotsDenied, "http://a.com/five: robots.txt would have to allow more than 4 spellings, such as 1"},
+		{"of another host", "http://www.a.com/q?a=2&z=1", schema.RobotsDenied, "http://www.a.com/q?z=1&a=2: Disallow: /q?z=1&a=2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -210,10 +199,8 @@ func TestARedirectToAKnownURLIsJudgedInItsSpellings(t *testing.T) {
 						page(w, r)
 					}
 				}, "http://a.com/")
-				if !c.old {
-					l.setSpelled(knownRows(t, 5))
-				}
-				result, err := l.run(t.Context(), nil, &Input{Reading: c.reading})
+				l.setSpelled(knownRows(t, 5))
+				result, err := l.run(t.Context(), nil, &Input{})
 				if err != nil {
 					t.Fatal(err)
 				}

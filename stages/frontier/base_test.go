@@ -39,7 +39,7 @@ func history(t *testing.T, random *rand.Rand, rounds int) (written [][]schema.UR
 // randomWorld makes a round that fetches some URLs and finds links to other URLs. Most of the URLs
 // are also in history.
 func randomWorld(t *testing.T, random *rand.Rand, buckets int) world {
-	w := world{buckets: buckets, format: 4}
+	w := world{buckets: buckets}
 	for u := range 250 {
 		url := fmt.Sprintf("http://h.d%d.example/%d", u%20, u)
 		switch random.IntN(4) {
@@ -96,11 +96,6 @@ func TestABaseStandsForAllPartsBeforeIt(t *testing.T) {
 		slices.SortFunc(base, compareStates)
 		if d := gocmp.Diff(newest(append(slices.Clone(deltas), urls)...), base); d != "" {
 			t.Errorf("%v, seed %d: the base (-want +got):\n%s", tc, seed, d)
-		}
-		w.format = 3
-		old := bucket(t)
-		if _, _, older := run(t, old, Default(), w, sealAll(t, old, tc.before, deltas)...); len(older[0].Files) != 3 {
-			t.Errorf("a stage of format 3 wrote %d files", len(older[0].Files))
 		}
 
 		// The next round runs twice: with all earlier parts, and with the bases in their place.

@@ -50,7 +50,7 @@ func told(rows []schema.URLRecord) (out []string) {
 
 func TestAnswersAreComparedWithTheLastCapture(t *testing.T) {
 	for _, buckets := range []int{1, 3} {
-		first, second, third := month{t, world{format: 12, buckets: buckets}}, month{t, world{format: 12, buckets: buckets}}, month{t, world{format: 12, buckets: buckets}}
+		first, second, third := month{t, world{buckets: buckets}}, month{t, world{buckets: buckets}}, month{t, world{buckets: buckets}}
 		for _, path := range []string{"cosmetic", "failed", "gone", "none", "soft", "text", "title", "unmodified"} {
 			first.page(path, "P1", "T1", "Title", -1)
 		}
@@ -98,21 +98,18 @@ func TestAnswersAreComparedWithTheLastCapture(t *testing.T) {
 	}
 }
 
-// A stage of format 11 writes no facts of captures. The next round then knows only the payload of the last fetch.
-func TestCapturesOfOlderFormatsAreKnownByTheirPayload(t *testing.T) {
-	older, now := month{t, world{format: 11}}, month{t, world{format: 12}}
-	for _, path := range []string{"other", "same"} {
-		older.page(path, "P1", "T1", "Title", -1)
-	}
+// A URL whose earlier answers were no pages has no facts of a capture. The payload of its last fetch is known.
+func TestAURLWithoutACaptureIsKnownByItsPayload(t *testing.T) {
+	now := month{t, world{}}
 	now.page("new", "P1", "T1", "Title", -1)
 	now.page("other", "P2", "T1", "Title", -1)
 	now.page("same", "P1", "T1", "Title", -1)
-	urls, _, _ := run(t, bucket(t), Default(), older.w)
-	if got := told(urls); !slices.Equal(got, []string{"other  null null ", "same  null null "}) {
-		t.Errorf("format 11: %q", got)
+	var known []schema.URLRecord
+	for _, path := range []string{"other", "same"} {
+		known = append(known, state(t, "http://h.example/"+path, schema.StateFetched, func(r *schema.URLRecord) { r.Fetches, r.LastFetched, r.ContentDigest = 1, at-1, "P1" }))
 	}
 	b := bucket(t)
-	urls, _, _ = run(t, b, Default(), now.w, seal(t, b, "2026-10", 0, 1, urls...))
+	urls, _, _ := run(t, b, Default(), now.w, seal(t, b, "2026-10", 0, 1, known...))
 	want := []string{"new new null null 2026-11.1", "other  null null 2026-11.1", "same none null null 2026-11.1"}
 	if d := gocmp.Diff(want, told(urls)); d != "" {
 		t.Errorf("(- want, + got):\n%s", d)
@@ -121,7 +118,7 @@ func TestCapturesOfOlderFormatsAreKnownByTheirPayload(t *testing.T) {
 
 // Links are compared if both captures know all theirs. Equal payloads need no links.
 func TestLinksAreComparedWithThoseOfTheLastCapture(t *testing.T) {
-	first, second, third := month{t, world{format: 14}}, month{t, world{format: 14}}, month{t, world{format: 14}}
+	first, second, third := month{t, world{}}, month{t, world{}}, month{t, world{}}
 	links := func(m *month, names string) {
 		p := &m.w.pages[len(m.w.pages)-1]
 		p.LinkSketch = schema.SketchLinks(slices.Values(strings.Fields(names)))
@@ -187,14 +184,5 @@ func TestLinksAreComparedWithThoseOfTheLastCapture(t *testing.T) {
 	}
 	if d := gocmp.Diff(want, changes(november)); d != "" {
 		t.Errorf("third round (- want, + got):\n%s", d)
-	}
-
-	// Rounds of format 13 keep no links.
-	first.w.format = 13
-	september, _, _ = run(t, bucket(t), Default(), first.w)
-	b = bucket(t)
-	october, _, _ = run(t, b, Default(), second.w, seal(t, b, "2026-09", 0, 1, september...))
-	if got := changes(october); !slices.Contains(got, "links cosmetic +null -null") || !slices.Contains(got, "none none +0 -0") {
-		t.Errorf("after a round of format 13: %q", got)
 	}
 }

@@ -37,9 +37,7 @@ type world struct {
 	pages      []schema.WorkingPage
 	plan       []schema.PlannedURL
 
-	format        int  // format of the stage's files
-	listed        bool // whether the crawl plans only what sources list and what it finds
-	mergedByOlder bool // whether merge wrote no file of redirects, as in rounds of format 3
+	listed bool // whether the crawl plans only what sources list and what it finds
 }
 
 const at = 1_000_000 // time of all fetches, in milliseconds
@@ -150,18 +148,16 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 		merge.Files = append(merge.Files, put(t, b, stages.FileFetches, layout.Table(stages.FileFetches, "2026-11", 1, n),
 			filter(w.fetches, func(f schema.Fetch) bool { return owns(f.URL) }),
 			bySURT(func(f schema.Fetch) (string, string) { return f.SURT, f.URL })))
-		if !w.mergedByOlder {
-			var redirects []schema.Redirect
-			for _, f := range w.fetches {
-				if f.RedirectTarget != "" && owns(f.URL) {
-					k := key(t, f.RedirectTarget)
-					redirects = append(redirects, schema.Redirect{Bucket: int32(urlkey.Bucket(k.Domain, w.buckets)), SURT: k.SURT, URL: k.URL, Source: f.URL, Depth: f.Depth})
-				}
+		var redirects []schema.Redirect
+		for _, f := range w.fetches {
+			if f.RedirectTarget != "" && owns(f.URL) {
+				k := key(t, f.RedirectTarget)
+				redirects = append(redirects, schema.Redirect{Bucket: int32(urlkey.Bucket(k.Domain, w.buckets)), SURT: k.SURT, URL: k.URL, Source: f.URL, Depth: f.Depth})
 			}
-			slices.SortFunc(redirects, func(a, b schema.Redirect) int { return schema.CompareRedirects(&a, &b) })
-			merge.Files = append(merge.Files, tabletest.WriteRun(t, b, stages.FileRedirects, layout.Run("2026-11", 1, "merge", "redirects", n), redirects,
-				func(r *schema.Redirect) int32 { return r.Bucket }))
 		}
+		slices.SortFunc(redirects, func(a, b schema.Redirect) int { return schema.CompareRedirects(&a, &b) })
+		merge.Files = append(merge.Files, tabletest.WriteRun(t, b, stages.FileRedirects, layout.Run("2026-11", 1, "merge", "redirects", n), redirects,
+			func(r *schema.Redirect) int32 { return r.Bucket }))
 		captures := put(t, b, stages.FileCaptures, layout.Captures("2026-11", schema.SubsetDiagnostics, 1, n),
 			filter(w.captures, func(c schema.Capture) bool { return owns(c.URL) }),
 			bySURT(func(c schema.Capture) (string, string) { return c.SURT, c.URL }))
@@ -190,7 +186,7 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 	ctx := context.Background()
 	for n := range w.buckets {
 		in.Task.Partition = n
-		env := &stages.Env{Format: w.format, Bucket: b, Scratch: t.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
+		env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
 		res, err := Run(ctx, env, in, cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -320,11 +316,6 @@ func TestRedirects(t *testing.T) {
 		inlinks: []schema.Inlink{link(t, "http://a.example/2", nil), link(t, "http://a.example/3", nil)},
 	}
 	urls, skips, _ := run(t, bucket(t), cfg, w)
-	w.mergedByOlder = true
-	sameURLs, sameSkips, _ := run(t, bucket(t), cfg, w)
-	if d := gocmp.Diff(urls, sameURLs) + gocmp.Diff(skips, sameSkips); d != "" {
-		t.Errorf("after a merge of format 3: %s", d)
-	}
 	check(t, "urls", []string{
 		"a.example/1 redirected 2", "a.example/2 redirected 2", "a.example/3 fetched 2 a.example/1", "a.example/4 gone 2", "a.example/5 gone 2 a.example/4",
 		"a.example/away redirected 2", "a.example/known redirected 2", "a.example/out redirected 2",
@@ -449,12 +440,11 @@ func TestKnownURLs(t *testing.T) {
 	planned := func(r *schema.URLRecord) { r.LastPlanned = "2026-11.0" }
 	before := func(digest string) func(*schema.URLRecord) {
 		return func(r *schema.URLRecord) {
-			r.Fetches, r.ContentDigest, r.LastFetched, r.NextDue = 3, digest, at-1, at-1+16*86_400_000
+			r.Fetches, r.ContentDigest, r.LastFetched, r.RevisitMS, r.NextDue = 3, digest, at-16*86_400_000, 16*86_400_000, at
 			r.LastPlanned = "2026-10.0"
 		}
 	}
 	urls, skips, _ := run(t, b, Default(), world{
-		format:  11,
 		buckets: 4, // the earlier rounds had 3 buckets and 1 bucket
 		fetches: []schema.Fetch{
 			fetch(t, "http://a.example/same", schema.OK, nil), fetch(t, "http://a.example/changed", schema.OK, nil),
@@ -481,10 +471,10 @@ func TestKnownURLs(t *testing.T) {
 	for _, u := range urls {
 		var want schema.URLRecord
 		switch u.URL {
-		case "http://a.example/same", "http://a.example/304": // the interval was 16 days, and the page has not changed
-			want = schema.URLRecord{Fetches: 4, NextDue: at + 24*day, ContentDigest: "D"}
+		case "http://a.example/same", "http://a.example/304": // the interval was 16 days, and the page has not changed, so it doubles at least
+			want = schema.URLRecord{Fetches: 4, NextDue: max(u.NextDue, at+32*day), ContentDigest: "D"}
 		case "http://a.example/changed":
-			want = schema.URLRecord{Fetches: 4, NextDue: at + 8*day, ContentDigest: "D", Changes: 1}
+			want = schema.URLRecord{Fetches: 4, NextDue: min(u.NextDue, urls[4].NextDue-day), ContentDigest: "D", Changes: 1} // sooner than the page that has not
 		case "http://a.example/failed": // the URL has failed for the third time
 			want = schema.URLRecord{Failures: 3, NextDue: at + 4*day}
 		default:
@@ -556,7 +546,7 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 	type visit struct {
 		digest   string
 		lastmod  func(fetched int64) int64 // date in the sitemap after the visit; nil if the sitemap has no date
-		interval float64                   // days until the page is due again
+		interval float64                   // days until the page is due again; the least number without an announcement
 	}
 	now := func(fetched int64) int64 { return fetched + 3*60*60*1000 } // a sitemap that always states the current time
 	same := func(n int, interval float64, lastmod func(int64) int64) visit {
@@ -578,15 +568,11 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 			schema.URLRecord{NextDue: start - 90*day, RevisitMS: 90 * day},
 			[]visit{same(0, 135, nil)},
 		},
-		"a row older than the column": {
-			schema.URLRecord{NextDue: start},
-			[]visit{same(0, 1, now), same(0, 150, nil)},
-		},
 		"a sitemap that always says now": {
 			schema.URLRecord{NextDue: start - 80*day, RevisitMS: 20 * day},
 			[]visit{
-				same(0, 1, now), same(0, 2, now), same(0, 4, now), same(0, 8, now), same(0, 16, now), same(0, 30, now),
-				same(0, 32, now), same(0, 45, now), same(0, 64, now), same(0, 67.5, now),
+				same(0, 1, now), same(0, 2, now), same(0, 4, now), same(0, 8, now), same(0, 16, now), same(0, 32, now),
+				same(0, 64, now), same(0, 128, now), same(0, 128, nil),
 			},
 		},
 		"a change that was announced": {
@@ -609,7 +595,7 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 					*p = r
 					p.SURT, p.URL, p.Host, p.Domain, p.FirstSeen = surt, url, host, domain, "2026-10.0"
 				})
-				w := world{format: 11, fetches: []schema.Fetch{fetch(t, url, schema.OK, func(f *schema.Fetch) {
+				w := world{fetches: []schema.Fetch{fetch(t, url, schema.OK, func(f *schema.Fetch) {
 					f.FetchedAt, f.RecordedAt, f.ContentDigest = when, when, v.digest
 				})}}
 				if v.lastmod != nil {
@@ -620,7 +606,7 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 					t.Fatalf("%d rows", len(urls))
 				}
 				r = urls[0]
-				if got := float64(r.NextDue-when) / day; got != v.interval {
+				if got := float64(r.NextDue-when) / day; v.lastmod != nil && got != v.interval || got < v.interval {
 					t.Fatalf("after visit %d the page is due in %g days, want %g: %+v", n, got, v.interval, r)
 				}
 				when = r.NextDue // the next visit comes when the page is due
@@ -695,7 +681,6 @@ func TestNoTargetIsLost(t *testing.T) {
 // A bucket of many partitions gives the same rows, and few of its files are open at a time.
 func TestABucketOfManyPartitionsOpensFewFiles(t *testing.T) {
 	w := randomWorld(t, rand.New(rand.NewPCG(1, 2)), 1)
-	w.format = schema.FormatVersion
 	for _, f := range w.fetches {
 		w.captures = append(w.captures, schema.Capture{URLColumns: schema.URLColumns{SURT: f.SURT, URL: f.URL}, CaptureColumns: schema.CaptureColumns{FetchStatus: 301}})
 		w.pages = append(w.pages, schema.WorkingPage{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: f.SURT, URL: f.URL}}})

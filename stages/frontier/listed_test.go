@@ -12,7 +12,7 @@ import (
 func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 	day := int64(86_400_000)
 	fetched := func(r *schema.URLRecord) {
-		r.Fetches, r.ETag, r.LastFetched, r.NextDue, r.LastPlanned, r.Outcome = 3, "e", at, at+40*day, "2026-10.1", schema.OK
+		r.Fetches, r.ETag, r.LastFetched, r.RevisitMS, r.NextDue, r.LastPlanned, r.Outcome = 3, "e", at, 40*day, at+40*day, "2026-10.1", schema.OK
 	}
 	url := func(path string) string { return "http://a.example/" + path }
 	b := bucket(t)
@@ -26,7 +26,7 @@ func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 		k := key(t, url(path))
 		return schema.Refused{SURT: k.SURT, URL: k.URL, Domain: k.Domain, Reason: reason}
 	}
-	w := world{listed: true, format: 6,
+	w := world{listed: true,
 		fetches: []schema.Fetch{fetch(t, url("page"), schema.OK, nil), fetch(t, url("moved"), schema.Redirected, redirectTo(url("target")))},
 		inlinks: []schema.Inlink{
 			link(t, url("linked"), nil), link(t, url("recent"), nil), link(t, url("followed"), nil), link(t, "http://b.example/", nil),
@@ -98,15 +98,6 @@ func TestAListedCrawlWritesAWaitingURLOnce(t *testing.T) {
 			t.Errorf("%d URLs wait", c.N)
 		}
 	}
-
-	// A round of an older format writes a waiting URL again, so that an audit computes the rows that it has.
-	w.format = 5
-	older := bucket(t)
-	earlier = seal(t, older, "2026-10", 1, 1, append(before, known("anew"))...)
-	own = seal(t, older, "2026-11", 0, 1, waits("linked", nil), waits("over", nil), waits("recent", nil))
-	w.refused = w.refused[2:]
-	urls, _, _ = run(t, older, Default(), w, earlier, own)
-	check(t, "urls of format 5", []string{"a.example/anew found 3", "a.example/closer found 3", "a.example/linked found 3", "a.example/over found 3", "a.example/page fetched 2"}, states(urls))
 }
 
 // A known URL that a list names waits if a budget refuses it, although it is not due without the list. A URL
@@ -132,40 +123,32 @@ func TestAListedKnownURLOverABudgetWaits(t *testing.T) {
 		w.refused = append(w.refused, refused(path, "2026-11.1"))
 	}
 	for _, w.listed = range []bool{false, true} {
-		for format, want := range map[int][]string{
-			15: {"a.example/page fetched 2"},
-			16: {"a.example/ahead found 0", "a.example/denied found 0", "a.example/failed found 0", "a.example/gone found 0", "a.example/page fetched 2"},
-		} {
-			w.format = format
-			b := bucket(t)
-			urls, skips, results := run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, rows...))
-			check(t, "urls", want, states(urls))
-			if len(skips) != len(rows) {
-				t.Errorf("format %d: skips %+v", format, skips)
+		want := []string{"a.example/ahead found 0", "a.example/denied found 0", "a.example/failed found 0", "a.example/gone found 0", "a.example/page fetched 2"}
+		b := bucket(t)
+		urls, skips, results := run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, rows...))
+		check(t, "urls", want, states(urls))
+		if len(skips) != len(rows) {
+			t.Errorf("skips %+v", skips)
+		}
+		if n := results[0].Count("waiting"); n != int64(len(want)) { // the found one, and the others without the page
+			t.Errorf("%d URLs wait", n)
+		}
+		for _, r := range urls {
+			if r.State == schema.StateFound && (r.NextDue != 0 || r.DueReason != "" || r.Fetches != 3 || r.ETag != "e" || r.RevisitMS != 40*day || r.ListedLastRound != "2026-11.1") {
+				t.Errorf("%+v", r)
 			}
-			if n := results[0].Count("waiting"); n != int64(len(want)) { // the found one, and the others without the page
-				t.Errorf("format %d: %d URLs wait", format, n)
-			}
-			for _, r := range urls {
-				if r.State == schema.StateFound && (r.NextDue != 0 || r.DueReason != "" || r.Fetches != 3 || r.ETag != "e" || r.RevisitMS != 40*day || r.ListedLastRound != "2026-11.1") {
-					t.Errorf("%+v", r)
-				}
-			}
-			if format < 16 {
-				continue
-			}
-			// The next round refuses them again, and writes no further rows.
-			next := w
-			next.refused = nil
-			for _, path := range []string{"ahead", "denied", "failed", "found", "gone"} {
-				next.refused = append(next.refused, refused(path, "2026-11.0"))
-			}
-			b = bucket(t)
-			waits := filter(urls, func(r schema.URLRecord) bool { return r.State == schema.StateFound })
-			urls, _, results = run(t, b, Default(), next, seal(t, b, "2026-11", 0, 1, append(waits, rows[4])...))
-			if check(t, "urls of the next round", []string{"a.example/page fetched 2"}, states(urls)); results[0].Count("waiting") != 5 {
-				t.Errorf("next round: %v", results[0].Counts)
-			}
+		}
+		// The next round refuses them again, and writes no further rows.
+		next := w
+		next.refused = nil
+		for _, path := range []string{"ahead", "denied", "failed", "found", "gone"} {
+			next.refused = append(next.refused, refused(path, "2026-11.0"))
+		}
+		b = bucket(t)
+		waits := filter(urls, func(r schema.URLRecord) bool { return r.State == schema.StateFound })
+		urls, _, results = run(t, b, Default(), next, seal(t, b, "2026-11", 0, 1, append(waits, rows[4])...))
+		if check(t, "urls of the next round", []string{"a.example/page fetched 2"}, states(urls)); results[0].Count("waiting") != 5 {
+			t.Errorf("next round: %v", results[0].Counts)
 		}
 	}
 }

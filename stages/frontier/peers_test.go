@@ -23,7 +23,7 @@ func TestKnownPagesOfAHostSayHowOftenNewOnesChange(t *testing.T) {
 	}
 	for _, buckets := range []int{1, 3} {
 		var known []schema.URLRecord
-		w := world{buckets: buckets, format: schema.FormatVersion}
+		w := world{buckets: buckets}
 		add := func(host string, depth int32, n int, changed bool, interval int64) {
 			for i := range n {
 				known = append(known, state(t, fmt.Sprintf("http://%s/%d/%d", host, depth, i), schema.StateFetched, func(r *schema.URLRecord) {
@@ -53,12 +53,6 @@ func TestKnownPagesOfAHostSayHowOftenNewOnesChange(t *testing.T) {
 		}
 		if d := gocmp.Diff(want, due(w)); d != "" {
 			t.Errorf("%d buckets (-want +got):\n%s", buckets, d)
-		}
-		w.format = 13
-		for url, got := range due(w) {
-			if got != "first 30" {
-				t.Errorf("in a round of format 13, %s is due %s", url, got)
-			}
 		}
 	}
 }

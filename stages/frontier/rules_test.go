@@ -91,31 +91,6 @@ func testIntervals(t *testing.T, cfg Config) {
 	}
 }
 
-// A round that began before format 13 keeps its rule and writes none of the new columns.
-func TestOlderRoundsHalveTheInterval(t *testing.T) {
-	cfg := Default()
-	cfg.Halves = true
-	r, now := schema.URLRecord{}, int64(at)
-	for n, tc := range []struct {
-		digest string
-		want   time.Duration
-	}{{"a", cfg.Interval}, {"b", cfg.Interval / 2}, {"b", cfg.Interval * 3 / 4}, {"c", cfg.Interval * 3 / 8}} {
-		prior := r
-		r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: tc.digest}, false, cfg.rule())
-		if got := time.Duration(r.NextDue-now) * time.Millisecond; got != tc.want || r.ChangeHistory != (schema.ChangeHistory{}) || r.DueReason != "" {
-			t.Errorf("fetch %d: %v, want %v: %+v", n, got, tc.want, r)
-		}
-		now = r.NextDue
-	}
-	// The next round has format 13. It takes the counts of the older row for its history.
-	cfg.Halves = false
-	prior, learned := r, r.RevisitMS
-	r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: "c"}, false, cfg.rule())
-	if want := (schema.ChangeHistory{ChangeWeight: 2000, ChangedMS: 2 * learned, UnchangedMS: 2 * learned, SameMS: learned}); r.ChangeHistory != want || r.DueReason != schema.DueRate {
-		t.Errorf("%+v, want %+v", r, want)
-	}
-}
-
 // The URL's row says which record holds the content, so that the next crawl can send a conditional
 // request. The record must be complete and stored under the URL itself.
 func TestContentIsRememberedWhereItLies(t *testing.T) {
@@ -209,8 +184,7 @@ func TestEarlyFetches(t *testing.T) {
 }
 
 // A list names a page before it is due, and the page fails. The retry also comes before the page would have been
-// due, but no sitemap caused it: it is no false alarm, and the interval doubles as after any other fetch. A
-// fetched row of a format before 13 does not say that it was announced.
+// due, but no sitemap caused it: it is no false alarm, and the interval doubles as after any other fetch.
 func TestARetryIsNoFalseAlarm(t *testing.T) {
 	const day = 86_400_000
 	cfg := Default()
@@ -224,22 +198,15 @@ func TestARetryIsNoFalseAlarm(t *testing.T) {
 	}
 	announced := first
 	announced.NextDue, announced.DueReason = at+2*day, schema.DueAnnounced
-	older := announced
-	older.DueReason = ""
-	before := cfg
-	before.RetriesAlarm = true
 	for name, tc := range map[string]struct {
-		cfg    Config
 		prior  schema.URLRecord
 		alarms int32
 		wait   int64
 	}{
-		"retry":                      {cfg, failed, 0, 60 * day},
-		"retry before format 16":     {before, failed, 1, 30 * day},
-		"announced":                  {cfg, announced, 1, 30 * day},
-		"announced before format 13": {cfg, older, 1, 30 * day},
+		"retry":     {failed, 0, 60 * day},
+		"announced": {announced, 1, 30 * day},
 	} {
-		r := fetch(tc.cfg, tc.prior, schema.OK, 2)
+		r := fetch(cfg, tc.prior, schema.OK, 2)
 		if r.FalseAlarms != tc.alarms || r.RevisitMS != tc.wait || r.Failures != 0 {
 			t.Errorf("%s: %d false alarms, due after %g days, want %d and %d: %+v", name, r.FalseAlarms, float64(r.RevisitMS)/day, tc.alarms, tc.wait/day, r)
 		}

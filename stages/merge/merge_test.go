@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -39,14 +38,11 @@ type segment struct {
 	links    []schema.Link
 }
 
-// world is a store with a plan of one partition and the result of this partition's fetch task. The
-// stage merge runs in the format of the world; zero means the newest format.
+// world is a store with a plan of one partition and the result of this partition's fetch task.
 type world struct {
-	format int
 	t      *testing.T
 	bucket store.Bucket
 	in     *stages.Input
-	links  []manifest.File // segments of links as in format 14 and older, with the links of the sets
 }
 
 func newWorld(t *testing.T, planned []string, segments ...segment) *world {
@@ -69,7 +65,6 @@ func newWorld(t *testing.T, planned []string, segments ...segment) *world {
 			tabletest.Write(t, b, stages.FileFetches, key("fetches"), s.fetches), tabletest.Write(t, b, stages.FileRequests, key("requests"), s.requests),
 			tabletest.Write(t, b, stages.FilePages, key("pages"), s.pages), tabletest.Write(t, b, stages.FileText, key("text"), s.text),
 			tabletest.Write(t, b, stages.FileLinkSets, key("linksets"), slices.Collect(schema.LinkSets(s.links)), table.Packed()))
-		w.links = append(w.links, tabletest.Write(t, b, stages.FileLinks, key("links"), s.links))
 		for _, subset := range schema.Subsets {
 			if rows := s.captures[subset]; rows != nil {
 				f := tabletest.Write(t, b, stages.FileCaptures, key("captures-"+subset), rows)
@@ -92,7 +87,7 @@ func (w *world) merge() (*manifest.Result, error) {
 }
 
 func (w *world) mergeFollowing(kinds []schema.LinkKind) (*manifest.Result, error) {
-	env := &stages.Env{Bucket: w.bucket, Scratch: w.t.TempDir(), Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}, Format: w.format}
+	env := &stages.Env{Bucket: w.bucket, Scratch: w.t.TempDir(), Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
 	return merge.Run(w.t.Context(), env, w.in, merge.Config{Followed: kinds})
 }
 
@@ -101,15 +96,6 @@ func (w *world) mustMerge() *manifest.Result {
 	r, err := w.merge()
 	if err != nil {
 		w.t.Fatal(err)
-	}
-	older, in := *w, *w.in
-	older.in = &in
-	fetched := *in.Results[stages.Fetch][0]
-	fetched.Files = slices.Concat(slices.DeleteFunc(slices.Clone(fetched.Files), func(f manifest.File) bool { return f.Dataset == stages.FileLinkSets }), w.links)
-	in.Results = maps.Clone(in.Results)
-	in.Results[stages.Fetch] = []*manifest.Result{&fetched}
-	if same, err := older.merge(); err != nil || !cmp.Equal(r, same) {
-		w.t.Errorf("rows of links make another result than sets of links: %v\n%s", err, cmp.Diff(r, same))
 	}
 	return r
 }
@@ -245,19 +231,14 @@ func TestTermCountsStayWithTheWorkingPage(t *testing.T) {
 		}
 	}
 	var got []schema.WorkingColumns
-	w.in.Plan.Format = 11
 	merged := w.mustMerge()
-	if runs := merged.FilesOf(stages.FileTerms); runs != nil {
-		t.Errorf("a round of format 11 has a run of terms: %v", runs)
-	}
 	for _, p := range rows[schema.WorkingPage](w, merged, stages.FilePages, "") {
 		got = append(got, p.WorkingColumns)
 	}
 	if d := cmp.Diff([]schema.WorkingColumns{ofA, ofB}, got); d != "" {
 		t.Errorf("term counts of a and of b as planned under its own URL: %s", d)
 	}
-	w.in.Plan.Format = 12
-	if runs := w.mustMerge().FilesOf(stages.FileTerms); len(runs) != 1 || runs[0].Rows != 4+buckets { // each section has the number of all pages
+	if runs := merged.FilesOf(stages.FileTerms); len(runs) != 1 || runs[0].Rows != 4+buckets { // each section has the number of all pages
 		t.Errorf("runs of terms: %v", runs)
 	}
 }
@@ -339,24 +320,23 @@ func TestAPanicInAnyStepReachesTheCaller(t *testing.T) {
 	t.Errorf("no panic, %v", err)
 }
 
-// TestSegmentsOfTwoFormatsGiveWholeTexts merges a segment of format 13, whose texts have the main content,
-// and a newer one, whose texts say which lines of the whole text it has.
-func TestSegmentsOfTwoFormatsGiveWholeTexts(t *testing.T) {
-	older, newer := text(t, a, "one\ntwo"), text(t, b, "two\nthree")
-	older.Full, newer.Full = "one\ntwo\nthree", "one\ntwo\nthree"
-	short := schema.NewWorkingText(&newer)
+// TestTextsOfSegmentsBecomeWhole merges texts that say which lines of the whole text the main content has.
+func TestTextsOfSegmentsBecomeWhole(t *testing.T) {
+	one, two := text(t, a, "one\ntwo"), text(t, b, "two\nthree")
+	one.Full, two.Full = "one\ntwo\nthree", "one\ntwo\nthree"
+	short := schema.NewWorkingText(&two)
 	for _, c := range []struct {
 		lines string
 		err   error
 	}{{short.MainLines, nil}, {"7-9", manifest.ErrCorrupt}} {
 		w := newWorld(t, []string{a, b}, segment{
 			fetches: []schema.Fetch{fetch(t, a, schema.OK, 0), fetch(t, b, schema.OK, 1)},
-			pages:   []schema.Page{page(t, a, a, "a", 0), page(t, b, b, "b", 0)}, text: []schema.Text{older},
+			pages:   []schema.Page{page(t, a, a, "a", 0), page(t, b, b, "b", 0)},
 		})
 		short.MainLines = c.lines
 		fetched := w.in.Results[stages.Fetch][0]
 		fetched.Files = append(fetched.Files, tabletest.Write(t, w.bucket, stages.FileText,
-			layout.Segment(crawl, 0, "p", 0, 1, 1, "text"), []schema.WorkingText{short}, table.Fast()))
+			layout.Segment(crawl, 0, "p", 0, 1, 1, "text"), []schema.WorkingText{schema.NewWorkingText(&one), short}, table.Fast()))
 		r, err := w.merge()
 		if !errors.Is(err, c.err) || err != nil && !strings.Contains(err.Error(), b) {
 			t.Errorf("lines %q: %v, want %v", c.lines, err, c.err)
@@ -364,7 +344,7 @@ func TestSegmentsOfTwoFormatsGiveWholeTexts(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if d := cmp.Diff([]schema.Text{older, newer}, rows[schema.Text](w, r, stages.FileText, "")); d != "" {
+		if d := cmp.Diff([]schema.Text{one, two}, rows[schema.Text](w, r, stages.FileText, "")); d != "" {
 			t.Errorf("texts differ (-want +got):\n%s", d)
 		}
 	}
@@ -467,19 +447,17 @@ func TestADocumentWhoseLinksWereTakenDownHasNoneOfAnother(t *testing.T) {
 	redirects := a + " redirect " + c + " 0\n" + b + " redirect " + c + " 0\n"
 	whole, none := redirects+c+" a "+a+" 0\n"+c+" a "+b+" 1\n", redirects
 	for _, tc := range []struct {
-		name   string
-		format int
-		pages  []schema.Page
-		links  []schema.Link
-		want   string
+		name  string
+		pages []schema.Page
+		links []schema.Link
+		want  string
 	}{
-		{"the kept one, recorded first", 0, []schema.Page{byA, other, byB}, slices.Concat([]schema.Link{toC(a), ofX, toC(b)}, ofC), none},
-		{"the kept one, recorded last", 0, []schema.Page{byB, other, byA}, slices.Concat([]schema.Link{toC(b)}, ofC, []schema.Link{ofX, toC(a)}), none},
-		{"the other one, recorded first", 0, []schema.Page{byB, other, byA}, slices.Concat([]schema.Link{toC(b), ofX, toC(a)}, ofC), whole},
-		{"the other one, recorded last", 0, []schema.Page{byA, other, byB}, slices.Concat([]schema.Link{toC(a)}, ofC, []schema.Link{ofX, toC(b)}), whole},
-		{"the kept one, just before the other", 0, []schema.Page{byA, byB}, slices.Concat([]schema.Link{toC(a), toC(b)}, ofC), none},
-		{"the other one, just before the kept one", 0, []schema.Page{byB, byA}, slices.Concat([]schema.Link{toC(b), toC(a)}, ofC), whole},
-		{"as older formats have it", 15, []schema.Page{byB, byA}, slices.Concat([]schema.Link{toC(b), toC(a)}, ofC), none},
+		{"the kept one, recorded first", []schema.Page{byA, other, byB}, slices.Concat([]schema.Link{toC(a), ofX, toC(b)}, ofC), none},
+		{"the kept one, recorded last", []schema.Page{byB, other, byA}, slices.Concat([]schema.Link{toC(b)}, ofC, []schema.Link{ofX, toC(a)}), none},
+		{"the other one, recorded first", []schema.Page{byB, other, byA}, slices.Concat([]schema.Link{toC(b), ofX, toC(a)}, ofC), whole},
+		{"the other one, recorded last", []schema.Page{byA, other, byB}, slices.Concat([]schema.Link{toC(a)}, ofC, []schema.Link{ofX, toC(b)}), whole},
+		{"the kept one, just before the other", []schema.Page{byA, byB}, slices.Concat([]schema.Link{toC(a), toC(b)}, ofC), none},
+		{"the other one, just before the kept one", []schema.Page{byB, byA}, slices.Concat([]schema.Link{toC(b), toC(a)}, ofC), whole},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := segment{fetches: fetches, pages: tc.pages, links: tc.links}
@@ -487,7 +465,6 @@ func TestADocumentWhoseLinksWereTakenDownHasNoneOfAnother(t *testing.T) {
 				s.text = append(s.text, text(t, p.URL, p.Title))
 			}
 			w := newWorld(t, []string{a, b}, s)
-			w.format = tc.format
 			got := rows[schema.Link](w, w.mustMerge(), stages.FileLinks, "")
 			got = slices.DeleteFunc(got, func(l schema.Link) bool { return l.Source == x })
 			if d := cmp.Diff(tc.want, brief(got)); d != "" {
@@ -497,7 +474,7 @@ func TestADocumentWhoseLinksWereTakenDownHasNoneOfAnother(t *testing.T) {
 	}
 }
 
-func TestTargetsAndEdgesHaveDepthsAndBuckets(t *testing.T) {
+func TestTargetsHaveDepthsAndBuckets(t *testing.T) {
 	const hop, hop2, doc = "https://a.example.org/hop", "https://a.example.org/hop2", "https://a.example.org/doc"
 	fa, fb := fetch(t, a, schema.OK, 3), fetch(t, b, schema.Redirected, 7)
 	fb.RedirectTarget = x
@@ -537,27 +514,6 @@ func TestTargetsAndEdgesHaveDepthsAndBuckets(t *testing.T) {
 	if d := cmp.Diff(redirects, tabletest.ReadRun[schema.Redirect](t, w.bucket, sums.FilesOf(stages.FileRedirects)[0])); d != "" {
 		t.Errorf("redirects (-want +got):\n%s", d)
 	}
-
-	w = newWorld(t, []string{a, b}, s)
-	w.format = 3
-	r := w.mustMerge()
-	got := map[string]int32{}
-	edges := 0
-	for bucket := range int64(buckets) {
-		for _, e := range rows[schema.Edge](w, r, stages.FileEdges, "", table.IntRange("target_bucket", bucket, bucket)) {
-			if int64(e.TargetBucket) != bucket || urlkey.Bucket(keyOf(t, e.Target).Domain, buckets) != int(bucket) || e.TargetSURT != keyOf(t, e.Target).SURT {
-				t.Errorf("bucket %d has %+v", bucket, e)
-			}
-			got[e.Source] = e.SourceDepth
-			edges++
-		}
-	}
-	if d := cmp.Diff(map[string]int32{a: 3, b: 7, hop: 3, hop2: 3, doc: 3}, got); d != "" || edges != 7 {
-		t.Errorf("%d edges, depths by source: %s", edges, d)
-	}
-	if d := cmp.Diff(hostEdges, rows[schema.HostEdge](w, r, stages.FileHostEdges, "")); d != "" {
-		t.Error(d)
-	}
 }
 
 // A redirect chain has two records if it was interrupted, or if a request in it was repeated later.
@@ -586,7 +542,7 @@ func TestAChainInTwoRecordsHasTheDepthOfItsStart(t *testing.T) {
 
 // The date that a sitemap states for a page counts only if both have the same host. A date more than
 // a day after the fetch is dropped, because it could hide a true date from another sitemap or feed.
-func TestTargetsAndEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
+func TestTargetsHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 	const day, fetched = 24 * 60 * 60 * 1000, 1_000_000
 	said := func(ordinal int32, target string, lastmod int64) schema.Link {
 		l := link(t, a, target, schema.KindSitemap, ordinal)
@@ -595,30 +551,21 @@ func TestTargetsAndEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 	}
 	sitemap := page(t, a, a, "", 4)
 	sitemap.FetchTime = fetched
-	for _, format := range []int{3, 4} {
-		w := newWorld(t, []string{a}, segment{
-			fetches: []schema.Fetch{fetch(t, a, schema.OK, 0)}, pages: []schema.Page{sitemap}, text: []schema.Text{text(t, a, "")},
-			links: []schema.Link{said(0, a+"2", 7_000), said(1, x, 8_000), said(2, a+"3", fetched+day), said(3, a+"4", fetched+day+1)},
-		})
-		w.format = format
-		r := w.mustMerge()
-		got := map[string]int64{}
-		if format == 3 {
-			for _, e := range rows[schema.Edge](w, r, stages.FileEdges, "") {
-				got[e.Target] = e.LastMod
-			}
-		} else {
-			for _, target := range tabletest.ReadRun[schema.TargetLinks](t, w.bucket, r.FilesOf(stages.FileTargets)[0]) {
-				got[target.URL] = target.LastMod
-			}
-		}
-		if d := cmp.Diff(map[string]int64{a + "2": 7_000, x: 0, a + "3": fetched + day, a + "4": 0}, got); d != "" {
-			t.Errorf("format %d: dates by target (-want +got):\n%s", format, d)
-		}
-		for _, l := range rows[schema.Link](w, r, stages.FileLinks, "") {
-			if l.LastMod == 0 {
-				t.Errorf("%+v has lost its date", l)
-			}
+	w := newWorld(t, []string{a}, segment{
+		fetches: []schema.Fetch{fetch(t, a, schema.OK, 0)}, pages: []schema.Page{sitemap}, text: []schema.Text{text(t, a, "")},
+		links: []schema.Link{said(0, a+"2", 7_000), said(1, x, 8_000), said(2, a+"3", fetched+day), said(3, a+"4", fetched+day+1)},
+	})
+	r := w.mustMerge()
+	got := map[string]int64{}
+	for _, target := range tabletest.ReadRun[schema.TargetLinks](t, w.bucket, r.FilesOf(stages.FileTargets)[0]) {
+		got[target.URL] = target.LastMod
+	}
+	if d := cmp.Diff(map[string]int64{a + "2": 7_000, x: 0, a + "3": fetched + day, a + "4": 0}, got); d != "" {
+		t.Errorf("dates by target (-want +got):\n%s", d)
+	}
+	for _, l := range rows[schema.Link](w, r, stages.FileLinks, "") {
+		if l.LastMod == 0 {
+			t.Errorf("%+v has lost its date", l)
 		}
 	}
 }
@@ -638,7 +585,6 @@ func TestLinksOfSitemapsThatAreNoPages(t *testing.T) {
 	entry := link(t, a+"map.xml", a+"2", schema.KindSitemap, 0)
 	entry.LastMod = 4 * day
 	w := newWorld(t, []string{a}, segment{fetches: []schema.Fetch{fetch(t, a, schema.HTTP4xx, 7)}, links: []schema.Link{entry}})
-	w.format = 7 // fetches have the columns of format 5, which merges them again below
 	fetched := w.in.Results[stages.Fetch][0]
 	files := []schema.Sitemap{
 		sitemap(a+"map.xml", "", nil), // it waited
@@ -664,10 +610,6 @@ func TestLinksOfSitemapsThatAreNoPages(t *testing.T) {
 	if n := r.Count("targets"); n != 1 {
 		t.Errorf("%d targets", n)
 	}
-	w.format = 5
-	if _, err := w.merge(); err == nil || !strings.Contains(err.Error(), "neither a page") {
-		t.Errorf("a round of format 5: %v", err)
-	}
 }
 
 func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
@@ -678,13 +620,13 @@ func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 		fetches:  []schema.Fetch{fetch(t, a, schema.OK, 0), fetch(t, a+"2", schema.Timeout, 0), denied, fetch(t, c, schema.HostSuspended, 0)},
 		captures: map[string][]schema.Capture{"robotstxt": {robots}},
 		requests: []schema.Request{
-			{Purpose: schema.ForRobots, URL: a + "robots.txt", Host: "a.example.org", Start: 10, Status: 200, FirstByteMS: new(int64(4)), BytesReceived: 100},
-			{Purpose: schema.ForPage, URL: a, Host: "a.example.org", Start: 20, Status: 200, FirstByteMS: new(int64(8)), BytesReceived: 900,
+			{Purpose: schema.ForRobots, URL: a + "robots.txt", Host: "a.example.org", Start: 10, BytesSent: 80, Status: 200, FirstByteUS: new(int64(4000)), BytesReceived: 100},
+			{Purpose: schema.ForPage, URL: a, Host: "a.example.org", Start: 20, BytesSent: 80, Status: 200, FirstByteUS: new(int64(8000)), BytesReceived: 900,
 				Address: "192.0.2.1:443", DelayMS: 2000, RobotsDigest: "ROBOTS"},
-			{Purpose: schema.ForPage, URL: a + "2", Host: "a.example.org", Start: 30, Error: "timeout"},
-			{Purpose: schema.ForProbe, URL: a + "2", Host: "a.example.org", Start: 40, Error: "timeout"},
-			{Purpose: schema.ForProbe, URL: a + "2", Host: "a.example.org", Start: 50, Error: "timeout", DelayMS: 4000},
-			{Purpose: schema.ForRobots, URL: x + "robots.txt", Host: "x.example.com", Start: 15, Status: 200}, // the robots.txt of b redirected to this URL
+			{Purpose: schema.ForPage, URL: a + "2", Host: "a.example.org", Start: 30, BytesSent: 80, Error: "timeout"},
+			{Purpose: schema.ForProbe, URL: a + "2", Host: "a.example.org", Start: 40, BytesSent: 80, Error: "timeout"},
+			{Purpose: schema.ForProbe, URL: a + "2", Host: "a.example.org", Start: 50, BytesSent: 80, Error: "timeout", DelayMS: 4000},
+			{Purpose: schema.ForRobots, URL: x + "robots.txt", Host: "x.example.com", Start: 15, BytesSent: 80, Status: 200}, // the robots.txt of b redirected to this URL
 		},
 	})
 	want := []schema.Host{
@@ -700,25 +642,22 @@ func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 
 // A robots.txt of an earlier round denies all URLs of b, so the round sends no request to b.
 func TestHostsHaveTheDigestOfARobotsFileOfAnEarlierRound(t *testing.T) {
-	for format, want := range map[int]string{3: "", 4: "EARLIER"} {
-		denied := fetch(t, b, schema.RobotsDenied, 0)
-		denied.RobotsRule = "Disallow: /"
-		w := newWorld(t, []string{b, c}, segment{fetches: []schema.Fetch{denied, fetch(t, c, schema.Deferred, 0)}})
-		w.format = format
-		files := []schema.RobotsFile{
-			{Origin: "https://b.example.org", Host: "b.example.org", Rules: true, Digest: "EARLIER"},
-			{Origin: "https://c.example.org", Host: "c.example.org", Rules: true, Digest: "UNUSED"},
-			{Origin: "https://d.example.org", Host: "d.example.org", Rules: true, Digest: "OF NO PLANNED HOST"},
-		}
-		fetched := w.in.Results[stages.Fetch][0]
-		fetched.Files = append(fetched.Files, tabletest.Write(t, w.bucket, stages.FileRobots, "robots.parquet", files))
-		got := map[string]string{}
-		for _, h := range rows[schema.Host](w, w.mustMerge(), stages.FileHosts, "") {
-			got[h.Host] = h.RobotsDigest
-		}
-		if d := cmp.Diff(map[string]string{"b.example.org": want, "c.example.org": ""}, got); d != "" {
-			t.Errorf("format %d (-want +got):\n%s", format, d)
-		}
+	denied := fetch(t, b, schema.RobotsDenied, 0)
+	denied.RobotsRule = "Disallow: /"
+	w := newWorld(t, []string{b, c}, segment{fetches: []schema.Fetch{denied, fetch(t, c, schema.Deferred, 0)}})
+	files := []schema.RobotsFile{
+		{Origin: "https://b.example.org", Host: "b.example.org", Rules: true, Digest: "EARLIER"},
+		{Origin: "https://c.example.org", Host: "c.example.org", Rules: true, Digest: "UNUSED"},
+		{Origin: "https://d.example.org", Host: "d.example.org", Rules: true, Digest: "OF NO PLANNED HOST"},
+	}
+	fetched := w.in.Results[stages.Fetch][0]
+	fetched.Files = append(fetched.Files, tabletest.Write(t, w.bucket, stages.FileRobots, "robots.parquet", files))
+	got := map[string]string{}
+	for _, h := range rows[schema.Host](w, w.mustMerge(), stages.FileHosts, "") {
+		got[h.Host] = h.RobotsDigest
+	}
+	if d := cmp.Diff(map[string]string{"b.example.org": "EARLIER", "c.example.org": ""}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
@@ -736,34 +675,30 @@ func TestHostsHaveTheDigestOfOneSchemeInEachRound(t *testing.T) {
 		captures []schema.Capture
 		allowed  []schema.Request // requests that a robots.txt of this or an earlier round allowed
 		known    []schema.RobotsFile
-		old      string
 	}{
-		"both are read": {captures: []schema.Capture{read(plain, "PLAIN"), read(secure, "SECURE")}, old: "SECURE"},
+		"both are read": {captures: []schema.Capture{read(plain, "PLAIN"), read(secure, "SECURE")}},
 		"http is read, https allows a page": {captures: []schema.Capture{read(plain, "PLAIN")},
-			allowed: []schema.Request{{Purpose: schema.ForPage, URL: secure, Host: "a.example.org", Start: 10, RobotsDigest: "SECURE"}}, old: "PLAIN"},
+			allowed: []schema.Request{{Purpose: schema.ForPage, URL: secure, Host: "a.example.org", Start: 10, BytesSent: 80, RobotsDigest: "SECURE"}}},
 		"http is read, https is known": {captures: []schema.Capture{read(plain, "PLAIN")},
-			known: []schema.RobotsFile{{Origin: "https://a.example.org", Host: "a.example.org", Rules: true, Digest: "SECURE"}}, old: "PLAIN"},
-		"http allows a page, https is known": {allowed: []schema.Request{{Purpose: schema.ForPage, URL: plain, Host: "a.example.org", Start: 10, RobotsDigest: "PLAIN"}},
-			known: []schema.RobotsFile{{Origin: "https://a.example.org", Host: "a.example.org", Rules: true, Digest: "SECURE"}}, old: "PLAIN"},
+			known: []schema.RobotsFile{{Origin: "https://a.example.org", Host: "a.example.org", Rules: true, Digest: "SECURE"}}},
+		"http allows a page, https is known": {allowed: []schema.Request{{Purpose: schema.ForPage, URL: plain, Host: "a.example.org", Start: 10, BytesSent: 80, RobotsDigest: "PLAIN"}},
+			known: []schema.RobotsFile{{Origin: "https://a.example.org", Host: "a.example.org", Rules: true, Digest: "SECURE"}}},
 		"https is read, an older one allows a page": {captures: []schema.Capture{read(secure, "SECURE")},
-			allowed: []schema.Request{{Purpose: schema.ForPage, URL: secure, Host: "a.example.org", Start: 10, RobotsDigest: "OLDER"}}, old: "SECURE"},
+			allowed: []schema.Request{{Purpose: schema.ForPage, URL: secure, Host: "a.example.org", Start: 10, BytesSent: 80, RobotsDigest: "OLDER"}}},
 	} {
-		for format, want := range map[int]string{16: c.old, 17: "SECURE"} {
-			w := newWorld(t, []string{a}, segment{fetches: []schema.Fetch{fetch(t, a, schema.OK, 0)}, captures: map[string][]schema.Capture{"robotstxt": c.captures}, requests: c.allowed})
-			w.format = format
-			if c.known != nil {
-				fetched := w.in.Results[stages.Fetch][0]
-				fetched.Files = append(fetched.Files, tabletest.Write(t, w.bucket, stages.FileRobots, "robots.parquet", c.known))
-			}
-			if got := rows[schema.Host](w, w.mustMerge(), stages.FileHosts, ""); len(got) != 1 || got[0].RobotsDigest != want {
-				t.Errorf("format %d, %s: %+v, want %s", format, name, got, want)
-			}
+		w := newWorld(t, []string{a}, segment{fetches: []schema.Fetch{fetch(t, a, schema.OK, 0)}, captures: map[string][]schema.Capture{"robotstxt": c.captures}, requests: c.allowed})
+		if c.known != nil {
+			fetched := w.in.Results[stages.Fetch][0]
+			fetched.Files = append(fetched.Files, tabletest.Write(t, w.bucket, stages.FileRobots, "robots.parquet", c.known))
+		}
+		if got := rows[schema.Host](w, w.mustMerge(), stages.FileHosts, ""); len(got) != 1 || got[0].RobotsDigest != "SECURE" {
+			t.Errorf("%s: %+v, want SECURE", name, got)
 		}
 	}
 }
 
 // An attempt without a connection sends no byte, but has a row of requests that says why. The
-// dataset hosts counts only requests that were sent. Rows of format 1 have no microseconds.
+// dataset hosts counts only requests that were sent.
 func TestAttemptsWithoutAConnectionAreNoRequestsOfHosts(t *testing.T) {
 	took := func(us int64) *int64 { return &us }
 	w := newWorld(t, []string{a, b}, segment{
@@ -787,26 +722,23 @@ func TestAttemptsWithoutAConnectionAreNoRequestsOfHosts(t *testing.T) {
 
 // No URL of these hosts waited for the last request for robots.txt: all are deferred.
 func TestHostsWhoseRobotsFileNeverAnsweredAreUnreachable(t *testing.T) {
-	for format, want := range map[int]string{9: "none", 10: "unreachable"} {
-		robots := func(url, host string, start int64, status int16) schema.Request {
-			return schema.Request{Purpose: schema.ForRobots, URL: url + "robots.txt", Host: host, Start: start, Status: status}
-		}
-		w := newWorld(t, []string{a, b, c}, segment{
-			fetches: []schema.Fetch{fetch(t, a, schema.Deferred, 0), fetch(t, b, schema.Deferred, 0), fetch(t, c, schema.Deferred, 0)},
-			requests: []schema.Request{
-				robots(a, "a.example.org", 10, 503), robots(a, "a.example.org", 20, 429), robots(a, "a.example.org", 30, 0),
-				robots(b, "b.example.org", 10, 503), robots(b, "b.example.org", 20, 404),
-				robots(c, "c.example.org", 10, 404), robots(c, "c.example.org", 20, 503),
-			},
-		})
-		w.format = format
-		got := map[string]string{}
-		for _, h := range rows[schema.Host](w, w.mustMerge(), stages.FileHosts, "") {
-			got[h.Host] = h.RobotsState
-		}
-		if d := cmp.Diff(map[string]string{"a.example.org": want, "b.example.org": "none", "c.example.org": "none"}, got); d != "" {
-			t.Errorf("format %d (-want +got):\n%s", format, d)
-		}
+	robots := func(url, host string, start int64, status int16) schema.Request {
+		return schema.Request{Purpose: schema.ForRobots, URL: url + "robots.txt", Host: host, Start: start, BytesSent: 80, Status: status}
+	}
+	w := newWorld(t, []string{a, b, c}, segment{
+		fetches: []schema.Fetch{fetch(t, a, schema.Deferred, 0), fetch(t, b, schema.Deferred, 0), fetch(t, c, schema.Deferred, 0)},
+		requests: []schema.Request{
+			robots(a, "a.example.org", 10, 503), robots(a, "a.example.org", 20, 429), robots(a, "a.example.org", 30, 0),
+			robots(b, "b.example.org", 10, 503), robots(b, "b.example.org", 20, 404),
+			robots(c, "c.example.org", 10, 404), robots(c, "c.example.org", 20, 503),
+		},
+	})
+	got := map[string]string{}
+	for _, h := range rows[schema.Host](w, w.mustMerge(), stages.FileHosts, "") {
+		got[h.Host] = h.RobotsState
+	}
+	if d := cmp.Diff(map[string]string{"a.example.org": "unreachable", "b.example.org": "none", "c.example.org": "none"}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
@@ -818,9 +750,9 @@ func TestPartitionWithoutAFetchResultIsRefused(t *testing.T) {
 	}
 }
 
-// Edges keep the spellings that links of any kind within the target's domain use. Spellings in
+// Targets keep the spellings that links of any kind within the target's domain use. Spellings in
 // links from other domains do not count.
-func TestEdgesHaveTheSpellingsOfTheTargetsDomain(t *testing.T) {
+func TestTargetsHaveTheSpellingsOfTheirDomain(t *testing.T) {
 	spelt := func(source, target, spelling string, kind schema.LinkKind, ordinal int32) schema.Link {
 		l := link(t, source, target, kind, ordinal)
 		l.Spelling = spelling
@@ -838,33 +770,32 @@ func TestEdgesHaveTheSpellingsOfTheTargetsDomain(t *testing.T) {
 			spelt(a, b+"~f", b+"%7Ef", schema.KindFeed, 6), spelt(a, b+"~h", b+"%7Eh", schema.KindHeader, 7),
 		},
 	}
-	all := "a https://b.example.org/~a https://b.example.org/%7Ea\na https://x.example.com/~a \ncanonical https://b.example.org/~a \n" +
-		"feed https://b.example.org/~f https://b.example.org/%7Ef\nheader https://b.example.org/~h https://b.example.org/%7Eh\nimg https://b.example.org/~i https://b.example.org/%7Ei\n"
-	redirects := "redirect https://a.example.org/plain \nredirect https://a.example.org/~r https://a.example.org/%7Er\n" +
-		"redirect https://a.example.org/~r https://a.example.org/~%72\nredirect https://x.example.com/~r \n"
+	const form = "https://a.example.org/~r [https://a.example.org/%%7Er https://a.example.org/~%%72] %t\n" +
+		"https://b.example.org/~a [https://b.example.org/%%7Ea] true\nhttps://b.example.org/~f [https://b.example.org/%%7Ef] false\n" +
+		"https://b.example.org/~h [https://b.example.org/%%7Eh] false\nhttps://b.example.org/~i [https://b.example.org/%%7Ei] false\n"
 	for _, tc := range []struct {
 		name     string
 		followed []schema.LinkKind
 		want     string
 	}{
-		{"all kinds that are followed", schema.DefaultFollowed, all + redirects},
-		{"redirects are not, and lead on nevertheless", []schema.LinkKind{schema.KindA, schema.KindCanonical}, all +
-			"redirect https://a.example.org/~r https://a.example.org/%7Er\nredirect https://a.example.org/~r https://a.example.org/~%72\n"},
+		{"all kinds that are followed", schema.DefaultFollowed, fmt.Sprintf(form, true)},
+		{"redirects are not, and lead on nevertheless", []schema.LinkKind{schema.KindA, schema.KindCanonical}, fmt.Sprintf(form, false)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, []string{a, b}, s)
-			w.format = 3
 			r, err := w.mergeFollowing(tc.followed)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, e := range rows[schema.Edge](w, r, stages.FileEdges, "") {
-				got = append(got, fmt.Sprintf("%s %s %s\n", e.Kind, e.Target, e.Spelling))
+			for _, target := range tabletest.ReadRun[schema.TargetLinks](t, w.bucket, r.FilesOf(stages.FileTargets)[0]) {
+				if len(target.Spellings) > 0 {
+					got = append(got, fmt.Sprintf("%s %v %t\n", target.URL, target.Spellings, target.FollowKind))
+				}
 			}
 			slices.Sort(got)
 			if d := cmp.Diff(tc.want, strings.Join(got, "")); d != "" {
-				t.Errorf("edges (-want +got):\n%s", d)
+				t.Errorf("targets (-want +got):\n%s", d)
 			}
 			if n := len(rows[schema.Link](w, r, stages.FileLinks, "")); n != len(s.links)-1 {
 				t.Errorf("%d links, want each link, and the repeated redirect only one time", n)

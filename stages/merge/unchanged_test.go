@@ -49,7 +49,6 @@ func unchangedWorld(t *testing.T, many int) *world {
 	s.text = []schema.Text{text(t, site(2), "new")}
 	s.links = []schema.Link{link(t, head, site(2), schema.KindRedirect, 0), link(t, site(2), x+"new", schema.KindA, 0)}
 	w := newWorld(t, planned, s)
-	w.in.TakesLinks = true
 
 	nofollow, dated := link(t, site(1), x+"nofollow", schema.KindA, 1), link(t, site(1), a+"dated", schema.KindSitemap, 2)
 	nofollow.Nofollow, nofollow.Anchor, dated.LastMod = true, "text", 4_000
@@ -118,15 +117,6 @@ func TestUnchangedPagesOfAReparseHaveTheLinksThatItFoundInItsMonth(t *testing.T)
 	}
 	want := "https://a.example.org/1 a https://x.example.com/of-2026-10r1 0\nhttps://a.example.org/2 a https://x.example.com/new 0\n" +
 		"https://a.example.org/4 a https://x.example.com/of-2026-09 0\nhttps://a.example.org/head redirect https://a.example.org/2 0\n"
-	if d := cmp.Diff(want, brief(rows[schema.Link](w, w.mustMerge(), stages.FileLinks, ""))); d != "" {
-		t.Error(d)
-	}
-}
-
-func TestACrawlThatTakesNoLinksHasNoneOfPagesThatAnswered304(t *testing.T) {
-	w := unchangedWorld(t, 1)
-	w.in.TakesLinks = false
-	want := "https://a.example.org/2 a https://x.example.com/new 0\nhttps://a.example.org/head redirect https://a.example.org/2 0\n"
 	if d := cmp.Diff(want, brief(rows[schema.Link](w, w.mustMerge(), stages.FileLinks, ""))); d != "" {
 		t.Error(d)
 	}

@@ -20,7 +20,7 @@ import (
 
 // publishPages publishes pages and the clusters of some of them as a round of one partition, and returns
 // the URLs of the pages in families of soft 404s.
-func publishPages(t *testing.T, format int, pages []schema.WorkingPage, duplicates []schema.Duplicate) (marked []string) {
+func publishPages(t *testing.T, pages []schema.WorkingPage, duplicates []schema.Duplicate) (marked []string) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {
@@ -39,7 +39,7 @@ func publishPages(t *testing.T, format int, pages []schema.WorkingPage, duplicat
 	}
 	in.Results[stages.Rank][0].Files = append(in.Results[stages.Rank][0].Files,
 		put[schema.Host](t, b, stages.FileHosts, layout.Table(stages.FileHosts, "2026-11", 0, 0)).Files...)
-	env := &stages.Env{Format: format, Bucket: b, Scratch: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
 	if _, err := Run(t.Context(), env, in); err != nil {
 		t.Fatal(err)
 	}
@@ -85,18 +85,15 @@ func TestFamiliesOfSoft404sAreMarkedAndLegitimateCopiesAreNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pages, duplicates := clusterOf(t, c.form, c.n, c.edit)
-			if got := len(publishPages(t, 12, pages, duplicates)); got != 0 != c.want || c.want && got != c.n {
+			if got := len(publishPages(t, pages, duplicates)); got != 0 != c.want || c.want && got != c.n {
 				t.Errorf("%d of %d pages are marked", got, c.n)
 			}
 		})
 	}
 	pages, duplicates := clusterOf(t, "http://h.test/%d", 20, nil)
-	if got := publishPages(t, 11, pages, duplicates); len(got) > 0 {
-		t.Errorf("a stage of format 11 marked %d pages", len(got))
-	}
 	root, _ := clusterOf(t, "http://h.test/", 1, nil)
 	duplicates = append(duplicates, schema.Duplicate{SURT: root[0].SURT, URL: root[0].URL, Representative: duplicates[0].Representative, ClusterSize: 21})
-	if got := publishPages(t, 12, append(pages, root...), duplicates); len(got) > 0 {
+	if got := publishPages(t, append(pages, root...), duplicates); len(got) > 0 {
 		t.Errorf("a site with one text everywhere, also at its front page, is no soft 404: %q", got)
 	}
 	// The front page may be of an earlier round. Then only the name of the representative shows it.
@@ -105,11 +102,8 @@ func TestFamiliesOfSoft404sAreMarkedAndLegitimateCopiesAreNot(t *testing.T) {
 		for i := range duplicates {
 			duplicates[i].Representative, duplicates[i].ClusterSize = front, 21
 		}
-		if got := len(publishPages(t, 17, pages, duplicates)); got != marked {
+		if got := len(publishPages(t, pages, duplicates)); got != marked {
 			t.Errorf("%d pages like %s of an earlier round are marked, want %d", got, front, marked)
-		}
-		if got := len(publishPages(t, 16, pages, duplicates)); got != 20 {
-			t.Errorf("a stage of format 16 marked %d pages like %s", got, front)
 		}
 	}
 }
@@ -157,7 +151,7 @@ func TestFamiliesOfASyntheticWeb(t *testing.T) {
 			want = append(want, urls...)
 		}
 	}
-	got := publishPages(t, 12, pages, duplicates)
+	got := publishPages(t, pages, duplicates)
 	slices.Sort(want)
 	slices.Sort(got)
 	if len(want) == 0 || !slices.Equal(got, want) {

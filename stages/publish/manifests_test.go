@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// manyFiles returns a plan of format 4 and results that list files of each kind.
+// manyFiles returns a plan and results that list files of each kind.
 func manyFiles(partitions, buckets int) (*manifest.Plan, map[stages.Stage][]*manifest.Result) {
-	p := &manifest.Plan{Header: manifest.Header{Format: 4}, ID: "p", Crawl: "2026-11", Buckets: buckets, Partitions: make([]manifest.PlanPartition, partitions)}
+	p := &manifest.Plan{ID: "p", Crawl: "2026-11", Buckets: buckets, Partitions: make([]manifest.PlanPartition, partitions)}
 	results := map[stages.Stage][]*manifest.Result{}
 	add := func(from stages.Stage, n int, dataset, key, blocks string) {
 		r := results[from][n]
@@ -82,11 +82,6 @@ func TestManifestsListEveryFileOnceWithItsBucket(t *testing.T) {
 		if d := cmp.Diff(whole.Files, listed); d != "" || own != 1 {
 			t.Errorf("%d parts of urls in bucket 1; %s", own, d)
 		}
-		p.Format = 3
-		older, err := sealing(p, results).Seal(nil)
-		if err != nil || len(older.Manifests) != 0 || older.Buckets != 0 || cmp.Diff(older.Files, listed) != "" {
-			t.Errorf("a plan of format 3 has %d manifests, %v", len(older.Manifests), err)
-		}
 	}
 }
 
@@ -108,15 +103,12 @@ func TestAManifestIsBounded(t *testing.T) {
 	}
 }
 
-// Merge tasks of later rounds read parts of links in pieces since format 6. A seal of an older format
-// keeps its bytes if it is rebuilt.
-func TestSealsSinceFormat6KeepTheBlocksOfLinks(t *testing.T) {
-	for format, want := range map[int]string{5: "", 6: "AAAA"} {
-		p := &manifest.Plan{Header: manifest.Header{Format: format}, Crawl: "2026-11", Partitions: make([]manifest.PlanPartition, 1)}
-		s := NewSealing(p)
-		s.Add(stages.Merge, 0, &manifest.Result{Files: []manifest.File{{Dataset: stages.FileLinks, Key: layout.Table("links", p.Crawl, 0, 0), Blocks: "AAAA"}}})
-		if got := s.files[0].Blocks; got != want {
-			t.Errorf("format %d: %q", format, got)
-		}
+// Merge tasks of later rounds read parts of links in pieces.
+func TestSealsKeepTheBlocksOfLinks(t *testing.T) {
+	p := &manifest.Plan{Crawl: "2026-11", Partitions: make([]manifest.PlanPartition, 1)}
+	s := NewSealing(p)
+	s.Add(stages.Merge, 0, &manifest.Result{Files: []manifest.File{{Dataset: stages.FileLinks, Key: layout.Table("links", p.Crawl, 0, 0), Blocks: "AAAA"}}})
+	if got := s.files[0].Blocks; got != "AAAA" {
+		t.Errorf("blocks %q", got)
 	}
 }

@@ -79,7 +79,7 @@ func TestPagesCarryWhatTheReducesFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &stages.Env{Format: schema.FormatVersion, Bucket: b, Scratch: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
 	in := input(t, b)
 	r, err := Run(t.Context(), env, in)
 	if err != nil {
@@ -125,7 +125,7 @@ func TestASealListsWhatOutlivesTheRoundAndNeedsEveryResult(t *testing.T) {
 	}
 	results := map[stages.Stage][]*manifest.Result{
 		stages.Fetch:    {file("warc", "warc/b"), file("pages", "crawl=2026-11/round=0/fetch/part-00001/x")},
-		stages.Merge:    {file("links", "tables/links/b"), file("edges", "crawl=2026-11/round=0/merge/work/x")},
+		stages.Merge:    {file("links", "tables/links/b"), file("hostedges", "crawl=2026-11/round=0/merge/work/x")},
 		stages.Dedup:    {file("duplicates", "tables/duplicates/a")},
 		stages.Rank:     {file("inlinks", "crawl=2026-11/round=0/rank/work/inlinks/x")},
 		stages.Frontier: {file("known", "crawl=2026-11/round=0/frontier/work/known/x")},

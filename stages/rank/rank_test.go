@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"crawlbatch.io/crawlbatch/formats/inlinks"
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -40,7 +39,7 @@ type edge struct {
 func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, bucket int) (*stages.Env, *stages.Input) {
 	t.Helper()
 	plan := &manifest.Plan{ID: "p", Crawl: "2026-11", Buckets: buckets, Partitions: make([]manifest.PlanPartition, partitions)}
-	rows := make([][]schema.Edge, partitions)
+	links := make([][]mergedLink, partitions)
 	hostEdges := make([]map[[2]string]int64, partitions)
 	hosts := make([]map[string]bool, partitions)
 	for i := range partitions {
@@ -56,13 +55,11 @@ func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, buck
 		return k
 	}
 	part := func(h string) int { return int(h[0]) % partitions }
-	for i, e := range edges {
+	for _, e := range edges {
 		p := part(host(e.from))
 		to := key(e.to)
-		rows[p] = append(rows[p], schema.Edge{
-			TargetBucket: int32(urlkey.Bucket(to.Domain, buckets)), TargetSURT: to.SURT, Target: to.URL, Source: key(e.from).URL,
-			SourceHost: host(e.from), SourceDepth: e.depth, Kind: cmp.Or(e.kind, schema.KindA), Nofollow: e.nofollow, Anchor: e.anchor, Ordinal: int32(i), LastMod: e.lastmod, Spelling: e.spelling,
-		})
+		e.kind = cmp.Or(e.kind, schema.KindA)
+		links[p] = append(links[p], mergedLink{e, to, int32(urlkey.Bucket(to.Domain, buckets)), key(e.from).URL, host(e.from)})
 		hosts[p][host(e.from)] = true
 		if host(e.from) != host(e.to) {
 			hostEdges[p][[2]string{host(e.from), host(e.to)}]++
@@ -70,7 +67,6 @@ func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, buck
 	}
 	var results []*manifest.Result
 	for p := range partitions {
-		slices.SortFunc(rows[p], func(a, b schema.Edge) int { return schema.CompareEdges(&a, &b) })
 		var he []schema.HostEdge
 		for k, n := range hostEdges[p] {
 			he = append(he, schema.HostEdge{Source: k[0], Target: k[1], Links: n})
@@ -84,7 +80,9 @@ func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, buck
 		}
 		slices.SortFunc(hr, func(a, b schema.Host) int { return strings.Compare(a.Host, b.Host) })
 		results = append(results, &manifest.Result{Files: []manifest.File{
-			put(t, b, stages.FileEdges, p, rows[p]), put(t, b, stages.FileHostEdges, p, he), put(t, b, stages.FileHosts, p, hr),
+			tabletest.WriteRun(t, b, stages.FileTargets, layout.Run("2026-11", 0, "merge", stages.FileTargets, p), sumsOf(links[p]), func(s *schema.TargetLinks) int32 { return s.Bucket }),
+			tabletest.WriteRun(t, b, stages.FileTerms, layout.Run("2026-11", 0, "merge", stages.FileTerms, p), nil, func(r *schema.TermPages) int32 { return r.Bucket }),
+			put(t, b, stages.FileHostEdges, p, he), put(t, b, stages.FileHosts, p, hr),
 		}})
 	}
 	env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
@@ -99,49 +97,50 @@ func put[T any](t *testing.T, b store.Bucket, name string, p int, rows []T) mani
 	return tabletest.Write(t, b, name, layout.Working("2026-11", 0, "merge", name, p), rows)
 }
 
-// sumEdges replaces merge's edges by the sums of the newest format.
-func sumEdges(t *testing.T, b store.Bucket, merged []*manifest.Result) {
-	t.Helper()
-	for p, r := range merged {
-		var sums []schema.TargetLinks
-		var anchors []inlinks.Anchors
-		sources, hosts := map[[2]string]bool{}, map[[2]string]bool{}
-		for _, e := range tabletest.Read[schema.Edge](t, b, r.FilesOf(stages.FileEdges)[0].Key) {
-			if len(sums) == 0 || sums[len(sums)-1].URL != e.Target {
-				sums, anchors = append(sums, schema.TargetLinks{Bucket: e.TargetBucket, Inlink: schema.Inlink{SURT: e.TargetSURT, URL: e.Target}}), append(anchors, inlinks.Anchors{})
-			}
-			sum := &sums[len(sums)-1]
-			sum.Spellings = schema.Spellings(sum.Spellings).Add(e.Spelling)
-			if !slices.Contains(schema.DefaultFollowed, e.Kind) {
-				continue
-			}
-			if source, host := [2]string{e.Target, e.Source}, [2]string{e.Target, e.SourceHost}; e.Source != e.Target && !sources[source] {
-				sum.Inlinks++
-				if !hosts[host] {
-					sum.InlinkHosts++
-				}
-				sources[source], hosts[host] = true, true
-			}
-			anchors[len(sums)-1].Add(e.Anchor, 1)
-			sum.LastMod, sum.FollowKind = max(sum.LastMod, e.LastMod), true
-			inlinks.Source(&sum.Inlink, !e.Nofollow, e.SourceDepth, e.Source)
+// mergedLink is a link of a partition, with the keys of its target.
+type mergedLink struct {
+	edge
+	target             urlkey.Key
+	bucket             int32
+	source, sourceHost string
+}
+
+// sumsOf adds up the links of a partition by target, as merge does.
+func sumsOf(links []mergedLink) []schema.TargetLinks {
+	slices.SortStableFunc(links, func(a, b mergedLink) int {
+		return cmp.Or(cmp.Compare(a.bucket, b.bucket), schema.CompareURLs(a.target.SURT, a.target.URL, b.target.SURT, b.target.URL), strings.Compare(a.source, b.source))
+	})
+	var sums []schema.TargetLinks
+	var anchors []inlinks.Anchors
+	sources, hosts := map[[2]string]bool{}, map[[2]string]bool{}
+	for _, l := range links {
+		if url := l.target.URL; len(sums) == 0 || sums[len(sums)-1].URL != url {
+			sums, anchors = append(sums, schema.TargetLinks{Bucket: l.bucket, Inlink: schema.Inlink{SURT: l.target.SURT, URL: url}}), append(anchors, inlinks.Anchors{})
 		}
-		for i := range sums {
-			sums[i].Anchors, sums[i].AnchorCounts = anchors[i].Kept()
+		sum := &sums[len(sums)-1]
+		sum.Spellings = schema.Spellings(sum.Spellings).Add(l.spelling)
+		if !slices.Contains(schema.DefaultFollowed, l.kind) {
+			continue
 		}
-		r.Files[0] = tabletest.WriteRun(t, b, stages.FileTargets, layout.Run("2026-11", 0, "merge", stages.FileTargets, p), sums, func(s *schema.TargetLinks) int32 { return s.Bucket })
+		if source, host := [2]string{sum.URL, l.source}, [2]string{sum.URL, l.sourceHost}; l.source != sum.URL && !sources[source] {
+			sum.Inlinks++
+			if !hosts[host] {
+				sum.InlinkHosts++
+			}
+			sources[source], hosts[host] = true, true
+		}
+		anchors[len(sums)-1].Add(l.anchor, 1)
+		sum.LastMod, sum.FollowKind = max(sum.LastMod, l.lastmod), true
+		inlinks.Source(&sum.Inlink, !l.nofollow, l.depth, l.source)
 	}
+	for i := range sums {
+		sums[i].Anchors, sums[i].AnchorCounts = anchors[i].Kept()
+	}
+	return sums
 }
 
-// run executes the tasks of all buckets and returns the rows of the files inlinks and hosts. It
-// executes each task on the edges and again on the sums of the edges, which must give the same
-// inlinks.
+// run executes the tasks of all buckets and returns the rows of the files inlinks and hosts.
 func run(t *testing.T, edges []edge, partitions, buckets int) ([]schema.Inlink, []schema.Host, []*manifest.Result) {
-	return runAs(t, schema.FormatVersion, edges, partitions, buckets)
-}
-
-// runAs works like run, in the given format.
-func runAs(t *testing.T, format int, edges []edge, partitions, buckets int) ([]schema.Inlink, []schema.Host, []*manifest.Result) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {
@@ -152,33 +151,27 @@ func runAs(t *testing.T, format int, edges []edge, partitions, buckets int) ([]s
 	var results []*manifest.Result
 	for bucket := range buckets {
 		env, in := world(t, b, edges, partitions, buckets, bucket)
-		env.Format = format
-		r, err := Run(t.Context(), env, in, Config{Followed: schema.DefaultFollowed})
+		r, err := Run(t.Context(), env, in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := tabletest.Read[schema.Inlink](t, b, r.FilesOf(stages.FileInlinks)[0].Key)
+		want := 0
+		if bucket == 0 {
+			want = buckets
+		}
+		if n := len(r.FilesOf(stages.FileHosts)); n != want {
+			t.Errorf("bucket %d lists %d parts of hosts, want %d", bucket, n, want)
+		}
 		for n, f := range r.FilesOf(stages.FileHosts) {
 			rows := tabletest.Read[schema.Host](t, b, f.Key)
 			for _, h := range rows {
-				if own := urlkey.Bucket(h.Domain, buckets); own != n && format >= 4 || own != bucket && format < 4 {
-					t.Errorf("format %d: %q lists %s of bucket %d", format, f.Key, h.Host, own)
+				if own := urlkey.Bucket(h.Domain, buckets); own != n {
+					t.Errorf("%q lists %s of bucket %d", f.Key, h.Host, own)
 				}
 			}
 			hosts = append(hosts, rows...)
 		}
-		linked, results = append(linked, i...), append(results, r)
-		if format < 4 || slices.ContainsFunc(edges, func(e edge) bool { return e.kind == schema.KindImg }) {
-			continue // sums have no links of kinds that are not followed
-		}
-		sumEdges(t, b, in.Results[stages.Merge])
-		sums, err := Run(t.Context(), env, in, Config{Followed: schema.DefaultFollowed})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := gocmp.Diff(i, tabletest.Read[schema.Inlink](t, b, sums.FilesOf(stages.FileInlinks)[0].Key)); d != "" {
-			t.Errorf("rows of edges and rows of sums differ: %s", d)
-		}
+		linked, results = append(linked, tabletest.Read[schema.Inlink](t, b, r.FilesOf(stages.FileInlinks)[0].Key)...), append(results, r)
 	}
 	slices.SortFunc(linked, func(a, b schema.Inlink) int { return strings.Compare(a.URL, b.URL) })
 	slices.SortFunc(hosts, func(a, b schema.Host) int { return strings.Compare(a.Host, b.Host) })
@@ -195,10 +188,8 @@ func TestInlinksCountDistinctPagesAndHosts(t *testing.T) {
 		{from: "b/x", to: "b/x", depth: 0},
 		{from: "a/1", to: "b/n", depth: 2, nofollow: true},
 		{from: "a/2", to: "b/n", depth: 1, nofollow: true},
-		{from: "a/1", to: "b/img", depth: 2, kind: schema.KindImg},
 	}, 2, 1)
 	want := []schema.Inlink{
-		{URL: "http://b.test/img", SURT: "test,b)/img", Inlinks: 1, InlinkHosts: 1, SourceDepth: 2, FirstSource: "http://a.test/1", Anchors: []string{}},
 		{URL: "http://b.test/n", SURT: "test,b)/n", Inlinks: 2, InlinkHosts: 1, FollowKind: true, SourceDepth: 1, FirstSource: "http://a.test/2", Anchors: []string{}},
 		{URL: "http://b.test/x", SURT: "test,b)/x", LastMod: 7_000, Inlinks: 4, InlinkHosts: 2, Followed: true, FollowKind: true, SourceDepth: 0, FirstSource: "http://b.test/x", Anchors: []string{"two", "one"}},
 	}
@@ -239,6 +230,7 @@ func TestPageRankOfAHandGraph(t *testing.T) {
 	if math.Abs(sum-1) > 1e-9 {
 		t.Errorf("ranks sum to %v", sum)
 	}
+	const damping = 0.85
 	// In equilibrium, the rank of a host is the teleport's share plus the shares from the hosts
 	// that link to it.
 	tele := (1-damping)/4 + damping*got["d.test"]/4
@@ -295,29 +287,11 @@ func TestTheSameInputsGiveTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestOlderFormatsHaveTheSameRowsInOtherTasks(t *testing.T) {
-	edges := randomEdges(9)
-	inlinks, hosts, results := run(t, edges, 3, 4)
-	oldInlinks, oldHosts, oldResults := runAs(t, 3, edges, 3, 4)
-	if d := gocmp.Diff(oldInlinks, inlinks); d != "" {
-		t.Error(d)
-	}
-	for i := range hosts {
-		if hosts[i].InlinkHosts > 0 && hosts[i].Harmonic < 1 || hosts[i].Harmonic > 150 {
-			t.Errorf("%s has the harmonic centrality %v", hosts[i].Host, hosts[i].Harmonic)
-		}
-		hosts[i].Harmonic = 0 // older formats lack the column
-	}
-	if d := gocmp.Diff(oldHosts, hosts, cmpopts.EquateApprox(0, 1e-6)); d != "" {
-		t.Error(d)
-	}
-	for bucket := range 4 {
-		want := 0
-		if bucket == 0 {
-			want = 4
-		}
-		if n, old := len(results[bucket].FilesOf(stages.FileHosts)), len(oldResults[bucket].FilesOf(stages.FileHosts)); n != want || old != 1 {
-			t.Errorf("bucket %d lists %d parts of hosts, in format 3 %d", bucket, n, old)
+func TestLinkedHostsHaveAHarmonicCentrality(t *testing.T) {
+	_, hosts, _ := run(t, randomEdges(9), 3, 4)
+	for _, h := range hosts {
+		if h.InlinkHosts > 0 && h.Harmonic < 1 || h.Harmonic > 150 {
+			t.Errorf("%s has the harmonic centrality %v", h.Host, h.Harmonic)
 		}
 	}
 }
@@ -350,11 +324,8 @@ func TestDomainsOfHostsWithPorts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := domainOf(&stages.Env{Format: 16})(k.Host); got != k.Domain {
+		if got := domainOf(k.Host); got != k.Domain {
 			t.Errorf("%s: %q, want %q", url, got, k.Domain)
 		}
-	}
-	if got := domainOf(&stages.Env{Format: 15})("[2001:db8::1]:8080"); got != "2001:db8::1" {
-		t.Errorf("in format 15: %q", got)
 	}
 }

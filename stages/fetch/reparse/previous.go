@@ -168,7 +168,7 @@ func (p *previous) finish(out *segments.Segment) error {
 	}
 	l, err := p.edges.Peek()
 	if l != nil {
-		err = fmt.Errorf("the segments of %s have rows of %q, which is not a page: %w", stages.FileLinks, l.Source, manifest.ErrCorrupt)
+		err = fmt.Errorf("the segments of %s have rows of %q, which is not a page: %w", stages.FileLinkSets, l.Source, manifest.ErrCorrupt)
 	}
 	if err != nil {
 		return err

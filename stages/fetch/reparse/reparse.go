@@ -123,7 +123,7 @@ func (r *run) finish(ctx context.Context) error {
 // result lists the other files under their old keys.
 func remade(f manifest.File) bool {
 	switch f.Dataset {
-	case stages.FilePages, stages.FileText, stages.FileLinks, stages.FileLinkSets:
+	case stages.FilePages, stages.FileText, stages.FileLinkSets:
 		return true
 	case stages.FileCaptures:
 		return f.Subset == schema.SubsetWARC

@@ -21,7 +21,7 @@ func BenchmarkVerdict(b *testing.B) {
 	url := "https://www.example.com/news/2026/11/some-story.html?page=2"
 	b.ReportAllocs()
 	for b.Loop() {
-		if !g.Verdict(Strict, url).Allowed {
+		if !g.Verdict(url).Allowed {
 			b.Fatal("denied")
 		}
 	}

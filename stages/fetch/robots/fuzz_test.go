@@ -54,7 +54,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, agent, url string) {
 		file := Parse(body)
 		g := file.GroupFor(agent)
-		v := g.Verdict(Google, url)
+		v := googleVerdict(g, url)
 		if (v.Rule == "") != (v.Line == 0) || !v.Allowed && v.Rule == "" {
 			t.Errorf("verdict without its reason: %+v", v)
 		}
@@ -71,8 +71,8 @@ func FuzzParse(f *testing.F) {
 		}
 		d, has := g.Delay()
 		d2, has2 := again.Delay()
-		if err != nil || again.Verdict(Google, url) != v || again.Verdict(Strict, url) != g.Verdict(Strict, url) || d != d2 || has != has2 || again.Signals(url).String() != g.Signals(url).String() {
-			t.Errorf("stored and read: %+v (%v), before it %+v", again.Verdict(Google, url), err, v)
+		if err != nil || googleVerdict(&again, url) != v || again.Verdict(url) != g.Verdict(url) || d != d2 || has != has2 || again.Signals(url).String() != g.Signals(url).String() {
+			t.Errorf("stored and read: %+v (%v), before it %+v", googleVerdict(&again, url), err, v)
 		}
 		for _, s := range file.Sitemaps("https://h/robots.txt") {
 			if !strings.HasPrefix(strings.ToLower(s), "http") {
@@ -94,7 +94,7 @@ func FuzzUnmarshalGroup(f *testing.F) {
 		if err := g.UnmarshalBinary(b); err != nil && len(g.rules)+len(g.signals) > 0 {
 			t.Error("a group that could not be decoded still has rules")
 		}
-		g.Verdict(Google, "http://h/a")
+		g.Verdict("http://h/a")
 	})
 }
 
@@ -118,7 +118,7 @@ func BenchmarkHostileFiles(b *testing.B) {
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			for b.Loop() {
-				Parse(bm.body).GroupFor("bot").Verdict(Strict, path, path)
+				Parse(bm.body).GroupFor("bot").Verdict(path, path)
 			}
 		})
 	}

@@ -74,8 +74,8 @@ func compare(t *testing.T, body, agent, rawURL string) (done bool) {
 		return false
 	}
 	g := Parse([]byte(body)).GroupFor(agent)
-	v := g.Verdict(Google, rawURL)
-	if g.Verdict(Strict, rawURL, rawURL+"?").Allowed && !v.Allowed {
+	v := googleVerdict(g, rawURL)
+	if g.Verdict(rawURL, rawURL+"?").Allowed && !v.Allowed {
 		t.Errorf("%q\nasks %s as %q: every reading allows what Google's denies", body, rawURL, agent)
 	}
 	if want := oracle(body, agent, rawURL); v.Allowed != want {
@@ -99,7 +99,7 @@ func TestVerdictsEqualGooglesParser(t *testing.T) {
 				continue
 			}
 			asked++
-			if !Parse([]byte(body)).GroupFor("foobot").Verdict(Google, u).Allowed {
+			if !googleVerdict(Parse([]byte(body)).GroupFor("foobot"), u).Allowed {
 				denied++
 			}
 		}

@@ -26,9 +26,9 @@ func asked(t testing.TB, file, given string) (robots.Verdict, string) {
 	}
 	g := robots.Parse([]byte(file)).GroupFor("foobot")
 	if spelling == "" {
-		return g.Verdict(robots.Strict, k.URL), k.URL
+		return g.Verdict(k.URL), k.URL
 	}
-	return g.Verdict(robots.Strict, k.URL, spelling), k.URL
+	return g.Verdict(k.URL, spelling), k.URL
 }
 
 // TestNoSpellingOfADeniedURLIsSent judges URLs as their sources spell them.

@@ -29,7 +29,7 @@ func TestWhatTheLibraryAloneMisjudges(t *testing.T) {
 		{"one bad line", foo + "Crawl-delay: fast\nDisallow: /a\n", "/a", false},
 		{"NUL", foo + "Disallow: /a\x00b\n", "/ac", false},
 	} {
-		if v := Parse([]byte(c.robots)).GroupFor("FooBot").Verdict(Google, "http://h"+c.path); v.Allowed != c.allowed {
+		if v := googleVerdict(Parse([]byte(c.robots)).GroupFor("FooBot"), "http://h"+c.path); v.Allowed != c.allowed {
 			t.Errorf("%s: %+v", c.name, v)
 		}
 		if data, err := robotstxt.FromString(c.robots); err == nil && data.TestAgent(c.path, "FooBot") == c.allowed {

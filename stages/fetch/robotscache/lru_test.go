@@ -45,7 +45,7 @@ func TestRulesThatWaitInScratchAreTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d, _ := known.Delay(); known.Digest != fmt.Sprint(i) || known.Verdict(robots.Strict, fmt.Sprintf("http://h/of-%d", i)).Allowed || int(d.Seconds()) != i {
+		if d, _ := known.Delay(); known.Digest != fmt.Sprint(i) || known.Verdict(fmt.Sprintf("http://h/of-%d", i)).Allowed || int(d.Seconds()) != i {
 			t.Fatalf("the rules of entry %d have changed", i)
 		}
 		switch r.IntN(20) {

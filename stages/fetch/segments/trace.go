@@ -30,8 +30,8 @@ const followsKey = "crawlbatch-follows"
 const maxInfo = 64 << 10
 
 // Follows returns the position of the checkpoint that a segment file or WARC file follows. It
-// returns false for files that name no checkpoint, such as CDXJ indexes and files of formats 1 and
-// 2. The error comes from the store or wraps table.ErrCorrupt.
+// returns false for files that name no checkpoint, such as CDXJ indexes. The
+// error comes from the store or wraps table.ErrCorrupt.
 func Follows(ctx context.Context, b store.Bucket, key string) (at manifest.Position, ok bool, err error) {
 	switch {
 	case strings.HasSuffix(key, ".parquet"):

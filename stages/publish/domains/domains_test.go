@@ -98,7 +98,7 @@ func randomRound(seed uint64) *round {
 // put stores the rows of a round for a plan of so many partitions and buckets, and returns the input.
 func put(t *testing.T, b store.Bucket, of *round, number, partitions, buckets int) *stages.Input {
 	t.Helper()
-	p := &manifest.Plan{Header: manifest.Header{Format: Since}, Crawl: testCrawl, Round: number, Buckets: buckets, Partitions: make([]manifest.PlanPartition, partitions)}
+	p := &manifest.Plan{Crawl: testCrawl, Round: number, Buckets: buckets, Partitions: make([]manifest.PlanPartition, partitions)}
 	for n := range p.Partitions {
 		p.Partitions[n].Bucket = n * buckets / partitions
 	}
@@ -311,7 +311,7 @@ func TestRowsAreComparedWithEarlierRounds(t *testing.T) {
 }
 
 func TestOnePartitionOfABucketWritesItsDomains(t *testing.T) {
-	p := &manifest.Plan{Header: manifest.Header{Format: Since}, Buckets: 3, Partitions: []manifest.PlanPartition{{Bucket: 0}, {Bucket: 0}, {Bucket: 2}}}
+	p := &manifest.Plan{Buckets: 3, Partitions: []manifest.PlanPartition{{Bucket: 0}, {Bucket: 0}, {Bucket: 2}}}
 	for bucket, want := range []int{0, -1, 2} {
 		if n, ok := Writer(p, bucket); ok != (want >= 0) || ok && n != want {
 			t.Errorf("bucket %d: partition %d, %t", bucket, n, ok)
@@ -319,10 +319,6 @@ func TestOnePartitionOfABucketWritesItsDomains(t *testing.T) {
 	}
 	if !WrittenBy(p, 0) || WrittenBy(p, 1) || !WrittenBy(p, 2) {
 		t.Error("other partitions than the first write domains")
-	}
-	p.Format = Since - 1
-	if WrittenBy(p, 0) {
-		t.Error("a round of an older format has domains")
 	}
 }
 
