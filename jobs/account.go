@@ -8,7 +8,6 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/accounts"
 	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
-	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // learned holds the resource usage of a crawl's rounds, so that a driver reads the records of a
@@ -19,12 +18,8 @@ type learned struct {
 	past   cost.Past
 }
 
-// account writes a round's parts of the datasets stages and runs, before the round is sealed. A
-// round that was planned in an older format has no such parts.
+// account writes a round's parts of the datasets stages and runs, before the round is sealed.
 func (d *Driver) account(ctx context.Context, p *manifest.Plan, counts []manifest.Count) error {
-	if p.Format < roundstate.AccountsSince {
-		return nil
-	}
 	r := &accounts.Round{Bucket: d.Bucket, Plan: p, Counts: counts, Costs: d.Costs, Version: d.Version, Scratch: d.Scratch, Log: d.Log}
 	if done, err := r.Written(ctx); err != nil || done {
 		return err

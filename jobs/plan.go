@@ -327,10 +327,7 @@ func (r PlanRequest) frozenConfig(ctx context.Context) (*config.Config, *manifes
 		}
 		return nil, nil, err
 	}
-	kept := r.Config.Clone()
-	// An older crawl was frozen without these keys. Adopt accepts their defaults, but the crawl keeps its own values.
-	kept.Plan.History, kept.Fetch.Sitemaps = c.Plan.History, c.Fetch.Sitemaps
-	return kept, m, nil
+	return r.Config, m, nil
 }
 
 // checkNew returns an error if a new crawl must not have the config.

@@ -287,13 +287,6 @@ func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 		return err
 	}
 	if of == nil {
-		lacks, err := roundstate.LacksSpellings(ctx, d.Bucket, p)
-		if err != nil {
-			return err
-		}
-		if lacks {
-			d.Log.Warn("an older crawlbatch made the plan without the spellings of URLs: robots.txt is checked only for the canonical form of each URL", "crawl", p.Crawl, "round", p.Round)
-		}
 		l, err := ledger.Load(ctx, d.Bucket, p.Crawl)
 		if err != nil {
 			return err

@@ -279,11 +279,8 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 		return nil, err
 	}
 	rs := &RoundStatus{Round: round, State: "planned", Plan: p.ID, URLs: p.URLs, Partitions: len(p.Partitions), Hours: p.EstimatedSeconds / 3600, PodHours: p.PodHours()}
-	switch {
-	case started:
+	if started {
 		rs.State, rs.StartedAt = "running", l.Started(round).At
-	case round == 0 && !p.KeepsSpellings() && !layout.IsReparse(crawl):
-		rs.Advice = "an older crawlbatch made its plan, without spellings of URLs, so robots.txt would be checked for their canonical form only: plan it again with `crawlbatch plan --month " + crawl + " --replace --source FILE`"
 	}
 	sealed, err := roundstate.SealIn(ctx, r.Bucket, l, round)
 	if err := s.lose(err); err != nil {

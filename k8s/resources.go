@@ -31,7 +31,6 @@ const (
 	mergeRowMemory = 4 << 10   // bytes for each document that merge or publish joins, up to joinMemory; merge takes 3.5 kB
 	joinMemory     = 512 << 20 // bytes for the buffers of merge or publish
 	edgeRowMemory  = 2 << 10   // bytes for each URL of a bucket in rank or frontier
-	graphMemory    = 64        // bytes for the names and the graph of all hosts in rank, for each URL of the round; only for plans before format 4
 	graphHost      = 32        // bytes for each planned host in rank; the graph of hosts takes 24 for each host with outlinks
 	graphDomain    = 512       // bytes for each planned domain in rank: 290 bytes in the graph of domains; the rest is for linked domains without a planned URL
 	hashMemory     = 256       // bytes for each document that dedup, or an audit's check of clusters, sorts in memory
@@ -181,9 +180,6 @@ func dedupNeeds(p *manifest.Plan, stage stages.Stage) (milli int64, n needs) {
 
 // graphsMemory estimates the memory of the graphs of hosts and domains, in bytes.
 func graphsMemory(p *manifest.Plan) int64 {
-	if p.Format < 4 {
-		return p.URLs * graphMemory
-	}
 	return p.Hosts*graphHost + p.Domains*graphDomain
 }
 

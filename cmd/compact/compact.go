@@ -119,25 +119,17 @@ func (o *options) print(f *compact.Found, price float64) error {
 		_, err := fmt.Fprintln(out, "views that were created from the copy fail now: create them again")
 		return err
 	case o.dryRun:
-		fmt.Fprintf(out, "%s: would copy the datasets of %s: %s\n", f.Crawl, copies(f), published)
+		fmt.Fprintf(out, "%s: would copy the datasets of %s: %s\n", f.Crawl, show.Count(int64(f.Rounds), "round"), published)
 		fmt.Fprintf(out, "the copy takes about as much storage: $%.2f a month\n", float64(all.Bytes)/1e9*price)
 		return o.printCurrent(out, f)
 	}
-	fmt.Fprintf(out, "%s: copied the datasets of %s: %s, to %s, %s, $%.2f a month\n", f.Crawl, copies(f), published,
+	fmt.Fprintf(out, "%s: copied the datasets of %s: %s, to %s, %s, $%.2f a month\n", f.Crawl, show.Count(int64(f.Rounds), "round"), published,
 		show.Count(int64(all.CopiedParts), "part"), show.Bytes(all.CopiedBytes), float64(all.CopiedBytes)/1e9*price)
 	if f.Deleted > 0 {
 		fmt.Fprintf(out, "deleted %s of older copies; views that were created from them fail now: create them again\n", show.Count(int64(f.Deleted), "object"))
 	}
 	_, err := fmt.Fprintf(out, "next: crawlbatch query --month %s%s \"SELECT …\", which reads the copy\n", f.Crawl, o.env.Flags())
 	return err
-}
-
-// copies says of how many rounds parts are copied.
-func copies(f *compact.Found) string {
-	if f.Copies == f.Rounds {
-		return show.Count(int64(f.Rounds), "round")
-	}
-	return fmt.Sprintf("%d of %s (parts of format 1 are not copied)", f.Copies, show.Count(int64(f.Rounds), "round"))
 }
 
 // printCurrent prints of which rounds views read a copy.

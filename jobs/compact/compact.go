@@ -54,7 +54,7 @@ type Request struct {
 }
 
 // Dataset is a dataset of a month, and its parts before and after the copy. Find leaves the figures of
-// the copy 0. Rounds that are not copied do not count.
+// the copy 0.
 type Dataset struct {
 	Name        string `json:"dataset"`
 	Rounds      int    `json:"rounds"`
@@ -72,7 +72,6 @@ type Dataset struct {
 type Found struct {
 	Crawl    string    `json:"crawl"`
 	Rounds   int       `json:"rounds"` // number of finished rounds
-	Copies   int       `json:"copies"` // number of rounds of which Run copies parts; those of format 1 have none
 	Datasets []Dataset `json:"datasets"`
 	Current  string    `json:"current,omitempty"` // revision of the copy that views read
 	Covered  int       `json:"covered"`           // number of finished rounds of which views read the copy
@@ -119,7 +118,7 @@ func (r *Request) find(ctx context.Context, l *ledger.Ledger) (*Found, error) {
 	case list != nil:
 		f.Current = list.Revision
 		if roundstate.Covers(list, l) {
-			f.Covered = withParts(list.Rounds)
+			f.Covered = len(list.Rounds)
 		}
 	}
 	for _, d := range names {
@@ -131,48 +130,20 @@ func (r *Request) find(ctx context.Context, l *ledger.Ledger) (*Found, error) {
 			return nil, fmt.Errorf("compact %s: the ledger does not name the seal of round %d yet: %w", r.Crawl, s.Round, ErrChanged)
 		}
 		f.Rounds++
-		round, err := r.findRound(ctx, f, s, l)
-		if err != nil {
-			return nil, err
-		}
-		round.Seal = seal.SHA256
-		f.copied = append(f.copied, round)
+		f.copied = append(f.copied, f.addRound(s, seal.SHA256))
 	}
 	f.Datasets = slices.DeleteFunc(f.Datasets, func(d Dataset) bool { return d.Rounds == 0 })
-	f.Copies = withParts(f.copied)
 	return f, nil
 }
 
-// withParts returns the number of rounds of which a copy has parts.
-func withParts(rounds []manifest.CompactedRound) (n int) {
-	for _, r := range rounds {
-		if len(r.Datasets) > 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// findRound adds the parts of a round to the datasets. Parts of format 1 are not copied: they store nulls
-// and zeros by their places in a batch, so a copy would have others.
-func (r *Request) findRound(ctx context.Context, f *Found, s *manifest.Sealed, l *ledger.Ledger) (manifest.CompactedRound, error) {
-	round := manifest.CompactedRound{Round: s.Round, Datasets: []string{}}
-	formats, err := roundstate.FrozenFormats(ctx, r.Bucket, s)
-	if err != nil {
-		return round, err
-	}
-	began := 1 // the ledger of an adopted crawl may not say in which format a round began
-	if e := l.Started(s.Round); e != nil {
-		began = e.Format
-	}
+// addRound adds the parts of a round to the datasets. seal is the digest of the round's seal.
+func (f *Found) addRound(s *manifest.Sealed, seal string) manifest.CompactedRound {
+	round := manifest.CompactedRound{Round: s.Round, Seal: seal, Datasets: []string{}}
 	for i := range f.Datasets {
 		d := &f.Datasets[i]
-		files, format := published(s, d.Name), formats[d.of.maker]
-		switch {
-		case len(files) == 0 || format == 1 && began == 1:
+		files := published(s, d.Name)
+		if len(files) == 0 {
 			continue
-		case format < began:
-			return round, fmt.Errorf("the format of the parts of %s in round %d is not known, because the inputs of %s are lost: recreate them with `crawlbatch retry --month %s --rebuild`: %w", d.Name, s.Round, d.of.maker, r.Crawl, stages.ErrPermanent)
 		}
 		round.Datasets = append(round.Datasets, d.Name)
 		d.Rounds++
@@ -182,7 +153,7 @@ func (r *Request) findRound(ctx context.Context, f *Found, s *manifest.Sealed, l
 			d.parts = append(d.parts, part{file, s.Round})
 		}
 	}
-	return round, nil
+	return round
 }
 
 // published returns the published parts of a dataset.
@@ -215,7 +186,7 @@ func Run(ctx context.Context, r Request) (*Found, error) {
 	if f.Current, err = r.replace(ctx, f, l); err != nil {
 		return nil, fmt.Errorf("compact %s: %w", r.Crawl, err)
 	}
-	f.Covered, f.Fault = f.Copies, ""
+	f.Covered, f.Fault = f.Rounds, ""
 	return f, r.removeOthers(ctx, f)
 }
 

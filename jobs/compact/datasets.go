@@ -21,7 +21,6 @@ import (
 // dataset says how to copy a dataset.
 type dataset struct {
 	name   string
-	maker  stages.Stage // stage that writes the parts: they have its format
 	row    reflect.Type
 	sorted []string // columns that determine the order of rows
 	lookup []string // columns by whose values queries select rows
@@ -33,18 +32,18 @@ func datasets() []dataset {
 	byURL := []string{"url_surtkey", "url"}
 	byHost := []string{"url", "url_host_name", "url_host_registered_domain", "url_host_private_domain"} // columns of Common Crawl's schema
 	return []dataset{
-		{stages.FileCaptures, stages.Merge, reflect.TypeFor[schema.Capture](), byURL, byHost},
-		{stages.FileFetches, stages.Merge, reflect.TypeFor[schema.Fetch](), byURL, []string{"url", "host", "domain"}},
-		{stages.FileRequests, stages.Merge, reflect.TypeFor[schema.Request](), []string{"host", "start"}, []string{"url", "host"}},
-		{stages.FilePages, stages.Publish, reflect.TypeFor[schema.Page](), byURL, byHost},
-		{stages.FileText, stages.Merge, reflect.TypeFor[schema.Text](), byURL, []string{"url"}},
-		{stages.FileLinks, stages.Merge, reflect.TypeFor[schema.Link](), []string{"source_surtkey", "source", "ordinal"}, []string{"source", "target"}},
-		{stages.FileDuplicates, stages.Dedup, reflect.TypeFor[schema.Duplicate](), byURL, []string{"url", "representative"}},
-		{stages.FileHosts, stages.Rank, reflect.TypeFor[schema.Host](), []string{"host"}, []string{"host", "domain"}},
-		{stages.FileDomains, stages.Publish, reflect.TypeFor[schema.Domain](), []string{"domain"}, []string{"domain"}},
-		{stages.FileTerms, stages.Rank, reflect.TypeFor[schema.Term](), []string{"language", "term"}, []string{"term"}},
-		{stages.FileURLs, stages.Frontier, reflect.TypeFor[schema.URLRecord](), byURL, []string{"url", "host", "domain"}},
-		{stages.FileSkips, stages.Frontier, reflect.TypeFor[schema.Skip](), byURL, []string{"url"}},
+		{stages.FileCaptures, reflect.TypeFor[schema.Capture](), byURL, byHost},
+		{stages.FileFetches, reflect.TypeFor[schema.Fetch](), byURL, []string{"url", "host", "domain"}},
+		{stages.FileRequests, reflect.TypeFor[schema.Request](), []string{"host", "start"}, []string{"url", "host"}},
+		{stages.FilePages, reflect.TypeFor[schema.Page](), byURL, byHost},
+		{stages.FileText, reflect.TypeFor[schema.Text](), byURL, []string{"url"}},
+		{stages.FileLinks, reflect.TypeFor[schema.Link](), []string{"source_surtkey", "source", "ordinal"}, []string{"source", "target"}},
+		{stages.FileDuplicates, reflect.TypeFor[schema.Duplicate](), byURL, []string{"url", "representative"}},
+		{stages.FileHosts, reflect.TypeFor[schema.Host](), []string{"host"}, []string{"host", "domain"}},
+		{stages.FileDomains, reflect.TypeFor[schema.Domain](), []string{"domain"}, []string{"domain"}},
+		{stages.FileTerms, reflect.TypeFor[schema.Term](), []string{"language", "term"}, []string{"term"}},
+		{stages.FileURLs, reflect.TypeFor[schema.URLRecord](), byURL, []string{"url", "host", "domain"}},
+		{stages.FileSkips, reflect.TypeFor[schema.Skip](), byURL, []string{"url"}},
 	}
 }
 

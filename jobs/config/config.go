@@ -37,7 +37,6 @@ type Config struct {
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 
 	references []unexpanded      // values that contain ${VAR} in the file
-	older      []string          // keys that were added after the crawl froze this config
 	from       map[string]string // source of each key's value; no entry for a default
 }
 
@@ -202,8 +201,7 @@ func (p *Plan) Canonicalizer() (*urlkey.Canonicalizer, error) {
 	return urlkey.NewWithRules(p.StripParams, p.URLRules())
 }
 
-// Budgets limits how many URLs are planned; 0 means no limit. A frozen config omits the keys that format
-// 9 did not have at first, if they are unset. Older versions read it then; otherwise they refuse it.
+// Budgets limits how many URLs are planned; 0 means no limit.
 type Budgets struct {
 	Default int            `yaml:"default"`
 	PerDay  int            `yaml:"per_day"`
@@ -247,8 +245,7 @@ type Frontier struct {
 	Focus   Focus    `yaml:"focus,omitempty"`
 }
 
-// Focus says which found URLs are preferred and kept. A frozen config omits the section if it is unset, so
-// that older versions read it.
+// Focus says which found URLs are preferred and kept.
 type Focus struct {
 	File      string   `yaml:"file,omitempty"` // always empty in a config that was read: its content is in Model
 	Model     string   `yaml:"model,omitempty"`

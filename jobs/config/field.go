@@ -19,7 +19,6 @@ type field struct {
 	check   func(report report) // reports a value that is not allowed
 
 	flag, help string              // name and help of the flag that sets the key; empty if there is none
-	before     any                 // value for crawls that were planned before the key existed; nil means the default
 	hide       func(string) string // replaces secrets in printed values; nil if values hold no secrets
 	// instead returns the text to write in place of a literal secret. For a map, name is the key of
 	// the entry that holds text.
@@ -57,11 +56,6 @@ func key[T any](at *T, initial T, r *rule[T], change mutability, doc string) fie
 
 func (f field) withFlag(name, help string) field {
 	f.flag, f.help = name, help
-	return f
-}
-
-func (f field) beforeItExisted(value any) field {
-	f.before = value
 	return f
 }
 

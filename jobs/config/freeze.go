@@ -6,8 +6,7 @@ import (
 )
 
 // Adopt returns an error if a later config changes a key that is frozen in c. The error names the
-// first such key. If a key was added after the crawl was planned, its default value in the later
-// config is no change.
+// first such key.
 func (c *Config) Adopt(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the crawl was planned with: it decides which URLs are crawled or how "+
@@ -26,13 +25,11 @@ func (c *Config) AdoptReparsed(later *Config) error {
 }
 
 // frozenIn returns the first frozen key whose value differs in a later config, or "" if none
-// differs. If a key was added after the crawl was planned, its default value in the later config
-// does not count as different.
+// differs.
 func (c *Config) frozenIn(later *Config) string {
-	defaults, laters := Default().fields(), later.fields()
+	laters := later.fields()
 	for i, f := range c.fields() {
-		added := slices.Contains(c.older, f.path) && laters[i].equal(defaults[i])
-		if f.change == frozen && !added && !f.equal(laters[i]) {
+		if f.change == frozen && !f.equal(laters[i]) {
 			return f.path
 		}
 	}

@@ -13,8 +13,7 @@ type wrongName struct{ key, name, why string }
 
 // canonicalHosts spells the host names of the config as canonical URLs do, because they are compared
 // with such URLs: in lower case, in Punycode, without a dot at the end. It returns the names that match
-// nothing. They are errors in a file; earlier versions accepted them and may have stored them. It removes
-// those of budgets, which had no effect. It keeps those of politeness, so that no stop is lost in silence.
+// nothing, which are errors.
 func (c *Config) canonicalHosts() []wrongName {
 	wrong := canonicalNames(c, "politeness.domains", c.Politeness.Domains, func(string) string { return "" })
 	budgets := canonicalNames(c, "plan.budgets.domains", c.Plan.Budgets.Domains, func(host string) string {
@@ -23,9 +22,6 @@ func (c *Config) canonicalHosts() []wrongName {
 		}
 		return ""
 	})
-	for _, w := range budgets {
-		delete(c.Plan.Budgets.Domains, w.name)
-	}
 	wrong = append(wrong, budgets...)
 	for i, list := range []*[]string{&c.Plan.Scope.Include, &c.Plan.Scope.Exclude} {
 		key := []string{"plan.scope.include", "plan.scope.exclude"}[i]

@@ -45,28 +45,23 @@ func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*C
 	if err != nil {
 		return nil, invalidf("config: cannot read %q: %v", path, errors.Unwrap(err))
 	}
-	return readOver(base, path, body, lookup, false)
+	return readOver(base, path, body, lookup)
 }
 
 // Read applies the keys of a YAML file to the defaults, expands each ${VAR} in the values with
 // lookup, and checks the result. Error messages refer to the file by the given name.
 func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
-	return readOver(Default(), name, body, lookup, false)
+	return readOver(Default(), name, body, lookup)
 }
 
 // ReadFrozen reads the config in crawl.json, or another stored config, in the way that Read reads a
-// file. Names that match no host are no error. If a key was added after the crawl was planned and its
-// default would change the results, the key gets the value that corresponds to the old behaviour.
+// file.
 func ReadFrozen(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
-	c, err := readOver(Default(), name, body, lookup, true)
+	c, err := readOver(Default(), name, body, lookup)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range c.fields() {
-		if _, present := c.from[f.path]; !present && f.before != nil {
-			f.set(f.before)
-			c.older = append(c.older, f.path)
-		}
 		if f.change == frozen {
 			c.note(f.path, "frozen in "+name)
 		} else {
@@ -76,7 +71,7 @@ func ReadFrozen(name string, body []byte, lookup func(string) (string, bool)) (*
 	return c, nil
 }
 
-func readOver(base *Config, name string, body []byte, lookup func(string) (string, bool), stored bool) (*Config, error) {
+func readOver(base *Config, name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	if len(body) > maxFile {
 		return nil, invalidf("%s: larger than %d bytes: this is not a crawlbatch config", name, maxFile)
 	}
@@ -115,12 +110,10 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 		classes := Default().Politeness.Classes
 		maps.Copy(classes, c.Politeness.Classes)
 		c.Politeness.Classes = classes
-		earlier := before.canonicalHosts()
-		for _, w := range c.canonicalHosts() {
-			if !stored && !slices.Contains(earlier, w) {
-				line := cmp.Or(lineAt(file, w.key+".'"+w.name+"'"), lineOf(file, w.key))
-				return nil, located(name, file, &lineError{line, fmt.Sprintf("%s holds %q, %s", w.key, w.name, w.why)})
-			}
+		if wrong := c.canonicalHosts(); len(wrong) > 0 {
+			w := wrong[0]
+			line := cmp.Or(lineAt(file, w.key+".'"+w.name+"'"), lineOf(file, w.key))
+			return nil, located(name, file, &lineError{line, fmt.Sprintf("%s holds %q, %s", w.key, w.name, w.why)})
 		}
 	}
 	if err := c.noteReferences(); err != nil {

@@ -44,11 +44,9 @@ func (c *Config) table() []field {
 		key(&f.Timeout.Total, 30*second, minMax(ms, hour), live, "time limit of a whole request"),
 		key(&f.Timeout.Robots, 15*second, minMax(ms, hour), live, "time limit of a request for robots.txt; all URLs of a host wait for it"),
 		key(&f.MaxBody, 5*mib, minMax(kib, gib), frozen, "size limit of a body; longer bodies are cut and marked as truncated"),
-		key(&f.MaxSitemap, 50*mib, minMax(0, gib), frozen, "size limit of a sitemap; `fetch.max_body` applies instead if it is larger").
-			beforeItExisted(0),
+		key(&f.MaxSitemap, 50*mib, minMax(0, gib), frozen, "size limit of a sitemap; `fetch.max_body` applies instead if it is larger"),
 		key(&f.MaxRedirects, 5, minMax(0, 20), frozen, "redirects followed for a URL"),
-		key(&f.Sitemaps, SitemapsOfRobots, oneOf(SitemapsOfRobots, SitemapsIfPlanned, SitemapsIgnored), frozen, "robots: the sitemaps that robots.txt or an index file names are fetched in the round that finds them, if they belong to the same registered domain; planned: sitemaps are fetched only as URLs that a source or a link names; none: as planned, and the crawl does not follow the entries of sitemaps and feeds").
-			beforeItExisted(SitemapsIfPlanned),
+		key(&f.Sitemaps, SitemapsOfRobots, oneOf(SitemapsOfRobots, SitemapsIfPlanned, SitemapsIgnored), frozen, "robots: the sitemaps that robots.txt or an index file names are fetched in the round that finds them, if they belong to the same registered domain; planned: sitemaps are fetched only as URLs that a source or a link names; none: as planned, and the crawl does not follow the entries of sitemaps and feeds"),
 		key(&f.SitemapLimits.Files, 100, minMax(1, 50_000), frozen, "largest number of sitemaps that a crawl fetches because robots.txt or an index names them, for each host and registered domain"),
 		key(&f.SitemapLimits.URLs, 1_000_000, minMax(1, 1<<31-1), frozen, "largest number of entries that a crawl takes from these sitemaps, for each host and registered domain"),
 		key(&f.SitemapLimits.Bytes, gib, minMax(kib, tib), frozen, "total decoded length of these sitemaps, for each host and registered domain; after it, the crawl fetches no further sitemap there"),
@@ -82,8 +80,7 @@ func (c *Config) table() []field {
 	}, c.planTable(), []field{
 		key(&c.Dedup.MaxDistance, 3, minMax(0, 7), frozen, "number of bits in which the SimHashes of near duplicates may differ; `plan` refuses more than 3 for more than 100 million planned URLs"),
 		key(&c.Dedup.MinWords, 50, minMax(0, 1_000_000), frozen, "texts with fewer words are duplicates only if they are equal"),
-		key(&c.Dedup.Months, 12, minMax(0, 1200), frozen, "pages are compared with earlier rounds of the crawl's month and of this many months before it; 0: with all earlier rounds").
-			beforeItExisted(0),
+		key(&c.Dedup.Months, 12, minMax(0, 1200), frozen, "pages are compared with earlier rounds of the crawl's month and of this many months before it; 0: with all earlier rounds"),
 
 		key(&c.Frontier.Follow, "domain", oneOf("none", "host", "domain", "any"), frozen, "links whose targets are planned: none, links to the same host, links to planned domains, or any links"),
 		key(&c.Frontier.Kinds, kindNames(schema.DefaultFollowed), linkKinds, frozen, "kinds of links to follow, as in the column `kind` of `links`"),
@@ -133,8 +130,7 @@ func (c *Config) planTable() []field {
 		key(&c.Plan.Priority.Inlinks, 0, points, frozen, "points for a URL to which 1,000 or more pages of the round link; a third of them for ten pages"),
 		key(&c.Plan.Priority.Hop, 0, points, frozen, "points that each link on the way from a listed URL to the URL takes away"),
 		key(&c.Plan.Priority.Query, 0, points, frozen, "points that a query in the URL takes away"),
-		key(&c.Plan.Priority.Freshness, 150, points, frozen, "points for a known URL whose [recrawl](../planner/README.md#recrawls) makes its copy fresher by a hundred times the time from which `frontier.recrawl` makes it due; none at this time, and subtracted for a hundredth of it; 0 in crawls that began without the key").
-			beforeItExisted(0),
+		key(&c.Plan.Priority.Freshness, 150, points, frozen, "points for a known URL whose [recrawl](../planner/README.md#recrawls) makes its copy fresher by a hundred times the time from which `frontier.recrawl` makes it due; none at this time, and subtracted for a hundredth of it"),
 		key(&c.Plan.Priority.Overdue, 0, points, frozen, "points for a known URL that has been due for as long as its interval between two fetches"),
 		key(&c.Plan.Priority.Change, 0, points, frozen, "points for a known URL that changes at each fetch"),
 		key(&c.Plan.Priority.News, 0, points, frozen, "points for a URL whose path holds the date of the plan's day, such as /2026/11/25/; a seventh less for each day before"),
@@ -150,8 +146,7 @@ func (c *Config) planTable() []field {
 		key(&c.Plan.Scope.Include, nil, nil, frozen, "URL patterns, in which `*` matches any characters; with patterns, only matching URLs are planned"),
 		key(&c.Plan.Scope.Exclude, nil, nil, frozen, "URL patterns; matching URLs are not planned: `[\"*/calendar/*\"]`"),
 		key(&c.Plan.OptOut, "", nil, live, "list of hosts, domains and URL patterns that get no requests: a file or `s3://bucket/key`, read again for each round; see [opt-out list](../planner/README.md#opt-out-list)"),
-		key(&c.Plan.History, true, nil, frozen, "a crawl continues the newest earlier month: URLs from lists and links get their history from earlier crawls (validators, digest, place of the content, spellings)").
-			beforeItExisted(false),
+		key(&c.Plan.History, true, nil, frozen, "a crawl continues the newest earlier month: URLs from lists and links get their history from earlier crawls (validators, digest, place of the content, spellings)"),
 		key(&c.Plan.SkipWithin, 0, minMax(0, 366*day), frozen, "URLs that were fetched within this time before the plan are not planned: `20d`, `12h`; 0: no such limit; `plan --force` plans them"),
 	}
 }

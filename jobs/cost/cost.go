@@ -80,7 +80,7 @@ func (p Past) Clone() Past {
 // Learn adds a sealed round to past.
 func (m *Model) Learn(past *Past, p *manifest.Plan, used Usages) {
 	if used.Total() == (manifest.Usage{}) {
-		return // older versions recorded no usage, or the records of the attempts were deleted
+		return // the records of the attempts were deleted
 	}
 	if past.Rounds == 0 {
 		past.used, past.predicted = Usages{}, Usages{}

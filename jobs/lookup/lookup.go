@@ -8,7 +8,6 @@
 //
 // A lookup searches the rounds from newest to oldest. In each round, the lookup first asks the
 // filter of the URL's bucket. If the filter excludes the URL, the lookup skips the tables of the
-// round. Rounds of an older version have no filters, so a lookup searches the tables of each such
 // round. For the rounds of a pruned month, it searches the base of a later round
 // (package urlstate). The package never writes. It imports
 // jobs/roundstate, stages, planner and formats packages.
@@ -33,7 +32,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
-	"crawlbatch.io/crawlbatch/planner/source/secret"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -55,7 +53,7 @@ type State struct {
 	Outcome   schema.Outcome  `json:"outcome"` // newest outcome of the URL; "" if the URL was never planned
 	FirstSeen string          `json:"first_seen"`
 	NextDue   string          `json:"next_due"` // time of the next fetch in UTC (RFC 3339), or "at once" or "never"
-	// DueReason says what decided NextDue; "" if the URL is due at once or never, and before format 12.
+	// DueReason says what decided NextDue; "" if the URL is due at once or never.
 	DueReason schema.DueReason `json:"due_reason,omitempty"`
 	Priority  Priority         `json:"priority"`
 	Listings
@@ -78,9 +76,9 @@ func listings(l *schema.Listing) Listings {
 	if l.ListedFirstRound == "" {
 		return Listings{}
 	}
-	return Listings{ // plans before format 10 stored secrets
-		&Listed{secret.HideInName(l.ListedFirstSource), l.ListedFirstAt, l.ListedFirstRound},
-		&Listed{secret.HideInName(l.ListedLastSource), l.ListedLastAt, l.ListedLastRound},
+	return Listings{
+		&Listed{l.ListedFirstSource, l.ListedFirstAt, l.ListedFirstRound},
+		&Listed{l.ListedLastSource, l.ListedLastAt, l.ListedLastRound},
 	}
 }
 

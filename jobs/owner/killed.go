@@ -28,8 +28,7 @@ func (k Killed) missing() string {
 	return fmt.Sprintf("an attempt was killed (%s): its requests after its last checkpoint are missing here", k)
 }
 
-// killed returns the killed attempts at the target's partitions in a finished round. Rounds that began
-// before format 9 have no records of them.
+// killed returns the killed attempts at the target's partitions in a finished round.
 func (q *Question) killed(ctx context.Context, number int) (all []Killed, err error) {
 	l, err := ledger.Load(ctx, q.Bucket, q.Crawl)
 	if err != nil {

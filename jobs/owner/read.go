@@ -64,10 +64,7 @@ func (q *Question) rounds(ctx context.Context) ([]*round, error) {
 	}
 	var rounds []*round
 	for _, s := range sealed {
-		want := roundstate.Selection{Dataset: wanted}
-		if s.Buckets > 0 { // seals of older formats list files without their buckets
-			want.Bucket, want.Buckets = urlkey.Bucket(q.Target.Domain, s.Buckets), s.Buckets
-		}
+		want := roundstate.Selection{Dataset: wanted, Bucket: urlkey.Bucket(q.Target.Domain, s.Buckets), Buckets: s.Buckets}
 		filled, err := roundstate.WithFiles(ctx, q.Bucket, []*manifest.Sealed{s}, want)
 		if err != nil {
 			return nil, err

@@ -91,9 +91,6 @@ func (c *Crawl) Total() (sum Size) {
 	return sum
 }
 
-// Stored reports whether the crawl has a stored ledger. Without one, an older crawlbatch made it.
-func (c *Crawl) Stored() bool { return c.ledger.Stored }
-
 // pending reports whether Apply has anything to do.
 func (c *Crawl) pending() bool { return c.Policy != "" && (c.Unfinished || len(c.Delete) > 0) }
 
@@ -245,8 +242,6 @@ func (r *Request) decide(ctx context.Context, c *Crawl) error {
 	}
 	old := c.ledger.Pruning()
 	switch {
-	case !c.ledger.Stored:
-		c.Why = "an older crawlbatch made it: it gets a ledger with the next plan or run in this store"
 	case c.ledger.Rounds() == 0:
 		c.Why = "it has no finished round"
 	case r.Metadata > 0 && age > r.Metadata, c.ledger.Gone():

@@ -60,7 +60,7 @@ func (w *work) everyFile(ctx context.Context) error {
 
 func (w *work) planFiles(ctx context.Context, group *errgroup.Group, r *round) error {
 	rewriteFile := func(f manifest.File, then func(*rewrite.Rewritten, *os.File) error) {
-		group.Go(func() error { return w.file(ctx, r.crawl, f, r.plan.Format, then) })
+		group.Go(func() error { return w.file(ctx, r.crawl, f, then) })
 	}
 	for i := range r.plan.Partitions {
 		part := &r.plan.Partitions[i]
@@ -84,10 +84,6 @@ func (w *work) planFiles(ctx context.Context, group *errgroup.Group, r *round) e
 // files rewrites those files of a round's results for which want returns true.
 func (w *work) files(ctx context.Context, group *errgroup.Group, r *round, want func(*manifest.File) bool) error {
 	for _, stage := range stages.Of(r.plan) {
-		version := r.plan.Format
-		if e := r.crawl.ledger.Frozen(r.n, stage); e != nil && e.Format > 0 {
-			version = e.Format
-		}
 		for _, t := range roundstate.Tasks(r.plan, stage) {
 			res, _, err := roundstate.LoadResultOf(ctx, w.r.Bucket, r.plan, t)
 			if err == nil && res == nil {
@@ -98,7 +94,7 @@ func (w *work) files(ctx context.Context, group *errgroup.Group, r *round, want 
 			}
 			for _, f := range res.Files {
 				if want(&f) {
-					group.Go(func() error { return w.file(ctx, r.crawl, f, version, nil) })
+					group.Go(func() error { return w.file(ctx, r.crawl, f, nil) })
 				}
 			}
 		}
@@ -116,13 +112,13 @@ func (w *work) files(ctx context.Context, group *errgroup.Group, r *round, want 
 func (w *work) account(ctx context.Context, r *round, dataset string) error {
 	f, err := describe(ctx, w.r.Bucket, publish.AccountKey(r.plan, dataset))
 	if errors.Is(err, store.ErrNotFound) {
-		return nil // the round is older than the dataset, or was pruned
+		return nil // the round was pruned
 	}
 	if err != nil {
 		return err
 	}
 	f.Dataset = dataset
-	return w.file(ctx, r.crawl, f, r.plan.Format, func(n *rewrite.Rewritten, body *os.File) error {
+	return w.file(ctx, r.crawl, f, func(n *rewrite.Rewritten, body *os.File) error {
 		_, err := w.over.Create(ctx, f.Key, body, n.File.Bytes)
 		return err
 	})
@@ -130,7 +126,7 @@ func (w *work) account(ctx context.Context, r *round, dataset string) error {
 
 // file rewrites a file that a document lists. If the file changes, file calls then, unless it is nil, with
 // the new content. Several goroutines may call file at the same time, for different files.
-func (w *work) file(ctx context.Context, c *crawl, f manifest.File, version int, then func(*rewrite.Rewritten, *os.File) error) error {
+func (w *work) file(ctx context.Context, c *crawl, f manifest.File, then func(*rewrite.Rewritten, *os.File) error) error {
 	w.mu.Lock()
 	_, done := w.seen[f.Key]
 	w.seen[f.Key] = struct{}{}
@@ -147,7 +143,7 @@ func (w *work) file(ctx context.Context, c *crawl, f manifest.File, version int,
 	checked := manifest.NewChecked(w.r.Bucket)
 	checked.Add("restore it from a copy: `crawlbatch verify` says more", f)
 	rw.Bucket, rw.Clusters = checked, c.clusters
-	n, err := rw.File(ctx, &f, version)
+	n, err := rw.File(ctx, &f)
 	if errors.Is(err, store.ErrNotFound) && (f.Dataset == stages.FileWARC || f.Dataset == stages.FileCDXJ) {
 		return w.missing(ctx, f.Key, err)
 	}

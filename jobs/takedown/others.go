@@ -104,7 +104,7 @@ func (w *work) keptWARC(ctx context.Context, c *crawl, o store.Info) error {
 	if f.Dataset = stages.FileWARC; strings.HasSuffix(o.Key, ".cdxj") {
 		f.Dataset = stages.FileCDXJ
 	}
-	return w.file(ctx, c, f, 0, nil)
+	return w.file(ctx, c, f, nil)
 }
 
 // remove notes that an object is deleted.

@@ -130,11 +130,8 @@ func (r *Request) busy(ctx context.Context) (why []string, err error) {
 	}
 	why = f.Busy
 	for _, c := range f.Crawls {
-		switch {
-		case c.Unfinished:
+		if c.Unfinished {
 			why = append(why, fmt.Sprintf("pruning of %s is not finished: finish it with `crawlbatch prune --apply`", c.Name))
-		case !c.Stored():
-			why = append(why, fmt.Sprintf("an older crawlbatch made %s: it gets a ledger with the next plan or run in this store", c.Name))
 		}
 	}
 	return why, nil

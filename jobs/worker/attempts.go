@@ -75,11 +75,10 @@ func (m *meter) stored(result *manifest.Result) {
 // recordBegun records that an attempt began, so that the attempt is known even if its process is
 // killed. A fetch task that waits for its partition has sent no request, so it records its beginning
 // when it takes the partition, and not again after a pause. If another attempt is faster, it waits on, and
-// undo removes the record, unless it is from before a pause. recordBegun writes nothing for rounds that
-// were planned before format 9. A failed write or removal does no harm.
+// undo removes the record, unless it is from before a pause. A failed write or removal does no harm.
 func (r Runner) recordBegun(ctx context.Context, p *manifest.Plan, t stages.Task) (undo func()) {
 	m := r.meter
-	if m == nil || m.begun != "" || p.Format < roundstate.AccountsSince {
+	if m == nil || m.begun != "" {
 		return func() {}
 	}
 	m.begun = roundstate.CreateBegun(ctx, m.counter.Unwrap(), t, &manifest.Begun{

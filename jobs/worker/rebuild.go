@@ -12,7 +12,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/overlay"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -96,7 +95,7 @@ func (r Runner) rebuildResult(ctx context.Context, t stages.Task, damaged bool) 
 		return nil, fmt.Errorf("rebuild %s: %w", t, r.prunedInputs(ctx, t, err))
 	}
 	defer release()
-	body, err := encodedAs(recomputed, want)
+	body, err := encodeAs(recomputed, want)
 	if err != nil {
 		return nil, fmt.Errorf("rebuild %s: %w", t, r.prunedInputs(ctx, t, err))
 	}
@@ -140,14 +139,12 @@ func (r Runner) requireAbsent(ctx context.Context, files []manifest.File) error 
 	return nil
 }
 
-// encodedAs encodes a result in one format after the other until the encoding has the wanted
-// digest. An older version of crawlbatch may have written the lost result in an older format.
-func encodedAs(result *manifest.Result, want string) ([]byte, error) {
-	for format := schema.FormatVersion; format > 0; format-- {
-		body, err := manifest.EncodeAs(result, format)
-		if err != nil || want == "" || manifest.Digest(body) == want {
-			return body, err
-		}
+// encodeAs encodes a result, and returns an error if the encoding does not have the wanted digest. An empty
+// digest allows any encoding.
+func encodeAs(result *manifest.Result, want string) ([]byte, error) {
+	body, err := manifest.Encode(result)
+	if err != nil || want == "" || manifest.Digest(body) == want {
+		return body, err
 	}
 	return nil, fmt.Errorf("the recreated result does not have the SHA-256 %s that a later stage froze; nothing was written: use the crawlbatch version that made it, or restore it from a copy: %w", want, stages.ErrPermanent)
 }

@@ -7,7 +7,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/topics"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
@@ -20,7 +19,7 @@ const ParserVersion = parse.Version
 
 // reparse runs a fetch task of a reparse, which reads stored responses.
 func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, of *manifest.Reparse, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
-	parser, err := r.parserOf(of, p)
+	parser, err := r.parserOf(of)
 	if err != nil {
 		return nil, err
 	}
@@ -54,17 +53,11 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, 
 	return reparse.Run(ctx, env, in, cfg.Limits, cfg.StripParams, parser)
 }
 
-// termsBefore12 is the number of terms that a reparse of a format before 12 keeps of a page.
-const termsBefore12 = 50
-
 // parserOf returns the parser of this program, or an error if the reparse began with another version.
-func (r Runner) parserOf(of *manifest.Reparse, p *manifest.Plan) (document.Parser, error) {
+func (r Runner) parserOf(of *manifest.Reparse) (document.Parser, error) {
 	if of.Parser != ParserVersion {
 		return nil, fmt.Errorf("the reparse began with version %d of the parser, but this crawlbatch has version %d, and all rows of a crawl must come from one version: "+
 			"continue with the crawlbatch that began it, or reparse under another name: %w", of.Parser, ParserVersion, stages.ErrPermanent)
-	}
-	if !topics.In(p) {
-		return newParser(r.Config, termsBefore12)
 	}
 	return NewParser(r.Config)
 }

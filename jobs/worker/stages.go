@@ -272,10 +272,7 @@ func PlanConfig(c *config.Config) planner.Config {
 }
 
 // NewParser returns the parser that fetch tasks and `crawlbatch inspect page` use.
-func NewParser(c *config.Config) (*Parser, error) { return newParser(c, 0) }
-
-// newParser returns a parser that keeps the given number of terms of a page. Zero means the default.
-func newParser(c *config.Config, terms int) (*Parser, error) {
+func NewParser(c *config.Config) (*Parser, error) {
 	canonical, err := c.Plan.Canonicalizer()
 	if err != nil {
 		return nil, err
@@ -283,7 +280,7 @@ func newParser(c *config.Config, terms int) (*Parser, error) {
 	pc := parse.Config{
 		Canonicalizer: canonical, Agent: robots.ProductToken(UserAgent(c, "")), MaxLinks: c.Parse.MaxLinks, MaxBody: int(c.Fetch.MaxBody),
 		MaxSitemap: max(int(c.Fetch.MaxSitemap), 1),
-		Store:      c.Fetch.Types.Store, Skip: c.Fetch.Types.Skip, Terms: terms,
+		Store:      c.Fetch.Types.Store, Skip: c.Fetch.Types.Skip,
 	}
 	if c.Parse.MainText == "trafilatura" {
 		pc.MainText = trafilatura.Main

@@ -46,19 +46,18 @@ type Rewritten struct {
 	DroppedRows []int32            // of a plan file of URLs: positions of the rows that went
 }
 
-// File rewrites a file that a document lists. version is the format of the file (schema.FormatVersion),
-// and plan says that the file belongs to a plan. If the file does not change, the result is nil, or has
-// no Path if the file mentions a target. Files of
-// kinds without names (counts, terms, pairs of pages) never change.
-func (r *Rewriter) File(ctx context.Context, f *manifest.File, version int) (*Rewritten, error) {
-	w, err := r.file(ctx, f, version)
+// File rewrites a file that a document lists. If the file does not change, the result is nil, or has no
+// Path if the file mentions a target. Files of kinds without names (counts, terms, pairs of pages) never
+// change.
+func (r *Rewriter) File(ctx context.Context, f *manifest.File) (*Rewritten, error) {
+	w, err := r.file(ctx, f)
 	if err != nil {
 		return nil, fmt.Errorf("take down names in %q: %w", f.Key, err)
 	}
 	return w, nil
 }
 
-func (r *Rewriter) file(ctx context.Context, f *manifest.File, version int) (*Rewritten, error) {
+func (r *Rewriter) file(ctx context.Context, f *manifest.File) (*Rewritten, error) {
 	switch f.Dataset {
 	case stages.FileWARC:
 		return r.warc(ctx, f)
@@ -73,7 +72,7 @@ func (r *Rewriter) file(ctx context.Context, f *manifest.File, version int) (*Re
 	if !ok {
 		return nil, nil
 	}
-	return k.rewrite(ctx, r, f, version)
+	return k.rewrite(ctx, r, f)
 }
 
 // kindOf returns the key in kinds for a file.
@@ -85,12 +84,11 @@ func kindOf(f *manifest.File) string {
 }
 
 // layoutIn returns the options that give a file the layout of a stored Parquet file, and its notes.
-func layoutIn(in io.ReaderAt, key string, size int64, version int) (opts []table.WriterOption, notes [][2]string, err error) {
+func layoutIn(in io.ReaderAt, key string, size int64) (opts []table.WriterOption, notes [][2]string, err error) {
 	f, err := parquet.OpenFile(in, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, nil, fmt.Errorf("open %q: %w: %w", key, table.ErrCorrupt, err)
 	}
-	opts = append(opts, table.Format(version))
 	meta := f.Metadata()
 	if len(meta.RowGroups) > 0 {
 		g := &meta.RowGroups[0]

@@ -16,7 +16,7 @@ import (
 // kind says how to rewrite a Parquet file or a run with rows of one type.
 type kind struct {
 	rows    reflect.Type
-	rewrite func(ctx context.Context, r *Rewriter, f *manifest.File, format int) (*Rewritten, error)
+	rewrite func(ctx context.Context, r *Rewriter, f *manifest.File) (*Rewritten, error)
 }
 
 // The datasets of plan files (manifest.Plan).
@@ -65,14 +65,14 @@ func work(dataset string) string { return "work/" + dataset }
 
 func of[T any](dataset string) kind {
 	t := reflect.TypeFor[T]()
-	return kind{t, func(ctx context.Context, r *Rewriter, f *manifest.File, version int) (*Rewritten, error) {
+	return kind{t, func(ctx context.Context, r *Rewriter, f *manifest.File) (*Rewritten, error) {
 		open := func() (*table.Reader[T], error) { return table.Open[T](ctx, r.Bucket, f.Key) }
 		e := newEditor[T](r, dataset, f)
 		changes, err := e.anything(ctx, func() (store.Object, error) { return r.Bucket.Open(ctx, f.Key) }, open)
 		if err != nil || !changes {
 			return e.unchanged(), err
 		}
-		opts, notes, err := r.layoutOf(ctx, f, version)
+		opts, notes, err := r.layoutOf(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func of[T any](dataset string) kind {
 
 // runOf is like of for runs. A run is a sequence of sections, one for each bucket.
 func runOf[T any](dataset string, bucketOf func(*T) int32) kind {
-	return kind{reflect.TypeFor[T](), func(ctx context.Context, r *Rewriter, f *manifest.File, version int) (*Rewritten, error) {
+	return kind{reflect.TypeFor[T](), func(ctx context.Context, r *Rewriter, f *manifest.File) (*Rewritten, error) {
 		sections, err := f.Sections()
 		if err != nil {
 			return nil, err
@@ -129,7 +129,7 @@ func runOf[T any](dataset string, bucketOf func(*T) int32) kind {
 		if !changes {
 			return e.unchanged(), nil
 		}
-		opts, _, err := r.sectionLayout(ctx, sections[0], version)
+		opts, _, err := r.sectionLayout(ctx, sections[0])
 		if err != nil {
 			return nil, err
 		}
@@ -292,20 +292,20 @@ func (e *editor[T]) result(l table.Local) *Rewritten {
 func (r *Rewriter) path() string { return filepath.Join(r.Scratch, "rewritten") }
 
 // layoutOf returns the options that give a file the layout of the stored one, and the file's notes.
-func (r *Rewriter) layoutOf(ctx context.Context, f *manifest.File, version int) ([]table.WriterOption, [][2]string, error) {
+func (r *Rewriter) layoutOf(ctx context.Context, f *manifest.File) ([]table.WriterOption, [][2]string, error) {
 	obj, err := r.Bucket.Open(ctx, f.Key)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer obj.Close() // nolint:errcheck // nothing was written
-	return layoutIn(obj, f.Key, obj.Size(), version)
+	return layoutIn(obj, f.Key, obj.Size())
 }
 
-func (r *Rewriter) sectionLayout(ctx context.Context, s manifest.Section, version int) ([]table.WriterOption, [][2]string, error) {
+func (r *Rewriter) sectionLayout(ctx context.Context, s manifest.Section) ([]table.WriterOption, [][2]string, error) {
 	obj, err := manifest.OpenSection(ctx, r.Bucket, s)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer obj.Close() // nolint:errcheck // nothing was written
-	return layoutIn(obj, s.Key, obj.Size(), version)
+	return layoutIn(obj, s.Key, obj.Size())
 }

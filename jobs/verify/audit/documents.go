@@ -23,9 +23,6 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 	}
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
 	in, err := a.inputs(ctx, r, stage)
-	if in != nil {
-		r.Frozen[stage] = in.Format
-	}
 	if err != nil || in == nil || a.lost[key] { // an inputs.json that differs from the ledger proves nothing about the results
 		return err
 	}
@@ -180,9 +177,6 @@ func (a *Audit) checkSealed(r *Round, sealing *publish.Sealing) error {
 // accounts returns the parts of the datasets stages and runs that the seal lists. Their contents
 // depend on times, so the audit cannot compute what they should be.
 func (r *Round) accounts() (files []manifest.File) {
-	if r.Plan.Format < roundstate.AccountsSince {
-		return nil
-	}
 	for _, dataset := range publish.Accounts {
 		for _, f := range r.Sealed.FilesOf(dataset) {
 			if f.Key == publish.AccountKey(r.Plan, dataset) {

@@ -9,7 +9,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -24,11 +23,9 @@ type Round struct {
 	Crawl   string
 	Number  int
 	Plan    *manifest.Plan
-	Format  int                  // format in which the round began; in a reparse, that of the round that fetched
-	Frozen  map[stages.Stage]int // format of the tasks of each reduce stage whose inputs.json is readable
-	Sealed  *manifest.Sealed     // with the files that later rounds read; nil if the round is not sealed
-	Earlier []*manifest.Sealed   // sealed rounds before this round, oldest first, with the files that later rounds read
-	Before  *Round               // the previous round; nil if the previous round is missing or unreadable
+	Sealed  *manifest.Sealed   // with the files that later rounds read; nil if the round is not sealed
+	Earlier []*manifest.Sealed // sealed rounds before this round, oldest first, with the files that later rounds read
+	Before  *Round             // the previous round; nil if the previous round is missing or unreadable
 
 	TakenDown   bool // true: a takedown changed objects of the round
 	Forgot      bool // true: a takedown removed requests or records of the round, or of the round that a reparse parses again
@@ -287,7 +284,7 @@ func (a *Audit) misplaced(round int, key, format string, args ...any) {
 func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed) (*Round, error) {
 	r := &Round{
 		Crawl: a.Crawl, Number: n, Earlier: earlier,
-		results: a.results, digests: map[stages.Stage][]string{}, Frozen: map[stages.Stage]int{},
+		results: a.results, digests: map[stages.Stage][]string{},
 	}
 	started, err := a.loadPlan(ctx, r)
 	r.started = started
@@ -354,29 +351,8 @@ func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	return err
 }
 
-// formatOf returns the format in which the round started. It decides how the round reads robots.txt. For a
-// reparse, this is the round of the crawl that fetched.
-func (a *Audit) formatOf(ctx context.Context, r *Round) (int, error) {
-	if of := a.FetchedIn(); of != r.Crawl {
-		l, err := ledger.Load(ctx, a.Bucket, of)
-		if err == nil && l.Started(r.Number) != nil {
-			return l.Started(r.Number).Format, nil
-		}
-		if err != nil && !IsFault(err) && !errors.Is(err, ledger.ErrNoCrawl) && !errors.Is(err, ledger.ErrLost) {
-			return 0, err
-		}
-	}
-	if a.Ledger != nil && a.Ledger.Started(r.Number) != nil {
-		return a.Ledger.Started(r.Number).Format, nil
-	}
-	return schema.FormatVersion, nil
-}
-
 // loadPlan reads the plan that the round follows, if the round has a plan.
 func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error) {
-	if r.Format, err = a.formatOf(ctx, r); err != nil {
-		return started, err
-	}
 	id := ""
 	if a.Ledger != nil {
 		var choice *manifest.Entry

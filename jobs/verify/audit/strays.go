@@ -270,8 +270,8 @@ func (r *Round) unfinished(stage stages.Stage, n int) bool {
 }
 
 // mayWrite reports whether a task that has no readable result may have written part n of a dataset.
-// A single task of dedup writes the parts of all buckets. Since format 4, rank's task of bucket 0 writes
-// the hosts of all buckets. One publish task of each bucket writes its domains.
+// A single task of dedup writes the parts of all buckets. Rank's task of bucket 0 writes the hosts of
+// all buckets. One publish task of each bucket writes its domains.
 func (r *Round) mayWrite(stage stages.Stage, dataset string, n int) bool {
 	switch {
 	case stage == stages.Dedup && r.Tasks(stage) == 1:

@@ -71,7 +71,7 @@ func compareRecord(r wholeRecord, m *recordRef) string {
 	}
 	switch {
 	case m.Revisit == "" && m.withheld():
-		return checkWithheld(r, m.Digest)
+		return checkWithheld(r)
 	case m.Revisit == "":
 		return checkPayload(r, m.Digest)
 	case r.Type != warc.Revisit:
@@ -98,18 +98,15 @@ func checkPayload(r wholeRecord, digest string) string {
 }
 
 // checkWithheld checks that a record says that its content is withheld (noarchive). It returns a
-// description of the problem, or "" if the record says so. Only records of format 1 also have a digest
-// of the payload that the server sent.
-func checkWithheld(r wholeRecord, digest string) string {
+// description of the problem, or "" if the record says so.
+func checkWithheld(r wholeRecord) string {
 	switch {
 	case r.Type != warc.Response:
 		return fmt.Sprintf("the record is a %s, not a response", r.Type)
 	case r.Payload != warc.Withheld:
 		return "the row says that the content is not stored, but the record does not say so or holds some of it"
-	case r.Header.Get(warc.FieldPayloadDigest) == "":
-		return ""
 	}
-	return digestOf(r, digest)
+	return ""
 }
 
 func digestOf(r wholeRecord, digest string) string {

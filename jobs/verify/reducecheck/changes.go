@@ -73,12 +73,11 @@ type changeFact struct {
 
 // ChangesFollow compares the columns about changes in pages and urls with the pages themselves and with the
 // states of earlier rounds. It does not use the code of the stages. It merges the sorted tables of one
-// bucket at a time, so memory holds the open parts. Rounds that were planned before format 12 have no
-// such columns. Rounds of formats 12 and 13 have none about links.
+// bucket at a time, so memory holds the open parts.
 func ChangesFollow(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(changesFollow, 0)
-	if r.Plan.Format < 12 || !r.Complete(stages.Merge) || !r.Complete(stages.Frontier) || !r.Complete(stages.Publish) {
-		return nil // the tables lack the columns, or are not complete yet
+	if !r.Complete(stages.Merge) || !r.Complete(stages.Frontier) || !r.Complete(stages.Publish) {
+		return nil // the tables are not complete yet
 	}
 	if r.Forgot { // of a reparse: pages may lack the URL that redirected to them
 		a.Note("round %d, %s: not checked, because a takedown removed fetches of the round that it parses again", r.Number, changesFollow.Name)
@@ -105,9 +104,6 @@ func checkChanges(ctx context.Context, a *audit.Audit, r *audit.Round, bucket in
 	states, err := bucketKeys(ctx, r, stages.Frontier, stages.FileURLs, bucket)
 	pages, err2 := partitionKeys(ctx, r, stages.Publish, stages.FilePages, bucket)
 	links, err3 := partitionKeys(ctx, r, stages.Merge, stages.FileLinks, bucket)
-	if r.Plan.Format < 14 { // rows of URLs may lack the sketch
-		links = nil
-	}
 	if err := cmp.Or(err, err2, err3); err != nil {
 		return err
 	}
@@ -166,9 +162,6 @@ func (f *changeFact) judge(a *audit.Audit, r *audit.Round, bucket int) {
 		return
 	}
 	want := f.wanted()
-	if r.Plan.Format < 14 { // the tables may lack the columns
-		want.added, want.removed, p.LinksAdded, p.LinksRemoved, n.LinksAdded, n.LinksRemoved = nil, nil, nil, nil, nil, nil
-	}
 	const columns = "its columns change, change_distance, title_changed, links_added and links_removed are %s; its last capture gives %s"
 	if got := (changed{p.Change, p.ChangeDistance, p.TitleChanged, p.LinksAdded, p.LinksRemoved}); got.String() != want.String() {
 		wrong(f.key, columns, &got, &want)
@@ -179,7 +172,7 @@ func (f *changeFact) judge(a *audit.Audit, r *audit.Round, bucket int) {
 	was := f.earlier
 	if p.PageHint != schema.HintSoft404 {
 		was = &capturedRow{ContentDigest: p.ContentDigest, CapturedIn: nameOf(r), TextDigest: p.TextDigest, SimHash: p.SimHash, TitleHash: hashOf(p.Title), LinkSketch: n.LinkSketch}
-		if n.LinkSketch != "" && r.Plan.Format >= 14 && len(f.targets) == int(p.Outlinks) { // after a takedown, links may lack rows
+		if n.LinkSketch != "" && len(f.targets) == int(p.Outlinks) { // after a takedown, links may lack rows
 			was.LinkSketch = schema.SketchLinks(slices.Values(f.targets))
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -161,7 +160,6 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 		sound = nil
 	}
 	if result, err := again.Reproduce(ctx, t, sound); err == nil {
-		withoutFilter(t, result, committed)
 		if found, err := differences(result, committed, roundstate.ResultKey(t)); err == nil && len(found) == 0 {
 			a.Decoded(t)
 			a.Count(resultsReproduced, 1)
@@ -179,7 +177,6 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 		return nil
 	}
 	release()
-	withoutFilter(t, result, committed)
 	found, err := differences(result, committed, roundstate.ResultKey(t))
 	if err != nil {
 		return err
@@ -207,14 +204,6 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 		a.Wrong(resultsReproduced, t.Round, audit.At{Object: d.key, Row: t.String()}, "%s", d.problem)
 	}
 	return nil
-}
-
-// withoutFilter removes the URL filter from a recomputed result if the committed result has none,
-// because an older version made it.
-func withoutFilter(t stages.Task, result, committed *manifest.Result) {
-	if t.Stage == stages.Frontier && len(committed.FilesOf(stages.FileURLFilter)) == 0 {
-		result.Files = slices.DeleteFunc(result.Files, func(f manifest.File) bool { return f.Dataset == stages.FileURLFilter })
-	}
 }
 
 // makerOf returns the version of crawlbatch that began a task's stage, or "" if the version is
@@ -249,9 +238,6 @@ func differences(result, committed *manifest.Result, key string) (found []differ
 	}
 	for _, f := range committed.Files {
 		m, ok := made[f.Key]
-		if f.Blocks == "" { // the result has an older format
-			m.Blocks = ""
-		}
 		if m == f {
 			continue
 		}
@@ -264,11 +250,11 @@ func differences(result, committed *manifest.Result, key string) (found []differ
 	if found != nil {
 		return found, nil
 	}
-	want, err := manifest.EncodeAs(committed, committed.Format)
+	want, err := manifest.Encode(committed)
 	if err != nil {
 		return nil, err
 	}
-	got, err := manifest.EncodeAs(result, committed.Format)
+	got, err := manifest.Encode(result)
 	if err != nil {
 		return nil, err
 	}

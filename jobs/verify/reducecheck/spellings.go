@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// spellingsBySource holds the spellings of one URL, by source. Tables of format 1 have no spellings.
+// spellingsBySource holds the spellings of one URL, by source.
 type spellingsBySource struct {
 	known   schema.Spellings // spellings in urls of earlier rounds
 	own     schema.Spellings // those known spellings that come from rounds of the same crawl; the plan must list them

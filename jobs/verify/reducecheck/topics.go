@@ -26,9 +26,6 @@ const (
 	mostRescored  = 500
 )
 
-// termsSince is the format of the first plans whose rounds have terms.
-const termsSince = 12
-
 // TopicsFollow counts the pages with each term again, and compares the counts with merge's runs and with
 // terms. From terms, it chooses the topics of some pages again. It does not use the code of the stages.
 // The terms of a bucket come as a stream. Memory holds the terms that are counted again in a partition, and
@@ -36,8 +33,8 @@ const termsSince = 12
 func TopicsFollow(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(termsAddUp, 0)
 	a.Count(topicsFollow, 0)
-	if r.Plan.Format < termsSince || !r.Complete(stages.Merge) || !r.Complete(stages.Rank) || !r.Complete(stages.Publish) || r.Frozen[stages.Rank] == 0 {
-		return nil // the tables are not complete yet, or other checks report that inputs.json of rank is unreadable
+	if !r.Complete(stages.Merge) || !r.Complete(stages.Rank) || !r.Complete(stages.Publish) {
+		return nil // the tables are not complete yet
 	}
 	c := &topicsCheck{a: a, r: r}
 	for r.Plan.URLs > mostSampledPages && r.Plan.URLs>>c.top > mostSampledPages/2 {
@@ -64,13 +61,9 @@ func TopicsFollow(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 const mostSampledPages = 10_000_000
 
 // leastPages returns the least number of pages with a term that has a row, among n sampled pages of its
-// language. format is that of the rank tasks.
-func leastPages(n int64, format int) int64 {
-	least := min(5, 1+n/1000)
-	if format < 16 {
-		return least
-	}
-	return max(least, n/100_000)
+// language.
+func leastPages(n int64) int64 {
+	return max(min(5, 1+n/1000), n/100_000)
 }
 
 // topicsCheck checks the terms and topics of a round. The level of a page is at most top.
@@ -276,7 +269,7 @@ func (c *topicsCheck) wanted(ctx context.Context, sections []manifest.Section, d
 		for level := lowest; level <= c.top; level++ {
 			term.Pages += pages[level]
 		}
-		if term.Term == "" || term.Pages < leastPages(sampled, c.r.Frozen[stages.Rank]) {
+		if term.Term == "" || term.Pages < leastPages(sampled) {
 			return nil
 		}
 		return do(&term)
