@@ -13,43 +13,12 @@ export CGO_ENABLED = 0
 export GOFLAGS    := -trimpath $(GOFLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help build image release demo test test-race test-crawl test-s3 test-hostile test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown count clean
+.PHONY: help build image release demo test test-race test-crawl test-install test-s3 test-hostile test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown count clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# The binary is small because:
-#   - No debug data and no gRPC trace pages are linked. The latter keep every method of every type.
-#   - Packages whose speed does not matter are compiled without inlining (COLD): parts of Arrow, of which nothing here
-#     runs more than once a row (the compute kernels never run); clients of Kubernetes, S3 and databases; logins; command
-#     lines; JSON and YAML for people; metrics; and our own packages that write for people.
-#   - Arrow uses encoding/json. Without the tag, it links another JSON library.
-#   - A generic function is named after a hash of a long struct, not its fields (SHORT). Stack traces show neither.
-#   - Functions begin at multiples of 16 bytes, not 32.
-COLD = k8s.io/... sigs.k8s.io/... google.golang.org/... \
-	github.com/lib/pq/... github.com/go-sql-driver/mysql github.com/spf13/... github.com/jedib0t/... \
-	github.com/goccy/go-yaml/... go.yaml.in/... gopkg.in/... github.com/prometheus/... \
-	github.com/aws/aws-sdk-go-v2/service/sso/... github.com/aws/aws-sdk-go-v2/service/ssooidc/... \
-	github.com/aws/aws-sdk-go-v2/service/sts/... github.com/aws/aws-sdk-go-v2/service/signin/... \
-	github.com/aws/aws-sdk-go-v2/config github.com/aws/aws-sdk-go-v2/credentials/... \
-	github.com/json-iterator/... github.com/modern-go/... github.com/fxamacker/... github.com/apache/thrift/... \
-	github.com/apache/arrow-go/v18/arrow/array github.com/apache/arrow-go/v18/arrow/ipc \
-	github.com/apache/arrow-go/v18/arrow/compute/... github.com/apache/arrow-go/v18/arrow/scalar \
-	github.com/apache/arrow-go/v18/arrow/extensions github.com/apache/arrow-go/v18/internal/hashing \
-	github.com/apache/arrow-go/v18/parquet/internal/gen-go/... github.com/apache/arrow-go/v18/parquet/metadata \
-	github.com/apache/arrow-go/v18/parquet/schema github.com/apache/arrow-go/v18/parquet/variant \
-	github.com/aws/aws-sdk-go-v2/service/s3/... github.com/aws/smithy-go/... golang.org/x/net/http2/... \
-	github.com/aws/aws-sdk-go-v2/aws/... github.com/aws/aws-sdk-go-v2/internal/... golang.org/x/oauth2/... github.com/google/... \
-	crawlbatch.io/crawlbatch/cmd/... crawlbatch.io/crawlbatch/k8s/... crawlbatch.io/crawlbatch/formats/catalog \
-	crawlbatch.io/crawlbatch/jobs crawlbatch.io/crawlbatch/jobs/accounts crawlbatch.io/crawlbatch/jobs/config crawlbatch.io/crawlbatch/jobs/cost \
-	crawlbatch.io/crawlbatch/jobs/feedback crawlbatch.io/crawlbatch/jobs/inspect crawlbatch.io/crawlbatch/jobs/ledger \
-	crawlbatch.io/crawlbatch/jobs/local crawlbatch.io/crawlbatch/jobs/logbound crawlbatch.io/crawlbatch/jobs/longest crawlbatch.io/crawlbatch/jobs/lookup crawlbatch.io/crawlbatch/jobs/metrics \
-	crawlbatch.io/crawlbatch/jobs/owner crawlbatch.io/crawlbatch/jobs/prune crawlbatch.io/crawlbatch/jobs/quarantine \
-	crawlbatch.io/crawlbatch/jobs/roundstate crawlbatch.io/crawlbatch/jobs/show \
-	crawlbatch.io/crawlbatch/jobs/trace crawlbatch.io/crawlbatch/jobs/websource
-SHORT   = crawlbatch.io/... github.com/apache/arrow-go/... github.com/parquet-go/...
-COMPILE = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace,arrow_json_stdlib -ldflags "-s -w -funcalign=16 -X main.version=$(VERSION)" \
-	$(foreach p,$(SHORT),-gcflags='$(p)=-d=maxshapelen=64') $(foreach p,$(COLD),-gcflags='$(p)=-l -d=maxshapelen=64')
+COMPILE = CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 
 build: ## build bin/crawlbatch
 	@$(COMPILE) -o $(BIN)/crawlbatch ./cmd/crawlbatch
@@ -70,7 +39,7 @@ release: $(CACHE)/bin/cyclonedx-gomod ## static binaries, images, man pages, com
 		cp $(BIN)/linux-$$arch/crawlbatch $(RELEASE)/crawlbatch-linux-$$arch && \
 		$(CACHE)/bin/cyclonedx-gomod bin -json -std -noserial -notimestamp -version $(VERSION) -output $(RELEASE)/crawlbatch-linux-$$arch.cdx.json $(RELEASE)/crawlbatch-linux-$$arch 2>$(CACHE)/sbom.log || { cat $(CACHE)/sbom.log; exit 1; }; \
 	done
-	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(GO) test -count=1 ./cmd/crawlbatch -run EachCommandHasAManPage -man $(RELEASE)/man >/dev/null
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/linux-$(shell $(GO) env GOHOSTARCH)/crawlbatch man $(RELEASE)/man
 	@for shell in bash zsh fish; do $(BIN)/linux-$(shell $(GO) env GOHOSTARCH)/crawlbatch completion $$shell >$(RELEASE)/completions/crawlbatch.$$shell || exit 1; done
 	@cd $(RELEASE) && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS
 	@ls $(RELEASE)
@@ -97,6 +66,9 @@ test-race: ## run the unit tests of the packages with goroutines, with the race 
 
 test-crawl: ## run all tests, whole crawls and long tests too (LONG=1: only what make test leaves out)
 	$(call tested,-timeout 20m $(if $(LONG),$$(testdata/skipped/long),./...))
+
+test-install: ## install the commit with go install from a module proxy in a folder, and run its demo
+	@GO=$(GO) testdata/install/run
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -timeout 20m -run 'S3' ./formats/store/... ./planner/source ./jobs/verify ./cmd/crawlbatch

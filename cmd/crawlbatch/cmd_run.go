@@ -227,7 +227,7 @@ func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config,
 	if r.Scratch, remove, err = scratch.New(); err != nil {
 		return r, nil, nil, err
 	}
-	if r.Tracer, err = trace.New(os.LookupEnv, version, clock, c.log); err != nil {
+	if r.Tracer, err = trace.New(version, clock, c.log); err != nil {
 		remove()
 		return r, nil, nil, usage.Error(err)
 	}

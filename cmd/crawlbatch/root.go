@@ -118,16 +118,10 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 			return err
 		},
 	}
-	// Cobra would print a version through package text/template. With this package, the linker keeps
-	// every exported method, so the binary would grow by 27 MB.
-	asked := root.Flags().BoolP("version", "v", false, "print the version")
-	root.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *asked {
-			_, err := fmt.Fprintf(c.out, "crawlbatch %s\n", version)
-			return err
-		}
-		return cmd.Help()
-	}
+	root.Version = version
+	root.SetVersionTemplate("crawlbatch {{.Version}}\n")
+	root.Flags().BoolP("version", "v", false, "print the version")
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage.FlagError(cmd, c.args, err)
 	})
@@ -139,7 +133,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 	f.BoolVar(&c.oneMachine, "one-machine", false, "accept a --store directory on NFS or FUSE: you declare that this machine alone uses it")
 	root.AddCommand(
 		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), sql.Views(c.sqlStore()), sql.Query(c.sqlStore()), newFeedback(c), newFetch(c), newReport(c), explain.Command(c.explainer()),
-		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
+		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c), newMan(),
 	)
 	root.AddCommand(prune.Command(prune.Env{Open: c.openRetention, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))
 	root.AddCommand(takedown.Command(takedown.Env{Open: c.openTakedown, OpenAny: c.openExisting, Flags: c.givenFlags, Version: version, Clock: stages.SystemClock{}}))

@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -15,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/show"
 )
 
-//go:embed uplot/uPlot.iife.min.js.gz
-var uplotScript []byte // compressed, to keep the binary small
+//go:embed uplot/uPlot.iife.min.js
+var uplotScript string
 
 //go:embed uplot/uPlot.min.css
 var uplotStyle string
@@ -30,8 +29,7 @@ var pageScript string
 //go:embed page.css
 var pageStyle string
 
-// page writes HTML. Package html/template would keep every exported method of the binary, which adds
-// 27 MB, so page escapes texts itself: all texts go through text or attributes of tag.
+// page writes HTML. It escapes texts itself: all texts go through text or attributes of tag.
 type page struct{ bytes.Buffer }
 
 // raw writes HTML that holds no text from outside.
@@ -67,11 +65,7 @@ func hashOf(inline string) string {
 
 // HTML writes a report as one HTML document.
 func HTML(w io.Writer, r *Report) error {
-	uplot, err := unzip(uplotScript)
-	if err != nil {
-		return err
-	}
-	script := "/*\n" + uplotLicense + "*/\n" + uplot + "\n" + pageScript
+	script := "/*\n" + uplotLicense + "*/\n" + uplotScript + "\n" + pageScript
 	style := uplotStyle + "\n" + pageStyle
 	var p page
 	p.raw("<!DOCTYPE html>\n")
@@ -94,18 +88,8 @@ func HTML(w io.Writer, r *Report) error {
 	p.raw("<p>The SQL is for DuckDB, with the views that this command prints:</p>")
 	p.element("pre", r.Views+" > views.sql && duckdb -init views.sql", "tabindex", "0")
 	p.raw("<p>Charts: uPlot, MIT licence.</p></footer>\n<script>" + script + "</script>\n</body>\n</html>\n")
-	_, err = p.WriteTo(w)
+	_, err := p.WriteTo(w)
 	return err
-}
-
-// unzip returns the text that an embedded file holds.
-func unzip(compressed []byte) (string, error) {
-	r, err := gzip.NewReader(bytes.NewReader(compressed))
-	if err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(r)
-	return string(text), err
 }
 
 func (p *page) header(r *Report) {

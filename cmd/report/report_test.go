@@ -1,12 +1,8 @@
 package report
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -27,8 +23,6 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify"
 	"crawlbatch.io/crawlbatch/stages"
 )
-
-var update = flag.Bool("update", false, "compress uplot/uPlot.iife.min.js again")
 
 // parsed returns the nodes of a page.
 func parsed(t *testing.T, page string) (all []*html.Node) {
@@ -353,27 +347,6 @@ func TestNumbersHaveUnits(t *testing.T) {
 	}
 	if got := shown("x\xff\xfey"); got != "x��y" {
 		t.Errorf("a text that is not UTF-8: %q", got)
-	}
-}
-
-func TestUplotIsTheVendoredFile(t *testing.T) {
-	plain, err := os.ReadFile("uplot/uPlot.iife.min.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		var b bytes.Buffer
-		w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
-		if _, err := w.Write(plain); err != nil || w.Close() != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile("uplot/uPlot.iife.min.js.gz", b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		uplotScript = b.Bytes()
-	}
-	if got, err := unzip(uplotScript); err != nil || got != string(plain) {
-		t.Errorf("the embedded file differs from uplot/uPlot.iife.min.js: run this test with -update (%v)", err)
 	}
 }
 

@@ -11,12 +11,15 @@ import (
 
 // PrintVersion prints the version of the binary, and how the binary was built.
 func PrintVersion(w io.Writer, version string, info *debug.BuildInfo) error {
-	commit, at := "unknown", ""
+	from, at := "commit: unknown", ""
 	if info != nil {
+		if info.Main.Sum != "" { // built by go install MODULE@VERSION, which knows no commit
+			from = fmt.Sprintf("module: %s@%s %s", info.Main.Path, info.Main.Version, info.Main.Sum)
+		}
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":
-				commit = s.Value
+				from = "commit: " + s.Value
 			case "vcs.time":
 				at = ", " + s.Value
 			case "vcs.modified":
@@ -26,8 +29,8 @@ func PrintVersion(w io.Writer, version string, info *debug.BuildInfo) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(w, "crawlbatch %s\ncommit: %s%s\nbuilt with: %s for %s/%s\nformat of stored data: %d\n",
-		version, commit, at, runtime.Version(), runtime.GOOS, runtime.GOARCH, schema.FormatVersion)
+	_, err := fmt.Fprintf(w, "crawlbatch %s\n%s%s\nbuilt with: %s for %s/%s\nformat of stored data: %d\n",
+		version, from, at, runtime.Version(), runtime.GOOS, runtime.GOARCH, schema.FormatVersion)
 	return err
 }
 

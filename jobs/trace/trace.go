@@ -1,10 +1,14 @@
 package trace
 
 import (
-	"crypto/rand"
-	"encoding/hex"
+	"context"
 	"hash/fnv"
 	"net/url"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
@@ -13,7 +17,7 @@ import (
 // Task is the span of an attempt at a task. A nil *Task traces nothing.
 type Task struct {
 	tracer *Tracer
-	span   span
+	span   trace.Span
 }
 
 // Begin begins the span of an attempt.
@@ -21,13 +25,14 @@ func (t *Tracer) Begin(task stages.Task) *Task {
 	if t == nil {
 		return nil
 	}
-	return &Task{t, span{
-		TraceID: newID(16), SpanID: newID(8), Name: "task " + string(task.Stage), Kind: kindInternal, Start: nanos(t.clock.Now().UnixMilli()),
-		Attributes: []attribute{
-			text("crawlbatch.task", task.String()), text("crawlbatch.crawl", task.Crawl), number("crawlbatch.round", int64(task.Round)),
-			text("crawlbatch.stage", string(task.Stage)), number("crawlbatch.partition", int64(task.Partition)),
-		},
-	}}
+	_, span := t.tracer.Start(context.Background(), "task "+string(task.Stage), trace.WithTimestamp(t.clock.Now()), trace.WithAttributes(
+		attribute.String("crawlbatch.task", task.String()),
+		attribute.String("crawlbatch.crawl", task.Crawl),
+		attribute.Int("crawlbatch.round", task.Round),
+		attribute.String("crawlbatch.stage", string(task.Stage)),
+		attribute.Int("crawlbatch.partition", task.Partition),
+	))
+	return &Task{t, span}
 }
 
 // End ends the span. class says how the attempt ended, as in its record; failed is false if it did its
@@ -36,12 +41,17 @@ func (k *Task) End(class string, failed bool) {
 	if k == nil {
 		return
 	}
-	k.span.End = nanos(k.tracer.clock.Now().UnixMilli())
-	k.span.Attributes = append(k.span.Attributes, text("crawlbatch.class", class))
+	k.span.SetAttributes(attribute.String("crawlbatch.class", class))
 	if failed {
-		k.span.Status = status{codeError, class}
+		k.span.SetStatus(codes.Error, class)
 	}
-	k.tracer.offer(k.span)
+	k.tracer.end(k.span, k.tracer.clock.Now())
+}
+
+// end ends a span at a time, and with that offers it to the SDK.
+func (t *Tracer) end(span trace.Span, at time.Time) {
+	t.ended.Add(1)
+	span.End(trace.WithTimestamp(at))
 }
 
 // URL returns the function that sends the spans of a finished URL, if the URL is in the sample: one for
@@ -54,49 +64,56 @@ func (k *Task) URL() func(f *schema.Fetch, requests []schema.Request) {
 		if len(requests) == 0 || !k.tracer.sampled(f.URL) {
 			return
 		}
-		whole := span{
-			TraceID: k.span.TraceID, SpanID: newID(8), Parent: k.span.SpanID, Name: "url", Kind: kindInternal,
-			Start: nanos(requests[0].Start), End: nanos(max(f.RecordedAt, requests[0].Start)),
-			Attributes: append(addressOf(f.URL), text("crawlbatch.outcome", string(f.Outcome)), number("crawlbatch.requests", int64(len(requests)))),
-		}
-		k.tracer.offer(whole)
+		began := requests[0].Start
+		ctx, span := k.tracer.tracer.Start(trace.ContextWithSpan(context.Background(), k.span), "url",
+			trace.WithTimestamp(time.UnixMilli(began)), trace.WithAttributes(addressOf(f.URL)...), trace.WithAttributes(
+				attribute.String("crawlbatch.outcome", string(f.Outcome)),
+				attribute.Int("crawlbatch.requests", len(requests)),
+			))
+		k.tracer.end(span, time.UnixMilli(max(f.RecordedAt, began)))
 		for i := range requests {
-			k.tracer.offer(requestSpan(&whole, &requests[i]))
+			k.tracer.request(ctx, &requests[i])
 		}
 	}
 }
 
-// requestSpan returns the span of a request, with the names of OpenTelemetry's conventions for HTTP.
-func requestSpan(parent *span, r *schema.Request) span {
-	s := span{
-		TraceID: parent.TraceID, SpanID: newID(8), Parent: parent.SpanID, Name: "GET", Kind: kindClient,
-		Start: nanos(r.Start), End: nanos(r.Start + max(r.TotalMS, 0)),
-		Attributes: append(addressOf(r.URL), text("http.request.method", "GET"), text("crawlbatch.purpose", string(r.Purpose)),
-			number("crawlbatch.delay_ms", r.DelayMS), number("crawlbatch.received_bytes", r.BytesReceived)),
-	}
+// request sends the span of a request, with the names of OpenTelemetry's conventions for HTTP. The
+// context holds the URL's span.
+func (t *Tracer) request(ctx context.Context, r *schema.Request) {
+	_, span := t.tracer.Start(ctx, "GET", trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(time.UnixMilli(r.Start)),
+		trace.WithAttributes(addressOf(r.URL)...), trace.WithAttributes(
+			attribute.String("http.request.method", "GET"),
+			attribute.String("crawlbatch.purpose", string(r.Purpose)),
+			attribute.Int64("crawlbatch.delay_ms", r.DelayMS),
+			attribute.Int64("crawlbatch.received_bytes", r.BytesReceived),
+		))
 	if r.Status != 0 {
-		s.Attributes = append(s.Attributes, number("http.response.status_code", int64(r.Status)))
+		span.SetAttributes(attribute.Int("http.response.status_code", int(r.Status)))
 	}
 	if r.ErrorClass != "" {
-		s.Attributes = append(s.Attributes, text("error.type", r.ErrorClass))
-		s.Status = status{codeError, r.ErrorClass}
+		span.SetAttributes(attribute.String("error.type", r.ErrorClass))
+		span.SetStatus(codes.Error, r.ErrorClass)
 	} else if r.Status >= 400 {
-		s.Status.Code = codeError
+		span.SetStatus(codes.Error, "")
 	}
-	return s
+	t.end(span, time.UnixMilli(r.Start+max(r.TotalMS, 0)))
 }
 
 // longestPath is the largest length of a path in a span, in bytes.
 const longestPath = 512
 
 // addressOf returns host and path of a URL. User, password and query are left out.
-func addressOf(raw string) []attribute {
+func addressOf(raw string) []attribute.KeyValue {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return nil
 	}
 	path := u.EscapedPath()
-	return []attribute{text("url.scheme", u.Scheme), text("server.address", u.Host), text("url.path", path[:min(len(path), longestPath)])}
+	return []attribute.KeyValue{
+		attribute.String("url.scheme", u.Scheme),
+		attribute.String("server.address", u.Host),
+		attribute.String("url.path", path[:min(len(path), longestPath)]),
+	}
 }
 
 // sampled reports whether a URL is traced. All processes trace the same URLs.
@@ -104,11 +121,4 @@ func (t *Tracer) sampled(url string) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(url))
 	return float64(h.Sum32()) < t.ratio*(1<<32)
-}
-
-// newID returns a random identifier of n bytes, in hex.
-func newID(n int) string {
-	id := make([]byte, n)
-	_, _ = rand.Read(id) // never fails
-	return hex.EncodeToString(id)
 }

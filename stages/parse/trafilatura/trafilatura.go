@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/markusmobius/go-htmldate"
 	traf "github.com/markusmobius/go-trafilatura"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -54,7 +53,7 @@ func Main(doc []byte) (lines string, err error) {
 		return "", fmt.Errorf("trafilatura: %w", err)
 	}
 	r, err := traf.ExtractDocument(root, traf.Options{
-		EnableFallback: true, ExcludeComments: true, HtmlDateMode: traf.Disabled, HtmlDateOverride: &htmldate.Result{},
+		EnableFallback: true, ExcludeComments: true, HtmlDateMode: traf.Disabled, // package parse reads dates itself
 	})
 	if err != nil {
 		return "", fmt.Errorf("trafilatura: %w", err)
