@@ -48,7 +48,7 @@ func Of(m *manifest.Plan) []*manifest.File {
 // Identify sets the plan's ID and the keys of its files. The ID is the digest of the plan's whole
 // content.
 func Identify(m *manifest.Plan, version string) error {
-	body, err := manifest.EncodeAs(m, m.Format)
+	body, err := manifest.Encode(m)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func Identify(m *manifest.Plan, version string) error {
 // plan, because the ID is a digest. Another version of crawlbatch may have written that plan.json.
 func Create(ctx context.Context, b store.Bucket, m *manifest.Plan) (*manifest.Plan, error) {
 	key := layout.PlanManifest(m.Crawl, m.Round, m.ID)
-	body, err := manifest.EncodeAs(m, m.Format)
+	body, err := manifest.Encode(m)
 	if err == nil {
 		_, err = store.CreateBytes(ctx, b, key, body)
 	}
