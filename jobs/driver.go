@@ -14,7 +14,6 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
-	"crawlbatch.io/crawlbatch/jobs/planning"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
@@ -34,8 +33,6 @@ type Driver struct {
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
 	Costs    *cost.Model                 // predicts and prices the usage of rounds, for the runs dataset; may be nil
 	Flags    string                      // flags for this store, for the commands in errors; begins with a space
-	// PlanTasks returns what makes a plan in tasks. If it is nil, this process plans.
-	PlanTasks func() *planning.Tasks
 
 	learned learned
 }

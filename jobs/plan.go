@@ -11,7 +11,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -44,13 +43,12 @@ type PlanRequest struct {
 	DryRun    bool
 	Clock     stages.Clock
 	Version   string
-	Scratch   string          // an existing local directory
-	Counts    *Counts         // if not nil, receives the counts of the sources
-	Answers   *FilterAnswers  // if not nil, receives the answers of the URL filters of earlier rounds
-	Budgets   *Budgets        // if not nil, receives the counts of what the budgets refuse
-	Slowest   *Slowest        // if not nil, receives the domains that take the longest
-	Continues *Continuation   // if not nil, receives the earlier crawls that the crawl continues
-	Tasks     *planning.Tasks // if not nil, makes the plan in tasks if the config allows it
+	Scratch   string         // an existing local directory
+	Counts    *Counts        // if not nil, receives the counts of the sources
+	Answers   *FilterAnswers // if not nil, receives the answers of the URL filters of earlier rounds
+	Budgets   *Budgets       // if not nil, receives the counts of what the budgets refuse
+	Slowest   *Slowest       // if not nil, receives the domains that take the longest
+	Continues *Continuation  // if not nil, receives the earlier crawls that the crawl continues
 	Lookup    func(string) (string, bool)
 	Archive   func(ctx context.Context, address string) (store.Bucket, error) // opens the store that holds plan.opt_out
 	Log       *slog.Logger                                                    // for the requests of sources; nil discards messages
@@ -215,13 +213,10 @@ func (r PlanRequest) freezeNow(ctx context.Context, round int, oldest, now time.
 // temporary files in the directory scratch.
 func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	basis := planning.Basis{
-		Bucket: r.Bucket, Of: crawl, Round: round, Earlier: earlier, Now: now, Force: r.Force, Pruned: r.removed.pruned, Takedowns: r.removed.takedowns, Version: r.Version, Answers: r.Answers,
+		Bucket: r.Bucket, Of: crawl, Round: round, Earlier: earlier, Now: now, Force: r.Force, Pruned: r.removed.pruned, Version: r.Version, Answers: r.Answers,
 	}
 	var err error
 	if basis.Config, err = r.paced(ctx, cfg); err != nil {
-		return nil, err
-	}
-	if basis.Format, err = r.formatOf(ctx, round); err != nil {
 		return nil, err
 	}
 	if basis.OptOut, err = r.optOut(ctx, cfg, round); err != nil {
@@ -233,39 +228,14 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	}
 	request.Sources, request.DryRun = append(slices.Clone(r.Sources), request.Sources...), r.DryRun
 	request.Note = r.Note
-	if r.Tasks != nil && limits.CanDivide() {
-		request.Elsewhere = r.Tasks.For(&basis, limits.Gone, scratch)
-	} else if r.Tasks != nil && r.Log != nil {
-		r.Log.Warn("this process makes the whole plan: tasks cannot apply plan.budgets.address, plan.canonical and plan.rewrite")
-	}
 	done, err := websource.Prepare(request.Sources, websource.Options{
 		Config: basis.Config, Version: r.Version, Clock: r.Clock, Log: r.Log, Scratch: scratch, Barred: limits.OptOut.Or(limits.Gone), Tell: r.Tell,
-		BeforeFormat10: limits.Format < 10,
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	return planner.Make(ctx, limits, request)
-}
-
-// formatOf returns the format in which a round is planned. If the round has a plan that the request must
-// not replace, this is the plan's format: the same sources then give the same plan again.
-func (r PlanRequest) formatOf(ctx context.Context, round int) (int, error) {
-	if r.Replace {
-		return schema.FormatVersion, nil
-	}
-	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
-	if errors.Is(err, roundstate.ErrNoCrawl) {
-		return schema.FormatVersion, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	if choice, _ := l.Plan(round); choice != nil && choice.Format > 0 {
-		return choice.Format, nil
-	}
-	return schema.FormatVersion, nil
 }
 
 // paced returns a copy of the config with the crawl's newest politeness and stops. Hosts and
@@ -384,14 +354,6 @@ func (d *Driver) planNext(ctx context.Context, crawl string, round int) (bool, e
 	}
 	r := PlanRequest{
 		Bucket: d.Bucket, Crawl: crawl, Config: d.Config, Clock: d.Clock, Version: d.Version, Scratch: d.Scratch, Lookup: d.Lookup, Archive: d.Runner.Archive, Log: d.Log, driver: true,
-	}
-	if d.PlanTasks != nil {
-		r.Tasks = d.PlanTasks()
-		defer func() {
-			if failed := r.Tasks.Remove(context.WithoutCancel(ctx)); failed != nil {
-				d.Log.Warn("working files of the plan remain in the store", "error", failed)
-			}
-		}()
 	}
 	_, _, err = Plan(ctx, r)
 	if errors.Is(err, ErrPlanned) { // another driver, with another config, has planned the round first

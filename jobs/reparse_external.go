@@ -32,7 +32,7 @@ func (r *ReparseRequest) planExternal(ctx context.Context, was removed, create f
 	// A reparse sends no requests, so hosts need no pauses. Budgets do not apply to documents that
 	// were already captured.
 	c.Budget, c.DomainBudgets, c.RoundURLs, c.CrawlURLs, c.Limits, c.Stopped = 0, nil, 0, 0, budget.Limits{}, nil
-	c.Delay, c.DomainDelays, c.Pace, c.AddressDelay, c.Window, c.Slots = 0, nil, nil, 0, 0, 1
+	c.Delay, c.Pace, c.AddressDelay, c.Window, c.Slots = 0, nil, 0, 0, 1
 	c.Rules, c.Filters = urlkey.Rules{}, nil // the documents keep the URLs under which they were stored
 	c.Service = parseTime
 	if c.Gone, err = worker.TakenDown(ctx, r.Bucket, r.Config, nil); err != nil {

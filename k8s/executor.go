@@ -92,8 +92,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	return err
 }
 
-// RunAside is like Run, but runs the tasks of an audit or of a plan that is being made, which belong to the
-// round of p. No other driver adopts their Jobs, so RunAside deletes them if it cannot follow them to their
+// RunAside is like Run, but runs the tasks of an audit, which belong to the round of p. No other driver adopts their Jobs, so RunAside deletes them if it cannot follow them to their
 // end.
 func (e *Executor) RunAside(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
 	r, err := e.run(ctx, p, tasks, done)

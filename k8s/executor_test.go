@@ -172,10 +172,9 @@ func TestTheStoreDecidesWhatIsDoneAndAFailedIndexFailsItsTaskOnly(t *testing.T) 
 	})
 }
 
-// aside runs the tasks of a plan that has no ID yet.
+// aside runs two tasks of an audit.
 func (l *lab) aside(ctx context.Context, stage stages.Stage) error {
 	p := plan(3)
-	p.ID, p.Crawl = "", "2026-12" // the store has no such crawl yet
 	var all []stages.Task
 	for i := range 2 {
 		all = append(all, stages.Task{Stage: stage, Crawl: p.Crawl, Partition: i})
@@ -185,10 +184,10 @@ func (l *lab) aside(ctx context.Context, stage stages.Stage) error {
 	return l.RunAside(ctx, p, all, func(t stages.Task, err error) { l.ended[t.Partition] = err })
 }
 
-func TestPodsWriteThePlanOfACrawlThatDoesNotExistYet(t *testing.T) {
+func TestPodsRunAnAudit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		stage := stages.PlanningStage(stages.PlanningID(time.Now()), "write")
+		stage := stages.AuditStage("1a2b3c", "files")
 		ends := make(chan error, 1)
 		go func() { ends <- l.aside(t.Context(), stage) }()
 		time.Sleep(time.Second)
@@ -197,15 +196,12 @@ func TestPodsWriteThePlanOfACrawlThatDoesNotExistYet(t *testing.T) {
 			t.Errorf("Job %s has %d completions", job.Name, *job.Spec.Completions)
 		}
 		c := job.Spec.Template.Spec.Containers[0]
-		if args := strings.Join(c.Args, " "); !strings.HasPrefix(args, "task "+string(stage)+" --month 2026-12 --round 0 --tasks crawl=2026-12/round=0/"+string(stage)+"/tasks-") {
+		if args := strings.Join(c.Args, " "); !strings.HasPrefix(args, "task "+string(stage)+" --month 2026-11 --round 0 --tasks crawl=2026-11/round=0/"+string(stage)+"/tasks-") {
 			t.Errorf("pods run %s", args)
 		}
-		if memory := c.Resources.Limits.Memory().Value(); memory != 512<<20 {
-			t.Errorf("a pod has %d bytes of memory", memory)
-		}
 		for i := range 2 {
-			task := stages.Task{Stage: stage, Crawl: "2026-12", Partition: i}
-			create(t, l.Bucket, layout.Result("2026-12", 0, string(stage), i), &manifest.Result{Task: task.String(), Stage: string(stage), Partition: i})
+			task := stages.Task{Stage: stage, Crawl: "2026-11", Partition: i}
+			create(t, l.Bucket, layout.Result("2026-11", 0, string(stage), i), &manifest.Result{Task: task.String(), Stage: string(stage), Partition: i})
 		}
 		l.setStatus(t, job, batchv1.JobStatus{CompletedIndexes: "0-1", Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}})
 		if err := <-ends; err != nil || l.ended[0] != nil || l.ended[1] != nil || len(l.ended) != 2 {
@@ -214,13 +210,13 @@ func TestPodsWriteThePlanOfACrawlThatDoesNotExistYet(t *testing.T) {
 	})
 }
 
-func TestAPlanThatIsInterruptedDeletesItsJob(t *testing.T) {
+func TestAnAuditThatIsInterruptedDeletesItsJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
-		if err := l.aside(ctx, stages.PlanningStage(stages.PlanningID(time.Now()), "write")); !errors.Is(err, stages.ErrInterrupted) {
-			t.Errorf("the plan ended with %v", err)
+		if err := l.aside(ctx, stages.AuditStage("1a2b3c", "files")); !errors.Is(err, stages.ErrInterrupted) {
+			t.Errorf("the audit ended with %v", err)
 		}
 		if n := len(l.jobs(t)); n != 0 {
 			t.Errorf("%d Jobs are left", n)

@@ -73,13 +73,10 @@ func (b *Batch) task(index int) stages.Task {
 }
 
 // resourceKey returns the key of a stage's pods in kubernetes.resources. For every audit, the key
-// is "verify". For the tasks of every plan, it is "plan".
+// is "verify".
 func resourceKey(s stages.Stage) string {
 	if _, ok := s.Audit(); ok {
 		return "verify"
-	}
-	if _, ok := s.Planning(); ok {
-		return "plan"
 	}
 	return string(s)
 }
@@ -89,9 +86,6 @@ func repeat(s stages.Stage, crawl, flags string) string {
 	command := "retry"
 	if _, ok := s.Audit(); ok {
 		command = "verify"
-	}
-	if _, ok := s.Planning(); ok {
-		command = "plan"
 	}
 	return fmt.Sprintf("`crawlbatch %s --month %s%s`", command, crawl, flags)
 }

@@ -169,9 +169,6 @@ func (r *run) endFailed(ctx context.Context, w *watchedJob, indexes []int) {
 		if _, ok := t.Stage.Audit(); ok {
 			why = fmt.Errorf("all attempts failed, and their pods are gone: %s repeats the audit", repeat(t.Stage, t.Crawl, r.Flags))
 		}
-		if _, ok := t.Stage.Planning(); ok {
-			why = fmt.Errorf("all attempts failed, and their pods are gone: %s plans again", repeat(t.Stage, t.Crawl, r.Flags))
-		}
 		switch {
 		case err != nil:
 			why = fmt.Errorf("its attempts failed; their pods cannot be read: %w", err)

@@ -68,9 +68,6 @@ type needs struct {
 // stage, one after the other, and may run the check of clusters, which keeps the pages that are similar to
 // others in memory.
 func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
-	if _, ok := b.Stage.Planning(); ok {
-		return planNeeds(p).configured(cfg, b.Stage)
-	}
 	if _, ok := b.Stage.Audit(); !ok {
 		return estimate(p, cfg, b).configured(cfg, b.Stage)
 	}
@@ -84,12 +81,6 @@ func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	}
 	all.memory = max(all.memory, 3*baseMemory+min((p.URLs+p.Known)*hashMemory, dedupMemory)+(p.URLs+p.Known)*similarMemory)
 	return all.configured(cfg, b.Stage)
-}
-
-// planNeeds estimates the needs of a task that makes a part of a plan, in a phase whose tasks need the scratch space
-// p.EstimatedBytes. The task uses a CPU, and sorts in baseMemory.
-func planNeeds(p *manifest.Plan) needs {
-	return needs{cpu: *resource.NewMilliQuantity(reduceCPU, resource.DecimalSI), memory: 2 * baseMemory, scratch: leastScratch + p.EstimatedBytes}
 }
 
 // wholeStage returns a batch of all tasks of a stage.

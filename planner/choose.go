@@ -27,8 +27,8 @@ type chooser struct {
 	out     *chosenWriter
 	left    *chosenWriter // list of the URLs that have spellings and are not planned
 
-	hasLinks func(warc string, depth int) bool // as Request.HasLinks
-	pruned   func(warc string) bool            // as Request.Pruned
+	hasLinks func(warc string) bool // as Request.HasLinks
+	pruned   func(warc string) bool // as Request.Pruned
 
 	since int64 // time in milliseconds UTC; URLs that were fetched at this time or later are refused; 0: no URL is refused for this reason
 
@@ -164,7 +164,7 @@ func (c *chooser) forget(u *entry.Record) {
 	if c.pruned != nil && u.WARCFilename != "" && c.pruned(u.WARCFilename) {
 		u.ETag, u.LastModified, u.WARCFilename, u.WARCRecordOff, u.WARCRecordLen = "", "", "", 0, 0
 	}
-	if c.hasLinks != nil && (u.ETag != "" || u.LastModified != "") && !c.hasLinks(u.WARCFilename, int(u.Depth)) {
+	if c.hasLinks != nil && (u.ETag != "" || u.LastModified != "") && !c.hasLinks(u.WARCFilename) {
 		u.ETag, u.LastModified = "", ""
 	}
 }

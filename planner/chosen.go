@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -92,14 +93,10 @@ func (w *chosenWriter) endGroup() error {
 		for _, h := range w.hosts {
 			slow := w.rules.slowHost(h)
 			w.list.Slowest.Add(slow)
-			seconds := w.rules.pack().WithinWindow(slow.Time().Seconds())
 			if h.observed {
 				w.list.Observed++
 			}
-			if w.rules.BeforeFormat8 {
-				seconds = w.rules.oldSeconds(h)
-			}
-			w.cur.Longest = max(w.cur.Longest, seconds)
+			w.cur.Longest = max(w.cur.Longest, w.rules.pack().WithinWindow(slow.Time().Seconds()))
 			if !slices.Contains(domains, h.domain) {
 				domains = append(domains, h.domain)
 			}
@@ -120,10 +117,4 @@ func (w *chosenWriter) endGroup() error {
 }
 
 // close writes the end of the list, which stays open for reading.
-func (w *chosenWriter) close() error {
-	err := w.endGroup()
-	if err == nil {
-		w.list.Size, err = w.out.Close()
-	}
-	return err
-}
+func (w *chosenWriter) close() error { return cmp.Or(w.endGroup(), w.out.Close()) }

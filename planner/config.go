@@ -1,15 +1,12 @@
 package planner
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/budget"
@@ -49,18 +46,10 @@ type Config struct {
 	CrawlURLs     int64          // largest number of URLs per crawl, with the URLs of earlier rounds; 0 means no bound
 	Limits        budget.Limits  // budgets by host
 
-	Delay        time.Duration            // least gap between two requests to a host
-	DomainDelays map[string]time.Duration // configured delays by domain or host; only for BeforeFormat8
+	Delay time.Duration // least gap between two requests to a host
 	// Pace returns a host's delay, which replaces Delay, and its limit of requests in flight. If Pace
 	// is nil, each host has Delay and one request in flight.
-	Pace func(host string) (delay time.Duration, inFlight int)
-	// BeforeFormat8 keeps the plans of crawls that began before format 8. Their files lack the columns
-	// of format 8. Their partitions are packed by the delay of the registered domain, even if the host
-	// has another delay.
-	BeforeFormat8 bool
-	// Format is the format of the plan that the request repeats, because a plan in another format has
-	// another ID. If Format is 0, the plan has the newest format.
-	Format       int
+	Pace         func(host string) (delay time.Duration, inFlight int)
 	AddressDelay time.Duration // least gap between two requests to an address; 0 means that domains at one address may be in different partitions
 	Window       time.Duration // time after which a fetch task ends; 0 means no bound
 	Service      time.Duration // mean time of one fetch, if no earlier round has observed it
@@ -124,7 +113,6 @@ type rules struct {
 
 	unreachable float64 // expected share of hosts whose robots.txt cannot be fetched
 	unobserved  float64 // share of the planned hosts that no round has observed
-	part, parts int     // the only part of the URLs, by hash, that a task joins; all if parts is 0
 	carries     bool    // whether an earlier round of the crawl passes on the pauses and raised delays of its hosts
 }
 
@@ -146,17 +134,6 @@ func (c *Config) rules() (*rules, error) {
 	}
 	silent := func(string, int64, string) {}
 	return &rules{note: silent, Config: *c, canonical: canonical, scope: inScope, budgets: budgets, measured: c.Service}, nil
-}
-
-// format returns the format of the plan.
-func (r *rules) format() int { return cmp.Or(r.Format, schema.FormatVersion) }
-
-// fileFormat returns the format of the plan's files.
-func (r *rules) fileFormat() table.WriterOption {
-	if r.BeforeFormat8 {
-		return table.Format(min(r.format(), 7))
-	}
-	return table.Format(r.format())
 }
 
 // budget returns the number of URLs that a crawl may plan from a domain, and whether the domain has a
@@ -187,20 +164,20 @@ func (r *rules) slowHost(h *hostCount) slowest.Host {
 	if slow.New {
 		slow.Tries = r.RobotsTries
 	}
-	if h.requests > 0 && r.format() >= observedPaces {
+	if h.requests > 0 {
 		each = max(delay, h.span/time.Duration(h.requests))
 		if h.unreachable {
 			longest, limited := max(r.RobotsTries, r.RobotsAgain), r.RobotsAgain
-			if r.format() >= fromSimilar && !r.carries {
+			if !r.carries {
 				longest, limited = r.RobotsTries, r.RobotsTries
 			}
 			slow.Unreachable = min(h.span, longest) // a longer time contains a pause of the crawl
 			// Only 429 and 503 raise the delay of a host that answered, but no page.
-			if h.delay > delay && (h.answered || r.format() < fromSimilar) {
+			if h.delay > delay && h.answered {
 				slow.Unreachable = limited
 			}
 		}
-		if r.format() >= fromSimilar && r.carries && h.answered && h.latency < pace.SlowFrom && h.delay > each {
+		if r.carries && h.answered && h.latency < pace.SlowFrom && h.delay > each {
 			each = pace.Raised(h.delay, each, h.n, h.perURL)
 		}
 	}
@@ -208,30 +185,13 @@ func (r *rules) slowHost(h *hostCount) slowest.Host {
 	return slow
 }
 
-// observedPaces is the first format whose plans predict times by the observed time between a host's
-// requests, and allow for hosts whose robots.txt cannot be fetched.
-const observedPaces = 12
-
-// fromSimilar is the first format whose plans take a host's pace from as many requests as they plan, and
-// know which state of a host passes from one round to the next.
-const fromSimilar = 13
-
 // tail returns the time of the tries for robots.txt files that cannot be fetched, in seconds, if it is
 // likely that so many hosts contain such a host that no round has observed. Otherwise it returns 0.
 func (r *rules) tail(hosts int64) float64 {
-	if r.format() < observedPaces || math.Pow(1-r.unreachable, float64(hosts)*r.unobserved) > 0.5 {
+	if math.Pow(1-r.unreachable, float64(hosts)*r.unobserved) > 0.5 {
 		return 0
 	}
 	return r.pack().WithinWindow(r.RobotsTries.Seconds())
-}
-
-// oldSeconds returns the time of a host by which old crawls pack partitions, in seconds.
-func (r *rules) oldSeconds(h *hostCount) float64 {
-	delay, ok := r.DomainDelays[h.domain]
-	if !ok {
-		delay = r.Delay
-	}
-	return r.pack().WithinWindow(float64(h.n) * max(delay, h.delay, r.Service).Seconds())
 }
 
 // pack returns the rules by which groups are packed.

@@ -31,10 +31,6 @@
 //     known address;
 //   - Commit writes plan.json last, after all files that it names.
 //
-// Tasks can make a plan, with the same bytes: see Elsewhere. They read slices of the sources and sort them (phase read),
-// join and choose the URLs of a range of hashes of domains (join), drop what the budget of the round refuses (cut), and
-// write partitions (write). Make decides the budget of the round and the partitions between the phases.
-//
-// Package planner imports formats packages and the packages budget, entry, pace, pack, planfile, scope, slowest, source
-// and spool.
+// Package planner imports formats packages and the packages budget, entry, pace, pack, planfile, scope, slowest and
+// source.
 package planner

@@ -248,19 +248,17 @@ func TestWhatWasFetchedWithinATimeIsRefused(t *testing.T) {
 	}
 }
 
-// A page whose links nobody knows is requested without validators, unless links lead no further.
+// A page whose links nobody knows is requested without validators, unless nobody needs them.
 func TestAPageIsRequestedConditionallyIfItsLinksAreKnown(t *testing.T) {
-	entry := func(path, warc string, depth int32) source.Entry {
-		return source.Entry{URL: "http://a.example/" + path, Due: true, Fetches: 1, ETag: "e", LastModified: "m", ContentDigest: "D", Depth: depth, Content: source.Content{Filename: warc, At: 1}}
+	entry := func(path, warc string) source.Entry {
+		return source.Entry{URL: "http://a.example/" + path, Due: true, Fetches: 1, ETag: "e", LastModified: "m", ContentDigest: "D", Content: source.Content{Filename: warc, At: 1}}
 	}
 	for _, needed := range []bool{true, false} {
-		cfg := Default()
-		cfg.MaxDepth = 2
-		r := request(t, known(entry("deepest", "lost", 2), entry("known", "stored", 1), entry("lost", "lost", 1), entry("nowhere", "", 0)))
+		r := request(t, known(entry("known", "stored"), entry("lost", "lost"), entry("nowhere", "")))
 		if needed {
-			r.HasLinks = func(warc string, depth int) bool { return warc == "stored" || depth >= 2 }
+			r.HasLinks = func(warc string) bool { return warc == "stored" }
 		}
-		p, err := Make(t.Context(), cfg, r)
+		p, err := Make(t.Context(), Default(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +270,7 @@ func TestAPageIsRequestedConditionallyIfItsLinksAreKnown(t *testing.T) {
 			}
 			got[strings.TrimPrefix(u.URL, "http://a.example/")] = u.ETag != ""
 		}
-		if d := cmp.Diff(map[string]bool{"deepest": true, "known": true, "lost": !needed, "nowhere": !needed}, got); d != "" {
+		if d := cmp.Diff(map[string]bool{"known": true, "lost": !needed, "nowhere": !needed}, got); d != "" {
 			t.Errorf("links are needed: %v: %s", needed, d)
 		}
 	}

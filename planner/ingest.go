@@ -19,24 +19,6 @@ import (
 // batchEntries is the number of entries that a worker takes at a time.
 const batchEntries = 256
 
-// input says what ingest reads.
-type input struct {
-	sources []source.Source
-	first   []entry.Seq // place of the first entry of each source
-	history []source.Known
-	at      int         // number of the first source of history
-	listed  *listed.Set // gets the URLs that sources name; nil if no function needs them
-}
-
-// whole returns the input of a plan in one process.
-func (r *Request) whole() input {
-	in := input{sources: r.Sources, history: r.History, at: len(r.Sources)}
-	for i := range r.Sources {
-		in.first = append(in.first, entry.NewSeq(i, 0))
-	}
-	return in
-}
-
 // newListed returns a set for the URLs that sources list, or nil if there is no history.
 func (r *rules) newListed(history []source.Known) *listed.Set {
 	if len(history) == 0 {
@@ -65,29 +47,30 @@ type batch struct {
 // sorts the rest as records. Every record carries its place in the sources, so the result does not
 // depend on the order in which workers finish. After the sources, ingest reads the rows of earlier
 // rounds.
-func ingest(ctx context.Context, r *rules, in input, records *entry.Sorters, refused *sorters[entry.Refusal], names *entry.Names) (_ *ingested, err error) {
-	if n := in.at + len(in.history); n > entry.MaxSources {
+func ingest(ctx context.Context, r *rules, req Request, records *entry.Sorters, refused *sorters[entry.Refusal], names *entry.Names) (_ *ingested, err error) {
+	if n := len(req.Sources) + len(req.History); n > entry.MaxSources {
 		return nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, entry.MaxSources)
 	}
+	named := r.newListed(req.History)
 	workers := make([]*worker, r.Workers)
 	for i := range workers {
 		// Records get two thirds of the memory, because refusals are fewer.
-		w := &worker{rules: r, listed: in.listed, records: records.Sorter(r.Memory / int64(r.Workers) * 2 / 3)}
+		w := &worker{rules: r, listed: named, records: records.Sorter(r.Memory / int64(r.Workers) * 2 / 3)}
 		workers[i] = w
 		if w.refused, err = newRefusals(refused, r.Memory/int64(r.Workers)/6); err != nil {
 			return nil, err
 		}
 	}
-	done := newIngested()
-	if done.Entries, err = ingestSources(ctx, workers, in.sources, names, in.first); err != nil {
+	done := &ingested{Counts: map[schema.SkipReason]int64{}, Sources: map[int]int64{}}
+	if done.Entries, err = ingestSources(ctx, workers, req.Sources, names, 0); err != nil {
 		return nil, err
 	}
-	for i, known := range in.history {
+	for i, known := range req.History {
 		for _, w := range workers {
 			w.listed = nil
 		}
-		known.Tell(in.listed)
-		of, err := ingestSources(ctx, workers, []source.Source{known}, names, []entry.Seq{entry.NewSeq(in.at+i, 0)})
+		known.Tell(named)
+		of, err := ingestSources(ctx, workers, []source.Source{known}, names, len(req.Sources)+i)
 		if err != nil {
 			return nil, err
 		}
@@ -98,10 +81,6 @@ func ingest(ctx context.Context, r *rules, in input, records *entry.Sorters, ref
 		done.add(w.refused)
 	}
 	return done, nil
-}
-
-func newIngested() *ingested {
-	return &ingested{Counts: map[schema.SkipReason]int64{}, Sources: map[int]int64{}}
 }
 
 // add adds the counts of refusals.
@@ -116,14 +95,14 @@ func (in *ingested) add(r *refusals) {
 }
 
 // ingestSources passes the entries of sources to workers, and notes the names of their files. The
-// parameter first is the place of each source's first entry.
-func ingestSources(ctx context.Context, workers []*worker, sources []source.Source, names *entry.Names, first []entry.Seq) (entries []SourceCount, err error) {
+// parameter first is the number of the first source.
+func ingestSources(ctx context.Context, workers []*worker, sources []source.Source, names *entry.Names, first int) (entries []SourceCount, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	batches := make(chan batch, len(workers))
 	g.Go(func() error {
 		defer close(batches)
 		for i, s := range sources {
-			n, err := feed(ctx, first[i], s, names, batches, workers[0].note)
+			n, err := feed(ctx, entry.NewSeq(first+i, 0), s, names, batches, workers[0].note)
 			count := SourceCount{Name: s.Name(), Entries: n}
 			if errors.Is(err, source.ErrNoMatch) {
 				count.noMatch, err = err, nil
@@ -255,12 +234,6 @@ func (w *worker) take(e *source.Entry, s entry.Seq) error {
 	if e, err = w.accepted(k, e, text, spellings, s); e == nil || err != nil {
 		return err
 	}
-	if w.parts > 0 && urlkey.Bucket(k.Domain, w.parts) != w.part {
-		if e.History { // the source yields it, although no source of the user lists it
-			return nil
-		}
-		return fmt.Errorf("%w: %s has another domain than earlier rounds saw: plan without --tasks", ErrConfig, k.URL)
-	}
 	if w.listed != nil && e.Due {
 		w.named = append(w.named, k)
 	}
@@ -273,10 +246,6 @@ func (w *worker) take(e *source.Entry, s entry.Seq) error {
 	}
 	return w.records.Add(&rec)
 }
-
-// spentRefusals is the first format whose budgets count a URL that an earlier round of the crawl
-// planned also while it is due and refused, for example because its host was stopped.
-const spentRefusals = 16
 
 // accepted returns an entry that the plan accepts. It adds any other due entry to the refusals, and returns
 // what must be recorded of a refused entry: the depth, the spellings, and whether it counts in the budgets;
@@ -292,7 +261,7 @@ func (w *worker) accepted(k urlkey.Key, e *source.Entry, text string, spellings 
 		}); err != nil {
 			return nil, err
 		}
-		e = &source.Entry{Depth: e.Depth, Spent: e.Spent && w.format() >= spentRefusals}
+		e = &source.Entry{Depth: e.Depth, Spent: e.Spent}
 	}
 	if !e.Spent && len(spellings) == 0 {
 		return nil, nil

@@ -51,28 +51,6 @@ func listings(t *testing.T, p *Plan) (out []string) {
 	return out
 }
 
-// Plans before format 10 stored the secrets of sitemaps. A new plan does not copy them, and a plan that
-// repeats an older one keeps its bytes.
-func TestAPlanHidesTheSecretsOfOlderPlans(t *testing.T) {
-	old := &schema.Listing{
-		ListedFirstSource: "sitemap:https://a.example/s.xml?token=s3cret", ListedFirstAt: "7", ListedFirstRound: "2026-09.0",
-		ListedLastSource: "postgres://db.example/crawl?table=q&key=id", ListedLastAt: "8", ListedLastRound: "2026-10.0",
-	}
-	history := known(source.Entry{URL: "http://a.example/due", Due: true, Listing: old})
-	for format, name := range map[int]string{0: "sitemap:https://a.example/s.xml?token=***", 10: old.ListedFirstSource} {
-		cfg := Default()
-		cfg.Format = format
-		p, err := Make(t.Context(), cfg, request(t, history))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := []string{"a.example/due " + name + ":7@2026-09.0 " + old.ListedLastSource + ":8@2026-10.0"}
-		if d := cmp.Diff(want, listings(t, p)); d != "" {
-			t.Errorf("format %d: %s", format, d)
-		}
-	}
-}
-
 func TestAPlanSaysWhichEntriesListAURLFirstAndLast(t *testing.T) {
 	old := &schema.Listing{ListedFirstSource: "old.txt", ListedFirstAt: "7", ListedFirstRound: "2026-09.0", ListedLastSource: "mid.txt", ListedLastAt: "8", ListedLastRound: "2026-10.0"}
 	cfg := Default()
@@ -113,22 +91,5 @@ func TestAPlanSaysWhichEntriesListAURLFirstAndLast(t *testing.T) {
 		if d := cmp.Diff(want, listings(t, p)); d != "" {
 			t.Errorf("%d workers (-want +got):\n%s", shape.workers, d)
 		}
-	}
-}
-
-// The same entries give the same plan as a program of format 7, whose files have no listings.
-func TestAPlanOfAnOlderCrawlHasNoListings(t *testing.T) {
-	cfg := Default()
-	cfg.BeforeFormat8 = true
-	ids := map[string]bool{}
-	for _, name := range []string{"a.txt", "b.txt"} {
-		p := plan(t, cfg, listedIn("lists", name+" 1 http://a.example/"))
-		ids[p.Manifest().ID] = true
-		if d := cmp.Diff([]string{"a.example/ :@ :@"}, listings(t, p)); d != "" {
-			t.Error(d)
-		}
-	}
-	if len(ids) != 1 {
-		t.Errorf("the names of files change the plan: %v", ids)
 	}
 }

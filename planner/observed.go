@@ -33,7 +33,7 @@ func (r *rules) sortObservations(hosts iter.Seq2[source.Host, error], s *sorters
 		if r.Limits.Ranked == 0 && !h.Requested() {
 			continue
 		}
-		o := pace.NewObservation(&h, n, r.format() >= fromSimilar)
+		o := pace.NewObservation(&h, n)
 		m.Add(&h)
 		if o.Requested {
 			m.Hosts++
@@ -77,11 +77,7 @@ func (w *chosenWriter) observe() (address uint64, err error) {
 		if newest := !h.observed; newest && h.n > most && o.Address != "" {
 			most, address = h.n, urlkey.Hash(o.Address)
 		}
-		enough := int64(paceRequests)
-		if w.rules.format() >= fromSimilar {
-			enough = max(enough, int64(float64(h.n)*max(h.perURL, 1)))
-		}
-		h.observe(o, enough)
+		h.observe(o, max(paceRequests, int64(float64(h.n)*max(h.perURL, 1))))
 	})
 	return address, err
 }

@@ -25,11 +25,9 @@ func slowWeb() (urls []string, cfg Config) {
 	}
 	cfg = Default()
 	cfg.PartitionURLs = 20
-	ten := 10 * time.Second
-	cfg.DomainDelays = map[string]time.Duration{"www.slow.example": ten, "d0.example": ten}
 	cfg.Pace = func(host string) (time.Duration, int) {
 		if host == "d0.example" || strings.HasSuffix(host, "slow.example") {
-			return ten, 1
+			return 10 * time.Second, 1
 		}
 		return cfg.Delay, 1
 	}
@@ -48,21 +46,6 @@ func TestTheDelayOfAHostIsPredictedAndPacked(t *testing.T) {
 	}
 	if of := domainsOf(t, p); of["d0.example"] != of["slow.example"] {
 		t.Errorf("the slow domains are in different partitions: %v", of)
-	}
-}
-
-// A crawl that began before format 8 keeps its assignment and the ID of its plan.
-func TestOldCrawlsArePackedAsBefore(t *testing.T) {
-	urls, cfg := slowWeb()
-	cfg.BeforeFormat8 = true
-	now := plan(t, cfg, lines(urls...))
-	cfg.Pace = nil // an older binary has no Pace
-	before := plan(t, cfg, lines(urls...))
-	if diff := cmp.Diff(domainsOf(t, before), domainsOf(t, now)); diff != "" {
-		t.Errorf("partitions of domains (-before +now):\n%s", diff)
-	}
-	if before.Manifest().ID != now.Manifest().ID {
-		t.Errorf("plan %s, before %s", now.Manifest().ID, before.Manifest().ID)
 	}
 }
 
@@ -104,15 +87,6 @@ func TestMeasuredPaceReplacesGuesses(t *testing.T) {
 	if h := planWith(t, cfg, nil, urls...).Slowest()[0]; h.Each != cfg.Service {
 		t.Errorf("%+v", h)
 	}
-	// The assignment of an old crawl does not depend on what is measured.
-	cfg.BeforeFormat8, cfg.PartitionURLs = true, 200
-	var apart []source.Host // the same delays, without what older binaries did not read
-	for _, h := range hosts {
-		apart = append(apart, source.Host{Host: h.Host, Domain: h.Domain, DelayMS: h.DelayMS})
-	}
-	if diff := cmp.Diff(domainsOf(t, planWith(t, cfg, seen(apart...), urls...)), domainsOf(t, planWith(t, cfg, seen(hosts...), urls...))); diff != "" {
-		t.Errorf("partitions of domains (-before +now):\n%s", diff)
-	}
 }
 
 // requested returns the row of a host that took the given time for 100 planned URLs.
@@ -147,12 +121,9 @@ func TestObservedPacesArePredicted(t *testing.T) {
 	}
 	cfg := Default()
 	cfg.Delay, cfg.RobotsTries, cfg.RobotsAgain = time.Second, 17*time.Minute, 54*time.Minute
-	times := func() map[string]time.Duration {
-		got := map[string]time.Duration{}
-		for _, h := range planWith(t, cfg, seen(hosts...), urls...).Slowest() {
-			got[h.Host] = h.Time().Round(time.Second)
-		}
-		return got
+	got := map[string]time.Duration{}
+	for _, h := range planWith(t, cfg, seen(hosts...), urls...).Slowest() {
+		got[h.Host] = h.Time().Round(time.Second)
 	}
 	want := map[string]time.Duration{
 		"even.example": 100 * time.Second, "paused.example": 100 * time.Second,
@@ -160,19 +131,8 @@ func TestObservedPacesArePredicted(t *testing.T) {
 		"unreachable.example": 17 * time.Minute, "stopped.example": 17 * time.Minute, "limited.example": 17 * time.Minute,
 		"recovered.example": 147 * time.Second, // 62 requests in 91 s
 	}
-	if diff := cmp.Diff(want, times()); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-	for name, again := range map[string]time.Duration{"unreachable.example": 18 * time.Minute, "stopped.example": 54 * time.Minute, "limited.example": 54 * time.Minute} {
-		want[name] = again
-	}
-	cfg.Format = 12 // knows no months
-	if diff := cmp.Diff(want, times()); diff != "" {
-		t.Errorf("format 12 (-want +got):\n%s", diff)
-	}
-	cfg.Format = 11
-	if got := times(); got["recovered.example"] != 500*time.Second || got["unreachable.example"] != 100*time.Second {
-		t.Errorf("a plan of format 11 predicts %v", got)
 	}
 }
 
@@ -188,12 +148,10 @@ func TestPredictionsAllowForRobotsThatFail(t *testing.T) {
 	cfg.RobotsTries = 17 * time.Minute
 	for _, tt := range []struct {
 		hosts, observed, unreachable int
-		format                       int
 		want                         float64
 	}{
 		{hosts: 20, want: 2}, // one host in 50 fails
 		{hosts: 100, want: 17 * 60},
-		{hosts: 100, format: 11, want: 2},
 		{hosts: 100, observed: 95, want: 2},                        // 1 of 145 hosts fails, 5 are new
 		{hosts: 100, observed: 80, unreachable: 20, want: 17 * 60}, // 21 of 130 hosts fail, 20 are new
 		{hosts: 1000, observed: 950, want: 2},                      // 1 of 1000 hosts fails, 50 are new
@@ -204,7 +162,6 @@ func TestPredictionsAllowForRobotsThatFail(t *testing.T) {
 		for i := range tt.unreachable {
 			hosts[i].RobotsState = "unreachable"
 		}
-		cfg.Format = tt.format
 		if got := planWith(t, cfg, seen(hosts...), urls...).Manifest().EstimatedSeconds; got != tt.want {
 			t.Errorf("%+v: %v s", tt, got)
 		}

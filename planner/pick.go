@@ -30,9 +30,8 @@ func (p *picked) close() (err error) {
 	return err
 }
 
-// newPicked returns a picked without URLs. The function nameOf returns the name of a source. The caller closes
-// the result, even after an error.
-func newPicked(r *rules, req Request, nameOf func(source int) string, seen observations, refused *sorters[entry.Refusal], names *entry.Names) (p *picked, err error) {
+// newPicked returns a picked without URLs. The caller closes the result, even after an error.
+func newPicked(r *rules, req Request, seen observations, refused *sorters[entry.Refusal], names *entry.Names) (p *picked, err error) {
 	p = &picked{names: names, seen: seen, dir: req.Scratch}
 	more, err := newRefusals(refused, r.Memory/6)
 	if err != nil {
@@ -40,7 +39,7 @@ func newPicked(r *rules, req Request, nameOf func(source int) string, seen obser
 	}
 	p.chooser = &chooser{
 		rules: r, refused: more,
-		files:    func(s entry.Seq) string { return entry.Excerpt(nameOf(s.Source())) },
+		files:    func(s entry.Seq) string { return entry.Excerpt(req.sourceAt(s.Source()).Name()) },
 		hasLinks: req.HasLinks, pruned: req.Pruned,
 		names: names, round: r.budgets.NewRound(), addresses: r.budgets.NewAddresses(), overBudget: map[string]int64{},
 	}

@@ -39,19 +39,16 @@ type Request struct {
 	Hosts   iter.Seq2[source.Host, error] // hosts of earlier rounds, oldest round first; nil if there are none
 	Known   int64                         // lower bound of the number of URLs that earlier rounds know
 	Buckets int                           // number of reduce buckets of the previous round, which is the least number for this round; 0 if there is no previous round
-	// HasLinks reports whether a page may be requested with validators, because an answer 304 needs
-	// no links or the store has them. Its arguments are the key of the WARC file with the page's
-	// content, and the page's depth. If the result is false, the page is planned without
-	// validators. HasLinks is nil if nobody needs the links of unchanged pages.
-	HasLinks func(warc string, depth int) bool
+	// HasLinks reports whether the store has the links of a page, which an answer 304 does not bring. Its
+	// argument is the key of the WARC file with the page's content. If the result is false, the page is planned
+	// without validators. HasLinks is nil if nobody needs the links of unchanged pages.
+	HasLinks func(warc string) bool
 	// Pruned reports whether a WARC file was deleted by age. A page whose content is in such a file
 	// is planned as if its content were not stored. Pruned is nil if no WARC file was deleted.
 	Pruned  func(warc string) bool
 	Now     time.Time // time of the plan, for Config.SkipWithin
 	Scratch string    // empty local directory with room for twice the sources' size; the caller removes the directory
 	Version string    // version of crawlbatch, for plan.json
-	// Elsewhere runs the tasks that make the plan, if CanDivide allows it. If it is nil, Make does all the work.
-	Elsewhere Elsewhere
 	// Note gets what Make and Commit do, as a verb, a number and its object, such as "read 4096 entries of urls.txt". They
 	// call it often, and from several goroutines. It may be nil.
 	Note   func(verb string, n int64, of string)
@@ -75,9 +72,6 @@ type Plan struct {
 	budgets  []manifest.Count
 	note     func(verb string, n int64, of string) // Request.Note, or a function that does nothing
 	files    []table.Local                         // local files in the order of planfile.Of, empty after a dry run
-
-	elsewhere Elsewhere       // nil: all files are local
-	placed    []manifest.File // files that tasks wrote, which are the first in the order of planfile.Of
 }
 
 // Counts returns the number of entries of each source, in the order of the sources.
@@ -103,26 +97,15 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if req.Note != nil {
 		r.note = req.Note
 	}
-	names := &entry.Names{Round: fmt.Sprintf("%s.%d", req.Crawl, req.Round), Hide: r.format() >= 11}
+	names := &entry.Names{Round: fmt.Sprintf("%s.%d", req.Crawl, req.Round)}
 	s := newSorting(req.Scratch)
 	defer func() { err = errors.Join(err, s.close()) }()
 	seen, err := r.sortObservations(req.Hosts, s.hosts)
 	if err != nil {
 		return nil, err
 	}
-	if !r.BeforeFormat8 {
-		r.measured = seen.Service(r.Service)
-	}
-	r.unreachable, r.carries = seen.UnreachableShare(), req.Round > 0
-	join, refused := func() (*ingested, *picked, error) { return s.join(ctx, r, req, names) }, s.refused.sorted
-	var d *driver
-	if req.Elsewhere != nil {
-		if d, err = newDriver(ctx, r, req, s.hosts, names); err != nil {
-			return nil, err
-		}
-		join, refused = func() (*ingested, *picked, error) { return d.join(ctx) }, d.refusals
-	}
-	read, picked, err := join()
+	r.measured, r.unreachable, r.carries = seen.Service(r.Service), seen.UnreachableShare(), req.Round > 0
+	read, picked, err := s.join(ctx, r, req, names)
 	defer func() { err = errors.Join(err, picked.close()) }()
 	if err != nil {
 		return nil, err
@@ -133,7 +116,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	}
 	own := len(req.Sources)
 	entries = append(entries[:own:own], slices.DeleteFunc(entries[own:], func(c SourceCount) bool { return c.Name == source.HistoryName })...)
-	p := &Plan{counts: entries, note: r.note, manifest: manifest.Plan{Header: manifest.Header{Format: r.format()}, Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(read.Counts), TakenDown: read.TakenDown}}
+	p := &Plan{counts: entries, note: r.note, manifest: manifest.Plan{Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(read.Counts), TakenDown: read.TakenDown}}
 	for i, c := range entries {
 		p.manifest.Sources = append(p.manifest.Sources, c.Name)
 		if i < own && c.Name != source.FrontierName {
@@ -141,14 +124,14 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 		}
 	}
 	if len(picked.chosen.Groups) == 0 {
-		return nil, emptyPlanError(p, refused(ctx))
+		return nil, emptyPlanError(p, s.refused.sorted(ctx))
 	}
 	p.slowest, p.budgets = picked.chosen.Slowest, manifest.SortedCounts(picked.chooser.overBudget)
 	partitions := p.predict(r, req, picked.chosen)
 	if req.DryRun {
 		return p, nil
 	}
-	if err := p.write(ctx, r, req, d, picked, partitions, refused(ctx)); err != nil {
+	if err := p.write(ctx, r, req, picked, partitions, s.refused.sorted(ctx)); err != nil {
 		return nil, err
 	}
 	return p, planfile.Identify(&p.manifest, req.Version)
@@ -176,16 +159,13 @@ func (s *sorting) close() error {
 // error.
 func (s *sorting) join(ctx context.Context, r *rules, req Request, names *entry.Names) (read *ingested, p *picked, err error) {
 	p = &picked{}
-	in := req.whole()
-	in.listed = r.newListed(req.History)
-	if read, err = ingest(ctx, r, in, &s.records, s.refused, names); err == nil {
+	if read, err = ingest(ctx, r, req, &s.records, s.refused, names); err == nil {
 		err = checkNoMatch(read.Entries)
 	}
 	if err != nil {
 		return nil, p, err
 	}
-	nameOf := func(n int) string { return req.sourceAt(n).Name() }
-	if p, err = newPicked(r, req, nameOf, observed(s.hosts), s.refused, names); err == nil {
+	if p, err = newPicked(r, req, observed(s.hosts), s.refused, names); err == nil {
 		err = p.pick(ctx, s.records.Sorted(ctx))
 	}
 	if err == nil {
@@ -292,25 +272,18 @@ func (p *Plan) predict(r *rules, req Request, chosen *entry.List) []pack.Partiti
 }
 
 // write writes the plan's files to scratch space, several at a time.
-func (p *Plan) write(ctx context.Context, r *rules, req Request, d *driver, from *picked, partitions []pack.Partition, refused iter.Seq2[entry.Refusal, error]) error {
+func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, partitions []pack.Partition, refused iter.Seq2[entry.Refusal, error]) error {
 	m := &p.manifest
-	var err error
-	if d != nil {
-		p.elsewhere = req.Elsewhere
-		p.placed, err = d.write(ctx, m, from.chosen.Groups, partitions)
-	} else {
-		err = p.writePartitions(ctx, r, req, from, partitions)
-	}
-	if err != nil {
+	if err := p.writePartitions(ctx, r, req, from, partitions); err != nil {
 		return err
 	}
-	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(refused, m.Buckets), r.fileFormat())
+	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(refused, m.Buckets))
 	if err != nil {
 		return err
 	}
 	m.RefusedFile, p.files = new(l.File(planfile.Refused, "")), append(p.files, l)
 	if r.OptOut != nil {
-		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(r.Gone), r.fileFormat()); err != nil {
+		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(r.Gone)); err != nil {
 			return err
 		}
 		m.OptOutFile, p.files = new(l.File(planfile.OptOut, "")), append(p.files, l)
@@ -318,7 +291,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, d *driver, from
 	return nil
 }
 
-// writePartitions writes the files of the partitions in this process.
+// writePartitions writes the files of the partitions.
 func (p *Plan) writePartitions(ctx context.Context, r *rules, req Request, from *picked, partitions []pack.Partition) error {
 	m := &p.manifest
 	locals := make([][]table.Local, len(partitions))
@@ -327,7 +300,7 @@ func (p *Plan) writePartitions(ctx context.Context, r *rules, req Request, from 
 	g.SetLimit(r.Workers)
 	for i := range partitions {
 		g.Go(func() error {
-			w := partitionWriter{req.Scratch, r.Memory / int64(r.Workers), r.fileFormat(), from, &partitions[i]}
+			w := partitionWriter{req.Scratch, r.Memory / int64(r.Workers), from, &partitions[i]}
 			urls, spellings, err := w.writeFiles(gctx, i)
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
@@ -351,7 +324,6 @@ func (p *Plan) writePartitions(ctx context.Context, r *rules, req Request, from 
 type partitionWriter struct {
 	scratch string
 	memory  int64 // memory for one sort, in bytes
-	format  table.WriterOption
 	from    *picked
 	part    *pack.Partition
 }
@@ -390,7 +362,7 @@ func (w *partitionWriter) sortFile(ctx context.Context, name string, fill func(*
 	if err := fill(sorting.Sorter(w.memory)); err != nil {
 		return table.Local{}, err
 	}
-	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), w.rows(sorting.Sorted(ctx)), w.format)
+	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), w.rows(sorting.Sorted(ctx)))
 }
 
 // rows returns the rows of a file with records.
@@ -429,16 +401,9 @@ func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// upload copies the files that tasks wrote, and commits the others. In a repeated Commit, already uploaded files are no longer in
-// scratch space.
+// upload commits the files. In a repeated Commit, already uploaded files are no longer in scratch space.
 func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
-	files := planfile.Of(&p.manifest)
-	if p.elsewhere != nil {
-		if err := p.elsewhere.Place(ctx, &p.manifest, p.placed, files[:len(p.placed)]); err != nil {
-			return err
-		}
-	}
-	for i, f := range files[len(p.placed):] {
+	for i, f := range planfile.Of(&p.manifest) {
 		if _, err := os.Stat(p.files[i].Path); errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -13,7 +13,6 @@ package stages
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,7 +20,6 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -99,38 +97,6 @@ func AuditStage(id, phase string) Stage { return Stage(auditPrefix + id + "-" + 
 // Audit returns the ID of the audit to which a stage belongs. ok is false if s is a stage of a round.
 func (s Stage) Audit() (id string, ok bool) {
 	rest, ok := strings.CutPrefix(string(s), auditPrefix)
-	id, _, cut := strings.Cut(rest, "-")
-	return id, ok && cut
-}
-
-// PlanningPrefix begins the names of the stages in which tasks help to make a plan. It must not begin with
-// "plan-", as the folders of plans do.
-const PlanningPrefix = "planning-"
-
-// planningRandom is the length of the random end of a planning ID. With it, two processes that plan in the
-// same second have different IDs.
-const planningRandom = 3
-
-// PlanningID returns an ID for a plan in tasks that begins at the given time: the time in seconds since
-// 1970, in base 36, and random characters.
-func PlanningID(at time.Time) string {
-	return strconv.FormatInt(at.Unix(), 36) + strings.ToLower(rand.Text()[:planningRandom])
-}
-
-// PlanningEnded reports whether a plan in tasks with this ID counts as ended, because it began more than a
-// day ago.
-func PlanningEnded(id string, now time.Time) bool {
-	at, err := strconv.ParseInt(id[:max(0, len(id)-planningRandom)], 36, 64)
-	return err != nil || now.Sub(time.Unix(at, 0)) > 24*time.Hour
-}
-
-// PlanningStage returns a name such as planning-1a2b3cxyz-write, for one phase of the plan with the given
-// ID. The tasks of the phase run like tasks of a stage with this name, but no round waits for them.
-func PlanningStage(id, phase string) Stage { return Stage(PlanningPrefix + id + "-" + phase) }
-
-// Planning returns the planning ID of the plan to which a stage belongs. ok is false if s is a stage of a round.
-func (s Stage) Planning() (id string, ok bool) {
-	rest, ok := strings.CutPrefix(string(s), PlanningPrefix)
 	id, _, cut := strings.Cut(rest, "-")
 	return id, ok && cut
 }

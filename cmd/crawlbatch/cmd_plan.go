@@ -6,39 +6,32 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs"
-	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
-	"crawlbatch.io/crawlbatch/jobs/planning"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/jobs/websource"
-	"crawlbatch.io/crawlbatch/k8s"
-	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
 type planOptions struct {
-	runOptions
+	*common
+	month                        string
+	metrics                      metricsOptions
 	sources, explain             []string
 	dryRun, replace, once, force bool
-	tasks                        int
 }
 
 func newPlan(c *common) *cobra.Command {
-	o := planOptions{runOptions: runOptions{common: c}}
+	o := planOptions{common: c}
 	cmd := usage.WithOptions(&o, runPlan, &cobra.Command{
 		Use:   "plan --month YYYY-MM --source FILE",
 		Short: "Shard the month's URL set into partitions",
@@ -53,18 +46,12 @@ a sitemap or feed on the web, such as sitemap:https://example.com/sitemap.xml, w
 as politely as the crawl does. #column=NAME and #where=CONDITION choose columns and records. The
 first plan freezes the config.
 
-With --tasks, tasks read the sources, join them with earlier rounds, and write the partitions, and
-pods run these tasks with --executor kubernetes. The plan is the same, byte for byte. Tasks read
-files and objects; pods read only objects in S3. This process reads the other sources, and keeps
-working files in the store until the plan ends.
-
 With --once, plan does nothing if the month has a plan. A job that plans and runs a month
 can then be restarted at any time. In a Kubernetes Job, --month job:NAME means the month at
 the end of the Job's name, or the month for which its CronJob created it.`,
 		Example: `  crawlbatch plan --month 2026-11 --source urls.txt --user-agent "examplebot/1.0 (+https://example.org/bot)"
   crawlbatch plan --month 2026-12 --source frontier --dry-run
-  crawlbatch plan --month 2026-12 --source frontier --source new.txt --once
-  crawlbatch plan --month 2026-12 --source s3://lists/urls.parquet --store s3://crawls --executor kubernetes --tasks 64`,
+  crawlbatch plan --month 2026-12 --source frontier --source new.txt --once`,
 	})
 	usage.MonthFlag(cmd, &o.month, "crawl to plan")
 	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, s3://bucket/key, -, frontier, mysql:// or postgres:// address of a table, or sitemap:https://HOST/PATH of a sitemap or feed; repeatable")
@@ -73,8 +60,6 @@ the end of the Job's name, or the month for which its CronJob created it.`,
 	cmd.Flags().BoolVar(&o.force, "force", false, "plan also URLs that were fetched within plan.skip_within")
 	cmd.Flags().StringArrayVar(&o.explain, "explain", nil, "plan nothing, and show the state and priority of a URL, with the parts of the priority; repeatable")
 	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")
-	cmd.Flags().IntVar(&o.tasks, "tasks", 0, "tasks into which the plan is divided; 0: none, all in this process")
-	o.clusterFlags(cmd)
 	addMetricsFlags(cmd, &o.metrics)
 	return cmd
 }
@@ -87,11 +72,8 @@ func runPlan(ctx context.Context, o planOptions) error {
 	if o.once && o.replace {
 		return usage.Errorf("--once and --replace cannot be combined")
 	}
-	if err := o.checkTasks(); err != nil {
-		return err
-	}
 	if len(o.explain) > 0 {
-		if len(o.sources) > 0 || o.dryRun || o.replace || o.force || o.once || o.tasks > 0 {
+		if len(o.sources) > 0 || o.dryRun || o.replace || o.force || o.once {
 			return usage.Errorf("--explain plans nothing: give only --month with it, or leave it out")
 		}
 		return o.explainer().URLs(ctx, o.month, "", o.explain, o.out)
@@ -146,7 +128,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 		return err
 	}
 	defer remove()
-	p, same, err := o.plan(ctx, r)
+	p, same, err := jobs.Plan(ctx, r)
 	if err != nil {
 		return storeError(err)
 	}
@@ -156,71 +138,6 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	o.warnOfAgent(cfg)
 	return o.printPlan(ctx, &r, p, same)
-}
-
-// plan makes the plan, in this process or in tasks.
-func (o *planOptions) plan(ctx context.Context, r jobs.PlanRequest) (p *manifest.Plan, same bool, err error) {
-	if o.executor == executorKubernetes && o.tasks == 0 && !o.dryRun {
-		if o.tasks = r.Config.Kubernetes.PlanTasks; o.tasks == 0 {
-			return nil, false, usage.Errorf("--executor kubernetes needs --tasks, or kubernetes.plan_tasks in --config: the number of tasks that make the plan")
-		}
-	}
-	if o.tasks == 0 {
-		return jobs.Plan(ctx, r)
-	}
-	if r.Tasks, err = o.inTasks(ctx, r.Bucket, r.Config, r.Scratch); err != nil {
-		return nil, false, err
-	}
-	defer func() {
-		if failed := r.Tasks.Remove(context.WithoutCancel(ctx)); failed != nil {
-			o.log.Warn("working files of the plan remain in the store", "error", failed)
-		}
-	}()
-	return jobs.Plan(ctx, r)
-}
-
-// checkTasks checks the flags that say where tasks run.
-func (o *planOptions) checkTasks() error {
-	switch {
-	case o.tasks < 0 || o.tasks > planner.MostTasks:
-		return usage.Errorf("--tasks %d: it must be 0 to %d", o.tasks, planner.MostTasks)
-	case o.tasks > 0 && o.dryRun:
-		return usage.Errorf("--dry-run takes no --tasks, because it writes nothing")
-	}
-	return o.checkExecutor()
-}
-
-// planTasks is the number of tasks of a plan that run in this process at a time. Each sorts in 128 MiB, and
-// together they sort in no more memory than a plan without tasks.
-const planTasks = 3
-
-// inTasks returns what runs the tasks of a plan.
-func (o *planOptions) inTasks(ctx context.Context, b store.Bucket, cfg *config.Config, dir string) (*planning.Tasks, error) {
-	tasks := &planning.Tasks{Bucket: b, N: o.tasks, Now: time.Now(), Version: version, Execute: planning.InThisProcess(o.planWorker(b, dir).RunTask, min(planTasks, runtime.GOMAXPROCS(0))), Shares: func(string) bool { return true }}
-	if o.executor == executorKubernetes {
-		client, err := o.cluster.connect(ctx, cfg)
-		if err != nil {
-			return nil, err
-		}
-		tasks = o.planOnCluster(client, b, cfg, o.tasks)
-	}
-	return tasks, nil
-}
-
-// planOnCluster returns what runs n tasks of a plan in the cluster. Pods see no files of this machine.
-func (o *runOptions) planOnCluster(client k8s.Client, b store.Bucket, cfg *config.Config, n int) *planning.Tasks {
-	return &planning.Tasks{
-		Bucket: b, N: n, Now: time.Now(), Version: version, Execute: o.onCluster(client, b, cfg, o.log).RunAside,
-		Shares: func(name string) bool { return strings.HasPrefix(strings.ToLower(name), s3store.Scheme) },
-	}
-}
-
-// planWorker returns what runs a task of a plan.
-func (c *common) planWorker(b store.Bucket, dir string) *planning.Worker {
-	open := func(ctx context.Context, name string) (source.Source, error) {
-		return source.Open(ctx, name, source.Options{Bucket: c.openArchive})
-	}
-	return &planning.Worker{Bucket: b, Scratch: dir, Version: version, Lookup: os.LookupEnv, Open: open}
 }
 
 // printPlan prints the summary of a plan.

@@ -19,7 +19,6 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/metrics"
-	"crawlbatch.io/crawlbatch/jobs/planning"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/trace"
@@ -179,9 +178,6 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 	}
 	if client != nil {
 		d.Executor = o.onCluster(client, b, cfg, try.Log)
-		if n := cfg.Kubernetes.PlanTasks; n > 0 {
-			d.PlanTasks = func() *planning.Tasks { return o.planOnCluster(client, b, cfg, n) }
-		}
 	}
 	return d, sync.OnceFunc(func() {
 		o.errors.Above(nil)

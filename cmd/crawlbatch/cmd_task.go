@@ -33,8 +33,7 @@ func newTask(c *common) *cobra.Command {
 		Short: "Run one task, as a pod does",
 		Long: `Task makes one attempt at one task. It commits the task's result, once, or records under
 attempts/ how the attempt failed. It does nothing if the task has a result. The stages
-verify-ID-files and verify-ID-checks belong to an audit that verify --tasks started, and
-planning-ID-PHASE to a plan that plan --tasks makes.
+verify-ID-files and verify-ID-checks belong to an audit that verify --tasks started.
 
 In a pod of an Indexed Job, --tasks names a list of partitions in the store, and
 JOB_COMPLETION_INDEX selects one of them.`,
@@ -69,8 +68,7 @@ JOB_COMPLETION_INDEX selects one of them.`,
 
 func runTask(ctx context.Context, o taskOptions) error {
 	_, audits := o.task.Stage.Audit()
-	_, plans := o.task.Stage.Planning()
-	if !o.task.Stage.Valid() && !audits && !plans {
+	if !o.task.Stage.Valid() && !audits {
 		return usage.Errorf("stage %q: it must be %s", o.task.Stage, usage.OrList(stageNames()))
 	}
 	if o.task.Stage == stages.Fetch {
@@ -81,11 +79,8 @@ func runTask(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	defer stopMetrics()
-	switch {
-	case audits:
+	if audits {
 		return runAudit(ctx, o)
-	case plans:
-		return runPlanning(ctx, o)
 	}
 	b, cfg, err := o.openToWrite(ctx, o.task.Crawl, false)
 	if err != nil {
@@ -150,14 +145,4 @@ func runAudit(ctx context.Context, o taskOptions) error {
 		options := verify.Options{Bucket: b, Crawl: o.task.Crawl, Config: cfg, Scratch: dir, Parallel: checks, Version: version, Archive: o.openArchive}
 		return verify.RunTask(ctx, options, o.task)
 	})
-}
-
-// runPlanning runs a task of a plan. The crawl may not exist yet.
-func runPlanning(ctx context.Context, o taskOptions) error {
-	boundMemory(fetchMemory) // a task sorts in 128 MiB, and its pod has 512 MiB
-	b, _, err := o.openNew(ctx)
-	if err != nil {
-		return err
-	}
-	return o.inScratch(ctx, b, func(dir string) error { return o.planWorker(b, dir).RunPod(ctx, o.task) })
 }

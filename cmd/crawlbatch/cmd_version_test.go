@@ -21,6 +21,11 @@ func TestVersionSaysHowTheBinaryWasBuilt(t *testing.T) {
 	if want := "\ncommit: 0123abc, 2026-11-22T06:00:00Z, with uncommitted changes\n"; err != nil || !strings.Contains(out.String(), want) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
+	out.Reset()
+	err = usage.PrintVersion(&out, "v1.2.3", &debug.BuildInfo{Main: debug.Module{Path: "crawlbatch.io/crawlbatch", Version: "v1.2.3", Sum: "h1:abc="}})
+	if want := "crawlbatch v1.2.3\nmodule: crawlbatch.io/crawlbatch@v1.2.3 h1:abc=\n"; err != nil || !strings.HasPrefix(out.String(), want) {
+		t.Errorf("%v\n%s", err, out.String())
+	}
 	short, _, code := runCommandLine(t, "--version")
 	long, _, code2 := runCommandLine(t, "version")
 	if code != 0 || code2 != 0 || !strings.HasPrefix(long, short) || short != "crawlbatch "+version+"\n" || version == "" {

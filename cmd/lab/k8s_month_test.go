@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	batchv1 "k8s.io/api/batch/v1"
 
 	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/cmd/demo"
@@ -78,8 +77,7 @@ func secondMonth(t *testing.T, r *clusterRun, salt uint64) {
 // nextCrawl is the month after demo.Crawl.
 const nextCrawl = "2000-02"
 
-// nextMonth crawls and verifies the next month from lists in the bucket, and verifies the first month again. Pods read
-// the lists and write the plan of the month, and a process without pods then makes the same plan.
+// nextMonth crawls and verifies the next month from lists in the bucket, and verifies the first month again.
 func (c *clusterCrawl) nextMonth(urls []string) {
 	c.t.Helper()
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(c.store, s3store.Scheme), "/")
@@ -91,7 +89,6 @@ func (c *clusterCrawl) nextMonth(urls []string) {
 	}
 	month := []string{"--month", nextCrawl}
 	for _, args := range [][]string{
-		slices.Concat([]string{"plan", "--tasks", "3", "--connect-to", "::" + c.addr}, sources, month, c.flags),
 		slices.Concat([]string{"plan", "--config", c.config, "--connect-to", "::" + c.addr}, sources, month),
 		append(append([]string{"run", "--rounds", "2"}, month...), c.flags...),
 		append([]string{"verify", "--one-clock"}, month...),
@@ -104,15 +101,6 @@ func (c *clusterCrawl) nextMonth(urls []string) {
 		if args[0] == "plan" && !strings.Contains(out, "continues "+demo.Crawl+" (2 rounds)") {
 			c.t.Errorf("plan does not say which month it continues:\n%s", out)
 		}
-		if args[0] == "plan" && args[1] != "--tasks" && !strings.Contains(out, "had planned, the same,") {
-			c.t.Errorf("without pods, the plan is another one:\n%s", out)
-		}
-	}
-	jobs := listObjects[batchv1.Job](c.t, c.namespace, "jobs", "-l", k8s.LabelCrawl+"="+nextCrawl)
-	if !slices.ContainsFunc(jobs, func(j batchv1.Job) bool {
-		return strings.HasSuffix(j.Labels[k8s.LabelStage], "-read") && j.Status.Succeeded > 1
-	}) {
-		c.t.Error("pods did not read the lists")
 	}
 }
 

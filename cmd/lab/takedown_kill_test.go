@@ -146,14 +146,8 @@ func crawlGone(t *testing.T) (web *goneWeb, addr, dir string) {
 	if _, err := store.CreateBytes(t.Context(), crawltest.OpenDir(t, dir), "quarantine/crawl=2026-10/round=0/fetch/part-00000.json", []byte("a damaged object that names gone.test and "+goneURL)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.CreateBytes(t.Context(), crawltest.OpenDir(t, dir), ofKilledPlan, []byte("compressed rows, in which nobody finds a name\x00")); err != nil {
-		t.Fatal(err)
-	}
 	return web, addr, dir
 }
-
-// ofKilledPlan is a working file of a plan that tasks made (plan --tasks), and that was killed.
-const ofKilledPlan = "crawl=2026-11/round=2/planning-1a2b3cxyz-work/records"
 
 // goneNames returns the names of what is taken down, with all URLs and hosts that the store knows, for the
 // filters.
@@ -231,9 +225,6 @@ func takeDown(t *testing.T, server *versitygw.Server) {
 			}, args...)
 			t.Logf("%d kills; at last:\n%s", k.killed, said)
 			after := everyObject(t, k.b)
-			if after[ofKilledPlan] != nil {
-				t.Errorf("%s is still there", ofKilledPlan)
-			}
 			places, mentions := namesLeft(t, k.b, names)
 			if len(places) > 0 {
 				t.Errorf("%d places still name %s:\n%s", len(places), what, strings.Join(places, "\n"))

@@ -297,7 +297,6 @@ type Result struct {
 	CompletedAt int64       `json:"completed_at_ms,omitempty"` // time when the fetch task completed, by the attempt's clock, milliseconds UTC
 
 	Findings *Findings `json:"findings,omitempty"` // only in the result of an audit's task
-	Share    Share     `json:"share,omitempty"`    // only in the result of a task that makes a plan
 
 	// Proof is a digest of the document, like Checkpoint.Proof.
 	Proof string `json:"proof,omitempty"`

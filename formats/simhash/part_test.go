@@ -21,7 +21,7 @@ func leastForest(n int, pairs []pair) []pair {
 func TestPartsGiveTheLeastForest(t *testing.T) {
 	for name, population := range populations {
 		for k := range simhash.MaxDistance + 1 {
-			if k > 4 && testing.Short() {
+			if k > 3 && testing.Short() {
 				continue // thousands of scratch files
 			}
 			for _, n := range []int{2, 400} {
@@ -39,11 +39,11 @@ func TestPartsGiveTheLeastForest(t *testing.T) {
 // TestPartsFindPlantedPairs looks for pairs at distances of 0 to 6, among fingerprints of which a tenth share half of
 // their bits.
 func TestPartsFindPlantedPairs(t *testing.T) {
-	most := 6
+	most, n := 6, 5000
 	if testing.Short() {
-		most = 4
+		most, n = 3, 2000
 	}
-	fps := planted(2, plantedSize(t, 5000))
+	fps := planted(2, plantedSize(t, n))
 	near := allPairs(fps, most)
 	for k := 1; k <= most; k++ {
 		pairs := slices.DeleteFunc(slices.Clone(near), func(p pair) bool { return simhash.Distance(fps[p.a], fps[p.b]) > k })

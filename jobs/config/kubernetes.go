@@ -8,7 +8,6 @@ type Kubernetes struct {
 	ImagePullSecrets          []string             `yaml:"image_pull_secrets,omitempty"`
 	Parallelism               int                  `yaml:"parallelism"`
 	JobTasks                  int                  `yaml:"job_tasks"`
-	PlanTasks                 int                  `yaml:"plan_tasks,omitempty"`
 	BackoffLimitPerIndex      int                  `yaml:"backoff_limit_per_index"`
 	MaxFailedIndexes          int                  `yaml:"max_failed_indexes,omitempty"`
 	Grace                     Duration             `yaml:"grace"`

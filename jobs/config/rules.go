@@ -295,7 +295,7 @@ var audience = &rule[string]{"not empty", func(audience string, report report) {
 }}
 
 // resourceKeys lists the allowed keys of kubernetes.resources.
-var resourceKeys = []string{"default", "fetch", "merge", "digest", "similar", "cluster", "dedup", "rank", "frontier", "publish", "verify", "plan"}
+var resourceKeys = []string{"default", "fetch", "merge", "digest", "similar", "cluster", "dedup", "rank", "frontier", "publish", "verify"}
 
 var resourcesRule = &rule[map[string]Resources]{"`memory` 64MiB to 4TiB, `scratch` 64MiB to 16TiB", func(resources map[string]Resources, report report) {
 	for _, stage := range sortedKeys(resources) {

@@ -173,7 +173,6 @@ func (c *Config) kubernetesTable() []field {
 		key(&k.ImagePullSecrets, nil, objectNames, live, "names of the Secrets for pulling the image"),
 		key(&k.Parallelism, 50, minMax(1, 10_000), live, "pods of a stage at a time"),
 		key(&k.JobTasks, 10_000, minMax(1, 100_000), live, "tasks in a Job; a stage with more is split into several Jobs"),
-		key(&k.PlanTasks, 0, minMax(0, 128), live, "tasks into which `plan` and `run` divide a plan with `--executor kubernetes`, unless `plan --tasks` says another number; 0: one process plans"),
 		key(&k.BackoffLimitPerIndex, PoisonDeaths, minMax(PoisonDeaths, 1000), live, "number of times that Kubernetes runs a failed task again before it gives the task up"),
 		key(&k.MaxFailedIndexes, 0, minMax(0, 10_000), live, "number of failed tasks that ends a Job early; 0: a tenth of its tasks, at least 10"),
 		key(&k.Grace, minute, minMax(MinGrace, hour), live, "time that a pod gets to end"),

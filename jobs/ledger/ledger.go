@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -159,17 +158,14 @@ func loadAbsent(ctx context.Context, b store.Bucket, crawl string) (*Ledger, err
 	return indexed(&Ledger{Crawl: crawl}), nil
 }
 
-// begunIn reports whether a round of a crawl has an object, other than the working files of a plan that tasks
-// make: these exist before the crawl does.
+// begunIn reports whether a round of a crawl has an object.
 func begunIn(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	prefix := layout.CrawlDir(crawl) + "round="
-	for o, err := range b.List(ctx, prefix) {
+	for _, err := range b.List(ctx, prefix) {
 		if err != nil {
 			return false, fmt.Errorf("list %s: %w", prefix, err)
 		}
-		if _, folder, _ := strings.Cut(o.Key[len(prefix):], "/"); !strings.HasPrefix(folder, stages.PlanningPrefix) {
-			return true, nil
-		}
+		return true, nil
 	}
 	return false, nil
 }

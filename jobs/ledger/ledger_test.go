@@ -260,29 +260,6 @@ func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
 	}
 }
 
-// The working files of a plan in tasks exist before the crawl does. After a kill, they are no sign of a
-// ledger that was lost.
-func TestWorkingFilesOfAPlanInTasksAreNoTracesOfALostLedger(t *testing.T) {
-	b := newStore(t)
-	put := func(key string, d manifest.Document) {
-		if _, err := manifest.Create(t.Context(), b, key, d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(layout.Inputs(month, 0, string(stages.PlanningStage("tp4oej5xf", "write"))), &manifest.Planning{Crawl: month})
-	if _, err := ledger.Load(t.Context(), b, month); !errors.Is(err, ledger.ErrNoCrawl) {
-		t.Errorf("without crawl.json: %v", err)
-	}
-	put(layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
-	if _, err := ledger.Load(t.Context(), b, month); err != nil {
-		t.Errorf("with crawl.json: %v", err)
-	}
-	put(layout.PlanManifest(month, 0, "p1"), &manifest.Plan{ID: "p1", Crawl: month})
-	if _, err := ledger.Load(t.Context(), b, month); !errors.Is(err, ledger.ErrLost) {
-		t.Errorf("with a plan: %v", err)
-	}
-}
-
 func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
 	for _, key := range []string{layout.Ledger(month), layout.Crawls(), layout.Active()} {
 		b := newStore(t)

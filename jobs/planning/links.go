@@ -16,24 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// hasLinks returns the function for planner.Request.HasLinks. If the crawl takes the links of
-// unchanged pages from earlier rounds, the function reports whether the store has these links. A
-// crawl from lists in a format below 6 takes no links from earlier rounds. Its function returns
-// true only for pages from which the crawl follows no link.
-func (s *Basis) hasLinks(ctx context.Context) (func(warc string, depth int) bool, error) {
-	switch {
-	case s.Of.TakesLinks():
-		stored, err := s.storedLinks(ctx)
-		return func(warc string, _ int) bool { return stored(warc) }, err
-	case s.Of.Listed && s.Config.Frontier.Follow != "none":
-		return func(_ string, depth int) bool { return depth >= s.Config.Plan.MaxDepth }, nil
-	}
-	return nil, nil
-}
-
-// storedLinks returns a function that reports whether the store has the links of a page. Its
-// argument is the key of the WARC file with the page's content. storedLinks lists the stored parts
-// instead of reading the seals, because somebody may have deleted parts of earlier months. It
+// storedLinks returns a function that reports whether the store has the links of a page, for
+// planner.Request.HasLinks. Its argument is the key of the WARC file with the page's content. storedLinks lists
+// the stored parts instead of reading the seals, because somebody may have deleted parts of earlier months. It
 // ignores crawls whose config would find other links on the same page.
 func (s *Basis) storedLinks(ctx context.Context) (func(warc string) bool, error) {
 	stored, same := map[string]bool{}, map[string]bool{s.Of.Crawl: true}

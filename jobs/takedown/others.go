@@ -46,11 +46,6 @@ func (w *work) other(ctx context.Context, o store.Info) error {
 		return nil
 	case len(w.crawls) == 0:
 		return nil
-	case strings.Contains(o.Key, "/"+stages.PlanningPrefix): // compressed rows of a plan that tasks make, or that was killed; its tasks stop
-		if c == nil {
-			c = w.crawls[0]
-		}
-		return w.remove(ctx, c, o.Key)
 	case strings.HasSuffix(o.Key, ".json"):
 		return w.otherDocument(ctx, c, o)
 	case c != nil && c.pruned != nil && strings.HasPrefix(o.Key, "warc/"):

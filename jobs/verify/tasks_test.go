@@ -192,36 +192,6 @@ func (g gated) List(ctx context.Context, prefix string) iter.Seq2[store.Info, er
 	return g.Bucket.List(ctx, prefix)
 }
 
-func TestWorkingFilesOfAPlanThatWasBrokenOffAreLeftovers(t *testing.T) {
-	d := copyCrawl(t)
-	o := d.a.Options
-	o.Now = time.Now()
-	for _, c := range []struct {
-		round int // 1 is the last one
-		age   time.Duration
-		want  int
-	}{{1, time.Hour, 0}, {1, 25 * time.Hour, 1}, {2, time.Hour, 0}, {2, 25 * time.Hour, 1}} {
-		key := layout.Inputs(testCrawl, c.round, string(stages.PlanningStage(stages.PlanningID(o.Now.Add(-c.age)), "write")))
-		if _, err := manifest.Create(t.Context(), d.b, key, &manifest.Planning{Crawl: testCrawl, Round: c.round}); err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		r, err := Strays(t.Context(), o, func(s Stray) error {
-			n++
-			if s.Read || s.Key != key || !strings.Contains(s.Why, "a plan in tasks that was broken off") {
-				t.Errorf("%+v", s)
-			}
-			return nil
-		})
-		if err != nil || r.Found() != 0 || n != c.want {
-			t.Errorf("%+v: %d strays, %d violations: %v", c, n, r.Found(), err)
-		}
-		if err := d.b.Delete(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestDocumentsOfAnAuditThatWasBrokenOffAreLeftovers(t *testing.T) {
 	d := copyCrawl(t)
 	o := d.a.Options

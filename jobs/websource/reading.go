@@ -51,7 +51,7 @@ func (l leftOut) Error() string { return string(l) }
 
 // run reads the named file and all files below it.
 func (r *reading) run(ctx context.Context) error {
-	r.waiting = []file{{url: r.url, name: r.stored(r.url)}}
+	r.waiting = []file{{url: r.url, name: secret.Hide(r.url)}}
 	for len(r.waiting) > 0 && !r.stopped {
 		f := r.waiting[0]
 		r.waiting = r.waiting[1:]
@@ -83,7 +83,7 @@ func (r *reading) file(ctx context.Context, f file) error {
 	}
 	key, err := r.canon.Canonical(f.url, "")
 	if err != nil {
-		return leftOut(r.stored(err.Error()))
+		return leftOut(secret.Hide(err.Error()))
 	}
 	if entry, ok := r.barred(key.URL); ok {
 		return leftOut(fmt.Sprintf("the opt-out list names it (%s)", entry))
@@ -107,7 +107,7 @@ func (r *reading) file(ctx context.Context, f file) error {
 			return unavailable(f, why)
 		}
 		if f.from != "" {
-			why, _ = failure(rows.Fetch, true, r.stored)
+			why, _ = failure(rows.Fetch, true, secret.Hide)
 		}
 		return leftOut(why)
 	}
@@ -258,10 +258,10 @@ func (r *reading) absolute(e *sitemap.Entry) string {
 
 // child adds a file that an index names.
 func (r *reading) child(url string, key urlkey.Key, err error, f file, line int64) {
-	name := r.stored(url)
+	name := secret.Hide(url)
 	switch {
 	case err != nil:
-		r.broken(name, f.name, line, fmt.Sprintf("the index names a sitemap without a valid URL: %s", r.stored(err.Error())))
+		r.broken(name, f.name, line, fmt.Sprintf("the index names a sitemap without a valid URL: %s", secret.Hide(err.Error())))
 	case key.Domain != r.key.Domain:
 		r.broken(name, f.name, line, fmt.Sprintf("the sitemap belongs to %s, but an index of %s may name only its own: name it as a source", key.Domain, r.key.Domain))
 	case r.seen[key.URL]:

@@ -40,16 +40,6 @@ func TestNoSecretOfASourceIsTold(t *testing.T) {
 	if n := strings.Count(strings.Join(s.queries, " "), "token="+secret); n < 9 {
 		t.Errorf("%d requests had the token: %q", n, s.queries)
 	}
-	s.before, s.told = true, nil
-	before, err := s.readAll(t.Context(), name)
-	if err != nil || len(before) != len(got) || strings.Contains(strings.Join(append(s.told, s.logged.String()), "\n"), secret) {
-		t.Errorf("told %q, logged %s, %v", s.told, s.logged.String(), err)
-	}
-	for _, part := range []string{"a.xml?token=s3cret&n=a.xml:1 /1?page=1 500", "missing.xml?token=s3cret&n=missing.xml: the sitemap is left out", `redirects to "http://other.net/s.xml?token=s3cret"`} {
-		if !strings.Contains(strings.Join(before, "\n"), part) {
-			t.Errorf("before format 10, no entry has %s:\n%s", part, strings.Join(before, "\n"))
-		}
-	}
 	src, err := source.Open(t.Context(), name, source.Options{Schemes: Openers()})
 	if err != nil || src.Name() != "sitemap:http://example.com/index.xml?token=***&n=0" {
 		t.Errorf("%v, %v", src, err)
@@ -60,12 +50,7 @@ func TestNoSecretOfASourceIsTold(t *testing.T) {
 		"sitemap:http://example.com/404?token=s3cret", "sitemap:http://example.com/503.xml?token=s3cret",
 		"sitemap:http://example.com/away.xml?token=s3cret", "sitemap:http://example.com/loop.xml?token=s3cret",
 	} {
-		for _, s.before = range []bool{true, false} {
-			_, err = s.readAll(t.Context(), name)
-			if err != nil && strings.Contains(err.Error(), secret) {
-				break
-			}
-		}
+		_, err = s.readAll(t.Context(), name)
 		if !errors.Is(err, ErrName) && !errors.Is(err, ErrRefused) && !errors.Is(err, source.ErrUnavailable) || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -19,7 +19,6 @@
 //
 // Only requests hold the values of query parameters with secret names (see secretWords). Names of
 // sources and files, reasons and errors have *** in their place. URLs of entries are kept as they are.
-// Plans before format 10 had the values in names and reasons. A plan that repeats one has them, too.
 //
 // # What ends a plan
 //
@@ -68,7 +67,6 @@ func open(_ context.Context, name string, _ source.Options) (source.Source, erro
 	if urlkey.WithoutCredentials(url) != url || urlkey.WithoutCredentials(name) != name {
 		return nil, fmt.Errorf("source %s:…: its URL has a password, which would be stored and shown: %w", scheme, ErrName)
 	}
-	given := name
 	name = secret.Hide(name)
 	if s := strings.ToLower(scheme); s != "sitemap" && s != "feed" {
 		return nil, fmt.Errorf("source %.200q: is it a sitemap or a feed? Then write sitemap:%.200s; download another list first: %w", name, name, ErrName)
@@ -88,13 +86,12 @@ func open(_ context.Context, name string, _ source.Options) (source.Source, erro
 	if err != nil {
 		return nil, fmt.Errorf("source %.200q: %s: %w", name, secret.Hide(err.Error()), ErrName)
 	}
-	return &Source{name: name, given: given, url: url, key: key, canon: canon}, nil
+	return &Source{name: name, url: url, key: key, canon: canon}, nil
 }
 
 // Source is a sitemap or feed with the files that it names.
 type Source struct {
 	name   string // without secrets
-	given  string // name as the user wrote it
 	url    string // as the user wrote it
 	key    urlkey.Key
 	canon  *urlkey.Canonicalizer
@@ -102,12 +99,7 @@ type Source struct {
 }
 
 // Name implements source.Source.
-func (s *Source) Name() string {
-	if s.client != nil && s.client.named {
-		return s.given
-	}
-	return s.name
-}
+func (s *Source) Name() string { return s.name }
 
 // webClient holds what the sources of a plan share: the session that sends requests, and limits.
 type webClient struct {
@@ -117,15 +109,6 @@ type webClient struct {
 	most    int64 // largest length of a file, decoded, in bytes
 	barred  func(url string) (entry string, ok bool)
 	tell    func(stages.Wait)
-	named   bool // names and reasons that the plan stores keep secrets (see Options.BeforeFormat10)
-}
-
-// stored returns a text as the plan stores it.
-func (m *webClient) stored(s string) string {
-	if m.named {
-		return s
-	}
-	return secret.Hide(s)
 }
 
 // Options configures Prepare.
@@ -137,9 +120,6 @@ type Options struct {
 	Scratch string                                   // an existing local directory
 	Barred  func(url string) (entry string, ok bool) // returns the entry of the opt-out list that covers a canonical URL
 	Tell    func(stages.Wait)                        // called for each wait, and for progress; may be nil
-	// BeforeFormat10 makes the plan store names and reasons with their secrets, because it repeats a plan
-	// that stores them, and would otherwise have another ID. Errors and progress never have secrets.
-	BeforeFormat10 bool
 }
 
 // Prepare lets the sitemaps and feeds among sources send requests. The caller calls done after it has
@@ -183,7 +163,7 @@ func Prepare(sources []source.Source, o Options) (done func(), err error) {
 		return entry, ok
 	}
 	m := &webClient{
-		got: &spool{dir: dir}, limits: o.Config.Fetch.SitemapLimits, most: cfg.Longest(), barred: bars, tell: o.Tell, named: o.BeforeFormat10,
+		got: &spool{dir: dir}, limits: o.Config.Fetch.SitemapLimits, most: cfg.Longest(), barred: bars, tell: o.Tell,
 	}
 	env := &stages.Env{Scratch: dir, Clock: o.Clock, Log: o.Log, Progress: stages.NoProgress{}, Version: o.Version}
 	barred := func(url string) bool { _, ok := bars(url); return ok }

@@ -31,7 +31,6 @@ type site struct {
 	cfg     *config.Config
 	told    []string
 	opted   string // URL on the opt-out list
-	before  bool   // the plan repeats one before format 10
 	logged  bytes.Buffer
 }
 
@@ -72,8 +71,8 @@ func (s *site) readAll(ctx context.Context, name string) (all []string, err erro
 	done, err := Prepare([]source.Source{src}, Options{
 		Config: s.cfg, Version: "test", Clock: stages.SystemClock{}, Scratch: s.t.TempDir(),
 		Barred: func(url string) (string, bool) { return "example.com/opted", url == s.opted },
-		Tell:   func(w stages.Wait) { s.told = append(s.told, w.Why) }, BeforeFormat10: s.before,
-		Log: slog.New(slog.NewTextHandler(&s.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Tell:   func(w stages.Wait) { s.told = append(s.told, w.Why) },
+		Log:    slog.New(slog.NewTextHandler(&s.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		return nil, err

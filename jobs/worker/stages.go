@@ -257,16 +257,6 @@ func PlanConfig(c *config.Config) planner.Config {
 			}
 			p.Stopped[name] = d.Stop
 		}
-		delay, ok := c.Politeness.Classes[d.Class]
-		if d.Delay != nil {
-			delay, ok = *d.Delay, true
-		}
-		if ok {
-			if p.DomainDelays == nil {
-				p.DomainDelays = map[string]time.Duration{}
-			}
-			p.DomainDelays[name] = delay.Std()
-		}
 	}
 	return p
 }

@@ -2,11 +2,11 @@ package budget
 
 import "fmt"
 
-// Scores counts URLs by priority, 0 to 1000.
-type Scores [1001]int64
+// scores counts URLs by priority, 0 to 1000.
+type scores [1001]int64
 
 // total returns the number of URLs.
-func (s *Scores) total() (n int64) {
+func (s *scores) total() (n int64) {
 	for _, urls := range s {
 		n += urls
 	}
@@ -14,7 +14,7 @@ func (s *Scores) total() (n int64) {
 }
 
 // cut takes the n best URLs: all above a threshold, and some of those at the threshold.
-func (s *Scores) cut(n int64) cut {
+func (s *scores) cut(n int64) cut {
 	threshold := len(s) - 1
 	for threshold >= 0 && s[threshold] <= n {
 		n -= s[threshold]
@@ -25,106 +25,83 @@ func (s *Scores) cut(n int64) cut {
 
 // cut is a threshold.
 type cut struct {
-	Threshold int   // URLs of a higher priority are taken
-	Some      int64 // number of URLs with the priority Threshold that are taken, too
+	threshold int   // URLs of a higher priority are taken
+	some      int64 // number of URLs with the priority threshold that are taken, too
 }
 
 // Round cuts the URLs of a round to a number. With a share for new hosts, their URLs have a threshold of
-// their own. A Round can be encoded as JSON.
+// their own.
 type Round struct {
-	Share float64 // share for new hosts
-	Known Scores  // of all hosts, if there is no share
-	Fresh Scores  // of new hosts
-	Cuts  [2]cut  // of known and of new hosts
-	Kept  int64   // number of URLs that the share keeps for new hosts
+	share float64 // share for new hosts
+	known scores  // of all hosts, if there is no share
+	fresh scores  // of new hosts
+	cuts  [2]cut  // of known and of new hosts
+	kept  int64   // number of URLs that the share keeps for new hosts
 }
 
 // NewRound returns a Round without URLs.
-func (r *Rules) NewRound() *Round { return &Round{Share: r.Exploration} }
+func (r *Rules) NewRound() *Round { return &Round{share: r.Exploration} }
 
 // Add counts a URL.
 func (r *Round) Add(priority int32, newHost bool) {
-	if newHost && r.Share > 0 {
-		r.Fresh[priority]++
+	if newHost && r.share > 0 {
+		r.fresh[priority]++
 	} else {
-		r.Known[priority]++
+		r.known[priority]++
 	}
 }
 
 // Total returns the number of URLs.
-func (r *Round) Total() int64 { return r.Known.total() + r.Fresh.total() }
+func (r *Round) Total() int64 { return r.known.total() + r.fresh.total() }
 
 // Cut sets the number of URLs that Take may take, of at most Total.
 func (r *Round) Cut(n int64) {
-	var all Scores
+	var all scores
 	for p := range all {
-		all[p] = r.Known[p] + r.Fresh[p]
+		all[p] = r.known[p] + r.fresh[p]
 	}
 	// Without the share, new hosts have what is above the common threshold. At the threshold, known hosts
 	// go first.
 	common := all.cut(n)
 	fresh := int64(0)
-	for p := common.Threshold + 1; p < len(all); p++ {
-		fresh += r.Fresh[p]
+	for p := common.threshold + 1; p < len(all); p++ {
+		fresh += r.fresh[p]
 	}
-	if common.Threshold >= 0 {
-		fresh += max(0, common.Some-r.Known[common.Threshold])
+	if common.threshold >= 0 {
+		fresh += max(0, common.some-r.known[common.threshold])
 	}
-	if r.Kept = part(r.Share, n); n > 0 && r.Share > 0 {
-		r.Kept = max(r.Kept, 1)
+	if r.kept = part(r.share, n); n > 0 && r.share > 0 {
+		r.kept = max(r.kept, 1)
 	}
-	fresh = max(fresh, min(r.Kept, r.Fresh.total()))
-	r.Cuts = [2]cut{r.Known.cut(n - fresh), r.Fresh.cut(fresh)}
-}
-
-// Join adds the counts of another Round.
-func (r *Round) Join(o *Round) {
-	for p := range r.Known {
-		r.Known[p] += o.Known[p]
-		r.Fresh[p] += o.Fresh[p]
-	}
-}
-
-// Divide passes the cuts on to Rounds that Join has added, so that each takes a part of the URLs. Of the URLs at
-// a threshold, those of the first Rounds are taken, as if one Round were asked about all URLs in this order.
-func (r *Round) Divide(parts []*Round) {
-	cuts := r.Cuts
-	for _, part := range parts {
-		part.Cuts, part.Kept = cuts, r.Kept
-		for i, counts := range []*Scores{&part.Known, &part.Fresh} {
-			if at := cuts[i].Threshold; at >= 0 {
-				part.Cuts[i].Some = min(cuts[i].Some, counts[at])
-				cuts[i].Some -= part.Cuts[i].Some
-			}
-		}
-	}
+	fresh = max(fresh, min(r.kept, r.fresh.total()))
+	r.cuts = [2]cut{r.known.cut(n - fresh), r.fresh.cut(fresh)}
 }
 
 // Take reports whether a URL is taken. The caller asks once for each counted URL, always in the same order.
 func (r *Round) Take(priority int32, newHost bool) bool {
 	c := r.cutOf(newHost)
-	if int(priority) == c.Threshold && c.Some > 0 {
-		c.Some--
+	if int(priority) == c.threshold && c.some > 0 {
+		c.some--
 		return true
 	}
-	return int(priority) > c.Threshold
+	return int(priority) > c.threshold
 }
 
 func (r *Round) cutOf(newHost bool) *cut {
-	if newHost && r.Share > 0 {
-		return &r.Cuts[1]
+	if newHost && r.share > 0 {
+		return &r.cuts[1]
 	}
-	return &r.Cuts[0]
+	return &r.cuts[0]
 }
 
 // Numbers says why a URL of this priority does not fit.
 func (r *Round) Numbers(priority int32, newHost bool) string {
-	text := fmt.Sprintf("; this URL has priority %d, the threshold is %d", priority, r.cutOf(newHost).Threshold)
+	text := fmt.Sprintf("; this URL has priority %d, the threshold is %d", priority, r.cutOf(newHost).threshold)
 	switch {
-	case r.Share == 0:
+	case r.share == 0:
 		return text
 	case newHost:
-		return text + fmt.Sprintf(" for new hosts, for which plan.budgets.exploration keeps %s", urls(r.Kept))
+		return text + fmt.Sprintf(" for new hosts, for which plan.budgets.exploration keeps %s", urls(r.kept))
 	}
-	return text + fmt.Sprintf(" for known hosts, since plan.budgets.exploration keeps %s for new hosts", urls(r.Kept))
+	return text + fmt.Sprintf(" for known hosts, since plan.budgets.exploration keeps %s for new hosts", urls(r.kept))
 }

@@ -10,12 +10,9 @@ import (
 	"os"
 	"slices"
 
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/pack"
 	"crawlbatch.io/crawlbatch/planner/slowest"
-	"crawlbatch.io/crawlbatch/planner/spool"
 )
 
 // List is a scratch file of records. The records are ordered by group, and the groups by
@@ -28,7 +25,6 @@ type List struct {
 	Addresses []uint64
 	Slowest   slowest.List
 	Observed  int64 // number of hosts that an earlier round requested
-	Size      int64 // size of the file, in bytes
 }
 
 // ListWriter writes the records of a List.
@@ -52,36 +48,12 @@ func (w *ListWriter) Write(r *Record) error {
 	return w.write(w.key, w.rest)
 }
 
-// Close writes the end of the list, and returns the size of the file.
-func (w *ListWriter) Close() (int64, error) { return w.written, w.flush() }
+// Close writes the end of the list.
+func (w *ListWriter) Close() error { return w.flush() }
 
 // Close removes the scratch file.
 func (l *List) Close() error {
 	return errors.Join(l.File.Close(), os.Remove(l.File.Name()))
-}
-
-// storeCells stores the records by their cells.
-func (l *List) storeCells(ctx context.Context, d spool.Depot, path, name string, cells int) (manifest.File, error) {
-	return spool.StoreFile(ctx, d, path, name, func(w *spool.Writer) error {
-		for i := 0; i < len(l.Groups); {
-			cell, end := urlkey.BucketOf(l.Groups[i].Hash, cells), i
-			for end < len(l.Groups) && urlkey.BucketOf(l.Groups[end].Hash, cells) == cell {
-				end++
-			}
-			off, to := l.Groups[i].Off, l.Size
-			if end < len(l.Groups) {
-				to = l.Groups[end].Off
-			}
-			if err := w.To(cell); err != nil {
-				return err
-			}
-			if _, err := io.Copy(w, io.NewSectionReader(l.File, off, to-off)); err != nil {
-				return err
-			}
-			i = end
-		}
-		return nil
-	})
 }
 
 // All returns the indices of all groups.

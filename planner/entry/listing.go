@@ -2,18 +2,12 @@ package entry
 
 import (
 	"cmp"
-	"encoding/binary"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/klauspost/compress/s2"
-
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/planner/source"
-	"crawlbatch.io/crawlbatch/planner/source/secret"
 )
 
 // MaxNames bounds the memory for the names of files, in bytes.
@@ -23,48 +17,43 @@ const MaxNames = 64 << 20
 // no names. Once the names take MaxNames, the name of its source stands for a file.
 type Names struct {
 	Round string // crawl and round of the plan, such as 2026-11.0
-	Hide  bool   // hide the secrets that plans before format 10 stored in the names of sources
-	Files []Name
+	files []name
 	bytes int
 	last  string // file of the last entry, as the source names it
 }
 
-// Name is the name of the file whose entries begin at a place.
-type Name struct {
-	First Seq
-	Text  string
+// name is the name of the file whose entries begin at a place.
+type name struct {
+	first Seq
+	text  string
 }
 
 // Note notes the file of an entry. Entries come in the order of their places.
 func (f *Names) Note(s Seq, e *source.Entry, from source.Source) {
-	n := len(f.Files)
-	same := n > 0 && f.Files[n-1].First.Source() == s.Source()
+	n := len(f.files)
+	same := n > 0 && f.files[n-1].first.Source() == s.Source()
 	if !e.Listed || same && e.File == f.last {
 		return
 	}
 	f.last = e.File
-	f.Append(s, Excerpt(e.File), from.Name())
-}
-
-// Append adds the name of the file of an entry, unless it is the last one.
-func (f *Names) Append(s Seq, name, source string) {
+	text := Excerpt(e.File)
 	if f.bytes >= MaxNames {
-		name = Excerpt(source)
+		text = Excerpt(from.Name())
 	}
-	if n := len(f.Files); n > 0 && f.Files[n-1].First.Source() == s.Source() && name == f.Files[n-1].Text {
+	if same && text == f.files[n-1].text {
 		return
 	}
-	f.bytes += len(name) + 32 // the size of an element
-	f.Files = append(f.Files, Name{s, name})
+	f.bytes += len(text) + 32 // the size of an element
+	f.files = append(f.files, name{s, text})
 }
 
 // of returns the name of the file of an entry.
 func (f *Names) of(s Seq) string {
-	i, found := slices.BinarySearchFunc(f.Files, s, func(n Name, s Seq) int { return cmp.Compare(n.First, s) })
+	i, found := slices.BinarySearchFunc(f.files, s, func(n name, s Seq) int { return cmp.Compare(n.first, s) })
 	if !found {
 		i--
 	}
-	return f.Files[i].Text
+	return f.files[i].text
 }
 
 // Listing returns the listings of a URL in earlier plans and in this plan.
@@ -72,9 +61,6 @@ func (f *Names) Listing(u *Record) (l schema.Listing) {
 	o := UnpackOrigins(u)
 	if o.Known != nil {
 		l = *o.Known
-	}
-	if f.Hide {
-		l.ListedFirstSource, l.ListedLastSource = secret.HideInName(l.ListedFirstSource), secret.HideInName(l.ListedLastSource)
 	}
 	if !u.Listed {
 		return l
@@ -157,30 +143,4 @@ func UnpackOrigins(r *Record) (o Origins) {
 	o.First = Place{Seq(number()), r.Line, text()}
 	o.Last = Place{Seq(number()), number(), text()}
 	return o
-}
-
-// Pack returns the names, compressed: for each, the place of its first entry, its length, and itself.
-func (f *Names) Pack() []byte {
-	var b []byte
-	for _, n := range f.Files {
-		b = binary.AppendUvarint(b, uint64(n.First))
-		b = binary.AppendUvarint(b, uint64(len(n.Text)))
-		b = append(b, n.Text...)
-	}
-	return s2.Encode(nil, b)
-}
-
-// Unpack sets the names from what Pack returned.
-func (f *Names) Unpack(packed []byte) error {
-	b, err := s2.Decode(nil, packed)
-	for err == nil && len(b) > 0 {
-		first, n := binary.Uvarint(b)
-		size, k := binary.Uvarint(b[max(n, 0):])
-		if n <= 0 || k <= 0 || size > uint64(len(b)-n-k) {
-			return fmt.Errorf("names of files: %w", table.ErrScratch)
-		}
-		f.Files = append(f.Files, Name{Seq(first), string(b[n+k:][:size])})
-		b = b[n+k+int(size):]
-	}
-	return err
 }

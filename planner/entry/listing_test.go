@@ -30,8 +30,8 @@ func TestNamesOfManyFilesTakeBoundedMemory(t *testing.T) {
 	}
 	got = append(got, names.of(NewSeq(1, 5)))
 	want := []string{"s3://b/lists/1", "s3://b/lists/1", "s3://b/lists/", "s3://b/lists/", "s3://b/lists/", "others"}
-	if d := cmp.Diff(want, got); d != "" || len(names.Files) != 3 {
-		t.Errorf("%d names (-want +got):\n%s", len(names.Files), d)
+	if d := cmp.Diff(want, got); d != "" || len(names.files) != 3 {
+		t.Errorf("%d names (-want +got):\n%s", len(names.files), d)
 	}
 }
 

@@ -4,7 +4,7 @@
 // records by domain. A record is small and needs no names of files: Names keeps them once, by the places of the
 // entries. The order of records and refusals does not depend on the order in which they were added.
 //
-// Package entry imports formats packages, and the packages pack, slowest, source and spool.
+// Package entry imports formats packages, and the packages pack, slowest and source.
 package entry
 
 import (

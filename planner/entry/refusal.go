@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
@@ -34,9 +33,6 @@ type Refusal struct {
 	Hash uint64 // hash of the domain
 	Seq  Seq
 }
-
-// Refusals encodes refusals in scratch files.
-var Refusals = table.MustCodec[Refusal]()
 
 // CompareRefusals compares refusals by domain hash, then by SURT, URL and place. The order of
 // hashes is also the order of buckets.

@@ -39,9 +39,8 @@ const PriorURLs = 5
 // of its own. If its time is longer than its delays, the crawl was paused or interrupted.
 const RetryPause = time.Minute
 
-// NewObservation returns the observation of a host. similar means that the plan has format 13 or a newer
-// one.
-func NewObservation(h *source.Host, place int64, similar bool) Observation {
+// NewObservation returns the observation of a host.
+func NewObservation(h *source.Host, place int64) Observation {
 	o := Observation{
 		Hash: urlkey.Hash(h.Domain), Host: h.Host, Place: place, Address: h.Address, PerURL: 1,
 		Limited: h.FailedRate > 0 || h.BreakerEvents > 0, Requested: h.Requested(), Rank: max(h.Rank, 0),
@@ -59,7 +58,7 @@ func NewObservation(h *source.Host, place int64, similar bool) Observation {
 	o.Unreachable = h.RobotsState == robotsUnreachable
 	if o.Further = max(h.Requests-1, 0); h.FirstRequest > 0 {
 		each := max(float64(o.DelayMS), o.LatencyMS)
-		if similar && o.LatencyMS > float64(SlowFrom.Milliseconds()) { // its delay follows its latest responses (politeness.slow_factor)
+		if o.LatencyMS > float64(SlowFrom.Milliseconds()) { // its delay follows its latest responses (politeness.slow_factor)
 			each = max(each, 2*o.LatencyMS)
 		}
 		usual := float64(o.Further) * each
@@ -108,9 +107,6 @@ func (m *Means) Service(otherwise time.Duration) time.Duration {
 	}
 	return time.Duration(m.seconds / float64(m.urls) * float64(time.Second))
 }
-
-// Observations encodes observations in scratch files.
-var Observations = table.MustCodec[Observation]()
 
 // CompareObservations compares observations by domain and host. The newest observation of a host
 // comes first.

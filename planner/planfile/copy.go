@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
@@ -22,7 +21,7 @@ const copiers = 8
 // bytes that Copy reads.
 func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, version string) (*manifest.Plan, error) {
 	m := *from
-	m.Header, m.ID, m.Crawl = manifest.Header{Format: schema.FormatVersion}, "", crawl
+	m.Header, m.ID, m.Crawl = manifest.Header{}, "", crawl
 	m.Sources = []string{fmt.Sprintf("plan %s of %s.%d", from.ID, from.Crawl, from.Round)}
 	m.Partitions = slices.Clone(from.Partitions)
 	for i := range m.Partitions {
@@ -39,7 +38,7 @@ func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, versi
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(copiers)
 	for i, f := range copies {
-		g.Go(func() error { return CopyFile(gctx, b, sources[i], f.Key) })
+		g.Go(func() error { return copyFile(gctx, b, sources[i], f.Key) })
 	}
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("copy the plan of %s.%d: %w", from.Crawl, from.Round, err)
@@ -54,8 +53,8 @@ func clone(f *manifest.File) *manifest.File {
 	return new(*f)
 }
 
-// CopyFile stores the file f under another key.
-func CopyFile(ctx context.Context, b store.Bucket, f *manifest.File, key string) error {
+// copyFile stores the file f under another key.
+func copyFile(ctx context.Context, b store.Bucket, f *manifest.File, key string) error {
 	obj, err := b.Open(ctx, f.Key)
 	if err != nil {
 		return err

@@ -106,9 +106,6 @@ type Known interface {
 	// Tell makes Entries also yield the history of listed URLs that are not due. These entries have
 	// the mark History. Some of these entries may belong to URLs that no source lists.
 	Tell(about *listed.Set)
-	// Within makes Entries leave out most entries of other domains than those in bucket part of parts
-	// buckets.
-	Within(part, parts int)
 }
 
 // Source is a list of URLs. Only one goroutine may use a Source.

@@ -8,12 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Files returns the source that a name describes: a file, a directory, a pattern of file names, or
@@ -110,9 +108,6 @@ type file struct {
 	at     io.ReaderAt // the content by ranges, or nil
 	size   int64
 	close  func() error
-	// version returns a text that differs for each content, such as an ETag or a time of change; nil for
-	// a pipe.
-	version func() (string, error)
 
 	failed error // first error of the medium, which does not mean that the content is damaged
 }
@@ -139,14 +134,6 @@ func (f *file) isParquet() bool {
 	}
 	n, _ := f.ReadAt(magic[:], 0)
 	return n == 4 && string(magic[:]) == "PAR1"
-}
-
-// contentVersion returns the version of a file, or "" for a pipe.
-func (f *file) contentVersion() (string, error) {
-	if f.version == nil {
-		return "", nil
-	}
-	return f.version()
 }
 
 func (f *file) note(err error) {
@@ -180,7 +167,6 @@ func (d disk) open(_ context.Context, name string) (*file, error) {
 	opened := &file{name: name, stream: f, size: info.Size(), close: f.Close}
 	if info.Mode().IsRegular() {
 		opened.at = f
-		opened.version = func() (string, error) { return info.ModTime().UTC().Format(time.RFC3339Nano), nil }
 	}
 	return opened, nil
 }
@@ -215,7 +201,7 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 		for name, err := range f.in.names(ctx) {
 			more := err == nil
 			if more {
-				more, err = f.read(ctx, name, readFile, count)
+				more, err = f.read(ctx, name, count)
 			}
 			if err != nil {
 				yield(Entry{}, fmt.Errorf("source %q: %w", cmp.Or(name, f.name), err))
@@ -225,30 +211,27 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 			}
 		}
 		if n == 0 {
-			yield(Entry{}, f.Empty())
+			yield(Entry{}, f.empty())
 		}
 	}
 }
 
-// Empty implements Divided.
-func (f *files) Empty() error {
+// empty returns the error for a source without an entry.
+func (f *files) empty() error {
 	if len(f.how.where) > 0 {
 		return fmt.Errorf("source %q: %w: %w", f.name, ErrNoMatch, ErrEmpty)
 	}
 	return fmt.Errorf("source %q: %w", f.name, ErrEmpty)
 }
 
-// reader reads entries of a file. It returns false if yield asked to stop.
-type reader func(ctx context.Context, in *file, how *reading, yield func(Entry) bool) (more bool, err error)
-
-// read reads one file.
-func (f *files) read(ctx context.Context, name string, from reader, yield func(Entry) bool) (more bool, err error) {
+// read reads one file. It returns false if yield asked to stop.
+func (f *files) read(ctx context.Context, name string, yield func(Entry) bool) (more bool, err error) {
 	in, err := f.in.open(ctx, name)
 	if err != nil {
 		return false, err
 	}
 	defer in.close() //nolint:errcheck // the file was only read, so an error of close does not matter
-	more, err = from(ctx, in, &f.how, yield)
+	more, err = readFile(ctx, in, &f.how, yield)
 	if in.failed != nil && err != nil {
 		err = mediumError(in.failed)
 	}
@@ -258,7 +241,7 @@ func (f *files) read(ctx context.Context, name string, from reader, yield func(E
 // readFile reads the entries of a file in the format that its first bytes or its name show.
 func readFile(ctx context.Context, in *file, how *reading, yield func(Entry) bool) (more bool, err error) {
 	if in.isParquet() {
-		return readParquet(ctx, in, how, 0, math.MaxInt, yield)
+		return readParquet(ctx, in, how, yield)
 	}
 	plain, stop, err := decompress(in)
 	if err != nil {

@@ -51,29 +51,12 @@ type frontier struct {
 	scratch string
 	own     bool // the crawl plans only listed URLs and URLs that it finds
 	about   *listed.Set
-	within  within
 	numbers map[string]int32 // numbers of rounds, as Entry.Planned
 }
 
 func (f *frontier) Name() string { return FrontierName }
 
 func (f *frontier) Tell(about *listed.Set) { f.about = about }
-
-func (f *frontier) Within(part, parts int) { f.within = within{part, parts} }
-
-// within restricts a source to one of several buckets. The zero value does not.
-type within struct{ part, parts int }
-
-// touches reports whether a bucket may hold domains of the part.
-func (w within) touches(bucket, buckets int) bool {
-	first, last := urlkey.Overlapping(bucket, buckets, max(w.parts, 1))
-	return first <= w.part && w.part <= last
-}
-
-// holds reports whether a domain is in the part.
-func (w within) holds(domain string) bool {
-	return w.parts == 0 || urlkey.Bucket(domain, w.parts) == w.part
-}
 
 func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -84,9 +67,6 @@ func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 		known := urlstate.After(f.rounds)
 		buckets := known.Buckets()
 		for bucket := range buckets {
-			if !f.within.touches(bucket, buckets) {
-				continue
-			}
 			ok, err := f.bucketEntries(ctx, known, bucket, buckets, yield)
 			if err != nil {
 				yield(Entry{}, fmt.Errorf("source %q: %w", FrontierName, err))
@@ -105,7 +85,7 @@ func (f *frontier) bucketEntries(ctx context.Context, known urlstate.History, bu
 		if err != nil {
 			return false, err
 		}
-		if buckets > 1 && urlkey.Bucket(row.Domain, buckets) != bucket || !f.within.holds(row.Domain) {
+		if buckets > 1 && urlkey.Bucket(row.Domain, buckets) != bucket {
 			continue // the URL is in another bucket, because a round with fewer buckets wrote the file
 		}
 		// The rows of a URL come oldest first, so the last row has the newest state.
@@ -163,7 +143,7 @@ func TimingOf(r *schema.URLRecord, now int64, weights priority.Weights, rule rec
 	}
 	if weights.Freshness != 0 && r.LastFetched > 0 {
 		h := r.ChangeHistory
-		if h == (schema.ChangeHistory{}) { // of a format before 13, or never compared
+		if h == (schema.ChangeHistory{}) { // never compared
 			h = recrawl.Assume(r.Fetches, r.Changes, r.RevisitMS)
 		}
 		t.Worth = rule.Worth(h, since, announced)

@@ -43,14 +43,11 @@ type history struct {
 	rounds  []*manifest.Sealed
 	answers *FilterAnswers
 	about   *listed.Set
-	within  within
 }
 
 func (h *history) Name() string { return HistoryName }
 
 func (h *history) Tell(about *listed.Set) { h.about = about }
-
-func (h *history) Within(part, parts int) { h.within = within{part, parts} }
 
 func (h *history) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -92,7 +89,7 @@ type knownState struct {
 
 // partEntries yields the entries of one file. ok is false if yield returned false.
 func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield func(Entry, error) bool) (ok bool, err error) {
-	if part.Rows == 0 || !h.within.touches(part.Bucket, part.Buckets) {
+	if part.Rows == 0 {
 		return true, nil
 	}
 	opts := []table.ReaderOption{table.FirstIs(h.about.MayHold)}

@@ -109,13 +109,6 @@ func (o *objects) open(ctx context.Context, name string) (*file, error) {
 	return &file{
 		name: name, stream: io.NewSectionReader(&aheadReader{obj: obj}, 0, obj.Size()),
 		at: obj, size: obj.Size(), close: obj.Close,
-		version: func() (string, error) {
-			v, err := obj.Version()
-			if err != nil {
-				return "", nil // the store sends no ETag for this object, so only the sizes are compared
-			}
-			return string(v), nil
-		},
 	}, nil
 }
 

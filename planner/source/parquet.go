@@ -15,10 +15,10 @@ import (
 // readBytes is the number of bytes that one read of a column chunk takes from a file or bucket.
 const readBytes = 1 << 20
 
-// readParquet reads the row groups from begin to end (exclusive) of a Parquet file. It skips row groups and pages whose statistics show
+// readParquet reads the rows of a Parquet file. It skips row groups and pages whose statistics show
 // that no row meets the filter. It skips rows in which the URL is null or blank, and turns a panic
 // of the library on a damaged file into ErrUnreadable.
-func readParquet(ctx context.Context, in *file, how *reading, begin, end int, yield func(Entry) bool) (more bool, err error) {
+func readParquet(ctx context.Context, in *file, how *reading, yield func(Entry) bool) (more bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			more, err = false, fmt.Errorf("%w (%v)", ErrUnreadable, p)
@@ -33,11 +33,7 @@ func readParquet(ctx context.Context, in *file, how *reading, begin, end int, yi
 		return false, err
 	}
 	first := int64(1) // number of the first row of the row group
-	for i, g := range pq.RowGroups() {
-		if i < begin || i >= end {
-			first += g.NumRows()
-			continue
-		}
+	for _, g := range pq.RowGroups() {
 		more, err := t.readGroup(ctx, g, func(e Entry, row int64) bool {
 			e.File, e.Line = in.name, first+row
 			return yield(e)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -97,7 +96,7 @@ func readBack(t *testing.T, content []byte, options string) ([]Entry, int, error
 	}
 	in := &counted{Reader: bytes.NewReader(content)}
 	var out []Entry
-	_, err = readParquet(t.Context(), &file{name: "u", at: in, size: int64(len(content))}, &how, 0, math.MaxInt, func(e Entry) bool {
+	_, err = readParquet(t.Context(), &file{name: "u", at: in, size: int64(len(content))}, &how, func(e Entry) bool {
 		out = append(out, e)
 		return true
 	})
@@ -218,7 +217,7 @@ func FuzzParquet(f *testing.F) {
 			t.Fatal(err)
 		}
 		in := &file{name: "fuzz", at: bytes.NewReader(data), size: int64(len(data))}
-		_, err = readParquet(t.Context(), in, how, 0, math.MaxInt, func(e Entry) bool { return len(e.URL) <= MaxURL })
+		_, err = readParquet(t.Context(), in, how, func(e Entry) bool { return len(e.URL) <= MaxURL })
 		if err != nil && !errors.Is(err, ErrUnreadable) && !errors.Is(err, ErrColumn) && !errors.Is(err, ErrWhere) {
 			t.Error(err)
 		}

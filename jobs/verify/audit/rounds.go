@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -216,17 +215,14 @@ func mostInFlight(p config.Politeness) int {
 	return most
 }
 
-// hasRound reports whether the store has any object of a round, other than the working files of a plan that tasks
-// make: the round begins with plan.json.
+// hasRound reports whether the store has any object of a round.
 func (a *Audit) hasRound(ctx context.Context, n int) (bool, error) {
 	dir := layout.RoundDir(a.Crawl, n)
-	for o, err := range a.Bucket.List(ctx, dir) {
+	for _, err := range a.Bucket.List(ctx, dir) {
 		if err != nil {
 			return false, fmt.Errorf("list %s: %w", dir, err)
 		}
-		if !strings.HasPrefix(o.Key[len(dir):], stages.PlanningPrefix) {
-			return true, nil
-		}
+		return true, nil
 	}
 	return false, nil
 }

@@ -201,9 +201,6 @@ func (l *lister) judge(o store.Info) Stray {
 		}
 	case r != nil:
 		s.Why = l.ofRound(r, strings.TrimPrefix(o.Key, layout.RoundDir(r.Crawl, number)))
-	case strings.HasPrefix(strings.TrimPrefix(o.Key, layout.RoundDir(l.Crawl, number)), stages.PlanningPrefix):
-		folder, _, _ := strings.Cut(strings.TrimPrefix(o.Key, layout.RoundDir(l.Crawl, number)), "/")
-		s.Why = l.ofPlanning(stages.Stage(folder))
 	default:
 		s.Why = l.ofNoRound(number, s.Read)
 	}
@@ -236,14 +233,6 @@ func (l *lister) ofNoRound(number int, read bool) string {
 		return "" // the round's documents are damaged, which other checks report, or another process is making them
 	}
 	return fmt.Sprintf("the crawl has no round %d", number)
-}
-
-// ofPlanning judges a working file of a plan in tasks.
-func (l *lister) ofPlanning(stage stages.Stage) string {
-	if id, ok := stage.Planning(); ok && !stages.PlanningEnded(id, l.Now) {
-		return "" // the plan may still be made
-	}
-	return "a plan in tasks that was broken off wrote it"
 }
 
 // ofTable judges an unlisted part of a dataset. The part is a stray unless a task without a result may
@@ -334,9 +323,6 @@ func (l *lister) ofRound(r *Round, rest string) string {
 		return "" // the audit may still run
 	} else if ok {
 		return "an audit that was broken off wrote it"
-	}
-	if _, ok := stage.Planning(); ok {
-		return l.ofPlanning(stage)
 	}
 	if !stage.Valid() {
 		return "no stage has this name"

@@ -64,16 +64,6 @@ func unescape(s string) string {
 	return plain.String()
 }
 
-// HideInName is Hide for the name of any source. Only the names of sitemaps and feeds hold URLs with
-// secrets.
-func HideInName(name string) string {
-	switch scheme, _, _ := strings.Cut(name, ":"); strings.ToLower(scheme) {
-	case "sitemap", "feed", "http", "https":
-		return Hide(name)
-	}
-	return name
-}
-
 // secretAt returns the offset of the first value in a part of a query whose name is secret, or -1. The
 // value ends with the part, because for some servers ; separates parameters and for others it does not.
 func secretAt(part string) int {
