@@ -42,7 +42,7 @@ func readsAsTheLibrary[T any](t *testing.T) {
 		}
 	}
 	b := bucketOf(t)
-	for i, opts := range [][]WriterOption{{}, {Format(1)}, {Format(2)}, {Fast()}} {
+	for i, opts := range [][]WriterOption{{}, {Fast()}} {
 		key := fmt.Sprintf("rows-%d.parquet", i)
 		l, err := WriteFile(t.TempDir()+"/rows", func(yield func(T, error) bool) {
 			for _, row := range rows {
