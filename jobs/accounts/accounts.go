@@ -68,7 +68,7 @@ func (r *Round) Write(ctx context.Context, predicted cost.Usages) (cost.Usages, 
 
 // create writes a part, unless it exists: another process may have written it since Written looked.
 func create[T any](ctx context.Context, r *Round, dataset string, rows []T, sortedBy ...string) error {
-	w, err := table.NewWriter[T](filepath.Join(r.Scratch, "account-"+dataset+".parquet"), table.SortedBy(sortedBy...), table.Format(r.Plan.Format))
+	w, err := table.NewWriter[T](filepath.Join(r.Scratch, "account-"+dataset+".parquet"), table.SortedBy(sortedBy...))
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package roundstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -240,27 +239,4 @@ func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (int64, err
 		return 0, fmt.Errorf("%q: created_at: %w: %w", layout.CrawlManifest(m.Crawl), err, manifest.ErrCorrupt)
 	}
 	return at.UnixMilli() + 1000, nil
-}
-
-// FrozenFormats returns, for each stage of a round, the format of its inputs.json. The stage's
-// parts have the same format. If inputs.json is lost, the format is unknown: a newer crawlbatch may
-// have sealed parts that an older one wrote. FrozenFormats then returns 1, the format whose columns
-// all parts have.
-func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
-	out := map[stages.Stage]int{}
-	for _, stage := range stages.Order[1:] { // without the first stage, fetch, which writes no dataset
-		if stage == stages.Digest || stage == stages.Similar || stage == stages.Cluster {
-			continue // they write no dataset, and not every round has them
-		}
-		var in manifest.Inputs
-		_, _, err := manifest.Load(ctx, b, layout.Inputs(s.Crawl, s.Round, string(stage)), &in)
-		if errors.Is(err, store.ErrNotFound) {
-			in.Format, err = 1, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		out[stage] = in.Format
-	}
-	return out, nil
 }

@@ -55,28 +55,6 @@ func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]stri
 	return ledger.Plans(ctx, b, crawl, round)
 }
 
-// FormatOf returns the format (schema.FormatVersion) with which a round began.
-func FormatOf(l *ledger.Ledger, round int) (int, error) {
-	if e := l.Started(round); e != nil {
-		return e.Format, nil
-	}
-	return 0, fmt.Errorf("round %d of %s has not started: %w", round, l.Crawl, store.ErrNotFound)
-}
-
-// LacksSpellings reports whether a plan of an older version lacks the spellings of its URLs, so that
-// robots.txt can be checked only for the canonical URLs.
-func LacksSpellings(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool, error) {
-	if p.KeepsSpellings() {
-		return false, nil
-	}
-	l, err := ledger.Load(ctx, b, p.Crawl)
-	if err != nil {
-		return false, err
-	}
-	format, err := FormatOf(l, p.Round)
-	return format >= 2, err
-}
-
 // Begin starts a round and returns its plan. After Begin, the round follows the plan that the
 // ledger names now. The process that starts the round deletes the replaced plans.
 func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledger.Writer) (*manifest.Plan, error) {
