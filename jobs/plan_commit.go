@@ -41,9 +41,9 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 	} else if err != nil {
 		return err
 	}
-	body, err := manifest.EncodeAs(stored, stored.Format)
+	body, err := manifest.Encode(stored)
 	if first && (stored.Config != crawl.Config || stored.Continues != crawl.Continues || stored.Listed != crawl.Listed || !slices.Equal(stored.Continued, crawl.Continued)) {
-		body, err = manifest.EncodeAs(crawl, crawl.Format)
+		body, err = manifest.Encode(crawl)
 		digest = manifest.ContentDigest(body)
 	}
 	if err != nil {

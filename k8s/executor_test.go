@@ -59,7 +59,6 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	create(t, b, layout.PlanManifest("2026-11", 0, "p1"), plan(4))
-	create(t, b, layout.Start("2026-11", 0), &manifest.Start{Plan: "p1"})
 	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
 	ledgertest.Make(t, b, "2026-11")
 	r := rendering(t, "kubernetes: {image: 'registry.example/crawlbatch:1'}")

@@ -187,7 +187,6 @@ func TestFailuresWithoutEndAreToldOfInBoundedNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		create(t, l.Bucket, layout.PlanManifest("2026-11", 1, "p2"), planOf(300))
-		create(t, l.Bucket, layout.Start("2026-11", 1), &manifest.Start{Plan: "p2"})
 		ledgertest.Make(t, l.Bucket, "2026-11")
 		log := l.listen()
 		var asked []stages.Task

@@ -66,7 +66,7 @@ func kindOf(key string) string {
 	is := func(k string) bool { return k == key }
 	for name, k := range map[string]string{
 		"active.json": layout.Active(), "crawls.json": layout.Crawls(), "ledger.json": layout.Ledger(p.crawl), "crawl.json": layout.CrawlManifest(p.crawl), "politeness.json": layout.Politeness(p.crawl),
-		"settings": layout.Settings(p.crawl, p.digest), "start.json": layout.Start(p.crawl, p.round), "sealed.json": layout.Sealed(p.crawl, p.round),
+		"settings": layout.Settings(p.crawl, p.digest), "sealed.json": layout.Sealed(p.crawl, p.round),
 		"compaction": layout.Compaction(p.crawl, p.digest), "compacted part": layout.Compacted(p.crawl, p.revision, p.dataset, p.part),
 		"manifest":        layout.FileList(p.crawl, p.round, p.number, p.digest),
 		"plan: plan.json": layout.PlanManifest(p.crawl, p.round, p.plan), "plan: URLs": layout.PlanPart(p.crawl, p.round, p.plan, p.part),

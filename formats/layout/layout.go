@@ -196,9 +196,6 @@ func RoundDir(crawl string, round int) string {
 	return fmt.Sprintf("%sround=%d/", CrawlDir(crawl), round)
 }
 
-// Start returns the key of the object that names the plan of a round of format 1 or 2.
-func Start(crawl string, round int) string { return RoundDir(crawl, round) + "start.json" }
-
 // Sealed returns the key of a finished round's seal.
 func Sealed(crawl string, round int) string { return RoundDir(crawl, round) + "sealed.json" }
 
@@ -359,22 +356,20 @@ func Segment(crawl string, round int, plan string, partition, epoch, number int,
 // WARC returns the key of a WARC file. Archive tools identify files by base name, so the base name
 // alone is unique: 2026-11-r0-4f2a…-part-00017-e1-00003.warc.gz.
 func WARC(crawl string, round int, plan string, partition, epoch, number int) string {
-	return fmt.Sprintf("%s%d-%05d.warc.gz", WARCs(crawl, round, plan, partition)[0], epoch, number)
+	return fmt.Sprintf("%s%d-%05d.warc.gz", WARCs(crawl, round, plan, partition), epoch, number)
 }
 
 // WARCDir returns the directory of a crawl's WARC files and their indexes.
 func WARCDir(crawl string) string { return "warc/crawl=" + crawl + "/" }
 
-// WARCs returns the two prefixes of keys that a task's WARC files may have, up to the epoch. The base
-// names of keys with the second prefix lack crawl, round and plan. Only older versions wrote them.
-func WARCs(crawl string, round int, plan string, partition int) [2]string {
-	dir, part := fmt.Sprintf("%sround=%d/", WARCDir(crawl), round), Part(partition)
-	return [2]string{fmt.Sprintf("%s%s-r%d-%s-%s-e", dir, crawl, round, plan, part), dir + part + "-e"}
+// WARCs returns the prefix of the keys of a task's WARC files, up to the epoch.
+func WARCs(crawl string, round int, plan string, partition int) string {
+	return fmt.Sprintf("%sround=%d/%s-r%d-%s-%s-e", WARCDir(crawl), round, crawl, round, plan, Part(partition))
 }
 
-var warcKey = regexp.MustCompile(`^warc/crawl=([^/]+)/round=([0-9]+)/(?:[^/]+-r[0-9]+-[^/]+-)?part-([0-9]+)-e[0-9]+-[0-9]+\.warc\.gz$`)
+var warcKey = regexp.MustCompile(`^warc/crawl=([^/]+)/round=([0-9]+)/[^/]+-r[0-9]+-[^/]+-part-([0-9]+)-e[0-9]+-[0-9]+\.warc\.gz$`)
 
-// ParseWARC returns the task that wrote a WARC file. It accepts keys with either prefix of WARCs.
+// ParseWARC returns the task that wrote a WARC file.
 func ParseWARC(key string) (crawl string, round, partition int, ok bool) {
 	m := warcKey.FindStringSubmatch(key)
 	if m == nil {

@@ -76,12 +76,6 @@ func Encode(d Document) ([]byte, error) {
 	return body, err
 }
 
-// EncodeAs is Encode.
-func EncodeAs(d Document, _ int) ([]byte, error) { return Encode(d) }
-
-// EncodeAgain is Encode.
-func EncodeAgain(d Document) ([]byte, error) { return Encode(d) }
-
 func encode(d Document) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -224,9 +218,6 @@ func (p *Plan) Lists() (files []File) {
 	return files
 }
 
-// KeepsSpellings reports whether the plan lists the spellings of its URLs. Plans of format 1 do not.
-func (p *Plan) KeepsSpellings() bool { return p.Format >= 2 }
-
 // Within returns a copy of the plan in which no predicted time is longer than the window.
 func (p *Plan) Within(window time.Duration) *Plan {
 	q := *p
@@ -271,15 +262,6 @@ type PlanPartition struct {
 	// are not planned in this round. It is nil if there are none.
 	Spellings *File `json:"spellings,omitempty"`
 }
-
-// Start is start.json, which names the plan that a round of format 1 or 2 follows. Since format 3,
-// the ledger names the plan.
-type Start struct {
-	Header
-	Plan string `json:"plan"`
-}
-
-func (*Start) kind() string { return "start" }
 
 // Inputs is inputs.json, the frozen list of the results that a stage reads.
 type Inputs struct {

@@ -15,7 +15,6 @@ func TestEveryDocumentReadsBackAsItWasWritten(t *testing.T) {
 	docs := []struct{ in, out Document }{
 		{&Crawl{Crawl: "2026-11", Config: "user_agent: <x> & ${Y}\n"}, &Crawl{}},
 		{&Plan{ID: "p", Partitions: []PlanPartition{{Partition: 1, URLs: 7}}, Refused: []Count{{"not_url", 3}}}, &Plan{}},
-		{&Start{Plan: "p"}, &Start{}},
 		{&Inputs{Stage: "merge", Tasks: []InputTask{{"fetch", 0, "ab"}}}, &Inputs{}},
 		{&Result{Task: "merge@2026-11.0:0", Files: []File{{Dataset: "pages", Key: "k", Rows: 1}}}, &Result{}},
 		{&Attempt{Task: "merge@2026-11.0:0", Error: "boom\n"}, &Attempt{}},

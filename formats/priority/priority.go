@@ -153,7 +153,7 @@ func (w *Weights) AtPlan(priority int32, t Timing) []Part {
 			parts = append(parts, Part{"overdue", float64(w.Overdue) * late})
 		}
 		share := t.Gain
-		if share == 0 { // the probability of a change by Laplace's rule of succession, as before format 13
+		if share == 0 { // the probability of a change by Laplace's rule of succession
 			share = float64(t.Changes+1) / float64(t.Fetches+2)
 		}
 		parts = append(parts, Part{"change", float64(w.Change) * share})

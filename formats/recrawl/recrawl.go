@@ -68,7 +68,7 @@ func Observe(h schema.ChangeHistory, interval int64, changed bool) schema.Change
 }
 
 // Assume returns the history of a page of which only the number of its fetches and changes is known. It
-// assumes that all intervals had the given length, in milliseconds. Rows before format 13 are such.
+// assumes that all intervals had the given length, in milliseconds.
 func Assume(fetches, changes int32, interval int64) (h schema.ChangeHistory) {
 	intervals := int64(fetches) - 1
 	if intervals < 1 || interval < 1 {

@@ -19,7 +19,7 @@
 // n is the number of sampled pages in the page's language, and df is the number of those that have the
 // term. Pages whose language is not known count as a language of their own. A term counts if df is at
 // least MinPages(n): at least 1 in a language of fewer than 1,000 pages, at least 5 from 4,000 pages on, and from 600,000
-// pages on at least one in 100,000 pages (before format 16, still 5). So misspellings and numbers of orders are no
+// pages on at least one in 100,000 pages. So misspellings and numbers of orders are no
 // topics, and a language has less than 12.8 million terms. Then
 //
 //	idf   = 1 + ln((1 + n) / (1 + df)), rounded to 6 decimal places
@@ -52,8 +52,6 @@
 // A Counter holds 64 MiB of counts and then moves them to a sorter on local disk. Terms streams. A Scorer
 // holds 128 MiB of terms, for about 90,000 pages, then reads all terms once and scores these pages. To read a million
 // terms takes 0.3 s of CPU.
-//
-// Rounds that were planned before format 12 have no terms. Their topics are the most frequent terms.
 //
 // Package topics imports formats packages.
 package topics

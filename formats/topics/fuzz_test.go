@@ -48,7 +48,6 @@ func FuzzTopics(f *testing.F) {
 			pages = append(pages, p)
 		}
 		plan := &manifest.Plan{Buckets: 3}
-		plan.Format = Since
 		c, err := NewCounter(plan, t.TempDir(), 1<<10)
 		if err != nil {
 			t.Fatal(err)

@@ -164,7 +164,6 @@ func compareTopics(t *testing.T, url string, page learnPage, scores map[string]f
 func newSplit(t *testing.T, pages []schema.WorkingPage, partitions, buckets int) (runs [][]schema.TermPages) {
 	t.Helper()
 	p := &manifest.Plan{Buckets: buckets, URLs: int64(len(pages))}
-	p.Format = Since
 	for n := range partitions {
 		c, err := NewCounter(p, t.TempDir(), 1<<20)
 		if err != nil {
@@ -204,7 +203,7 @@ func termsWith(t *testing.T, runs [][]schema.TermPages, s sample) (out []schema.
 	}
 	for _, rows := range byBucket {
 		slices.SortStableFunc(rows, func(a, b schema.TermPages) int { return schema.CompareTermPages(&a, &b) })
-		if err := s.count(16, summed(seq(rows)), func(row *schema.Term) error { out = append(out, *row); return nil }); err != nil {
+		if err := s.count(summed(seq(rows)), func(row *schema.Term) error { out = append(out, *row); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

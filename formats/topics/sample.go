@@ -7,14 +7,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"crawlbatch.io/crawlbatch/formats/logarithm"
-	"crawlbatch.io/crawlbatch/formats/manifest"
 )
-
-// Since is the format of the first plans whose rounds have the terms dataset.
-const Since = 12
-
-// In reports whether the rounds of a plan have the terms dataset.
-func In(p *manifest.Plan) bool { return p.Format >= Since }
 
 // maxSampled is the largest number of sampled pages in a language.
 const maxSampled = 10_000_000
@@ -51,15 +44,10 @@ func (s sample) level(url string) (level int32, ok bool) {
 	return level, level >= s.floor
 }
 
-// MinPages returns the least number of pages that a term must have to count, among n sampled pages, in a round of a
-// format (schema.FormatVersion).
-func MinPages(n int64, format int) int64 {
-	least := min(1+n/1000, 5)
-	if format >= 16 {
-		// Every publish task reads all terms. A page has at most 128, so fewer than 12.8 million count in a language.
-		least = max(least, n/100_000)
-	}
-	return least
+// MinPages returns the least number of pages that a term must have to count, among n sampled pages.
+func MinPages(n int64) int64 {
+	// Every publish task reads all terms. A page has at most 128, so fewer than 12.8 million count in a language.
+	return max(min(1+n/1000, 5), n/100_000)
 }
 
 // microIDF returns the inverse document frequency of a term in millionths.

@@ -53,7 +53,6 @@ func TestPartitionsBucketsAndMemoryDoNotMatter(t *testing.T) {
 		t.Errorf("with a batch for each page: %s", d)
 	}
 	p := &manifest.Plan{Buckets: 1}
-	p.Format = Since
 	c, err := NewCounter(p, t.TempDir(), 1<<12)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +87,6 @@ func TestALargeRoundSamplesEachLanguage(t *testing.T) {
 	var runs [][]schema.TermPages
 	for n := range 3 {
 		p := &manifest.Plan{Buckets: 2}
-		p.Format = Since
 		c, err := NewCounter(p, t.TempDir(), 1<<20)
 		if err != nil {
 			t.Fatal(err)
@@ -143,15 +141,9 @@ func TestSampleOf(t *testing.T) {
 }
 
 func TestRareTermsDoNotCount(t *testing.T) {
-	for n, want := range map[int64]int64{0: 1, 1: 1, 999: 1, 1000: 2, 3999: 4, 4000: 5, maxSampled: 5} {
-		if got := MinPages(n, 15); got != want {
-			t.Errorf("MinPages(%d, 15) = %d, want %d", n, got, want)
-		}
-		if n == maxSampled {
-			want = 100 // one page in 100,000, so that the number of terms is bounded
-		}
-		if got := MinPages(n, 16); got != want {
-			t.Errorf("MinPages(%d, 16) = %d, want %d", n, got, want)
+	for n, want := range map[int64]int64{0: 1, 1: 1, 999: 1, 1000: 2, 3999: 4, 4000: 5, 599_999: 5, 600_000: 6, maxSampled: 100} {
+		if got := MinPages(n); got != want {
+			t.Errorf("MinPages(%d) = %d, want %d", n, got, want)
 		}
 	}
 	rows := []schema.TermPages{

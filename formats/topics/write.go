@@ -8,17 +8,17 @@ import (
 )
 
 // Terms calls write with the rows of terms of a bucket, in order. rows are the rows of the bucket's sections of
-// all runs, sorted. urls is the number of planned URLs of the round, and format the format of the task.
-func Terms(urls int64, format int, rows iter.Seq2[schema.TermPages, error], write func(*schema.Term) error) error {
-	return sampleOf(urls, maxSampled).count(format, summed(rows), write)
+// all runs, sorted. urls is the number of planned URLs of the round.
+func Terms(urls int64, rows iter.Seq2[schema.TermPages, error], write func(*schema.Term) error) error {
+	return sampleOf(urls, maxSampled).count(summed(rows), write)
 }
 
 // count adds up the sampled pages of each term, and calls write with the rows of the terms that count.
-func (s sample) count(format int, rows iter.Seq2[schema.TermPages, error], write func(*schema.Term) error) error {
+func (s sample) count(rows iter.Seq2[schema.TermPages, error], write func(*schema.Term) error) error {
 	var language languagePages
 	var sum schema.Term
 	flush := func() error {
-		if sum.Term == "" || sum.Pages < MinPages(sum.Sampled, format) {
+		if sum.Term == "" || sum.Pages < MinPages(sum.Sampled) {
 			return nil
 		}
 		return write(&sum)

@@ -78,7 +78,7 @@ func sealAgain(t *testing.T, b store.Bucket, round int) {
 		t.Fatal(err)
 	}
 	s.Counts = append(s.Counts, manifest.Count{Name: "again", N: 1})
-	body, err := manifest.EncodeAgain(&s)
+	body, err := manifest.Encode(&s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,10 +30,6 @@ func CreateAttempt(ctx context.Context, b store.Bucket, t stages.Task, a *manife
 	}
 }
 
-// AccountsSince is the first format whose rounds record the beginnings of attempts and have parts
-// of the datasets stages and runs.
-const AccountsSince = 9
-
 // CreateBegun stores the record that an attempt at the task t began, under the task's first free
 // number, and returns its key. If the store rejects the record, CreateBegun returns "": the attempt
 // can run without it.

@@ -68,7 +68,7 @@ func (w *work) document(ctx context.Context, c *crawl, step int, key string, d m
 	}
 	changed, err := edit()
 	if err == nil && changed {
-		body, err = manifest.EncodeAgain(d)
+		body, err = manifest.Encode(d)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -279,7 +279,7 @@ func (w *work) forgetHosts(k *manifest.Checkpoint) (changed bool) {
 	n := len(k.Hosts)
 	k.Hosts = slices.DeleteFunc(k.Hosts, func(h manifest.HostClock) bool { return w.m.Host(h.Host) })
 	changed = len(k.Hosts) != n
-	if body, err := manifest.EncodeAgain(k); err == nil && w.m.Mentions(body) {
+	if body, err := manifest.Encode(k); err == nil && w.m.Mentions(body) {
 		k.Activity, k.Retries, k.Robots = nil, nil, nil
 		changed = true
 	}
@@ -371,7 +371,7 @@ func (w *work) sealDocument(ctx context.Context, r *round) error {
 	if err != nil {
 		return err
 	}
-	body, err := manifest.EncodeAgain(s)
+	body, err := manifest.Encode(s)
 	if err != nil || bytes.Equal(body, before) {
 		return err
 	}

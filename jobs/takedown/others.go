@@ -148,7 +148,7 @@ func (w *work) attempt(ctx context.Context, c *crawl, key string, old []byte) er
 	if w.m.Mentions([]byte(a.Error)) {
 		a.Error = "(the message named something that was taken down)"
 	}
-	body, err := manifest.EncodeAgain(&a)
+	body, err := manifest.Encode(&a)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func TestDamageToAnUnfinishedRoundIsFoundAsThatToASealedOne(t *testing.T) {
 			return one(checkpoints, unfinished)
 		},
 		"no fetch folder and no WARC files": func(d *damagedCrawl) map[string]string {
-			prefixes := append([]string{layout.FetchDir(testCrawl, 1, 0)}, layout.WARCs(testCrawl, 1, d.load(1).Plan.ID, 0)[0])
+			prefixes := []string{layout.FetchDir(testCrawl, 1, 0), layout.WARCs(testCrawl, 1, d.load(1).Plan.ID, 0)}
 			for _, key := range d.keys() {
 				if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {
 					d.delete(key)

@@ -21,7 +21,6 @@ import (
 func reparsedStore(t *testing.T, of manifest.Reparse) (Runner, stages.Task) {
 	t.Helper()
 	r, p := startedStore(t)
-	create(t, r.Bucket, layout.Start("2026-11", 0), &manifest.Start{Plan: "p"})
 	for n := range 2 {
 		commitResult(t, r.Bucket, task(stages.Fetch, n))
 	}

@@ -288,7 +288,7 @@ func (l *lister) ofArchive(r *Round, key string, read bool) (why string, stillRe
 	if r.unfinished(stages.Fetch, n) {
 		return "", false
 	}
-	if strings.HasPrefix(warc, layout.WARCs(r.Crawl, r.Number, r.Plan.ID, n)[0]) && l.Reparse == nil {
+	if strings.HasPrefix(warc, layout.WARCs(r.Crawl, r.Number, r.Plan.ID, n)) && l.Reparse == nil {
 		return "an attempt that died wrote it, and no result lists it", false
 	}
 	return "no result lists it", read

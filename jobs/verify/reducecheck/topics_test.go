@@ -39,7 +39,7 @@ func TestARareTermOfALargeLanguageNeedsNoRow(t *testing.T) {
 	a := audit.New(audit.Options{Bucket: b, Scratch: t.TempDir()})
 	var want, got []schema.Term
 	merged := table.MergeSections(t.Context(), b, t.TempDir(), sections, schema.CompareTermPages)
-	if err := topics.Terms(10_000_000, schema.FormatVersion, merged, func(row *schema.Term) error { want = append(want, *row); return nil }); err != nil {
+	if err := topics.Terms(10_000_000, merged, func(row *schema.Term) error { want = append(want, *row); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	c := &topicsCheck{a: a, r: &audit.Round{Plan: &manifest.Plan{URLs: 10_000_000}}}

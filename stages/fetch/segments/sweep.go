@@ -84,8 +84,7 @@ func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.
 	for _, f := range files {
 		listed[f.Key] = true
 	}
-	warcs := layout.WARCs(t.Crawl, t.Round, plan, t.Partition)
-	for _, prefix := range append(warcs[:], layout.FetchDir(t.Crawl, t.Round, t.Partition)+"segments/") {
+	for _, prefix := range []string{layout.WARCs(t.Crawl, t.Round, plan, t.Partition), layout.FetchDir(t.Crawl, t.Round, t.Partition) + "segments/"} {
 		var old []string
 		for o, err := range b.List(ctx, prefix) {
 			if err != nil {

@@ -158,8 +158,7 @@ func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (k
 
 // filePrefixes returns the key prefixes of a partition's segments and WARC files under a plan.
 func filePrefixes(t stages.Task, plan string) []string {
-	warcs := layout.WARCs(t.Crawl, t.Round, plan, t.Partition)
-	return append(warcs[:], layout.FetchDir(t.Crawl, t.Round, t.Partition)+"segments/"+plan+"-")
+	return []string{layout.WARCs(t.Crawl, t.Round, plan, t.Partition), layout.FetchDir(t.Crawl, t.Round, t.Partition) + "segments/" + plan + "-"}
 }
 
 // isSegment reports whether a key names a segment's table.
