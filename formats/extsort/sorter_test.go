@@ -49,7 +49,7 @@ func TestRecordsAreSorted(t *testing.T) {
 		name   string
 		memory int64
 		files  int // at least
-	}{{"in memory", 1 << 30, 0}, {"in files", 400_000, 2}, {"in many files", 3_000, runfiles.Max}} {
+	}{{"in memory", 1 << 30, 0}, {"in files", 400_000, 2}, {"in many files", 1_500, runfiles.Max}} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			two, files := []*Sorter{New(dir, tc.memory), New(dir, tc.memory)}, 0
