@@ -70,7 +70,7 @@ func selected(t *testing.T, open func(...ReaderOption) (*Reader[keyedRow], error
 func TestSelectedPagesHaveTheSameRows(t *testing.T) {
 	rounds := 15
 	if testing.Short() {
-		rounds = 4
+		rounds = 8
 	}
 	random := rand.New(rand.NewPCG(11, 26))
 	for kind, layout := range map[string][]WriterOption{"published": nil, "working": {Fast()}} {
