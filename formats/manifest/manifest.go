@@ -160,13 +160,6 @@ type Crawl struct {
 
 func (*Crawl) kind() string { return "crawl" }
 
-// TakesLinks reports whether the crawl takes the links of pages that answer 304 from earlier rounds.
-// A listed crawl plans only URLs from its sources and URLs that it finds, so it needs the links of
-// every page. If its format is older than 6, it does not request pages conditionally whose links it
-// follows, so that no such page answers 304. Since format 16, other crawls take links too, because
-// inlinks and ranks come from them.
-func (c *Crawl) TakesLinks() bool { return c.Format >= 16 || c.Listed && c.Format >= 6 }
-
 // ContinuedCrawl says how many rounds of an earlier crawl another crawl reads.
 type ContinuedCrawl struct {
 	Crawl  string `json:"crawl"`

@@ -54,6 +54,3 @@ func (o *writerOptions) pages() []parquet.WriterOption {
 	}
 	return []parquet.WriterOption{parquet.DefaultEncodingFor(parquet.ByteArray, &parquet.Plain), parquet.DataPageVersion(1)}
 }
-
-// Format does nothing.
-func Format(int) WriterOption { return func(*writerOptions) {} }

@@ -22,7 +22,6 @@ const entryBytes = 32
 
 // Counter counts the pages of a partition by term, language and level.
 type Counter struct {
-	counts  bool // whether the plan's rounds have terms
 	buckets int
 	sample  sample
 	memory  int64
@@ -44,16 +43,16 @@ func NewCounter(p *manifest.Plan, dir string, sortMemory int64) (*Counter, error
 	if err != nil {
 		return nil, err
 	}
-	return &Counter{counts: In(p), buckets: max(p.Buckets, 1), sample: sampleOf(p.URLs, maxSampled), memory: memory, spilled: spilled}, nil
+	return &Counter{buckets: max(p.Buckets, 1), sample: sampleOf(p.URLs, maxSampled), memory: memory, spilled: spilled}, nil
 }
 
 // Close removes the counter's files.
 func (c *Counter) Close() error { return c.spilled.Close() }
 
-// Add counts a page, if the plan's rounds have terms. A URL must not be added twice.
+// Add counts a page. A URL must not be added twice.
 func (c *Counter) Add(p *schema.WorkingPage) error {
 	level, ok := c.sample.level(p.URL)
-	if !ok || !c.counts {
+	if !ok {
 		return nil
 	}
 	c.key = append(append(c.key[:0], schema.TermLanguage(p.Language)...), 0)

@@ -220,7 +220,7 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 			return nil, err
 		}
 	}
-	in.Earlier, err = WithFiles(ctx, b, earlier, earlierFiles(t, p, m.TakesLinks()))
+	in.Earlier, err = WithFiles(ctx, b, earlier, earlierFiles(t, p))
 	return in, err
 }
 

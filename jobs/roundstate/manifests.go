@@ -121,12 +121,11 @@ func HasStates(dataset string) bool {
 	return dataset == stages.FileURLs || dataset == stages.FileURLsBase
 }
 
-// earlierFiles selects the files of earlier rounds that a task reads. links is true if the links of
-// pages that answered 304 come from earlier rounds.
-func earlierFiles(t stages.Task, p *manifest.Plan, links bool) Selection {
+// earlierFiles selects the files of earlier rounds that a task reads.
+func earlierFiles(t stages.Task, p *manifest.Plan) Selection {
 	switch t.Stage {
 	case stages.Merge:
-		if links && t.Partition < len(p.Partitions) {
+		if t.Partition < len(p.Partitions) { // the links of pages that answered 304
 			return Selection{Dataset: func(d string) bool { return d == stages.FileLinks }, Bucket: p.Partitions[t.Partition].Bucket, Buckets: p.Buckets}
 		}
 	case stages.Digest, stages.Cluster, stages.Dedup:

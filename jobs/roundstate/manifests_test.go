@@ -93,21 +93,20 @@ func TestAReaderGetsTheFilesThatItAsksFor(t *testing.T) {
 	}
 	const links, pages, representatives, urls = "tables/links/part-00000.parquet", "tables/pages/part-00000.parquet", "tables/representatives/part-00000.parquet", "tables/urls/part-00000.parquet"
 	task := func(s stages.Stage) Selection {
-		return earlierFiles(stages.Task{Stage: s, Crawl: "2026-11", Round: 1}, p, true)
+		return earlierFiles(stages.Task{Stage: s, Crawl: "2026-11", Round: 1}, p)
 	}
 	for name, test := range map[string]struct {
 		want Selection
 		keys []string
 	}{
-		"everything":                     {Selection{}, []string{links, pages, representatives, urls}},
-		"a bucket of many":               {Selection{Bucket: 6, Buckets: 7}, []string{links, pages, representatives, urls}},
-		"a bucket beyond":                {Selection{Bucket: 7, Buckets: 7}, nil},
-		"a task of dedup":                {task(stages.Dedup), []string{representatives}},
-		"a task of frontier":             {task(stages.Frontier), []string{urls}},
-		"a task of rank":                 {task(stages.Rank), nil},
-		"a task of merge":                {task(stages.Merge), []string{links}},
-		"of a crawl that takes no links": {earlierFiles(stages.Task{Stage: stages.Merge, Crawl: "2026-11", Round: 1}, p, false), nil},
-		"a dataset of no round":          {Selection{Dataset: func(d string) bool { return d == "none" }}, nil},
+		"everything":            {Selection{}, []string{links, pages, representatives, urls}},
+		"a bucket of many":      {Selection{Bucket: 6, Buckets: 7}, []string{links, pages, representatives, urls}},
+		"a bucket beyond":       {Selection{Bucket: 7, Buckets: 7}, nil},
+		"a task of dedup":       {task(stages.Dedup), []string{representatives}},
+		"a task of frontier":    {task(stages.Frontier), []string{urls}},
+		"a task of rank":        {task(stages.Rank), nil},
+		"a task of merge":       {task(stages.Merge), []string{links}},
+		"a dataset of no round": {Selection{Dataset: func(d string) bool { return d == "none" }}, nil},
 	} {
 		if got := files(t, b, test.want); !slices.Equal(got, test.keys) {
 			t.Errorf("%s: %q, want %q", name, got, test.keys)

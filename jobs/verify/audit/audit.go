@@ -110,7 +110,6 @@ type Audit struct {
 	RobotsTTL  time.Duration     // time for which a robots.txt stays valid; 0 if unknown
 	Reparse    *manifest.Reparse // the source that the crawl parses again; nil for a crawl that fetches
 	External   store.Bucket      // store of the external WARC files that the crawl parses; nil without such files
-	TakesLinks bool              // true: pages that answered 304 have the links of earlier rounds
 	TakenDown  bool              // true: the store has a list of takedowns, so columns that refer to a URL may be null
 	Ledger     *ledger.Ledger    // ledger of the crawl; nil if the ledger is lost or damaged
 	Sound      bool              // true: this process has compared the digest of every file that the documents of the crawl list

@@ -126,7 +126,6 @@ func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 	if ok && crawl.Crawl != a.Crawl {
 		a.misplaced(-1, key, "it belongs to crawl %q: restore the document of %s", crawl.Crawl, a.Crawl)
 	}
-	a.TakesLinks = ok && crawl.TakesLinks()
 	if ok && layout.IsReparse(a.Crawl) {
 		if err := a.loadReparse(ctx, &crawl); err != nil {
 			return nil, err

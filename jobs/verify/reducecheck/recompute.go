@@ -63,7 +63,7 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 func readsPruned(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 	switch t.Stage {
 	case stages.Merge:
-		return a.TakesLinks && a.AnyPruned(r.Earlier, r.Number, resultsReproduced)
+		return a.AnyPruned(r.Earlier, r.Number, resultsReproduced)
 	case stages.Digest, stages.Cluster, stages.Dedup:
 		reads := t.Stage != stages.Dedup || stages.Cluster.Tasks(r.Plan) == 0 // with a cluster task, dedup tasks only write
 		return reads && a.AnyPruned(stages.Since(r.Earlier, r.Crawl, a.Config.Dedup.Months), r.Number, resultsReproduced)
