@@ -77,15 +77,3 @@ func TestADriverSealsThePartsThatADeadDriverWrote(t *testing.T) {
 		t.Errorf("%+v of %+v", run, files)
 	}
 }
-
-func TestARoundThatWasPlannedInFormat8HasNoAccounts(t *testing.T) {
-	f := newFixture(t)
-	older := *f.mustPlan()
-	older.Format = 8
-	if err := f.driver.account(t.Context(), &older, nil); err != nil {
-		t.Fatal(err)
-	}
-	for o, err := range f.bucket.List(t.Context(), "tables/") {
-		t.Errorf("%s, %v", o.Key, err)
-	}
-}

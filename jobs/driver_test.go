@@ -207,7 +207,7 @@ func TestTheFirstPlanRefusesAnAgentThatRobotsCannotName(t *testing.T) {
 	if _, _, err := f.plan(true, someURLs...); !errors.Is(err, config.ErrInvalid) {
 		t.Errorf("a plan that replaces the first: %v", err)
 	}
-	// This crawl has frozen a user agent that robots.txt cannot name, as older versions allowed.
+	// What a crawl froze is not judged again.
 	var crawl manifest.Crawl
 	version, _, err := manifest.Load(t.Context(), f.bucket, layout.CrawlManifest("2026-11"), &crawl)
 	if err != nil {

@@ -66,17 +66,17 @@ func TestStatusCarriesWhatACheckpointSaysThatItsHolderDoes(t *testing.T) {
 		Plan: p.ID, Epoch: 1, Counts: []manifest.Count{{Name: "outcome.timeout", N: 7}, {Name: "urls", N: 9}},
 		Activity: &manifest.Activity{At: 5, Waits: []manifest.Wait{{Host: "h.test", Why: "robots.txt answered 503, asked again", Until: 9, URLs: 3}}},
 	})
-	f.put(layout.Checkpoint("2026-11", 0, 1), &manifest.Checkpoint{Plan: p.ID, Partition: 1, Epoch: 1}) // a checkpoint as an older crawlbatch writes it
+	f.put(layout.Checkpoint("2026-11", 0, 1), &manifest.Checkpoint{Plan: p.ID, Partition: 1, Epoch: 1})
 	st := f.stage(&StatusReader{Bucket: f.bucket, Flags: " --store x"}, stages.Fetch)
 	if len(st.Fetching) != 2 {
 		t.Fatalf("%+v", st)
 	}
-	one, older := st.Fetching[0], st.Fetching[1]
+	one, idle := st.Fetching[0], st.Fetching[1]
 	if one.Activity == nil || one.Activity.Waits[0].Host != "h.test" || one.GiveUp != "crawlbatch retry --month 2026-11 --give-up --partition 0 --store x" ||
 		len(one.Outcomes) != 1 || one.Outcomes[0] != (manifest.Count{Name: "timeout", N: 7}) {
 		t.Errorf("status carries %+v", one)
 	}
-	if older.Activity != nil || older.GiveUp != "" {
-		t.Errorf("of an older checkpoint it carries %+v", older)
+	if idle.Activity != nil || idle.GiveUp != "" {
+		t.Errorf("of a checkpoint without activity it carries %+v", idle)
 	}
 }

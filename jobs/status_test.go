@@ -2,9 +2,7 @@ package jobs
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -15,7 +13,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
@@ -247,52 +244,6 @@ func TestRetryTakesTheTasksOfAClassOfFailure(t *testing.T) {
 		n, err := f.driver.Retry(t.Context(), "2026-11", c.request)
 		if err != nil || strings.Join(f.fake.ran, " ") != c.want || n != len(f.fake.ran) {
 			t.Errorf("%+v ran %q (%d), %v; want %q", c.request, f.fake.ran, n, err, c.want)
-		}
-	}
-}
-
-// TestAPlanOfFormat1IsToldOf checks that status shows advice before the round begins, and that run
-// warns.
-func TestAPlanOfFormat1IsToldOf(t *testing.T) {
-	for format := 1; format <= 2; format++ {
-		f := newFixture(t)
-		f.mustPlan()
-		p, _, err := roundstate.FindPlan(t.Context(), f.bucket, "2026-11", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		key := layout.PlanManifest("2026-11", 0, p.ID)
-		body, err := manifest.Encode(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.bucket.Delete(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
-		body = bytes.Replace(body, fmt.Appendf(nil, `"format_version": %d`, schema.FormatVersion), fmt.Appendf(nil, `"format_version": %d`, format), 1)
-		if _, err := f.bucket.Create(t.Context(), key, bytes.NewReader(body), int64(len(body))); err != nil {
-			t.Fatal(err)
-		}
-		ledgertest.Make(t, f.bucket, "2026-11")
-		advice := func() string {
-			s, err := (&StatusReader{Bucket: f.bucket}).Read(t.Context(), "2026-11")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s.Rounds[0].Advice
-		}
-		if got := advice(); strings.Contains(got, "--replace") != (format == 1) {
-			t.Errorf("format %d: advice %q", format, got)
-		}
-		var log strings.Builder
-		f.driver.Log = slog.New(slog.NewTextHandler(&log, nil))
-		f.fake.fails = func(stages.Task) error { return errors.New("stopped") }
-		_ = f.driver.Run(t.Context(), "2026-11", 1)
-		if strings.Contains(log.String(), "without the spellings of URLs") != (format == 1) {
-			t.Errorf("format %d: run says %q", format, log.String())
-		}
-		if got := advice(); got != "" {
-			t.Errorf("format %d: advice %q of a round that has begun", format, got)
 		}
 	}
 }

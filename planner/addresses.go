@@ -1,11 +1,11 @@
 package planner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/entry"
@@ -19,14 +19,15 @@ type addressURL struct {
 	Tie      uint64 // hash of the URL
 }
 
-func compareAddressURLs(a, b *addressURL) int {
-	return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Tie, b.Tie))
+// addressKey gives the best URLs of an address the lowest keys.
+func addressKey(key []byte, u *addressURL) []byte {
+	return extsort.AppendUint(extsort.AppendInt(extsort.AppendUint(key, u.Address), ^int64(u.Priority)), u.Tie)
 }
 
 // admit finds the best URLs of each address that has too many. The parameter from is the list of chosen
 // URLs.
 func (c *chooser) admit(ctx context.Context, from *entry.List, seen observations, scratch string) (err error) {
-	sorter, err := table.NewSorter(scratch, compareAddressURLs, c.Memory/6)
+	sorter, err := table.NewKeySorter(scratch, addressKey, c.Memory/6)
 	if err != nil {
 		return err
 	}

@@ -183,6 +183,7 @@ type worker struct {
 	*rules
 	records *entry.Sorter
 	refused *refusals
+	domains urlkey.Domains
 	listed  *listed.Set  // gets the URLs that sources name; nil if no function needs them
 	named   []urlkey.Key // URLs for listed
 }
@@ -205,7 +206,7 @@ func (w *worker) run(batches <-chan batch) error {
 // take checks one entry and adds it to the records or to the refusals. A refused URL is added to both
 // if it has spellings or counts in the budgets.
 func (w *worker) take(e *source.Entry, s entry.Seq) error {
-	k, spelling, err := w.canonical.SpelledUnsorted(e.URL, "")
+	k, spelling, err := w.canonical.SpelledUnsorted(e.URL, "", &w.domains)
 	if scope.TakenDown(w.Gone, w.canonical, e, k.URL, err) {
 		w.refused.takenDown++
 		return nil
@@ -277,7 +278,7 @@ func (w *worker) takePlain(k urlkey.Key, e *source.Entry, spellings schema.Spell
 		return nil
 	}
 	for _, text := range spellings {
-		of, spelling, err := plain.SpelledUnsorted(text, "")
+		of, spelling, err := plain.SpelledUnsorted(text, "", &w.domains)
 		if err != nil || spelling == "" || of.URL == k.URL || w.Gone.URL(of.URL) {
 			continue
 		}

@@ -146,8 +146,8 @@ type sorting struct {
 
 func newSorting(dir string) *sorting {
 	return &sorting{
-		entry.Sorters{Dir: dir, Order: entry.ByDomain}, &sorters[entry.Refusal]{dir: dir, compare: entry.CompareRefusals},
-		&sorters[pace.Observation]{dir: dir, compare: pace.CompareObservations},
+		entry.Sorters{Dir: dir, Order: entry.ByDomain}, &sorters[entry.Refusal]{dir: dir, key: entry.RefusalKey},
+		&sorters[pace.Observation]{dir: dir, key: pace.ObservationKey},
 	}
 }
 

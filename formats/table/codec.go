@@ -2,7 +2,6 @@ package table
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -10,11 +9,12 @@ import (
 	"slices"
 	"unsafe"
 
+	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/pack"
 )
 
 // ErrScratch means that a row in a scratch file cannot be decoded: the disk or the program is faulty.
-var ErrScratch = errors.New("damaged scratch file")
+var ErrScratch = extsort.ErrScratch
 
 // Codec encodes rows of T for scratch files. It finds the fields of T by reflection, so it needs no
 // change for a new column. No file in the store has this encoding. Package gob would not do, because

@@ -77,8 +77,8 @@ func readsAsTheLibrary[T any](t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if d := cmp.Diff(read[1], read[0]); d != "" || len(read[0]) != len(rows) {
-			t.Errorf("%d rows (-library +columns):\n%s", len(read[0]), d)
+		if len(read[0]) != len(rows) || !reflect.DeepEqual(read[1], read[0]) { // cmp.Diff takes ten times as long
+			t.Errorf("%d rows (-library +columns):\n%s", len(read[0]), cmp.Diff(read[1], read[0]))
 		}
 	}
 }

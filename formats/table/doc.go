@@ -16,8 +16,7 @@
 //   - Sorter sorts rows, Merge merges sorted streams, Cursor reads rows one at a time.
 //   - Codec, RowWriter and RowReader store rows in scratch files.
 //
-// Package table imports packages pack, schema, store, manifest, column, pageindex,
-// runfiles and window.
+// Package table imports packages extsort, runfiles, pack, schema, store, manifest, column, pageindex and window.
 package table
 
 import (

@@ -68,6 +68,10 @@ func selected(t *testing.T, open func(...ReaderOption) (*Reader[keyedRow], error
 }
 
 func TestSelectedPagesHaveTheSameRows(t *testing.T) {
+	rounds := 15
+	if testing.Short() {
+		rounds = 8
+	}
 	random := rand.New(rand.NewPCG(11, 26))
 	for kind, layout := range map[string][]WriterOption{"published": nil, "working": {Fast()}} {
 		rows := keyedRows(random, 30_000)
@@ -90,7 +94,7 @@ func TestSelectedPagesHaveTheSameRows(t *testing.T) {
 			return Open[keyedRow](t.Context(), b, "rows", opts...)
 		}
 		fewest := 30_000
-		for round := range 15 {
+		for round := range rounds {
 			var keys []string
 			for range random.IntN(30) / (1 + round%2*8) {
 				keys = append(keys, fmt.Sprintf("example,host%03d)/a/page/%07d", random.IntN(18), random.IntN(8000)))
@@ -147,8 +151,11 @@ func TestADamagedPageIndexDoesNotPanic(t *testing.T) {
 	for i := range 5 {
 		keys = append(keys, fmt.Sprintf("example,host%03d)/a/page/%07d", 4*i, 2000*i))
 	}
-	failed := 0
-	for range 200 {
+	files, failed := 200, 0
+	if testing.Short() {
+		files = 50
+	}
+	for range files {
 		body := bytes.Clone(file.Bytes())
 		for range 8 {
 			body[end-1-random.IntN(2200)] = byte(random.Uint32()) // the page index lies before the footer
@@ -175,5 +182,5 @@ func TestADamagedPageIndexDoesNotPanic(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of 200 files could not be read", failed)
+	t.Logf("%d of %d files could not be read", failed, files)
 }

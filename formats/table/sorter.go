@@ -15,7 +15,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
-	"crawlbatch.io/crawlbatch/formats/table/runfiles"
+	"crawlbatch.io/crawlbatch/formats/extsort/runfiles"
 )
 
 // DefaultSortMemory is the number of bytes of rows that a Sorter holds in memory before it writes

@@ -105,6 +105,27 @@ func Domain(host string) string {
 	return suffixWithLabel(host, suffix, host)
 }
 
+// Domains remembers the domains of some hosts: looking up a public suffix takes longer than making most URLs canonical.
+// The zero value is ready for use. Only one goroutine may use a Domains.
+type Domains struct {
+	hosts [domainHosts]struct {
+		name   string
+		domain int // length of the domain, with which the name ends
+	}
+}
+
+// domainHosts is the number of hosts that Domains remembers at most. URLs of one host are often near each other.
+const domainHosts = 4096
+
+// of is like Domain.
+func (d *Domains) of(host string) string {
+	known := &d.hosts[xxh3.HashString(host)%domainHosts]
+	if known.name != host || host == "" {
+		known.name, known.domain = strings.Clone(host), len(Domain(host)) // without the rest of the URL
+	}
+	return host[len(host)-known.domain:]
+}
+
 // SplitPort splits the host of a URL into its name and its port with the colon, which is "" if the host
 // has no port. The colons of an IPv6 address, which is in brackets, belong to the name.
 func SplitPort(host string) (name, port string) {

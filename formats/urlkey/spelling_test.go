@@ -2,6 +2,7 @@ package urlkey
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -102,5 +103,19 @@ func BenchmarkSpelled(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Domains must tell the same as Domain, for hosts that it remembers and for those that take their places.
+func TestDomainsAreRemembered(t *testing.T) {
+	var hosts []string
+	for i := range 3 * domainHosts {
+		hosts = append(hosts, fmt.Sprintf("www.h%d.%s", i%(2*domainHosts), []string{"example.com", "co.uk", "github.io"}[i%3]))
+	}
+	var d Domains
+	for _, host := range append(hosts, "", "[::1]", "127.0.0.1", "localhost", "com", "co.uk", "a.co.uk", "a.co.uk") {
+		if got, want := d.of(host), Domain(host); got != want {
+			t.Errorf("domain of %q is %q, want %q", host, got, want)
+		}
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/parquet-go/parquet-go"
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -48,24 +47,13 @@ func request(t *testing.T, b store.Bucket) Request {
 
 func put(t *testing.T, b store.Bucket, key string, d manifest.Document) {
 	t.Helper()
-	putAs(t, b, key, d, schema.FormatVersion)
-}
-
-// putAs stores a document as a crawlbatch of the given format did.
-func putAs(t *testing.T, b store.Bucket, key string, d manifest.Document, format int) string {
-	t.Helper()
-	body, err := manifest.Encode(d)
-	if err == nil {
-		_, err = store.CreateBytes(t.Context(), b, key, body)
-	}
-	if err != nil {
+	if _, err := manifest.Create(t.Context(), b, key, d); err != nil {
 		t.Fatal(err)
 	}
-	return manifest.ContentDigest(body)
 }
 
 // publish stores a published part.
-func publish[T any](t *testing.T, b store.Bucket, dataset, subset, key string, format int, sorted []string, rows []T) manifest.File {
+func publish[T any](t *testing.T, b store.Bucket, dataset, subset, key string, sorted []string, rows []T) manifest.File {
 	t.Helper()
 	w, err := table.NewWriter[T](t.TempDir()+"/part", table.SortedBy(sorted...))
 	if err != nil {
@@ -82,15 +70,15 @@ func publish[T any](t *testing.T, b store.Bucket, dataset, subset, key string, f
 	return f
 }
 
-// crawled makes a store with a crawl of two rounds of the given formats. Each has five parts of
+// crawled makes a store with a crawl of the given number of rounds. Each has five parts of
 // fetches, requests and captures, and one of hosts.
-func crawled(t *testing.T, b store.Bucket, formats ...int) store.Bucket {
+func crawled(t *testing.T, b store.Bucket, rounds int) store.Bucket {
 	t.Helper()
 	put(t, b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl})
-	for round, format := range formats {
-		putAs(t, b, layout.PlanManifest(crawl, round, "p"), &manifest.Plan{ID: "p", Crawl: crawl, Round: round, Buckets: 1, Partitions: []manifest.PlanPartition{{}}}, format)
+	for round := range rounds {
+		put(t, b, layout.PlanManifest(crawl, round, "p"), &manifest.Plan{ID: "p", Crawl: crawl, Round: round, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
 		for _, stage := range []stages.Stage{stages.Merge, stages.Dedup, stages.Rank, stages.Frontier, stages.Publish} {
-			putAs(t, b, layout.Inputs(crawl, round, string(stage)), &manifest.Inputs{Stage: string(stage), Plan: "p"}, format)
+			put(t, b, layout.Inputs(crawl, round, string(stage)), &manifest.Inputs{Stage: string(stage), Plan: "p"})
 		}
 		var files []manifest.File
 		for p := range 5 {
@@ -117,25 +105,17 @@ func crawled(t *testing.T, b store.Bucket, formats ...int) store.Bucket {
 			slices.SortFunc(captures, func(a, b schema.Capture) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) })
 			slices.SortStableFunc(requests, func(a, b schema.Request) int { return strings.Compare(a.Host, b.Host) })
 			files = append(files,
-				publish(t, b, stages.FileFetches, "", layout.Table(stages.FileFetches, crawl, round, p), format, []string{"url_surtkey", "url"}, fetches),
-				publish(t, b, stages.FileRequests, "", layout.Table(stages.FileRequests, crawl, round, p), format, []string{"host", "start"}, requests),
-				publish(t, b, stages.FileCaptures, "warc", layout.Captures(crawl, "warc", round, p), format, []string{"url_surtkey", "url"}, captures),
-				publish(t, b, stages.FileCaptures, "robotstxt", layout.Captures(crawl, "robotstxt", round, p), format, []string{"url_surtkey", "url"}, captures[:3]))
+				publish(t, b, stages.FileFetches, "", layout.Table(stages.FileFetches, crawl, round, p), []string{"url_surtkey", "url"}, fetches),
+				publish(t, b, stages.FileRequests, "", layout.Table(stages.FileRequests, crawl, round, p), []string{"host", "start"}, requests),
+				publish(t, b, stages.FileCaptures, "warc", layout.Captures(crawl, "warc", round, p), []string{"url_surtkey", "url"}, captures),
+				publish(t, b, stages.FileCaptures, "robotstxt", layout.Captures(crawl, "robotstxt", round, p), []string{"url_surtkey", "url"}, captures[:3]))
 		}
 		zero := int64(0)
-		files = append(files, publish(t, b, stages.FileHosts, "", layout.Table(stages.FileHosts, crawl, round, 0), format, []string{"host"}, []schema.Host{{Host: "a.example", DelayMS: &zero}, {Host: "b.example"}}))
+		files = append(files, publish(t, b, stages.FileHosts, "", layout.Table(stages.FileHosts, crawl, round, 0), []string{"host"}, []schema.Host{{Host: "a.example", DelayMS: &zero}, {Host: "b.example"}}))
 		slices.SortFunc(files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
 		put(t, b, layout.Sealed(crawl, round), &manifest.Sealed{Crawl: crawl, Round: round, Plan: "p", Buckets: 1, Files: files})
 	}
 	ledgertest.Make(t, b, crawl)
-	ledgertest.Edit(t, b, crawl, func(entries []manifest.Entry) []manifest.Entry {
-		for i, e := range entries {
-			if e.What == manifest.EntryStarted {
-				entries[i].Format = formats[*e.Round]
-			}
-		}
-		return entries
-	})
 	return b
 }
 
@@ -228,7 +208,7 @@ func succeed[T any](t *testing.T, rows iter.Seq2[T, error]) iter.Seq[T] {
 }
 
 func TestACopyHasTheSameRows(t *testing.T) {
-	b := crawled(t, directory(t), 2, schema.FormatVersion)
+	b := crawled(t, directory(t), 2)
 	before := contents(t, b, "tables/")
 	published, _ := opened(t, b)
 	r := request(t, b)
@@ -282,7 +262,7 @@ func TestACopyHasTheSameRows(t *testing.T) {
 }
 
 func TestANewCopyReplacesTheOneBefore(t *testing.T) {
-	b := crawled(t, directory(t), 12)
+	b := crawled(t, directory(t), 1)
 	first, err := Run(t.Context(), request(t, b))
 	if err != nil {
 		t.Fatal(err)
@@ -332,7 +312,7 @@ func TestANewCopyReplacesTheOneBefore(t *testing.T) {
 }
 
 func TestARoundSealedLaterIsReadFromItsParts(t *testing.T) {
-	b := crawled(t, directory(t), 12, 12)
+	b := crawled(t, directory(t), 2)
 	if _, err := Run(t.Context(), request(t, b)); err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +353,7 @@ func TestADamagedPartEndsTheCopyWithoutATrace(t *testing.T) {
 		"empty": func([]byte) []byte { return nil },
 		"gone":  nil,
 	} {
-		b := crawled(t, directory(t), 12)
+		b := crawled(t, directory(t), 1)
 		key := layout.Table(stages.FileFetches, crawl, 0, 3)
 		body, _, err := b.Get(t.Context(), key, 1<<30)
 		if err != nil {
@@ -398,12 +378,12 @@ func TestADamagedPartEndsTheCopyWithoutATrace(t *testing.T) {
 
 // A part with other rows than its seal lists is not copied.
 func TestRowsThatTheSealDoesNotListAreNoticed(t *testing.T) {
-	b := crawled(t, directory(t), 12)
+	b := crawled(t, directory(t), 1)
 	key := layout.Table(stages.FileHosts, crawl, 0, 0)
 	if err := b.Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	publish(t, b, stages.FileHosts, "", key, 12, []string{"host"}, []schema.Host{{Host: "a.example"}})
+	publish(t, b, stages.FileHosts, "", key, []string{"host"}, []schema.Host{{Host: "a.example"}})
 	if _, err := Run(t.Context(), request(t, b)); !errors.Is(err, manifest.ErrCorrupt) || !strings.Contains(err.Error(), key) {
 		t.Error(err)
 	}
@@ -441,7 +421,7 @@ func (f failing) Delete(ctx context.Context, key string) error {
 }
 
 func TestACopyThatIsKilledAtAnyWriteHarmsNothing(t *testing.T) {
-	b := crawled(t, directory(t), 12)
+	b := crawled(t, directory(t), 1)
 	before := contents(t, b, "tables/")
 	done := false
 	for n := int64(0); !done; n++ {
@@ -478,7 +458,7 @@ func TestCopiesAtTheSameTimeLeaveOne(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	b := crawled(t, directory(t), 12)
+	b := crawled(t, directory(t), 1)
 	for range 5 {
 		var all sync.WaitGroup
 		for range 4 {
@@ -512,7 +492,7 @@ func TestCopiesAtTheSameTimeLeaveOne(t *testing.T) {
 }
 
 func TestALostListIsMadeAgain(t *testing.T) {
-	b := crawled(t, directory(t), 12)
+	b := crawled(t, directory(t), 1)
 	if _, err := Run(t.Context(), request(t, b)); err != nil {
 		t.Fatal(err)
 	}
@@ -555,6 +535,9 @@ func TestDatasetsAreCopiedByColumnsThatTheyHave(t *testing.T) {
 				t.Errorf("%s has no column %s", d.name, name)
 			}
 		}
+		if roundstate.WrittenBy[d.name] != d.maker && d.name != stages.FileDomains && d.name != stages.FileTerms {
+			t.Errorf("%s is written by %s, not by %s", d.name, roundstate.WrittenBy[d.name], d.maker)
+		}
 	}
 	for _, d := range catalog.Datasets() {
 		if !slices.Contains(names, d.Name) && d.Name != stages.FileStages && d.Name != stages.FileRuns {
@@ -564,7 +547,7 @@ func TestDatasetsAreCopiedByColumnsThatTheyHave(t *testing.T) {
 }
 
 func TestRowGroupsHaveBloomFiltersAndAPageIndex(t *testing.T) {
-	b := crawled(t, directory(t), 12)
+	b := crawled(t, directory(t), 1)
 	if _, err := Run(t.Context(), request(t, b)); err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (s swapping) Swap(ctx context.Context, key string, body io.ReaderAt, size i
 func TestASwapThatLandsAfterTheRunGaveUpNamesAWholeCopy(t *testing.T) {
 	for name, lands := range map[string]bool{"lands": true, "never lands": false} {
 		t.Run(name, func(t *testing.T) {
-			b := crawled(t, directory(t), 12)
+			b := crawled(t, directory(t), 1)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var swap func() error
@@ -104,7 +104,7 @@ func TestARunOfMoreThanADayNeverNamesDeletedParts(t *testing.T) {
 		"another run in the first hours": {Run, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := crawled(t, directory(t), 12)
+			b := crawled(t, directory(t), 1)
 			clock := moving{by: new(atomic.Int64)}
 			r := request(t, swapping{b, func(swap func() error) error {
 				clock.by.Store(int64(c.hours * time.Hour))

@@ -80,9 +80,9 @@ func skipMonth(t *testing.T, b store.Bucket) {
 				return int(a.Start - b.Start)
 			})
 			files = append(files,
-				publish(t, b, stages.FileFetches, "", layout.Table(stages.FileFetches, crawl, round, p), schema.FormatVersion, []string{"url_surtkey", "url"}, fetches),
-				publish(t, b, stages.FileLinks, "", layout.Table(stages.FileLinks, crawl, round, p), schema.FormatVersion, []string{"source_surtkey", "source", "ordinal"}, links),
-				publish(t, b, stages.FileRequests, "", layout.Table(stages.FileRequests, crawl, round, p), schema.FormatVersion, []string{"host", "start"}, requests))
+				publish(t, b, stages.FileFetches, "", layout.Table(stages.FileFetches, crawl, round, p), []string{"url_surtkey", "url"}, fetches),
+				publish(t, b, stages.FileLinks, "", layout.Table(stages.FileLinks, crawl, round, p), []string{"source_surtkey", "source", "ordinal"}, links),
+				publish(t, b, stages.FileRequests, "", layout.Table(stages.FileRequests, crawl, round, p), []string{"host", "start"}, requests))
 		}
 		slices.SortFunc(files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
 		put(t, b, layout.Sealed(crawl, round), &manifest.Sealed{Crawl: crawl, Round: round, Plan: "p", Buckets: 1, Files: files})

@@ -256,7 +256,6 @@ plan:
 	}
 }
 
-// An older version refuses keys that it does not know. It reads the crawls that do not use them.
 func TestBudgetsByHostAreFrozenOnlyIfTheyAreSet(t *testing.T) {
 	keys := []string{"host:", "hosts_per_domain:", "patterns:", "ranked:", "address:", "exploration:", "rate_limited:"}
 	_, none, _ := strings.Cut(mustYAML(t, Default()), "  budgets:")
@@ -298,67 +297,6 @@ func TestALaterConfigMayChangeOnlyWhatCannotAlterResults(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want+" differs")) {
 			t.Errorf("%q: got %v, want a refusal of %q", text, err, want)
 		}
-	}
-}
-
-// A crawl continues with the settings with which it began. If crawl.json lacks a key, the crawl
-// behaves as before the key existed, and a later config that leaves the key unset changes nothing.
-func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
-	now, err := Default().YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
-	now = strings.Replace(now, "  sitemap_limits:\n    files: 100\n    urls: 1000000\n    bytes: 1GiB\n", "", 1)
-	var lines []string
-	for line := range strings.Lines(now) {
-		if !strings.Contains(line, "sitemap") && !strings.Contains(line, "main_text:") && !strings.Contains(line, "freshness:") {
-			lines = append(lines, line)
-		}
-	}
-	before, _, ok := strings.Cut(strings.Join(lines, ""), "  kinds:") // without frontier.kinds and everything after it
-	if !ok || strings.Contains(before, "kubernetes") || !strings.Contains(before, "follow:") {
-		t.Fatalf("no config of an older version:\n%s", before)
-	}
-	frozen, err := ReadFrozen("crawl.json", []byte(before), env())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Default()
-	want.Fetch.MaxSitemap = 0 // 0 means the same limit as max_body
-	want.Fetch.Sitemaps = SitemapsIfPlanned
-	want.Plan.Priority.Freshness = 0 // plans keep their IDs
-	if d := cmp.Diff(want, frozen, cmpopts.IgnoreUnexported(Config{})); d != "" {
-		t.Errorf("an older config (-want +got):\n%s", d)
-	}
-	again, err := frozen.YAML() // the form in which a driver passes the config to its pods
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c, err := ReadFrozen("settings", []byte(again), env()); err != nil || c.Fetch.MaxSitemap != 0 || c.Fetch.Sitemaps != SitemapsIfPlanned {
-		t.Errorf("written and read again: %v, %v", c, err)
-	}
-	explicit := Default()
-	explicit.Fetch.MaxSitemap = 20 << 20
-	for name, tc := range map[string]struct {
-		later *Config
-		want  string
-	}{
-		"unset":          {Default(), ""},
-		"itself":         {frozen, ""},
-		"over itself":    {frozen.Clone(), ""},
-		"asked for more": {explicit, "fetch.max_sitemap differs"},
-	} {
-		err := frozen.Adopt(tc.later)
-		if err == nil != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	newer, err := ReadFrozen("crawl.json", []byte(strings.Replace(now, "max_sitemap: 50MiB", "max_sitemap: 0", 1)), env())
-	if err != nil || newer.Fetch.MaxSitemap != 0 {
-		t.Fatalf("%v, %v", newer, err)
-	}
-	if err := newer.Adopt(Default()); err == nil {
-		t.Error("a max_sitemap that differs from the planned one was accepted")
 	}
 }
 

@@ -44,7 +44,7 @@ func TestHostNamesHaveTheFormOfCanonicalURLs(t *testing.T) {
 	if err != nil || !strings.Contains(text, `"${WHY}"`) || strings.Contains(text, "asked") {
 		t.Errorf("%v: the value of ${WHY} is stored:\n%s", err, text)
 	}
-	frozen, err := ReadFrozen("crawl.json", []byte(foreignSpellings), env("WHY", "asked")) // as earlier versions stored it
+	frozen, err := ReadFrozen("crawl.json", []byte(foreignSpellings), env("WHY", "asked"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,22 +65,6 @@ func TestNamesThatMatchNoHostAreErrors(t *testing.T) {
 	} {
 		if _, err := Read("c.yaml", []byte(text), env()); err == nil || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", text, err, want)
-		}
-		stored, err := ReadFrozen("crawl.json", []byte(text), env())
-		if err != nil {
-			t.Errorf("%s, stored: %v", text, err)
-			continue
-		}
-		// A file that does not state the name, and one that corrects it, are no change.
-		later, err := Read("c.yaml", []byte("fetch: {slots: 3}"), env())
-		if err == nil && len(stored.Plan.Scope.Exclude) == 0 {
-			err = stored.Adopt(later)
-		}
-		if err != nil {
-			t.Errorf("%s, stored: %v", text, err)
-		}
-		if _, err := readOver(stored, "c.yaml", []byte("fetch: {slots: 3}"), env(), false); err != nil {
-			t.Errorf("%s, stored, with another file: %v", text, err)
 		}
 	}
 }

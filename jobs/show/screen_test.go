@@ -132,8 +132,8 @@ func TestTheScreenAndTheStatusOfAPausedCrawl(t *testing.T) {
 	}
 }
 
-// A checkpoint of format 8 does not say how many URLs are left. Then only the listed outcomes count.
-func TestAScreenOfOlderCheckpoints(t *testing.T) {
+// An attempt that has just begun has written no checkpoint of its own. Then only the listed outcomes count.
+func TestAScreenBeforeTheFirstCheckpoint(t *testing.T) {
 	began := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
 	s := runningStatus(began, 5)
 	for i := range s.Rounds[0].Stages[0].Fetching {

@@ -32,10 +32,10 @@ func TestTheRateIsThatOfTheRunningAttempt(t *testing.T) {
 		"resumed": {jobs.FetchStatus{Planned: 1000, Done: 960, Epoch: 2, Bytes: 9e9, Activity: &manifest.Activity{
 			At: at.UnixMilli(), Began: at.Add(-100 * time.Second).UnixMilli(), BeganLeft: 60, Left: 40, Bytes: 5000, ElapsedMS: 400_000,
 		}}, &Rate{0.2, 50}},
-		"resumed in format 11": {jobs.FetchStatus{Planned: 1000, Done: 960, Epoch: 2, Bytes: 9e9, Activity: &manifest.Activity{
+		"resumed, without a checkpoint of its own": {jobs.FetchStatus{Planned: 1000, Done: 960, Epoch: 2, Bytes: 9e9, Activity: &manifest.Activity{
 			At: at.UnixMilli(), Began: at.Add(-100 * time.Second).UnixMilli(), Left: 40, Bytes: 5000, ElapsedMS: 400_000,
 		}}, nil},
-		"the first attempt in format 10": {jobs.FetchStatus{Planned: 1000, Done: 40, Epoch: 1, Activity: &manifest.Activity{At: at.UnixMilli(), Left: 960, Bytes: 800, ElapsedMS: 400_000}}, &Rate{0.1, 2}},
+		"the first attempt": {jobs.FetchStatus{Planned: 1000, Done: 40, Epoch: 1, Activity: &manifest.Activity{At: at.UnixMilli(), Left: 960, Bytes: 800, ElapsedMS: 400_000}}, &Rate{0.1, 2}},
 	} {
 		s := &jobs.Status{Crawl: "2026-11", Rounds: []jobs.RoundStatus{{State: "running", URLs: 1000, Partitions: 1, Stages: []jobs.StageStatus{
 			{Stage: stages.Fetch, Tasks: 1, Running: 1, Fetching: []jobs.FetchStatus{c.f}},

@@ -34,9 +34,6 @@ func TestTermsAndTopicsThatDoNotFollowAreFound(t *testing.T) {
 			})
 		}
 	}
-	if got := d.load(0).Frozen[stages.Rank]; got != schema.FormatVersion {
-		t.Errorf("the rank tasks have format %d", got)
-	}
 	for name, c := range map[string]struct {
 		damage  func(*damagedCrawl)
 		problem string

@@ -10,7 +10,7 @@ import (
 	"os"
 	"slices"
 
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/planner/pack"
 	"crawlbatch.io/crawlbatch/planner/slowest"
 )
@@ -29,27 +29,22 @@ type List struct {
 
 // ListWriter writes the records of a List.
 type ListWriter struct {
-	runWriter
+	*extsort.Writer
 	key, rest []byte
 }
 
-// NewListWriter returns a ListWriter of the scratch file of a List.
-func NewListWriter(file io.Writer) *ListWriter { return &ListWriter{runWriter: runWriter{out: file}} }
-
-// Begin begins a group, which can be read without the group before, and returns its offset.
-func (w *ListWriter) Begin() int64 {
-	w.last = w.last[:0]
-	return w.written
-}
+// NewListWriter returns a ListWriter of the scratch file of a List. Its method Begin begins a group, which can be read
+// without the group before.
+func NewListWriter(file io.Writer) *ListWriter { return &ListWriter{Writer: extsort.NewWriter(file)} }
 
 // Write writes a record of the current group.
 func (w *ListWriter) Write(r *Record) error {
 	w.key, w.rest = ByDomain.appendKey(w.key[:0], r), appendRest(w.rest[:0], r)
-	return w.write(w.key, w.rest)
+	return w.Writer.Write(w.key, w.rest)
 }
 
 // Close writes the end of the list.
-func (w *ListWriter) Close() error { return w.flush() }
+func (w *ListWriter) Close() error { return w.Flush() }
 
 // Close removes the scratch file.
 func (l *List) Close() error {
@@ -67,10 +62,6 @@ func (l *List) All() iter.Seq[int32] {
 	}
 }
 
-// readAhead is the size of the buffer of a scratch file. To skip few groups, List.Read discards a part of the buffer
-// instead of seeking.
-const readAhead = 32 << 10
-
 // Read calls the function visit with the records of the given groups. The indices must be in
 // ascending order. A record is valid until the function visit returns.
 func (l *List) Read(ctx context.Context, indices iter.Seq[int32], visit func(*Record) error) error {
@@ -86,8 +77,8 @@ func (l *List) Read(ctx context.Context, indices iter.Seq[int32], visit func(*Re
 
 func (l *List) read(ctx context.Context, indices iter.Seq[int32], visit func(key, rest []byte) error) error {
 	file := io.NewSectionReader(l.File, 0, 1<<62)
-	in := &stream{in: file}
-	next := int32(0) // index of the group that starts at the stream's position
+	in := extsort.NewReader(file)
+	next := int32(0) // index of the group that starts at the reader's position
 	for i := range indices {
 		if err := l.skipTo(file, in, next, i); err != nil {
 			return err
@@ -97,13 +88,13 @@ func (l *List) read(ctx context.Context, indices iter.Seq[int32], visit func(key
 			if n%1024 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			switch err := in.read(); {
+			switch err := in.Next(); {
 			case err == io.EOF:
-				return fmt.Errorf("read scratch file: %w", table.ErrScratch)
+				return fmt.Errorf("read scratch file: %w", extsort.ErrScratch)
 			case err != nil:
 				return err
 			}
-			if err := visit(in.key, in.rest); err != nil {
+			if err := visit(in.Key, in.Rest); err != nil {
 				return err
 			}
 		}
@@ -111,17 +102,14 @@ func (l *List) read(ctx context.Context, indices iter.Seq[int32], visit func(key
 	return nil
 }
 
-// skipTo moves the stream forward in the list's file. from and to are indices of groups.
-func (l *List) skipTo(file *io.SectionReader, in *stream, from, to int32) (err error) {
-	if from == to {
+// skipTo moves the reader forward in the list's file. from and to are indices of groups.
+func (l *List) skipTo(file *io.SectionReader, in *extsort.Reader, from, to int32) error {
+	off := l.Groups[to].Off
+	if from == to || in.Skip(off-l.Groups[from].Off) {
 		return nil
 	}
-	off := l.Groups[to].Off
-	if n := off - l.Groups[from].Off; n <= int64(len(in.buf)) {
-		in.buf = in.buf[n:]
-	} else if _, err = file.Seek(off, io.SeekStart); err == nil {
-		in.buf = in.mem[:0]
-	}
+	in.Reset()
+	_, err := file.Seek(off, io.SeekStart)
 	return err
 }
 

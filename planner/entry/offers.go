@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
@@ -19,7 +20,7 @@ type Offers struct {
 	Scratch string
 	Memory  int64
 	few     []*offer
-	many    *table.Sorter[offer] // holds all offers if there are more than FewOffers; otherwise nil
+	many    *table.KeySorter[offer] // holds all offers if there are more than FewOffers; otherwise nil
 }
 
 // offer is a new URL. Offers of equal priority are in the order of the URLs' hashes.
@@ -32,6 +33,11 @@ func compareOffers(a, b *offer) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Tie, b.Tie), strings.Compare(a.URL, b.URL))
 }
 
+// offerKey appends a key that compares like compareOffers.
+func offerKey(key []byte, o *offer) []byte {
+	return append(extsort.AppendUint(extsort.AppendInt(key, ^int64(o.Priority)), o.Tie), o.URL...)
+}
+
 // Add adds a URL.
 func (o *Offers) Add(u *Record) (err error) {
 	one := &offer{*u, urlkey.Hash(u.URL)}
@@ -39,7 +45,7 @@ func (o *Offers) Add(u *Record) (err error) {
 		if o.few = append(o.few, one); len(o.few) <= FewOffers {
 			return nil
 		}
-		if o.many, err = table.NewSorter(o.Scratch, compareOffers, o.Memory); err != nil {
+		if o.many, err = table.NewKeySorter(o.Scratch, offerKey, o.Memory); err != nil {
 			return err
 		}
 		for _, one := range o.few {

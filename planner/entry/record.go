@@ -15,6 +15,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/pack"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -161,13 +162,13 @@ func (o *Order) urlIn(key []byte) (from, to int, ok bool) {
 func (o *Order) decode(buf, key, rest []byte, r *Record) ([]byte, error) {
 	from, to, ok := o.urlIn(key)
 	if !ok {
-		return buf, table.ErrScratch
+		return buf, extsort.ErrScratch
 	}
 	buf = append(append(buf[:0], key[from:to]...), rest...)
 	text, n := string(buf), to-from // all texts of the record share this one string
 	k, other, ok := parse(text[:n], text[n:])
 	if !ok {
-		return buf, table.ErrScratch
+		return buf, extsort.ErrScratch
 	}
 	if err := Records.Decode(other, r); err != nil {
 		return buf, err
@@ -181,11 +182,11 @@ func (o *Order) decode(buf, key, rest []byte, r *Record) ([]byte, error) {
 func (o *Order) rekey(b, key, rest []byte) ([]byte, error) {
 	from, to, ok := ByDomain.urlIn(key)
 	if !ok {
-		return b, table.ErrScratch
+		return b, extsort.ErrScratch
 	}
 	k, _, ok := parse(text(key[from:to]), text(rest))
 	if !ok {
-		return b, table.ErrScratch
+		return b, extsort.ErrScratch
 	}
 	return append(o.head(b, binary.BigEndian.Uint64(key), k.host, k.priority), key[from:]...), nil
 }

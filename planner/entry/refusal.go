@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
@@ -38,4 +39,10 @@ type Refusal struct {
 // hashes is also the order of buckets.
 func CompareRefusals(a, b *Refusal) int {
 	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.Seq, b.Seq))
+}
+
+// RefusalKey appends a key that compares like CompareRefusals.
+func RefusalKey(key []byte, r *Refusal) []byte {
+	key = extsort.AppendText(extsort.AppendText(extsort.AppendUint(key, r.Hash), r.SURT), r.URL)
+	return extsort.AppendUint(key, uint64(r.Seq))
 }

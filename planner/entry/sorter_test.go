@@ -10,12 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unsafe"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/formats/table/runfiles"
+	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/pack"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -42,7 +40,7 @@ func someRecords(t *testing.T, n int) (records []Record) {
 	return records
 }
 
-// TestRecordsAreSorted sorts in memory, with some scratch files and with so many that a Sorter merges them.
+// TestRecordsAreSorted sorts in memory and with scratch files.
 func TestRecordsAreSorted(t *testing.T) {
 	records := someRecords(t, 20_000)
 	byHost := func(a, b *Record) int {
@@ -53,22 +51,17 @@ func TestRecordsAreSorted(t *testing.T) {
 		order   Order
 		compare func(a, b *Record) int
 		memory  int64
-		files   int // at least
 	}{
-		{"by domain", ByDomain, Compare, 1 << 30, 0}, {"by domain in files", ByDomain, Compare, 1_500_000, 2}, {"by domain in many files", ByDomain, Compare, 6_000, runfiles.Max},
-		{"by host", ByHost, byHost, 1 << 30, 0}, {"by host in files", ByHost, byHost, 1_500_000, 2},
+		{"by domain", ByDomain, Compare, 1 << 30}, {"by domain in files", ByDomain, Compare, 1_500_000},
+		{"by host", ByHost, byHost, 1 << 30}, {"by host in files", ByHost, byHost, 1_500_000},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			sorters := Sorters{Dir: t.TempDir(), Order: tc.order}
-			two, files := []*Sorter{sorters.Sorter(tc.memory), sorters.Sorter(tc.memory)}, 0
+			two := []*Sorter{sorters.Sorter(tc.memory), sorters.Sorter(tc.memory)}
 			for i := range records {
 				if err := two[i%2].Add(&records[i]); err != nil {
 					t.Fatal(err)
 				}
-				files = max(files, len(two[0].runs.All))
-			}
-			if files < tc.files || files > runfiles.Max {
-				t.Errorf("%d scratch files, want at least %d", files, tc.files)
 			}
 			want := slices.Clone(records)
 			slices.SortFunc(want, func(a, b Record) int { return tc.compare(&a, &b) })
@@ -151,61 +144,7 @@ func TestGroupsOfAListAreSortedByHost(t *testing.T) {
 	if err := f.Truncate(l.Groups[len(l.Groups)/2].Off); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Read(t.Context(), l.All(), func(*Record) error { return nil }); !errors.Is(err, table.ErrScratch) {
+	if err := l.Read(t.Context(), l.All(), func(*Record) error { return nil }); !errors.Is(err, extsort.ErrScratch) {
 		t.Errorf("a list of which half is lost: %v", err)
-	}
-}
-
-// The records of a domain, which are in one part, take memory in few chunks, however many they are.
-func TestRecordsOfADomainTakeTheMemoryThatIsCounted(t *testing.T) {
-	sorters := Sorters{Dir: t.TempDir(), Order: ByDomain}
-	defer sorters.Close()
-	s := sorters.Sorter(8 << 20)
-	r := someRecords(t, 2)[1]
-	for i := 0; len(s.runs.All) == 0; i++ {
-		r.Seq = NewSeq(0, int64(i))
-		if err := s.Add(&r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := range s.parts {
-		if n := len(s.parts[i].chunks); n > 8<<20/mostChunk+growingChunks {
-			t.Errorf("%d chunks for 8 MiB of records", n)
-		}
-		if n := len(s.parts[i].chunks); n > growingChunks && cap(s.parts[i].chunks[n-1]) != mostChunk {
-			t.Errorf("chunk %d has %d bytes", n-1, cap(s.parts[i].chunks[n-1]))
-		}
-	}
-}
-
-// Records that come in the order of the first bytes of their keys take little more memory than records in any order.
-func TestRecordsInOrderTakeTheMemoryThatIsCounted(t *testing.T) {
-	const memory = 8 << 20
-	sorters := Sorters{Dir: t.TempDir(), Order: ByDomain}
-	defer sorters.Close()
-	s := sorters.Sorter(memory)
-	records := someRecords(t, 501) // record 500 has a long ETag, and thus a chunk of its own
-	for i := 0; len(s.runs.All) < 20; i++ {
-		r := records[i%499+1]
-		if i%5_000 == 0 {
-			r = records[500]
-		}
-		r.Hash, r.Seq = uint64(len(s.runs.All)*10+i%10)<<56, NewSeq(0, int64(i))
-		if err := s.Add(&r); err != nil {
-			t.Fatal(err)
-		}
-		if i%100 != 0 {
-			continue
-		}
-		held := mostChunk * len(s.free)
-		for j := range s.parts {
-			held += cap(s.parts[j].items) * int(unsafe.Sizeof(item{}))
-			for _, c := range s.parts[j].chunks {
-				held += cap(c)
-			}
-		}
-		if most := memory * 3 / 2; held > most {
-			t.Fatalf("after %d files, the Sorter holds %d bytes for %d bytes of records, at most %d expected", len(s.runs.All), held, memory, most)
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -112,6 +113,11 @@ func (m *Means) Service(otherwise time.Duration) time.Duration {
 // comes first.
 func CompareObservations(a, b *Observation) int {
 	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.Host, b.Host), cmp.Compare(b.Place, a.Place))
+}
+
+// ObservationKey appends a key that compares like CompareObservations.
+func ObservationKey(key []byte, o *Observation) []byte {
+	return extsort.AppendInt(extsort.AppendText(extsort.AppendUint(key, o.Hash), o.Host), ^o.Place)
 }
 
 // Newest visits the newest observation of each host of a group that a round requested, and leaves the

@@ -71,7 +71,7 @@ func put[T any](l *lab, dataset, key string, rows ...T) manifest.File {
 
 func (l *lab) rewrite(f manifest.File) *Rewritten {
 	l.Helper()
-	w, err := l.r.File(l.ctx, &f, schema.FormatVersion)
+	w, err := l.r.File(l.ctx, &f)
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func archived(t *testing.T, replies []reply) *judge {
 			}
 			x.Release()
 		}
-		f.class = f.classify(0)
+		f.class = f.classify()
 		files.byURL[r.url] = append(files.byURL[r.url], f)
 	}
 	if _, err := store.CreateBytes(t.Context(), b, key, file.Bytes()); err != nil {
@@ -332,8 +332,6 @@ func TestVerdictsAreThoseOfAStoredFile(t *testing.T) {
 		{"denied without a verdict", fetchRow{URL: originURL + "/b", Outcome: "robots_denied"}, "no verdict"},
 		{"a redirect to what is denied", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to a URL that robots.txt denies", Detail: originURL + "/b: Disallow: /b"}, ""},
 		{"a redirect to what is allowed", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to a URL that robots.txt denies", Detail: originURL + "/c: Disallow: /b"}, "says allowed=true"},
-		{"a redirect to what is denied, of format 1", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/b: Disallow: /b"}, ""},
-		{"a redirect to what is allowed, of format 1", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/c: Disallow: /b"}, "says allowed=true"},
 		{"of an origin that was not asked", fetchRow{URL: "https://a.test/a", Outcome: "ok", Allowed: &yes}, "no response of https://a.test is stored"},
 	}
 	for _, c := range cases {
@@ -367,21 +365,18 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-func TestAResponseThatBreaksOffIsJudgedByTheFormatOfItsRound(t *testing.T) {
+func TestAnErrorResponseMayBreakOffAndAFileMayNot(t *testing.T) {
 	for _, c := range []struct {
 		status int16
-		format int
 		want   robots.Class
 	}{
-		{200, 15, robots.Unreachable},
-		{200, 16, robots.Unreachable},
-		{404, 15, robots.Unreachable},
-		{404, 16, robots.NoFile},
-		{503, 16, robots.Unreachable},
+		{200, robots.Unreachable},
+		{404, robots.NoFile},
+		{503, robots.Unreachable},
 	} {
 		f := robotsResponse{requestRow: requestRow{Status: c.status}, capture: &robotsCapture{Status: c.status, Truncated: schema.TruncatedDisconnect}}
-		if got := f.classify(c.format); got != c.want {
-			t.Errorf("status %d in format %d: class %d, want %d", c.status, c.format, got, c.want)
+		if got := f.classify(); got != c.want {
+			t.Errorf("status %d: class %d, want %d", c.status, got, c.want)
 		}
 	}
 }

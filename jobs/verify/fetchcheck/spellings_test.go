@@ -14,17 +14,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 const spelledRules = "User-agent: *\nDisallow: /%7Ejoe/\nDisallow: /q?z=1&a=2\n"
 
 // spelledJudge returns a judge that has the rules in spelledRules, and spellings from a plan and
 // from redirects.
-func spelledJudge(t *testing.T, reading robots.Reading) *judge {
+func spelledJudge(t *testing.T) *judge {
 	t.Helper()
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})
-	j.round.Reading = reading
 	j.spellings = &partitionSpellings{
 		planned: map[string][]string{originURL + "/q?a=2&z=1": {originURL + "/q?z=1&a=2"}, originURL + "/q?a=3&z=1": {originURL + "/q?z=1&a=3"},
 			originURL + "/five": {"1", "2", "3", "4", "5"}},
@@ -34,9 +32,6 @@ func spelledJudge(t *testing.T, reading robots.Reading) *judge {
 			{epoch: 2, start: 3, url: originURL + "/later", target: originURL + "/q?a=2&b&z=1"},
 		}},
 	}
-	if reading == robots.Google {
-		j.spellings.planned = nil // plans of format 1 have no spellings
-	}
 	return j
 }
 
@@ -45,41 +40,31 @@ func TestARequestIsJudgedInEverySpelling(t *testing.T) {
 		name, url, planned string
 		at                 int64
 		epoch              int32
-		want               string // the expected problem under every reading; "" if no problem is expected
-		noted              bool   // true: if the round read robots.txt like Google, the problem is only a note
+		want               string // the expected problem; "" if no problem is expected
 	}{
-		{"no spelling", "/a", "/a", 9, 1, "", false},
-		{"an escaped rule", "/~joe/a", "/~joe/a", 9, 1, `denied it: "Disallow: /%7Ejoe/" in line 2`, true},
-		{"a spelling of the plan", "/q?a=2&z=1", "/q?a=2&z=1", 9, 1, `denied it as http://a.test/q?z=1&a=2: "Disallow: /q?z=1&a=2" in line 3`, false},
-		{"and of a URL that was led back to", "/q?a=2&z=1", "/start", 9, 1, "denied it as", false},
-		{"more spellings than are asked for", "/five", "/start", 9, 1, "though more than 4 spellings of it were known, such as 1", false},
-		{"another spelling of the plan", "/q?a=3&z=1", "/q?a=3&z=1", 9, 1, "", false},
-		{"a spelling of a redirect", "/q?a=2&b&z=1", "/start", 11, 1, "denied it as http://a.test/q?z=1&a=2&b", true},
-		{"of one that came later", "/q?a=2&b&z=1", "/start", 9, 1, "", false},
-		{"of one before the last", "/q?a=2&b&z=1", "/start", 4, 2, "", false},
-		{"of another chain", "/q?a=2&b&z=1", "/other", 11, 1, "", false},
+		{"no spelling", "/a", "/a", 9, 1, ""},
+		{"an escaped rule", "/~joe/a", "/~joe/a", 9, 1, `denied it: "Disallow: /%7Ejoe/" in line 2`},
+		{"a spelling of the plan", "/q?a=2&z=1", "/q?a=2&z=1", 9, 1, `denied it as http://a.test/q?z=1&a=2: "Disallow: /q?z=1&a=2" in line 3`},
+		{"and of a URL that was led back to", "/q?a=2&z=1", "/start", 9, 1, "denied it as"},
+		{"more spellings than are asked for", "/five", "/start", 9, 1, "though more than 4 spellings of it were known, such as 1"},
+		{"another spelling of the plan", "/q?a=3&z=1", "/q?a=3&z=1", 9, 1, ""},
+		{"a spelling of a redirect", "/q?a=2&b&z=1", "/start", 11, 1, "denied it as http://a.test/q?z=1&a=2&b"},
+		{"of one that came later", "/q?a=2&b&z=1", "/start", 9, 1, ""},
+		{"of one before the last", "/q?a=2&b&z=1", "/start", 4, 2, ""},
+		{"of another chain", "/q?a=2&b&z=1", "/other", 11, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, reading := range []robots.Reading{robots.Strict, robots.Google} {
-				j := spelledJudge(t, reading)
-				q := requestRow{
-					URL: originURL + c.url, PlannedURL: originURL + c.planned, Epoch: c.epoch, Start: c.at, DelayMS: 2000,
-					Digest: warc.DigestOf([]byte(spelledRules)).Value(),
-				}
-				j.nameRobots(&q)
-				if _, err := j.request(t.Context(), &q); err != nil {
-					t.Fatal(err)
-				}
-				report := j.Report()
-				if reading == robots.Google {
-					if len(report.Violations) > 0 || (len(report.Notes) > 0) != c.noted {
-						t.Errorf("as Google reads: %+v, notes %q", report.Violations, report.Notes)
-					}
-					continue
-				}
-				if found := report.Violations; c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want)) {
-					t.Errorf("found %+v, want %q", found, c.want)
-				}
+			j := spelledJudge(t)
+			q := requestRow{
+				URL: originURL + c.url, PlannedURL: originURL + c.planned, Epoch: c.epoch, Start: c.at, DelayMS: 2000,
+				Digest: warc.DigestOf([]byte(spelledRules)).Value(),
+			}
+			j.nameRobots(&q)
+			if _, err := j.request(t.Context(), &q); err != nil {
+				t.Fatal(err)
+			}
+			if found := j.Report().Violations; c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want)) {
+				t.Errorf("found %+v, want %q", found, c.want)
 			}
 		})
 	}
@@ -99,7 +84,7 @@ func TestVerdictsAreThoseOfEverySpelling(t *testing.T) {
 		{"a redirect to another spelling", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/q?a=2&b&z=1: Disallow: /q?z=1&a=2"}, "says allowed=true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			j := spelledJudge(t, robots.Strict)
+			j := spelledJudge(t)
 			if err := j.fetches(t.Context(), seq([]fetchRow{c.row})); err != nil {
 				t.Fatal(err)
 			}
