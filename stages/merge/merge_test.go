@@ -208,8 +208,8 @@ func TestEveryTableIsSortedAndListedOnce(t *testing.T) {
 			t.Errorf("count %s is %d, want %d", name, r.Count(name), n)
 		}
 	}
-	if n := len(r.Files); n != 13 {
-		t.Errorf("%d files, want 13", n)
+	if n := len(r.Files); n != 14 {
+		t.Errorf("%d files, want 14", n)
 	}
 }
 
@@ -352,8 +352,8 @@ func TestTextsOfSegmentsBecomeWhole(t *testing.T) {
 
 func TestPartitionThatFetchedNothingStillHasEveryFile(t *testing.T) {
 	w := newWorld(t, nil)
-	if r := w.mustMerge(); len(r.Files) != 13 {
-		t.Errorf("%d files, want 13", len(r.Files))
+	if r := w.mustMerge(); len(r.Files) != 14 {
+		t.Errorf("%d files, want 14", len(r.Files))
 	}
 }
 
