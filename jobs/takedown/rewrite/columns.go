@@ -40,7 +40,7 @@ var columns = map[string]rule{
 	"url": {url, drop}, "host": {host, drop}, "domain": {host, drop},
 	"url_host_name": {host, drop}, "url_host_registered_domain": {host, drop}, "url_host_private_domain": {host, drop},
 	"url_host_name_reversed": {reversed, drop}, "origin": {origin, drop}, "entry": {text, drop},
-	"target": {url, drop}, "source_host": {host, drop},
+	"target": {url, drop},
 
 	"planned_url": {url, null}, "final_url": {url, null}, "redirect_target": {url, null}, "fetch_redirect": {url, null},
 	"redirect_to": {url, null}, "canonical_url": {url, null}, "refresh_url": {url, null}, "og_url": {url, null},
