@@ -201,7 +201,7 @@ func TestPodsRunAnAudit(t *testing.T) {
 		}
 		for i := range 2 {
 			task := stages.Task{Stage: stage, Crawl: "2026-11", Partition: i}
-			create(t, l.Bucket, layout.Result("2026-11", 0, string(stage), i), &manifest.Result{Task: task.String(), Stage: string(stage), Partition: i})
+			create(t, l.Bucket, layout.Result("2026-11", 0, string(stage), i), &manifest.Result{Task: task.String(), Stage: string(stage), Partition: i, Plan: "p1"})
 		}
 		l.setStatus(t, job, batchv1.JobStatus{CompletedIndexes: "0-1", Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}})
 		if err := <-ends; err != nil || l.ended[0] != nil || l.ended[1] != nil || len(l.ended) != 2 {

@@ -281,7 +281,7 @@ func (c *Crawl) state(ctx context.Context, s *manifest.Sealed, bucket int, r *sc
 }
 
 // mayHold reports whether the tables may contain the URL, according to the bucket's URL filter. If
-// the round has no filter, mayHold returns true.
+// the filter is gone, mayHold returns true.
 func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url string) (bool, error) {
 	key := layout.URLFilter(s.Crawl, s.Round, bucket)
 	listed := func(f manifest.File) bool { return f.Key == key }

@@ -28,10 +28,10 @@ func TestCostSaysWhatAManagerPays(t *testing.T) {
 	if err := Cost(&out, m, p, past); err != nil {
 		t.Fatal(err)
 	}
-	want := `estimated cost: $96.44, and $1,358 for each month of storage, at prices of 2025 and by the figures of other crawls
+	want := `estimated cost: $96.61, and $1,359 for each month of storage, at prices of 2025 and by the figures of other crawls
   fetch: 5000.00 pod-hours of 0.25 cores and 1.1 GiB, $61.72
-  other stages: 349.03 pod-hours, $4.31
-  store: 4.43M PUT, 20.5M GET, 12k LIST, $30.41; 59TB written
+  other stages: 351.96 pod-hours, $4.34
+  store: 4.43M PUT, 20.9M GET, 12k LIST, $30.55; 59.1TB written
 `
 	if got := out.String(); got != want+strings.Replace(want, "the figures of other crawls", "what 1 earlier round used", 1) {
 		t.Errorf("%s\nwant\n%s", got, want)

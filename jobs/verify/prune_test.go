@@ -543,9 +543,18 @@ func TestAReparseOfOtherFilesDoesNotDependOnAPrune(t *testing.T) {
 		}
 	}
 	month := monthAfter(firstOfYear, 1)
+	t.Setenv("TAKEDOWN_KEY", takedownSecret)
+	file := filepath.Join(t.TempDir(), "key.yaml")
+	if err := os.WriteFile(file, []byte("store: {takedown_key: \"${TAKEDOWN_KEY}\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.LoadOver(m.frozen(month), file, os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
 	reparse := func(as string, meanwhile func()) error {
 		_, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
-			Bucket: m.b, As: as, Config: m.frozen(month), Archive: &atCall{Bucket: others, at: func(string, string) bool { return true }, meanwhile: meanwhile}, ArchiveName: "others", Files: files,
+			Bucket: m.b, As: as, Config: cfg, Archive: &atCall{Bucket: others, at: func(string, string) bool { return true }, meanwhile: meanwhile}, ArchiveName: "others", Files: files,
 			Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
 		})
 		return err

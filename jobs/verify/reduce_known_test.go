@@ -128,32 +128,6 @@ func TestADamagedFilterIsFound(t *testing.T) {
 	t.Errorf("not found: %+v", report.Violations)
 }
 
-func TestARoundOfAVersionWithoutFiltersIsWhole(t *testing.T) {
-	d := copyCrawl(t)
-	for n := range d.load(0).Tasks(stages.Frontier) {
-		result := d.result(0, stages.Frontier, n)
-		kept := result.Files[:0:0]
-		for _, f := range result.Files {
-			if f.Dataset != stages.FileURLFilter {
-				kept = append(kept, f)
-			}
-		}
-		older := *result
-		older.Files = kept
-		d.replace(layout.Result(testCrawl, 0, "frontier", n), encode(t, &older))
-		if err := reducecheck.Recompute(t.Context(), d.a, stages.Task{Stage: stages.Frontier, Crawl: testCrawl, Partition: n}, &older); err != nil {
-			t.Fatal(err)
-		}
-	}
-	d.rounds = nil
-	if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, d.load(0)); err != nil {
-		t.Fatal(err)
-	}
-	if got := d.a.Report(); got.Found() != 0 {
-		t.Errorf("%+v", got.Violations)
-	}
-}
-
 func TestALostFilterIsRebuilt(t *testing.T) {
 	d := copyCrawl(t)
 	key := layout.URLFilter(testCrawl, 0, 0)

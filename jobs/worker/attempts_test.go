@@ -60,13 +60,13 @@ func TestADoneAttemptIsRecordedAndAReRunOfADoneTaskIsNot(t *testing.T) {
 	for n := range 2 {
 		commitResult(t, r.Bucket, task(stages.Merge, n))
 	}
-	ranked := task(stages.Rank, 0)
+	reduced := task(stages.Dedup, 0)
 	for range 2 {
-		if err := r.Run(t.Context(), ranked); err != nil {
+		if err := r.Run(t.Context(), reduced); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a := attempts(t, r.Bucket, ranked)
+	a := attempts(t, r.Bucket, reduced)
 	if len(a) != 1 || a[0].Class != manifest.ClassDone || a[0].Failure() || a[0].Error != "" {
 		t.Fatalf("recorded as %+v", a)
 	}

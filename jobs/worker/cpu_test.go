@@ -40,21 +40,21 @@ func TestAnAttemptRecordsWhenItBegan(t *testing.T) {
 	for n := range 2 {
 		commitResult(t, r.Bucket, task(stages.Merge, n))
 	}
-	ranked := task(stages.Rank, 0)
+	reduced := task(stages.Dedup, 0)
 	for range 2 { // the second finds the result, so it is no attempt
-		if err := r.Run(t.Context(), ranked); err != nil {
+		if err := r.Run(t.Context(), reduced); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var begun manifest.Begun
-	if _, _, err := manifest.Load(t.Context(), r.Bucket, layout.Begun(ranked.Crawl, ranked.Round, string(ranked.Stage), 0, 1), &begun); err != nil {
+	if _, _, err := manifest.Load(t.Context(), r.Bucket, layout.Begun(reduced.Crawl, reduced.Round, string(reduced.Stage), 0, 1), &begun); err != nil {
 		t.Fatal(err)
 	}
-	a := attempts(t, r.Bucket, ranked)
+	a := attempts(t, r.Bucket, reduced)
 	if len(a) != 1 || a[0].Began == "" || a[0].Began != begun.At || a[0].Machine != "pod-7" || begun.Machine != "pod-7" || a[0].Rows == nil || a[0].Peak < 1<<20 || a[0].CPUMS < 0 || a[0].Epoch != 0 {
 		t.Errorf("began %+v, ended %+v", begun, a)
 	}
-	if there, err := manifest.Exists(t.Context(), r.Bucket, layout.Begun(ranked.Crawl, ranked.Round, string(ranked.Stage), 0, 2)); there || err != nil {
+	if there, err := manifest.Exists(t.Context(), r.Bucket, layout.Begun(reduced.Crawl, reduced.Round, string(reduced.Stage), 0, 2)); there || err != nil {
 		t.Errorf("a second beginning: %t, %v", there, err)
 	}
 	// A task that waits for an earlier stage leaves nothing.

@@ -306,8 +306,8 @@ func earlierFacts(ctx context.Context, a *audit.Audit, keys []string, own bool) 
 	})
 }
 
-// filterOf opens the URL filter of a bucket. It returns nil if an older version wrote no filter. If
-// the filter is unreadable, it reports the filter and returns nil.
+// filterOf opens the URL filter of a bucket. It returns nil if the task has no readable result. If the
+// filter is unreadable, it reports the filter and returns nil.
 func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
 	key := layout.URLFilter(r.Crawl, r.Number, bucket)
 	result, err := r.Result(ctx, stages.Frontier, bucket)
