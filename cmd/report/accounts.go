@@ -2,8 +2,6 @@ package report
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/cmd/report/sketch"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -146,29 +144,23 @@ func orNil[T any](p *T) any {
 // cost returns the section with the cost of the stages and the size of what the store holds.
 func (m *maker) cost() Section {
 	s := Section{ID: "cost", Title: "Cost"}
-	older := m.withoutAccounts()
-	if len(older) < len(m.rounds.sealed) {
-		t := &Table{ID: "runs", Title: "What rounds took, and what was predicted", Rows: m.accounts.runs, Note: "Hours of tasks are the times of all attempts, which the machines cost."}
-		t.SQL = "SELECT "
-		for i, c := range runColumns {
-			t.Columns = append(t.Columns, Column{Name: c.name, Unit: c.unit})
-			if i > 0 {
-				t.SQL += ", "
-			}
-			t.SQL += c.sql + " AS " + quoted(c.name)
+	t := &Table{ID: "runs", Title: "What rounds took, and what was predicted", Rows: m.accounts.runs, Note: "Hours of tasks are the times of all attempts, which the machines cost."}
+	t.SQL = "SELECT "
+	for i, c := range runColumns {
+		t.Columns = append(t.Columns, Column{Name: c.name, Unit: c.unit})
+		if i > 0 {
+			t.SQL += ", "
 		}
-		t.SQL += "\nFROM runs\nWHERE crawl = '" + m.Crawl + "'\nORDER BY round"
-		s.Tables = append(m.tables(m.accounts.stages, m.accounts.lost), t)
-		for _, t := range s.Tables {
-			for i := range t.Columns {
-				if t.Columns[i].Unit == unitDollars {
-					t.Columns[i].Within = withinDollars
-				}
-			}
-		}
+		t.SQL += c.sql + " AS " + quoted(c.name)
 	}
-	if len(older) > 0 {
-		s.Notes = append(s.Notes, "An older crawlbatch planned these rounds, so nothing in the tables says what they cost: "+strings.Trim(fmt.Sprint(older), "[]")+". `crawlbatch status --month "+m.Crawl+m.Flags+"` shows what their attempts used.")
+	t.SQL += "\nFROM runs\nWHERE crawl = '" + m.Crawl + "'\nORDER BY round"
+	s.Tables = append(m.tables(m.accounts.stages, m.accounts.lost), t)
+	for _, t := range s.Tables {
+		for i := range t.Columns {
+			if t.Columns[i].Unit == unitDollars {
+				t.Columns[i].Within = withinDollars
+			}
+		}
 	}
 	s.Tables = append(s.Tables, m.stored(), m.captures.table(m.Crawl))
 	return s
@@ -176,13 +168,3 @@ func (m *maker) cost() Section {
 
 // withinDollars is the relative error of dollars, which are added up in billionths.
 const withinDollars = 1e-3
-
-// withoutAccounts returns the rounds that have no part of the stages dataset.
-func (m *maker) withoutAccounts() (older []int) {
-	for _, s := range m.rounds.sealed {
-		if len(s.FilesOf(stages.FileStages)) == 0 {
-			older = append(older, s.Round)
-		}
-	}
-	return older
-}

@@ -94,9 +94,9 @@ func read(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sea
 	if err != nil || out.Partition < 0 || out.Partition >= len(p.Partitions) {
 		return nil, err
 	}
-	want := roundstate.Selection{Dataset: func(name string) bool { return name == stages.FileHosts || name == stages.FileRequests }}
-	if s.Buckets > 0 { // seals of older formats list files without their buckets
-		want.Bucket, want.Buckets = p.Partitions[out.Partition].Bucket, s.Buckets
+	want := roundstate.Selection{
+		Dataset: func(name string) bool { return name == stages.FileHosts || name == stages.FileRequests },
+		Bucket:  p.Partitions[out.Partition].Bucket, Buckets: s.Buckets,
 	}
 	filled, err := roundstate.WithFiles(ctx, b, []*manifest.Sealed{s}, want)
 	if err != nil {
