@@ -20,7 +20,8 @@ var ErrChanged = errors.New("the store is damaged")
 
 // Checked is a bucket that checks the files that a task reads. After Add has received the digest of a
 // file, readers get only bytes that match the digest. A larger file than 1 MiB has a digest for each
-// block, so that Checked can check a part of it. If a document omits the digests of blocks (File.Blocks), Checked reads the whole file once before a reader gets a byte.
+// block, so that Checked can check a part of it. If a document omits the digests of blocks (File.Blocks),
+// Checked reads the whole file once before a reader gets a byte.
 type Checked struct {
 	store.Bucket
 	files map[string]*input

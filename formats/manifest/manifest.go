@@ -345,16 +345,14 @@ func SortedCounts[K ~string](counts map[K]int64) []Count {
 // Sealed is sealed.json. A round is complete only if it has a sealed.json.
 type Sealed struct {
 	Header
-	Crawl  string  `json:"crawl"`
-	Round  int     `json:"round"`
-	Plan   string  `json:"plan"`
-	Counts []Count `json:"counts"` // numbers of rows, such as outcome.ok, pages and links
-	// Buckets is the number of reduce buckets. It is 0 in seals of formats before 4: call
-	// ReduceBuckets, which knows their number.
-	Buckets int `json:"buckets,omitempty"`
-	// Files lists the parts of all datasets, and the working files that later rounds read. Since
-	// format 4, the objects Manifests list these files. Code that reads the objects sets Files to
-	// the files that its caller needs.
+	Crawl   string  `json:"crawl"`
+	Round   int     `json:"round"`
+	Plan    string  `json:"plan"`
+	Counts  []Count `json:"counts"`  // numbers of rows, such as outcome.ok, pages and links
+	Buckets int     `json:"buckets"` // number of reduce buckets
+	// Files lists the parts of all datasets, and the working files that later rounds read. A stored seal has
+	// none: the objects in Manifests list these files. Code that reads the objects sets Files to the files
+	// that its caller needs.
 	Files     []File     `json:"files,omitempty"`
 	Manifests []FileList `json:"manifests,omitempty"`
 	// Pruned marks a value that is not a stored seal: it stands for a round of a pruned crawl and has
@@ -374,14 +372,6 @@ type FileList struct {
 
 // NoBucket stands for the bucket of a file that belongs to no reduce bucket.
 const NoBucket = -1
-
-// ReduceBuckets returns the number of reduce buckets of the round.
-func (s *Sealed) ReduceBuckets() int {
-	if s.Buckets > 0 {
-		return s.Buckets
-	}
-	return len(s.FilesOf("urls")) // a round has one part of urls for each bucket
-}
 
 // FilesOf returns the files of a dataset, in key order.
 func (s *Sealed) FilesOf(dataset string) []File { return filesOf(s.Files, dataset) }

@@ -29,20 +29,3 @@ func TestSpellingsAreASet(t *testing.T) {
 		}
 	}
 }
-
-// Two redirects of a URL to the same target may differ only in the target's spelling, so the order
-// of edges must include the spelling.
-func TestEdgesThatDifferHaveAnOrder(t *testing.T) {
-	less := Edge{TargetBucket: 1, TargetSURT: "b", Target: "b", Source: "b", Kind: "b", Ordinal: 1, Spelling: "b"}
-	for name, change := range map[string]func(*Edge){
-		"bucket": func(e *Edge) { e.TargetBucket++ }, "SURT": func(e *Edge) { e.TargetSURT = "c" }, "target": func(e *Edge) { e.Target = "c" },
-		"source": func(e *Edge) { e.Source = "c" }, "kind": func(e *Edge) { e.Kind = "c" }, "ordinal": func(e *Edge) { e.Ordinal++ },
-		"spelling": func(e *Edge) { e.Spelling = "c" },
-	} {
-		more := less
-		change(&more)
-		if CompareEdges(&less, &more) >= 0 || CompareEdges(&more, &less) <= 0 {
-			t.Errorf("edges that differ in the %s have no order", name)
-		}
-	}
-}

@@ -228,45 +228,12 @@ type Sitemap struct {
 	WARCRecordLen int32   `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
 }
 
-// Edge is a row of the working file "edges" of a merge task, sorted by CompareEdges. An edge is a
-// link of a followed kind, or a link that is kept only for its spelling of the target.
-type Edge struct {
-	TargetBucket int32    `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
-	TargetSURT   string   `parquet:"target_surtkey,delta" doc:"SURT key of the target"`
-	Target       string   `parquet:"target" doc:"canonical URL of the target"`
-	Source       string   `parquet:"source" doc:"canonical URL of the source"`
-	SourceHost   string   `parquet:"source_host,dict" doc:"host of the source"`
-	SourceDepth  int32    `parquet:"source_depth" doc:"depth of the source"`
-	Kind         LinkKind `parquet:"kind,dict" doc:"element or mechanism of the link"`
-	Nofollow     bool     `parquet:"nofollow" doc:"whether the link or its page says nofollow"`
-	Anchor       string   `parquet:"anchor,optional" doc:"anchor text"`
-	Ordinal      int32    `parquet:"ordinal" doc:"place among the source's links"`
-	LastMod      int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, according to a sitemap or feed of its own host; null if this time is more than a day after the fetch of the sitemap or feed"`
-	Spelling     string   `parquet:"target_spelling,optional" doc:"spelling of the target in the link; null if it equals target, or if the source belongs to another domain"`
-}
-
 // CompareURLs compares two URLs in the order of tables that are sorted by SURT key, then URL.
 func CompareURLs(surt, url, otherSURT, otherURL string) int {
 	if c := strings.Compare(surt, otherSURT); c != 0 {
 		return c
 	}
 	return strings.Compare(url, otherURL)
-}
-
-// CompareEdges compares two edges by target, source, kind, ordinal and spelling. The spelling counts,
-// because a page may redirect to a target in several spellings, all with ordinal 0.
-func CompareEdges(a, b *Edge) int {
-	// cmp.Or would evaluate all its arguments, but the first columns usually decide.
-	if c := cmp.Compare(a.TargetBucket, b.TargetBucket); c != 0 {
-		return c
-	}
-	if c := CompareURLs(a.TargetSURT, a.Target, b.TargetSURT, b.Target); c != 0 {
-		return c
-	}
-	if c := strings.Compare(a.Source, b.Source); c != 0 {
-		return c
-	}
-	return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Spelling, b.Spelling))
 }
 
 // HostEdge is a row of the working file of host edges of a merge task, sorted by source, then

@@ -26,7 +26,7 @@ var rowTypes = map[string]func(*testing.T){
 	"Link": keepsEveryColumn[schema.Link], "LinkSet": keepsEveryColumn[schema.LinkSet], "Duplicate": keepsEveryColumn[schema.Duplicate], "Host": keepsEveryColumn[schema.Host],
 	"Domain": keepsEveryColumn[schema.Domain], "Term": keepsEveryColumn[schema.Term], "TermPages": keepsEveryColumn[schema.TermPages],
 	"URLRecord": keepsEveryColumn[schema.URLRecord], "Skip": keepsEveryColumn[schema.Skip], "PlannedURL": keepsEveryColumn[schema.PlannedURL],
-	"Refused": keepsEveryColumn[schema.Refused], "RobotsFile": keepsEveryColumn[schema.RobotsFile], "Edge": keepsEveryColumn[schema.Edge],
+	"Refused": keepsEveryColumn[schema.Refused], "RobotsFile": keepsEveryColumn[schema.RobotsFile],
 	"HostEdge": keepsEveryColumn[schema.HostEdge], "Inlink": keepsEveryColumn[schema.Inlink], "Representative": keepsEveryColumn[schema.Representative],
 	"Redirect":    keepsEveryColumn[schema.Redirect],
 	"OptOut":      keepsEveryColumn[schema.OptOut],

@@ -28,7 +28,6 @@ func TestColumnsAreReadAsTheLibraryReadsThem(t *testing.T) {
 	t.Run("Host", readsAsTheLibrary[schema.Host])
 	t.Run("URLRecord", readsAsTheLibrary[schema.URLRecord])
 	t.Run("PlannedURL", readsAsTheLibrary[schema.PlannedURL])
-	t.Run("Edge", readsAsTheLibrary[schema.Edge])
 }
 
 func readsAsTheLibrary[T any](t *testing.T) {

@@ -213,13 +213,18 @@ func TestColumnsThatTheFileLacksAreNullAndThoseOfTheTypeAloneAreRead(t *testing.
 
 func TestRangeReadsOnlyTheRowGroupsThatMeetIt(t *testing.T) {
 	s := newStore(t)
-	w, err := table.NewWriter[schema.Edge](filepath.Join(t.TempDir(), "part"))
+	type edge struct {
+		TargetBucket int32  `parquet:"target_bucket,delta"`
+		TargetSURT   string `parquet:"target_surtkey,delta"`
+		Ordinal      int32  `parquet:"ordinal"`
+	}
+	w, err := table.NewWriter[edge](filepath.Join(t.TempDir(), "part"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for bucket := range int32(8) {
 		for i := range int32(100) {
-			e := schema.Edge{TargetBucket: bucket, TargetSURT: string(rune('a' + bucket)), Ordinal: i}
+			e := edge{TargetBucket: bucket, TargetSURT: string(rune('a' + bucket)), Ordinal: i}
 			if err := w.Append(&e); err != nil {
 				t.Fatal(err)
 			}
@@ -242,7 +247,7 @@ func TestRangeReadsOnlyTheRowGroupsThatMeetIt(t *testing.T) {
 		{"text", table.StringRange("target_surtkey", "b", "c"), 200},
 		{"a column that the file lacks", table.IntRange("newer", 3, 3), 800},
 	} {
-		if got := read[schema.Edge](t, s, "e.parquet", c.opt); len(got) != c.want {
+		if got := read[edge](t, s, "e.parquet", c.opt); len(got) != c.want {
 			t.Errorf("%s: %d rows, want %d", c.name, len(got), c.want)
 		}
 	}

@@ -23,7 +23,7 @@ type Filter struct {
 }
 
 // Open reads the whole object with the given key into memory. If the object is damaged or is not a
-// filter, the error wraps ErrCorrupt. If a newer crawlbatch wrote the filter, the error wraps
+// filter, the error wraps ErrCorrupt. If the filter has another version, the error wraps
 // manifest.ErrFormat.
 func Open(ctx context.Context, b store.Bucket, key string) (*Filter, error) {
 	o, err := b.Open(ctx, key)

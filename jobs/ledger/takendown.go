@@ -53,7 +53,7 @@ func CheckTakedownList(ctx context.Context, b store.Bucket) error {
 }
 
 // NoteTakedowns returns the entries for a ledger of a store that has a list of takedowns. A ledger in which no takedown
-// has begun gets one entry `taken_down`, which older versions read too.
+// has begun gets one entry `taken_down`.
 func (l *Ledger) NoteTakedowns() []manifest.Entry {
 	if l.Takedown() != nil || l.Of(manifest.EntryTakenDown) != nil {
 		return nil

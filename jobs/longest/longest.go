@@ -78,7 +78,7 @@ const (
 const slowFrom = 1000
 
 // Of returns what decided the length of a sealed round. attempts are the attempts at its fetch tasks, by
-// partition: only rounds of formats before 9 need them. pauses are those of its crawl. Of returns nil if the
+// partition, or nil if a caller has none at hand. pauses are those of its crawl. Of returns nil if the
 // task that ended last is unknown, or if a table that Of reads is gone or damaged: `verify` reports the loss.
 func Of(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sealed, attempts map[int][]*manifest.Attempt, pauses []ledger.Pause) (*Round, error) {
 	out, err := read(ctx, b, p, s, lastToEnd(attempts), spans(pauses))

@@ -71,7 +71,7 @@ func fill(t *testing.T, buckets int, rounds []round, plan ...string) *openLog {
 	}
 	create(layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl})
 	for number, r := range rounds {
-		s := &manifest.Sealed{Crawl: crawl, Round: number}
+		s := &manifest.Sealed{Crawl: crawl, Round: number, Buckets: buckets}
 		for n := range buckets {
 			w, err := urlfilter.NewWriter(filepath.Join(t.TempDir(), "known"))
 			if err != nil {

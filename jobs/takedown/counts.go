@@ -39,9 +39,6 @@ type (
 	duplicateRow struct {
 		Kind string `parquet:"kind,dict"`
 	}
-	edgeRow struct {
-		Bucket int32 `parquet:"target_bucket"`
-	}
 	plannedRow struct {
 		Host   string `parquet:"host,dict"`
 		Domain string `parquet:"domain,dict"`

@@ -165,7 +165,7 @@ func (r Runner) sleepOr(ctx context.Context, nudge <-chan struct{}) error {
 // AwaitContinue waits while the crawl is paused. It returns the newest ledger that it read. The log and,
 // if there is one, the watcher of the task say for what it waits. While the ledger is lost or damaged, the
 // crawl stays paused: an ended task would be started again, and might send requests. AwaitContinue returns an
-// error if the crawl is gone, was pruned, or was continued by a newer crawlbatch.
+// error if the crawl is gone, was pruned, or has another format.
 func (r Runner) AwaitContinue(ctx context.Context, l *ledger.Ledger, t stages.Task) (*ledger.Ledger, error) {
 	paused := l.Paused(r.Flags)
 	if paused == nil {

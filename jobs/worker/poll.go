@@ -37,7 +37,7 @@ func (p *ledgerPoll) newer(ctx context.Context) *ledger.Ledger {
 }
 
 // over returns the fault of the last read if the crawl cannot go on in this process: the store has no such
-// crawl any more, or a newer crawlbatch continued it. A task that is started again ends in the same way.
+// crawl any more, or it has another format. A task that is started again ends in the same way.
 func (p *ledgerPoll) over() error {
 	if err := p.fault.Load(); err != nil && (errors.Is(*err, ledger.ErrNoCrawl) || errors.Is(*err, ledger.ErrPruned) || errors.Is(*err, manifest.ErrFormat)) {
 		return *err

@@ -1,7 +1,6 @@
 package entry
 
 import (
-	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -35,13 +34,8 @@ type Refusal struct {
 	Seq  Seq
 }
 
-// CompareRefusals compares refusals by domain hash, then by SURT, URL and place. The order of
+// RefusalKey appends a key that orders refusals by domain hash, then by SURT, URL and place. The order of
 // hashes is also the order of buckets.
-func CompareRefusals(a, b *Refusal) int {
-	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.Seq, b.Seq))
-}
-
-// RefusalKey appends a key that compares like CompareRefusals.
 func RefusalKey(key []byte, r *Refusal) []byte {
 	key = extsort.AppendText(extsort.AppendText(extsort.AppendUint(key, r.Hash), r.SURT), r.URL)
 	return extsort.AppendUint(key, uint64(r.Seq))

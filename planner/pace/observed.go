@@ -1,7 +1,6 @@
 package pace
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -109,13 +108,8 @@ func (m *Means) Service(otherwise time.Duration) time.Duration {
 	return time.Duration(m.seconds / float64(m.urls) * float64(time.Second))
 }
 
-// CompareObservations compares observations by domain and host. The newest observation of a host
+// ObservationKey appends a key that orders observations by domain and host. The newest observation of a host
 // comes first.
-func CompareObservations(a, b *Observation) int {
-	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.Host, b.Host), cmp.Compare(b.Place, a.Place))
-}
-
-// ObservationKey appends a key that compares like CompareObservations.
 func ObservationKey(key []byte, o *Observation) []byte {
 	return extsort.AppendInt(extsort.AppendText(extsort.AppendUint(key, o.Hash), o.Host), ^o.Place)
 }

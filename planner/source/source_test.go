@@ -290,7 +290,7 @@ func sealRounds(t *testing.T, parts ...[]schema.URLRecord) (store.Bucket, []*man
 	var sealed []*manifest.Sealed
 	for i, rows := range parts {
 		f := tabletest.Write(t, b, "urls", layout.Table("urls", "2026-11", i, 0), rows)
-		sealed = append(sealed, &manifest.Sealed{Crawl: "2026-11", Round: i, Files: []manifest.File{f}})
+		sealed = append(sealed, &manifest.Sealed{Crawl: "2026-11", Round: i, Buckets: 1, Files: []manifest.File{f}})
 	}
 	return b, sealed
 }

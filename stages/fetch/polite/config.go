@@ -90,7 +90,7 @@ func (c Config) Validate() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Domains)) {
 		d := c.Domains[name]
 		field := "domains." + name
-		if host, err := urlkey.HostName(name); err != nil || host != name { // only a config of an earlier version has such a name
+		if host, err := urlkey.HostName(name); err != nil || host != name {
 			return fmt.Errorf("politeness.domains: %q is not a domain: correct it in the config, without scheme, port or star, and give the file with --config", name)
 		}
 		if d.Delay != nil {
