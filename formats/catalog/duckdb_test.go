@@ -206,46 +206,6 @@ func TestDuckDBAddsUpTheRoundsOfADomain(t *testing.T) {
 	}
 }
 
-// No document says which crawlbatch version wrote a part: another version may have sealed the
-// round. The views must work without this knowledge.
-func TestDuckDBViewsGiveNullForColumnsThatPartsLack(t *testing.T) {
-	type olderSkip struct {
-		URL    string `parquet:"url"`
-		Reason string `parquet:"reason"`
-		Depth  int32  `parquet:"depth"`
-	}
-	f := newFixture(t)
-	older := func(part int) manifest.File {
-		return put(t, f, "skips", layout.Table("skips", "2026-10", 0, part), []olderSkip{{"https://example.org/", "depth", 16}})
-	}
-	newer := func(crawl string, part int) manifest.File {
-		return put(t, f, "skips", layout.Table("skips", crawl, 0, part), []schema.Skip{{URL: "https://example.org/", Reason: "trap", Detail: "loop"}})
-	}
-	round := func(version, crawl string, files ...manifest.File) *manifest.Sealed {
-		return &manifest.Sealed{Header: manifest.Header{Version: version}, Crawl: crawl, Files: files}
-	}
-	wasOlder := map[string]any{"crawl": "2026-10", "reason": "depth", "detail": nil, "line": nil}
-	wasNewer := map[string]any{"crawl": "2026-11", "reason": "trap", "detail": "loop", "line": nil}
-	wasMixed := map[string]any{"crawl": "2026-10", "reason": "trap", "detail": "loop", "line": nil}
-	for name, tc := range map[string]struct {
-		sealed []*manifest.Sealed
-		want   []map[string]any
-	}{
-		"an older round alone":               {[]*manifest.Sealed{round("1", "2026-10", older(0))}, []map[string]any{wasOlder}},
-		"an older and a newer one":           {[]*manifest.Sealed{round("1", "2026-10", older(0)), round("2", "2026-11", newer("2026-11", 0))}, []map[string]any{wasOlder, wasNewer}},
-		"two builds without a version":       {[]*manifest.Sealed{round("dev", "2026-10", older(0)), round("dev", "2026-11", newer("2026-11", 0))}, []map[string]any{wasOlder, wasNewer}},
-		"a round begun by one, ended by two": {[]*manifest.Sealed{round("2", "2026-10", older(0), newer("2026-10", 1))}, []map[string]any{wasOlder, wasMixed}},
-		"the newer part first":               {[]*manifest.Sealed{round("2", "2026-10", newer("2026-10", 1), older(0))}, []map[string]any{wasOlder, wasMixed}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			files := []string{f.views(t, tc.sealed...), duckdbtest.SQLFile(t, "SELECT crawl, reason, detail, line FROM skips ORDER BY crawl, reason")}
-			if diff := cmp.Diff(tc.want, duckdbtest.Ask(t, files...)[files[1]].Rows); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 // The test starts a reparse after the first round of a month. A second round of that month follows.
 func TestDuckDBsNewestStateOfAURLIsTheMonthsNotAReparses(t *testing.T) {
 	f := newFixture(t)
