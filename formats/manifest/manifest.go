@@ -373,6 +373,14 @@ type FileList struct {
 // NoBucket stands for the bucket of a file that belongs to no reduce bucket.
 const NoBucket = -1
 
+// ReduceBuckets returns the number of reduce buckets of the round, also for a value that states only its files.
+func (s *Sealed) ReduceBuckets() int {
+	if s.Buckets > 0 {
+		return s.Buckets
+	}
+	return len(s.FilesOf("urls")) // a round has one part of urls for each bucket
+}
+
 // FilesOf returns the files of a dataset, in key order.
 func (s *Sealed) FilesOf(dataset string) []File { return filesOf(s.Files, dataset) }
 

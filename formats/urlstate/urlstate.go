@@ -67,7 +67,7 @@ type part struct {
 func After(rounds []*manifest.Sealed) History {
 	var h History
 	for n, s := range rounds {
-		of := states{pruned: s.Pruned, buckets: s.Buckets, delta: partsOf(s, Delta), filters: partsOf(s, Filter)}
+		of := states{pruned: s.Pruned, buckets: s.ReduceBuckets(), delta: partsOf(s, Delta), filters: partsOf(s, Filter)}
 		of.bases = slices.DeleteFunc(partsOf(s, Base), func(p part) bool {
 			covers, err := strconv.Atoi(strings.TrimPrefix(path.Base(path.Dir(p.file.Key)), Base+"-"))
 			return err != nil || covers != n

@@ -189,7 +189,7 @@ const cachedBuckets = 4096
 
 // withFiles returns a sealed round with the files of a domain's bucket, and the bucket.
 func (c *Crawl) withFiles(ctx context.Context, s *manifest.Sealed, domain string) (*manifest.Sealed, int, error) {
-	bucket := urlkey.Bucket(domain, s.Buckets)
+	bucket := urlkey.Bucket(domain, s.ReduceBuckets())
 	if len(s.Manifests) == 0 {
 		return s, bucket, nil
 	}
@@ -197,7 +197,7 @@ func (c *Crawl) withFiles(ctx context.Context, s *manifest.Sealed, domain string
 	if filled := c.files[name]; filled != nil {
 		return filled, bucket, nil
 	}
-	filled, err := roundstate.WithFiles(ctx, c.bucket, []*manifest.Sealed{s}, roundstate.Selection{Dataset: lookedUp, Bucket: bucket, Buckets: s.Buckets})
+	filled, err := roundstate.WithFiles(ctx, c.bucket, []*manifest.Sealed{s}, roundstate.Selection{Dataset: lookedUp, Bucket: bucket, Buckets: s.ReduceBuckets()})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -299,7 +299,7 @@ func (r *Request) describe(ctx context.Context, c *Crawl) error {
 		if c.Policy == manifest.PruneMetadata {
 			about.Continues = m.Continues
 			for _, s := range sealed {
-				about.Buckets = append(about.Buckets, max(1, s.Buckets))
+				about.Buckets = append(about.Buckets, max(1, s.ReduceBuckets()))
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func openEarlier(ctx context.Context, env *stages.Env, in *stages.Input, bucket 
 	e := &earlier{}
 	for _, s := range slices.Backward(Earlier(in.Earlier)) {
 		var keys []string
-		first, last := urlkey.Overlapping(bucket, in.Plan.Buckets, s.Buckets)
+		first, last := urlkey.Overlapping(bucket, in.Plan.Buckets, s.ReduceBuckets())
 		for _, f := range s.FilesOf(stages.FileDomains) {
 			if n, err := layout.PartOf(f.Key); err == nil && first <= n && n <= last {
 				keys = append(keys, f.Key)
