@@ -14,7 +14,7 @@ const fetchMemory = 400 << 20
 
 // planMemory is the soft memory limit, in bytes, of a process that plans. A plan sorts in 384 MiB and has
 // a filter of 64 MiB. Near the limit, Go collects garbage before the heap has doubled.
-const planMemory = 1 << 30
+const planMemory = 800 << 20
 
 // verifyMemory returns the soft memory limit, in bytes, of a process that audits a crawl. Each of
 // the parallel checks recomputes a result with up to 150 MiB of rows. If parallel is 0, the process
