@@ -13,7 +13,7 @@ export CGO_ENABLED = 0
 export GOFLAGS    := -trimpath $(GOFLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help build image release demo test test-race test-crawl test-install test-s3 test-hostile test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown count clean
+.PHONY: help build image release demo test test-race test-crawl test-install test-s3 test-hostile test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-extractors test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown count clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,9 @@ test-browser: $(CACHE)/node/.installed ## open the report in Chromium, with axe-
 
 test-warc: $(CACHE)/node/.installed $(CACHE)/pywb/.installed ## read every WARC file of a crawl with warcio, check its indexes, replay a pruned year with pywb
 	CRAWLBATCH_WARCIO=$(CACHE)/node/node_modules CRAWLBATCH_PYWB=$(CACHE)/pywb/bin/python $(LAB) -run 'Warcio|Pywb' ./formats/warc ./cmd/lab
+
+test-extractors: ## compare the main content of pages with go-trafilatura's, in a module of its own
+	cd testdata/extractors && $(GO) test -count=1 -v ./...
 
 test-realsite: ## crawl Debian's HTML documentation, served by nginx (as root on Debian: installs both)
 	testdata/realsite/install

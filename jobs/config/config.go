@@ -138,8 +138,7 @@ type Checkpoint struct {
 
 // Parse says what is extracted from a page.
 type Parse struct {
-	MaxLinks int    `yaml:"max_links"`
-	MainText string `yaml:"main_text"`
+	MaxLinks int `yaml:"max_links"`
 }
 
 // Plan limits which URLs are planned.

@@ -64,7 +64,6 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"in flight of a domain", "politeness:\n  domains:\n    a.com: {in_flight_per_host: 65}\n", `crawlbatch.yaml:3: politeness.domains.a.com.in_flight_per_host is 65: it must be 0 to 64`},
 		{"unknown class", "politeness:\n  domains:\n    a.com: {class: shop}\n", `crawlbatch.yaml:3: politeness.domains.a.com names the class "shop", which politeness.classes does not have: it has ecommerce, news`},
 		{"bad choice", "frontier:\n  follow: all\n", `crawlbatch.yaml:2: frontier.follow is "all": it must be none, host, domain, any`},
-		{"an extractor there is not", "parse:\n  main_text: best\n", `crawlbatch.yaml:2: parse.main_text is "best": it must be fast, trafilatura`},
 		{"a kind of link that is none", "frontier:\n  kinds: [a, links]\n", `crawlbatch.yaml:2: frontier.kinds holds "links", which is not a kind of link: it may hold a, area, iframe, frame, form, img, script, media, link, canonical, hreflang, feed, refresh, header, redirect, sitemap, sitemapindex`},
 		{"a kind of link twice", "frontier:\n  kinds: [a, feed, a]\n", `crawlbatch.yaml:2: frontier.kinds holds "a" twice`},
 		{"a media range that is none", "fetch:\n  types:\n    store: [image/*, pdf]\n", `crawlbatch.yaml:3: fetch.types.store holds "pdf", which is no media range: write type/subtype, type/*, type/*+suffix or */*, in lower case`},

@@ -76,7 +76,6 @@ func (c *Config) table() []field {
 			withFlag("allow-private-networks", "let requests reach private addresses"),
 
 		key(&c.Parse.MaxLinks, 10_000, minMax(0, 1_000_000), frozen, "largest number of rows in `links` per page; links to embedded resources are left out first; links beyond the limit are only counted; 0: the default"),
-		key(&c.Parse.MainText, "fast", oneOf("fast", "trafilatura"), frozen, "extractor of the main content; trafilatura takes 20 times as long; for pages that are too large for trafilatura, or without a result, fast is used"),
 	}, c.planTable(), []field{
 		key(&c.Dedup.MaxDistance, 3, minMax(0, 7), frozen, "number of bits in which the SimHashes of near duplicates may differ; `plan` refuses more than 3 for more than 100 million planned URLs"),
 		key(&c.Dedup.MinWords, 50, minMax(0, 1_000_000), frozen, "texts with fewer words are duplicates only if they are equal"),

@@ -28,7 +28,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages/frontier"
 	"crawlbatch.io/crawlbatch/stages/merge"
 	"crawlbatch.io/crawlbatch/stages/parse"
-	"crawlbatch.io/crawlbatch/stages/parse/trafilatura"
 	"crawlbatch.io/crawlbatch/stages/publish"
 	"crawlbatch.io/crawlbatch/stages/rank"
 )
@@ -271,9 +270,6 @@ func NewParser(c *config.Config) (*Parser, error) {
 		Canonicalizer: canonical, Agent: robots.ProductToken(UserAgent(c, "")), MaxLinks: c.Parse.MaxLinks, MaxBody: int(c.Fetch.MaxBody),
 		MaxSitemap: max(int(c.Fetch.MaxSitemap), 1),
 		Store:      c.Fetch.Types.Store, Skip: c.Fetch.Types.Skip,
-	}
-	if c.Parse.MainText == "trafilatura" {
-		pc.MainText = trafilatura.Main
 	}
 	p, err := parse.New(pc)
 	if err != nil {

@@ -164,7 +164,7 @@ func BenchmarkParseQuality(b *testing.B) {
 		if articles == nil {
 			articles = parsetest.Articles(b)
 		}
-		_, _, f1, _ := mainScore(b, newParser(b), articles)
+		_, _, f1 := mainScore(b, newParser(b), articles)
 		b.ReportMetric(f1, "F1-main")
 		b.ReportMetric(0.93, "F1-main-at-least")
 		pages, short := detectLanguages(b, text.Detect)

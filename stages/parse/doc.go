@@ -19,9 +19,6 @@
 // pages, with packages lexer and jsonld. Package pagehint labels pages without content. Package
 // text chooses the main content and counts words.
 //
-// If the function Config.MainText is set, it chooses the main content instead (see package
-// trafilatura). If it fails, package text chooses.
-//
 // Package parse imports only formats packages. The fetch stage uses a Parser through the interface
 // document.Parser.
 package parse

@@ -2,7 +2,6 @@ package parse
 
 import (
 	"crawlbatch.io/crawlbatch/stages/parse/charset"
-	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"crawlbatch.io/crawlbatch/stages/parse/pagehint"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
@@ -17,7 +16,7 @@ func readHTML(j *job) {
 	all := h.Read(doc, r.Page.MimeDetected == "application/xhtml+xml")
 	out := h.Outline()
 	r.Text.Full = out.Full(all)
-	r.Text.Main = j.p.mainText(out, doc)
+	r.Text.Main = out.Main()
 	if r.Text.Main == r.Text.Full {
 		r.Text.Main = r.Text.Full // now both share the same memory
 	}
@@ -36,16 +35,6 @@ func readHTML(j *job) {
 // finish writes the columns of the document, and the document's links.
 func (j *job) finish() {
 	j.r.Notes = j.s.html.Fill(&j.r.Parsed, j.p.cfg.Canonicalizer, j.d.Fetched, j.r.Kind == Sitemap || j.r.Kind == Feed)
-}
-
-// mainText chooses the main content of an HTML document.
-func (p *Parser) mainText(out *text.Outline, doc []byte) string {
-	if p.cfg.MainText != nil {
-		if lines, err := p.cfg.MainText(doc); err == nil {
-			return fold.Cut(lines, p.cfg.MaxText)
-		}
-	}
-	return out.Main()
 }
 
 // finishText computes the columns that depend on the text.

@@ -70,9 +70,6 @@ type Config struct {
 	// rejects types in Skip, whatever their handlers decide. The most specific media range decides.
 	// Store and Skip do not affect Parse.
 	Store, Skip []string
-	// MainText chooses the main content of an HTML document in UTF-8. Package text then chooses
-	// only if MainText returns an error. Default: none, so that package text always chooses.
-	MainText func(doc []byte) (lines string, err error)
 	// Terms bounds the number of kept terms of a page, with their counts. Default 128.
 	Terms int
 	// Topics bounds the number of topics of a page. The topics are the most frequent terms of the

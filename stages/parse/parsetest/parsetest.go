@@ -50,7 +50,7 @@ func Repository(tb testing.TB, path ...string) string {
 	tb.Helper()
 	dir, err := os.Getwd()
 	for err == nil {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "Makefile")); err == nil {
 			return filepath.Join(append([]string{dir}, path...)...)
 		}
 		if dir == filepath.Dir(dir) {
