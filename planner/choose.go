@@ -30,7 +30,7 @@ type chooser struct {
 	hasLinks func(warc string) bool // as Request.HasLinks
 	pruned   func(warc string) bool // as Request.Pruned
 
-	since int64 // time in milliseconds UTC; URLs that were fetched at this time or later are refused; 0: no URL is refused for this reason
+	since schema.Time // URLs that were fetched at this time or later are refused; 0: no URL is refused for this reason
 
 	duplicates int64
 	spent      int64                           // number of URLs that earlier rounds of the crawl planned
@@ -201,7 +201,7 @@ func (c *chooser) endURL() error {
 		}
 	}
 	if c.since > 0 && u.FetchedAt >= c.since {
-		at := time.UnixMilli(u.FetchedAt).UTC().Format(time.RFC3339)
+		at := u.FetchedAt.Time().Format(time.RFC3339)
 		return c.refuseRecord(c.left, u, schema.SkipRecent, fmt.Sprintf("fetched at %s, plan.skip_within is %v", at, c.SkipWithin))
 	}
 	c.forget(u)

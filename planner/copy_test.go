@@ -76,7 +76,7 @@ func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
 // TestOfSeveralCapturesOfAURLTheNewestIsPlanned plans a URL that has several captures in an
 // external archive.
 func TestOfSeveralCapturesOfAURLTheNewestIsPlanned(t *testing.T) {
-	at := func(file string, offset int32, at int64) source.Entry {
+	at := func(file string, offset int32, at schema.Time) source.Entry {
 		return source.Entry{URL: "http://a.test/1", File: file, Line: 1, Due: true, Listed: true, Content: source.Content{At: at, Filename: file, Offset: offset, Length: 10}}
 	}
 	broken := source.Entry{URL: "http://a.test/broken", File: "c", Line: 7, Due: true, Listed: true, Broken: "the member ends"}

@@ -48,7 +48,7 @@ func sealHistory(t *testing.T, b store.Bucket, based bool, doubt func(w *urlfilt
 			}
 			r := schema.URLRecord{
 				SURT: k.SURT, URL: k.URL, Host: k.Host, Domain: k.Domain, State: schema.StateFetched, FirstSeen: "2026-10.0", Fetches: int32(round + 1),
-				ETag: fmt.Sprint("etag", n, ".", round), ContentDigest: fmt.Sprint("D", n), LastFetched: int64(1000 * (round + 1)), NextDue: 10_000,
+				ETag: fmt.Sprint("etag", n, ".", round), ContentDigest: fmt.Sprint("D", n), LastFetched: schema.Time(1000 * (round + 1)), NextDue: 10_000,
 				WARCFilename: fmt.Sprint("warc/", round), WARCRecordOff: int32(n), WARCRecordLen: 9, ContentAt: 77, Depth: 3, Priority: 900,
 			}
 			if n%5 == 0 {
@@ -195,7 +195,7 @@ func TestListedURLsAreJoinedWithTheirHistory(t *testing.T) {
 // planned, and no more.
 func TestTheOwnFrontierHasWhatTheCrawlFound(t *testing.T) {
 	b := bucket(t)
-	row := func(path string, s schema.URLState, first, planned string, due int64) schema.URLRecord {
+	row := func(path string, s schema.URLState, first, planned string, due schema.Time) schema.URLRecord {
 		k, err := urlkey.KeyOf("http://a.example/" + path)
 		if err != nil {
 			t.Fatal(err)
@@ -226,13 +226,13 @@ func TestTheOwnFrontierHasWhatTheCrawlFound(t *testing.T) {
 }
 
 func TestWhatWasFetchedWithinATimeIsRefused(t *testing.T) {
-	entry := func(path string, at int64) source.Entry {
+	entry := func(path string, at schema.Time) source.Entry {
 		return source.Entry{URL: "http://a.example/" + path, Due: true, Fetches: 1, FetchedAt: at, ETag: "e"}
 	}
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	cfg := Default()
 	cfg.SkipWithin = 12 * time.Hour
-	r := request(t, known(entry("before", now.Add(-12*time.Hour-time.Millisecond).UnixMilli()), entry("within", now.Add(-12*time.Hour).UnixMilli()), entry("never", 0)))
+	r := request(t, known(entry("before", schema.TimeOf(now.Add(-12*time.Hour-time.Millisecond))), entry("within", schema.TimeOf(now.Add(-12*time.Hour))), entry("never", 0)))
 	r.Now = now
 	p, err := Make(t.Context(), cfg, r)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
@@ -91,10 +92,10 @@ func TestMeasuredPaceReplacesGuesses(t *testing.T) {
 
 // requested returns the row of a host that took the given time for 100 planned URLs.
 func requested(host string, requests int64, delay, took time.Duration) source.Host {
-	first, delayMS, latency := int64(1_700_000_000_000), delay.Milliseconds(), 2.0
+	first, delayMS, latency := schema.Time(1_700_000_000_000_000), delay.Milliseconds(), 2.0
 	return source.Host{
 		Host: host, Domain: host, DelayMS: &delayMS, LatencyMS: &latency, Planned: 100, Requests: requests,
-		FirstRequest: first, LastRequest: first + took.Milliseconds(),
+		FirstRequest: first, LastRequest: first.Add(took),
 	}
 }
 
@@ -104,7 +105,7 @@ func TestObservedPacesArePredicted(t *testing.T) {
 	unreachable := requested("unreachable.example", 5, time.Second, 18*time.Minute)
 	unreachable.RobotsState = "unreachable"
 	stopped, limited, raised := unreachable, unreachable, int64(32_000)
-	stopped.Host, stopped.Domain, stopped.LastRequest = "stopped.example", "stopped.example", stopped.FirstRequest+24*time.Hour.Milliseconds()
+	stopped.Host, stopped.Domain, stopped.LastRequest = "stopped.example", "stopped.example", stopped.FirstRequest.Add(24*time.Hour)
 	limited.Host, limited.Domain, limited.DelayMS = "limited.example", "limited.example", &raised
 	old, recent := requested("recovered.example", 61, time.Second, time.Minute), requested("recovered.example", 3, 5*time.Second, 31*time.Second)
 	recent.Planned, recent.Requests, recent.FailedTimeout = 2, 3, 1

@@ -44,7 +44,7 @@ func newPicked(r *rules, req Request, seen observations, refused *sorters[entry.
 		names: names, round: r.budgets.NewRound(), addresses: r.budgets.NewAddresses(), overBudget: map[string]int64{},
 	}
 	if r.SkipWithin > 0 {
-		p.chooser.since = req.Now.Add(-r.SkipWithin).UnixMilli()
+		p.chooser.since = schema.TimeOf(req.Now.Add(-r.SkipWithin))
 	}
 	return p, nil
 }

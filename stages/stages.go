@@ -202,5 +202,5 @@ type Input struct {
 	Results map[Stage][]*manifest.Result // complete results of each stage, in the order of partitions
 	Earlier []*manifest.Sealed           // sealed rounds of this crawl and of the crawls that it continues, the oldest first
 	Listed  bool                         // the crawl plans only what sources list and what it finds itself, as in manifest.Crawl
-	Created int64                        // time at which the crawl was created, milliseconds UTC; 0 for other tasks than those of frontier, unless Listed
+	Created schema.Time                  // time at which the crawl was created; 0 for other tasks than those of frontier, unless Listed
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -110,7 +109,7 @@ func ccIndexAnswers(rows map[string][]schema.Capture) map[string][]string {
 			return duckdbText(c.MimeType) + "|" + duckdbText(c.MimeDetected) + "|%d"
 		}),
 		"pages-a-day": countBy(pages, func(c schema.Capture) string {
-			at := time.UnixMilli(c.FetchTime).UTC()
+			at := c.FetchTime.Time()
 			return at.Format("2006-01-02 00:00:00|") + fmt.Sprint(at.Hour()) + "|%d"
 		}),
 		"pages-in-a-language": list(pages, func(c schema.Capture) string {

@@ -276,22 +276,22 @@ func demoTables(t *testing.T, dir string) []readTable {
 // dictionaries that became too large so that plain pages follow, lists, and numbers that are null in
 // whole pages.
 type hardRow struct {
-	Key      string   `parquet:"key,delta"`
-	Sparse   string   `parquet:"sparse,optional"`
-	Late     string   `parquet:"late,optional"`
-	Never    string   `parquet:"never,optional"`
-	Overflow string   `parquet:"overflow,optional,dict"`
-	Few      string   `parquet:"few,optional,dict"`
-	Plain    string   `parquet:"plain"`
-	Number   int64    `parquet:"number,optional"`
-	LateInt  int32    `parquet:"late_int,optional"`
-	Small    int16    `parquet:"small"`
-	At       int64    `parquet:"at,optional,timestamp(millisecond)"`
-	Maybe    *bool    `parquet:"maybe,optional"`
-	Yes      bool     `parquet:"yes"`
-	Share    *float64 `parquet:"share,optional"`
-	Words    []string `parquet:"words,list"`
-	Counts   []int32  `parquet:"counts,list"`
+	Key      string      `parquet:"key,delta"`
+	Sparse   string      `parquet:"sparse,optional"`
+	Late     string      `parquet:"late,optional"`
+	Never    string      `parquet:"never,optional"`
+	Overflow string      `parquet:"overflow,optional,dict"`
+	Few      string      `parquet:"few,optional,dict"`
+	Plain    string      `parquet:"plain"`
+	Number   int64       `parquet:"number,optional"`
+	LateInt  int32       `parquet:"late_int,optional"`
+	Small    int16       `parquet:"small"`
+	At       schema.Time `parquet:"at,optional,timestamp(microsecond)"`
+	Maybe    *bool       `parquet:"maybe,optional"`
+	Yes      bool        `parquet:"yes"`
+	Share    *float64    `parquet:"share,optional"`
+	Words    []string    `parquet:"words,list"`
+	Counts   []int32     `parquet:"counts,list"`
 }
 
 func hardTable(t *testing.T, dir string) readTable {
@@ -314,7 +314,7 @@ func hardTable(t *testing.T, dir string) readTable {
 			row.Sparse = fmt.Sprintf("s%d %s", i, strings.Repeat("ü€𝄞", r.IntN(4)))
 			row.Few = fmt.Sprint("few ", r.IntN(7))
 			row.Number = r.Int64() - math.MaxInt64/2
-			row.At = 1_700_000_000_000 + r.Int64N(1e11)
+			row.At = 1_700_000_000_000_000 + schema.Time(r.Int64N(1e14))
 			row.Words = []string{fmt.Sprint("w", r.IntN(100)), "", "ß"}[:1+r.IntN(3)]
 			row.Counts = []int32{int32(r.IntN(1000)) - 500, 0, math.MaxInt32, math.MinInt32}[:r.IntN(5)]
 			maybe, share := r.IntN(2) == 0, r.Float64()*1e6

@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -210,7 +211,7 @@ func (w *rowsWeb) record(u *schema.PlannedURL, row int) (*segments.Record, error
 	binary.BigEndian.PutUint64(sum[:], fp)
 	text := sha1.Sum(sum[:])
 	payload := sha1.Sum([]byte(u.URL))
-	at, allowed := int64(1_790_000_000_000+row), true
+	at, allowed := 1_790_000_000_000_000+schema.Time(row)*1000, true
 	took := int64(40 + w.random.IntN(900))
 	cp := schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
 		FetchTime: at, FetchStatus: 200, ContentDigest: base32.StdEncoding.EncodeToString(payload[:]), MimeType: "text/html", MimeDetected: "text/html",
@@ -220,7 +221,7 @@ func (w *rowsWeb) record(u *schema.PlannedURL, row int) (*segments.Record, error
 		Row: int64(row),
 		Fetch: &schema.Fetch{
 			SURT: u.SURT, URL: u.URL, Host: u.Host, Domain: u.Domain, Outcome: schema.OK, Attempts: 1, HTTPStatus: 200, RobotsAllowed: &allowed,
-			Priority: u.Priority, Depth: u.Depth, FetchedAt: at, RecordedAt: at + took, TotalMS: &took, WireBytes: 12_000, ContentBytes: 11_000,
+			Priority: u.Priority, Depth: u.Depth, FetchedAt: at, RecordedAt: at.Add(time.Duration(took) * time.Millisecond), TotalMS: &took, WireBytes: 12_000, ContentBytes: 11_000,
 			ContentDigest: cp.ContentDigest, MimeType: cp.MimeType, MimeDetected: cp.MimeDetected, FinalURL: u.URL,
 			WARCFilename: cp.WARCFilename, WARCRecordOff: cp.WARCRecordOffset, WARCRecordLen: cp.WARCRecordLength, PlannedRow: int32(row),
 		},

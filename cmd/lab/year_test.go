@@ -407,7 +407,7 @@ func replayYear(t *testing.T, web *yearWeb, dir string, raw []string) {
 		if path == "/robots.txt" {
 			continue
 		}
-		at, w := time.UnixMilli(c.FetchTime).UTC().Format(timestamp), want{int(c.FetchStatus), web.body(c.HostName, path, yearMonths-1)}
+		at, w := c.FetchTime.Time().Format(timestamp), want{int(c.FetchStatus), web.body(c.HostName, path, yearMonths-1)}
 		if c.Revisit == schema.RevisitNotModified { // pywb replays what the server sent; the page is the first capture
 			fmt.Fprintf(&lines, "%s %s\n", first, c.URL)
 			wanted[first+" "+c.URL] = want{http.StatusOK, w.body}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs/longest"
@@ -248,7 +249,7 @@ const mostSpent = 3
 func (m *maker) interruptions(add func(level, section, format string, args ...any)) {
 	var paused int64
 	for _, t := range m.timing {
-		paused += longest.Paused(m.pauses, t.first, t.last)
+		paused += longest.Paused(m.pauses, schema.TimeOf(time.UnixMilli(t.first)), schema.TimeOf(time.UnixMilli(t.last)))
 	}
 	if paused > 0 {
 		add(levelNote, "progress", "People paused the crawl for %s between the first and the last outcomes of its rounds.", duration(float64(paused)/1000))

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -20,8 +21,8 @@ import (
 )
 
 const (
-	crawl = "2026-11"
-	begin = 1_793_491_200_000 // 2026-11-01
+	crawl             = "2026-11"
+	begin schema.Time = 1_793_491_200_000_000 // 2026-11-01
 )
 
 // hostile are texts that a web server may choose, such as names of hosts and lines of robots.txt.
@@ -69,12 +70,12 @@ func (f *fake) host(i int) string {
 func (f *fake) round(n int) {
 	s := &manifest.Sealed{Crawl: crawl, Round: len(f.sealed), Buckets: 1}
 	fetches, requests := make([]schema.Fetch, n), make([]schema.Request, 0, n)
-	start := int64(begin) + int64(s.Round)*40*3600_000
+	start := begin.Add(time.Duration(s.Round) * 40 * time.Hour)
 	outcomes := map[string]int64{}
 	for i := range fetches {
 		o := schema.Outcomes[f.pick(len(schema.Outcomes))]
 		outcomes[string(o)]++
-		at := start + int64(f.Float64()*f.Float64()*30*3600_000)
+		at := start.Add(time.Duration(f.Float64()*f.Float64()*30*float64(time.Hour))) / 1000 * 1000
 		r := schema.Fetch{
 			URL: "http://example.test/" + fmt.Sprint(i), Host: f.host(f.pick(f.hosts)), Outcome: o, Attempts: int32(1 + f.pick(3)),
 			HTTPStatus: []int16{200, 301, 403, 404, 429, 500, 503, 0}[f.pick(8)], Depth: int32(f.pick(12)), RecordedAt: at, ContentBytes: int64(f.pick(100_000)),
@@ -94,7 +95,7 @@ func (f *fake) round(n int) {
 	})
 	for i := 1; i < n; i++ {
 		if requests[i].Host == requests[i-1].Host {
-			gap := max(requests[i].Start-requests[i-1].Start, requests[i].DelayMS)
+			gap := max(requests[i].Start.Sub(requests[i-1].Start).Milliseconds(), requests[i].DelayMS)
 			requests[i].GapMS = &gap
 		}
 	}
@@ -116,7 +117,7 @@ func (f *fake) request(r *schema.Fetch) schema.Request {
 		address = fmt.Sprintf("[2001:db8:%x::1]:443", f.pick(60))
 	}
 	return schema.Request{
-		Purpose: schema.ForPage, URL: r.URL, Host: r.Host, Address: address, Start: r.RecordedAt - us/1000, DelayMS: 2000, Status: r.HTTPStatus,
+		Purpose: schema.ForPage, URL: r.URL, Host: r.Host, Address: address, Start: r.RecordedAt - schema.Time(us/1000)*1000, DelayMS: 2000, Status: r.HTTPStatus,
 		QueueMS: int64(f.pick(500)), FirstByteUS: &us, TotalMS: us / 1000, TotalUS: &us, BytesSent: 200, BytesReceived: int64(f.pick(50_000)),
 	}
 }
@@ -128,7 +129,7 @@ func (f *fake) others(s *manifest.Sealed, n int) {
 		delay := int64(f.pick(10_000))
 		hosts = append(hosts, schema.Host{
 			Host: f.host(i), Domain: f.host(i / 2), RobotsState: "rules", DelayMS: &delay, Planned: 40, Fetched: 30, FailedHTTP4xx: int64(f.pick(9)), FailedTimeout: 1,
-			Requests: int64(20 + f.pick(300)), Bytes: int64(f.pick(1_000_000)), BreakerEvents: int32(f.pick(40) / 30), FirstRequest: begin, LastRequest: begin + int64(f.pick(90_000_000)),
+			Requests: int64(20 + f.pick(300)), Bytes: int64(f.pick(1_000_000)), BreakerEvents: int32(f.pick(40) / 30), FirstRequest: begin, LastRequest: begin + schema.Time(f.pick(90_000_000))*1000,
 			Rank: f.Float64() / float64(f.hosts), InlinkHosts: int64(f.pick(50)),
 		})
 	}

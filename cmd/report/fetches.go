@@ -18,7 +18,7 @@ type fetchRow struct {
 	Error        string         `parquet:"error,optional"`
 	RobotsRule   string         `parquet:"robots_rule,optional"`
 	Depth        int32          `parquet:"depth"`
-	RecordedAt   int64          `parquet:"recorded_at,timestamp(millisecond)"`
+	RecordedAt   schema.Time    `parquet:"recorded_at,timestamp(microsecond)"`
 	ContentBytes int64          `parquet:"content_bytes,optional"`
 	MimeDetected string         `parquet:"content_mime_detected,optional"`
 	RetryAfterMS *int64         `parquet:"retry_after_ms,optional"`
@@ -124,9 +124,9 @@ func (f *fetches) add(round int, row *fetchRow) {
 	if row.MimeDetected != "" {
 		f.types.add(row.MimeDetected, 1, one(row.Outcome == schema.OK), row.ContentBytes)
 	}
-	f.rounds.add(strconv.Itoa(round), 1, one(document), row.RecordedAt, row.RecordedAt)
+	f.rounds.add(strconv.Itoa(round), 1, one(document), row.RecordedAt.UnixMilli(), row.RecordedAt.UnixMilli())
 	if row.RetryAfterMS != nil {
 		f.retryAfter.Add(*row.RetryAfterMS)
 	}
-	f.left.At(round, row.RecordedAt)[0]++
+	f.left.At(round, row.RecordedAt.UnixMilli())[0]++
 }

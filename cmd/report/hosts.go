@@ -122,11 +122,11 @@ func (h *hosts) add(round int, row *schema.Host) {
 	h.robots.add(cmp.Or(row.RobotsState, "not requested"), 1)
 	h.delays.add(delayClass(row.DelayMS), 1)
 	h.busiest.add(row.Host, row.Requests, row.Planned, row.Fetched, failed, row.Bytes, delay)
-	h.holding.add(pair(row.Domain, n), row.Requests*delay, 1, row.Planned, row.Requests, delay, row.FirstRequest, row.LastRequest)
+	h.holding.add(pair(row.Domain, n), row.Requests*delay, 1, row.Planned, row.Requests, delay, row.FirstRequest.UnixMilli(), row.LastRequest.UnixMilli())
 	h.worst.add(row.Host, failed, row.Planned, row.FailedHTTP4xx, row.FailedHTTP5xx, row.FailedRate,
 		row.FailedDNS+row.FailedConnect+row.FailedTLS, row.FailedTimeout, suspended, delay)
 	h.ranked.add(row.Host, int64(math.Round(row.Rank*rankScale)), row.InlinkHosts, row.OutlinkHosts)
 	if suspended > 0 {
-		h.suspended.add(pair(row.Host, n), suspended, failed, row.Planned, delay, row.LastRequest)
+		h.suspended.add(pair(row.Host, n), suspended, failed, row.Planned, delay, row.LastRequest.UnixMilli())
 	}
 }

@@ -380,11 +380,11 @@ func TestAMillionRowsTakeBoundedMemory(t *testing.T) {
 	f.sealed = []*manifest.Sealed{s}
 	const rows = 1_000_000
 	stream(t, f.bucket, s, stages.FileFetches, rows, func(i int) fetchRow {
-		return fetchRow{Outcome: schema.Outcomes[f.pick(len(schema.Outcomes))], Attempts: 1, Error: "error " + strconv.Itoa(i), RobotsRule: "Disallow: /" + strconv.Itoa(i), MimeDetected: "type/" + strconv.Itoa(i), Status: int16(i % 1000), Depth: int32(i), RecordedAt: begin + int64(i)*2000}
+		return fetchRow{Outcome: schema.Outcomes[f.pick(len(schema.Outcomes))], Attempts: 1, Error: "error " + strconv.Itoa(i), RobotsRule: "Disallow: /" + strconv.Itoa(i), MimeDetected: "type/" + strconv.Itoa(i), Status: int16(i % 1000), Depth: int32(i), RecordedAt: begin + schema.Time(i)*2_000_000}
 	})
 	stream(t, f.bucket, s, stages.FileRequests, rows, func(i int) requestRow {
 		gap, us := int64(1000+f.pick(5000)), int64(f.pick(9_000_000))
-		return requestRow{Purpose: schema.ForPage, Host: "h" + strconv.Itoa(i/10), Address: fmt.Sprintf("%d.%d.%d.9:80", i%223, i/223%256, i/57088%256), Start: begin + int64(i)*2000, GapMS: &gap, DelayMS: 1000, Status: int16(200 + i%300), FirstByteUS: &us, TotalUS: &us, BytesSent: 100}
+		return requestRow{Purpose: schema.ForPage, Host: "h" + strconv.Itoa(i/10), Address: fmt.Sprintf("%d.%d.%d.9:80", i%223, i/223%256, i/57088%256), Start: begin + schema.Time(i)*2_000_000, GapMS: &gap, DelayMS: 1000, Status: int16(200 + i%300), FirstByteUS: &us, TotalUS: &us, BytesSent: 100}
 	})
 	stream(t, f.bucket, s, stages.FileHosts, f.hosts, func(i int) schema.Host {
 		return schema.Host{Host: "h" + strconv.Itoa(i), Domain: "d" + strconv.Itoa(i), Requests: int64(f.pick(10_000)), FailedTimeout: int64(f.pick(50)), Planned: 100, Rank: f.Float64() / 1e5}

@@ -15,7 +15,7 @@ type requestRow struct {
 	Purpose       schema.Purpose `parquet:"purpose"`
 	Host          string         `parquet:"host"`
 	Address       string         `parquet:"address,optional"`
-	Start         int64          `parquet:"start,timestamp(millisecond)"`
+	Start         schema.Time    `parquet:"start,timestamp(microsecond)"`
 	GapMS         *int64         `parquet:"gap_ms,optional"`
 	DelayMS       int64          `parquet:"delay_ms"`
 	Status        int16          `parquet:"http_status,optional"`
@@ -188,7 +188,7 @@ func (q *requests) add(round int, row *requestRow) {
 	} else if row.Address != "" {
 		q.networks.add(network(row.Address), one(row.Status == 403 || row.Status == 429), 1)
 	}
-	at := q.rate.At(round, row.Start)
+	at := q.rate.At(round, row.Start.UnixMilli())
 	at[rateRequests]++
 	at[rateBytes] += row.BytesReceived
 	if class := int(row.Status / 100); class >= 2 && class <= 5 {

@@ -20,7 +20,7 @@ const (
 	Int32
 	Int64
 	Float64
-	Timestamp // milliseconds UTC
+	Timestamp // microseconds UTC
 	StringList
 	Int32List
 )

@@ -36,7 +36,7 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 		case strings.Contains(options, "optional") && column.IsZero():
 			value = nil
 		case strings.Contains(options, "timestamp"):
-			value = time.UnixMilli(column.Int()).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+			value = time.UnixMicro(column.Int()).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 		case column.Kind() == reflect.Slice && column.Len() == 0:
 			value = []string{}
 		}

@@ -13,7 +13,7 @@ func Markdown(w io.Writer) error {
 	fmt.Fprint(out, `# Datasets
 
 The datasets are Parquet files in `+"`tables/NAME/`"+`, with partitions in Hive's style. Integers are
-signed, and times are milliseconds UTC. A round's parts count only when the round is sealed. The views
+signed, and times are microseconds UTC. A round's parts count only when the round is sealed. The views
 of `+"`crawlbatch views`"+` show only sealed rounds. If Common Crawl's `+"`cc-index`"+` has a column of
 the same name, type and meaning are the same too. A stable column is the same in two crawls of the
 same web.

@@ -6,8 +6,8 @@ type StageAttempt struct {
 	Task         int32    `parquet:"task" vol:"1" doc:"number of the task within its stage: the number of a partition, a bucket or a shard"`
 	Attempt      int32    `parquet:"attempt" vol:"1" doc:"number of the attempt at the task, from 1, in the order in which attempts began"`
 	Epoch        *int32   `parquet:"epoch,optional" vol:"1" doc:"epoch with which the attempt held its partition, as in requests; null for other stages than fetch, and if the attempt never held it"`
-	BeganAt      int64    `parquet:"began_at,optional,timestamp(millisecond)" vol:"1" doc:"when the attempt began, by the clock of its machine; null if unknown"`
-	EndedAt      int64    `parquet:"ended_at,optional,timestamp(millisecond)" vol:"1" doc:"when the attempt ended, or when its death was noticed; null if it left no record of its end"`
+	BeganAt      Time     `parquet:"began_at,optional,timestamp(microsecond)" vol:"1" doc:"when the attempt began, by the clock of its machine; null if unknown"`
+	EndedAt      Time     `parquet:"ended_at,optional,timestamp(microsecond)" vol:"1" doc:"when the attempt ended, or when its death was noticed; null if it left no record of its end"`
 	WallMS       *int64   `parquet:"wall_ms,optional" vol:"1" doc:"time that the attempt took, without waits for another attempt that held its partition, milliseconds; this and the following numbers are null if the attempt left no record of its end"`
 	CPUMS        *int64   `parquet:"cpu_ms,optional" vol:"1" doc:"CPU time (user and system) of the process during the attempt, milliseconds; attempts that run in one process at the same time share its CPU time evenly"`
 	PeakMemory   *int64   `parquet:"peak_memory_bytes,optional" vol:"1" doc:"largest resident memory of the process from its start to the end of the attempt, bytes; it includes other attempts in the same process"`
@@ -30,8 +30,8 @@ type StageAttempt struct {
 // Run is a row of the runs dataset: a round, with what was predicted and what it took.
 type Run struct {
 	Plan             string   `parquet:"plan" vol:"1" doc:"ID of the round's plan"`
-	BeganAt          int64    `parquet:"began_at,optional,timestamp(millisecond)" vol:"1" doc:"when the first attempt of the round began"`
-	EndedAt          int64    `parquet:"ended_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last attempt of the round ended"`
+	BeganAt          Time     `parquet:"began_at,optional,timestamp(microsecond)" vol:"1" doc:"when the first attempt of the round began"`
+	EndedAt          Time     `parquet:"ended_at,optional,timestamp(microsecond)" vol:"1" doc:"when the last attempt of the round ended"`
 	Hours            *float64 `parquet:"hours,optional" vol:"1" doc:"time from began_at to ended_at, hours; pauses between commands are included"`
 	FetchHours       *float64 `parquet:"fetch_hours,optional" vol:"1" doc:"time from the first to the last moment at which a fetch task ran, hours"`
 	PredictedFetch   *float64 `parquet:"predicted_fetch_hours,optional" vol:"1" doc:"what the plan predicted for fetch_hours, with as many fetch tasks at a time as ran on average, hours"`

@@ -23,7 +23,7 @@ type URLColumns struct {
 
 // CaptureColumns are the columns that Common Crawl's cc-index takes from a response and its WARC record.
 type CaptureColumns struct {
-	FetchTime        int64  `parquet:"fetch_time,timestamp(millisecond)" vol:"1" doc:"when the request was written"`
+	FetchTime        Time   `parquet:"fetch_time,timestamp(microsecond)" vol:"1" doc:"when the request was written"`
 	FetchStatus      int16  `parquet:"fetch_status" doc:"HTTP status"`
 	FetchRedirect    string `parquet:"fetch_redirect,optional" doc:"absolute target of a redirect; null in pages, which are documents"`
 	ContentDigest    string `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32, without prefix"`

@@ -6,7 +6,7 @@
 // between two crawls of the same web. Columns without a vol tag are stable. Package catalog derives
 // the DuckDB views, the Athena DDL and the documentation from the tags of the structs.
 //
-// All integers are signed, timestamps are milliseconds UTC, and names are snake_case. A column of
+// All integers are signed, timestamps are microseconds UTC (type Time), and names are snake_case. A column of
 // Common Crawl's flat cc-index schema keeps its name, type and meaning. A column marked optional
 // stores the zero value of a field that is no pointer as null.
 //

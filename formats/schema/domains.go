@@ -58,8 +58,8 @@ type Domain struct {
 	TotalP50       *float64 `parquet:"total_p50_ms,optional" vol:"1" doc:"median of the times from start to the end of the response, milliseconds; requests without response are left out; null without responses"`
 	TotalP90       *float64 `parquet:"total_p90_ms,optional" vol:"1" doc:"90th percentile of these times, milliseconds"`
 	TotalP99       *float64 `parquet:"total_p99_ms,optional" vol:"1" doc:"99th percentile of these times, milliseconds"`
-	FirstRequest   int64    `parquet:"first_request,optional,timestamp(millisecond)" vol:"1" doc:"when the first request of the round to the domain was written; null if none was"`
-	LastRequest    int64    `parquet:"last_request,optional,timestamp(millisecond)" vol:"1" doc:"when the last request of the round to the domain was written; null if none was"`
+	FirstRequest   Time     `parquet:"first_request,optional,timestamp(microsecond)" vol:"1" doc:"when the first request of the round to the domain was written; null if none was"`
+	LastRequest    Time     `parquet:"last_request,optional,timestamp(microsecond)" vol:"1" doc:"when the last request of the round to the domain was written; null if none was"`
 	SpanMS         *int64   `parquet:"span_ms,optional" vol:"1" doc:"time from first_request to last_request, milliseconds, waits and pauses included; null if no request was written"`
 	DelayMS        *int64   `parquet:"delay_ms,optional" vol:"1" doc:"longest delay between requests to a host of the domain at the end of the round, milliseconds; null without requests"`
 	DelayMinMS     *int64   `parquet:"delay_min_ms,optional" vol:"1" doc:"shortest delay in force at any request, milliseconds; null without requests"`

@@ -127,7 +127,7 @@ func (e *LinkEncoder) details(l *Link) {
 	}
 	if l.LastMod != 0 {
 		flags |= detailLastMod
-		e.links = binary.AppendVarint(e.links, l.LastMod)
+		e.links = binary.AppendVarint(e.links, int64(l.LastMod))
 	}
 	if l.ChangeFreq != "" {
 		flags |= detailChangeFreq
@@ -275,7 +275,7 @@ func (d *linkDecoder) details(l *Link) {
 		l.Spelling = d.Text()
 	}
 	if flags&detailLastMod != 0 {
-		l.LastMod = d.Varint()
+		l.LastMod = Time(d.Varint())
 	}
 	if flags&detailChangeFreq != 0 {
 		l.ChangeFreq = d.Text()

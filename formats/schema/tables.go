@@ -15,8 +15,8 @@ type Fetch struct {
 	RobotsRule     string  `parquet:"robots_rule,optional,dict" doc:"line of robots.txt that decided; null: no rule matched"`
 	Priority       int32   `parquet:"priority" doc:"priority as planned, 0 to 1000"`
 	Depth          int32   `parquet:"depth" doc:"links from the nearest source URL"`
-	FetchedAt      int64   `parquet:"fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last request was written"`
-	RecordedAt     int64   `parquet:"recorded_at,timestamp(millisecond)" vol:"1" doc:"when the outcome was decided"`
+	FetchedAt      Time    `parquet:"fetched_at,optional,timestamp(microsecond)" vol:"1" doc:"when the last request was written"`
+	RecordedAt     Time    `parquet:"recorded_at,timestamp(microsecond)" vol:"1" doc:"when the outcome was decided"`
 	TotalMS        *int64  `parquet:"total_ms,optional" vol:"1" doc:"time from the last request to the end of its response, milliseconds; null if no request was sent"`
 	TotalUS        *int64  `parquet:"total_us,optional" vol:"1" doc:"the same, microseconds"`
 	WireBytes      int64   `parquet:"wire_bytes,optional" vol:"1" doc:"bytes received for all requests of the URL, heads included"`
@@ -62,7 +62,7 @@ type Request struct {
 	PlannedURL    string  `parquet:"planned_url,optional" doc:"planned URL for which the request was sent"`
 	Host          string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Address       string  `parquet:"address,optional,dict" vol:"1" doc:"IP address and port of the server"`
-	Start         int64   `parquet:"start,timestamp(millisecond)" vol:"1" doc:"when the request was written or, without a connection (bytes_sent 0), when the attempt to connect began"`
+	Start         Time    `parquet:"start,timestamp(microsecond)" vol:"1" doc:"when the request was written or, without a connection (bytes_sent 0), when the attempt to connect began"`
 	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"time since the previous request to the host was written, milliseconds; null for the first request to the host in an attempt (epoch), and for a request that was not written; the command host computes it across attempts"`
 	DelayMS       int64   `parquet:"delay_ms" vol:"1" doc:"current delay between requests to the host, milliseconds"`
 	RobotsRule    string  `parquet:"robots_rule,optional,dict" doc:"line of robots.txt that allowed the request; null: no rule matched"`
@@ -144,15 +144,15 @@ type PageColumns struct {
 	TwitterSite        string   `parquet:"twitter_site,optional,dict" doc:"Twitter account of the site, such as @example"`
 	TwitterCreator     string   `parquet:"twitter_creator,optional,dict" doc:"Twitter account of the author, such as @example"`
 	JSONLD             string   `parquet:"json_ld,optional" doc:"JSON-LD as a JSON list of at most 16 objects in page order with type (list), headline, name, datePublished, dateModified (as given), author (list of names), breadcrumb (list of name, url); at most 16 KiB"`
-	PublishedAt        int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states, in UTC unless the page names a zone"`
+	PublishedAt        Time     `parquet:"published_at,optional,timestamp(microsecond)" doc:"publication date that the page states, in UTC unless the page names a zone"`
 	PublishedSource    string   `parquet:"published_source,optional,dict" doc:"source of published_at, best first: open_graph, json_ld, microdata, meta, time (element), url (its path)"`
-	ModifiedAt         int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states, in UTC unless the page names a zone; the date of the file is in last_modified"`
+	ModifiedAt         Time     `parquet:"modified_at,optional,timestamp(microsecond)" doc:"modification date that the page states, in UTC unless the page names a zone; the date of the file is in last_modified"`
 	ModifiedSource     string   `parquet:"modified_source,optional,dict" doc:"source of modified_at, best first: open_graph, json_ld, microdata, meta, time (element); feed: the date of a feed itself"`
 	Favicon            string   `parquet:"favicon,optional,dict" doc:"canonical URL of the first icon that the page names: rel icon, else apple-touch-icon, else apple-touch-icon-precomposed"`
 	Generator          string   `parquet:"generator,optional,dict" doc:"meta generator: the software that made the page"`
 	Robots             string   `parquet:"robots,optional,dict" doc:"meta robots and X-Robots-Tag directives that apply, comma separated"`
 	Indexable          bool     `parquet:"indexable" doc:"false if the page says noindex, or if the page was fetched after its unavailable_after date"`
-	Unavailable        int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"date after which the page may not be shown, from its directives"`
+	Unavailable        Time     `parquet:"unavailable_after,optional,timestamp(microsecond)" doc:"date after which the page may not be shown, from its directives"`
 	ContentSignal      string   `parquet:"content_signal,optional,dict" doc:"content signals that apply, from robots.txt and the header, sorted by name, such as ai-train=no,search=yes"`
 	TDMPolicy          string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy for text and data mining, as given"`
 	WordCount          int32    `parquet:"word_count" doc:"words of the main text; package stages/parse/text defines what a word is in each script"`
@@ -198,7 +198,7 @@ type Link struct {
 	Position   string   `parquet:"position,optional,dict" doc:"part of the page: main, nav, header, footer, aside"`
 	Hreflang   string   `parquet:"hreflang,optional,dict" doc:"language of the target that the link states: a BCP 47 tag in its usual letter case, or x-default"`
 	Ordinal    int32    `parquet:"ordinal" doc:"position among the page's links, from 0"`
-	LastMod    int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, or was published, according to the sitemap or feed; in UTC unless a zone is named"`
+	LastMod    Time     `parquet:"lastmod,optional,timestamp(microsecond)" doc:"when the target changed last, or was published, according to the sitemap or feed; in UTC unless a zone is named"`
 	ChangeFreq string   `parquet:"changefreq,optional,dict" doc:"how often the target changes, according to the sitemap: always, hourly, daily, weekly, monthly, yearly, never"`
 	Weight     *float64 `parquet:"sitemap_priority,optional" doc:"priority of the target within its site, according to the sitemap, 0 to 1; null: not stated"`
 	Spelling   string   `parquet:"target_spelling,optional" doc:"target with the link's own percent escapes and order of parameters; null if they equal those of target"`
@@ -224,7 +224,7 @@ type Host struct {
 	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
 	RobotsState    string  `parquet:"robots_state,optional,dict" doc:"state of robots.txt: rules, none (4xx), unreachable; null if robots.txt was not requested"`
 	RobotsDigest   string  `parquet:"robots_digest,optional" doc:"SHA-1 of robots.txt, base 32"`
-	RobotsAt       int64   `parquet:"robots_fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when robots.txt was fetched last"`
+	RobotsAt       Time    `parquet:"robots_fetched_at,optional,timestamp(microsecond)" vol:"1" doc:"when robots.txt was fetched last"`
 	DelayMS        *int64  `parquet:"delay_ms,optional" vol:"1" doc:"delay between requests at the end of the round, milliseconds; null if nothing was requested"`
 	Planned        int64   `parquet:"planned" doc:"URLs planned"`
 	Fetched        int64   `parquet:"fetched" doc:"URLs with outcome ok or not_modified"`
@@ -244,8 +244,8 @@ type Host struct {
 	LatencyMS      float64 `parquet:"latency_ms,optional" vol:"1" doc:"mean time to first byte, milliseconds; null if no request was answered"`
 	BreakerEvents  int32   `parquet:"breaker_events" vol:"1" doc:"number of times that the host's breaker opened"`
 	Address        string  `parquet:"address,optional" vol:"1" doc:"IP address of the last connection"`
-	FirstRequest   int64   `parquet:"first_request,optional,timestamp(millisecond)" vol:"1" doc:"when the first request to the host was written"`
-	LastRequest    int64   `parquet:"last_request,optional,timestamp(millisecond)" vol:"1" doc:"when the last request to the host was written"`
+	FirstRequest   Time    `parquet:"first_request,optional,timestamp(microsecond)" vol:"1" doc:"when the first request to the host was written"`
+	LastRequest    Time    `parquet:"last_request,optional,timestamp(microsecond)" vol:"1" doc:"when the last request to the host was written"`
 	InlinkHosts    int64   `parquet:"inlink_hosts" doc:"number of distinct other hosts that link to the host; at most 256 hosts of each other domain count"`
 	OutlinkHosts   int64   `parquet:"outlink_hosts" doc:"number of distinct other hosts to which the host links"`
 	Rank           float64 `parquet:"rank" doc:"PageRank of the host; the ranks of all hosts of a round sum to 1"`
@@ -272,21 +272,21 @@ type URLRecord struct {
 	FirstSeen      string   `parquet:"first_seen,dict" doc:"crawl and round that found the URL, such as 2026-11.0"`
 	FirstSource    string   `parquet:"first_source,optional" doc:"page with the first link to the URL; null for a URL that a source listed first (listed_first_source)"`
 	LastPlanned    string   `parquet:"last_planned,optional,dict" doc:"last crawl and round that planned the URL"`
-	LastFetched    int64    `parquet:"last_fetched,optional,timestamp(millisecond)" vol:"1" doc:"time of the last fetch"`
+	LastFetched    Time     `parquet:"last_fetched,optional,timestamp(microsecond)" vol:"1" doc:"time of the last fetch"`
 	Fetches        int32    `parquet:"fetches" doc:"number of fetches"`
 	Changes        int32    `parquet:"changes" doc:"number of fetches that found changed content"`
 	Failures       int32    `parquet:"failures" doc:"number of consecutive failures"`
 	ContentDigest  string   `parquet:"content_digest,optional" doc:"digest of the last content"`
 	ETag           string   `parquet:"etag,optional" doc:"ETag of the last content"`
 	LastModified   string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
-	NextDue        int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when the URL is due again; null means at once in the states found and deferred, and never in the states denied, gone and skipped, and for sitemaps that only robots.txt names"`
+	NextDue        Time     `parquet:"next_due,optional,timestamp(microsecond)" vol:"1" doc:"when the URL is due again; null means at once in the states found and deferred, and never in the states denied, gone and skipped, and for sitemaps that only robots.txt names"`
 	RevisitMS      int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until the URL is due again, learned from the URL's changes, milliseconds; next_due is earlier if a sitemap or feed reports a change; null if never fetched"`
 	FalseAlarms    int32    `parquet:"false_alarms,optional" vol:"1" doc:"number of fetches since the last change that came early because of a sitemap or feed and found no change; each doubles the minimum time until the next early fetch; null: none"`
 	Depth          int32    `parquet:"depth" doc:"links from the nearest source URL"`
 	Priority       int32    `parquet:"priority" doc:"priority from 0 to 1000; higher is sooner"`
 	Inlinks        int64    `parquet:"inlinks" doc:"number of distinct pages of the round that link to the URL"`
 	RedirectTo     string   `parquet:"redirect_to,optional" doc:"target of a redirected URL"`
-	ContentAt      int64    `parquet:"content_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last content was captured; null if no record of this URL holds the whole content"`
+	ContentAt      Time     `parquet:"content_at,optional,timestamp(microsecond)" vol:"1" doc:"when the last content was captured; null if no record of this URL holds the whole content"`
 	WARCFilename   string   `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last content"`
 	WARCRecordOff  int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of the record in the WARC file, bytes"`
 	WARCRecordLen  int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of the record in the WARC file, bytes"`

@@ -27,7 +27,7 @@ type PlannedURL struct {
 	ETag          string `parquet:"etag,optional" doc:"ETag of the last content, for a conditional request"`
 	LastModified  string `parquet:"last_modified,optional" doc:"Last-Modified of the last content, for a conditional request"`
 	Fetches       int32  `parquet:"fetches" doc:"number of earlier fetches"`
-	ContentAt     int64  `parquet:"content_at,optional,timestamp(millisecond)" doc:"when the last content was captured"`
+	ContentAt     Time   `parquet:"content_at,optional,timestamp(microsecond)" doc:"when the last content was captured"`
 	WARCFilename  string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the last content"`
 	WARCRecordOff int32  `parquet:"warc_record_offset,optional" doc:"offset of the record in the WARC file, bytes"`
 	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
@@ -186,12 +186,12 @@ type RobotsFile struct {
 	Rules   bool    `parquet:"rules" doc:"whether there is a robots.txt; without one, everything is allowed, unless the column outcome forbids everything"`
 	Body    []byte  `parquet:"body,optional" doc:"text of robots.txt, up to the limit"`
 	Digest  string  `parquet:"digest,optional" doc:"SHA-1 of the payload, base 32"`
-	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"when robots.txt is requested again"`
+	Until   Time    `parquet:"until,timestamp(microsecond)" doc:"when robots.txt is requested again"`
 	Outcome Outcome `parquet:"outcome,optional,dict" doc:"outcome of the origin's URLs if robots.txt could not be fetched"`
 	Failure string  `parquet:"failure,optional" doc:"why robots.txt could not be fetched"`
 	Detail  string  `parquet:"failure_detail,optional" doc:"details of the failure"`
 
-	FetchedAt  int64  `parquet:"fetched_at,optional,timestamp(millisecond)" doc:"when the stored robots.txt was requested"`
+	FetchedAt  Time   `parquet:"fetched_at,optional,timestamp(microsecond)" doc:"when the stored robots.txt was requested"`
 	WARCFile   string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the response, possibly from an earlier round"`
 	WARCOffset int32  `parquet:"warc_record_offset,optional" doc:"offset of the record in the WARC file, bytes"`
 	WARCLength int32  `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
@@ -217,7 +217,7 @@ type Sitemap struct {
 	Bytes     int64   `parquet:"bytes" doc:"length of the decoded body, bytes"`
 
 	HTTPStatus    int16   `parquet:"http_status,optional" doc:"status of the last response"`
-	FetchedAt     int64   `parquet:"fetched_at,optional,timestamp(millisecond)" doc:"when the last request was sent"`
+	FetchedAt     Time    `parquet:"fetched_at,optional,timestamp(microsecond)" doc:"when the last request was sent"`
 	ContentDigest string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
 	ETag          string  `parquet:"etag,optional" doc:"ETag of the response"`
 	LastModified  string  `parquet:"last_modified,optional" doc:"Last-Modified of the response"`
@@ -254,7 +254,7 @@ type Inlink struct {
 	Followed    bool     `parquet:"followed" doc:"whether any link is of a followed kind and not nofollow"`
 	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind; if not, the row exists only for its spellings"`
 	SourceDepth int32    `parquet:"source_depth" doc:"least depth of the sources whose links are followed; least depth of all sources if no link is followed"`
-	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, as the sitemaps and feeds of its host say"`
+	LastMod     Time     `parquet:"lastmod,optional,timestamp(microsecond)" doc:"when the target changed last, as the sitemaps and feeds of its host say"`
 	Weight      int32    `parquet:"sitemap_weight,optional" doc:"100 * (sitemap_priority - 0.5), from the sitemaps of the target's host; if they differ, the value farthest from 0"`
 	SourceFocus float64  `parquet:"source_focus,optional" doc:"highest focus of the pages that link to the URL by links of followed kinds, at least 0"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`

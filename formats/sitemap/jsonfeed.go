@@ -227,8 +227,8 @@ func (it *jsonItem) entry() *Entry {
 		e.Summary = plain([]byte(it.HTML), MaxSummary)
 	}
 	for _, date := range [...]jsonText{it.Modified, it.Published} {
-		if ms, ok := millis([]byte(date)); ok && e.LastMod == 0 {
-			e.LastMod = ms
+		if t, ok := timeOf([]byte(date)); ok && e.LastMod.IsZero() {
+			e.LastMod = t
 		}
 	}
 	if it.Image != "" {

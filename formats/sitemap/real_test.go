@@ -111,7 +111,7 @@ func summaryText(entries []Entry, sum Summary) string {
 	n := map[string]int{}
 	for i := range entries {
 		e := &entries[i]
-		for name, is := range map[string]bool{"sitemaps": e.Sitemap, "dated": e.LastMod != 0, "daily": e.ChangeFreq == "daily", "prioritised": e.Priority >= 0,
+		for name, is := range map[string]bool{"sitemaps": e.Sitemap, "dated": !e.LastMod.IsZero(), "daily": e.ChangeFreq == "daily", "prioritised": e.Priority >= 0,
 			"titled": e.Title != "", "summaries": e.Summary != ""} {
 			if is {
 				n[name]++

@@ -28,6 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // MaxEntries and MaxBytes are the limits of sitemaps.org: 50,000 entries and 50 MB (52,428,800
@@ -62,14 +63,14 @@ const (
 // but not the slices.
 type Entry struct {
 	Loc        string
-	Sitemap    bool    // the entry is in a sitemap index, and Loc is another sitemap
-	LastMod    int64   // modification date, or else publication date, in milliseconds UTC; 0 if unknown
-	Priority   float64 // priority from 0 to 1; -1 if it is missing or malformed
-	ChangeFreq string  // frequency of changes, such as daily; "" if missing or unknown
-	Title      string  // title of a feed entry or a news entry
-	Summary    string  // summary of a feed entry, or else its content, as plain text of at most MaxSummary bytes
-	Base       string  // base URL of a feed entry's references (xml:base), relative to the file's URL; at most MaxLoc bytes
-	Comments   string  // URL of the page with the comments on a feed entry
+	Sitemap    bool      // the entry is in a sitemap index, and Loc is another sitemap
+	LastMod    time.Time // modification date, or else publication date; zero if unknown
+	Priority   float64   // priority from 0 to 1; -1 if it is missing or malformed
+	ChangeFreq string    // frequency of changes, such as daily; "" if missing or unknown
+	Title      string    // title of a feed entry or a news entry
+	Summary    string    // summary of a feed entry, or else its content, as plain text of at most MaxSummary bytes
+	Base       string    // base URL of a feed entry's references (xml:base), relative to the file's URL; at most MaxLoc bytes
+	Comments   string    // URL of the page with the comments on a feed entry
 	Alternates []Alternate
 	Images     []Ref
 	Videos     []Ref // pages (player_loc) and files (content_loc) of videos
@@ -112,8 +113,8 @@ type Summary struct {
 	Title       string // title of a feed; only feeds have a Title and the fields below
 	Description string
 	Author      string
-	Lang        string // language as the feed names it
-	Updated     int64  // time of the feed's last update, milliseconds UTC
+	Lang        string    // language as the feed names it
+	Updated     time.Time // time of the feed's last update; zero if unknown
 	Links       []FeedLink
 }
 

@@ -27,12 +27,12 @@ func entriesOf(t testing.TB, body []byte, lim Limits) ([]Entry, Summary, error) 
 	return out, sum, err
 }
 
-func ms(s string) int64 {
+func at(s string) time.Time {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		panic(err)
 	}
-	return t.UnixMilli()
+	return t
 }
 
 func gzipped(s string) string {
@@ -52,7 +52,7 @@ func TestReadGivesEntriesInOrder(t *testing.T) {
 	}{
 		{"all that a url says", head + `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url>
 			<loc> https://example.com/?a=1&amp;b=2 </loc><lastmod>2024-03-05</lastmod><changefreq>Daily</changefreq><priority>0.8</priority></url></urlset>`,
-			[]Entry{{Loc: "https://example.com/?a=1&b=2", LastMod: ms("2024-03-05T00:00:00Z"), ChangeFreq: "daily", Priority: 0.8}},
+			[]Entry{{Loc: "https://example.com/?a=1&b=2", LastMod: at("2024-03-05T00:00:00Z"), ChangeFreq: "daily", Priority: 0.8}},
 			Summary{Kind: URLSet, Entries: 1}},
 		{"CDATA and a lastmod that is no date", `<urlset><url><loc><![CDATA[https://example.com/<x>&y]]></loc><lastmod>soon</lastmod></url></urlset>`,
 			[]Entry{{Loc: "https://example.com/<x>&y", Priority: -1}}, Summary{Kind: URLSet, Entries: 1}},
@@ -78,14 +78,14 @@ func TestReadGivesEntriesInOrder(t *testing.T) {
 			[]Entry{{Loc: "/ü", Priority: -1}}, Summary{Kind: URLSet, Entries: 1, Charset: "windows-1252"}},
 		{"RSS", `<rss><channel><title>T</title><link>/home</link><language>en</language><item><title>I</title><link>/1</link><pubDate>Tue, 05 Mar 2024 08:30:00 +0100</pubDate></item>
 			<item><guid>https://example.com/g</guid></item><item><guid isPermaLink="false">urn:x</guid></item></channel></rss>`,
-			[]Entry{{Loc: "/1", Title: "I", LastMod: ms("2024-03-05T07:30:00Z"), Priority: -1}, {Loc: "https://example.com/g", Priority: -1}},
+			[]Entry{{Loc: "/1", Title: "I", LastMod: at("2024-03-05T07:30:00Z"), Priority: -1}, {Loc: "https://example.com/g", Priority: -1}},
 			Summary{Kind: RSS, Entries: 2, Skipped: 1, Title: "T", Lang: "en", Links: []FeedLink{{Rel: "alternate", Href: "/home"}}}},
 		{"RDF", `<rdf:RDF xmlns="http://purl.org/rss/1.0/"><channel><title>T</title></channel><item><link>/1</link><dc:date>2024-03-05</dc:date></item></rdf:RDF>`,
-			[]Entry{{Loc: "/1", LastMod: ms("2024-03-05T00:00:00Z"), Priority: -1}}, Summary{Kind: RSS, Entries: 1, Title: "T"}},
+			[]Entry{{Loc: "/1", LastMod: at("2024-03-05T00:00:00Z"), Priority: -1}}, Summary{Kind: RSS, Entries: 1, Title: "T"}},
 		{"Atom", `<feed><title>T</title><link href="/home"/><updated>2024-03-05T08:30:00Z</updated><entry><title>E</title><link rel="edit" href="/e"/><link rel="alternate" href="/1"/>
 			<published>2024-01-01</published><updated>2024-02-02</updated></entry></feed>`,
-			[]Entry{{Loc: "/1", Title: "E", LastMod: ms("2024-02-02T00:00:00Z"), Priority: -1}},
-			Summary{Kind: Atom, Entries: 1, Title: "T", Updated: ms("2024-03-05T08:30:00Z"), Links: []FeedLink{{Rel: "alternate", Href: "/home"}}}},
+			[]Entry{{Loc: "/1", Title: "E", LastMod: at("2024-02-02T00:00:00Z"), Priority: -1}},
+			Summary{Kind: Atom, Entries: 1, Title: "T", Updated: at("2024-03-05T08:30:00Z"), Links: []FeedLink{{Rel: "alternate", Href: "/home"}}}},
 		{"text", "\xEF\xBB\xBFhttps://example.com/a\r\nno URL\n\n https://example.com/b",
 			[]Entry{{Loc: "https://example.com/a", Priority: -1}, {Loc: "https://example.com/b", Priority: -1}}, Summary{Kind: Text, Entries: 2, Skipped: 1}},
 	}
@@ -199,8 +199,8 @@ func TestParseTime(t *testing.T) {
 		if got != want {
 			t.Errorf("ParseTime(%q) = %q, want %q", in, got, want)
 		}
-		if at, ok := millis([]byte(in)); ok != (want != "") || ok && at/1000*1000 != ms(want) {
-			t.Errorf("millis(%q) = %d, %t, want %q", in, at, ok, want)
+		if d, ok := timeOf([]byte(in)); ok != (want != "") || ok && d.UTC().Format(time.RFC3339) != want {
+			t.Errorf("timeOf(%q) = %v, %t, want %q", in, d, ok, want)
 		}
 	}
 }

@@ -82,11 +82,11 @@ func withText(refs []Ref, v []byte) {
 // date sets the date of the entry to v, unless the entry has a better one: its first modification date
 // or, if there is none, its first publication date.
 func (x *reader) date(v []byte, modified bool) {
-	if x.entry.LastMod != 0 && (x.modified || !modified) {
+	if !x.entry.LastMod.IsZero() && (x.modified || !modified) {
 		return
 	}
-	if ms, ok := millis(v); ok {
-		x.entry.LastMod, x.modified = ms, modified
+	if t, ok := timeOf(v); ok {
+		x.entry.LastMod, x.modified = t, modified
 	}
 }
 
@@ -124,8 +124,8 @@ func (x *reader) setOfFeed(v []byte) {
 	case fieldSite:
 		x.addFeedLink(linkAttrs{rel: "alternate", href: reference(v)})
 	case fieldUpdated:
-		if ms, ok := millis(v); ok && ms > s.Updated {
-			s.Updated = ms
+		if t, ok := timeOf(v); ok && t.After(s.Updated) {
+			s.Updated = t
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestZeroIsNullWhereverItStands(t *testing.T) {
 		inner
 		Error string `parquet:"error,optional"`
 		Class string `parquet:"class,optional,dict"`
-		At    int64  `parquet:"at,optional,timestamp(millisecond)"`
+		At    int64  `parquet:"at,optional,timestamp(microsecond)"`
 		Row   int32  `parquet:"row"`
 	}
 	random := rand.New(rand.NewPCG(1, 2))

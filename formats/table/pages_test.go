@@ -17,7 +17,7 @@ type keyedRow struct {
 	Key     string   `parquet:"key"`
 	Text    string   `parquet:"text,optional"`
 	Number  int32    `parquet:"number"`
-	Time    int64    `parquet:"time,optional,timestamp(millisecond)"`
+	Time    int64    `parquet:"time,optional,timestamp(microsecond)"`
 	Score   *float64 `parquet:"score"`
 	Kept    bool     `parquet:"kept"`
 	Names   []string `parquet:"names,list"`

@@ -51,7 +51,7 @@ func captures(n int) []schema.Capture {
 				Protocol:         "https", Path: path,
 			},
 			CaptureColumns: schema.CaptureColumns{
-				FetchTime: 1794000000000 + int64(rng.IntN(72_000_000)), FetchStatus: 200,
+				FetchTime: 1794000000000_000 + schema.Time(rng.IntN(72_000_000))*1000, FetchStatus: 200,
 				ContentDigest: base32.StdEncoding.EncodeToString(sum[:]),
 				MimeType:      "text/html", MimeDetected: "text/html", Charset: "UTF-8", Languages: "eng",
 				WARCFilename:     fmt.Sprintf("warc/crawl=2026-11/round=0/part-00017-e1-%05d.warc.gz", offset>>30),

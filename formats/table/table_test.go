@@ -28,7 +28,7 @@ type wide struct {
 	Kind   kind     `parquet:"kind,dict"`
 	Small  int16    `parquet:"small"`
 	Medium int32    `parquet:"medium,optional"`
-	At     int64    `parquet:"at,optional,timestamp(millisecond)"`
+	At     int64    `parquet:"at,optional,timestamp(microsecond)"`
 	Yes    bool     `parquet:"yes"`
 	Maybe  *bool    `parquet:"maybe,optional"`
 	Gap    *int64   `parquet:"gap,optional"`

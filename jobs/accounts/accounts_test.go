@@ -89,9 +89,9 @@ func (l *lab) write(predicted cost.Usages) ([]string, schema.Run) {
 			epoch = fmt.Sprint(*a.Epoch)
 		}
 		times := [2]string{"-", "-"}
-		for i, ms := range []int64{a.BeganAt, a.EndedAt} {
-			if ms > 0 {
-				times[i] = fmt.Sprint((ms - millis(clock("10:00:00"))) / 1000)
+		for i, at := range []schema.Time{a.BeganAt, a.EndedAt} {
+			if at > 0 {
+				times[i] = fmt.Sprint(at.Sub(timeOf(clock("10:00:00"))).Seconds())
 			}
 		}
 		short = append(short, strings.TrimSpace(fmt.Sprintf("%s:%d #%d epoch %s, %s to %s s, cpu %s, rows %s, puts %s, %s: %s %s %s", a.Stage, a.Task, a.Attempt, epoch, times[0], times[1],

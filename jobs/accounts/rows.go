@@ -29,7 +29,7 @@ func (r *Round) rows(stage stages.Stage, task int, found *records) []schema.Stag
 	for _, pair := range pairs(found) {
 		row := schema.StageAttempt{Stage: string(stage), Task: int32(task), Outcome: outcomeKilled, ErrorClass: manifest.ClassKilled}
 		if b := pair.begun; b != nil {
-			row.BeganAt, row.Machine, row.Version = millis(b.At), b.Machine, b.Version
+			row.BeganAt, row.Machine, row.Version = timeOf(b.At), b.Machine, b.Version
 		}
 		if pair.ended != nil {
 			r.end(&row, stage, pair.ended)
@@ -91,7 +91,7 @@ func pairs(found *records) []pair {
 
 // end fills the columns of a row from the record of the attempt's end.
 func (r *Round) end(row *schema.StageAttempt, stage stages.Stage, a *manifest.Attempt) {
-	row.EndedAt, row.Outcome, row.ErrorClass = millis(a.At), a.Class, ""
+	row.EndedAt, row.Outcome, row.ErrorClass = timeOf(a.At), a.Class, ""
 	row.Machine, row.Version = cmp.Or(a.Machine, row.Machine), cmp.Or(row.Version, a.Version)
 	if a.Failure() {
 		row.Outcome, row.ErrorClass = outcomeFailed, a.Class
@@ -140,17 +140,17 @@ func inferEpochs(rows []schema.StageAttempt) {
 	}
 }
 
-// millis returns a time in RFC 3339 as milliseconds since 1970, or 0 if it is unreadable.
-func millis(at string) int64 {
+// timeOf returns a time in RFC 3339, or 0 if it is unreadable.
+func timeOf(at string) schema.Time {
 	t, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
 		return 0
 	}
-	return t.UnixMilli()
+	return schema.TimeOf(t)
 }
 
 // span is the time from the first beginning to the last end of some attempts.
-type span struct{ first, last int64 }
+type span struct{ first, last schema.Time }
 
 func (s *span) add(a *schema.StageAttempt) {
 	if a.BeganAt > 0 && (s.first == 0 || a.BeganAt < s.first) {
@@ -164,7 +164,7 @@ func (s *span) hours() *float64 {
 	if s.first == 0 || s.last < s.first {
 		return nil
 	}
-	return new(float64(s.last-s.first) / 3.6e6)
+	return new(s.last.Sub(s.first).Hours())
 }
 
 // run returns the row of the round in the runs dataset.

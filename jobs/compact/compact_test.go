@@ -96,7 +96,7 @@ func crawled(t *testing.T, b store.Bucket, rounds int) store.Bucket {
 				c.SURT, c.URL = f.SURT, f.URL
 				captures = append(captures, c)
 				gap := int64(i % 3)
-				r := schema.Request{URL: url, Host: host, Start: int64(i)}
+				r := schema.Request{URL: url, Host: host, Start: schema.Time(i)}
 				if gap > 0 {
 					r.GapMS = &gap
 				}

@@ -62,7 +62,7 @@ func skipMonth(t *testing.T, b store.Bucket) {
 					f.SURT, f.URL, f.Host, f.Domain, f.Outcome = fmt.Sprintf("example,site%04d,h%d)/%s", n, n%3, path), "http://"+host+"/"+path, host, domain, schema.OK
 					f.Error = fmt.Sprintf("%016x", random.Uint64())
 					fetches = append(fetches, f)
-					start := int64(round)*86_400_000 + random.Int64N(86_400_000)
+					start := (schema.Time(round)*86_400_000 + schema.Time(random.Int64N(86_400_000))) * 1000
 					requests = append(requests, schema.Request{Purpose: schema.ForPage, URL: f.URL, Host: host, Start: start, ErrorDetail: fmt.Sprintf("%016x", random.Uint64())})
 					to := random.IntN(skipDomains)
 					links = append(links, schema.Link{

@@ -141,7 +141,7 @@ type outcome struct {
 	URL           string         `parquet:"url"`
 	Outcome       schema.Outcome `parquet:"outcome"`
 	HTTPStatus    int16          `parquet:"http_status,optional"`
-	FetchedAt     int64          `parquet:"fetched_at,optional,timestamp(millisecond)"`
+	FetchedAt     schema.Time    `parquet:"fetched_at,optional,timestamp(microsecond)"`
 	ContentDigest string         `parquet:"content_digest,optional"`
 }
 

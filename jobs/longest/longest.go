@@ -109,7 +109,7 @@ func read(ctx context.Context, b store.Bucket, p *manifest.Plan, s *manifest.Sea
 	if err != nil || host == nil {
 		return out, err
 	}
-	out.Host = &Host{Host: host.Host, URLs: host.Planned, First: host.First, Last: host.Last, Unreachable: host.Robots == "unreachable"}
+	out.Host = &Host{Host: host.Host, URLs: host.Planned, First: host.First.UnixMilli(), Last: host.Last.UnixMilli(), Unreachable: host.Robots == "unreachable"}
 	lost := lostTime{paused: paused, killed: killed, began: began}
 	out.Host.Before = lost.before(host.First)
 	return out, out.Host.read(ctx, b, keys(filled[0].Files, stages.FileRequests), host.Robots == "rules", &lost)
@@ -161,11 +161,11 @@ func hours(ctx context.Context, b store.Bucket, p *manifest.Plan) (fetch, predic
 
 // hostTimes holds the columns of hosts that the package reads.
 type hostTimes struct {
-	Host    string `parquet:"host"`
-	Robots  string `parquet:"robots_state,optional"`
-	Planned int64  `parquet:"planned"`
-	First   int64  `parquet:"first_request,optional,timestamp(millisecond)"`
-	Last    int64  `parquet:"last_request,optional,timestamp(millisecond)"`
+	Host    string      `parquet:"host"`
+	Robots  string      `parquet:"robots_state,optional"`
+	Planned int64       `parquet:"planned"`
+	First   schema.Time `parquet:"first_request,optional,timestamp(microsecond)"`
+	Last    schema.Time `parquet:"last_request,optional,timestamp(microsecond)"`
 }
 
 // lastHost returns the host with the last request, or nil if no request was sent.
@@ -198,7 +198,7 @@ func parts(spent map[string]int64) (all []Time) {
 type sent struct {
 	Host    string         `parquet:"host,dict"`
 	Purpose schema.Purpose `parquet:"purpose,dict"`
-	Start   int64          `parquet:"start,timestamp(millisecond)"`
+	Start   schema.Time    `parquet:"start,timestamp(microsecond)"`
 	DelayMS int64          `parquet:"delay_ms"`
 	Status  int16          `parquet:"http_status,optional"`
 	TotalMS int64          `parquet:"total_ms"`
@@ -229,8 +229,9 @@ func (h *Host) read(ctx context.Context, b store.Bucket, keys []string, rules bo
 			least = q.DelayMS
 		}
 		if before != nil {
-			delay := max(min(q.Start-before.Start, q.DelayMS), 0)
-			rest := max(q.Start-before.Start-delay, 0)
+			gap := q.Start.Sub(before.Start).Milliseconds()
+			delay := max(min(gap, q.DelayMS), 0)
+			rest := max(gap-delay, 0)
 			paused := int64(0)
 			if q.Epoch != before.Epoch { // a task that notices a pause releases its partition, and takes it with another epoch
 				paused = min(rest, overlap(lost.paused, before.Start, q.Start))

@@ -12,14 +12,14 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// span is a time from one moment to another, in milliseconds since 1970.
-type span struct{ from, to int64 }
+// span is a time from one moment to another.
+type span struct{ from, to schema.Time }
 
 // lostTime says when the task of a host could not send requests.
 type lostTime struct {
 	paused []span                // pauses by people, oldest first; no two of them overlap
 	killed []schema.StageAttempt // killed attempts at the task
-	began  int64                 // when the first attempt at the task began; 0: unknown
+	began  schema.Time           // when the first attempt at the task began; 0: unknown
 }
 
 // spans returns the times of pauses. A pause that is in force has no end yet.
@@ -29,9 +29,9 @@ func spans(pauses []ledger.Pause) (all []span) {
 		if err != nil {
 			continue // the ledger holds the text as a process wrote it, and only a display needs the time
 		}
-		s := span{from.UnixMilli(), math.MaxInt64}
+		s := span{schema.TimeOf(from), math.MaxInt64}
 		if to, err := time.Parse(time.RFC3339Nano, p.Ended); err == nil {
-			s.to = to.UnixMilli()
+			s.to = schema.TimeOf(to)
 		}
 		all = append(all, s)
 	}
@@ -41,14 +41,14 @@ func spans(pauses []ledger.Pause) (all []span) {
 // noticedMS is the time within which all fetch tasks notice a pause, as worker.ControlEvery.
 const noticedMS = 10_000
 
-// Paused returns how long a crawl was paused between two moments, in milliseconds since 1970. It leaves out
+// Paused returns how many milliseconds a crawl was paused between two moments. It leaves out
 // pauses that tasks may not have noticed before they ended, or before the second moment.
-func Paused(pauses []ledger.Pause, from, to int64) (ms int64) {
+func Paused(pauses []ledger.Pause, from, to schema.Time) (ms int64) {
 	return noticed(spans(pauses), from, to)
 }
 
 // noticed is overlap without the spans that cover too little of the time for all tasks to notice the pause.
-func noticed(all []span, from, to int64) (ms int64) {
+func noticed(all []span, from, to schema.Time) (ms int64) {
 	for i := range all {
 		if paused := overlap(all[i:i+1], from, to); paused > noticedMS {
 			ms += paused
@@ -57,10 +57,10 @@ func noticed(all []span, from, to int64) (ms int64) {
 	return ms
 }
 
-// overlap returns how much of the time between two moments the spans cover.
-func overlap(all []span, from, to int64) (ms int64) {
+// overlap returns how many milliseconds of the time between two moments the spans cover.
+func overlap(all []span, from, to schema.Time) (ms int64) {
 	for _, s := range all {
-		ms += max(min(s.to, to)-max(s.from, from), 0)
+		ms += max(min(s.to, to).Sub(max(s.from, from)).Milliseconds(), 0)
 	}
 	return ms
 }
@@ -68,9 +68,9 @@ func overlap(all []span, from, to int64) (ms int64) {
 // readAttempts reads the attempts at the fetch tasks, if the round's accounts have them. It fills in the
 // pauses, the number of killed attempts and the partition whose task ended last. It returns the killed
 // attempts at this partition, and when the first attempt there began.
-func (r *Round) readAttempts(ctx context.Context, b store.Bucket, p *manifest.Plan, paused []span) (lost []schema.StageAttempt, began int64, err error) {
-	fetched, last := span{from: math.MaxInt64}, int64(0)
-	killed, first := map[int][]schema.StageAttempt{}, map[int]int64{}
+func (r *Round) readAttempts(ctx context.Context, b store.Bucket, p *manifest.Plan, paused []span) (lost []schema.StageAttempt, began schema.Time, err error) {
+	fetched, last := span{from: math.MaxInt64}, schema.Time(0)
+	killed, first := map[int][]schema.StageAttempt{}, map[int]schema.Time{}
 	for a, err := range roundstate.FetchAttempts(ctx, b, p) {
 		if err != nil {
 			return nil, 0, err
@@ -98,7 +98,7 @@ func (r *Round) readAttempts(ctx context.Context, b store.Bucket, p *manifest.Pl
 }
 
 // before divides the time from the begin of the first attempt at the task to the first request to the host.
-func (l *lostTime) before(first int64) []Time {
+func (l *lostTime) before(first schema.Time) []Time {
 	if l.began == 0 || first <= l.began {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (l *lostTime) before(first int64) []Time {
 			why = onLost
 		}
 	}
-	return parts(map[string]int64{onPause: paused, why: first - l.began - paused})
+	return parts(map[string]int64{onPause: paused, why: first.Sub(l.began).Milliseconds() - paused})
 }
 
 // why returns why a request came later than the delay after the request before it, pauses by people aside.

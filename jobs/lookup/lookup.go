@@ -106,7 +106,7 @@ func nextDue(r *schema.URLRecord) string {
 	case schema.Spellings(r.Spellings).Overflow():
 		return "never"
 	case r.NextDue != 0:
-		return time.UnixMilli(r.NextDue).UTC().Format(time.RFC3339)
+		return r.NextDue.Time().Format(time.RFC3339)
 	case r.State == schema.StateFound || r.State == schema.StateDeferred:
 		return "at once"
 	}
@@ -118,7 +118,7 @@ func nextDue(r *schema.URLRecord) string {
 type Crawl struct {
 	bucket     store.Bucket
 	crawl      string
-	now        int64                       // time of the plan whose priorities are computed, milliseconds UTC
+	now        schema.Time                 // time of the plan whose priorities are computed
 	settings   map[string]settings         // what priorities depend on, by crawl
 	hostCounts map[string]int64            // number of hosts by round
 	rounds     []*manifest.Sealed          // sealed rounds, oldest first, without the files that their manifests list
@@ -131,7 +131,7 @@ type Crawl struct {
 // time of the plan whose priorities the lookups compute.
 func Open(ctx context.Context, b store.Bucket, crawl string, now time.Time) (*Crawl, error) {
 	c := &Crawl{
-		bucket: b, crawl: crawl, now: now.UnixMilli(), settings: map[string]settings{}, hostCounts: map[string]int64{},
+		bucket: b, crawl: crawl, now: schema.TimeOf(now), settings: map[string]settings{}, hostCounts: map[string]int64{},
 		files: map[string]*manifest.Sealed{}, filters: map[string]*urlfilter.Filter{},
 	}
 	var err error

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -274,7 +273,7 @@ func (q *Question) round(ctx context.Context, r *round, t *tally, each func(*Row
 // requestRow returns the row of a request.
 func requestRow(round string, r *schema.Request) *Row {
 	row := &Row{
-		Round: round, Time: clock(r.Start), Host: r.Host, Purpose: string(r.Purpose), URL: r.URL, PlannedURL: r.PlannedURL,
+		Round: round, Time: r.Start.String(), Host: r.Host, Purpose: string(r.Purpose), URL: r.URL, PlannedURL: r.PlannedURL,
 		Outcome: r.ErrorClass, RobotsRule: r.RobotsRule, RobotsDigest: r.RobotsDigest, DelayMS: &r.DelayMS, GapMS: r.GapMS,
 		Address: r.Address, BytesSent: r.BytesSent, BytesReceived: r.BytesReceived, TotalMS: &r.TotalMS, Error: r.Error,
 	}
@@ -292,7 +291,7 @@ func requestRow(round string, r *schema.Request) *Row {
 // URL's redirect that robots.txt denied. It returns nil if all requests for the planned URL were sent.
 func notRequested(round string, f *schema.Fetch) *Row {
 	row := &Row{
-		Round: round, Time: clock(f.RecordedAt), Host: f.Host, Purpose: NotRequested, URL: f.URL, PlannedURL: f.URL,
+		Round: round, Time: f.RecordedAt.String(), Host: f.Host, Purpose: NotRequested, URL: f.URL, PlannedURL: f.URL,
 		Outcome: string(f.Outcome), RobotsAllowed: f.RobotsAllowed, RobotsRule: f.RobotsRule, Error: f.Error,
 	}
 	if f.Attempts == 0 {
@@ -313,14 +312,6 @@ func one(condition bool) int64 {
 		return 1
 	}
 	return 0
-}
-
-// clock formats a time in milliseconds since 1970. For 0 it returns "".
-func clock(ms int64) string {
-	if ms == 0 {
-		return ""
-	}
-	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // counts returns the numbers in a map, sorted by name.

@@ -44,7 +44,7 @@ func (q *Question) killed(ctx context.Context, number int) (all []Killed, err er
 			return nil, err
 		}
 		if a.Outcome == manifest.ClassKilled {
-			byTask[int(a.Task)] = append(byTask[int(a.Task)], Killed{clock(a.BeganAt), clock(a.EndedAt)})
+			byTask[int(a.Task)] = append(byTask[int(a.Task)], Killed{a.BeganAt.String(), a.EndedAt.String()})
 		}
 	}
 	if len(byTask) == 0 { // the answer then needs no part of the plan

@@ -157,13 +157,13 @@ func TestTheGapCountsAcrossAttemptsAndRounds(t *testing.T) {
 		request schema.Request
 		gap     int64 // -1: unknown
 	}{
-		{schema.Request{Host: "a", Epoch: 1, Start: 1000, BytesSent: 1}, -1},
-		{schema.Request{Host: "a", Epoch: 1, Start: 3000, BytesSent: 1, GapMS: &own}, 2000},
-		{schema.Request{Host: "a", Epoch: 2, Start: 9000}, -1},                              // got no connection
-		{schema.Request{Host: "a", Epoch: 2, Start: 10_000, BytesSent: 1}, 7000},            // the next attempt
-		{schema.Request{Host: "b", Epoch: 2, Start: 10_000, BytesSent: 1}, -1},              // another host
-		{schema.Request{Host: "a", Epoch: 1, Start: 9000, BytesSent: 1}, -1},                // the next round, on a machine whose clock is late
-		{schema.Request{Host: "b", Epoch: 1, Start: 10_500, BytesSent: 1, GapMS: nil}, 500}, // the next round
+		{schema.Request{Host: "a", Epoch: 1, Start: 1000_000, BytesSent: 1}, -1},
+		{schema.Request{Host: "a", Epoch: 1, Start: 3000_000, BytesSent: 1, GapMS: &own}, 2000},
+		{schema.Request{Host: "a", Epoch: 2, Start: 9000_000}, -1},                              // got no connection
+		{schema.Request{Host: "a", Epoch: 2, Start: 10_000_000, BytesSent: 1}, 7000},            // the next attempt
+		{schema.Request{Host: "b", Epoch: 2, Start: 10_000_000, BytesSent: 1}, -1},              // another host
+		{schema.Request{Host: "a", Epoch: 1, Start: 9000_000, BytesSent: 1}, -1},                // the next round, on a machine whose clock is late
+		{schema.Request{Host: "b", Epoch: 1, Start: 10_500_000, BytesSent: 1, GapMS: nil}, 500}, // the next round
 	} {
 		r := c.request
 		all.completeGap(&r)
@@ -291,7 +291,7 @@ func TestAnAnswerAboutAllMonthsHasTheRequestsOfEach(t *testing.T) {
 
 // A domain with many hosts, or many months, has more reads of robots.txt than a summary lists.
 func TestTheReplyNamesTheNewestReadOfRobots(t *testing.T) {
-	const day = 24 * 60 * 60 * 1000
+	const day schema.Time = 24 * 60 * 60 * 1e6
 	cfg := config.Default()
 	for _, c := range []struct {
 		name  string
@@ -312,7 +312,7 @@ func TestTheReplyNamesTheNewestReadOfRobots(t *testing.T) {
 	} {
 		var all tally
 		for n := range 60 {
-			all.robotsOf("2026-11.0", &schema.Host{Host: fmt.Sprintf("h%02d.test", n), RobotsState: c.state(n), RobotsAt: int64(n) * day})
+			all.robotsOf("2026-11.0", &schema.Host{Host: fmt.Sprintf("h%02d.test", n), RobotsState: c.state(n), RobotsAt: schema.Time(n) * day})
 		}
 		if c.late != nil {
 			all.readRobots("2026-11.1", c.late, len(all.Robots))

@@ -18,8 +18,8 @@ type tally struct {
 	purposes, statuses, outcomes map[string]int64
 	known                        bool
 	lastHost                     string
-	hosts                        map[string]bool  // hosts with a request, unless there are more than mostHosts
-	sent                         map[string]int64 // start of the last request to each host, unless there are more than mostHosts
+	hosts                        map[string]bool        // hosts with a request, unless there are more than mostHosts
+	sent                         map[string]schema.Time // start of the last request to each host, unless there are more than mostHosts
 	robots                       robotsReads
 	pruned                       map[string]pruning // by crawl
 	external                     bool               // whether the responses of the present crawl are in the WARC files of another store
@@ -59,10 +59,10 @@ func (t *tally) request(r *schema.Request) int64 {
 	t.Requests++
 	t.BytesSent += r.BytesSent
 	t.BytesReceived += r.BytesReceived
-	if at := clock(r.Start); t.First == "" || at < t.First {
+	if at := r.Start.String(); t.First == "" || at < t.First {
 		t.First = at
 	}
-	t.Last = max(t.Last, clock(r.Start))
+	t.Last = max(t.Last, r.Start.String())
 	if r.GapMS != nil && (t.SmallestGapMS == nil || *r.GapMS < *t.SmallestGapMS) {
 		t.SmallestGapMS, t.DelayThenMS = r.GapMS, r.DelayMS
 	}
@@ -84,11 +84,11 @@ func (t *tally) completeGap(r *schema.Request) {
 		return
 	}
 	last, known := t.sent[r.Host]
-	if gap := r.Start - last; known && r.GapMS == nil && gap >= 0 {
+	if gap := r.Start.Sub(last).Milliseconds(); known && r.GapMS == nil && gap >= 0 {
 		r.GapMS = &gap
 	}
 	if t.sent == nil {
-		t.sent = map[string]int64{}
+		t.sent = map[string]schema.Time{}
 	}
 	if known || len(t.sent) < mostHosts {
 		t.sent[strings.Clone(r.Host)] = r.Start
@@ -112,7 +112,7 @@ func (t *tally) countHost(host string) bool {
 
 // robotsOf records what a finished round read as the robots.txt of a host.
 func (t *tally) robotsOf(round string, h *schema.Host) {
-	switch at := clock(h.RobotsAt); {
+	switch at := h.RobotsAt.String(); {
 	case h.RobotsState == "":
 		return
 	case h.RobotsState == stateUnreachable:
@@ -121,7 +121,7 @@ func (t *tally) robotsOf(round string, h *schema.Host) {
 		t.robots.add(h.Host, at)
 	}
 	if len(t.Robots) < mostRobots {
-		t.Robots = append(t.Robots, RobotsRead{round, h.Host, h.RobotsState, h.RobotsDigest, clock(h.RobotsAt)})
+		t.Robots = append(t.Robots, RobotsRead{round, h.Host, h.RobotsState, h.RobotsDigest, h.RobotsAt.String()})
 	}
 }
 
@@ -133,16 +133,16 @@ const stateUnreachable = "unreachable"
 // t.Robots[from:].
 func (t *tally) readRobots(round string, r *schema.Request, from int) {
 	if r.Purpose == schema.ForRobots && conclusive(r.Status) {
-		t.robots.add(r.Host, clock(r.Start))
+		t.robots.add(r.Host, r.Start.String())
 	}
 	at := slices.IndexFunc(t.Robots[from:], func(e RobotsRead) bool { return e.Host == r.Host })
 	switch {
 	case at >= 0 && r.Purpose == schema.ForRobots && conclusive(r.Status):
-		t.Robots[from+at].ReadAt = clock(r.Start)
+		t.Robots[from+at].ReadAt = r.Start.String()
 	case at >= 0 && r.RobotsDigest != "":
 		t.Robots[from+at].Digest = r.RobotsDigest
 	case at < 0 && len(t.Robots) < mostRobots && r.Purpose == schema.ForRobots && conclusive(r.Status):
-		t.Robots = append(t.Robots, RobotsRead{Round: round, Host: r.Host, ReadAt: clock(r.Start)})
+		t.Robots = append(t.Robots, RobotsRead{Round: round, Host: r.Host, ReadAt: r.Start.String()})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
@@ -224,10 +225,10 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 	return in, err
 }
 
-// created returns an upper bound of the time at which a crawl was created, as Unix time in ms:
+// created returns an upper bound of the time at which a crawl was created:
 // created_at plus one second, because created_at lacks fractions. For a reparse, it is the time of
 // the crawl that fetched.
-func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (int64, error) {
+func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (schema.Time, error) {
 	if m.Reparse != nil && m.Reparse.Of != "" {
 		m = &manifest.Crawl{Crawl: m.Reparse.Of}
 		if _, _, err := manifest.Load(ctx, b, layout.CrawlManifest(m.Crawl), m); err != nil {
@@ -238,5 +239,5 @@ func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (int64, err
 	if err != nil {
 		return 0, fmt.Errorf("%q: created_at: %w: %w", layout.CrawlManifest(m.Crawl), err, manifest.ErrCorrupt)
 	}
-	return at.UnixMilli() + 1000, nil
+	return schema.TimeOf(at).Add(time.Second), nil
 }

@@ -90,7 +90,7 @@ func testReads(t *testing.T, all []reads) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s:%d reads of %s %v, want %v", c.stage, c.task, c.from, got, c.want)
 		}
-		if knows := in.Created == 9000; knows != (c.stage == stages.Frontier) { // known URLs that are due later wait for budgets
+		if knows := in.Created == 9_000_000; knows != (c.stage == stages.Frontier) { // known URLs that are due later wait for budgets
 			t.Errorf("%s:%d: the crawl was created at %d", c.stage, c.task, in.Created)
 		}
 	}

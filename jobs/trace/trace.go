@@ -66,11 +66,11 @@ func (k *Task) URL() func(f *schema.Fetch, requests []schema.Request) {
 		}
 		began := requests[0].Start
 		ctx, span := k.tracer.tracer.Start(trace.ContextWithSpan(context.Background(), k.span), "url",
-			trace.WithTimestamp(time.UnixMilli(began)), trace.WithAttributes(addressOf(f.URL)...), trace.WithAttributes(
+			trace.WithTimestamp(began.Time()), trace.WithAttributes(addressOf(f.URL)...), trace.WithAttributes(
 				attribute.String("crawlbatch.outcome", string(f.Outcome)),
 				attribute.Int("crawlbatch.requests", len(requests)),
 			))
-		k.tracer.end(span, time.UnixMilli(max(f.RecordedAt, began)))
+		k.tracer.end(span, max(f.RecordedAt, began).Time())
 		for i := range requests {
 			k.tracer.request(ctx, &requests[i])
 		}
@@ -80,7 +80,7 @@ func (k *Task) URL() func(f *schema.Fetch, requests []schema.Request) {
 // request sends the span of a request, with the names of OpenTelemetry's conventions for HTTP. The
 // context holds the URL's span.
 func (t *Tracer) request(ctx context.Context, r *schema.Request) {
-	_, span := t.tracer.Start(ctx, "GET", trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(time.UnixMilli(r.Start)),
+	_, span := t.tracer.Start(ctx, "GET", trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(r.Start.Time()),
 		trace.WithAttributes(addressOf(r.URL)...), trace.WithAttributes(
 			attribute.String("http.request.method", "GET"),
 			attribute.String("crawlbatch.purpose", string(r.Purpose)),
@@ -96,7 +96,7 @@ func (t *Tracer) request(ctx context.Context, r *schema.Request) {
 	} else if r.Status >= 400 {
 		span.SetStatus(codes.Error, "")
 	}
-	t.end(span, time.UnixMilli(r.Start+max(r.TotalMS, 0)))
+	t.end(span, r.Start.Time().Add(time.Duration(max(r.TotalMS, 0))*time.Millisecond))
 }
 
 // longestPath is the largest length of a path in a span, in bytes.

@@ -108,9 +108,9 @@ var task = stages.Task{Stage: stages.Fetch, Crawl: "2026-11", Round: 1, Partitio
 func fetched(tracer *Tracer) {
 	k := tracer.Begin(task)
 	if seen := k.URL(); seen != nil {
-		seen(&schema.Fetch{URL: "http://user:hunter2@example.org/a%20b?token=hunter2", Outcome: schema.OK, RecordedAt: 1_700_000_009_000}, []schema.Request{
-			{Purpose: "page", URL: "http://example.org/x?token=hunter2", Start: 1_700_000_000_123, TotalMS: 250, Status: 302, DelayMS: 2000},
-			{Purpose: "redirect", URL: "http://example.org/a%20b?token=hunter2", Start: 1_700_000_005_000, TotalMS: 9, ErrorClass: "timeout", ErrorDetail: "hunter2"},
+		seen(&schema.Fetch{URL: "http://user:hunter2@example.org/a%20b?token=hunter2", Outcome: schema.OK, RecordedAt: 1_700_000_009_000_000}, []schema.Request{
+			{Purpose: "page", URL: "http://example.org/x?token=hunter2", Start: 1_700_000_000_123_000, TotalMS: 250, Status: 302, DelayMS: 2000},
+			{Purpose: "redirect", URL: "http://example.org/a%20b?token=hunter2", Start: 1_700_000_005_000_000, TotalMS: 9, ErrorClass: "timeout", ErrorDetail: "hunter2"},
 		})
 	}
 	k.End("failed", true)

@@ -329,7 +329,7 @@ func TestLaterPolitenessMayAllowMoreInFlight(t *testing.T) {
 	d := copyCrawl(t)
 	change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
 		i := second(d, rows, func(_, _ *schema.Request) bool { return true })
-		rows[i-1].TotalMS = rows[i].Start - rows[i-1].Start + 2
+		rows[i-1].TotalMS = rows[i].Start.Sub(rows[i-1].Start).Milliseconds() + 2
 		return rows
 	})
 	if d.audit().Found() == 0 {

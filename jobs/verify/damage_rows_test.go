@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -103,14 +104,14 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 		"a request that came too early": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
 				i := second(d, rows, func(a, b *schema.Request) bool { return b.Purpose == schema.ForPage && a.Purpose != schema.ForRobots })
-				rows[i-1].TotalMS, rows[i].Start = 4, rows[i-1].Start+5
+				rows[i-1].TotalMS, rows[i].Start = 4, rows[i-1].Start.Add(5*time.Millisecond)
 				return rows
 			})
 			return one(pace, part(stages.FileRequests))
 		},
 		"a request that came too early after the round before": func(d *damagedCrawl) map[string]string {
 			p := d.load(1).Plan
-			began := map[string]int64{}
+			began := map[string]schema.Time{}
 			for n := range p.Partitions {
 				for q, err := range table.Concat[schema.Request](d.t.Context(), d.b, []string{layout.Table(stages.FileRequests, testCrawl, 1, n)}) {
 					if err != nil {
@@ -125,7 +126,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 				i := firstRow(d, rows, func(i int) bool {
 					return began[rows[i].Host] > 0 && i+1 < len(rows) && rows[i+1].Host != rows[i].Host
 				})
-				rows[i].Start = began[rows[i].Host] - 15
+				rows[i].Start = began[rows[i].Host].Add(-15 * time.Millisecond)
 				return rows
 			})
 			return map[string]string{pace: ""}
@@ -140,7 +141,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 		"two requests in flight": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
 				i := second(d, rows, func(_, _ *schema.Request) bool { return true })
-				rows[i-1].TotalMS = rows[i].Start - rows[i-1].Start + 2
+				rows[i-1].TotalMS = rows[i].Start.Sub(rows[i-1].Start).Milliseconds() + 2
 				return rows
 			})
 			return one(inFlight, part(stages.FileRequests))

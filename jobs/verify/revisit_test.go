@@ -38,8 +38,8 @@ func makeRevisit(d *damagedCrawl, profile string) {
 	file := bytes.NewBuffer(bytes.Clone(body))
 	w := warc.NewWriter(file)
 	at, err := w.Write(&warc.Record{
-		Type: warc.Revisit, Date: time.UnixMilli(was.FetchTime), TargetURI: url, PayloadDigest: warc.Digest(digest), Profile: profile,
-		RefersToURI: url, RefersToDate: time.UnixMilli(was.FetchTime).AddDate(-1, 0, 0), Block: [][]byte{[]byte("HTTP/1.1 200 OK\r\n\r\n")},
+		Type: warc.Revisit, Date: was.FetchTime.Time(), TargetURI: url, PayloadDigest: warc.Digest(digest), Profile: profile,
+		RefersToURI: url, RefersToDate: was.FetchTime.Time().AddDate(-1, 0, 0), Block: [][]byte{[]byte("HTTP/1.1 200 OK\r\n\r\n")},
 	})
 	if err != nil {
 		d.t.Fatal(err)

@@ -50,7 +50,7 @@ type Record struct {
 	Spent             bool
 	History           bool
 	NewHost           bool // no earlier round has requested the host; only known with budgets by host
-	FetchedAt         int64
+	FetchedAt         schema.Time
 
 	// Listed reports whether a source of the user lists the URL. Line is the line of the first entry that
 	// lists it. Origins holds what few records need of their Listing, as PackOrigins packs it: there are

@@ -26,7 +26,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		var content source.Content
 		if etag != "" {
-			content = source.Content{At: int64(place >> 1), Filename: etag, Offset: n & (1<<31 - 1), Length: 7}
+			content = source.Content{At: schema.Time(place >> 1), Filename: etag, Offset: n & (1<<31 - 1), Length: 7}
 		}
 		want := New(k, &source.Entry{Due: true, Priority: n, Depth: n, Fetches: n, ETag: etag, Content: content}, schema.Spellings(nil).Add(etag).Add(raw), Seq(place))
 		var got Record

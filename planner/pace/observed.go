@@ -63,7 +63,7 @@ func NewObservation(h *source.Host, place int64) Observation {
 		}
 		usual := float64(o.Further) * each
 		failed := h.FailedRate + h.FailedHTTP5xx + h.FailedDNS + h.FailedTimeout + max(o.Further-h.Planned, 0)
-		o.SpanMS = h.LastRequest - h.FirstRequest
+		o.SpanMS = h.LastRequest.Sub(h.FirstRequest).Milliseconds()
 		if !o.Unreachable {
 			o.SpanMS = min(o.SpanMS, int64(usual)+failed*RetryPause.Milliseconds())
 		}

@@ -81,7 +81,7 @@ type Entry struct {
 
 	// Fetches and the fields below are results of an earlier fetch.
 	Fetches       int32
-	FetchedAt     int64 // time of the last fetch, milliseconds UTC; 0 if there was none
+	FetchedAt     schema.Time // time of the last fetch; 0 if there was none
 	ContentDigest string
 	ETag          string
 	LastModified  string
@@ -91,7 +91,7 @@ type Entry struct {
 // Content is the place in the store of the content whose digest is ContentDigest. The zero Content
 // means that the place is unknown.
 type Content struct {
-	At             int64 // time of the capture, milliseconds UTC
+	At             schema.Time // time of the capture
 	Filename       string
 	Offset, Length int32
 }

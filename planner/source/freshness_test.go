@@ -20,9 +20,9 @@ import (
 type simPage struct {
 	schema.URLRecord
 	host    int
-	rate    float64 // changes per millisecond
-	weight  float64 // rank of the host as a multiple of the mean rank
-	changes int64   // time of the next change, which the crawler does not know, milliseconds
+	rate    float64     // changes per millisecond
+	weight  float64     // rank of the host as a multiple of the mean rank
+	changes schema.Time // time of the next change, which the crawler does not know
 }
 
 // simWeb is a simulated web. Rates have log-normal distributions: among hosts, and among the pages of a host.
@@ -35,7 +35,7 @@ const (
 	simHosts, simPages = 40, 20
 	simRound           = 30 * 24 * time.Hour
 	simRounds          = 72
-	simBegin           = 1_800_000_000_000 // milliseconds UTC
+	simBegin           = schema.Time(1_800_000_000_000_000)
 )
 
 func (w simWeb) pages(r *rand.Rand, weights *priority.Weights) (pages []*simPage) {
@@ -50,8 +50,8 @@ func (w simWeb) pages(r *rand.Rand, weights *priority.Weights) (pages []*simPage
 		mean := math.Log(0.02) + w.between*r.NormFloat64()
 		for range simPages {
 			p := &simPage{host: host, rate: math.Exp(mean+w.within*r.NormFloat64()) / 86_400_000, weight: ranks[host] / sum * simHosts}
-			p.URL, p.Fetches, p.LastFetched = "http://a.example/", 1, simBegin-int64(r.Float64()*float64(simRound.Milliseconds()))
-			p.changes = p.LastFetched + int64(r.ExpFloat64()/p.rate)
+			p.URL, p.Fetches, p.LastFetched = "http://a.example/", 1, simBegin.Add(-time.Duration(r.Float64()*float64(simRound)))
+			p.changes = p.LastFetched + after(r, p)
 			p.Priority = priority.Sum(weights.Parts(priority.Facts{URL: p.URL, Rank: ranks[host] / sum, Hosts: simHosts}))
 			pages = append(pages, p)
 		}
@@ -60,13 +60,16 @@ func (w simWeb) pages(r *rand.Rand, weights *priority.Weights) (pages []*simPage
 	return pages
 }
 
+// after returns the time until the next change of a page, whose rate is per millisecond.
+func after(r *rand.Rand, p *simPage) schema.Time { return schema.Time(r.ExpFloat64() / p.rate * 1000) }
+
 // simFetch fetches a page.
-func simFetch(r *rand.Rand, p *simPage, now int64) {
+func simFetch(r *rand.Rand, p *simPage, now schema.Time) {
 	changed := p.changes <= now
-	p.ChangeHistory = recrawl.Observe(p.ChangeHistory, now-p.LastFetched, changed)
+	p.ChangeHistory = recrawl.Observe(p.ChangeHistory, now.Sub(p.LastFetched).Milliseconds(), changed)
 	if changed {
 		p.Changes++
-		p.changes = now + int64(r.ExpFloat64()/p.rate)
+		p.changes = now + after(r, p)
 	}
 	p.Fetches++
 	p.LastFetched = now
@@ -84,7 +87,7 @@ func settle(pages, fetched []*simPage, rule recrawl.Rule) {
 			least = recrawl.Steady(p.ChangeHistory, time.Duration(p.RevisitMS)*time.Millisecond)
 		}
 		wait, reason := rule.Among(&peers[p.host]).Interval(p.ChangeHistory, least)
-		p.RevisitMS, p.NextDue, p.DueReason = wait.Milliseconds(), p.LastFetched+wait.Milliseconds(), reason
+		p.RevisitMS, p.NextDue, p.DueReason = wait.Milliseconds(), p.LastFetched.Add(wait), reason
 	}
 }
 
@@ -97,13 +100,13 @@ type simResult struct {
 }
 
 // run crawls the web. In each round it fetches a share of the pages. choose returns the pages to fetch.
-func (w simWeb) run(seed uint64, share float64, weights priority.Weights, rule recrawl.Rule, choose func(pages []*simPage, now int64, limit int64) []*simPage) (out simResult) {
+func (w simWeb) run(seed uint64, share float64, weights priority.Weights, rule recrawl.Rule, choose func(pages []*simPage, now schema.Time, limit int64) []*simPage) (out simResult) {
 	r := rand.New(rand.NewPCG(seed, 42))
 	pages := w.pages(r, &weights)
 	settle(pages, pages, rule)
 	total, early := 0.0, 0.0
 	for round := range simRounds {
-		now := simBegin + int64(round)*simRound.Milliseconds()
+		now := simBegin.Add(time.Duration(round) * simRound)
 		fetched := choose(pages, now, int64(share*float64(len(pages))))
 		for _, p := range fetched {
 			simFetch(r, p, now)
@@ -111,12 +114,12 @@ func (w simWeb) run(seed uint64, share float64, weights priority.Weights, rule r
 		settle(pages, fetched, rule)
 		out.fetches = append(out.fetches, int64(len(fetched)))
 		for _, p := range pages {
-			fresh := p.weight * min(max(float64(p.changes-now)/float64(simRound.Milliseconds()), 0), 1)
+			fresh := p.weight * min(max(float64(p.changes.Sub(now))/float64(simRound), 0), 1)
 			switch {
 			case round >= simRounds/2:
 				total += p.weight
 				out.fresh += fresh
-				out.age = max(out.age, time.Duration(now-p.LastFetched)*time.Millisecond)
+				out.age = max(out.age, now.Sub(p.LastFetched))
 			case round > 0 && round <= 12: // in the first round, no page is due yet
 				early += p.weight
 				out.early += fresh
@@ -129,9 +132,9 @@ func (w simWeb) run(seed uint64, share float64, weights priority.Weights, rule r
 }
 
 // byScore chooses due pages as the planner does.
-func byScore(weights priority.Weights, rule recrawl.Rule) func([]*simPage, int64, int64) []*simPage {
+func byScore(weights priority.Weights, rule recrawl.Rule) func([]*simPage, schema.Time, int64) []*simPage {
 	f := &frontier{}
-	return func(pages []*simPage, now, limit int64) (fetched []*simPage) {
+	return func(pages []*simPage, now schema.Time, limit int64) (fetched []*simPage) {
 		f.now = now
 		rules, err := budget.NewRules(budget.Limits{})
 		if err != nil {
@@ -156,8 +159,8 @@ func byScore(weights priority.Weights, rule recrawl.Rule) func([]*simPage, int64
 }
 
 // byValue chooses the pages of the highest value, due or not.
-func byValue(value func(p *simPage, now int64) float64) func([]*simPage, int64, int64) []*simPage {
-	return func(pages []*simPage, now, limit int64) []*simPage {
+func byValue(value func(p *simPage, now schema.Time) float64) func([]*simPage, schema.Time, int64) []*simPage {
+	return func(pages []*simPage, now schema.Time, limit int64) []*simPage {
 		values := map[*simPage]float64{}
 		for _, p := range pages {
 			values[p] = value(p, now)
@@ -181,15 +184,17 @@ func TestFreshnessUnderABudget(t *testing.T) {
 	before, change := priority.Default(), priority.Default()
 	before.Freshness = 0
 	change.Freshness, change.Change = 0, 150
-	policies := map[string]func([]*simPage, int64, int64) []*simPage{
-		"oracle": byValue(func(p *simPage, now int64) float64 {
-			return p.weight * recrawl.Value(p.rate, float64(now-p.LastFetched))
+	policies := map[string]func([]*simPage, schema.Time, int64) []*simPage{
+		"oracle": byValue(func(p *simPage, now schema.Time) float64 {
+			return p.weight * recrawl.Value(p.rate, float64(now.Sub(p.LastFetched).Milliseconds()))
 		}),
-		"uniform":      byValue(func(p *simPage, now int64) float64 { return float64(now - p.LastFetched) }),
-		"proportional": byValue(func(p *simPage, now int64) float64 { return p.rate * float64(now-p.LastFetched) }),
-		"before":       byScore(before, rule),
-		"change: 150":  byScore(change, rule),
-		"ours":         byScore(priority.Default(), rule),
+		"uniform": byValue(func(p *simPage, now schema.Time) float64 { return float64(now - p.LastFetched) }),
+		"proportional": byValue(func(p *simPage, now schema.Time) float64 {
+			return p.rate * float64(now.Sub(p.LastFetched).Milliseconds())
+		}),
+		"before":      byScore(before, rule),
+		"change: 150": byScore(change, rule),
+		"ours":        byScore(priority.Default(), rule),
 	}
 	names := slices.Sorted(maps.Keys(policies))
 	for _, share := range []float64{0.25, 0.5} {
@@ -236,8 +241,8 @@ func TestFreshnessInTheFirstRounds(t *testing.T) {
 		for _, w := range []simWeb{{1.2, 0.8, false}, {0.5, 1.5, false}, {1.2, 0.8, true}, {0.5, 1.5, true}} {
 			for seed := uint64(first); seed < first+seeds; seed++ {
 				r := w.run(seed, share, priority.Default(), rule, byScore(priority.Default(), rule))
-				left, byAge := r.fetches, byValue(func(p *simPage, now int64) float64 { return float64(now - p.LastFetched) })
-				u := w.run(seed, share, priority.Default(), rule, func(pages []*simPage, now, _ int64) []*simPage {
+				left, byAge := r.fetches, byValue(func(p *simPage, now schema.Time) float64 { return float64(now - p.LastFetched) })
+				u := w.run(seed, share, priority.Default(), rule, func(pages []*simPage, now schema.Time, _ int64) []*simPage {
 					n := left[0]
 					left = left[1:]
 					return byAge(pages, now, n)

@@ -29,7 +29,7 @@ const FrontierName = "frontier"
 // error. The weights add to the priorities of due URLs, and rule estimates the
 // value of fetching them. The files of many rounds are merged in the directory scratch.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, weights priority.Weights, rule recrawl.Rule, scratch string) Known {
-	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), weights: weights, rule: rule, scratch: scratch}
+	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: schema.TimeOf(now), weights: weights, rule: rule, scratch: scratch}
 }
 
 // OwnFrontier is like Frontier, for a crawl that plans only listed URLs and URLs that it finds.
@@ -45,7 +45,7 @@ type frontier struct {
 	bucket  store.Bucket
 	crawl   string
 	rounds  []*manifest.Sealed
-	now     int64 // time at which URLs are due, milliseconds UTC
+	now     schema.Time // time at which URLs are due
 	weights priority.Weights
 	rule    recrawl.Rule
 	scratch string
@@ -124,20 +124,20 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 	return yield(e, nil)
 }
 
-// TimingOf returns what a plan at the time now, in milliseconds UTC, knows about a due URL. It estimates only
+// TimingOf returns what a plan at the time now knows about a due URL. It estimates only
 // what the weights need, and nothing without a rule. The rule has no prior from the page's peers (recrawl.Peers): on the
 // webs of TestFreshnessUnderABudget it lowered the regret neither in the first year nor later.
-func TimingOf(r *schema.URLRecord, now int64, weights priority.Weights, rule recrawl.Rule) priority.Timing {
+func TimingOf(r *schema.URLRecord, now schema.Time, weights priority.Weights, rule recrawl.Rule) priority.Timing {
 	t := priority.Timing{
-		URL: r.URL, Now: time.UnixMilli(now).UTC(), Interval: time.Duration(r.RevisitMS) * time.Millisecond, Fetches: r.Fetches, Changes: r.Changes,
+		URL: r.URL, Now: now.Time(), Interval: time.Duration(r.RevisitMS) * time.Millisecond, Fetches: r.Fetches, Changes: r.Changes,
 	}
 	if r.NextDue > 0 {
-		t.Due = time.UnixMilli(r.NextDue)
+		t.Due = r.NextDue.Time()
 	}
 	if rule == (recrawl.Rule{}) || r.Fetches == 0 {
 		return t
 	}
-	since, announced := time.Duration(now-r.LastFetched)*time.Millisecond, r.DueReason == schema.DueAnnounced
+	since, announced := now.Sub(r.LastFetched), r.DueReason == schema.DueAnnounced
 	if weights.Change != 0 && r.ChangeHistory != (schema.ChangeHistory{}) {
 		t.Gain = rule.Gain(r.ChangeHistory, since, announced)
 	}

@@ -68,17 +68,17 @@ func (h *history) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 
 // knownState holds those columns of urls that a plan needs.
 type knownState struct {
-	URL           string   `parquet:"url"`
-	LastFetched   int64    `parquet:"last_fetched,optional,timestamp(millisecond)"`
-	Fetches       int32    `parquet:"fetches"`
-	ContentDigest string   `parquet:"content_digest,optional"`
-	ETag          string   `parquet:"etag,optional"`
-	LastModified  string   `parquet:"last_modified,optional"`
-	ContentAt     int64    `parquet:"content_at,optional,timestamp(millisecond)"`
-	WARCFilename  string   `parquet:"warc_filename,optional"`
-	WARCRecordOff int32    `parquet:"warc_record_offset,optional"`
-	WARCRecordLen int32    `parquet:"warc_record_length,optional"`
-	Spellings     []string `parquet:"spellings,list"`
+	URL           string      `parquet:"url"`
+	LastFetched   schema.Time `parquet:"last_fetched,optional,timestamp(microsecond)"`
+	Fetches       int32       `parquet:"fetches"`
+	ContentDigest string      `parquet:"content_digest,optional"`
+	ETag          string      `parquet:"etag,optional"`
+	LastModified  string      `parquet:"last_modified,optional"`
+	ContentAt     schema.Time `parquet:"content_at,optional,timestamp(microsecond)"`
+	WARCFilename  string      `parquet:"warc_filename,optional"`
+	WARCRecordOff int32       `parquet:"warc_record_offset,optional"`
+	WARCRecordLen int32       `parquet:"warc_record_length,optional"`
+	Spellings     []string    `parquet:"spellings,list"`
 
 	// If a source lists the URL, the newest listing is in the new plan. If not, only the URL's row of
 	// an own round can plan it (OwnFrontier), which has the listings too.

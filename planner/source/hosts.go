@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 )
@@ -25,12 +26,12 @@ type Host struct {
 	BreakerEvents int32   `parquet:"breaker_events"`      // number of times that the host's breaker opened
 	Rank          float64 `parquet:"rank"`                // PageRank, as a multiple of the mean rank of the round's hosts
 
-	RobotsState   string `parquet:"robots_state,optional,dict"`
-	FailedHTTP5xx int64  `parquet:"failed_http_5xx"`
-	FailedDNS     int64  `parquet:"failed_dns_error"`
-	FailedTimeout int64  `parquet:"failed_timeout"`
-	FirstRequest  int64  `parquet:"first_request,optional,timestamp(millisecond)"`
-	LastRequest   int64  `parquet:"last_request,optional,timestamp(millisecond)"`
+	RobotsState   string      `parquet:"robots_state,optional,dict"`
+	FailedHTTP5xx int64       `parquet:"failed_http_5xx"`
+	FailedDNS     int64       `parquet:"failed_dns_error"`
+	FailedTimeout int64       `parquet:"failed_timeout"`
+	FirstRequest  schema.Time `parquet:"first_request,optional,timestamp(microsecond)"`
+	LastRequest   schema.Time `parquet:"last_request,optional,timestamp(microsecond)"`
 }
 
 // Requested reports whether the round tried to reach the host. Otherwise it only knows the host's rank.

@@ -296,7 +296,7 @@ func sealRounds(t *testing.T, parts ...[]schema.URLRecord) (store.Bucket, []*man
 }
 
 func TestFrontierGivesTheNewestState(t *testing.T) {
-	state := func(url string, s schema.URLState, planned string, due int64) schema.URLRecord {
+	state := func(url string, s schema.URLState, planned string, due schema.Time) schema.URLRecord {
 		r := foundRow(url)
 		r.State, r.LastPlanned, r.NextDue = s, planned, due
 		return r
@@ -310,7 +310,7 @@ func TestFrontierGivesTheNewestState(t *testing.T) {
 			state("b", schema.StateFetched, "2026-11.0", 5000), state("bb", schema.StateDeferred, "2026-11.0", 0),
 			state("f", schema.StateGone, "2026-10.0", 0), state("g", schema.StateFound, "", 1001), state("h", schema.StateFailed, "2026-11.0", 1000),
 		})
-	got, err := collect(context.Background(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()))
+	got, err := collect(context.Background(), Frontier(b, "2026-11", sealed, time.UnixMicro(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestFrontierEstimatesTheValueOfAFetch(t *testing.T) {
 	const day = 86_400_000
 	state := func(url string, h schema.ChangeHistory, reason schema.DueReason) schema.URLRecord {
 		r := foundRow(url)
-		r.State, r.LastPlanned, r.LastFetched, r.NextDue, r.RevisitMS = schema.StateFetched, "2026-10.0", 1, 30*day, 30*day
+		r.State, r.LastPlanned, r.LastFetched, r.NextDue, r.RevisitMS = schema.StateFetched, "2026-10.0", 1, 30*day*1000, 30*day
 		r.Fetches, r.Changes, r.Priority, r.ChangeHistory, r.DueReason = 11, 5, 500, h, reason
 		return r
 	}
@@ -369,7 +369,7 @@ func TestFrontierEstimatesTheValueOfAFetch(t *testing.T) {
 	}
 	r := state("b", schema.ChangeHistory{ChangeWeight: 5000, ChangedMS: 150 * day, UnchangedMS: 150 * day}, schema.DueRate)
 	weights := priority.Weights{Freshness: 300}
-	if p := priority.Sum(weights.AtPlan(r.Priority, TimingOf(&r, 30*day, weights, rule))); p != busy {
+	if p := priority.Sum(weights.AtPlan(r.Priority, TimingOf(&r, 30*day*1000, weights, rule))); p != busy {
 		t.Errorf("explained as %d, planned with %d", p, busy)
 	}
 }
@@ -377,7 +377,7 @@ func TestFrontierEstimatesTheValueOfAFetch(t *testing.T) {
 // The frontier also yields URLs that have spellings but are not due, because a list may name such
 // URLs. A URL with too many spellings is never due.
 func TestFrontierTellsSpellings(t *testing.T) {
-	state := func(url string, s schema.URLState, due int64, spellings ...string) schema.URLRecord {
+	state := func(url string, s schema.URLState, due schema.Time, spellings ...string) schema.URLRecord {
 		r := foundRow(url)
 		r.State, r.NextDue, r.Spellings = s, due, spellings
 		return r
@@ -387,7 +387,7 @@ func TestFrontierTellsSpellings(t *testing.T) {
 		state("c", schema.StateFetched, 900, "1", "2", "3", "4", "5"), state("d", schema.StateFetched, 2000, "1"),
 		state("e", schema.StateDeferred, 0, "1", "2", "3", "4", "5"), state("f", schema.StateSkipped, 0, "1"), state("g", schema.StateFetched, 2000),
 	})
-	got, err := collect(t.Context(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()))
+	got, err := collect(t.Context(), Frontier(b, "2026-11", sealed, time.UnixMicro(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string
 	}
 	x := s.Exchange
 	cp := segments.Capture{Subset: subset, Capture: schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
-		FetchTime: s.At.UnixMilli(), FetchStatus: int16(x.Status), FetchRedirect: s.Redirect,
+		FetchTime: schema.TimeOf(s.At), FetchStatus: int16(x.Status), FetchRedirect: s.Redirect,
 		ContentDigest: response.DigestValue(x.PayloadDigest), MimeType: mediatype.Essence(x.Header.Get("Content-Type")),
 		MimeDetected: response.Sniff(f.parser, x), Truncated: response.Truncation(x), WARCSegment: f.segment,
 	}}}

@@ -101,7 +101,7 @@ func (x *bench) crashed(b *testing.B) {
 	cp.Files = append(cp.Files, benchFile(b, x.env.Bucket, stages.FileRobots, key, x.rows/benchHostRows, func(n int) schema.RobotsFile {
 		return schema.RobotsFile{
 			Origin: fmt.Sprintf("http://h%07d.example", n), Host: fmt.Sprintf("h%07d.example", n), Rules: true, Digest: "D",
-			Body: []byte("User-agent: *\n" + strings.Repeat("Disallow: /some/path/*/that/nobody/should/see\n", 40)), Until: time.Now().Add(time.Hour).UnixMilli(),
+			Body: []byte("User-agent: *\n" + strings.Repeat("Disallow: /some/path/*/that/nobody/should/see\n", 40)), Until: schema.TimeOf(time.Now().Add(time.Hour)),
 		}
 	}))
 	n := int64(part * segments)

@@ -239,7 +239,7 @@ func (l *lab) checkPace(r *manifest.Result) {
 	slices.SortStableFunc(requests, func(a, b schema.Request) int { return cmp.Compare(a.Start, b.Start) })
 	for _, q := range requests {
 		if p, ok := last[q.Host]; ok {
-			if gap := q.Start - p.Start; gap < q.DelayMS {
+			if gap := q.Start.Sub(p.Start).Milliseconds(); gap < q.DelayMS {
 				l.t.Errorf("%s came %d ms after %s, the delay in force was %d ms", q.URL, gap, p.URL, q.DelayMS)
 			}
 		}

@@ -239,8 +239,8 @@ func TestALongerDelayHoldsForTheFirstRequestOfTheNextAttempt(t *testing.T) {
 		}
 		last := schema.Request{}
 		for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
-			if last.Epoch != 0 && q.Epoch != last.Epoch && q.Start-last.Start < q.DelayMS {
-				t.Errorf("%s came %d ms after %s, the delay in force was %d ms", q.URL, q.Start-last.Start, last.URL, q.DelayMS)
+			if last.Epoch != 0 && q.Epoch != last.Epoch && q.Start.Sub(last.Start).Milliseconds() < q.DelayMS {
+				t.Errorf("%s came %d ms after %s, the delay in force was %d ms", q.URL, q.Start.Sub(last.Start).Milliseconds(), last.URL, q.DelayMS)
 			}
 			last = q
 		}

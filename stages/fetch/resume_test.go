@@ -69,7 +69,7 @@ func (l *lab) robotsSegment(epoch, number int, rows ...schema.RobotsFile) manife
 func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, "http://a.com/", "http://b.org/", "http://c.net/")
-		hour := time.Now().Add(time.Hour).UnixMilli()
+		hour := schema.TimeOf(time.Now().Add(time.Hour))
 		known := func(origin string) schema.RobotsFile { return schema.RobotsFile{Origin: origin, Until: hour} }
 		failed := func(origin string) schema.RobotsFile {
 			return schema.RobotsFile{Origin: origin, Outcome: schema.InternalError, Failure: "robots.txt: died"}

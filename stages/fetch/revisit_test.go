@@ -75,7 +75,7 @@ func TestUnchangedContentIsARevisitOfItsRecord(t *testing.T) {
 			r.Fetches, r.ContentDigest, r.ETag = 1, f.ContentDigest, f.ETag
 			r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = f.FetchedAt, f.WARCFilename, f.WARCRecordOff, f.WARCRecordLen
 			if r.URL == "http://a.com/aged" {
-				r.ContentAt -= segments.MaxPayloadAge.Milliseconds()
+				r.ContentAt = r.ContentAt.Add(-segments.MaxPayloadAge)
 			}
 		}
 		l.task.Round = 1

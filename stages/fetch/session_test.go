@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
@@ -30,7 +31,7 @@ func TestASessionSharesRobotsAndPace(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		var sent []int64
+		var sent []schema.Time
 		for _, c := range []struct {
 			path    string
 			outcome schema.Outcome
@@ -50,7 +51,7 @@ func TestASessionSharesRobotsAndPace(t *testing.T) {
 			t.Errorf("requested %q, want %q", asked, want)
 		}
 		for i := 1; i < len(sent); i++ {
-			if gap := sent[i] - sent[i-1]; gap < 7000 {
+			if gap := sent[i].Sub(sent[i-1]); gap < 7*time.Second {
 				t.Errorf("request %d came %d ms after the one before it, want at least 7000", i, gap)
 			}
 		}

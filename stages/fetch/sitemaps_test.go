@@ -50,7 +50,7 @@ func (p mapParser) Parse(d *document.Document) (*document.Parsed, error) {
 		}
 		if k, spelling, err := canon.Spelled(e.Loc, d.URL); err == nil {
 			parsed.Links = append(parsed.Links, schema.Link{
-				SourceSURT: key.SURT, Source: key.URL, Target: k.URL, Spelling: spelling, Kind: kind, Ordinal: int32(len(parsed.Links)), LastMod: e.LastMod,
+				SourceSURT: key.SURT, Source: key.URL, Target: k.URL, Spelling: spelling, Kind: kind, Ordinal: int32(len(parsed.Links)), LastMod: schema.TimeOf(e.LastMod),
 			})
 		}
 		return true

@@ -176,7 +176,7 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 			}
 			taken++
 			return a.log.Emit(&segments.Record{Robots: row})
-		}, table.IntRange("until", now.UnixMilli(), math.MaxInt64))
+		}, table.IntRange("until", int64(schema.TimeOf(now)), math.MaxInt64))
 		if err != nil {
 			return fmt.Errorf("load robots.txt files of the previous round: %w", err)
 		}

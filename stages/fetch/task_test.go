@@ -169,7 +169,7 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 		for i := range rows {
 			if strings.HasSuffix(rows[i].URL, "/same") {
 				rows[i].ETag, rows[i].Fetches = `"v1"`, 1
-				rows[i].ContentDigest, rows[i].ContentAt, rows[i].WARCFilename = "OLDSAME", time.Now().Add(-time.Hour).UnixMilli(), "warc/old.warc.gz"
+				rows[i].ContentDigest, rows[i].ContentAt, rows[i].WARCFilename = "OLDSAME", schema.TimeOf(time.Now().Add(-time.Hour)), "warc/old.warc.gz"
 			}
 			if strings.HasSuffix(rows[i].URL, "/page") {
 				rows[i].ContentDigest = "OLD"
@@ -232,8 +232,8 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 				last = h.at
 			}
 		}
-		if at := fetches["http://broken.com/2"].RecordedAt; at != last.UnixMilli() {
-			t.Errorf("URLs of the host ended %d ms after its robots.txt was given up", at-last.UnixMilli())
+		if at := fetches["http://broken.com/2"].RecordedAt; at != schema.TimeOf(last) {
+			t.Errorf("URLs of the host ended %v after its robots.txt was given up", at.Sub(schema.TimeOf(last)))
 		}
 		if n := l.web.count("/loop"); n != 1 {
 			t.Errorf("/loop was requested %d times", n)

@@ -168,7 +168,7 @@ func (u *urlTask) takeRows(onRecorded func()) *segments.Record {
 func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
 	u.fetch.Outcome = outcome
 	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
-	u.fetch.RecordedAt = f.clock.Now().UnixMilli()
+	u.fetch.RecordedAt = schema.TimeOf(f.clock.Now())
 	f.failures.NoteOutcome(&u.fetch, u.key.Host, f.clock.Now())
 	if f.trace != nil {
 		f.trace(&u.fetch, u.requests)
@@ -209,7 +209,7 @@ func (u *urlTask) note(s *request.Sent) {
 	if len(u.met) == 0 || u.tries > 1 {
 		u.fetch.Attempts++ // the first request for a redirect's target is not another attempt
 	}
-	u.fetch.FetchedAt = s.At.UnixMilli()
+	u.fetch.FetchedAt = schema.TimeOf(s.At)
 	total := s.Row.TotalMS
 	u.fetch.TotalMS, u.fetch.TotalUS = &total, s.Row.TotalUS
 	u.fetch.WireBytes += s.Exchange.BytesIn

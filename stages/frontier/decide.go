@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/priority"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -15,9 +16,9 @@ import (
 // decider writes the decision about each URL.
 type decider struct {
 	cfg     *Config
-	round   string // name of the round, such as 2026-11.0
-	crawl   string // "2026-11.", the prefix of this crawl's rounds, if stages.Input.Listed; otherwise ""
-	created int64  // time at which this crawl was created, milliseconds UTC
+	round   string      // name of the round, such as 2026-11.0
+	crawl   string      // "2026-11.", the prefix of this crawl's rounds, if stages.Input.Listed; otherwise ""
+	created schema.Time // time at which this crawl was created
 	planned plannedNames
 	ranks   map[string]float64
 	alike   alike
@@ -285,7 +286,7 @@ func (d *decider) leaveAgain(g *group, k *urlkey.Key) error {
 	if r.State != schema.StateFetched && r.State != schema.StateRedirected {
 		return nil // the last request failed after the last fetch
 	}
-	r.NextDue = r.LastFetched + r.RevisitMS
+	r.NextDue = r.LastFetched.Add(time.Duration(r.RevisitMS) * time.Millisecond)
 	_, r.DueReason = d.rules[depthClass(g.prior)].Interval(d.cfg.history(g.prior), d.cfg.revisit(g.prior))
 	return d.url(r)
 }

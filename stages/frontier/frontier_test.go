@@ -40,7 +40,12 @@ type world struct {
 	listed bool // whether the crawl plans only what sources list and what it finds
 }
 
-const at = 1_000_000 // time of all fetches, in milliseconds
+const at schema.Time = 1_000_000_000 // time of all fetches
+
+const (
+	day   schema.Time = 24 * 60 * 60 * 1e6
+	dayMS             = 24 * 60 * 60 * 1000
+)
 
 func key(t testing.TB, url string) urlkey.Key {
 	t.Helper()
@@ -241,7 +246,6 @@ func check(t *testing.T, what string, want, got []string) {
 }
 
 func TestOutcomesBecomeStates(t *testing.T) {
-	day := 24 * time.Hour.Milliseconds()
 	status := func(n int16) func(*schema.Fetch) { return func(f *schema.Fetch) { f.HTTPStatus = n } }
 	want := map[schema.Outcome]schema.URLRecord{}
 	var w world
@@ -249,7 +253,7 @@ func TestOutcomesBecomeStates(t *testing.T) {
 		outcome schema.Outcome
 		change  func(*schema.Fetch)
 		state   schema.URLState
-		due     int64
+		due     schema.Time
 	}{
 		{schema.OK, nil, schema.StateFetched, at + 30*day},
 		{schema.NotModified, nil, schema.StateFetched, at + 30*day},
@@ -467,7 +471,6 @@ func TestKnownURLs(t *testing.T) {
 		"a.example/304 fetched 2", "a.example/changed fetched 2", "a.example/failed failed 2", "a.example/nearer found 3", "a.example/same fetched 2", "b.example/new found 3 a.example/",
 	}, states(urls))
 	check(t, "skips", []string{"c.example/new out_of_scope 3"}, reasons(skips))
-	day := 24 * time.Hour.Milliseconds()
 	for _, u := range urls {
 		var want schema.URLRecord
 		switch u.URL {
@@ -490,14 +493,13 @@ func TestKnownURLs(t *testing.T) {
 // Sitemaps beyond a limit do not count.
 func TestSitemapsBringPagesForward(t *testing.T) {
 	b := bucket(t)
-	day := 24 * time.Hour.Milliseconds()
 	const then = 100 // day of the earlier fetch
 	was := func(s schema.URLState) func(*schema.URLRecord) {
 		return func(r *schema.URLRecord) {
 			r.LastFetched, r.NextDue, r.Fetches, r.LastPlanned = then*day, (then+30)*day, 2, "2026-10.0"
 		}
 	}
-	said := func(days int64) func(*schema.Inlink) { return func(l *schema.Inlink) { l.LastMod = days * day } }
+	said := func(days schema.Time) func(*schema.Inlink) { return func(l *schema.Inlink) { l.LastMod = days * day } }
 	names := []string{"changed", "changed-at-once", "changed-before", "will-change", "will-change-late", "not-said", "gone"}
 	var known []schema.URLRecord
 	for _, n := range names {
@@ -516,14 +518,14 @@ func TestSitemapsBringPagesForward(t *testing.T) {
 			link(t, "http://a.example/now", func(l *schema.Inlink) { l.LastMod = at + 3*day }),
 		},
 	}, seal(t, b, "2026-10", 0, 1, known...))
-	got := map[string]int64{}
+	got := map[string]schema.Time{}
 	for _, u := range urls {
 		got[u.URL] = u.NextDue
 		if u.State != schema.StateFetched || u.LastPlanned == "" {
 			t.Errorf("%+v", u)
 		}
 	}
-	want := map[string]int64{
+	want := map[string]schema.Time{
 		"http://a.example/changed":         (then + 7) * day,
 		"http://a.example/changed-at-once": (then + 1) * day,
 		"http://a.example/will-change":     (then + 29) * day,
@@ -540,16 +542,15 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	const day = 24 * 60 * 60 * 1000
 	const start = 1000 * day // time of the first visit; the previous visit was 100 days earlier
 	const url = "http://a.example/page"
 	type visit struct {
 		digest   string
-		lastmod  func(fetched int64) int64 // date in the sitemap after the visit; nil if the sitemap has no date
-		interval float64                   // days until the page is due again; the least number without an announcement
+		lastmod  func(fetched schema.Time) schema.Time // date in the sitemap after the visit; nil if the sitemap has no date
+		interval float64                               // days until the page is due again; the least number without an announcement
 	}
-	now := func(fetched int64) int64 { return fetched + 3*60*60*1000 } // a sitemap that always states the current time
-	same := func(n int, interval float64, lastmod func(int64) int64) visit {
+	now := func(fetched schema.Time) schema.Time { return fetched.Add(3 * time.Hour) } // a sitemap that always states the current time
+	same := func(n int, interval float64, lastmod func(schema.Time) schema.Time) visit {
 		return visit{fmt.Sprint("D", n), lastmod, interval}
 	}
 	for name, tc := range map[string]struct {
@@ -557,37 +558,37 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 		visits []visit
 	}{
 		"announced once": {
-			schema.URLRecord{NextDue: start, RevisitMS: 100 * day},
+			schema.URLRecord{NextDue: start, RevisitMS: 100 * dayMS},
 			[]visit{same(0, 1, now), same(0, 150, nil), same(0, 180, nil)},
 		},
 		"announced twice": {
-			schema.URLRecord{NextDue: start - day, RevisitMS: 101 * day},
+			schema.URLRecord{NextDue: start - day, RevisitMS: 101 * dayMS},
 			[]visit{same(0, 2, now), same(0, 101, nil), same(0, 151.5, nil)},
 		},
 		"announced, and fetched when it was due anyway": {
-			schema.URLRecord{NextDue: start - 90*day, RevisitMS: 90 * day},
+			schema.URLRecord{NextDue: start - 90*day, RevisitMS: 90 * dayMS},
 			[]visit{same(0, 135, nil)},
 		},
 		"a sitemap that always says now": {
-			schema.URLRecord{NextDue: start - 80*day, RevisitMS: 20 * day},
+			schema.URLRecord{NextDue: start - 80*day, RevisitMS: 20 * dayMS},
 			[]visit{
 				same(0, 1, now), same(0, 2, now), same(0, 4, now), same(0, 8, now), same(0, 16, now), same(0, 32, now),
 				same(0, 64, now), same(0, 128, now), same(0, 128, nil),
 			},
 		},
 		"a change that was announced": {
-			schema.URLRecord{NextDue: start - 99*day, RevisitMS: 40 * day, FalseAlarms: 3},
+			schema.URLRecord{NextDue: start - 99*day, RevisitMS: 40 * dayMS, FalseAlarms: 3},
 			[]visit{same(1, 1, now), same(2, 1, now), same(2, 2, now), same(2, 10, nil)},
 		},
 		"more false alarms than there are days": {
-			schema.URLRecord{NextDue: start - 50*day, RevisitMS: 180 * day, FalseAlarms: 1 << 30},
+			schema.URLRecord{NextDue: start - 50*day, RevisitMS: 180 * dayMS, FalseAlarms: 1 << 30},
 			[]visit{same(0, 180, now)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := tc.prior
 			r.State, r.Fetches, r.ContentDigest, r.LastFetched, r.LastPlanned = schema.StateFetched, 3, "D0", start-100*day, "2026-10.0"
-			when := int64(start)
+			when := start
 			for n, v := range tc.visits {
 				b := bucket(t)
 				prior := state(t, url, r.State, func(p *schema.URLRecord) {
@@ -606,7 +607,7 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 					t.Fatalf("%d rows", len(urls))
 				}
 				r = urls[0]
-				if got := float64(r.NextDue-when) / day; v.lastmod != nil && got != v.interval || got < v.interval {
+				if got := r.NextDue.Sub(when).Hours() / 24; v.lastmod != nil && got != v.interval || got < v.interval {
 					t.Fatalf("after visit %d the page is due in %g days, want %g: %+v", n, got, v.interval, r)
 				}
 				when = r.NextDue // the next visit comes when the page is due

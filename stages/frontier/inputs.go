@@ -41,11 +41,11 @@ func compareItems(a, b *item) int {
 // hop holds the columns that the frontier reads from a capture that is not a document, such as a
 // redirect.
 type hop struct {
-	SURT      string `parquet:"url_surtkey"`
-	URL       string `parquet:"url"`
-	Status    int16  `parquet:"fetch_status"`
-	Redirect  string `parquet:"fetch_redirect,optional"`
-	FetchTime int64  `parquet:"fetch_time,timestamp(millisecond)"`
+	SURT      string      `parquet:"url_surtkey"`
+	URL       string      `parquet:"url"`
+	Status    int16       `parquet:"fetch_status"`
+	Redirect  string      `parquet:"fetch_redirect,optional"`
+	FetchTime schema.Time `parquet:"fetch_time,timestamp(microsecond)"`
 }
 
 // inputs are the open inputs of a bucket.

@@ -10,9 +10,8 @@ import (
 // earlier crawls know is found again if a followed link or a redirect leads to it, or if a source lists it
 // but a budget has no room. The URL keeps its history. Nothing else makes it due.
 func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
-	day := int64(86_400_000)
 	fetched := func(r *schema.URLRecord) {
-		r.Fetches, r.ETag, r.LastFetched, r.RevisitMS, r.NextDue, r.LastPlanned, r.Outcome = 3, "e", at, 40*day, at+40*day, "2026-10.1", schema.OK
+		r.Fetches, r.ETag, r.LastFetched, r.RevisitMS, r.NextDue, r.LastPlanned, r.Outcome = 3, "e", at, 40*dayMS, at+40*day, "2026-10.1", schema.OK
 	}
 	url := func(path string) string { return "http://a.example/" + path }
 	b := bucket(t)
@@ -45,7 +44,7 @@ func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 		if r.URL != url("linked") {
 			continue
 		}
-		if r.Fetches != 3 || r.ETag != "e" || r.FirstSeen != "2026-10.0" || r.NextDue != 0 || r.RevisitMS != 40*day || r.LastPlanned != "2026-10.1" {
+		if r.Fetches != 3 || r.ETag != "e" || r.FirstSeen != "2026-10.0" || r.NextDue != 0 || r.RevisitMS != 40*dayMS || r.LastPlanned != "2026-10.1" {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -54,11 +53,10 @@ func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 // A URL that waits in the crawl's own tables is not written again in each round. If the plan
 // refuses the URL because of a recent fetch, the URL keeps the due time that its last fetch set.
 func TestAListedCrawlWritesAWaitingURLOnce(t *testing.T) {
-	day := int64(86_400_000)
 	url := func(path string) string { return "http://a.example/" + path }
 	waits := func(path string, change func(*schema.URLRecord)) schema.URLRecord {
 		return state(t, url(path), schema.StateFound, func(r *schema.URLRecord) {
-			r.Fetches, r.LastFetched, r.RevisitMS, r.Outcome, r.Depth, r.Priority = 1, at, 40*day, schema.OK, 3, 650
+			r.Fetches, r.LastFetched, r.RevisitMS, r.Outcome, r.Depth, r.Priority = 1, at, 40*dayMS, schema.OK, 3, 650
 			if change != nil {
 				change(r)
 			}
@@ -103,11 +101,10 @@ func TestAListedCrawlWritesAWaitingURLOnce(t *testing.T) {
 // A known URL that a list names waits if a budget refuses it, although it is not due without the list. A URL
 // that is due stays due, with its reason, and one that the list of another round names keeps its state.
 func TestAListedKnownURLOverABudgetWaits(t *testing.T) {
-	day := int64(86_400_000)
 	url := func(path string) string { return "http://a.example/" + path }
-	known := func(path string, s schema.URLState, due int64) schema.URLRecord {
+	known := func(path string, s schema.URLState, due schema.Time) schema.URLRecord {
 		return state(t, url(path), s, func(r *schema.URLRecord) {
-			r.Fetches, r.ETag, r.LastFetched, r.RevisitMS, r.NextDue, r.DueReason, r.LastPlanned, r.FirstSeen = 3, "e", at-day, 40*day, due, schema.DueSteady, "2026-11.0", "2026-11.0"
+			r.Fetches, r.ETag, r.LastFetched, r.RevisitMS, r.NextDue, r.DueReason, r.LastPlanned, r.FirstSeen = 3, "e", at-day, 40*dayMS, due, schema.DueSteady, "2026-11.0", "2026-11.0"
 		})
 	}
 	refused := func(path, round string) schema.Refused {
@@ -134,7 +131,7 @@ func TestAListedKnownURLOverABudgetWaits(t *testing.T) {
 			t.Errorf("%d URLs wait", n)
 		}
 		for _, r := range urls {
-			if r.State == schema.StateFound && (r.NextDue != 0 || r.DueReason != "" || r.Fetches != 3 || r.ETag != "e" || r.RevisitMS != 40*day || r.ListedLastRound != "2026-11.1") {
+			if r.State == schema.StateFound && (r.NextDue != 0 || r.DueReason != "" || r.Fetches != 3 || r.ETag != "e" || r.RevisitMS != 40*dayMS || r.ListedLastRound != "2026-11.1") {
 				t.Errorf("%+v", r)
 			}
 		}

@@ -46,7 +46,7 @@ func (p *peers) add(c *Config, g *group) {
 	h := c.history(g.prior)
 	if o := g.outcome; o != nil {
 		if compared, changed := compare(g.prior, o, schema.StateAfter(o.Outcome, o.HTTPStatus, moved(o))); compared {
-			h = recrawl.Observe(h, answered(o)-g.prior.LastFetched, changed)
+			h = recrawl.Observe(h, answered(o).Sub(g.prior.LastFetched).Milliseconds(), changed)
 		}
 	}
 	p.all.Add(h)

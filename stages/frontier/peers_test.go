@@ -14,7 +14,6 @@ import (
 // of the first are due again sooner than those of the second. The order of the rows, the number of buckets and
 // the size of the window do not matter.
 func TestKnownPagesOfAHostSayHowOftenNewOnesChange(t *testing.T) {
-	const day = 86_400_000
 	history := func(interval int64, changed bool) (h schema.ChangeHistory) {
 		for range 4 {
 			h = recrawl.Observe(h, interval, changed)
@@ -31,9 +30,9 @@ func TestKnownPagesOfAHostSayHowOftenNewOnesChange(t *testing.T) {
 				}))
 			}
 		}
-		add("news.example", 2, 2*window, true, day)
-		add("still.example", 2, 20, false, 40*day)
-		add("still.example", 0, 20, true, day)
+		add("news.example", 2, 2*window, true, dayMS)
+		add("still.example", 2, 20, false, 40*dayMS)
+		add("still.example", 0, 20, true, dayMS)
 		w.fetches = []schema.Fetch{
 			fetch(t, "http://news.example/0/first", schema.OK, nil), fetch(t, "http://news.example/new", schema.OK, nil),
 			fetch(t, "http://still.example/new", schema.OK, nil), fetch(t, "http://unknown.example/new", schema.OK, nil),

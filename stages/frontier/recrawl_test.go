@@ -31,9 +31,8 @@ func crawlDaily(cfg Config, after func(Config, *schema.URLRecord, *outcome) sche
 	for _, p := range pages {
 		p.change = random.ExpFloat64() / p.rate
 	}
-	const ms = 86_400_000
 	for today := range days {
-		now := at + int64(today)*ms
+		now := at + schema.Time(today)*day
 		type due struct {
 			p        *lively
 			priority int32
@@ -47,10 +46,10 @@ func crawlDaily(cfg Config, after func(Config, *schema.URLRecord, *outcome) sche
 			if p.r.NextDue > now {
 				continue
 			}
-			timing := priority.Timing{Now: time.UnixMilli(now), Due: time.UnixMilli(p.r.NextDue), Interval: time.Duration(p.r.RevisitMS) * time.Millisecond, Fetches: p.r.Fetches, Changes: p.r.Changes}
+			timing := priority.Timing{Now: now.Time(), Due: p.r.NextDue.Time(), Interval: time.Duration(p.r.RevisitMS) * time.Millisecond, Fetches: p.r.Fetches, Changes: p.r.Changes}
 			if p.r.ChangeHistory != (schema.ChangeHistory{}) {
 				rule := cfg.rule()
-				timing.Gain = rule.Gain(p.r.ChangeHistory, time.Duration(now-p.r.LastFetched)*time.Millisecond, false)
+				timing.Gain = rule.Gain(p.r.ChangeHistory, now.Sub(p.r.LastFetched), false)
 			}
 			dues = append(dues, due{p, priority.Sum(weights.AtPlan(500, timing))})
 		}
@@ -59,7 +58,7 @@ func crawlDaily(cfg Config, after func(Config, *schema.URLRecord, *outcome) sche
 			p, prior := d.p, d.p.r
 			if today >= days/2 {
 				p.lately++
-				p.late = max(p.late, float64(now-prior.LastFetched)/ms)
+				p.late = max(p.late, now.Sub(prior.LastFetched).Hours()/24)
 			}
 			p.r = after(cfg, &prior, &outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: fmt.Sprint(p.version)})
 		}
@@ -92,7 +91,7 @@ func halving(cfg Config, prior *schema.URLRecord, o *outcome) schema.URLRecord {
 	}
 	r.ChangeHistory = schema.ChangeHistory{}
 	r.RevisitMS = min(max(wait, cfg.MinInterval), cfg.MaxInterval).Milliseconds()
-	r.NextDue = r.LastFetched + r.RevisitMS
+	r.NextDue = r.LastFetched.Add(time.Duration(r.RevisitMS) * time.Millisecond)
 	return r
 }
 

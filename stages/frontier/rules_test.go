@@ -42,14 +42,14 @@ func TestIntervalsStayInBounds(t *testing.T) {
 
 func testIntervals(t *testing.T, cfg Config) {
 	t.Helper()
-	r, now := schema.URLRecord{}, int64(at)
+	r, now := schema.URLRecord{}, at
 	fetchAgain := func(digest string) time.Duration {
 		prior := r
 		o := outcome{Outcome: schema.OK, FetchedAt: now, ContentDigest: digest}
 		r = cfg.recordAfter(r, &prior, &o, false, cfg.rule())
-		wait := r.NextDue - now
+		wait := r.NextDue.Sub(now)
 		now = r.NextDue
-		return time.Duration(wait) * time.Millisecond
+		return wait
 	}
 	if d := fetchAgain("0"); d != cfg.Interval || r.DueReason != schema.DueFirst {
 		t.Errorf("after the first fetch %v because of %s", d, r.DueReason)
@@ -86,7 +86,7 @@ func testIntervals(t *testing.T, cfg Config) {
 		prior := r
 		r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.Timeout, FetchedAt: at}, false, cfg.rule())
 	}
-	if d := time.Duration(r.NextDue-at) * time.Millisecond; d != cfg.MaxInterval || r.Failures != 100 || r.DueReason != schema.DueRetry {
+	if d := r.NextDue.Sub(at); d != cfg.MaxInterval || r.Failures != 100 || r.DueReason != schema.DueRetry {
 		t.Errorf("of a URL that fails %v, %+v", d, r)
 	}
 }
@@ -100,7 +100,7 @@ func TestContentIsRememberedWhereItLies(t *testing.T) {
 	}
 	type content struct {
 		digest, etag, modified, file string
-		at                           int64
+		at                           schema.Time
 		offset, length               int32
 	}
 	answer := func(change func(*outcome)) outcome {
@@ -177,7 +177,7 @@ func TestEarlyFetches(t *testing.T) {
 	} {
 		tc.o.FetchedAt = at + 2*minute
 		r := cfg.recordAfter(tc.prior, &tc.prior, &tc.o, false, cfg.rule())
-		if got := time.Duration(r.NextDue-tc.o.FetchedAt) * time.Millisecond; got != tc.want && (tc.reason != schema.DueRate || got > tc.want || got <= cfg.MinInterval) || r.DueReason != tc.reason {
+		if got := r.NextDue.Sub(tc.o.FetchedAt); got != tc.want && (tc.reason != schema.DueRate || got > tc.want || got <= cfg.MinInterval) || r.DueReason != tc.reason {
 			t.Errorf("%s: due after %v because of %s, want %v because of %s", name, got, r.DueReason, tc.want, tc.reason)
 		}
 	}
@@ -186,10 +186,9 @@ func TestEarlyFetches(t *testing.T) {
 // A list names a page before it is due, and the page fails. The retry also comes before the page would have been
 // due, but no sitemap caused it: it is no false alarm, and the interval doubles as after any other fetch.
 func TestARetryIsNoFalseAlarm(t *testing.T) {
-	const day = 86_400_000
 	cfg := Default()
-	fetch := func(cfg Config, prior schema.URLRecord, o schema.Outcome, day int64) schema.URLRecord {
-		return cfg.recordAfter(prior, &prior, &outcome{Outcome: o, HTTPStatus: 200, FetchedAt: at + day*86_400_000, ContentDigest: "a"}, false, cfg.rule())
+	fetch := func(cfg Config, prior schema.URLRecord, o schema.Outcome, days schema.Time) schema.URLRecord {
+		return cfg.recordAfter(prior, &prior, &outcome{Outcome: o, HTTPStatus: 200, FetchedAt: at + days*day, ContentDigest: "a"}, false, cfg.rule())
 	}
 	first := fetch(cfg, schema.URLRecord{}, schema.OK, 0)
 	failed := fetch(cfg, first, schema.HTTP5xx, 1)
@@ -203,12 +202,12 @@ func TestARetryIsNoFalseAlarm(t *testing.T) {
 		alarms int32
 		wait   int64
 	}{
-		"retry":     {failed, 0, 60 * day},
-		"announced": {announced, 1, 30 * day},
+		"retry":     {failed, 0, 60 * dayMS},
+		"announced": {announced, 1, 30 * dayMS},
 	} {
 		r := fetch(cfg, tc.prior, schema.OK, 2)
 		if r.FalseAlarms != tc.alarms || r.RevisitMS != tc.wait || r.Failures != 0 {
-			t.Errorf("%s: %d false alarms, due after %g days, want %d and %d: %+v", name, r.FalseAlarms, float64(r.RevisitMS)/day, tc.alarms, tc.wait/day, r)
+			t.Errorf("%s: %d false alarms, due after %g days, want %d and %d: %+v", name, r.FalseAlarms, float64(r.RevisitMS)/dayMS, tc.alarms, tc.wait/dayMS, r)
 		}
 	}
 }

@@ -18,8 +18,8 @@ type outcome struct {
 	HTTPStatus     int16          `parquet:"http_status,optional"`
 	Priority       int32          `parquet:"priority"`
 	Depth          int32          `parquet:"depth"`
-	FetchedAt      int64          `parquet:"fetched_at,optional,timestamp(millisecond)"`
-	RecordedAt     int64          `parquet:"recorded_at,timestamp(millisecond)"`
+	FetchedAt      schema.Time    `parquet:"fetched_at,optional,timestamp(microsecond)"`
+	RecordedAt     schema.Time    `parquet:"recorded_at,timestamp(microsecond)"`
 	ContentDigest  string         `parquet:"content_digest,optional"`
 	RedirectTarget string         `parquet:"redirect_target,optional"`
 	FinalURL       string         `parquet:"final_url,optional"`
@@ -54,7 +54,7 @@ func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *out
 		for n := int32(1); n < r.Failures && wait < c.MaxInterval; n++ {
 			wait *= 2
 		}
-		r.NextDue = at + min(wait, c.MaxInterval).Milliseconds()
+		r.NextDue = at.Add(min(wait, c.MaxInterval))
 		r.DueReason = schema.DueRetry
 	case schema.StateDenied, schema.StateGone, schema.StateDeferred:
 		r.NextDue, r.DueReason = 0, ""
@@ -62,14 +62,14 @@ func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *out
 	return r
 }
 
-// answered returns the time of a request in milliseconds UTC.
-func answered(o *outcome) int64 { return cmp.Or(o.FetchedAt, o.RecordedAt) }
+// answered returns the time of a request.
+func answered(o *outcome) schema.Time { return cmp.Or(o.FetchedAt, o.RecordedAt) }
 
 // fetched records whether the content has changed since the last fetch, and sets the next interval. If an
 // announcement caused an early fetch and the content has not changed, the announcement was a false
 // alarm.
-func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64, rule recrawl.Rule) {
-	learned := prior.LastFetched + c.revisit(prior).Milliseconds()
+func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at schema.Time, rule recrawl.Rule) {
+	learned := prior.LastFetched.Add(c.revisit(prior))
 	// A URL in another state is due for a retry: only a fetched URL can be announced.
 	announced := prior.State == schema.StateFetched && prior.LastFetched > 0 && prior.NextDue > prior.LastFetched && prior.NextDue < learned
 	compared, changed := compare(prior, o, r.State)
@@ -85,7 +85,7 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64, rule 
 		least = 0
 	}
 	if compared {
-		h = recrawl.Observe(h, at-prior.LastFetched, changed)
+		h = recrawl.Observe(h, at.Sub(prior.LastFetched).Milliseconds(), changed)
 	}
 	switch {
 	case changed:
@@ -98,8 +98,8 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64, rule 
 	r.DueReason = reason
 	r.Fetches++
 	r.LastFetched = at
-	r.RevisitMS = min(max(wait, c.MinInterval), c.MaxInterval).Milliseconds()
-	r.NextDue = at + r.RevisitMS
+	wait = min(max(wait, c.MinInterval), c.MaxInterval).Truncate(time.Millisecond)
+	r.RevisitMS, r.NextDue = wait.Milliseconds(), at.Add(wait)
 	if o.ContentDigest != "" && r.State == schema.StateFetched {
 		r.ContentDigest = o.ContentDigest
 	}
@@ -142,7 +142,7 @@ func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 // last fetch. This minimum doubles with each false alarm since the last change, because many sitemaps
 // always state the current time. The learned interval stays. announced reports whether the URL is due
 // earlier than before.
-func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
+func (c *Config) announced(r *schema.URLRecord, lastmod schema.Time) bool {
 	if r.State != schema.StateFetched || r.LastFetched == 0 || lastmod <= r.LastFetched {
 		return false
 	}
@@ -150,7 +150,7 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	for n := int32(0); n < r.FalseAlarms && wait < c.MaxInterval; n++ {
 		wait *= 2
 	}
-	due := max(lastmod, r.LastFetched+wait.Milliseconds())
+	due := max(lastmod, r.LastFetched.Add(wait))
 	if due >= r.NextDue {
 		return false
 	}

@@ -240,8 +240,8 @@ func (f *linkFilter) take(s *linkSet) (first, keep bool) {
 // origin describes the source of a link.
 type origin struct {
 	depth   int32
-	fetched int64 // time of the fetch in milliseconds; 0 if the source was not fetched
-	page    bool  // whether the source is a page of this round
+	fetched schema.Time // time of the fetch; 0 if the source was not fetched
+	page    bool        // whether the source is a page of this round
 	focus   float64
 }
 
@@ -257,12 +257,12 @@ type origins struct {
 
 // deep holds a URL and the URL's depth.
 type deep struct {
-	SURT      string  `parquet:"url_surtkey"`
-	URL       string  `parquet:"url"`
-	Depth     int32   `parquet:"depth"`
-	Focus     float64 `parquet:"focus,optional"`                             // only in pages
-	FetchTime int64   `parquet:"fetch_time,optional,timestamp(millisecond)"` // only in pages
-	FetchedAt int64   `parquet:"fetched_at,optional,timestamp(millisecond)"` // only in fetches
+	SURT      string      `parquet:"url_surtkey"`
+	URL       string      `parquet:"url"`
+	Depth     int32       `parquet:"depth"`
+	Focus     float64     `parquet:"focus,optional"`                             // only in pages
+	FetchTime schema.Time `parquet:"fetch_time,optional,timestamp(microsecond)"` // only in pages
+	FetchedAt schema.Time `parquet:"fetched_at,optional,timestamp(microsecond)"` // only in fetches
 }
 
 func newOrigins(ctx context.Context, m *merger) *origins {

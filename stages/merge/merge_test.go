@@ -181,7 +181,7 @@ func TestEveryTableIsSortedAndListedOnce(t *testing.T) {
 		got = append(got, f.URL)
 	}
 	for _, q := range rows[schema.Request](w, r, stages.FileRequests, "") {
-		got = append(got, fmt.Sprint(q.Host, " ", q.Start))
+		got = append(got, fmt.Sprint(q.Host, " ", int64(q.Start)))
 	}
 	for _, subset := range schema.Subsets {
 		for _, q := range rows[schema.Capture](w, r, stages.FileCaptures, subset) {
@@ -253,7 +253,7 @@ func TestSameSegmentsGiveTheSameBytes(t *testing.T) {
 			s.fetches = append(s.fetches, fetch(t, u, schema.OK, 1))
 			s.pages = append(s.pages, page(t, u, u, "t", 2))
 			s.links = append(s.links, link(t, u, fmt.Sprintf("https://h%d.example.net/", i%5), schema.KindA, 0), link(t, u, x, schema.KindA, 1))
-			s.requests = append(s.requests, schema.Request{URL: u, Host: keyOf(t, u).Host, Start: int64(i % 10)})
+			s.requests = append(s.requests, schema.Request{URL: u, Host: keyOf(t, u).Host, Start: schema.Time(i % 10)})
 		}
 		return newWorld(t, planned, s).mustMerge()
 	}
@@ -543,8 +543,8 @@ func TestAChainInTwoRecordsHasTheDepthOfItsStart(t *testing.T) {
 // The date that a sitemap states for a page counts only if both have the same host. A date more than
 // a day after the fetch is dropped, because it could hide a true date from another sitemap or feed.
 func TestTargetsHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
-	const day, fetched = 24 * 60 * 60 * 1000, 1_000_000
-	said := func(ordinal int32, target string, lastmod int64) schema.Link {
+	const day, fetched = 24 * 60 * 60 * 1e6, 1_000_000_000
+	said := func(ordinal int32, target string, lastmod schema.Time) schema.Link {
 		l := link(t, a, target, schema.KindSitemap, ordinal)
 		l.LastMod = lastmod
 		return l
@@ -556,11 +556,11 @@ func TestTargetsHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 		links: []schema.Link{said(0, a+"2", 7_000), said(1, x, 8_000), said(2, a+"3", fetched+day), said(3, a+"4", fetched+day+1)},
 	})
 	r := w.mustMerge()
-	got := map[string]int64{}
+	got := map[string]schema.Time{}
 	for _, target := range tabletest.ReadRun[schema.TargetLinks](t, w.bucket, r.FilesOf(stages.FileTargets)[0]) {
 		got[target.URL] = target.LastMod
 	}
-	if d := cmp.Diff(map[string]int64{a + "2": 7_000, x: 0, a + "3": fetched + day, a + "4": 0}, got); d != "" {
+	if d := cmp.Diff(map[string]schema.Time{a + "2": 7_000, x: 0, a + "3": fetched + day, a + "4": 0}, got); d != "" {
 		t.Errorf("dates by target (-want +got):\n%s", d)
 	}
 	for _, l := range rows[schema.Link](w, r, stages.FileLinks, "") {
@@ -722,7 +722,7 @@ func TestAttemptsWithoutAConnectionAreNoRequestsOfHosts(t *testing.T) {
 
 // No URL of these hosts waited for the last request for robots.txt: all are deferred.
 func TestHostsWhoseRobotsFileNeverAnsweredAreUnreachable(t *testing.T) {
-	robots := func(url, host string, start int64, status int16) schema.Request {
+	robots := func(url, host string, start schema.Time, status int16) schema.Request {
 		return schema.Request{Purpose: schema.ForRobots, URL: url + "robots.txt", Host: host, Start: start, BytesSent: 80, Status: status}
 	}
 	w := newWorld(t, []string{a, b, c}, segment{

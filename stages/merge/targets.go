@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/inlinks"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -16,9 +17,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// clockSkew is how far, in milliseconds, a date may be in the future and still count: the host's clock
+// clockSkew is how far a date may be in the future and still count: the host's clock
 // may be wrong, and the date may lack a time zone.
-const clockSkew = 24 * 60 * 60 * 1000
+const clockSkew = 24 * time.Hour
 
 // targetBuilder adds up the links of the partition's pages by target, and by pairs of hosts. Callers
 // add links grouped by source, with sources in the order of their SURT keys.
@@ -71,7 +72,7 @@ type pageSource struct {
 	ported bool // whether the host's pages may be in several groups
 	depth  int32
 	focus  float64
-	latest int64 // a LastMod after this time, in milliseconds, was in the future when the source was fetched
+	latest schema.Time // a LastMod after this time was in the future when the source was fetched
 }
 
 // target is the sum of the links to one target.
@@ -176,7 +177,7 @@ func (b *targetBuilder) begin(surt, url string, of origin) error {
 		b.group = strings.Clone(group)
 		b.number++
 	}
-	b.source = pageSource{strings.Clone(url), b.source.number + 1, b.hostNumber(k.Host), strings.Clone(k.Domain), b.m.ported[k.Host], of.depth, of.focus, of.fetched + clockSkew}
+	b.source = pageSource{strings.Clone(url), b.source.number + 1, b.hostNumber(k.Host), strings.Clone(k.Domain), b.m.ported[k.Host], of.depth, of.focus, of.fetched.Add(clockSkew)}
 	return nil
 }
 

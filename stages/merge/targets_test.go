@@ -40,7 +40,7 @@ func randomLinks(seed uint64) []schema.Link {
 	}
 	var links []schema.Link
 	for range 6000 {
-		l := schema.Link{Source: page(12, 9), Target: page(14, 12), Kind: schema.KindA, Nofollow: r.IntN(6) == 0, LastMod: int64(r.IntN(3)) * 1000}
+		l := schema.Link{Source: page(12, 9), Target: page(14, 12), Kind: schema.KindA, Nofollow: r.IntN(6) == 0, LastMod: schema.Time(r.IntN(3)) * 1000}
 		if r.IntN(3) > 0 {
 			l.Anchor = fmt.Sprint("text ", r.IntN(700)) // some targets get more than MaxAnchors texts
 		}

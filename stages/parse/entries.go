@@ -172,7 +172,7 @@ func (t *entryRows) addEntry(e *sitemap.Entry) {
 	}
 	if l := t.addLink(kind, e.Loc, base, &t.entries); l != nil {
 		l.Anchor = fold.String(e.Title, fold.MaxAnchor)
-		l.LastMod, l.ChangeFreq = e.LastMod, e.ChangeFreq
+		l.LastMod, l.ChangeFreq = schema.TimeOf(e.LastMod), e.ChangeFreq
 		if e.Priority >= 0 {
 			if len(t.weights) == cap(t.weights) {
 				t.weights = make([]float64, 0, 1024)

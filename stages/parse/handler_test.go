@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -106,7 +105,7 @@ func linkText(l *schema.Link) string {
 		s += " hreflang=" + l.Hreflang
 	}
 	if l.LastMod != 0 {
-		s += " lastmod=" + time.UnixMilli(l.LastMod).UTC().Format("2006-01-02T15:04")
+		s += " lastmod=" + l.LastMod.Time().Format("2006-01-02T15:04")
 	}
 	if l.ChangeFreq != "" {
 		s += " " + l.ChangeFreq

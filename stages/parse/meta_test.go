@@ -109,11 +109,11 @@ func TestDates(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := parsePage(t, tt.page, nil)
-			show := func(ms int64) string {
-				if ms == 0 {
+			show := func(at schema.Time) string {
+				if at == 0 {
 					return ""
 				}
-				return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+				return at.Time().Format(time.RFC3339)
 			}
 			if p, m := show(r.Page.PublishedAt), show(r.Page.ModifiedAt); p != tt.published || m != tt.modified {
 				t.Errorf("published %q, modified %q; want %q, %q", p, m, tt.published, tt.modified)

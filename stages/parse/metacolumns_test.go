@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 )
@@ -260,9 +261,9 @@ func TestALongRelIsCutBetweenWords(t *testing.T) {
 }
 
 // dateText returns a date and its source as text, or "" if there is no date.
-func dateText(ms int64, source string) string {
-	if ms == 0 {
+func dateText(at schema.Time, source string) string {
+	if at == 0 {
 		return source
 	}
-	return time.UnixMilli(ms).UTC().Format(time.RFC3339) + " " + source
+	return at.Time().Format(time.RFC3339) + " " + source
 }

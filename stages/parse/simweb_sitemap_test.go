@@ -34,7 +34,7 @@ func TestSitemapsOfASyntheticWeb(t *testing.T) {
 		}
 		return p.Parse(&document.Document{URL: url, ContentType: resp.Header.Get("Content-Type"), Body: body})
 	}
-	changed := time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC).UnixMilli()
+	changed := schema.TimeOf(time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC))
 	indexes := 0
 	for host := range cfg.Hosts {
 		var got, want []string
@@ -51,7 +51,7 @@ func TestSitemapsOfASyntheticWeb(t *testing.T) {
 					read(l.Target)
 				case schema.KindSitemap:
 					if got = append(got, l.Target); l.LastMod != changed {
-						t.Fatalf("%s changed at %d", l.Target, l.LastMod)
+						t.Fatalf("%s changed at %v", l.Target, l.LastMod)
 					}
 				}
 			}

@@ -30,7 +30,7 @@ type edge struct {
 	kind     schema.LinkKind
 	nofollow bool
 	anchor   string
-	lastmod  int64
+	lastmod  schema.Time
 	spelling string
 }
 

@@ -8,7 +8,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/stages"
@@ -20,13 +22,13 @@ const rounding = 1
 
 // paced holds the columns of the requests dataset that invariant 3 needs.
 type paced struct {
-	Host    string `parquet:"host"`
-	Start   int64  `parquet:"start"`
-	URL     string `parquet:"url"`
-	Epoch   int32  `parquet:"epoch"`
-	GapMS   *int64 `parquet:"gap_ms"`
-	DelayMS int64  `parquet:"delay_ms"`
-	TotalMS int64  `parquet:"total_ms"`
+	Host    string      `parquet:"host"`
+	Start   schema.Time `parquet:"start,timestamp(microsecond)"`
+	URL     string      `parquet:"url"`
+	Epoch   int32       `parquet:"epoch"`
+	GapMS   *int64      `parquet:"gap_ms"`
+	DelayMS int64       `parquet:"delay_ms"`
+	TotalMS int64       `parquet:"total_ms"`
 }
 
 func comparePaced(a, b *paced) int {
@@ -68,7 +70,7 @@ type epochPace struct {
 }
 
 func (p *pacing) wrong(check audit.Check, q *paced, format string, args ...any) {
-	where := fmt.Sprintf("host = %s AND epoch_ms(start) BETWEEN %d AND %d", audit.SQL(q.Host), q.Start-q.DelayMS, q.Start)
+	where := fmt.Sprintf("host = %s AND epoch_ms(start) BETWEEN %d AND %d", audit.SQL(q.Host), q.Start.UnixMilli()-q.DelayMS, q.Start.UnixMilli())
 	p.Wrong(check, p.round.Number, audit.At{Object: p.object, Row: q.URL, Where: where}, format, args...)
 }
 
@@ -109,7 +111,7 @@ func (p *pacing) walk(rows iter.Seq2[paced, error]) error {
 
 // gap compares the time between two requests with the recorded delay.
 func (p *pacing) gap(before, q *paced) {
-	if gap := q.Start - before.Start; gap < q.DelayMS-rounding {
+	if gap := q.Start.Sub(before.Start).Milliseconds(); gap < q.DelayMS-rounding {
 		p.wrong(delayKept, q, "it was sent %d ms after %s, the delay in force was %d ms (epochs %d and %d)", gap, before.URL, q.DelayMS, before.Epoch, q.Epoch)
 	} else if q.GapMS != nil && before.Epoch == q.Epoch && *q.GapMS < q.DelayMS-rounding {
 		p.wrong(delayKept, q, "its row records a gap of %d ms to the one before, the delay in force was %d ms", *q.GapMS, q.DelayMS)
@@ -120,7 +122,7 @@ func (p *pacing) gap(before, q *paced) {
 // number with the limit. Times are whole milliseconds. A request that took 0 ms may have ended before
 // the others of its millisecond began, so flight does not count those with it.
 func (p *pacing) flight(e *epochPace, q *paced) {
-	e.flying = slices.DeleteFunc(e.flying, func(f paced) bool { return f.Start+f.TotalMS <= q.Start })
+	e.flying = slices.DeleteFunc(e.flying, func(f paced) bool { return f.Start.Add(time.Duration(f.TotalMS)*time.Millisecond) <= q.Start })
 	n := 1
 	for _, f := range e.flying {
 		if f.Start < q.Start || q.TotalMS > 0 {
@@ -190,7 +192,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 		}
 		first = e
 		gaps++
-		if gap := e.Start - last.Start; gap < e.DelayMS-rounding {
+		if gap := e.Start.Sub(last.Start).Milliseconds(); gap < e.DelayMS-rounding {
 			a.Wrong(delayKept, r.Number, audit.URL(e.Object, e.URL), "it was sent %d ms after %s of the round before, the delay in force was %d ms", gap, last.URL, e.DelayMS)
 		}
 	}

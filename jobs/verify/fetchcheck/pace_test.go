@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
@@ -21,10 +22,10 @@ func seq[T any](rows []T) iter.Seq2[T, error] {
 func TestPaceIsComparedWithinAnEpochAndOnOneClockBetweenEpochs(t *testing.T) {
 	gap := func(ms int64) *int64 { return &ms }
 	at := func(host string, epoch int32, start, total int64) paced {
-		return paced{Host: host, URL: "http://" + host + "/", Epoch: epoch, Start: start, DelayMS: 100, TotalMS: total}
+		return paced{Host: host, URL: "http://" + host + "/", Epoch: epoch, Start: schema.Time(start * 1000), DelayMS: 100, TotalMS: total}
 	}
 	undelayed := func(start, total int64) paced {
-		return paced{Host: "a", URL: "http://a/", Epoch: 1, Start: start, TotalMS: total}
+		return paced{Host: "a", URL: "http://a/", Epoch: 1, Start: schema.Time(start * 1000), TotalMS: total}
 	}
 	cases := []struct {
 		name     string
@@ -41,8 +42,8 @@ func TestPaceIsComparedWithinAnEpochAndOnOneClockBetweenEpochs(t *testing.T) {
 		{name: "another epoch, clocks unknown", rows: []paced{at("a", 1, 0, 50), at("a", 2, 10, 50)}},
 		{name: "another epoch on the same clock", rows: []paced{at("a", 1, 0, 5), at("a", 2, 10, 50)}, oneClock: true, pace: "epochs 1 and 2"},
 		{name: "epochs whose rows lie between one another", rows: []paced{at("a", 1, 0, 5), at("a", 2, 50, 5), at("a", 1, 60, 5), at("a", 2, 150, 5)}, pace: "60 ms after"},
-		{name: "a recorded gap that is shorter than the times say", rows: []paced{at("a", 1, 0, 5), {Host: "a", Epoch: 1, Start: 200, DelayMS: 100, GapMS: gap(50)}}, pace: "a gap of 50 ms to the one before"},
-		{name: "a gap to a request that is not recorded", rows: []paced{at("a", 1, 0, 5), {Host: "a", Epoch: 1, Start: 400, DelayMS: 100, GapMS: gap(150)}}},
+		{name: "a recorded gap that is shorter than the times say", rows: []paced{at("a", 1, 0, 5), {Host: "a", Epoch: 1, Start: 200_000, DelayMS: 100, GapMS: gap(50)}}, pace: "a gap of 50 ms to the one before"},
+		{name: "a gap to a request that is not recorded", rows: []paced{at("a", 1, 0, 5), {Host: "a", Epoch: 1, Start: 400_000, DelayMS: 100, GapMS: gap(150)}}},
 		{name: "out of order", rows: []paced{at("a", 1, 500, 5), at("a", 1, 0, 5)}, pace: "order"},
 		{name: "one ends as the next begins", rows: []paced{at("a", 1, 0, 100), at("a", 1, 100, 5)}},
 		{name: "one in flight as the next begins", rows: []paced{at("a", 1, 0, 101), at("a", 1, 100, 5)}, inFlight: true},

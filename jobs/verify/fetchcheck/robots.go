@@ -18,16 +18,16 @@ import (
 
 // requestRow holds the columns of the requests dataset that invariant 2 needs.
 type requestRow struct {
-	Host    string `parquet:"host"`
-	Start   int64  `parquet:"start"`
-	URL     string `parquet:"url"`
-	Epoch   int32  `parquet:"epoch"`
-	Purpose string `parquet:"purpose"`
-	Status  int16  `parquet:"http_status"`
-	Error   string `parquet:"error"`
-	DelayMS int64  `parquet:"delay_ms"`
-	Rule    string `parquet:"robots_rule"`
-	Digest  string `parquet:"robots_digest"`
+	Host    string      `parquet:"host"`
+	Start   schema.Time `parquet:"start,timestamp(microsecond)"`
+	URL     string      `parquet:"url"`
+	Epoch   int32       `parquet:"epoch"`
+	Purpose string      `parquet:"purpose"`
+	Status  int16       `parquet:"http_status"`
+	Error   string      `parquet:"error"`
+	DelayMS int64       `parquet:"delay_ms"`
+	Rule    string      `parquet:"robots_rule"`
+	Digest  string      `parquet:"robots_digest"`
 
 	PlannedURL string `parquet:"planned_url"`
 
@@ -196,10 +196,10 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 	}
 	// If the crawler fetched robots.txt again just before the request, the previous robots.txt may have
 	// been the one that applied.
-	grace := j.Config.Fetch.Timeout.Total.Std() / time.Millisecond
+	grace := j.Config.Fetch.Timeout.Total.Std()
 	newest, removed := responses[0], false
 	for i, f := range responses {
-		if i > 0 && q.Start-newest.Start > int64(grace) {
+		if i > 0 && q.Start.Sub(newest.Start) > grace {
 			break
 		}
 		removed = removed || f.removed
@@ -209,8 +209,8 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 		switch {
 		case !f.liesAt(q.File, q.Offset):
 			continue // the row may name an earlier response with the same bytes
-		case j.RobotsTTL > 0 && q.Start-f.Start > (j.RobotsTTL+staleSlack).Milliseconds()+int64(2*grace):
-			j.wrong(robotsObeyed, q.URL, "it was requested %v after %s, robots.txt holds for %v", time.Duration(q.Start-f.Start)*time.Millisecond, f, j.RobotsTTL)
+		case j.RobotsTTL > 0 && q.Start.Sub(f.Start) > j.RobotsTTL+staleSlack+2*grace:
+			j.wrong(robotsObeyed, q.URL, "it was requested %v after %s, robots.txt holds for %v", q.Start.Sub(f.Start), f, j.RobotsTTL)
 			return nil, false, nil
 		}
 		return f, true, nil

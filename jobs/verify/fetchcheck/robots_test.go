@@ -60,7 +60,7 @@ func archived(t *testing.T, replies []reply) *judge {
 		if r.url == "" {
 			r.url = originURL + "/robots.txt"
 		}
-		f := &robotsResponse{requestRow: requestRow{URL: r.url, Epoch: r.epoch, Start: r.at}}
+		f := &robotsResponse{requestRow: requestRow{URL: r.url, Epoch: r.epoch, Start: schema.Time(r.at)}}
 		if r.raw == "" {
 			f.Error = "timed out"
 		} else {
@@ -102,9 +102,9 @@ func (j *judge) nameRobots(q *requestRow) {
 func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
 	const open = "User-agent: *\nDisallow: /b\n"
 	digest := warc.DigestOf([]byte(open)).Value()
-	ttl := 24 * time.Hour.Milliseconds()
+	ttl := 24 * time.Hour.Microseconds()
 	twice := []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}, {epoch: 1, at: ttl, raw: rawResponse(200, "", open)}}
-	later := config.Default().Fetch.Timeout.Total.Std().Milliseconds()
+	later := config.Default().Fetch.Timeout.Total.Std().Microseconds()
 	for _, c := range []struct {
 		name    string
 		replies []reply
@@ -117,12 +117,12 @@ func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
 		{"the one before, long after", twice, ttl + 5 + later, 0, "as evidence, but"},
 		{"none", twice, ttl + 5, -1, "as evidence, but"},
 		{"an answer that still holds", twice[:1], ttl - 5, 0, ""},
-		{"an answer that is too old", twice[:1], ttl + 10*time.Minute.Milliseconds(), 0, "robots.txt holds for 24h"},
+		{"an answer that is too old", twice[:1], ttl + 10*time.Minute.Microseconds(), 0, "robots.txt holds for 24h"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := archived(t, c.replies)
 			j.RobotsTTL = 24 * time.Hour
-			q := requestRow{URL: originURL + "/a", Epoch: 1, Start: c.at, DelayMS: 2000, Digest: digest}
+			q := requestRow{URL: originURL + "/a", Epoch: 1, Start: schema.Time(c.at), DelayMS: 2000, Digest: digest}
 			if c.of >= 0 {
 				f := j.files.byURL[originURL+"/robots.txt"][c.of]
 				q.File, q.Offset = f.capture.File, f.capture.Offset
@@ -141,9 +141,9 @@ func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
 func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 	const open, shut = "User-agent: *\nDisallow: /b\n", "User-agent: testbot\nCrawl-delay: 3\nDisallow: /a\n"
 	digest := func(body string) string { return warc.DigestOf([]byte(body)).Value() }
-	later := config.Default().Fetch.Timeout.Total.Std().Milliseconds()
+	later := config.Default().Fetch.Timeout.Total.Std().Microseconds()
 	page := func(at int64, of string) requestRow {
-		return requestRow{URL: originURL + "/a", Epoch: 1, Start: at, DelayMS: 3000, Digest: of}
+		return requestRow{URL: originURL + "/a", Epoch: 1, Start: schema.Time(at), DelayMS: 3000, Digest: of}
 	}
 	redirected := []reply{
 		{epoch: 1, at: 1, raw: rawResponse(301, "Location: //b.test/robots.txt\r\n", "")},
@@ -210,7 +210,7 @@ func TestARedirectToWhatATakedownRemoved(t *testing.T) {
 	const open, shut = "User-agent: *\nDisallow: /b\n", "User-agent: *\nDisallow: /a\n"
 	digest := func(body string) string { return warc.DigestOf([]byte(body)).Value() }
 	away := reply{epoch: 1, at: 10, raw: rawResponse(301, "Location: //gone.test/robots.txt\r\n", "")}
-	later := config.Default().Fetch.Timeout.Total.Std().Milliseconds()
+	later := config.Default().Fetch.Timeout.Total.Std().Microseconds()
 	failed := reply{url: "http://gone.test/robots.txt", epoch: 1, at: 12, raw: rawResponse(503, "", "")}
 	for _, c := range []struct {
 		name    string
@@ -233,7 +233,7 @@ func TestARedirectToWhatATakedownRemoved(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			j := archived(t, c.replies)
 			j.files.round.Forgot = c.forgot
-			q := requestRow{URL: originURL + "/a", Epoch: 1, Start: c.at, DelayMS: 2000, Digest: c.digest}
+			q := requestRow{URL: originURL + "/a", Epoch: 1, Start: schema.Time(c.at), DelayMS: 2000, Digest: c.digest}
 			j.nameRobots(&q)
 			if _, err := j.request(t.Context(), &q); err != nil {
 				t.Fatal(err)

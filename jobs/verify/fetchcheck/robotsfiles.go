@@ -25,20 +25,20 @@ import (
 
 // robotsCapture holds the columns of the captures dataset that invariant 2 needs.
 type robotsCapture struct {
-	URL       string `parquet:"url"`
-	FetchTime int64  `parquet:"fetch_time"`
-	Status    int16  `parquet:"fetch_status"`
-	Truncated string `parquet:"content_truncated"`
-	Digest    string `parquet:"content_digest"`
-	File      string `parquet:"warc_filename"`
-	Offset    int32  `parquet:"warc_record_offset"`
-	Length    int32  `parquet:"warc_record_length"`
+	URL       string      `parquet:"url"`
+	FetchTime schema.Time `parquet:"fetch_time,timestamp(microsecond)"`
+	Status    int16       `parquet:"fetch_status"`
+	Truncated string      `parquet:"content_truncated"`
+	Digest    string      `parquet:"content_digest"`
+	File      string      `parquet:"warc_filename"`
+	Offset    int32       `parquet:"warc_record_offset"`
+	Length    int32       `parquet:"warc_record_length"`
 }
 
 // sent identifies a request of a partition and the response to the request.
 type sent struct {
 	url   string
-	start int64
+	start schema.Time
 }
 
 // robotsResponse is the response to a robots.txt request.
@@ -173,7 +173,7 @@ func (f *robotsResponse) classify() robots.Class {
 // with the given epoch and start time, newest first. A response of a higher epoch is later than one of
 // a lower epoch, even if the machines' clocks disagree. Responses from an earlier round are older than
 // those of all epochs. The list also has redirects that lead to what a takedown removed.
-func (s *robotsFiles) responsesBefore(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
+func (s *robotsFiles) responsesBefore(ctx context.Context, origin string, epoch int32, start schema.Time) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
 		if f.Epoch > epoch || f.Epoch == epoch && f.Start > start {
@@ -304,7 +304,7 @@ type carriedRow struct {
 	File    string `parquet:"warc_filename"`
 	Offset  int32  `parquet:"warc_record_offset"`
 
-	FetchedAt int64 `parquet:"fetched_at,optional,timestamp(millisecond)"` // 0 in keys of maps
+	FetchedAt schema.Time `parquet:"fetched_at,optional,timestamp(microsecond)"` // 0 in keys of maps
 }
 
 // fetchTask names a fetch task of the crawl.

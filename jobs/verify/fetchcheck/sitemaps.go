@@ -14,12 +14,12 @@ import (
 
 // sitemapRow holds those columns of the working file sitemaps that are compared with requests.
 type sitemapRow struct {
-	URL     string `parquet:"url"`
-	Named   string `parquet:"named,optional"`
-	Outcome string `parquet:"outcome,optional"`
-	Earlier bool   `parquet:"earlier"`
-	Status  int16  `parquet:"http_status,optional"`
-	At      int64  `parquet:"fetched_at,optional,timestamp(millisecond)"`
+	URL     string      `parquet:"url"`
+	Named   string      `parquet:"named,optional"`
+	Outcome string      `parquet:"outcome,optional"`
+	Earlier bool        `parquet:"earlier"`
+	Status  int16       `parquet:"http_status,optional"`
+	At      schema.Time `parquet:"fetched_at,optional,timestamp(microsecond)"`
 }
 
 // ended reports whether the row says how a request of this round ended.
@@ -29,8 +29,8 @@ func (s *sitemapRow) ended() bool { return s.Outcome != "" && !s.Earlier && s.At
 // request comes before the row with the same URL and time.
 type sitemapFact struct {
 	URL    string
-	At     int64 // time of the request; 0 if the row only names the URL
-	Row    bool  // whether it is a row of the working file
+	At     schema.Time // time of the request; 0 if the row only names the URL
+	Row    bool        // whether it is a row of the working file
 	Status int16
 	Table  string // key of the file
 }

@@ -29,7 +29,7 @@ type partitionSpellings struct {
 // hop is one redirect in the chain of redirects that begins at a planned URL.
 type hop struct {
 	epoch    int32
-	start    int64
+	start    schema.Time
 	url      string // the URL that redirects
 	target   string // canonical URL of the redirect's target
 	spelling string // spelling of the target in the redirect; empty if the spelling equals target

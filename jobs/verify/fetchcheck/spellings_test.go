@@ -56,7 +56,7 @@ func TestARequestIsJudgedInEverySpelling(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			j := spelledJudge(t)
 			q := requestRow{
-				URL: originURL + c.url, PlannedURL: originURL + c.planned, Epoch: c.epoch, Start: c.at, DelayMS: 2000,
+				URL: originURL + c.url, PlannedURL: originURL + c.planned, Epoch: c.epoch, Start: schema.Time(c.at), DelayMS: 2000,
 				Digest: warc.DigestOf([]byte(spelledRules)).Value(),
 			}
 			j.nameRobots(&q)

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/mediatype"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -182,7 +183,7 @@ func nextEntry(r *warc.Reader, key string, n int64) (source.Entry, bool, error) 
 	}
 	return source.Entry{
 		URL: target, File: key, Line: n, Due: true, Listed: true, Priority: source.DefaultPriority,
-		Content: source.Content{At: at.UnixMilli(), Filename: key, Offset: int32(s.Offset), Length: int32(s.Length)},
+		Content: source.Content{At: schema.TimeOf(at), Filename: key, Offset: int32(s.Offset), Length: int32(s.Length)},
 	}, true, nil
 }
 

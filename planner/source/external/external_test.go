@@ -74,7 +74,7 @@ func TestResponsesOfWARCFilesAreEntries(t *testing.T) {
 	}
 	defer obj.Close()
 	r, err := warc.ReadAt(obj, warc.Extent{Offset: int64(e.Content.Offset), Length: int64(e.Content.Length)}, warc.ReaderOptions{})
-	if err != nil || r.TargetURI() != e.URL || e.Content.At != 1001 || !e.Due || !e.Listed || e.Line != 2 {
+	if err != nil || r.TargetURI() != e.URL || e.Content.At != 1_001_000 || !e.Due || !e.Listed || e.Line != 2 {
 		t.Errorf("entry %+v points to %v, %v", e, r, err)
 	}
 }

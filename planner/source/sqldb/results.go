@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
-	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
@@ -15,8 +14,8 @@ type Result struct {
 	Key        []string // key of the row
 	URL        string   // canonical URL
 	Outcome    string
-	HTTPStatus int16 // 0 without a response
-	FetchedAt  int64 // milliseconds UTC; 0 if nothing was requested
+	HTTPStatus int16       // 0 without a response
+	FetchedAt  schema.Time // 0 if nothing was requested
 	Digest     string
 }
 
@@ -286,7 +285,7 @@ func (r *Results) insert(crawl string, round int, results []Result) *statement {
 		}
 		values := append(r.table.keyArgs(one.Key), crawl, int64(round), one.URL, one.Outcome, nullable(one.HTTPStatus), nil, nullable(one.Digest))
 		if one.FetchedAt != 0 {
-			values[len(values)-2] = time.UnixMilli(one.FetchedAt).UTC().Format("2006-01-02 15:04:05.000")
+			values[len(values)-2] = one.FetchedAt.Time().Format("2006-01-02 15:04:05.000")
 		}
 		s.WriteString(s.tuple(values))
 	}

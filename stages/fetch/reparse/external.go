@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -182,7 +181,7 @@ func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 		f.Outcome = schema.MIMEFiltered
 		return
 	}
-	parsed, err := document.Parse(r.parser, response.Document(d.URL, x, d.Depth, time.UnixMilli(d.ContentAt)))
+	parsed, err := document.Parse(r.parser, response.Document(d.URL, x, d.Depth, d.ContentAt.Time()))
 	if err != nil {
 		r.env.Log.Error("a document could not be parsed", "url", d.URL, "error", err)
 		f.Outcome, f.Error = schema.InternalError, response.Bounded(err.Error())

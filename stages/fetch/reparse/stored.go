@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"time"
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -130,7 +129,7 @@ func (r *run) parseStored(dec *records.Decoder, d *recordedDoc, raws []records.R
 		defer x.Release()
 	}
 	if err == nil {
-		d.parsed, err = document.Parse(r.parser, response.Document(d.page.URL, x, d.page.Depth, time.UnixMilli(d.page.FetchTime)))
+		d.parsed, err = document.Parse(r.parser, response.Document(d.page.URL, x, d.page.Depth, d.page.FetchTime.Time()))
 		d.mime = response.Sniff(r.parser, x)
 	}
 	d.why = err

@@ -116,7 +116,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		RobotsRule: a.Rule, Attempt: a.Attempt, Epoch: int32(r.Epoch),
 	}
 	begun := r.Clock.Now()
-	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // these values remain if the request is never written
+	row.Start, row.QueueMS = schema.TimeOf(begun), max(begun.Sub(g.Due), 0).Milliseconds() // these values remain if the request is never written
 	if k := a.Robots; k != nil {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
@@ -137,7 +137,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 			return err
 		}
 		s.At = now
-		row.Start, row.DelayMS = now.UnixMilli(), pace.Delay.Milliseconds()
+		row.Start, row.DelayMS = schema.TimeOf(now), pace.Delay.Milliseconds()
 		row.QueueMS = max(now.Sub(g.Due), 0).Milliseconds()
 		if !pace.First {
 			ms := pace.Gap.Milliseconds()

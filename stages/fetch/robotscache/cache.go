@@ -239,14 +239,14 @@ func (c *Cache) forget(e *Entry) {
 // row returns a row, without the file's text, from which the next attempt can restore the entry.
 // The caller holds the cache's mu.
 func (e *Entry) row() *schema.RobotsFile {
-	r := &schema.RobotsFile{Origin: e.Root, Host: e.Host, Until: e.until.UnixMilli()}
+	r := &schema.RobotsFile{Origin: e.Root, Host: e.Host, Until: schema.TimeOf(e.until)}
 	if e.state == Failed {
 		r.Outcome, r.Failure, r.Detail = e.failed.Outcome, response.Bounded(e.failed.Why.Phrase), response.Bounded(e.failed.Why.Detail)
 		return r
 	}
 	k := e.rules
 	r.Rules, r.Digest = k.Digest != "", k.Digest
-	r.FetchedAt, r.WARCFile, r.WARCOffset, r.WARCLength = k.Record.At.UnixMilli(), k.Record.File, k.Record.Offset, k.Record.Length
+	r.FetchedAt, r.WARCFile, r.WARCOffset, r.WARCLength = schema.TimeOf(k.Record.At), k.Record.File, k.Record.Offset, k.Record.Length
 	return r
 }
 
@@ -257,13 +257,13 @@ func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("origin %q: %v: %w", row.Origin, err, table.ErrCorrupt)
 	}
-	rules := &Rules{Record: Record{row.WARCFile, row.WARCOffset, row.WARCLength, time.UnixMilli(row.FetchedAt)}}
+	rules := &Rules{Record: Record{row.WARCFile, row.WARCOffset, row.WARCLength, row.FetchedAt.Time()}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.opt.Clock.Now()
 	// The clock of the earlier attempt's machine may have been wrong, so the row applies no longer
 	// than a new robots.txt would.
-	until := earlier(time.UnixMilli(row.Until), now.Add(c.ttl))
+	until := earlier(row.Until.Time(), now.Add(c.ttl))
 	if row.FetchedAt > 0 {
 		until = earlier(until, rules.Record.At.Add(c.ttl))
 	}

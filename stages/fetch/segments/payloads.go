@@ -26,10 +26,10 @@ const (
 
 // Payload identifies a stored payload and the WARC record that holds it.
 type Payload struct {
-	digest string // digest of the payload, in the form of cc-index
-	url    string // WARC-Target-URI of the payload's record
-	at     int64  // WARC-Date of the payload's record, in milliseconds
-	id     string // WARC-Record-ID of the payload's record; "" if unknown
+	digest string      // digest of the payload, in the form of cc-index
+	url    string      // WARC-Target-URI of the payload's record
+	at     schema.Time // WARC-Date of the payload's record
+	id     string      // WARC-Record-ID of the payload's record; "" if unknown
 
 	file           string
 	offset, length int32
@@ -38,7 +38,7 @@ type Payload struct {
 // KnownPayload returns the payload that the planned URL had before, if a revisit may refer to it.
 // Otherwise it returns nil: the request is unconditional, and the response is stored whole.
 func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
-	if p.ContentDigest == "" || p.WARCFilename == "" || now.Sub(time.UnixMilli(p.ContentAt)) > MaxPayloadAge {
+	if p.ContentDigest == "" || p.WARCFilename == "" || now.Sub(p.ContentAt.Time()) > MaxPayloadAge {
 		return nil
 	}
 	return &Payload{
@@ -80,7 +80,7 @@ func makeRevisit(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exch
 	rec.Type = warc.Revisit
 	rec.Block = [][]byte{x.RawHead}
 	rec.PayloadDigest = warc.Digest("sha1:" + p.digest)
-	rec.RefersTo, rec.RefersToURI, rec.RefersToDate = p.id, p.url, time.UnixMilli(p.at)
+	rec.RefersTo, rec.RefersToURI, rec.RefersToDate = p.id, p.url, p.at.Time()
 	if kind == schema.RevisitNotModified {
 		rec.Profile = warc.ProfileNotModified
 		return

@@ -250,7 +250,7 @@ func (l *List) handleDocument(g *polite.Grant, t *Task, s *request.Sent, detecte
 func addResponse(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema.Sitemap {
 	row.HTTPStatus = int16(s.Exchange.Status)
 	if !s.At.IsZero() {
-		row.FetchedAt = s.At.UnixMilli()
+		row.FetchedAt = schema.TimeOf(s.At)
 	}
 	if s.Exchange.Status != 0 {
 		row.ETag, row.LastModified = response.Validators(s.Exchange)

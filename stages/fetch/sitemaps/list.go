@@ -46,9 +46,9 @@ type Task struct {
 	Redirects int32
 	Tries     int32 // number of requests for the URL in Key
 
-	suspect bool  // whether earlier attempts died at it
-	claimed bool  // whether the task has reserved the URL in Key
-	failed  int64 // time of the last failed request in an earlier round, as a Unix time in milliseconds; 0 if there was none
+	suspect bool        // whether earlier attempts died at it
+	claimed bool        // whether the task has reserved the URL in Key
+	failed  schema.Time // time of the last failed request in an earlier round; 0 if there was none
 	lane    *lane
 }
 

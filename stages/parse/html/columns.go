@@ -41,11 +41,11 @@ func (h *Reader) Header(get func(name string) []string) {
 	}
 }
 
-// Feed records the statements of a feed about itself. updated is in milliseconds; 0 means unknown.
-func (h *Reader) Feed(title, description, author string, updated int64) {
+// Feed records the statements of a feed about itself. the zero time.Time means unknown.
+func (h *Reader) Feed(title, description, author string, updated time.Time) {
 	m := &h.meta
 	m.title, m.description, m.author = fold.String(title, fold.MaxTitle), fold.String(description, fold.MaxDescription), fold.String(author, fold.MaxShort)
-	m.modified.ms = updated
+	m.modified.at = schema.TimeOf(updated)
 }
 
 // Notes holds results of the reader that have no column.
@@ -65,7 +65,7 @@ func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched t
 	pg.Robots, n.Nofollow, p.NoArchive = m.robots.String(), m.robots.NoFollow, m.robots.NoArchive
 	pg.Indexable = m.robots.Indexable(fetched)
 	if t := m.robots.UnavailableAfter; !t.IsZero() {
-		pg.Unavailable = t.UnixMilli()
+		pg.Unavailable = schema.TimeOf(t)
 	}
 	pg.ContentSignal, pg.TDMReserved, pg.TDMPolicy = m.signals.String(), m.tdm.Reserved, m.tdm.Policy
 	queries := charset.NewQueryEncoder(h.charset)
@@ -84,8 +84,8 @@ func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched t
 	if !list {
 		m.published.keepBest(dateOfPath(pg.Path), byURL)
 	}
-	pg.PublishedAt, pg.PublishedSource = m.published.ms, m.published.source()
-	pg.ModifiedAt, pg.ModifiedSource = m.modified.ms, m.modified.source()
+	pg.PublishedAt, pg.PublishedSource = m.published.at, m.published.source()
+	pg.ModifiedAt, pg.ModifiedSource = m.modified.at, m.modified.source()
 	pg.Author = m.pickAuthor(h.byline.bylineText(h.all), l.relAuthor)
 	pg.JSONLD = m.ld.Column(func(ref string) string { return res.resolveTarget([]byte(ref), false).url })
 	h.all = ""

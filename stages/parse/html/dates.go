@@ -3,13 +3,14 @@ package html
 import (
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 )
 
 // statedDate is a date that a page states, with the rank of its source.
 type statedDate struct {
-	ms   int64
+	at   schema.Time
 	rank uint8
 }
 
@@ -33,7 +34,7 @@ var dateSources = [...]string{byFeed: "feed", byArticle: "open_graph", byJSONLD:
 
 // source returns the name of the date's source, or "" if there is no date.
 func (d statedDate) source() string {
-	if d.ms == 0 {
+	if d.at == 0 {
 		return ""
 	}
 	return dateSources[d.rank]
@@ -45,8 +46,8 @@ func (d *statedDate) keepBest(value string, rank uint8) {
 	if value == "" || d.rank != 0 && d.rank <= rank {
 		return
 	}
-	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // some pages have 1970-01-01T00:00:00Z in place of a missing date
-		*d = statedDate{t.UnixMilli(), rank}
+	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && schema.TimeOf(t) != 0 { // some pages have 1970-01-01T00:00:00Z in place of a missing date
+		*d = statedDate{schema.TimeOf(t), rank}
 	}
 }
 

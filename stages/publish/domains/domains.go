@@ -36,17 +36,17 @@ const sortMemory = 32 << 20
 
 // hostRow holds the columns of hosts that count. Hosts that are only targets of links have no delay.
 type hostRow struct {
-	Host         string  `parquet:"host"`
-	Domain       string  `parquet:"domain"`
-	RobotsState  string  `parquet:"robots_state,optional"`
-	RobotsDigest string  `parquet:"robots_digest,optional"`
-	DelayMS      *int64  `parquet:"delay_ms,optional"`
-	Planned      int64   `parquet:"planned"`
-	Breaker      int32   `parquet:"breaker_events"`
-	FirstRequest int64   `parquet:"first_request,optional"`
-	LastRequest  int64   `parquet:"last_request,optional"`
-	Rank         float64 `parquet:"rank"`
-	Harmonic     float64 `parquet:"harmonic"`
+	Host         string      `parquet:"host"`
+	Domain       string      `parquet:"domain"`
+	RobotsState  string      `parquet:"robots_state,optional"`
+	RobotsDigest string      `parquet:"robots_digest,optional"`
+	DelayMS      *int64      `parquet:"delay_ms,optional"`
+	Planned      int64       `parquet:"planned"`
+	Breaker      int32       `parquet:"breaker_events"`
+	FirstRequest schema.Time `parquet:"first_request,optional,timestamp(microsecond)"`
+	LastRequest  schema.Time `parquet:"last_request,optional,timestamp(microsecond)"`
+	Rank         float64     `parquet:"rank"`
+	Harmonic     float64     `parquet:"harmonic"`
 }
 
 func compareHosts(a, b *hostRow) int {

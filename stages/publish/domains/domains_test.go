@@ -61,7 +61,7 @@ func randomRound(seed uint64) *round {
 				f := schema.Fetch{SURT: k.SURT, URL: url, Host: host, Domain: domain, Outcome: schema.Outcomes[r.IntN(len(schema.Outcomes))], HTTPStatus: int16(400 + r.IntN(5))}
 				out.fetches = append(out.fetches, f)
 				row.Planned++
-				q := schema.Request{Host: host, URL: url, Address: fmt.Sprintf("192.0.%d.%d:80", r.IntN(4), r.IntN(6)), Start: int64(1000*n + i), DelayMS: int64(500 * r.IntN(4)), TotalMS: int64(r.IntN(900)), BytesReceived: int64(r.IntN(9999)), BytesSent: 9}
+				q := schema.Request{Host: host, URL: url, Address: fmt.Sprintf("192.0.%d.%d:80", r.IntN(4), r.IntN(6)), Start: schema.Time(1000*n+i) * 1000, DelayMS: int64(500 * r.IntN(4)), TotalMS: int64(r.IntN(900)), BytesReceived: int64(r.IntN(9999)), BytesSent: 9}
 				if q.TotalUS = ptr(q.TotalMS * 1000); r.IntN(4) > 0 {
 					q.Status, q.FirstByteUS = int16([]int{200, 404, 429, 503}[r.IntN(4)]), ptr(int64(math.Exp(r.Float64()*16)))
 				} else {

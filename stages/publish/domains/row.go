@@ -182,7 +182,7 @@ func (d *domain) finish() *schema.Domain {
 		r.ErrorRate = &rate
 	}
 	if r.FirstRequest != 0 {
-		span := r.LastRequest - r.FirstRequest
+		span := r.LastRequest.Sub(r.FirstRequest).Milliseconds()
 		r.SpanMS = &span
 	}
 	r.FirstByteP50, r.FirstByteP90, r.FirstByteP99 = d.firstByte.percentile(50), d.firstByte.percentile(90), d.firstByte.percentile(99)
