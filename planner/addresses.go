@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/entry"
@@ -20,14 +19,14 @@ type addressURL struct {
 }
 
 // addressKey gives the best URLs of an address the lowest keys.
-func addressKey(key []byte, u *addressURL) []byte {
-	return extsort.AppendUint(extsort.AppendInt(extsort.AppendUint(key, u.Address), ^int64(u.Priority)), u.Tie)
+func addressKey(k table.Key, u *addressURL) table.Key {
+	return k.Uint(u.Address).Int(^int64(u.Priority)).Uint(u.Tie)
 }
 
 // admit finds the best URLs of each address that has too many. The parameter from is the list of chosen
 // URLs.
 func (c *chooser) admit(ctx context.Context, from *entry.List, seen observations, scratch string) (err error) {
-	sorter, err := table.NewKeySorter(scratch, addressKey, c.Memory/6)
+	sorter, err := table.NewSorter(scratch, addressKey, c.Memory/6)
 	if err != nil {
 		return err
 	}

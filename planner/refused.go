@@ -37,7 +37,7 @@ func detailOf(err error) string {
 
 // refusals collects and counts the refusals of one goroutine.
 type refusals struct {
-	rows    *table.KeySorter[entry.Refusal]
+	rows    *table.Sorter[entry.Refusal]
 	counts  map[schema.SkipReason]int64
 	sources map[int]int64 // number of refusals by the index of the source
 

@@ -11,14 +11,14 @@ import (
 // sorters holds one sorter per goroutine. All sorters use the same order.
 type sorters[T any] struct {
 	dir string
-	key func(key []byte, row *T) []byte
-	all []*table.KeySorter[T]
+	key func(k table.Key, row *T) table.Key
+	all []*table.Sorter[T]
 }
 
 // sorter adds a sorter for one goroutine. The new sorter spills to disk when its rows take about
 // memory bytes.
-func (s *sorters[T]) sorter(memory int64) (*table.KeySorter[T], error) {
-	one, err := table.NewKeySorter(s.dir, s.key, memory)
+func (s *sorters[T]) sorter(memory int64) (*table.Sorter[T], error) {
+	one, err := table.NewSorter(s.dir, s.key, memory)
 	if err == nil {
 		s.all = append(s.all, one)
 	}
@@ -27,7 +27,7 @@ func (s *sorters[T]) sorter(memory int64) (*table.KeySorter[T], error) {
 
 // sorted yields the rows of all sorters in order.
 func (s *sorters[T]) sorted(ctx context.Context) iter.Seq2[T, error] {
-	return table.MergeKeyed(ctx, s.all...)
+	return table.MergeSorted(ctx, s.all...)
 }
 
 func (s *sorters[T]) close() (err error) {

@@ -205,20 +205,48 @@ func commonPrefix(a, b []byte) (n int) {
 
 // spill writes the records in memory to a run.
 func (s *Sorter) spill() error {
-	if err := s.runs.Compact(func(runs []*os.File) (*os.File, error) { return s.write(openRuns(runs, nil)) }); err != nil {
-		return err
-	}
-	f, err := s.write([]*stream{{from: s}})
+	err := s.AddSorted(func(add func(key, rest []byte) error) error {
+		return merge(context.Background(), []stream{&memoryRun{from: s}}, add)
+	})
 	if err != nil {
 		return err
 	}
-	s.runs.Add(f)
 	s.held = 0
 	for i := range s.parts {
 		s.empty(&s.parts[i])
 	}
 	return nil
 }
+
+// AddSorted writes the records that each passes to its argument to a run. They must come in the order of their keys.
+func (s *Sorter) AddSorted(each func(add func(key, rest []byte) error) error) error {
+	if err := s.runs.Compact(func(files []*os.File) (*os.File, error) {
+		return s.write(func(add func(key, rest []byte) error) error {
+			var streams []stream
+			for _, f := range files {
+				streams = append(streams, runOf(f))
+			}
+			return merge(context.Background(), streams, add)
+		})
+	}); err != nil {
+		return err
+	}
+	f, err := s.write(each)
+	if err == nil {
+		s.runs.Add(f)
+	}
+	return err
+}
+
+// Runs returns the runs, without the records in memory.
+func (s *Sorter) Runs() (runs []*Run) {
+	for _, f := range s.runs.All {
+		runs = append(runs, runOf(f))
+	}
+	return runs
+}
+
+func runOf(f *os.File) *Run { return &Run{NewReader(io.NewSectionReader(f, 0, 1<<62))} }
 
 // empty empties a part. It keeps little memory for the part, and none for a part that was empty before, because the next
 // records may belong to other parts: records often come in the order of the first bytes of their keys.
@@ -241,26 +269,18 @@ func (s *Sorter) empty(p *part) {
 	p.items, p.filled, p.sorted = p.items[:0], 0, false
 }
 
-// write merges streams into a run.
-func (s *Sorter) write(streams []*stream) (_ *os.File, err error) {
+// write writes a run.
+func (s *Sorter) write(each func(add func(key, rest []byte) error) error) (_ *os.File, err error) {
 	f, err := os.CreateTemp(s.dir, "run-*")
 	if err != nil {
 		return nil, fmt.Errorf("create scratch file: %w", err)
 	}
 	w := NewWriter(f)
-	if err = merge(context.Background(), streams, w.Write); err == nil {
+	if err = each(w.Write); err == nil {
 		err = w.Flush()
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	return f, nil
-}
-
-// openRuns appends streams of runs.
-func openRuns(runs []*os.File, streams []*stream) []*stream {
-	for _, f := range runs {
-		streams = append(streams, &stream{run: NewReader(io.NewSectionReader(f, 0, 1<<62))})
-	}
-	return streams
 }

@@ -2,7 +2,8 @@ package schema
 
 import (
 	"cmp"
-	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/extsort"
 )
 
 // UnknownLanguage stands in terms for pages whose language is not known: the ISO-639-3 code for
@@ -32,14 +33,7 @@ type TermPages struct {
 	Pages    int64  `parquet:"pages" doc:"number of pages"`
 }
 
-// CompareTermPages orders the rows of runs of terms.
-func CompareTermPages(a, b *TermPages) int {
-	// cmp.Or would compare the texts of rows of different buckets too.
-	if c := cmp.Compare(a.Bucket, b.Bucket); c != 0 {
-		return c
-	}
-	if c := strings.Compare(a.Language, b.Language); c != 0 {
-		return c
-	}
-	return cmp.Or(strings.Compare(a.Term, b.Term), cmp.Compare(a.Level, b.Level))
+// TermPagesKey appends the key of a row of runs of terms.
+func TermPagesKey(k extsort.Key, t *TermPages) extsort.Key {
+	return k.Int(int64(t.Bucket)).Text(t.Language).Text(t.Term).Int(int64(t.Level))
 }

@@ -1,10 +1,11 @@
 package schema
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/extsort"
 )
 
 // PlannedRow is a row of a plan's file of a partition, sorted by host, then priority (highest first),
@@ -272,16 +273,13 @@ type TargetLinks struct {
 	AnchorCounts []int32 `parquet:"anchor_counts,list" doc:"number of links with each entry of anchors"`
 }
 
-// CompareTargets compares two rows by bucket, SURT key and URL.
-func CompareTargets(a, b *TargetLinks) int {
-	if c := cmp.Compare(a.Bucket, b.Bucket); c != 0 {
-		return c
-	}
-	return CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
+// TargetKey appends the key of a row: bucket, SURT key and URL.
+func TargetKey(k extsort.Key, t *TargetLinks) extsort.Key {
+	return k.Int(int64(t.Bucket)).Text(t.SURT).Text(t.URL)
 }
 
 // Redirect is a row of the working file "redirects" of a merge task: a redirect that the fetcher did
-// not follow. Most such redirects lead to another domain. Rows are sorted by CompareRedirects.
+// not follow. Most such redirects lead to another domain. Rows are sorted by RedirectKey.
 type Redirect struct {
 	Bucket int32  `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	SURT   string `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
@@ -290,13 +288,9 @@ type Redirect struct {
 	Depth  int32  `parquet:"depth" doc:"depth of the source"`
 }
 
-// CompareRedirects compares two redirects by bucket, then by target, then by the source's depth and
-// URL.
-func CompareRedirects(a, b *Redirect) int {
-	if c := cmp.Or(cmp.Compare(a.Bucket, b.Bucket), CompareURLs(a.SURT, a.URL, b.SURT, b.URL)); c != 0 {
-		return c
-	}
-	return cmp.Or(cmp.Compare(a.Depth, b.Depth), strings.Compare(a.Source, b.Source))
+// RedirectKey appends the key of a redirect: bucket, target, and the source's depth and URL.
+func RedirectKey(k extsort.Key, r *Redirect) extsort.Key {
+	return k.Int(int64(r.Bucket)).Text(r.SURT).Text(r.URL).Int(int64(r.Depth)).Text(r.Source)
 }
 
 // ClassMember is a row of the two working files of a digest task, "classes" and "exact": a page of

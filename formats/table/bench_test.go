@@ -1,7 +1,6 @@
 package table_test
 
 import (
-	"cmp"
 	"io"
 	"path/filepath"
 	"testing"
@@ -10,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-func bySURT(a, b *schema.Capture) int { return cmp.Compare(a.SURT, b.SURT) }
+func bySURT(k table.Key, c *schema.Capture) table.Key { return k.Text(c.SURT) }
 
 // BenchmarkWrite measures the time and the bytes on disk per row of captures.
 func BenchmarkWrite(b *testing.B) {

@@ -88,7 +88,6 @@ func TestConvertLeavesRowsOutAndMayPointIntoThem(t *testing.T) {
 
 func TestMergeFilesMergesObjectsAndNamesTheOneThatIsAbsent(t *testing.T) {
 	s := newStore(t)
-	byKey := func(a, b *wide) int { return int(a.Key - b.Key) }
 	write(t, s, "1.parquet", []wide{{Key: 1}, {Key: 4}})
 	write(t, s, "2.parquet", []wide{{Key: 2}, {Key: 3}, {Key: 5}})
 	rows, err := tabletest.Collect(table.MergeFiles(t.Context(), s, t.TempDir(), []string{"1.parquet", "2.parquet"}, byKey))
@@ -113,7 +112,6 @@ func TestMergeFilesMergesObjectsAndNamesTheOneThatIsAbsent(t *testing.T) {
 // those go through a scratch file that one file replaces: the others stay open from the first to the last row.
 func TestMergeFilesMergesManyObjectsInPasses(t *testing.T) {
 	s := &opens{Bucket: newStore(t)}
-	byKey := func(a, b *wide) int { return int(a.Key - b.Key) }
 	write(t, s, "first.parquet", []wide{{Key: 7, Name: "first"}})
 	write(t, s, "middle.parquet", []wide{{Key: 1, Name: "middle"}, {Key: 7, Name: "middle"}, {Key: 8, Name: "middle"}})
 	write(t, s, "last.parquet", []wide{{Key: 7, Name: "last"}})

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"reflect"
 	"unsafe"
+
+	"crawlbatch.io/crawlbatch/formats/extsort"
 )
 
 // Rows of all types share the code that reads, sorts, merges and writes them. This code gets a row as
@@ -29,12 +31,6 @@ type sourceOf[T any] struct{ stream Stream[T] }
 
 func (s sourceOf[T]) readRows(first unsafe.Pointer, n int) (int, error) {
 	return s.stream.Read(unsafe.Slice((*T)(first), n))
-}
-
-// untyped converts a compare function to one that takes the addresses of rows. This is possible
-// because all pointers are passed in the same way.
-func untyped[T any](compare func(a, b *T) int) func(a, b unsafe.Pointer) int {
-	return *(*func(a, b unsafe.Pointer) int)(unsafe.Pointer(&compare))
 }
 
 // newRows returns the address of n new zero rows of type t.
@@ -108,107 +104,90 @@ func rowsOf[T any](each eachOf) iter.Seq2[T, error] {
 // mergeRows is the number of rows of each stream that Merge holds.
 const mergeRows = 32
 
-// Merge yields the rows of several streams as one sorted sequence. Each stream must be sorted by
-// compare. Equal rows keep the order of their streams. Merge holds a batch of rows per stream and
+// Merge yields the rows of several streams as one sorted sequence. Each stream must be sorted by the keys that key
+// appends. Rows with equal keys keep the order of their streams. Merge holds a batch of rows per stream and
 // does not close the streams. An error ends the sequence.
-func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Stream[T]) iter.Seq2[T, error] {
+func Merge[T any](ctx context.Context, key func(k Key, row *T) Key, streams ...Stream[T]) iter.Seq2[T, error] {
 	return rowsOf[T](func(yield func(row unsafe.Pointer) bool) error {
-		in := make([]rowStream, len(streams))
+		in := make([]keyed, len(streams))
 		for i, s := range streams {
-			in[i] = newBatches(reflect.TypeFor[T](), mergeRows, sourceOf[T]{s})
+			in[i] = &keyedStream{rows: newBatches(reflect.TypeFor[T](), mergeRows, sourceOf[T]{s}), key: untyped(key)}
 		}
-		return eachRow(ctx, newMerger(untyped(compare), in), yield)
+		return eachRow(ctx, newMerger(in), yield)
 	})
 }
 
-// merger is a rowStream that merges several sorted streams with a tree of losers (Knuth, The Art of Computer
-// Programming, volume 3, 5.4.1). Input i is leaf len(inputs) + i of a binary tree whose root is node 1 and in which the
-// children of node n are 2n and 2n+1. At each inner node, the least inputs of its two children have met, and losers
-// holds the one that was greater. So a row costs one comparison for each level of the tree. A heap needs two.
+// keyOf appends the key of the row at an address.
+type keyOf = func(k Key, row unsafe.Pointer) Key
+
+// untyped converts a key function to one that takes the address of a row. This is possible because all pointers are
+// passed in the same way.
+func untyped[T any](key func(k Key, row *T) Key) keyOf {
+	return *(*keyOf)(unsafe.Pointer(&key))
+}
+
+// keyed is an input of a merger with the address of its current row.
+type keyed interface {
+	extsort.Input
+	current() unsafe.Pointer
+}
+
+// merger is a rowStream that merges inputs.
 type merger struct {
-	compare func(a, b unsafe.Pointer) int
-	inputs  []mergeInput // of equal rows, the one of the first input comes first
-	losers  []int        // for each inner node, the number of an input; nil before the first row was read
-	least   int          // input with the least row
-	taken   bool         // nextRow has already returned this row
+	*extsort.Merger
+	inputs []keyed
 }
 
-// mergeInput is a stream with its lowest remaining row, which is nil at its end.
-type mergeInput struct {
-	stream rowStream
-	row    unsafe.Pointer
-}
-
-func newMerger(compare func(a, b unsafe.Pointer) int, streams []rowStream) *merger {
-	m := &merger{compare: compare, inputs: make([]mergeInput, len(streams))}
-	for i, s := range streams {
-		m.inputs[i].stream = s
+func newMerger(inputs []keyed) *merger {
+	in := make([]extsort.Input, len(inputs))
+	for i := range inputs {
+		in[i] = inputs[i]
 	}
-	return m
-}
-
-// next moves an input to its next row.
-func (i *mergeInput) next() (err error) {
-	if i.row, err = i.stream.nextRow(); err == io.EOF {
-		*i, err = mergeInput{}, nil
-	}
-	return err
-}
-
-// start reads the first row of each stream.
-func (m *merger) start() error {
-	n := len(m.inputs)
-	winners := make([]int, 2*n)
-	for i := range m.inputs {
-		if err := m.inputs[i].next(); err != nil {
-			return err
-		}
-		winners[n+i] = i
-	}
-	m.losers = make([]int, n)
-	for node := n - 1; node > 0; node-- {
-		a, b := winners[2*node], winners[2*node+1]
-		if m.less(b, a) {
-			a, b = b, a
-		}
-		winners[node], m.losers[node] = a, b
-	}
-	m.least = winners[1]
-	return nil
+	return &merger{extsort.NewMerger(in), inputs}
 }
 
 // nextRow implements rowStream.
 func (m *merger) nextRow() (unsafe.Pointer, error) {
-	switch {
-	case len(m.inputs) == 0:
-		return nil, io.EOF
-	case m.losers == nil:
-		if err := m.start(); err != nil {
-			return nil, err
-		}
-	case m.taken:
-		if err := m.inputs[m.least].next(); err != nil {
-			return nil, err
-		}
-		for node := (len(m.inputs) + m.least) / 2; node > 0; node /= 2 {
-			if m.less(m.losers[node], m.least) {
-				m.losers[node], m.least = m.least, m.losers[node]
-			}
-		}
+	i, err := m.Next()
+	if err != nil {
+		return nil, err
 	}
-	row := m.inputs[m.least].row
-	if m.taken = row != nil; !m.taken {
-		return nil, io.EOF
-	}
-	return row, nil
+	return m.inputs[i].current(), nil
 }
 
-// less reports whether the row of input a comes before that of input b. Ended inputs come last.
-func (m *merger) less(a, b int) bool {
-	p, q := m.inputs[a].row, m.inputs[b].row
-	if p == nil || q == nil {
-		return q == nil && p != nil
-	}
-	c := m.compare(p, q)
-	return c < 0 || c == 0 && a < b
+// keyedStream makes the keys of the rows of a stream.
+type keyedStream struct {
+	rows rowStream
+	key  keyOf
+	buf  Key
+	row  unsafe.Pointer
 }
+
+// Next implements extsort.Input.
+func (s *keyedStream) Next() (key []byte, err error) {
+	if s.row, err = s.rows.nextRow(); err != nil {
+		return nil, err
+	}
+	s.buf = s.key(s.buf[:0], s.row)
+	return s.buf, nil
+}
+
+func (s *keyedStream) current() unsafe.Pointer { return s.row }
+
+// keyedRun decodes the rows of a run.
+type keyedRun struct {
+	*extsort.Run
+	layout *rowLayout
+	row    reflect.Value
+}
+
+// Next implements extsort.Input.
+func (r *keyedRun) Next() (key []byte, err error) {
+	if key, err = r.Run.Next(); err != nil {
+		return nil, err
+	}
+	r.row.SetZero()
+	return key, r.layout.decode(string(r.Rest), r.current())
+}
+
+func (r *keyedRun) current() unsafe.Pointer { return r.row.Addr().UnsafePointer() }

@@ -18,7 +18,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
 
-func byName(a, b *wide) int { return strings.Compare(a.Name, b.Name) }
+func byName(k table.Key, w *wide) table.Key { return k.Text(w.Name) }
+
+func byKey(k table.Key, w *wide) table.Key { return k.Int(w.Key) }
 
 func TestSorterKeepsTheOrderOfEqualRowsInMemoryAndSpilled(t *testing.T) {
 	if testing.Short() {
@@ -32,8 +34,8 @@ func TestSorterKeepsTheOrderOfEqualRowsInMemoryAndSpilled(t *testing.T) {
 		rows = append(rows, w)
 	}
 	want := slices.Clone(rows)
-	slices.SortStableFunc(want, func(a, b wide) int { return byName(&a, &b) })
-	for name, memory := range map[string]int64{"memory": 1 << 30, "spilled": 1 << 18, "spilled and compacted": 1 << 13} {
+	slices.SortStableFunc(want, tabletest.ByKey(byName))
+	for name, memory := range map[string]int64{"memory": 1 << 30, "spilled": 1 << 17, "spilled and compacted": 1 << 13} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s, err := table.NewSorter(dir, byName, memory)
@@ -68,7 +70,7 @@ func TestSorterKeepsTheOrderOfEqualRowsInMemoryAndSpilled(t *testing.T) {
 
 func TestSorterRefusesTypesItCannotSpill(t *testing.T) {
 	type odd struct{ M map[string]int }
-	if _, err := table.NewSorter(t.TempDir(), func(a, b *odd) int { return 0 }, 0); err == nil || !strings.Contains(err.Error(), "field M") {
+	if _, err := table.NewSorter(t.TempDir(), func(k table.Key, _ *odd) table.Key { return k }, 0); err == nil || !strings.Contains(err.Error(), "field M") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -101,11 +103,11 @@ func TestMergeIsSortedAndStableByStream(t *testing.T) {
 			for j := range max(0, rng.IntN(200)-20) { // a tenth of the streams have no rows
 				rows = append(rows, wide{Key: int64(i*1000 + j), Name: string(rune('a' + rng.IntN(10)))})
 			}
-			slices.SortStableFunc(rows, func(a, b wide) int { return byName(&a, &b) })
+			slices.SortStableFunc(rows, tabletest.ByKey(byName))
 			want = append(want, rows...)
 			streams = append(streams, &slice{rows: rows})
 		}
-		slices.SortStableFunc(want, func(a, b wide) int { return byName(&a, &b) })
+		slices.SortStableFunc(want, tabletest.ByKey(byName))
 		got, err := tabletest.Collect(table.Merge(t.Context(), byName, streams...))
 		if err != nil {
 			t.Fatal(err)
@@ -159,8 +161,7 @@ func TestConcatReadsObjectsInTurn(t *testing.T) {
 // memory, fill a few runs, or fill so many runs that sorters merge runs early.
 func TestSortersOfSeveralGoroutinesMerge(t *testing.T) {
 	const goroutines, each = 3, 4000
-	byKey := func(a, b *wide) int { return int(a.Key - b.Key) }
-	for name, memory := range map[string]int64{"memory": 1 << 30, "spilled": 1 << 18, "spilled and compacted": 1 << 12} {
+	for name, memory := range map[string]int64{"memory": 1 << 30, "spilled": 1 << 17, "spilled and compacted": 1 << 12} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			var sorters []*table.Sorter[wide]

@@ -133,8 +133,8 @@ func openSection(ctx context.Context, b store.Bucket, s manifest.Section, t refl
 }
 
 // MergeSections is like MergeFiles for sections of runs.
-func MergeSections[T any](ctx context.Context, b store.Bucket, scratch string, sections []manifest.Section, compare func(a, b *T) int) iter.Seq2[T, error] {
+func MergeSections[T any](ctx context.Context, b store.Bucket, scratch string, sections []manifest.Section, key func(k Key, row *T) Key) iter.Seq2[T, error] {
 	t := reflect.TypeFor[T]()
 	o := objects{t, len(sections), func(i int) (*reader, error) { return openSection(ctx, b, sections[i], t) }}
-	return rowsOf[T](o.merge(ctx, scratch, untyped(compare)))
+	return rowsOf[T](o.merge(ctx, scratch, untyped(key)))
 }

@@ -38,7 +38,7 @@ func randomTargets(seed uint64, buckets, n int) []schema.TargetLinks {
 			rows = append(rows, row)
 		}
 	}
-	slices.SortFunc(rows, func(a, b schema.TargetLinks) int { return schema.CompareTargets(&a, &b) })
+	slices.SortFunc(rows, tabletest.ByKey(schema.TargetKey))
 	return rows
 }
 
@@ -269,8 +269,8 @@ func TestSectionsMergeInPasses(t *testing.T) {
 		}
 		want = append(want, slices.DeleteFunc(rows, func(r schema.TargetLinks) bool { return r.Bucket != 2 })...)
 	}
-	slices.SortStableFunc(want, func(a, b schema.TargetLinks) int { return schema.CompareTargets(&a, &b) })
-	got, err := tabletest.Collect(table.MergeSections(t.Context(), b, t.TempDir(), sections, schema.CompareTargets))
+	slices.SortStableFunc(want, tabletest.ByKey(schema.TargetKey))
+	got, err := tabletest.Collect(table.MergeSections(t.Context(), b, t.TempDir(), sections, schema.TargetKey))
 	if err != nil || len(sections) <= 64 {
 		t.Fatalf("%d sections: %v", len(sections), err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"unsafe"
 )
@@ -68,7 +67,6 @@ type rowReader struct {
 	layout *rowLayout
 	in     *bufio.Reader
 	buf    []byte
-	row    reflect.Value // the row of nextRow
 }
 
 // next decodes the next row. The row must be zero before the call.
@@ -91,15 +89,4 @@ func (r *rowReader) next(row unsafe.Pointer) error {
 		return fmt.Errorf("read scratch file: %w", err)
 	}
 	return nil
-}
-
-// nextRow implements rowStream.
-func (r *rowReader) nextRow() (unsafe.Pointer, error) {
-	if r.row.IsValid() {
-		r.row.SetZero()
-	} else {
-		r.row = reflect.New(r.layout.row).Elem()
-	}
-	p := r.row.Addr().UnsafePointer()
-	return p, r.next(p)
 }

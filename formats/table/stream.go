@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
@@ -38,11 +39,11 @@ func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...R
 const maxOpen = 64
 
 // MergeFiles yields the rows of several objects as one sorted sequence (see Merge). The rows of
-// each object must be sorted by compare. If there are more than 64 objects, MergeFiles first merges as
+// each object must be sorted by their keys. If there are more than 64 objects, MergeFiles first merges as
 // many as needed, at most 64 at a time, into scratch files in the directory scratch. It then merges these
 // files and the other objects. If scratch is empty, MergeFiles opens all objects at the same time.
-func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
-	return rowsOf[T](objectsOf(ctx, b, keys, reflect.TypeFor[T](), opts).merge(ctx, scratch, untyped(compare)))
+func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys []string, key func(k Key, row *T) Key, opts ...ReaderOption) iter.Seq2[T, error] {
+	return rowsOf[T](objectsOf(ctx, b, keys, reflect.TypeFor[T](), opts).merge(ctx, scratch, untyped(key)))
 }
 
 // objects are n tables with rows of type t.
@@ -78,44 +79,70 @@ func (o objects) concat(ctx context.Context) eachOf {
 }
 
 // merge returns the rows of all objects in sorted order.
-func (o objects) merge(ctx context.Context, scratch string, compare func(a, b unsafe.Pointer) int) eachOf {
+func (o objects) merge(ctx context.Context, scratch string, key keyOf) eachOf {
 	return func(yield func(row unsafe.Pointer) bool) error {
-		s, err := newSorter(scratch, o.t, compare, 0) // holds only runs, and no rows in memory
-		if err != nil {
+		layout, err := layoutOf(o.t)
+		if err != nil && scratch != "" {
 			return err
 		}
-		defer s.Close() //nolint:errcheck // the runs hold only temporary data
-		begin := 0      // the objects before it are merged into runs
-		for scratch != "" && begin < o.n && o.n-begin+len(s.runs.All) > maxOpen {
-			end := min(o.n, begin+maxOpen, o.n+len(s.runs.All)-maxOpen+1) // one run replaces them
-			if err := o.mergeSome(begin, end, compare, nil, func(rows rowStream) error { return s.addRun(ctx, rows) }); err != nil {
+		s := extsort.New(scratch, 0) // holds only runs, and no rows in memory
+		defer s.Close()              //nolint:errcheck // the runs hold only temporary data
+		begin, runs := 0, 0          // the objects before begin are merged into runs
+		for scratch != "" && begin < o.n && o.n-begin+runs > maxOpen {
+			end := min(o.n, begin+maxOpen, o.n+runs-maxOpen+1) // one run replaces them
+			err := s.AddSorted(func(add func(key, rest []byte) error) error {
+				var k Key
+				var encoded []byte
+				return o.mergeSome(ctx, begin, end, key, nil, func(row unsafe.Pointer) error {
+					k, encoded = key(k[:0], row), layout.encode(encoded[:0], row)
+					return add(k, encoded)
+				})
+			})
+			if err != nil {
 				return err
 			}
-			begin = end
+			begin, runs = end, len(s.Runs())
 		}
-		runs, err := s.openRuns(s.runs.All, nil)
-		if err != nil {
-			return err
+		var in []keyed
+		for _, run := range s.Runs() {
+			in = append(in, &keyedRun{run, layout, reflect.New(o.t).Elem()})
 		}
-		return o.mergeSome(begin, o.n, compare, runs, func(rows rowStream) error { return eachRow(ctx, rows, yield) })
+		err = o.mergeSome(ctx, begin, o.n, key, in, func(row unsafe.Pointer) error {
+			if !yield(row) {
+				return extsort.ErrStop
+			}
+			return nil
+		})
+		if err == extsort.ErrStop {
+			return nil
+		}
+		return err
 	}
 }
 
-// mergeSome passes the rows of runs and of objects, up to the one before end, in order, to use.
-func (o objects) mergeSome(begin, end int, compare func(a, b unsafe.Pointer) int, runs []rowStream, use func(rowStream) error) (err error) {
+// mergeSome passes the rows of runs and of objects, up to the one before end, in order, to visit, until it returns an
+// error.
+func (o objects) mergeSome(ctx context.Context, begin, end int, key keyOf, in []keyed, visit func(row unsafe.Pointer) error) (err error) {
 	readers, err := openAll(begin, end, o.open)
 	defer func() {
 		for _, r := range readers {
-			err = errors.Join(err, r.Close())
+			if closed := r.Close(); closed != nil {
+				err = errors.Join(err, closed)
+			}
 		}
 	}()
 	if err != nil {
 		return err
 	}
 	for _, r := range readers {
-		runs = append(runs, newBatches(o.t, mergeRows, r))
+		in = append(in, &keyedStream{rows: newBatches(o.t, mergeRows, r), key: key})
 	}
-	return use(newMerger(compare, runs))
+	var failed error
+	err = eachRow(ctx, newMerger(in), func(row unsafe.Pointer) bool {
+		failed = visit(row)
+		return failed == nil
+	})
+	return cmp.Or(err, failed)
 }
 
 // openers is the number of objects that openAll opens at a time. On S3, opening one takes two requests.

@@ -1,14 +1,12 @@
 package table
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"iter"
 	"reflect"
 	"slices"
-	"strings"
 	"unsafe"
 
 	"github.com/parquet-go/parquet-go"
@@ -57,17 +55,17 @@ func NewUnion(row, added reflect.Type, sorted ...string) (*Union, error) {
 	return u, nil
 }
 
-func (u *Union) compare(a, b unsafe.Pointer) (c int) {
-	for i := 0; i < len(u.sorted) && c == 0; i++ {
+// key appends the values of the columns that determine the order of rows.
+func (u *Union) key(k Key, row unsafe.Pointer) Key {
+	for i := range u.sorted {
 		f := &u.sorted[i]
-		p, q := unsafe.Add(a, f.offset), unsafe.Add(b, f.offset)
-		if f.kind == reflect.String {
-			c = strings.Compare(*(*string)(p), *(*string)(q))
+		if p := unsafe.Add(row, f.offset); f.kind == reflect.String {
+			k = k.Text(*(*string)(p))
 		} else {
-			c = cmp.Compare(reflect.NewAt(f.elem, p).Elem().Int(), reflect.NewAt(f.elem, q).Elem().Int())
+			k = k.Int(reflect.NewAt(f.elem, p).Elem().Int())
 		}
 	}
-	return c
+	return k
 }
 
 // Merge yields the rows of files as one sorted sequence. Equal rows keep the order of their files. See
@@ -85,7 +83,7 @@ func (u *Union) Merge(ctx context.Context, b store.Bucket, scratch string, files
 		}
 		return r, err
 	}}
-	return untypedRows(o.merge(ctx, scratch, u.compare))
+	return untypedRows(o.merge(ctx, scratch, u.key))
 }
 
 // Concat yields the rows of files of the union one after another.

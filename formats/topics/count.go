@@ -39,7 +39,7 @@ type Counter struct {
 // NewCounter returns a counter for a partition of a plan. The counter spills to the directory dir, and
 // uses at most sortMemory bytes to sort. The caller closes it.
 func NewCounter(p *manifest.Plan, dir string, sortMemory int64) (*Counter, error) {
-	spilled, err := table.NewSorter(dir, schema.CompareTermPages, sortMemory)
+	spilled, err := table.NewSorter(dir, schema.TermPagesKey, sortMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func summed(rows iter.Seq2[schema.TermPages, error]) iter.Seq2[schema.TermPages,
 				yield(row, err)
 				return
 			}
-			if sum.Pages > 0 && schema.CompareTermPages(&sum, &row) == 0 {
+			if sum.Pages > 0 && sum.Bucket == row.Bucket && sum.Language == row.Language && sum.Term == row.Term && sum.Level == row.Level {
 				sum.Pages += row.Pages
 				continue
 			}

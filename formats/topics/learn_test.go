@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/parse"
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
@@ -194,7 +197,7 @@ func termsWith(t *testing.T, runs [][]schema.TermPages, s sample) (out []schema.
 	t.Helper()
 	byBucket := map[int32][]schema.TermPages{}
 	for _, run := range runs {
-		if !slices.IsSortedFunc(run, func(a, b schema.TermPages) int { return schema.CompareTermPages(&a, &b) }) {
+		if !slices.IsSortedFunc(run, tabletest.ByKey(schema.TermPagesKey)) {
 			t.Fatal("a run is not sorted")
 		}
 		for _, row := range run {
@@ -202,13 +205,13 @@ func termsWith(t *testing.T, runs [][]schema.TermPages, s sample) (out []schema.
 		}
 	}
 	for _, rows := range byBucket {
-		slices.SortStableFunc(rows, func(a, b schema.TermPages) int { return schema.CompareTermPages(&a, &b) })
+		slices.SortStableFunc(rows, tabletest.ByKey(schema.TermPagesKey))
 		if err := s.count(summed(seq(rows)), func(row *schema.Term) error { out = append(out, *row); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	slices.SortFunc(out, func(a, b schema.Term) int {
-		return schema.CompareTermPages(&schema.TermPages{Language: a.Language, Term: a.Term}, &schema.TermPages{Language: b.Language, Term: b.Term})
+		return cmp.Or(strings.Compare(a.Language, b.Language), strings.Compare(a.Term, b.Term))
 	})
 	return out
 }

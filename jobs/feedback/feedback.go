@@ -128,11 +128,8 @@ type listed struct {
 	Key    []string
 }
 
-func compareListed(a, b *listed) int {
-	if a.Bucket != b.Bucket {
-		return int(a.Bucket - b.Bucket)
-	}
-	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
+func listedKey(k table.Key, l *listed) table.Key {
+	return k.Int(int64(l.Bucket)).Text(l.SURT).Text(l.URL)
 }
 
 // outcome holds the columns of the fetches dataset that feedback reads.
@@ -145,7 +142,7 @@ type outcome struct {
 	ContentDigest string         `parquet:"content_digest,optional"`
 }
 
-func compareOutcomes(a, b *outcome) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }
+func outcomeKey(k table.Key, o *outcome) table.Key { return k.Text(o.SURT).Text(o.URL) }
 
 // match is a row of the table with its outcome.
 type match struct {
@@ -153,7 +150,7 @@ type match struct {
 	sqldb.Result
 }
 
-func compareMatches(a, b *match) int { return int(min(max(a.N-b.N, -1), 1)) }
+func matchKey(k table.Key, m *match) table.Key { return k.Int(m.N) }
 
 // giver writes the outcomes of one round to the database.
 type giver struct {
@@ -176,12 +173,12 @@ func (g *giver) give(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	rows, err := table.NewSorter(g.scratch, compareListed, 0)
+	rows, err := table.NewSorter(g.scratch, listedKey, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	matches, err := table.NewSorter(g.scratch, compareMatches, 0)
+	matches, err := table.NewSorter(g.scratch, matchKey, 0)
 	if err != nil {
 		return err
 	}
@@ -252,7 +249,7 @@ func (g *giver) matchBucket(ctx context.Context, in *table.Cursor[listed], bucke
 			keys = append(keys, layout.Table(stages.FileFetches, g.sealed.Crawl, g.sealed.Round, p.Partition))
 		}
 	}
-	outcomes := table.Pull(table.MergeFiles(ctx, checked, g.scratch, keys, compareOutcomes))
+	outcomes := table.Pull(table.MergeFiles(ctx, checked, g.scratch, keys, outcomeKey))
 	defer outcomes.Close()
 	for {
 		row, err := in.Peek()

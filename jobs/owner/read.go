@@ -126,9 +126,9 @@ func (t Target) bySURT() []table.ReaderOption {
 	return []table.ReaderOption{table.StringRange("url_surtkey", t.surt, t.surt+"\xff")}
 }
 
-// compareRequests orders the requests of a round.
-func compareRequests(a, b *schema.Request) int {
-	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL))
+// requestKey orders the requests of a round.
+func requestKey(k table.Key, r *schema.Request) table.Key {
+	return k.Text(r.Host).Int(int64(r.Start)).Text(r.URL)
 }
 
 // requests yields a round's requests to the target, sorted by host and time.
@@ -139,7 +139,7 @@ func (q *Question) requests(ctx context.Context, r *round) iter.Seq2[schema.Requ
 		return filtered(table.Concat[schema.Request](ctx, q.Bucket, keys, q.Target.byHost()...), func(row *schema.Request) bool { return matches(row.Host) })
 	}
 	return func(yield func(schema.Request, error) bool) {
-		sorter, err := table.NewSorter(q.Scratch, compareRequests, 0)
+		sorter, err := table.NewSorter(q.Scratch, requestKey, 0)
 		if err != nil {
 			yield(schema.Request{}, err)
 			return

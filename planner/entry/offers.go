@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
@@ -20,7 +19,7 @@ type Offers struct {
 	Scratch string
 	Memory  int64
 	few     []*offer
-	many    *table.KeySorter[offer] // holds all offers if there are more than FewOffers; otherwise nil
+	many    *table.Sorter[offer] // holds all offers if there are more than FewOffers; otherwise nil
 }
 
 // offer is a new URL. Offers of equal priority are in the order of the URLs' hashes.
@@ -34,8 +33,8 @@ func compareOffers(a, b *offer) int {
 }
 
 // offerKey appends a key that compares like compareOffers.
-func offerKey(key []byte, o *offer) []byte {
-	return append(extsort.AppendUint(extsort.AppendInt(key, ^int64(o.Priority)), o.Tie), o.URL...)
+func offerKey(k table.Key, o *offer) table.Key {
+	return append(k.Int(^int64(o.Priority)).Uint(o.Tie), o.URL...)
 }
 
 // Add adds a URL.
@@ -45,7 +44,7 @@ func (o *Offers) Add(u *Record) (err error) {
 		if o.few = append(o.few, one); len(o.few) <= FewOffers {
 			return nil
 		}
-		if o.many, err = table.NewKeySorter(o.Scratch, offerKey, o.Memory); err != nil {
+		if o.many, err = table.NewSorter(o.Scratch, offerKey, o.Memory); err != nil {
 			return err
 		}
 		for _, one := range o.few {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
@@ -36,7 +36,6 @@ type Refusal struct {
 
 // RefusalKey appends a key that orders refusals by domain hash, then by SURT, URL and place. The order of
 // hashes is also the order of buckets.
-func RefusalKey(key []byte, r *Refusal) []byte {
-	key = extsort.AppendText(extsort.AppendText(extsort.AppendUint(key, r.Hash), r.SURT), r.URL)
-	return extsort.AppendUint(key, uint64(r.Seq))
+func RefusalKey(k table.Key, r *Refusal) table.Key {
+	return k.Uint(r.Hash).Text(r.SURT).Text(r.URL).Uint(uint64(r.Seq))
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -110,8 +109,8 @@ func (m *Means) Service(otherwise time.Duration) time.Duration {
 
 // ObservationKey appends a key that orders observations by domain and host. The newest observation of a host
 // comes first.
-func ObservationKey(key []byte, o *Observation) []byte {
-	return extsort.AppendInt(extsort.AppendText(extsort.AppendUint(key, o.Hash), o.Host), ^o.Place)
+func ObservationKey(k table.Key, o *Observation) table.Key {
+	return k.Uint(o.Hash).Text(o.Host).Int(^o.Place)
 }
 
 // Newest visits the newest observation of each host of a group that a round requested, and leaves the

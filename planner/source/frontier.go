@@ -81,7 +81,7 @@ func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 // bucketEntries yields the entries of one bucket. It returns false if yield returned false.
 func (f *frontier) bucketEntries(ctx context.Context, known urlstate.History, bucket, buckets int, yield func(Entry, error) bool) (ok bool, err error) {
 	var last schema.URLRecord
-	for row, err := range table.MergeFiles(ctx, f.bucket, f.scratch, known.Chain(bucket, buckets).Keys(), compareRecords) {
+	for row, err := range table.MergeFiles(ctx, f.bucket, f.scratch, known.Chain(bucket, buckets).Keys(), recordKey) {
 		if err != nil {
 			return false, err
 		}
@@ -97,9 +97,7 @@ func (f *frontier) bucketEntries(ctx context.Context, known urlstate.History, bu
 	return last.URL == "" || f.give(&last, yield), nil
 }
 
-func compareRecords(a, b *schema.URLRecord) int {
-	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
-}
+func recordKey(k table.Key, r *schema.URLRecord) table.Key { return k.Text(r.SURT).Text(r.URL) }
 
 func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool {
 	e := Entry{

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
@@ -40,9 +39,9 @@ type choice struct {
 // verdict says what dedup writes about a page of this round that is in a cluster.
 type verdict = schema.Verdict
 
-// compareVerdicts compares verdicts in the order in which the pages are written.
-func compareVerdicts(a, b *verdict) int {
-	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL))
+// verdictKey compares verdicts in the order in which the pages are written.
+func verdictKey(k table.Key, v *verdict) table.Key {
+	return k.Int(int64(v.Bucket)).Text(v.SURT).Text(v.URL)
 }
 
 // unlinked is a verdict whose column via is still empty, because the page and its representative are
@@ -52,7 +51,7 @@ type unlinked struct {
 	verdict
 }
 
-func compareUnlinked(a, b *unlinked) int { return cmp.Compare(a.Parent, b.Parent) }
+func unlinkedKey(k table.Key, u *unlinked) table.Key { return k.Uint(u.Parent) }
 
 // viaPage is a page whose URL may become the via of other pages of its cluster.
 type viaPage struct {
@@ -62,24 +61,24 @@ type viaPage struct {
 	URL    string
 }
 
-// compareViaPages orders the pages of a class by preference: pages of this round come before sealed
+// viaPageKey orders the pages of a class by preference: pages of this round come before sealed
 // representatives.
-func compareViaPages(a, b *viaPage) int {
-	return cmp.Or(cmp.Compare(a.Class, b.Class), boolCompare(a.Sealed, b.Sealed), cmp.Compare(a.Order, b.Order))
+func viaPageKey(k table.Key, p *viaPage) table.Key {
+	return k.Uint(p.Class).Bool(p.Sealed).Int(p.Order)
 }
 
 func newChoice(scratch string, sources []source, cfg Config) (ch *choice, err error) {
 	ch = &choice{sources: sources, cfg: cfg}
-	if ch.candidates, err = table.NewSorter(scratch, ch.compare, sortMemory); err != nil {
+	if ch.candidates, err = table.NewSorter(scratch, ch.key, sortMemory); err != nil {
 		return nil, err
 	}
-	if ch.verdicts, err = table.NewSorter(scratch, compareVerdicts, sortMemory); err != nil {
+	if ch.verdicts, err = table.NewSorter(scratch, verdictKey, sortMemory); err != nil {
 		return nil, err
 	}
-	if ch.unlinked, err = table.NewSorter(scratch, compareUnlinked, sortMemory); err != nil {
+	if ch.unlinked, err = table.NewSorter(scratch, unlinkedKey, sortMemory); err != nil {
 		return nil, err
 	}
-	ch.viaPages, err = table.NewSorter(scratch, compareViaPages, sortMemory)
+	ch.viaPages, err = table.NewSorter(scratch, viaPageKey, sortMemory)
 	return ch, err
 }
 
@@ -93,19 +92,8 @@ func (ch *choice) close() {
 // compare sorts candidates by cluster. In a cluster, the representative comes first: a sealed
 // representative of the oldest round, then a page that names no other page as canonical, then the
 // shortest URL, then the least URL.
-func (ch *choice) compare(a, b *candidate) int {
-	return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(ch.sources[a.Source].age, ch.sources[b.Source].age),
-		boolCompare(a.Elsewhere, b.Elsewhere), cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
-}
-
-func boolCompare(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
+func (ch *choice) key(k table.Key, c *candidate) table.Key {
+	return k.Uint(c.Cluster).Int(int64(ch.sources[c.Source].age)).Bool(c.Elsewhere).Int(int64(len(c.URL))).Text(c.URL).Uint(c.Page)
 }
 
 // collect reads the sources again to get the URLs of the members.

@@ -1,7 +1,6 @@
 package dedup
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha1"
 	"encoding/base32"
@@ -36,10 +35,6 @@ func digestOf(s string) (d digest, err error) {
 	return digest{binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:]), binary.BigEndian.Uint64(sum[16:])}, nil
 }
 
-func compareDigests(a, b digest) int {
-	return cmp.Or(cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B), cmp.Compare(a.C, b.C))
-}
-
 // text is what the first sort knows about the text of a page.
 type text struct {
 	digest
@@ -48,10 +43,10 @@ type text struct {
 	Long        bool // the text has enough words to be compared by fingerprint
 }
 
-// compareTexts sorts pages by digest. Equal digests mean equal texts and thus equal fingerprints. A
+// textKey sorts pages by digest. Equal digests mean equal texts and thus equal fingerprints. A
 // damaged file may break this rule; the fingerprint is compared too, so that the order is still fixed.
-func compareTexts(a, b *text) int {
-	return cmp.Or(compareDigests(a.digest, b.digest), cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Page, b.Page))
+func textKey(k table.Key, t *text) table.Key {
+	return k.Uint(t.A).Uint(t.B).Uint(t.C).Uint(t.Fingerprint).Uint(t.Page)
 }
 
 // longText is a page with a long text.
@@ -60,11 +55,9 @@ type longText struct {
 	Page        uint64
 }
 
-// compareLong sorts pages by fingerprint. Among equal fingerprints, higher page numbers come first, so
+// longKey sorts pages by fingerprint. Among equal fingerprints, higher page numbers come first, so
 // pages of this round come before sealed representatives.
-func compareLong(a, b *longText) int {
-	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(b.Page, a.Page))
-}
+func longKey(k table.Key, t *longText) table.Key { return k.Uint(t.Fingerprint).Uint(^t.Page) }
 
 // grouping groups the pages of all sources by text.
 type grouping struct {
@@ -79,10 +72,10 @@ type grouping struct {
 // error.
 func newGrouping(scratch string) (g *grouping, err error) {
 	g = &grouping{}
-	if g.texts, err = table.NewSorter(scratch, compareTexts, sortMemory); err != nil {
+	if g.texts, err = table.NewSorter(scratch, textKey, sortMemory); err != nil {
 		return nil, err
 	}
-	g.long, err = table.NewSorter(scratch, compareLong, sortMemory)
+	g.long, err = table.NewSorter(scratch, longKey, sortMemory)
 	return g, err
 }
 

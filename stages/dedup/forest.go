@@ -1,7 +1,6 @@
 package dedup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -31,17 +30,17 @@ type forest struct {
 // pair holds two alike classes.
 type pair struct{ A, B uint64 }
 
-// comparePairs compares pairs by the lower class, then by the higher class.
-func comparePairs(a, b *pair) int { return cmp.Or(cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B)) }
+// pairKey compares pairs by the lower class, then by the higher class.
+func pairKey(k table.Key, p *pair) table.Key { return k.Uint(p.A).Uint(p.B) }
 
 // inOrder makes a sorter yield pairs in the order in which they were added.
-func inOrder(_, _ *pair) int { return 0 }
+func inOrder(k table.Key, _ *pair) table.Key { return k }
 
 // markWords is the number of elements of forest.marks for each element of forest.before.
 const markWords = 8
 
 func newForest(scratch string) (*forest, error) {
-	pairs, err := table.NewSorter(scratch, comparePairs, sortMemory)
+	pairs, err := table.NewSorter(scratch, pairKey, sortMemory)
 	return &forest{scratch: scratch, pairs: pairs}, err
 }
 

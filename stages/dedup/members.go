@@ -1,7 +1,6 @@
 package dedup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,7 @@ type member struct {
 	Long        bool
 }
 
-func byPage(a, b *member) int { return cmp.Compare(a.Page, b.Page) }
+func memberKey(k table.Key, m *member) table.Key { return k.Uint(m.Page) }
 
 // clusters finds the members of all clusters.
 type clusters struct {
@@ -35,7 +34,7 @@ type clusters struct {
 // newClusters prepares the sorters.
 func newClusters(env *stages.Env) (c *clusters, err error) {
 	c = &clusters{}
-	if c.members, err = table.NewSorter(env.Scratch, byPage, sortMemory); err != nil {
+	if c.members, err = table.NewSorter(env.Scratch, memberKey, sortMemory); err != nil {
 		return nil, err
 	}
 	c.forest, err = newForest(env.Scratch)
@@ -94,7 +93,7 @@ func (c *clusters) gather(ctx context.Context, env *stages.Env, in *stages.Input
 		}
 	}
 	c.forest.begin(count)
-	for p, err := range table.MergeFiles(ctx, env.Bucket, env.Scratch, stages.Keys(in.Results[stages.Similar], stages.FilePairs), compareClassPairs) {
+	for p, err := range table.MergeFiles(ctx, env.Bucket, env.Scratch, stages.Keys(in.Results[stages.Similar], stages.FilePairs), classPairKey) {
 		if err != nil {
 			return nil, fmt.Errorf("read pairs: %w", err)
 		}

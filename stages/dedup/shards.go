@@ -1,7 +1,6 @@
 package dedup
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -126,7 +125,7 @@ func runBucket(ctx context.Context, env *stages.Env, in *stages.Input) (*manifes
 	if err != nil {
 		return nil, err
 	}
-	verdicts := table.Pull(table.MergeSections(ctx, env.Bucket, env.Scratch, sections, compareVerdicts))
+	verdicts := table.Pull(table.MergeSections(ctx, env.Bucket, env.Scratch, sections, verdictKey))
 	defer verdicts.Close()
 	w := &writer{env: env, task: in.Task, sources: sourcesOf(in, 0)}
 	if err := w.write(ctx, bucket, verdicts); err != nil {
@@ -144,7 +143,7 @@ func runBucket(ctx context.Context, env *stages.Env, in *stages.Input) (*manifes
 
 // longTexts yields the long pages of all results of digest, sorted by fingerprint.
 func longTexts(ctx context.Context, env *stages.Env, in *stages.Input) iter.Seq2[longText, error] {
-	rows := table.MergeFiles(ctx, env.Bucket, env.Scratch, stages.Keys(in.Results[stages.Digest], stages.FileClasses), compareClassMembers)
+	rows := table.MergeFiles(ctx, env.Bucket, env.Scratch, stages.Keys(in.Results[stages.Digest], stages.FileClasses), classMemberKey)
 	return func(yield func(longText, error) bool) {
 		for m, err := range rows {
 			if err != nil {
@@ -158,11 +157,9 @@ func longTexts(ctx context.Context, env *stages.Env, in *stages.Input) iter.Seq2
 	}
 }
 
-// compareClassMembers compares rows of the file classes as compareLong does.
-func compareClassMembers(a, b *schema.ClassMember) int {
-	return compareLong(&longText{uint64(a.Fingerprint), uint64(a.Page)}, &longText{uint64(b.Fingerprint), uint64(b.Page)})
+// classMemberKey appends the key of a row of the file classes, as longKey does.
+func classMemberKey(k table.Key, m *schema.ClassMember) table.Key {
+	return longKey(k, &longText{uint64(m.Fingerprint), uint64(m.Page)})
 }
 
-func compareClassPairs(a, b *schema.ClassPair) int {
-	return cmp.Or(cmp.Compare(a.Low, b.Low), cmp.Compare(a.High, b.High))
-}
+func classPairKey(k table.Key, p *schema.ClassPair) table.Key { return k.Int(p.Low).Int(p.High) }

@@ -112,6 +112,6 @@ func bucketPages(ctx context.Context, env *stages.Env, bucket int, sources []sou
 			keys = append(keys, s.key)
 		}
 	}
-	compare := func(a, b *row) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }
-	return withText(table.MergeFiles(ctx, env.Bucket, env.Scratch, keys, compare))
+	key := func(k table.Key, r *row) table.Key { return k.Text(r.SURT).Text(r.URL) }
+	return withText(table.MergeFiles(ctx, env.Bucket, env.Scratch, keys, key))
 }

@@ -154,7 +154,7 @@ func (d *decider) decideAll(ctx context.Context, in *inputs, progress stages.Pro
 		n = -1
 		return nil
 	}
-	for i, err := range table.Merge(ctx, compareItems, in.streams...) {
+	for i, err := range table.Merge(ctx, itemKey, in.streams...) {
 		if err != nil {
 			return err
 		}

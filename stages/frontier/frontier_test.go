@@ -160,7 +160,7 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 				redirects = append(redirects, schema.Redirect{Bucket: int32(urlkey.Bucket(k.Domain, w.buckets)), SURT: k.SURT, URL: k.URL, Source: f.URL, Depth: f.Depth})
 			}
 		}
-		slices.SortFunc(redirects, func(a, b schema.Redirect) int { return schema.CompareRedirects(&a, &b) })
+		slices.SortFunc(redirects, tabletest.ByKey(schema.RedirectKey))
 		merge.Files = append(merge.Files, tabletest.WriteRun(t, b, stages.FileRedirects, layout.Run("2026-11", 1, "merge", "redirects", n), redirects,
 			func(r *schema.Redirect) int32 { return r.Bucket }))
 		captures := put(t, b, stages.FileCaptures, layout.Captures("2026-11", schema.SubsetDiagnostics, 1, n),

@@ -1,7 +1,6 @@
 package frontier
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,9 +33,7 @@ type plannedSpelling struct {
 	Spellings []string `parquet:"spellings,list"`
 }
 
-func compareItems(a, b *item) int {
-	return schema.CompareURLs(a.surt, a.url, b.surt, b.url)
-}
+func itemKey(k table.Key, i *item) table.Key { return k.Text(i.surt).Text(i.url) }
 
 // hop holds the columns that the frontier reads from a capture that is not a document, such as a
 // redirect.
@@ -80,7 +77,7 @@ const mostFiles = 16
 // mostFiles tables again, which opens one at a time. place returns the key of a row.
 func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*T) (surt, url string)) error {
 	if len(keys) > mostFiles {
-		return addSorted(ctx, i, keys, func(row *T) (*T, error) { return row, nil }, place, func(*T, *T) int { return 0 })
+		return addSorted(ctx, i, keys, func(row *T) (*T, error) { return row, nil }, place, func(k table.Key, _ *T) table.Key { return k })
 	}
 	return addRows(ctx, i, keys, func(row *T) (item, bool) {
 		surt, url := place(row)
@@ -105,11 +102,10 @@ func addRows[T any](ctx context.Context, i *inputs, keys []string, convert func(
 // addSorted adds the rows of tables that are not in the order of URLs. It calls take for every row, and
 // sorts and adds the rows that take returns, unless they are nil. tie orders rows of equal URLs.
 func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take func(*In) (*Out, error),
-	place func(*Out) (surt, url string), tie func(a, b *Out) int, opts ...table.ReaderOption) error {
-	s, err := table.NewSorter(i.env.Scratch, func(a, b *Out) int {
-		aSURT, aURL := place(a)
-		bSURT, bURL := place(b)
-		return cmp.Or(schema.CompareURLs(aSURT, aURL, bSURT, bURL), tie(a, b))
+	place func(*Out) (surt, url string), tie func(k table.Key, row *Out) table.Key, opts ...table.ReaderOption) error {
+	s, err := table.NewSorter(i.env.Scratch, func(k table.Key, row *Out) table.Key {
+		surt, url := place(row)
+		return tie(k.Text(surt).Text(url), row)
 	}, i.cfg.Memory)
 	if err != nil {
 		return err
@@ -211,7 +207,7 @@ func (i *inputs) addResponses(ctx context.Context) error {
 		o.SURT, o.Host, o.Domain = k.SURT, k.Host, k.Domain
 		return (*response)(o), nil
 	}, func(r *response) (surt, url string) { return r.SURT, r.URL },
-		func(a, b *response) int { return strings.Compare(a.FinalURL, b.FinalURL) })
+		func(k table.Key, r *response) table.Key { return k.Text(r.FinalURL) })
 }
 
 // moved reports whether the last response came from a URL other than the planned URL.
@@ -233,7 +229,7 @@ func (i *inputs) addRedirects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := table.Pull(table.MergeSections(ctx, i.env.Bucket, i.env.Scratch, sections, schema.CompareRedirects))
+	rows := table.Pull(table.MergeSections(ctx, i.env.Bucket, i.env.Scratch, sections, schema.RedirectKey))
 	i.closers = append(i.closers, rows)
 	i.streams = append(i.streams, table.Convert(rows, func(r *schema.Redirect) (item, bool) { return item{surt: r.SURT, url: r.URL, row: r}, true }))
 	return nil
@@ -251,9 +247,7 @@ func (i *inputs) addRefused(ctx context.Context) error {
 		}
 		return r, nil
 	}, func(r *schema.Refused) (surt, url string) { return r.SURT, r.URL },
-		func(a, b *schema.Refused) int {
-			return cmp.Or(strings.Compare(a.Source, b.Source), cmp.Compare(a.Line, b.Line))
-		}, table.IntRange("bucket", int64(i.bucket), int64(i.bucket)))
+		func(k table.Key, r *schema.Refused) table.Key { return k.Text(r.Source).Int(r.Line) }, table.IntRange("bucket", int64(i.bucket), int64(i.bucket)))
 }
 
 // addSpellings adds the spellings of planned URLs. Only the plan has the spellings that sources
@@ -271,7 +265,7 @@ func (i *inputs) addSpellings(ctx context.Context) error {
 		}
 		return p, nil
 	}, func(p *plannedSpelling) (surt, url string) { return p.SURT, p.URL },
-		func(a, b *plannedSpelling) int { return 0 })
+		func(k table.Key, _ *plannedSpelling) table.Key { return k })
 }
 
 // plannedNames holds the hosts and domains of the URLs that this crawl has planned in the bucket.

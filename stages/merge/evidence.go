@@ -1,9 +1,7 @@
 package merge
 
 import (
-	"cmp"
 	"context"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -11,9 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-func compareCaptures(a, b *schema.Capture) int {
-	return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), cmp.Compare(a.FetchTime, b.FetchTime),
-		strings.Compare(a.WARCFilename, b.WARCFilename), cmp.Compare(a.WARCRecordOffset, b.WARCRecordOffset))
+func captureKey(k table.Key, c *schema.Capture) table.Key {
+	return k.Text(c.SURT).Text(c.URL).Int(int64(c.FetchTime)).Text(c.WARCFilename).Int(int64(c.WARCRecordOffset))
 }
 
 // mergeCaptures publishes the stored responses, one part per subset.
@@ -21,7 +18,7 @@ func (m *merger) mergeCaptures(ctx context.Context) error {
 	for _, subset := range schema.Subsets {
 		key := layout.Captures(m.task.Crawl, subset, m.task.Round, m.task.Partition)
 		f, err := stages.Write(ctx, m.env, stages.FileCaptures, key, stages.ByURL, func(w *table.Writer[schema.Capture]) error {
-			return appendSorted(ctx, m, w, m.keys(stages.FileCaptures, subset), compareCaptures, func(c *schema.Capture) bool {
+			return appendSorted(ctx, m, w, m.keys(stages.FileCaptures, subset), captureKey, func(c *schema.Capture) bool {
 				if subset == schema.SubsetRobots {
 					m.hosts.robots(c)
 				}
@@ -36,15 +33,14 @@ func (m *merger) mergeCaptures(ctx context.Context) error {
 	return nil
 }
 
-func compareRequests(a, b *schema.Request) int {
-	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL),
-		cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Attempt, b.Attempt))
+func requestKey(k table.Key, r *schema.Request) table.Key {
+	return k.Text(r.Host).Int(int64(r.Start)).Text(r.URL).Int(int64(r.Epoch)).Int(int64(r.Attempt))
 }
 
 // mergeRequests publishes the requests in the order in which each host received them.
 func (m *merger) mergeRequests(ctx context.Context) error {
 	return publish(ctx, m, stages.FileRequests, []string{"host", "start"}, func(w *table.Writer[schema.Request]) error {
-		return appendSorted(ctx, m, w, m.keys(stages.FileRequests, ""), compareRequests, func(r *schema.Request) bool {
+		return appendSorted(ctx, m, w, m.keys(stages.FileRequests, ""), requestKey, func(r *schema.Request) bool {
 			m.hosts.requested(r)
 			return true
 		})

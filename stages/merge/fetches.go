@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -21,18 +20,20 @@ type key struct {
 
 func compareKeys(a, b *key) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }
 
-func compareFetches(a, b *schema.Fetch) int {
-	return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), cmp.Compare(a.RecordedAt, b.RecordedAt))
+func keyKey(k table.Key, u *key) table.Key { return k.Text(u.SURT).Text(u.URL) }
+
+func fetchKey(k table.Key, f *schema.Fetch) table.Key {
+	return k.Text(f.SURT).Text(f.URL).Int(int64(f.RecordedAt))
 }
 
 // mergeFetches publishes the outcomes, checks them against the plan, and writes the run of redirects.
 func (m *merger) mergeFetches(ctx context.Context) error {
-	rows, err := sorted(ctx, m, m.keys(stages.FileFetches, ""), compareFetches)
+	rows, err := sorted(ctx, m, m.keys(stages.FileFetches, ""), fetchKey)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	planned, err := sorted(ctx, m, []string{m.plan.Partitions[m.task.Partition].File.Key}, compareKeys)
+	planned, err := sorted(ctx, m, []string{m.plan.Partitions[m.task.Partition].File.Key}, keyKey)
 	if err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
@@ -41,7 +42,7 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 	for _, head := range m.hops {
 		heads[head] = true
 	}
-	redirects, err := table.NewSorter(m.env.Scratch, schema.CompareRedirects, m.sortMemory/4)
+	redirects, err := table.NewSorter(m.env.Scratch, schema.RedirectKey, m.sortMemory/4)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,14 +26,8 @@ type linkSet struct {
 	Earlier            bool   // the links are from an earlier round, because the document answered 304
 }
 
-func compareSets(a, b *linkSet) int {
-	if c := schema.CompareURLs(a.SourceSURT, a.Source, b.SourceSURT, b.Source); c != 0 {
-		return c
-	}
-	if c := cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Ordinal, b.Ordinal)); c != 0 {
-		return c
-	}
-	return cmp.Or(strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
+func setKey(k table.Key, s *linkSet) table.Key {
+	return k.Text(s.SourceSURT).Text(s.Source).Int(s.Number).Int(int64(s.Ordinal)).Text(s.Target).Text(s.Spelling)
 }
 
 // each calls take for each link of the set.
@@ -61,7 +54,7 @@ func (b *linkBuffer) end(set *linkSet, s *table.Sorter[linkSet]) error {
 // readLinks returns a sorter with all sets of links. For a page that answered 304, it takes the links from
 // an earlier round. The caller closes the sorter.
 func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) {
-	s, err := table.NewSorter(m.env.Scratch, compareSets, m.sortMemory)
+	s, err := table.NewSorter(m.env.Scratch, setKey, m.sortMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +202,7 @@ func (m *merger) mergeLinks(ctx context.Context, sets *table.Sorter[linkSet]) er
 }
 
 // linkFilter decides which sets of links are kept. The links of each kept document are kept, and
-// each redirect is kept once. Sets come in the order of compareSets.
+// each redirect is kept once. Sets come in the order of setKey.
 type linkFilter struct {
 	kept map[string]int // index of the kept document, for each URL that was fetched more than once
 	last linkSet

@@ -218,8 +218,8 @@ func (m *merger) result() *manifest.Result {
 }
 
 // sorted reads segments into a sorter. The caller closes the sorter.
-func sorted[T any](ctx context.Context, m *merger, keys []string, compare func(a, b *T) int) (*table.Sorter[T], error) {
-	s, err := table.NewSorter(m.env.Scratch, compare, m.sortMemory)
+func sorted[T any](ctx context.Context, m *merger, keys []string, key func(table.Key, *T) table.Key) (*table.Sorter[T], error) {
+	s, err := table.NewSorter(m.env.Scratch, key, m.sortMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -236,8 +236,8 @@ func sorted[T any](ctx context.Context, m *merger, keys []string, compare func(a
 }
 
 // appendSorted appends the rows of segments in order. each reports whether to append a row.
-func appendSorted[T any](ctx context.Context, m *merger, w *table.Writer[T], keys []string, compare func(a, b *T) int, each func(*T) bool) error {
-	rows, err := sorted(ctx, m, keys, compare)
+func appendSorted[T any](ctx context.Context, m *merger, w *table.Writer[T], keys []string, key func(table.Key, *T) table.Key, each func(*T) bool) error {
+	rows, err := sorted(ctx, m, keys, key)
 	if err != nil {
 		return err
 	}

@@ -502,7 +502,7 @@ func TestTargetsHaveDepthsAndBuckets(t *testing.T) {
 		want = append(want, schema.TargetLinks{Bucket: int32(urlkey.Bucket(k.Domain, buckets)), Inlink: target, AnchorCounts: []int32{}})
 	}
 	targets := tabletest.ReadRun[schema.TargetLinks](t, w.bucket, sums.FilesOf(stages.FileTargets)[0])
-	slices.SortFunc(want, func(a, b schema.TargetLinks) int { return schema.CompareTargets(&a, &b) })
+	slices.SortFunc(want, tabletest.ByKey(schema.TargetKey))
 	if d := cmp.Diff(want, targets); d != "" {
 		t.Errorf("targets (-want +got):\n%s", d)
 	}

@@ -12,9 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-func comparePages(a, b *schema.WorkingPage) int {
-	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
-}
+func pageKey(k table.Key, p *schema.WorkingPage) table.Key { return k.Text(p.SURT).Text(p.URL) }
 
 // documentChooser chooses one of the documents of a URL. Sorters are stable, so the pages, the texts and
 // the links of a URL all come in the order in which its documents were recorded. An index in this order
@@ -51,7 +49,7 @@ func better(a, b *schema.PageColumns) bool {
 
 // mergePages writes the working file of pages, with one row for each URL, and the run of their terms.
 func (m *merger) mergePages(ctx context.Context) error {
-	rows, err := sorted(ctx, m, m.keys(stages.FilePages, ""), comparePages)
+	rows, err := sorted(ctx, m, m.keys(stages.FilePages, ""), pageKey)
 	if err != nil {
 		return err
 	}
@@ -113,14 +111,12 @@ func (m *merger) score(p *schema.WorkingPage) {
 	}
 }
 
-func compareText(a, b *schema.WorkingText) int {
-	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
-}
+func textKey(k table.Key, t *schema.WorkingText) table.Key { return k.Text(t.SURT).Text(t.URL) }
 
 // mergeText publishes the text of each page that is kept.
 func (m *merger) mergeText(ctx context.Context) error {
 	return publish(ctx, m, stages.FileText, stages.ByURL, func(w *table.Writer[schema.Text]) error {
-		rows, err := sorted(ctx, m, m.keys(stages.FileText, ""), compareText)
+		rows, err := sorted(ctx, m, m.keys(stages.FileText, ""), textKey)
 		if err != nil {
 			return err
 		}

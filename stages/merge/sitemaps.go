@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -11,22 +10,16 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// compareSitemaps orders sitemaps by URL. A document comes before a failure.
-func compareSitemaps(a, b *schema.Sitemap) int {
-	rank := func(s *schema.Sitemap) int {
-		if s.Outcome == schema.OK {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), cmp.Compare(rank(a), rank(b)))
+// sitemapKey orders sitemaps by URL. A document comes before a failure.
+func sitemapKey(k table.Key, s *schema.Sitemap) table.Key {
+	return k.Text(s.SURT).Text(s.URL).Bool(s.Outcome != schema.OK)
 }
 
 // mergeSitemaps writes the working file of the sitemaps that the round requested because robots.txt or a
 // sitemap index names them. They may have links, but are neither pages nor planned URLs. If the named
 // URL redirected, it has a row of its own.
 func (m *merger) mergeSitemaps(ctx context.Context) error {
-	rows, err := table.NewSorter(m.env.Scratch, compareSitemaps, m.sortMemory/4)
+	rows, err := table.NewSorter(m.env.Scratch, sitemapKey, m.sortMemory/4)
 	if err != nil {
 		return err
 	}

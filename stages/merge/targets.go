@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -137,11 +136,11 @@ type targetSum struct {
 }
 
 func newTargets(m *merger) (*targetBuilder, error) {
-	sums, err := table.NewSorter(m.env.Scratch, func(a, b *targetSum) int { return schema.CompareTargets(&a.TargetLinks, &b.TargetLinks) }, m.sortMemory)
+	sums, err := table.NewSorter(m.env.Scratch, func(k table.Key, s *targetSum) table.Key { return schema.TargetKey(k, &s.TargetLinks) }, m.sortMemory)
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := table.NewSorter(m.env.Scratch, compareHostEdges, m.sortMemory/4)
+	pairs, err := table.NewSorter(m.env.Scratch, hostEdgeKey, m.sortMemory/4)
 	if err != nil {
 		return nil, errors.Join(err, sums.Close())
 	}
@@ -438,9 +437,7 @@ func united(sums iter.Seq2[targetSum, error]) iter.Seq2[schema.TargetLinks, erro
 	}
 }
 
-func compareHostEdges(a, b *schema.HostEdge) int {
-	return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target))
-}
+func hostEdgeKey(k table.Key, e *schema.HostEdge) table.Key { return k.Text(e.Source).Text(e.Target) }
 
 // writeHostEdges writes the working file of host edges. It adds up the edges of each pair of hosts.
 func writeHostEdges(ctx context.Context, m *merger, edges *table.Sorter[schema.HostEdge]) error {
@@ -456,7 +453,7 @@ func writeHostEdges(ctx context.Context, m *merger, edges *table.Sorter[schema.H
 			if err != nil {
 				return err
 			}
-			if compareHostEdges(&row, &sum) == 0 {
+			if row.Source == sum.Source && row.Target == sum.Target {
 				sum.Links += row.Links
 				continue
 			}

@@ -163,7 +163,7 @@ func naiveSums(links []schema.Link) ([]schema.TargetLinks, []schema.HostEdge) {
 		sum.Spellings = sum.Spellings[:min(len(sum.Spellings), schema.MaxSpellings+1)]
 		sums = append(sums, sum)
 	}
-	slices.SortFunc(sums, func(a, b schema.TargetLinks) int { return schema.CompareTargets(&a, &b) })
+	slices.SortFunc(sums, tabletest.ByKey(schema.TargetKey))
 	links2 := map[schema.HostEdge]int64{}
 	for p := range pairs {
 		links2[schema.HostEdge{Source: hostOf(p[0]), Target: hostOf(p[1])}]++
@@ -173,7 +173,7 @@ func naiveSums(links []schema.Link) ([]schema.TargetLinks, []schema.HostEdge) {
 		e.Links = n
 		edges = append(edges, e)
 	}
-	slices.SortFunc(edges, func(a, b schema.HostEdge) int { return compareHostEdges(&a, &b) })
+	slices.SortFunc(edges, tabletest.ByKey(hostEdgeKey))
 	return sums, edges
 }
 

@@ -1,9 +1,7 @@
 package merge
 
 import (
-	"cmp"
 	"context"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -17,8 +15,8 @@ type unchanged struct {
 	SURT, URL string
 }
 
-func compareUnchanged(a, b *unchanged) int {
-	return cmp.Or(strings.Compare(a.File, b.File), schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL))
+func unchangedKey(k table.Key, u *unchanged) table.Key {
+	return k.Text(u.File).Text(u.SURT).Text(u.URL)
 }
 
 // lookedUp bounds the number of pages whose links one pass over a part reads, because memory holds the
@@ -68,7 +66,7 @@ func (m *merger) unchangedPages(ctx context.Context) (*table.Sorter[unchanged], 
 			has[f.Key] = true
 		}
 	}
-	s, err := table.NewSorter(m.env.Scratch, compareUnchanged, m.sortMemory/4)
+	s, err := table.NewSorter(m.env.Scratch, unchangedKey, m.sortMemory/4)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package rank
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,21 +61,17 @@ func rankHosts(ctx context.Context, env *stages.Env, in *stages.Input) (_ []mani
 	}
 	defer func() { err = errors.Join(err, r.graph.Close()) }()
 	r.graph.SourceCap, r.graph.DomainOf = sourceHosts, domainOf
-	r.rows, err = table.NewSorter(env.Scratch, func(a, b *hostRow) int {
-		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), strings.Compare(a.Host.Host, b.Host.Host))
-	}, 0)
+	r.rows, err = table.NewSorter(env.Scratch, func(k table.Key, r *hostRow) table.Key { return k.Int(int64(r.Bucket)).Text(r.Host.Host) }, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.rows.Close()) }()
-	r.ranks, err = table.NewSorter(env.Scratch, func(a, b *hostRank) int {
-		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), strings.Compare(a.Host, b.Host))
-	}, 0)
+	r.ranks, err = table.NewSorter(env.Scratch, func(k table.Key, r *hostRank) table.Key { return k.Int(int64(r.Bucket)).Text(r.Host) }, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.ranks.Close()) }()
-	r.domains, err = table.NewSorter(env.Scratch, func(a, b *domainRank) int { return cmp.Compare(a.Bucket, b.Bucket) }, 0)
+	r.domains, err = table.NewSorter(env.Scratch, func(k table.Key, r *domainRank) table.Key { return k.Int(int64(r.Bucket)) }, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func writeTerms(ctx context.Context, env *stages.Env, in *stages.Input) (manifes
 	}
 	key := layout.Table(stages.FileTerms, in.Task.Crawl, in.Task.Round, in.Task.Partition)
 	return stages.Write(ctx, env, stages.FileTerms, key, []string{"language", "term"}, func(w *table.Writer[schema.Term]) error {
-		return topics.Terms(in.Plan.URLs, table.MergeSections(ctx, env.Bucket, env.Scratch, sections, schema.CompareTermPages), w.Append)
+		return topics.Terms(in.Plan.URLs, table.MergeSections(ctx, env.Bucket, env.Scratch, sections, schema.TermPagesKey), w.Append)
 	})
 }
 
@@ -80,7 +80,7 @@ func addTargets(ctx context.Context, env *stages.Env, sections []manifest.Sectio
 		row := inlinks.Finish(&sum)
 		return w.Append(&row)
 	}
-	for t, err := range table.MergeSections(ctx, env.Bucket, env.Scratch, sections, schema.CompareTargets) {
+	for t, err := range table.MergeSections(ctx, env.Bucket, env.Scratch, sections, schema.TargetKey) {
 		if err != nil {
 			return sums, fmt.Errorf("read targets: %w", err)
 		}

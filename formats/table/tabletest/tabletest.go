@@ -2,6 +2,7 @@
 package tabletest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -103,4 +104,9 @@ func Collect[T any](rows iter.Seq2[T, error]) ([]T, error) {
 		out = append(out, row)
 	}
 	return out, nil
+}
+
+// ByKey returns a function that compares rows by their keys.
+func ByKey[T any](key func(table.Key, *T) table.Key) func(a, b T) int {
+	return func(a, b T) int { return bytes.Compare(key(nil, &a), key(nil, &b)) }
 }

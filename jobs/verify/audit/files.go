@@ -52,14 +52,14 @@ const (
 	fromSeal       = 101
 )
 
-func compareListed(a, b *listedFile) int {
-	return cmp.Or(cmp.Compare(a.Round, b.Round), strings.Compare(a.Key, b.Key), cmp.Compare(a.From, b.From), cmp.Compare(a.Task, b.Task))
+func listedKey(k table.Key, f *listedFile) table.Key {
+	return k.Int(int64(f.Round)).Text(f.Key).Text(string(f.From)).Int(int64(f.Task))
 }
 
 // startList makes an empty list of files. A list that does not fit into memory goes to local disk.
 func (a *Audit) startList() (err error) {
 	a.close()
-	a.files, err = table.NewSorter(a.Scratch, compareListed, SortMemory)
+	a.files, err = table.NewSorter(a.Scratch, listedKey, SortMemory)
 	return err
 }
 

@@ -78,9 +78,9 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 
 // Merge yields the rows of sorted objects in order, as table.MergeFiles does. Its errors name the object,
 // as those of Concat do.
-func Merge[T any](ctx context.Context, a *Audit, keys []string, compare func(x, y *T) int) iter.Seq2[T, error] {
+func Merge[T any](ctx context.Context, a *Audit, keys []string, key func(table.Key, *T) table.Key) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		for row, err := range table.MergeFiles(ctx, a.Bucket, a.Scratch, keys, compare) {
+		for row, err := range table.MergeFiles(ctx, a.Bucket, a.Scratch, keys, key) {
 			if err != nil && IsFault(err) { // its text alone says which object it is about, so the objects are read again, one by one
 				err = cmp.Or(Each(ctx, a, keys, func(string, *T) error { return nil }), err)
 			}
@@ -119,8 +119,8 @@ func (a *Audit) Skip(err error, c Check, r *Round) error {
 
 // SortRows reads the rows of objects into a sorter. If keep is not nil, SortRows takes
 // only the rows that keep selects. The caller closes the sorter.
-func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(x, y *T) int, keep func(*T) bool) (*table.Sorter[T], error) {
-	s, err := table.NewSorter(a.Scratch, compare, SortMemory)
+func SortRows[T any](ctx context.Context, a *Audit, keys []string, key func(table.Key, *T) table.Key, keep func(*T) bool) (*table.Sorter[T], error) {
+	s, err := table.NewSorter(a.Scratch, key, SortMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -137,12 +137,12 @@ func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(
 
 // InOrder yields a partition's rows of a dataset in the dataset's order. If sorted is false, as for
 // segments, InOrder sorts the rows.
-func InOrder[T any](ctx context.Context, a *Audit, keys []string, sorted bool, compare func(x, y *T) int) iter.Seq2[T, error] {
+func InOrder[T any](ctx context.Context, a *Audit, keys []string, sorted bool, key func(table.Key, *T) table.Key) iter.Seq2[T, error] {
 	if sorted {
 		return Concat[T](ctx, a, keys)
 	}
 	return func(yield func(T, error) bool) {
-		s, err := SortRows(ctx, a, keys, compare, nil)
+		s, err := SortRows(ctx, a, keys, key, nil)
 		if err != nil {
 			yield(*new(T), err)
 			return
@@ -150,15 +150,4 @@ func InOrder[T any](ctx context.Context, a *Audit, keys []string, sorted bool, c
 		defer s.Close() //nolint:errcheck // the sorter holds only temporary data
 		s.Sorted(ctx)(yield)
 	}
-}
-
-// FalseFirst sorts false before true.
-func FalseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

@@ -1,7 +1,6 @@
 package fetchcheck
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -73,11 +72,8 @@ const (
 	ofSitemap
 )
 
-func compareRefs(a, b *recordRef) int {
-	if c := cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Kind, b.Kind)); c != 0 {
-		return c
-	}
-	return strings.Compare(a.URL, b.URL)
+func refKey(k table.Key, r *recordRef) table.Key {
+	return k.Text(r.File).Int(int64(r.Offset)).Int(int64(r.Kind)).Text(r.URL)
 }
 
 // recordsAreWhereRowsSay reads a partition's captures and the rows that point to them, in the order
@@ -87,7 +83,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	if err != nil || p.Fetched == nil {
 		return err
 	}
-	rows, err := table.NewSorter(a.Scratch, compareRefs, audit.SortMemory)
+	rows, err := table.NewSorter(a.Scratch, refKey, audit.SortMemory)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package fetchcheck
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -12,6 +11,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -23,9 +23,7 @@ type fetchOutcome struct {
 	Outcome string `parquet:"outcome"`
 }
 
-func compareEnded(a, b *fetchOutcome) int {
-	return cmp.Or(cmp.Compare(a.Row, b.Row), strings.Compare(a.URL, b.URL))
-}
+func endedKey(k table.Key, f *fetchOutcome) table.Key { return k.Int(int64(f.Row)).Text(f.URL) }
 
 // planned holds the columns of a plan that everyPlannedURLHasOneOutcome reads.
 type planned struct {
@@ -47,7 +45,7 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 	if p.Fetched == nil || a.Broken(plan) || a.Broken(fetches...) {
 		return nil
 	}
-	rows, err := audit.SortRows(ctx, a, fetches, compareEnded, nil)
+	rows, err := audit.SortRows(ctx, a, fetches, endedKey, nil)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package fetchcheck
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -31,8 +30,8 @@ type paced struct {
 	TotalMS int64       `parquet:"total_ms"`
 }
 
-func comparePaced(a, b *paced) int {
-	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
+func pacedKey(k table.Key, p *paced) table.Key {
+	return k.Text(p.Host).Int(int64(p.Start)).Text(p.URL).Int(int64(p.Epoch))
 }
 
 // delaysAreKept reads the requests to each host of a partition in the order of their start times. The
@@ -47,7 +46,7 @@ func delaysAreKept(ctx context.Context, a *audit.Audit, r *audit.Round, n int) e
 		return nil
 	}
 	p := pacing{Audit: a, round: r, object: keys[0], limit: a.InFlight}
-	return p.walk(audit.InOrder(ctx, a, keys, sorted, comparePaced))
+	return p.walk(audit.InOrder(ctx, a, keys, sorted, pacedKey))
 }
 
 // pacing walks through the requests of a partition.
@@ -143,10 +142,10 @@ type edgeRequest struct {
 	Object string
 }
 
-// compareEdges orders the requests to each host by round and then by time. A host can have several edge
+// edgeKey orders the requests to each host by round and then by time. A host can have several edge
 // requests in a round, because addEdges adds one for each partition whose redirects lead to the host.
-func compareEdges(a, b *edgeRequest) int {
-	return cmp.Or(strings.Compare(a.Host, b.Host), audit.FalseFirst(a.Later, b.Later), comparePaced(&a.paced, &b.paced))
+func edgeKey(k table.Key, e *edgeRequest) table.Key {
+	return pacedKey(k.Text(e.Host).Bool(e.Later), &e.paced)
 }
 
 // delaysAreKeptBetweenRounds checks, for each host, the delay between the last request of the previous
@@ -157,7 +156,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	if !a.OneClock || r.Before == nil {
 		return nil
 	}
-	edges, err := table.NewSorter(a.Scratch, compareEdges, audit.SortMemory)
+	edges, err := table.NewSorter(a.Scratch, edgeKey, audit.SortMemory)
 	if err != nil {
 		return err
 	}

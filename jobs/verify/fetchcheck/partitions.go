@@ -1,7 +1,6 @@
 package fetchcheck
 
 import (
-	"cmp"
 	"context"
 	"strings"
 
@@ -17,14 +16,14 @@ type placedURL struct {
 	Partition int32
 }
 
-func comparePlaced(a, b *placedURL) int {
-	return cmp.Or(strings.Compare(a.Domain, b.Domain), strings.Compare(a.URL, b.URL), cmp.Compare(a.Partition, b.Partition))
+func placedKey(k table.Key, p *placedURL) table.Key {
+	return k.Text(p.Domain).Text(p.URL).Int(int64(p.Partition))
 }
 
 // everyDomainIsInOnePartition reports domains and URLs that are in two partitions of the round, and
 // URLs that occur twice in one partition. With a sample, the check covers only some domains.
 func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.Round) error {
-	rows, err := table.NewSorter(a.Scratch, comparePlaced, 4*audit.SortMemory)
+	rows, err := table.NewSorter(a.Scratch, placedKey, 4*audit.SortMemory)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package fetchcheck
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
@@ -36,8 +36,8 @@ type requestRow struct {
 	Offset int32  `parquet:"robots_warc_record_offset"`
 }
 
-func compareAsked(a, b *requestRow) int {
-	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
+func askedKey(k table.Key, r *requestRow) table.Key {
+	return k.Text(r.Host).Int(int64(r.Start)).Text(r.URL).Int(int64(r.Epoch))
 }
 
 // fetchRow holds the columns of the fetches dataset that invariant 2 needs.
@@ -81,7 +81,7 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 	if j.spellings, err = loadSpellings(ctx, a, r, n, &p, files.canon); err != nil {
 		return err
 	}
-	if err := a.Skip(j.requests(ctx, audit.InOrder(ctx, a, requests, sorted, compareAsked)), robotsObeyed, r); err != nil {
+	if err := a.Skip(j.requests(ctx, audit.InOrder(ctx, a, requests, sorted, askedKey)), robotsObeyed, r); err != nil {
 		return err
 	}
 	if len(fetches) == 0 || a.Broken(fetches...) {

@@ -1,7 +1,6 @@
 package fetchcheck
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -35,14 +34,8 @@ type sitemapFact struct {
 	Table  string // key of the file
 }
 
-func compareFacts(a, b *sitemapFact) int {
-	row := func(f *sitemapFact) int {
-		if f.Row {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(strings.Compare(a.URL, b.URL), cmp.Compare(a.At, b.At), cmp.Compare(row(a), row(b)))
+func factKey(k table.Key, f *sitemapFact) table.Key {
+	return k.Text(f.URL).Int(int64(f.At)).Bool(f.Row)
 }
 
 // segmentsOf lists the keys of a partition's segments of a dataset, as the fetch task wrote them.
@@ -66,7 +59,7 @@ func sitemapsHaveTheirRequests(ctx context.Context, a *audit.Audit, r *audit.Rou
 	if a.Broken(files...) || a.Broken(requests...) {
 		return nil
 	}
-	facts, err := table.NewSorter(a.Scratch, compareFacts, audit.SortMemory)
+	facts, err := table.NewSorter(a.Scratch, factKey, audit.SortMemory)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/stages"
@@ -131,8 +132,8 @@ func checkChanges(ctx context.Context, a *audit.Audit, r *audit.Round, bucket in
 			all.judge(a, r, bucket)
 		}
 	}
-	compare := func(a, b *changeFact) int { return schema.CompareURLs(a.surt, a.url, b.surt, b.url) }
-	for f, err := range merged(ctx, compare, in...) {
+	key := func(k table.Key, f *changeFact) table.Key { return k.Text(f.surt).Text(f.url) }
+	for f, err := range merged(ctx, key, in...) {
 		if err != nil {
 			return err
 		}

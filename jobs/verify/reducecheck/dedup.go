@@ -6,7 +6,6 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -40,9 +39,7 @@ type pageFact struct {
 	standing  *schema.Representative
 }
 
-func comparePageFacts(a, b *pageFact) int {
-	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
-}
+func pageFactKey(k table.Key, f *pageFact) table.Key { return k.Text(f.surt).Text(f.url) }
 
 // ClustersAreTheComponents groups the pages by the definition of a cluster in package dedup, but
 // without the code of that package. The check compares the groups with every row of the dataset
@@ -123,7 +120,7 @@ func (d *dedupCheck) run(ctx context.Context) (err error) {
 	if err := d.connect(ctx, d.maxDistance); err != nil {
 		return err
 	}
-	if d.members, err = table.NewSorter(d.a.Scratch, compareMembers, audit.SortMemory); err != nil {
+	if d.members, err = table.NewSorter(d.a.Scratch, memberKey, audit.SortMemory); err != nil {
 		return err
 	}
 	defer d.members.Close()
@@ -216,7 +213,7 @@ func (d *dedupCheck) factsOf(ctx context.Context, bucket int) iter.Seq2[pageFact
 		convertObjects(ctx, d.a, standing, func(_ string, p *schema.Representative) pageFact {
 			return pageFact{surt: p.SURT, url: p.URL, standing: p}
 		}))
-	return merged(ctx, comparePageFacts, in...)
+	return merged(ctx, pageFactKey, in...)
 }
 
 func (d *dedupCheck) duplicatesKey(bucket int) string {

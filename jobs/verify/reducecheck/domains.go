@@ -39,7 +39,7 @@ func DomainsAddUp(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 
 // checkDomains checks the domains of a bucket, which are in the objects with the given keys.
 func checkDomains(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, keys []string) error {
-	sums, err := table.NewSorter(a.Scratch, compareSums, audit.SortMemory)
+	sums, err := table.NewSorter(a.Scratch, sumKey, audit.SortMemory)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package reducecheck
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"reflect"
@@ -31,9 +30,7 @@ type domainSum struct {
 	Hosts, LinkedHosts, BreakerEvents                                                                     int64
 }
 
-func compareSums(x, y *domainSum) int {
-	return cmp.Or(strings.Compare(x.Domain, y.Domain), cmp.Compare(x.Partition, y.Partition))
-}
+func sumKey(k table.Key, s *domainSum) table.Key { return k.Text(s.Domain).Int(int64(s.Partition)) }
 
 // numbers returns the index of each number of domainSum in domainSum and in schema.Domain, with its column.
 var numbers = func() (all []number) {

@@ -74,10 +74,10 @@ type text struct {
 type pair struct{ A, B int64 }
 
 func newLikeness(scratch string) (*likeness, error) {
-	texts, err1 := table.NewSorter(scratch, func(a, b *text) int {
-		return cmp.Or(a.compareText(&b.features), cmp.Compare(a.Page, b.Page))
+	texts, err1 := table.NewSorter(scratch, func(k table.Key, t *text) table.Key {
+		return k.Uint(t.A).Uint(t.B).Uint(t.C).Int(t.Page)
 	}, audit.SortMemory)
-	pairs, err2 := table.NewSorter(scratch, func(_, _ *pair) int { return 0 }, audit.SortMemory)
+	pairs, err2 := table.NewSorter(scratch, func(k table.Key, _ *pair) table.Key { return k }, audit.SortMemory)
 	return &likeness{scratch: scratch, texts: texts, pairs: pairs}, errors.Join(err1, err2)
 }
 
@@ -101,8 +101,8 @@ func (l *likeness) addPair(a, b int64) error {
 // this round. This changes no cluster of this round: a page resembles either both of them or neither.
 func (l *likeness) connect(ctx context.Context, k int) (err error) {
 	l.similar = make([]uint64, (l.count+63)/64)
-	long, err := table.NewSorter(l.scratch, func(a, b *text) int { // pages of this round come before representatives of earlier rounds
-		return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(b.Page, a.Page))
+	long, err := table.NewSorter(l.scratch, func(k table.Key, t *text) table.Key { // pages of this round come before representatives of earlier rounds
+		return k.Uint(t.Fingerprint).Int(^t.Page)
 	}, audit.SortMemory)
 	if err != nil {
 		return err

@@ -28,11 +28,8 @@ type linkTarget struct {
 	Spelling  string // spelling of the target in the link; empty if it does not count, because the page is of another domain
 }
 
-func compareTargets(a, b *linkTarget) int {
-	if c := cmp.Compare(a.Bucket, b.Bucket); c != 0 {
-		return c
-	}
-	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
+func targetKey(k table.Key, t *linkTarget) table.Key {
+	return k.Int(int64(t.Bucket)).Text(t.SURT).Text(t.URL)
 }
 
 // stateRow holds the columns of the urls dataset that invariant 6 needs.
@@ -82,9 +79,7 @@ type fact struct {
 	target    *linkTarget
 }
 
-func compareFacts(a, b *fact) int {
-	return schema.CompareURLs(a.surt, a.url, b.surt, b.url)
-}
+func factKey(k table.Key, f *fact) table.Key { return k.Text(f.surt).Text(f.url) }
 
 // NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target in the
 // datasets urls and skips. It also compares the states in urls with the outcomes of the round. The
@@ -100,7 +95,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 	if a.Share.Index >= r.Plan.Buckets {
 		return nil // the audit's share contains no bucket
 	}
-	targets, err := table.NewSorter(a.Scratch, compareTargets, audit.SortMemory)
+	targets, err := table.NewSorter(a.Scratch, targetKey, audit.SortMemory)
 	if err != nil {
 		return err
 	}
@@ -279,7 +274,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 		return err
 	}
 	c := &urlChecker{a: a, r: r, bucket: bucket, filter: filter}
-	for f, err := range merged(ctx, compareFacts, in...) {
+	for f, err := range merged(ctx, factKey, in...) {
 		if err != nil {
 			return err
 		}
@@ -300,8 +295,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 // earlierFacts yields the rows of urls of earlier rounds. There may be hundreds of parts, which need not all be
 // open at the same time. Rows of one URL keep the order of the keys.
 func earlierFacts(ctx context.Context, a *audit.Audit, keys []string, own bool) iter.Seq2[fact, error] {
-	compare := func(x, y *urlRow) int { return schema.CompareURLs(x.SURT, x.URL, y.SURT, y.URL) }
-	return convertRows(audit.Merge(ctx, a, keys, compare), func(u *urlRow) fact {
+	return convertRows(audit.Merge(ctx, a, keys, urlRowKey), func(u *urlRow) fact {
 		return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, own}}
 	})
 }

@@ -1,7 +1,6 @@
 package reducecheck
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,12 +31,11 @@ type member struct {
 	Round               int32
 }
 
-// compareMembers puts the representative of each component first. This is the oldest page; among pages
+// memberKey puts the representative of each component first. This is the oldest page; among pages
 // of the same age, one that does not name another page as canonical; among these, the page with the
 // shortest URL, and then the first in the order of URLs.
-func compareMembers(a, b *member) int {
-	return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Age, b.Age), audit.FalseFirst(a.Elsewhere, b.Elsewhere),
-		cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
+func memberKey(k table.Key, m *member) table.Key {
+	return k.Uint(m.Component).Int(int64(m.Age)).Bool(m.Elsewhere).Int(int64(len(m.URL))).Text(m.URL).Int(m.Page)
 }
 
 // elsewhere reports whether a page names another page as canonical.
@@ -201,7 +199,7 @@ type cluster struct {
 // judge compares the rows of each cluster with the expected rows. Two cursors read the members: the
 // first counts the members of a cluster, and the second then judges them.
 func (d *dedupCheck) judge(ctx context.Context) (err error) {
-	chains, err := table.NewSorter(d.a.Scratch, compareClaims, audit.SortMemory)
+	chains, err := table.NewSorter(d.a.Scratch, claimKey, audit.SortMemory)
 	if err != nil {
 		return err
 	}
@@ -339,10 +337,10 @@ type claim struct {
 	Member string // URL of the member that asks
 }
 
-// compareClaims orders claims by component and URL. The members with a URL come before the
+// claimKey orders claims by component and URL. The members with a URL come before the
 // questions about this URL.
-func compareClaims(a, b *claim) int {
-	return cmp.Or(cmp.Compare(a.Component, b.Component), strings.Compare(a.URL, b.URL), audit.FalseFirst(a.Asks, b.Asks), cmp.Compare(a.Page, b.Page))
+func claimKey(k table.Key, c *claim) table.Key {
+	return k.Uint(c.Component).Text(c.URL).Bool(c.Asks).Int(c.Page)
 }
 
 // judgeChains answers the questions of claims: it looks up the member that a row names as via, and

@@ -47,7 +47,7 @@ func bucketKeys(ctx context.Context, r *audit.Round, s stages.Stage, dataset str
 }
 
 // merged yields the rows of sorted sequences in order.
-func merged[T any](ctx context.Context, compare func(a, b *T) int, sequences ...iter.Seq2[T, error]) iter.Seq2[T, error] {
+func merged[T any](ctx context.Context, key func(table.Key, *T) table.Key, sequences ...iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		streams := make([]table.Stream[T], len(sequences))
 		for i, s := range sequences {
@@ -55,7 +55,7 @@ func merged[T any](ctx context.Context, compare func(a, b *T) int, sequences ...
 			defer p.Close()
 			streams[i] = p
 		}
-		for row, err := range table.Merge(ctx, compare, streams...) {
+		for row, err := range table.Merge(ctx, key, streams...) {
 			if !yield(row, err) {
 				return
 			}

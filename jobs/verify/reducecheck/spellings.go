@@ -1,10 +1,8 @@
 package reducecheck
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -56,8 +54,7 @@ func spelledInPlan(ctx context.Context, a *audit.Audit, r *audit.Round, bucket i
 			keys = append(keys, p.File.Key)
 		}
 	}
-	compare := func(x, y *urlRow) int { return cmp.Or(strings.Compare(x.SURT, y.SURT), strings.Compare(x.URL, y.URL)) }
-	return audit.SortRows(ctx, a, keys, compare, func(row *urlRow) bool { return len(row.Spellings) > 0 })
+	return audit.SortRows(ctx, a, keys, urlRowKey, func(row *urlRow) bool { return len(row.Spellings) > 0 })
 }
 
 // checkSpellings checks that the urls dataset lists all spellings of the URL. It also checks that
@@ -95,3 +92,5 @@ func missingSpelling(now, all schema.Spellings) string {
 	}
 	return ""
 }
+
+func urlRowKey(k table.Key, u *urlRow) table.Key { return k.Text(u.SURT).Text(u.URL) }

@@ -159,7 +159,7 @@ func (c *topicsCheck) compareRun(ctx context.Context, run manifest.File, counted
 	}
 	seen := map[termAt]bool{}
 	for _, s := range sections {
-		for row, err := range table.MergeSections(ctx, c.a.Bucket, c.a.Scratch, []manifest.Section{s}, schema.CompareTermPages) {
+		for row, err := range table.MergeSections(ctx, c.a.Bucket, c.a.Scratch, []manifest.Section{s}, schema.TermPagesKey) {
 			if err != nil {
 				return c.a.Fault(err, termsAddUp, c.r.Number, run.Key)
 			}
@@ -274,7 +274,7 @@ func (c *topicsCheck) wanted(ctx context.Context, sections []manifest.Section, d
 		}
 		return do(&term)
 	}
-	for row, err := range table.MergeSections(ctx, c.a.Bucket, c.a.Scratch, sections, schema.CompareTermPages) {
+	for row, err := range table.MergeSections(ctx, c.a.Bucket, c.a.Scratch, sections, schema.TermPagesKey) {
 		if err != nil {
 			return c.a.Fault(err, termsAddUp, c.r.Number, sections[0].Key)
 		}

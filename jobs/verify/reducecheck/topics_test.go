@@ -38,7 +38,7 @@ func TestARareTermOfALargeLanguageNeedsNoRow(t *testing.T) {
 	}
 	a := audit.New(audit.Options{Bucket: b, Scratch: t.TempDir()})
 	var want, got []schema.Term
-	merged := table.MergeSections(t.Context(), b, t.TempDir(), sections, schema.CompareTermPages)
+	merged := table.MergeSections(t.Context(), b, t.TempDir(), sections, schema.TermPagesKey)
 	if err := topics.Terms(10_000_000, merged, func(row *schema.Term) error { want = append(want, *row); return nil }); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -29,9 +28,9 @@ type plannedRecord struct {
 	Row int32 // number of the URL's row in the plan file
 }
 
-// compareRecords orders planned records by file and offset.
-func compareRecords(a, b *plannedRecord) int {
-	return cmp.Or(strings.Compare(a.WARCFilename, b.WARCFilename), cmp.Compare(a.WARCRecordOff, b.WARCRecordOff), cmp.Compare(a.Row, b.Row))
+// recordKey orders planned records by file and offset.
+func recordKey(k table.Key, r *plannedRecord) table.Key {
+	return k.Text(r.WARCFilename).Int(int64(r.WARCRecordOff)).Int(int64(r.Row))
 }
 
 // captured is a planned record with the rows made from it.
@@ -46,7 +45,7 @@ var errNotResponse = errors.New("it is not a response")
 // runExternal gives each planned URL the outcome of its response in the archive, as if it had just
 // been fetched. It records no requests and no robots.txt verdicts.
 func (r *run) runExternal(ctx context.Context) error {
-	rows, err := table.NewSorter(r.env.Scratch, compareRecords, sortMemory)
+	rows, err := table.NewSorter(r.env.Scratch, recordKey, sortMemory)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,9 @@
 package domains
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -49,18 +47,16 @@ type hostRow struct {
 	Harmonic     float64     `parquet:"harmonic"`
 }
 
-func compareHosts(a, b *hostRow) int {
-	return cmp.Or(strings.Compare(a.Domain, b.Domain), strings.Compare(a.Host, b.Host))
-}
+func hostKey(k table.Key, h *hostRow) table.Key { return k.Text(h.Domain).Text(h.Host) }
 
 // Write writes the part of a bucket.
 func Write(ctx context.Context, env *stages.Env, in *stages.Input, bucket int) (f manifest.File, err error) {
-	facts, err := table.NewSorter(env.Scratch, compareFacts, sortMemory)
+	facts, err := table.NewSorter(env.Scratch, factKey, sortMemory)
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, facts.Close()) }()
-	hosts, err := table.NewSorter(env.Scratch, compareHosts, sortMemory)
+	hosts, err := table.NewSorter(env.Scratch, hostKey, sortMemory)
 	if err != nil {
 		return f, err
 	}

@@ -50,13 +50,13 @@ func openEarlier(ctx context.Context, env *stages.Env, in *stages.Input, bucket 
 		}
 		if len(keys) > 0 {
 			e.names = append(e.names, fmt.Sprintf("%s.%d", s.Crawl, s.Round))
-			e.rows = append(e.rows, table.Pull(table.MergeFiles(ctx, env.Bucket, env.Scratch, keys, compareEarlier)))
+			e.rows = append(e.rows, table.Pull(table.MergeFiles(ctx, env.Bucket, env.Scratch, keys, earlierKey)))
 		}
 	}
 	return e
 }
 
-func compareEarlier(a, b *earlierRow) int { return strings.Compare(a.Domain, b.Domain) }
+func earlierKey(k table.Key, r *earlierRow) table.Key { return k.Text(r.Domain) }
 
 // compare fills the columns of a row that depend on earlier rounds. Rows must come in order.
 func (e *earlier) compare(r *schema.Domain) error {

@@ -1,7 +1,6 @@
 package domains
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -65,11 +64,8 @@ type fact struct {
 
 func (f *fact) figure() figure { return figure{f.Kind, f.Number, f.Text} }
 
-func compareFacts(a, b *fact) int {
-	if c := strings.Compare(a.Domain, b.Domain); c != 0 {
-		return c
-	}
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Number, b.Number), strings.Compare(a.Text, b.Text))
+func factKey(k table.Key, f *fact) table.Key {
+	return k.Text(f.Domain).Int(int64(f.Kind)).Int(int64(f.Number)).Text(f.Text)
 }
 
 // mostFigures bounds the figures that are added up before they are sorted.

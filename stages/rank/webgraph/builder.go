@@ -79,11 +79,11 @@ const (
 
 // NewBuilder returns a Builder that uses the scratch directory dir.
 func NewBuilder(dir string) (*Builder, error) {
-	known, err := table.NewSorter(dir, func(a, b *knownVertex) int { return strings.Compare(a.Key, b.Key) }, 0)
+	known, err := table.NewSorter(dir, func(k table.Key, v *knownVertex) table.Key { return k.Text(v.Key) }, 0)
 	if err != nil {
 		return nil, err
 	}
-	inbound, err := table.NewSorter(dir, func(a, b *inboundEdges) int { return strings.Compare(a.Key, b.Key) }, 0)
+	inbound, err := table.NewSorter(dir, func(k table.Key, e *inboundEdges) table.Key { return k.Text(e.Key) }, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -2,14 +2,12 @@ package webgraph
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -97,7 +95,7 @@ type numbered struct{ From, To int64 }
 // each vertex with outlinks.
 func (g *Graph) WriteEdges(ctx context.Context, path string) (_ table.Local, err error) {
 	// The edges come in the order of To, and the sorter keeps this order.
-	edges, err := table.NewSorter(g.dir, func(a, b *numbered) int { return cmp.Compare(a.From, b.From) }, 0)
+	edges, err := table.NewSorter(g.dir, func(k table.Key, e *numbered) table.Key { return k.Int(int64(e.From)) }, 0)
 	if err != nil {
 		return table.Local{}, err
 	}
@@ -150,14 +148,12 @@ type ranked struct {
 // name, and the number of calls of AddVertex for it. Vertices with equal values are in the order of
 // names. The first row names the columns.
 func (g *Graph) WriteRanks(ctx context.Context, path string) (_ table.Local, err error) {
-	byRank, err := table.NewSorter(g.dir, func(a, b *ranked) int { return cmp.Compare(b.Rank, a.Rank) }, 0)
+	byRank, err := table.NewSorter(g.dir, func(k table.Key, r *ranked) table.Key { return k.Float(-r.Rank) }, 0)
 	if err != nil {
 		return table.Local{}, err
 	}
 	defer func() { err = errors.Join(err, byRank.Close()) }()
-	byHarmonic, err := table.NewSorter(g.dir, func(a, b *ranked) int {
-		return cmp.Or(cmp.Compare(b.Harmonic, a.Harmonic), strings.Compare(a.Key, b.Key))
-	}, 0)
+	byHarmonic, err := table.NewSorter(g.dir, func(k table.Key, r *ranked) table.Key { return k.Float(-r.Harmonic).Text(r.Key) }, 0)
 	if err != nil {
 		return table.Local{}, err
 	}
