@@ -163,8 +163,8 @@ func fetchedFiles(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// prunedInputs returns err, the error of a failed recomputation. If the crawl's raw captures or earlier
-// months were pruned, it adds this reason.
+// prunedInputs returns err, the error of a failed recomputation. If the crawl's working data, its raw captures or
+// earlier months were pruned, it adds this reason, and what still works.
 func (r Runner) prunedInputs(ctx context.Context, t stages.Task, err error) error {
 	const advice = "restore it from a copy, because it cannot be computed again: "
 	l, failed := ledger.Load(ctx, r.Bucket, t.Crawl)
@@ -176,6 +176,10 @@ func (r Runner) prunedInputs(ctx context.Context, t stages.Task, err error) erro
 	}
 	if t.Stage == stages.Fetch {
 		return err
+	}
+	if working := l.CheckWorking(); working != nil && t.Stage != stages.Merge { // merge reads segments
+		month, _ := layout.MonthOf(t.Crawl)
+		return fmt.Errorf(advice+"%w; or make all tables of the month again from its WARC files, as another crawl: `crawlbatch reparse --month %s --as %[2]srN` (%[3]v)", working, month, err)
 	}
 	sealed, failed := roundstate.History(ctx, r.Bucket, t.Crawl)
 	i := slices.IndexFunc(sealed, func(s *manifest.Sealed) bool { return s.Pruned })
