@@ -711,3 +711,116 @@ func TestACrawlGoesOnAfterItsRawCapturesWerePruned(t *testing.T) {
 	}
 	m.notes(first)
 }
+
+// Working data goes long before the captures. What is left can be checked, parsed again, taken down and continued.
+func TestWorkingDataIsPrunedBeforeRawCaptures(t *testing.T) {
+	m := newMonthsLabOf(t, directory(t), 3, 4)
+	m.cfg.Plan.PartitionURLs, m.cfg.Plan.BucketURLs = 1, 4
+	first, second, third := monthAfter(firstOfYear, 20), monthAfter(firstOfYear, 21), monthAfter(firstOfYear, 22)
+	seeds := slices.Sorted(m.web.Seeds())
+	m.crawl(first, stages.SystemClock{}, 2, seeds, nil)
+	m.crawlOnce(second, ahead{days: 400}, seeds)
+	apply := func(days, raw int) *prune.Found {
+		t.Helper()
+		f, err := prune.Apply(t.Context(), prune.Request{Bucket: m.b, Working: 35, Raw: raw, Clock: ahead{days: days}, Version: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	before := m.keys("")
+	if f := apply(34, 0); f.Pending() || !strings.Contains(f.Crawls[0].Why, "its working data goes after ") {
+		t.Errorf("after 34 days: %+v", f.Crawls[0])
+	}
+	apply(36, 0)
+	after := m.keys("")
+	bytes, gone := map[string]int{}, 0
+	for _, key := range before {
+		if slices.Contains(after, key) {
+			continue
+		}
+		gone++
+		parts := strings.Split(key, "/")
+		if parts[0] != "crawl="+first || parts[3] != "work" {
+			t.Errorf("%s is gone", key)
+			continue
+		}
+		bytes[parts[4]]++
+	}
+	t.Logf("%d working files are gone: %v", gone, bytes)
+	if bytes["pages"] == 0 || bytes["targets"] == 0 || bytes["inlinks"] == 0 || bytes["known"]+bytes["representatives"]+bytes["urls-base"] > 0 {
+		t.Errorf("gone: %v", bytes)
+	}
+	apply(37, 0)
+	if d := cmp.Diff(after, m.keys("")); d != "" {
+		t.Errorf("a second prune changed the store:\n%s", d)
+	}
+	s, err := (&jobs.StatusReader{Bucket: m.b}).Read(t.Context(), first)
+	if err != nil || !strings.Contains(s.Pruned, "the working data was pruned on") || s.NoRaw || s.Err() != nil {
+		t.Errorf("status: %v, %+v", err, s)
+	}
+	notes := m.notes(first)
+	for _, want := range []string{"(retention.working_data_days: 35 days): {n} files", "round 0, the same inputs, the same bytes: left out for", "round 0, topics follow from terms: left out for"} {
+		if part, _, _ := strings.Cut(want, " {n}"); !strings.Contains(notes, part) {
+			t.Errorf("notes: %s\nwant %s", notes, part)
+		}
+	}
+	m.notes(second)
+
+	// Tables that merge made of segments can be rebuilt, others say what still works.
+	lose := func(dataset string) (key string, body []byte) {
+		t.Helper()
+		key = m.keys("tables/" + dataset + "/" + layout.CrawlDir(first))[0]
+		body, _, err := m.b.Get(t.Context(), key, 64<<20)
+		if err == nil {
+			err = m.b.Delete(t.Context(), key)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key, body
+	}
+	rebuild := func() error {
+		return m.driver(first, stages.SystemClock{}).Rebuild(t.Context(), first, jobs.RebuildRequest{Round: jobs.AllRounds}, func(stages.Task, []string) {})
+	}
+	key, body := lose("links")
+	if err := rebuild(); err != nil {
+		t.Errorf("links: %v", err)
+	}
+	if again, _, err := m.b.Get(t.Context(), key, 64<<20); err != nil || string(again) != string(body) {
+		t.Errorf("links: %d of %d bytes, %v", len(again), len(body), err)
+	}
+	key, body = lose("pages")
+	if err := rebuild(); !errors.Is(err, ledger.ErrPruned) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "retention.working_data_days: 35 days") || !strings.Contains(err.Error(), "`crawlbatch reparse --month "+first+" --as "+first+"rN`") {
+		t.Errorf("pages: %v", err)
+	}
+	if _, err := store.CreateBytes(t.Context(), m.b, key, body); err != nil {
+		t.Fatal(err)
+	}
+
+	as := first + "r1"
+	if err := m.reparse(first, as); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.driver(as, stages.SystemClock{}).Run(t.Context(), as, 2); err != nil {
+		t.Fatal(err)
+	}
+	m.notes(as)
+	m.crawlOnce(third, ahead{days: 800}, seeds)
+	m.notes(third)
+	removeDomain(t, m.b, rowsOfMonth[schema.Fetch](m, first, stages.FileFetches)[0].Domain)
+	for _, month := range []string{first, as, second, third} {
+		m.notes(month)
+	}
+	if f := apply(600, 12); f.Crawls[0].Policy != manifest.PruneRaw || f.Crawls[0].Total().Objects == 0 {
+		t.Errorf("after a year: %+v", f.Crawls[0])
+	}
+	for _, key := range m.keys(layout.CrawlDir(first)) {
+		if path.Base(path.Dir(key)) == "segments" {
+			t.Errorf("%s was not deleted", key)
+		}
+	}
+	for _, month := range []string{first, as, second, third} {
+		m.notes(month)
+	}
+}

@@ -172,21 +172,21 @@ func (r Runner) prunedInputs(ctx context.Context, t stages.Task, err error) erro
 		return err
 	}
 	if raw := l.CheckRaw(); raw != nil {
-		return fmt.Errorf(advice+"%w (%v)", raw, err)
+		return fmt.Errorf(advice+"%w (%v): %w", raw, err, stages.ErrPermanent)
 	}
 	if t.Stage == stages.Fetch {
 		return err
 	}
 	if working := l.CheckWorking(); working != nil && t.Stage != stages.Merge { // merge reads segments
 		month, _ := layout.MonthOf(t.Crawl)
-		return fmt.Errorf(advice+"%w; or make all tables of the month again from its WARC files, as another crawl: `crawlbatch reparse --month %s --as %[2]srN` (%[3]v)", working, month, err)
+		return fmt.Errorf(advice+"%[1]w; or make all tables of the month again from its WARC files, as another crawl: `crawlbatch reparse --month %s --as %[2]srN` (%[3]v): %[4]w", working, month, err, stages.ErrPermanent)
 	}
 	sealed, failed := roundstate.History(ctx, r.Bucket, t.Crawl)
 	i := slices.IndexFunc(sealed, func(s *manifest.Sealed) bool { return s.Pruned })
 	if failed != nil || i < 0 {
 		return err
 	}
-	return fmt.Errorf(advice+"the tables of %s and perhaps of other earlier months were %w (%v)", sealed[i].Crawl, ledger.ErrPruned, err)
+	return fmt.Errorf(advice+"the tables of %s and perhaps of other earlier months were %w (%v): %w", sealed[i].Crawl, ledger.ErrPruned, err, stages.ErrPermanent)
 }
 
 // lostFiles returns the files of a result that are lost or damaged in the store, except pruned

@@ -42,6 +42,14 @@ func (a *Audit) NotePruned(round int, c Check) {
 	a.CountNote(fmt.Sprintf("round %d, %s: left out for {n} buckets or tasks, because earlier months with the data that it needs were pruned", round, c.Name), "")
 }
 
+// NoteOwnPruned adds a note that a check was left out because working data or raw captures of this crawl were pruned,
+// if they were.
+func (a *Audit) NoteOwnPruned(round int, c Check) {
+	if p := a.pruned[a.Crawl]; p != nil {
+		a.CountNote(fmt.Sprintf("round %d, %s: left out for {n} tasks, because files that they read are gone: %s", round, c.Name, p), "")
+	}
+}
+
 // notePruned notes a file that was deleted by age.
 func (a *Audit) notePruned(key string) {
 	crawl := layout.CrawlOf(key)
