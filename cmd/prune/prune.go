@@ -44,10 +44,10 @@ func Command(env Env) *cobra.Command {
 last round), retention.raw and retention.metadata (months), with objects, bytes and dollars a
 month, and what stays, why and until when. With --apply it deletes them. It deletes nothing
 while a round of any crawl or reparse is unfinished. Working data are the working files of
-reduce stages that no later round reads. WARC files stay as long as later rounds refer to a
-payload in them. A crawl's ledger always stays and says what was pruned, so other commands do
-not take it for a loss. After an interruption, run prune --apply again. If --config sets no
-retention, that of the newest month applies.
+reduce stages that no later round reads, and the texts of segments. WARC files stay as long as
+later rounds refer to a payload in them. A crawl's ledger always stays and says what was
+pruned, so other commands do not take it for a loss. After an interruption, run prune --apply
+again. If --config sets no retention, that of the newest month applies.
 
 With --lifecycle it prints the lifecycle configuration that moves old WARC files of a store in
 S3 to cold storage (retention.cold_after, retention.cold_class), for

@@ -2,9 +2,10 @@ package manifest
 
 // The policies of pruning (Pruning.Policy). Each also deletes what the policies before it delete.
 const (
-	// PruneWorking deletes working data: the working files of reduce stages that no later round reads.
+	// PruneWorking deletes working data: the working files of reduce stages that no later round reads, and the texts
+	// of segments, which the table text repeats.
 	PruneWorking = "working"
-	// PruneRaw deletes raw captures: WARC files with their indexes, and segments.
+	// PruneRaw deletes raw captures: WARC files with their indexes, and the rest of segments.
 	PruneRaw = "raw"
 	// PruneMetadata deletes all objects of a crawl except its ledger, the lists Prune, and the WARC
 	// files and indexes in these lists.

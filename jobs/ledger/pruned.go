@@ -157,8 +157,12 @@ func isSegment(key string) bool {
 	return parts != nil && parts[2] == string(stages.Fetch) && parts[4] == "segments"
 }
 
-// isWorking reports whether an object is a working file of a reduce stage that no later round reads.
+// isWorking reports whether an object is working data: a working file of a reduce stage that no later round reads, or
+// the texts of a segment, which the table text repeats. A reparse reads the other files of segments.
 func isWorking(key string) bool {
+	if isSegment(key) {
+		return strings.HasSuffix(key, "-"+stages.FileText+".parquet")
+	}
 	parts := ofStage(key)
 	later := []string{stages.FileRepresentatives, stages.FileURLFilter, stages.FileURLsBase}
 	return parts != nil && parts[2] != string(stages.Fetch) && parts[3] == "work" && !slices.ContainsFunc(later, func(name string) bool {

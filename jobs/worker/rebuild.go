@@ -177,7 +177,7 @@ func (r Runner) prunedInputs(ctx context.Context, t stages.Task, err error) erro
 	if t.Stage == stages.Fetch {
 		return err
 	}
-	if working := l.CheckWorking(); working != nil && t.Stage != stages.Merge { // merge reads segments
+	if working := l.CheckWorking(); working != nil {
 		month, _ := layout.MonthOf(t.Crawl)
 		return fmt.Errorf(advice+"%[1]w; or make all tables of the month again from its WARC files, as another crawl: `crawlbatch reparse --month %s --as %[2]srN` (%[3]v): %[4]w", working, month, err, stages.ErrPermanent)
 	}

@@ -42,11 +42,17 @@ func (a *Audit) NotePruned(round int, c Check) {
 	a.CountNote(fmt.Sprintf("round %d, %s: left out for {n} buckets or tasks, because earlier months with the data that it needs were pruned", round, c.Name), "")
 }
 
-// NoteOwnPruned adds a note that a check was left out because working data or raw captures of this crawl were pruned,
-// if they were.
+// SourcePruned reports whether anything was pruned of the crawl that this reparse parses again.
+func (a *Audit) SourcePruned() bool { return a.Reparse != nil && a.pruned[a.FetchedIn()] != nil }
+
+// NoteOwnPruned adds a note that a check was left out because working data or raw captures of this crawl, or of the
+// crawl that it parses again, were pruned, if they were.
 func (a *Audit) NoteOwnPruned(round int, c Check) {
-	if p := a.pruned[a.Crawl]; p != nil {
-		a.CountNote(fmt.Sprintf("round %d, %s: left out for {n} tasks, because files that they read are gone: %s", round, c.Name, p), "")
+	for _, crawl := range []string{a.Crawl, a.FetchedIn()} {
+		if p := a.pruned[crawl]; p != nil {
+			a.CountNote(fmt.Sprintf("round %d, %s: left out for {n} tasks, because files of %s that they read are gone: %s", round, c.Name, crawl, p), "")
+			return
+		}
 	}
 }
 

@@ -139,6 +139,10 @@ func unreadableInputs(ctx context.Context, a *audit.Audit, r *audit.Round) (u un
 			if result == nil {
 				continue
 			}
+			// The texts of pages that kept their rows may now come from the published table, which has one for each URL.
+			if stage == stages.Fetch && a.SourcePruned() && result.Count(reparse.CountWithheld)+result.Count(reparse.CountDamaged) > 0 {
+				u.foreign[n] = true
+			}
 			for _, f := range result.Files {
 				if !a.Broken(f.Key) {
 					continue
