@@ -25,6 +25,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/faultstore"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -36,6 +37,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
 // ahead is a clock that is the given number of days ahead.
@@ -811,5 +813,51 @@ func TestWorkingDataIsPrunedBeforeRawCaptures(t *testing.T) {
 	}
 	for _, month := range []string{first, as, second, third} {
 		m.notes(month)
+	}
+}
+
+// A page whose content is not stored keeps its text. After the texts of segments were pruned, the published table has it.
+func TestAReparseTakesPrunedTextsFromTheTable(t *testing.T) {
+	_, addr := serveLinks(t, map[string]string{
+		"a.test/": "/not-stored", "a.test/not-stored": `<p><meta name="robots" content="noarchive">These words are in no WARC file.`,
+	})
+	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://a.test/not-stored"}, func(*config.Config) {})
+	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	var texts [][]schema.Text
+	for n := range 2 {
+		as := fmt.Sprintf("%sr%d", testCrawl, n+1)
+		if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
+			Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.driver.Run(t.Context(), as, 1); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, tabletest.Read[schema.Text](t, l.bucket, layout.Table(stages.FileText, as, 0, 0)))
+		result, _, err := roundstate.LoadResult(t.Context(), l.bucket, stages.Task{Stage: stages.Fetch, Crawl: as})
+		if err != nil || result.Count(reparse.CountWithheld) != 1 {
+			t.Errorf("%s: %d pages are not stored, %v", as, result.Count(reparse.CountWithheld), err)
+		}
+		if n == 1 {
+			break
+		}
+		if f, err := prune.Apply(t.Context(), prune.Request{Bucket: l.bucket, Working: 35, Clock: ahead{days: 36}, Version: "test"}); err != nil || f.Crawls[0].Total().Objects == 0 {
+			t.Fatalf("%+v, %v", f, err)
+		}
+	}
+	if d := cmp.Diff(texts[0], texts[1]); d != "" || !strings.Contains(fmt.Sprint(texts[0]), "These words are in no WARC file.") {
+		t.Errorf("%v: a reparse after the prune has other texts:\n%s", texts[0], d)
+	}
+	for _, crawl := range []string{testCrawl, testCrawl + "r1", testCrawl + "r2"} {
+		r, err := Run(t.Context(), Options{Bucket: l.bucket, Crawl: crawl, Round: -1, Config: l.cfg, Scratch: t.TempDir(), Sample: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range r.Violations {
+			t.Errorf("%s: %+v", crawl, v)
+		}
 	}
 }
