@@ -49,7 +49,7 @@ func (a *Audit) SourcePruned() bool { return a.Reparse != nil && a.pruned[a.Fetc
 // crawl that it parses again, were pruned, if they were.
 func (a *Audit) NoteOwnPruned(round int, c Check) {
 	for _, crawl := range []string{a.Crawl, a.FetchedIn()} {
-		if p := a.pruned[crawl]; p != nil {
+		if p := a.pruned[crawl]; p != nil && round < p.Entry.Prune.Rounds {
 			a.CountNote(fmt.Sprintf("round %d, %s: left out for {n} tasks, because files of %s that they read are gone: %s", round, c.Name, crawl, p), "")
 			return
 		}
