@@ -1,12 +1,10 @@
 // Package prune deletes what is older than its retention.
 //
-// It takes a store, the retention and a clock. Find returns which objects of each crawl may
-// be deleted, and which stay and why. Apply deletes the former. Working data are the working files of
-// reduce stages that no later round reads, and the texts of segments: only `verify` and `retry --rebuild` of the same
-// round need them. Raw captures are WARC files with their indexes, and segments, without which nothing can be parsed
-// again. Metadata is
-// everything else of a crawl, except its ledger. The policies widen in this order: what one deletes, the later ones
-// delete too.
+// It takes a store, the retention and a clock. Find returns which objects of each crawl may be deleted, and which stay
+// and why. Apply deletes the former. Working data are the working files of reduce stages that no later round reads, and
+// the texts of segments: only `verify` and `retry --rebuild` of the same round need them. Raw captures are WARC files
+// with their indexes, and segments, without which nothing can be parsed again. Metadata is everything else of a crawl,
+// except its ledger. The policies widen in this order: what one deletes, the later ones delete too.
 //
 // These objects stay whatever their age:
 //   - WARC files with a payload to which another round refers, if the raw captures of that round stay.
