@@ -167,6 +167,9 @@ func fetchedFiles(t stages.Task, files []manifest.File) []manifest.File {
 // earlier months were pruned, it adds this reason, and what still works.
 func (r Runner) prunedInputs(ctx context.Context, t stages.Task, err error) error {
 	const advice = "restore it from a copy, because it cannot be computed again: "
+	if !errors.Is(err, store.ErrNotFound) && !errors.Is(err, stages.ErrPermanent) {
+		return err // such as an outage of the store
+	}
 	l, failed := ledger.Load(ctx, r.Bucket, t.Crawl)
 	if failed != nil {
 		return err
@@ -179,7 +182,7 @@ func (r Runner) prunedInputs(ctx context.Context, t stages.Task, err error) erro
 	}
 	if working := l.CheckWorking(); working != nil {
 		month, _ := layout.MonthOf(t.Crawl)
-		return fmt.Errorf(advice+"%[1]w; or make all tables of the month again from its WARC files, as another crawl: `crawlbatch reparse --month %s --as %[2]srN` (%[3]v): %[4]w", working, month, err, stages.ErrPermanent)
+		return fmt.Errorf(advice+"%[1]w; or make all tables of the month again from its WARC files, as another crawl: `crawlbatch reparse --month %s --as %[2]srN`: %[3]w", working, month, stages.ErrPermanent)
 	}
 	sealed, failed := roundstate.History(ctx, r.Bucket, t.Crawl)
 	i := slices.IndexFunc(sealed, func(s *manifest.Sealed) bool { return s.Pruned })
