@@ -22,6 +22,7 @@ type Status struct {
 	Store    string        `json:"store"`
 	Paused   *ledger.Pause `json:"paused,omitempty"` // the pause in force, or nil
 	Pruned   string        `json:"pruned,omitempty"` // what was deleted by age, when and why
+	NoRaw    bool          `json:"no_raw,omitempty"` // the raw captures were
 	Takedown string        `json:"takedown,omitempty"`
 	Held     string        `json:"held,omitempty"`  // the command that changes objects, or was interrupted
 	Stops    []ledger.Stop `json:"stops,omitempty"` // hosts and domains that people stopped, and did not resume
@@ -173,8 +174,8 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 		}
 	}
 	s.Paused, s.Stops = l.Paused(r.Flags), l.StopsInForce()
-	if err := l.CheckRaw(); err != nil {
-		s.Pruned = err.Error()
+	if err := l.CheckWorking(); err != nil {
+		s.Pruned, s.NoRaw = err.Error(), l.CheckRaw() != nil
 	}
 	past, err := r.pastOf(ctx, l)
 	if err != nil {

@@ -64,7 +64,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	if err == nil {
 		return exitDone
 	}
-	if readsOnly := []string{"status", "verify", "views", "report", "host", "url", "retry"}; errors.Is(err, ledger.ErrPruned) && slices.Contains(readsOnly, cmd.Name()) {
+	if readsOnly := []string{"status", "verify", "views", "report", "host", "url", "retry"}; errors.Is(err, ledger.ErrPruned) && !errors.Is(err, stages.ErrPermanent) && slices.Contains(readsOnly, cmd.Name()) {
 		fmt.Fprintln(show.Folding(out), show.OneLine(err)) // a month that was pruned on purpose is no failure
 		return exitDone
 	}

@@ -157,7 +157,7 @@ func pruneYear(t *testing.T, b store.Bucket) (kept, raw []string) {
 		t.Fatalf("the default rules are %+v: choose another time for this test", rules)
 	}
 	f, err := prune.Apply(t.Context(), prune.Request{
-		Bucket: b, Raw: rules.Raw, Metadata: rules.Metadata, Version: version, Clock: fixedClock{now: time.Date(2026, 9, 15, 0, 0, 0, 0, time.UTC)},
+		Bucket: b, Working: rules.WorkingDays, Raw: rules.Raw, Metadata: rules.Metadata, Version: version, Clock: fixedClock{now: time.Date(2026, 9, 15, 0, 0, 0, 0, time.UTC)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func pruneYear(t *testing.T, b store.Bucket) (kept, raw []string) {
 		if c.Policy != manifest.PruneMetadata {
 			kept = append(kept, c.Name)
 		}
-		if c.Policy == "" {
+		if c.Policy == "" || c.Policy == manifest.PruneWorking {
 			raw = append(raw, c.Name)
 		}
 	}

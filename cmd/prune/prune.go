@@ -39,13 +39,15 @@ func Command(env Env) *cobra.Command {
 	o := options{env: env}
 	cmd := usage.WithOptions(&o, run, &cobra.Command{
 		Use:   "prune [--apply] [--lifecycle]",
-		Short: "Delete raw captures and whole months that are older than their retention",
-		Long: `Prune prints for each crawl what is older than retention.raw and retention.metadata
-(months), with objects, bytes and dollars a month, and what stays, and why. With --apply it
-deletes them. It deletes nothing while a round of any crawl or reparse is unfinished. WARC
-files stay as long as later rounds refer to a payload in them. A crawl's ledger always stays
-and says what was pruned, so other commands do not take it for a loss. After an interruption,
-run prune --apply again. If --config sets no retention, that of the newest month applies.
+		Short: "Delete working data, raw captures and whole months that are older than their retention",
+		Long: `Prune prints for each crawl what is older than retention.working_data_days (days after its
+last round), retention.raw and retention.metadata (months), with objects, bytes and dollars a
+month, and what stays, why and until when. With --apply it deletes them. It deletes nothing
+while a round of any crawl or reparse is unfinished. Working data are the working files of
+reduce stages that no later round reads, and the texts of segments. WARC files stay as long as
+later rounds refer to a payload in them. A crawl's ledger always stays and says what was
+pruned, so other commands do not take it for a loss. After an interruption, run prune --apply
+again. If --config sets no retention, that of the newest month applies.
 
 With --lifecycle it prints the lifecycle configuration that moves old WARC files of a store in
 S3 to cold storage (retention.cold_after, retention.cold_class), for
@@ -73,7 +75,7 @@ func run(ctx context.Context, o options) error {
 	if o.lifecycle {
 		return o.runLifecycle(ctx, b, cfg)
 	}
-	r := prune.Request{Bucket: b, Raw: cfg.Retention.Raw, Metadata: cfg.Retention.Metadata, Clock: o.env.Clock, Version: o.env.Version}
+	r := prune.Request{Bucket: b, Working: cfg.Retention.WorkingDays, Raw: cfg.Retention.Raw, Metadata: cfg.Retention.Metadata, Clock: o.env.Clock, Version: o.env.Version}
 	do := prune.Find
 	if o.apply {
 		do = prune.Apply

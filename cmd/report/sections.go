@@ -103,7 +103,7 @@ func (m *maker) stored() *Table {
 		Source:  "the manifests that crawl=" + m.Crawl + "/round=…/sealed.json names",
 		Note:    "These are the tables, the WARC files with their indexes, and the working files that later rounds read.",
 	}
-	if m.status.Pruned != "" {
+	if m.status.NoRaw {
 		t.Note += " The rows count WARC files that were deleted since then: " + m.status.Pruned + "."
 	}
 	for _, name := range names {

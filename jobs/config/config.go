@@ -310,12 +310,14 @@ type Store struct {
 	TakedownKey  string `yaml:"takedown_key,omitempty"`
 }
 
-// Retention says how long objects are kept. Raw and Metadata are months after a crawl's month.
+// Retention says how long objects are kept. WorkingDays are days after a crawl's last round was finished. Raw and
+// Metadata are months after a crawl's month.
 type Retention struct {
-	Raw       int      `yaml:"raw"`
-	Metadata  int      `yaml:"metadata"`
-	ColdAfter Duration `yaml:"cold_after"`
-	ColdClass string   `yaml:"cold_class"`
+	WorkingDays int      `yaml:"working_data_days"`
+	Raw         int      `yaml:"raw"`
+	Metadata    int      `yaml:"metadata"`
+	ColdAfter   Duration `yaml:"cold_after"`
+	ColdClass   string   `yaml:"cold_class"`
 }
 
 // Prices holds the prices, in dollars, with which `plan` and `status` estimate what a round costs.

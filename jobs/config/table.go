@@ -153,7 +153,8 @@ func (c *Config) planTable() []field {
 // retentionTable returns the keys of the section retention.
 func (c *Config) retentionTable() []field {
 	return []field{
-		key(&c.Retention.Raw, 12, minMax(0, 1200), live, "months after a crawl's month for which `prune` keeps raw captures: WARC files with their indexes, segments, and working files that no later round reads; 0: for ever"),
+		key(&c.Retention.WorkingDays, 35, minMax(0, 3660), live, "days after a crawl's last round was finished for which `prune` keeps working data: working files of reduce stages that no later round reads, and texts of segments, which the table `text` repeats; it goes with the raw captures at the latest; 0: until then"),
+		key(&c.Retention.Raw, 12, minMax(0, 1200), live, "months after a crawl's month for which `prune` keeps raw captures: WARC files with their indexes, and segments; 0: for ever"),
 		key(&c.Retention.Metadata, 18, c.metadataRule(), live, "months after a crawl's month for which `prune` keeps tables, plans and all other documents; then only the crawl's ledger is left; 0: for ever"),
 		key(&c.Retention.ColdAfter, 90*day, minMax(day, 3660*day), live, "age at which the rule of `prune --lifecycle` moves WARC files in S3 to the class below, in whole days"),
 		key(&c.Retention.ColdClass, "GLACIER_IR", oneOf("GLACIER_IR", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING"), live, "storage class of old WARC files; objects in these classes can be read at once, which `reparse` and `verify` need"),

@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/urlstate"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // ErrPruned means that objects of a crawl were deleted by age. This is no loss, because the ledger
@@ -19,7 +19,7 @@ import (
 var ErrPruned = errors.New("deleted on purpose, which is no loss")
 
 // Pruning returns the newest entry `pruning`, or nil if nothing of the crawl was pruned. Such an
-// entry covers at least the raw captures.
+// entry covers what the older ones cover.
 func (l *Ledger) Pruning() *manifest.Entry { return l.Of(manifest.EntryPruning) }
 
 // PruneUnfinished reports whether `prune` was interrupted, or is running, in the ledger's crawl.
@@ -44,6 +44,14 @@ func (l *Ledger) CheckGone() error {
 
 // CheckRaw returns an error that wraps ErrPruned if the crawl's raw captures were pruned.
 func (l *Ledger) CheckRaw() error {
+	if e := l.Pruning(); e == nil || e.Prune.Policy == manifest.PruneWorking {
+		return nil
+	}
+	return l.CheckWorking()
+}
+
+// CheckWorking returns an error that wraps ErrPruned if the crawl's working data was pruned.
+func (l *Ledger) CheckWorking() error {
 	if err := l.CheckGone(); err != nil || l.Pruning() == nil {
 		return err
 	}
@@ -53,18 +61,24 @@ func (l *Ledger) CheckRaw() error {
 // pruned describes an entry `pruning` for messages.
 func pruned(e *manifest.Entry) string {
 	day, _, _ := strings.Cut(e.At, "T")
-	if e.Prune.Policy == manifest.PruneMetadata {
-		return fmt.Sprintf("was pruned on %s (retention.metadata: %s)", day, Months(e.Prune.Months))
-	}
-	return fmt.Sprintf("the raw captures were pruned on %s (retention.raw: %s)", day, Months(e.Prune.Months))
+	what := map[string]string{manifest.PruneWorking: "the working data was", manifest.PruneRaw: "the raw captures were", manifest.PruneMetadata: "was"}
+	return fmt.Sprintf("%s pruned on %s (%s)", what[e.Prune.Policy], day, Retention(e.Prune))
 }
 
-// Months writes a number of months.
-func Months(n int) string {
-	if n == 1 {
-		return "1 month"
+// Retention names the config key that decided that objects are deleted, with its value.
+func Retention(p *manifest.Pruning) string {
+	if p.Policy == manifest.PruneWorking {
+		return "retention.working_data_days: " + Count(p.Days, "day")
 	}
-	return fmt.Sprintf("%d months", n)
+	return "retention." + p.Policy + ": " + Count(p.Months, "month")
+}
+
+// Count writes a number of days or months.
+func Count(n int, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
 }
 
 // Placeholders returns seals without files that stand for the sealed rounds of a crawl that was
@@ -96,15 +110,18 @@ func (p *Pruned) Has(key string) bool {
 	if index, ok := strings.CutSuffix(key, ".cdxj"); ok {
 		key = index + ".warc.gz"
 	}
+	policy := p.Entry.Prune.Policy
 	switch {
-	case p.Entry.Prune.Policy == manifest.PruneRaw && roundOf(key) >= p.Entry.Prune.Rounds:
+	case policy != manifest.PruneMetadata && roundOf(key) >= p.Entry.Prune.Rounds:
 		return false
+	case policy == manifest.PruneWorking:
+		return isWorking(key)
 	case strings.HasPrefix(key, "warc/"):
 		return !p.kept[key]
-	case p.Entry.Prune.Policy == manifest.PruneMetadata:
+	case policy == manifest.PruneMetadata:
 		return key != layout.Ledger(p.crawl) && !strings.HasPrefix(key, layout.PruneDir(p.crawl))
 	}
-	return isRaw(key)
+	return isWorking(key) || isSegment(key)
 }
 
 // String says why and when the objects were pruned.
@@ -124,18 +141,31 @@ func roundOf(key string) int {
 	return round
 }
 
-// isRaw reports whether an object of a crawl's folder is a segment, or a working file that no later
-// round reads.
-func isRaw(key string) bool {
-	parts := strings.Split(key, "/") // crawl=…/round=…/fetch/part-…/segments/… or crawl=…/round=…/STAGE/work/NAME/…
-	switch {
-	case len(parts) < 6 || !strings.HasPrefix(parts[0], "crawl=") || !strings.HasPrefix(parts[1], "round="):
-		return false
-	case parts[2] == "fetch":
-		return parts[4] == "segments"
+// ofStage returns the elements of the key of an object in the folder of a stage that may be pruned, or nil:
+// crawl=…/round=…/fetch/part-…/segments/… or crawl=…/round=…/STAGE/work/NAME/….
+func ofStage(key string) []string {
+	parts := strings.Split(key, "/")
+	if len(parts) < 6 || !strings.HasPrefix(parts[0], "crawl=") || !strings.HasPrefix(parts[1], "round=") {
+		return nil
 	}
-	later := []string{"representatives", urlstate.Filter, urlstate.Base}
-	return parts[3] == "work" && !slices.ContainsFunc(later, func(name string) bool {
+	return parts
+}
+
+// isSegment reports whether an object is a segment.
+func isSegment(key string) bool {
+	parts := ofStage(key)
+	return parts != nil && parts[2] == string(stages.Fetch) && parts[4] == "segments"
+}
+
+// isWorking reports whether an object is working data: a working file of a reduce stage that no later round reads, or
+// the texts of a segment, which the table text repeats. A reparse reads the other files of segments.
+func isWorking(key string) bool {
+	if isSegment(key) {
+		return strings.HasSuffix(key, "-"+stages.FileText+".parquet")
+	}
+	parts := ofStage(key)
+	later := []string{stages.FileRepresentatives, stages.FileURLFilter, stages.FileURLsBase}
+	return parts != nil && parts[2] != string(stages.Fetch) && parts[3] == "work" && !slices.ContainsFunc(later, func(name string) bool {
 		return parts[4] == name || strings.HasPrefix(parts[4], name+"-")
 	})
 }

@@ -1,9 +1,10 @@
 // Package prune deletes what is older than its retention.
 //
-// It takes a store, the retention in months and a clock. Find returns which objects of each crawl may
-// be deleted, and which stay and why. Apply deletes the former. Raw captures are WARC
-// files with their indexes, segments, and working files that no later round reads. Metadata is
-// everything else of a crawl, except its ledger.
+// It takes a store, the retention and a clock. Find returns which objects of each crawl may be deleted, and which stay
+// and why. Apply deletes the former. Working data are the working files of reduce stages that no later round reads, and
+// the texts of segments: only `verify` and `retry --rebuild` of the same round need them. Raw captures are WARC files
+// with their indexes, and segments, without which nothing can be parsed again. Metadata is everything else of a crawl,
+// except its ledger. The policies widen in this order: what one deletes, the later ones delete too.
 //
 // These objects stay whatever their age:
 //   - WARC files with a payload to which another round refers, if the raw captures of that round stay.
@@ -29,6 +30,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -42,11 +44,12 @@ import (
 // Request says what to prune.
 type Request struct {
 	Bucket store.Bucket
-	// Raw and Metadata are the retentions in whole months after the month of a crawl. 0 means that
-	// nothing is deleted.
-	Raw, Metadata int
-	Clock         stages.Clock
-	Version       string
+	// Working is the retention in days after the last round of a crawl was sealed, so that a finished crawl can be
+	// checked and rebuilt. Raw and Metadata are the retentions in whole months after the month of a crawl. 0 means
+	// that the policy deletes nothing.
+	Working, Raw, Metadata int
+	Clock                  stages.Clock
+	Version                string
 }
 
 // Size counts objects and their bytes.
@@ -69,14 +72,13 @@ type Kind struct {
 // Crawl says what of a crawl may be deleted, and what stays.
 type Crawl struct {
 	Name   string `json:"crawl"`
-	Policy string `json:"policy,omitempty"` // manifest.PruneRaw or PruneMetadata; empty: everything stays
+	Policy string `json:"policy,omitempty"` // manifest.PruneWorking, PruneRaw or PruneMetadata; empty: everything stays
 	Why    string `json:"why"`              // why objects stay, or which config key decides that they are deleted
 	Delete []Kind `json:"delete"`           // ordered by name
 	Kept   Size   `json:"kept"`             // WARC files that stay although they are old, because later rounds refer to their payloads
 	// Unfinished means that an earlier Apply was interrupted in this crawl.
 	Unfinished bool `json:"unfinished,omitempty"`
 
-	months int
 	again  bool // it is not old enough now, so only what an earlier Apply covered is deleted
 	ledger *ledger.Ledger
 	list   manifest.Prune
@@ -234,37 +236,84 @@ func (r *Request) lacksSource(ctx context.Context, crawl string) (string, error)
 	return "", nil
 }
 
-// decide fills the policy of a crawl whose rounds are all finished.
+// policy is a policy with its retention.
+type policy struct {
+	about manifest.Pruning // its name and retention
+	due   bool             // the crawl is older than the retention
+}
+
+// policies returns the policies for a crawl, the widest first.
+func (r *Request) policies(c *Crawl) ([]policy, error) {
+	months, err := r.age(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	due, err := r.workingDue(c.ledger)
+	return []policy{
+		{manifest.Pruning{Policy: manifest.PruneMetadata, Months: r.Metadata}, r.Metadata > 0 && months > r.Metadata},
+		{manifest.Pruning{Policy: manifest.PruneRaw, Months: r.Raw}, r.Raw > 0 && months > r.Raw},
+		{manifest.Pruning{Policy: manifest.PruneWorking, Days: r.Working}, !due.IsZero() && !r.Clock.Now().Before(due)},
+	}, err
+}
+
+// workingDue returns when the working data of a crawl may go, or the zero time if it may not go before the raw
+// captures. A takedown records the seal again, so the oldest entry counts.
+func (r *Request) workingDue(l *ledger.Ledger) (time.Time, error) {
+	if r.Working == 0 {
+		return time.Time{}, nil
+	}
+	for _, e := range l.Entries() {
+		if e.What == manifest.EntrySealed && e.InRound(l.Rounds()-1) {
+			at, err := time.Parse(time.RFC3339Nano, e.At)
+			return at.AddDate(0, 0, r.Working), err
+		}
+	}
+	return time.Time{}, nil
+}
+
+// decide fills the policy of a crawl whose rounds are all finished: the widest of the policies that its age allows, or
+// that an earlier Apply began.
 func (r *Request) decide(ctx context.Context, c *Crawl) error {
-	age, err := r.age(c.Name)
+	all, err := r.policies(c)
 	if err != nil {
 		return err
 	}
-	old := c.ledger.Pruning()
-	switch {
-	case c.ledger.Rounds() == 0:
+	if c.ledger.Rounds() == 0 {
 		c.Why = "it has no finished round"
-	case r.Metadata > 0 && age > r.Metadata, c.ledger.Gone():
-		c.Policy, c.months = manifest.PruneMetadata, r.Metadata
-	case r.Raw > 0 && age > r.Raw, old != nil:
-		c.Policy, c.months = manifest.PruneRaw, r.Raw
-		c.again = r.Raw == 0 || age <= r.Raw
-	default:
-		c.Why = fmt.Sprintf("it is %s old", ledger.Months(max(age, 0)))
-	}
-	if old != nil && old.Prune.Policy == c.Policy {
-		c.months = old.Prune.Months
-	}
-	if c.Policy == "" {
 		return nil
 	}
-	c.Why = fmt.Sprintf("retention.%s: %s", c.Policy, ledger.Months(c.months))
-	err = r.describe(ctx, c)
-	if isFault(err) {
-		c.Policy, c.Why = "", "it cannot be read: "+err.Error()
-		err = nil
+	if err = r.choose(ctx, c, all); err != nil || c.Policy != "" || c.Why != "" {
+		return err
+	}
+	age, err := r.age(c.Name)
+	c.Why = fmt.Sprintf("it is %s old", ledger.Count(max(age, 0), "month"))
+	if due, _ := r.workingDue(c.ledger); !due.IsZero() {
+		c.Why += "; its working data goes after " + due.UTC().Format(time.DateOnly)
 	}
 	return err
+}
+
+// choose takes the first policy that a crawl's age allows, or that an earlier Apply began.
+func (r *Request) choose(ctx context.Context, c *Crawl, all []policy) error {
+	old := c.ledger.Pruning()
+	c.Policy = ""
+	for _, p := range all {
+		began := old != nil && old.Prune.Policy == p.about.Policy
+		if !p.due && !began {
+			continue
+		}
+		if began {
+			p.about.Days, p.about.Months = old.Prune.Days, old.Prune.Months
+		}
+		c.Policy, c.Why, c.again = p.about.Policy, ledger.Retention(&p.about), !p.due
+		err := r.describe(ctx, c, p.about)
+		if isFault(err) {
+			c.Policy, c.Why = "", "it cannot be read: "+err.Error()
+			err = nil
+		}
+		return err
+	}
+	return nil
 }
 
 // age returns the age of a crawl in months.
@@ -279,8 +328,7 @@ func (r *Request) age(crawl string) (int, error) {
 }
 
 // describe fills c.list, except the WARC files that stay, which measure adds.
-func (r *Request) describe(ctx context.Context, c *Crawl) error {
-	about := manifest.Pruning{Policy: c.Policy, Months: c.months, Rounds: c.ledger.Rounds()}
+func (r *Request) describe(ctx context.Context, c *Crawl, about manifest.Pruning) error {
 	if c.ledger.Gone() {
 		about = *c.ledger.Pruning().Prune
 	} else {
@@ -320,24 +368,32 @@ func datasets() (names []string) {
 	return names
 }
 
+// losesRaw reports whether the crawl loses its raw captures.
+func (c *Crawl) losesRaw() bool { return c.Policy != "" && c.Policy != manifest.PruneWorking }
+
 // folders lists the folders with the objects that a policy may delete.
 func (c *Crawl) folders() []string {
-	if c.Policy == manifest.PruneMetadata {
+	switch c.Policy {
+	case manifest.PruneMetadata:
 		return layout.Folders(c.Name, datasets())
+	case manifest.PruneRaw:
+		return []string{layout.CrawlDir(c.Name), layout.WARCDir(c.Name)}
 	}
-	return layout.Folders(c.Name, nil)[:2] // tables and web graphs are metadata
+	return []string{layout.CrawlDir(c.Name)}
 }
 
 // measure adds the WARC files that stay to c.list, and measures the objects that may be deleted.
 // refers holds the WARC files to which later rounds refer.
 func (r *Request) measure(ctx context.Context, c *Crawl, refers map[string]bool) error {
-	for o, err := range r.Bucket.List(ctx, "warc/"+layout.CrawlDir(c.Name)) {
-		if err != nil {
-			return fmt.Errorf("list the WARC files of %s: %w", c.Name, err)
-		}
-		if refers[o.Key] {
-			c.list.Kept = append(c.list.Kept, o.Key)
-			c.Kept.add(o.Size)
+	if c.losesRaw() {
+		for o, err := range r.Bucket.List(ctx, layout.WARCDir(c.Name)) {
+			if err != nil {
+				return fmt.Errorf("list the WARC files of %s: %w", c.Name, err)
+			}
+			if refers[o.Key] {
+				c.list.Kept = append(c.list.Kept, o.Key)
+				c.Kept.add(o.Size)
+			}
 		}
 	}
 	c.pruned = ledger.NewPruned(c.Name, &manifest.Entry{Prune: &c.list.Prune}, c.list.Kept)

@@ -2,6 +2,8 @@ package prune
 
 import (
 	"errors"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/faultstore"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/quarantine"
@@ -366,6 +369,116 @@ func TestARoundAfterAPruneWasNotPruned(t *testing.T) {
 		for _, key := range []string{warc, layout.CDXJ(warc), layout.Segment("2025-10", round, "p", 0, 1, 0, "pages"), layout.Working("2025-10", round, "rank", "inlinks", 0)} {
 			if all.Has(key) != want {
 				t.Errorf("%s was pruned: %t", key, !want)
+			}
+		}
+	}
+}
+
+// sealedAt sets the time at which a crawl's round was sealed.
+func sealedAt(t *testing.T, b store.Bucket, crawl, at string) {
+	ledgertest.Edit(t, b, crawl, func(entries []manifest.Entry) []manifest.Entry {
+		for i := range entries {
+			if entries[i].What == manifest.EntrySealed {
+				entries[i].At = at
+			}
+		}
+		return entries
+	})
+}
+
+func keysOf(t *testing.T, b store.Bucket) (keys []string) {
+	t.Helper()
+	for o, err := range b.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, regexp.MustCompile("/prune-.*").ReplaceAllString(o.Key, "/prune-"))
+	}
+	return keys
+}
+
+func TestWorkingDataGoesFirstAndRawCapturesGoLater(t *testing.T) {
+	b := crawled(t, true, "2025-10", "2026-11")
+	sealedAt(t, b, "2025-10", "2025-11-03T10:00:00Z")
+	sealedAt(t, b, "2026-11", "2026-11-03T10:00:00Z")
+	segment := layout.Segment("2025-10", 0, "p", 0, 1, 0, "pages")
+	if _, err := store.CreateBytes(t.Context(), b, segment, nil); err != nil {
+		t.Fatal(err)
+	}
+	at := func(now string) Request {
+		r := request(b, now)
+		r.Working = 35
+		return r
+	}
+	for now, want := range map[string]string{"2025-12-08": "", "2025-12-09": manifest.PruneWorking, "2026-10-31": manifest.PruneWorking, "2026-11-01": manifest.PruneRaw, "2027-05-01": manifest.PruneMetadata} {
+		f, err := Find(t.Context(), at(now))
+		if err != nil || f.Crawls[0].Policy != want || f.Crawls[1].Policy != "" && now < "2026-12" {
+			t.Errorf("at %s: %+v, %v", now, f.Crawls[0], err)
+		}
+		if c := f.Crawls[0]; want == "" && c.Why != "it is 2 months old; its working data goes after 2025-12-08" {
+			t.Errorf("at %s: %s", now, c.Why)
+		}
+	}
+	left := keysOf(t, b)
+	for _, c := range []struct {
+		now, why string
+		goes     []string
+	}{
+		{"2025-12-09", "retention.working_data_days: 35 days", []string{layout.Working("2025-10", 0, "rank", "inlinks", 0)}},
+		{"2025-12-10", "retention.working_data_days: 35 days", nil},
+		{"2026-11-01", "retention.raw: 12 months", []string{segment, layout.WARC("2025-10", 0, "p", 0, 1, 0), layout.CDXJ(layout.WARC("2025-10", 0, "p", 0, 1, 0))}},
+		{"2026-01-01", "retention.raw: 12 months", nil}, // a policy never narrows
+	} {
+		f, err := Apply(t.Context(), at(c.now))
+		if err != nil || f.Crawls[0].Why != c.why || f.Pending() != (c.goes != nil) {
+			t.Fatalf("at %s: %+v, %v", c.now, f.Crawls[0], err)
+		}
+		now := keysOf(t, b)
+		gone := slices.DeleteFunc(slices.Clone(left), func(key string) bool { return slices.Contains(now, key) })
+		slices.Sort(c.goes)
+		if slices.Sort(gone); !slices.Equal(gone, c.goes) {
+			t.Errorf("at %s: %v are gone, want %v", c.now, gone, c.goes)
+		}
+		left = now
+	}
+}
+
+func TestAPruneOfWorkingDataThatIsKilledGoesOn(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		for n := 1; ; n++ {
+			b := crawled(t, true, "2025-10")
+			sealedAt(t, b, "2025-10", "2025-11-03T10:00:00Z")
+			r := request(b, "2025-12-09")
+			r.Working = 35
+			writes := 0
+			r.Bucket = faultstore.New(b, faultstore.Faults{Choose: func(op faultstore.Op, _ string) faultstore.Fault {
+				if op == faultstore.Create || op == faultstore.Swap || op == faultstore.Delete {
+					writes++
+				}
+				switch {
+				case late && writes == n && (op == faultstore.Create || op == faultstore.Swap || op == faultstore.Delete):
+					return faultstore.After
+				case writes >= n:
+					return faultstore.Before
+				}
+				return faultstore.None
+			}})
+			_, err := Apply(t.Context(), r)
+			r.Bucket = b
+			if _, again := Apply(t.Context(), r); again != nil {
+				t.Fatalf("killed at write %d (%v): %v", n, err, again)
+			}
+			if now := keysOf(t, b); slices.Contains(now, layout.Working("2025-10", 0, "rank", "inlinks", 0)) || !slices.Contains(now, layout.WARC("2025-10", 0, "p", 0, 1, 0)) {
+				t.Errorf("killed at write %d: %v", n, now)
+			}
+			if l, err := ledger.Load(t.Context(), b, "2025-10"); err != nil || l.PruneUnfinished() || l.CheckRaw() != nil || l.CheckWorking() == nil {
+				t.Errorf("killed at write %d: %v", n, err)
+			}
+			if err == nil {
+				if n < 6 {
+					t.Errorf("only %d writes", n)
+				}
+				break
 			}
 		}
 	}

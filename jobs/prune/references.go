@@ -52,20 +52,14 @@ func (r *Request) keepHistory(ctx context.Context, f *Found) error {
 	return nil
 }
 
-// keepMetadata keeps the metadata of a crawl, and deletes only its raw captures.
+// keepMetadata keeps the metadata of a crawl, and deletes only what the narrower policies allow.
 func (r *Request) keepMetadata(ctx context.Context, c *Crawl, newest string) error {
-	c.Policy, c.months = "", r.Raw
-	if r.Raw > 0 {
-		c.Policy = manifest.PruneRaw
-	}
-	if old := c.ledger.Pruning(); old != nil {
-		c.Policy, c.months, c.again = manifest.PruneRaw, old.Prune.Months, r.Raw == 0
+	all, err := r.policies(c)
+	if err == nil {
+		err = r.choose(ctx, c, all[1:])
 	}
 	c.Why = "the month after " + newest + " reads its states of URLs, so its metadata stays"
-	if c.Policy == "" {
-		return nil
-	}
-	return r.describe(ctx, c)
+	return err
 }
 
 // referringCapture holds the column of the captures dataset that names the WARC file with a
@@ -87,7 +81,7 @@ type referringURL struct {
 func (r *Request) references(ctx context.Context, f *Found) (map[string]bool, error) {
 	lost, refers := map[string]int{}, map[string]bool{} // lost: number of rounds that lose their raw captures
 	for _, c := range f.Crawls {
-		if c.Policy != "" {
+		if c.losesRaw() {
 			lost[c.Name] = c.list.Prune.Rounds
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/faultstore"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -36,6 +37,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
 // ahead is a clock that is the given number of days ahead.
@@ -710,4 +712,152 @@ func TestACrawlGoesOnAfterItsRawCapturesWerePruned(t *testing.T) {
 		t.Errorf("with retention.raw 12, %v stay", now)
 	}
 	m.notes(first)
+}
+
+// Working data goes long before the captures. What is left can be checked, parsed again, taken down and continued.
+func TestWorkingDataIsPrunedBeforeRawCaptures(t *testing.T) {
+	m := newMonthsLabOf(t, directory(t), 3, 4)
+	m.cfg.Plan.PartitionURLs, m.cfg.Plan.BucketURLs = 1, 4
+	first, second, third := monthAfter(firstOfYear, 20), monthAfter(firstOfYear, 21), monthAfter(firstOfYear, 22)
+	seeds := slices.Sorted(m.web.Seeds())
+	m.crawl(first, stages.SystemClock{}, 2, seeds, nil)
+	m.crawlOnce(second, ahead{days: 400}, seeds)
+	apply := func(days, raw int) *prune.Found {
+		t.Helper()
+		f, err := prune.Apply(t.Context(), prune.Request{Bucket: m.b, Working: 35, Raw: raw, Clock: ahead{days: days}, Version: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	before := m.keys("")
+	if f := apply(34, 0); f.Pending() || !strings.Contains(f.Crawls[0].Why, "its working data goes after ") {
+		t.Errorf("after 34 days: %+v", f.Crawls[0])
+	}
+	apply(36, 0)
+	after := m.keys("")
+	files, gone := map[string]int{}, 0
+	for _, key := range before {
+		if slices.Contains(after, key) {
+			continue
+		}
+		gone++
+		parts := strings.Split(key, "/")
+		switch {
+		case parts[0] == "crawl="+first && parts[3] == "work":
+			files[parts[4]]++
+		case parts[0] == "crawl="+first && strings.HasSuffix(key, "-text.parquet"):
+			files["text"]++
+		default:
+			t.Errorf("%s is gone", key)
+		}
+	}
+	t.Logf("%d working files are gone: %v", gone, files)
+	if files["text"] == 0 || files["pages"] == 0 || files["targets"] == 0 || files["inlinks"] == 0 || files["known"]+files["representatives"]+files["urls-base"] > 0 {
+		t.Errorf("gone: %v", files)
+	}
+	apply(37, 0)
+	if d := cmp.Diff(after, m.keys("")); d != "" {
+		t.Errorf("a second prune changed the store:\n%s", d)
+	}
+	s, err := (&jobs.StatusReader{Bucket: m.b}).Read(t.Context(), first)
+	if err != nil || !strings.Contains(s.Pruned, "the working data was pruned on") || s.NoRaw || s.Err() != nil {
+		t.Errorf("status: %v, %+v", err, s)
+	}
+	notes := m.notes(first)
+	for _, want := range []string{"(retention.working_data_days: 35 days): {n} files", "round 0, the same inputs, the same bytes: left out for", "round 0, topics follow from terms: left out for"} {
+		if part, _, _ := strings.Cut(want, " {n}"); !strings.Contains(notes, part) {
+			t.Errorf("notes: %s\nwant %s", notes, part)
+		}
+	}
+	m.notes(second)
+
+	// What cannot be rebuilt says what still works.
+	key := m.keys("tables/links/" + layout.CrawlDir(first))[0]
+	body, _, err := m.b.Get(t.Context(), key, 64<<20)
+	if err == nil {
+		err = m.b.Delete(t.Context(), key)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = m.driver(first, stages.SystemClock{}).Rebuild(t.Context(), first, jobs.RebuildRequest{Round: jobs.AllRounds}, func(stages.Task, []string) {})
+	if !errors.Is(err, ledger.ErrPruned) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "retention.working_data_days: 35 days") || !strings.Contains(err.Error(), "`crawlbatch reparse --month "+first+" --as "+first+"rN`") {
+		t.Errorf("rebuild: %v", err)
+	}
+	if _, err := store.CreateBytes(t.Context(), m.b, key, body); err != nil {
+		t.Fatal(err)
+	}
+
+	as := first + "r1"
+	if err := m.reparse(first, as); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.driver(as, stages.SystemClock{}).Run(t.Context(), as, 2); err != nil {
+		t.Fatal(err)
+	}
+	m.notes(as)
+	m.crawlOnce(third, ahead{days: 800}, seeds)
+	m.notes(third)
+	removeDomain(t, m.b, rowsOfMonth[schema.Fetch](m, first, stages.FileFetches)[0].Domain)
+	for _, month := range []string{first, as, second, third} {
+		m.notes(month)
+	}
+	if f := apply(600, 12); f.Crawls[0].Policy != manifest.PruneRaw || f.Crawls[0].Total().Objects == 0 {
+		t.Errorf("after a year: %+v", f.Crawls[0])
+	}
+	for _, key := range m.keys(layout.CrawlDir(first)) {
+		if path.Base(path.Dir(key)) == "segments" {
+			t.Errorf("%s was not deleted", key)
+		}
+	}
+	for _, month := range []string{first, as, second, third} {
+		m.notes(month)
+	}
+}
+
+// A page whose content is not stored keeps its text. After the texts of segments were pruned, the published table has it.
+func TestAReparseTakesPrunedTextsFromTheTable(t *testing.T) {
+	_, addr := serveLinks(t, map[string]string{
+		"a.test/": "/not-stored", "a.test/not-stored": `<p><meta name="robots" content="noarchive">These words are in no WARC file.`,
+	})
+	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://a.test/not-stored"}, func(*config.Config) {})
+	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	var texts [][]schema.Text
+	for n := range 2 {
+		as := fmt.Sprintf("%sr%d", testCrawl, n+1)
+		if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
+			Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.driver.Run(t.Context(), as, 1); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, tabletest.Read[schema.Text](t, l.bucket, layout.Table(stages.FileText, as, 0, 0)))
+		result, _, err := roundstate.LoadResult(t.Context(), l.bucket, stages.Task{Stage: stages.Fetch, Crawl: as})
+		if err != nil || result.Count(reparse.CountWithheld) != 1 {
+			t.Errorf("%s: %d pages are not stored, %v", as, result.Count(reparse.CountWithheld), err)
+		}
+		if n == 1 {
+			break
+		}
+		if f, err := prune.Apply(t.Context(), prune.Request{Bucket: l.bucket, Working: 35, Clock: ahead{days: 36}, Version: "test"}); err != nil || f.Crawls[0].Total().Objects == 0 {
+			t.Fatalf("%+v, %v", f, err)
+		}
+	}
+	if d := cmp.Diff(texts[0], texts[1]); d != "" || !strings.Contains(fmt.Sprint(texts[0]), "These words are in no WARC file.") {
+		t.Errorf("%v: a reparse after the prune has other texts:\n%s", texts[0], d)
+	}
+	for _, crawl := range []string{testCrawl, testCrawl + "r1", testCrawl + "r2"} {
+		r, err := Run(t.Context(), Options{Bucket: l.bucket, Crawl: crawl, Round: -1, Config: l.cfg, Scratch: t.TempDir(), Sample: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range r.Violations {
+			t.Errorf("%s: %+v", crawl, v)
+		}
+	}
 }

@@ -163,26 +163,33 @@ func fetchedFiles(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// prunedInputs returns err, the error of a failed recomputation. If the crawl's raw captures or earlier
-// months were pruned, it adds this reason.
+// prunedInputs returns err, the error of a failed recomputation. If the crawl's working data, its raw captures or
+// earlier months were pruned, it adds this reason, and what still works.
 func (r Runner) prunedInputs(ctx context.Context, t stages.Task, err error) error {
 	const advice = "restore it from a copy, because it cannot be computed again: "
+	if !errors.Is(err, store.ErrNotFound) && !errors.Is(err, stages.ErrPermanent) {
+		return err // such as an outage of the store
+	}
 	l, failed := ledger.Load(ctx, r.Bucket, t.Crawl)
 	if failed != nil {
 		return err
 	}
 	if raw := l.CheckRaw(); raw != nil {
-		return fmt.Errorf(advice+"%w (%v)", raw, err)
+		return fmt.Errorf(advice+"%w (%v): %w", raw, err, stages.ErrPermanent)
 	}
 	if t.Stage == stages.Fetch {
 		return err
+	}
+	if working := l.CheckWorking(); working != nil {
+		month, _ := layout.MonthOf(t.Crawl)
+		return fmt.Errorf(advice+"%[1]w; or make all tables of the month again from its WARC files, as another crawl: `crawlbatch reparse --month %s --as %[2]srN`: %[3]w", working, month, stages.ErrPermanent)
 	}
 	sealed, failed := roundstate.History(ctx, r.Bucket, t.Crawl)
 	i := slices.IndexFunc(sealed, func(s *manifest.Sealed) bool { return s.Pruned })
 	if failed != nil || i < 0 {
 		return err
 	}
-	return fmt.Errorf(advice+"the tables of %s and perhaps of other earlier months were %w (%v)", sealed[i].Crawl, ledger.ErrPruned, err)
+	return fmt.Errorf(advice+"the tables of %s and perhaps of other earlier months were %w (%v): %w", sealed[i].Crawl, ledger.ErrPruned, err, stages.ErrPermanent)
 }
 
 // lostFiles returns the files of a result that are lost or damaged in the store, except pruned

@@ -42,7 +42,11 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, 
 			return nil, fmt.Errorf("the result of %s has changed since inputs.json froze its digest: restore it from a copy: %w", source, stages.ErrPermanent)
 		}
 		in.From = result
-		env.Bucket = stages.Checked(env.Bucket, &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{stages.Fetch: {result}}})
+		results := map[stages.Stage][]*manifest.Result{stages.Fetch: {result}}
+		if in.Texts, err = r.prunedTexts(ctx, source, results); err != nil {
+			return nil, err
+		}
+		env.Bucket = stages.Checked(env.Bucket, &stages.Input{Task: t, Plan: p, Results: results})
 	} else {
 		if in.Archive, err = r.archive(ctx, of); err != nil {
 			return nil, err
@@ -51,6 +55,25 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, 
 	}
 	cfg := FetchConfig(r.Config, r.Version)
 	return reparse.Run(ctx, env, in, cfg.Limits, cfg.StripParams, parser)
+}
+
+// prunedTexts returns the published part with the texts of a fetch task whose own texts were pruned, and adds the result
+// that lists it to results. Otherwise it returns "".
+func (r Runner) prunedTexts(ctx context.Context, source stages.Task, results map[stages.Stage][]*manifest.Result) (string, error) {
+	l, err := ledger.Load(ctx, r.Bucket, source.Crawl)
+	if err != nil || l.Pruning() == nil {
+		return "", err
+	}
+	source.Stage = stages.Merge
+	merged, _, err := roundstate.LoadResult(ctx, r.Bucket, source)
+	if err != nil || merged == nil {
+		return "", err
+	}
+	results[stages.Merge] = []*manifest.Result{merged}
+	for _, f := range merged.FilesOf(stages.FileText) {
+		return f.Key, nil
+	}
+	return "", nil
 }
 
 // parserOf returns the parser of this program, or an error if the reparse began with another version.

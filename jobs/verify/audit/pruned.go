@@ -42,6 +42,20 @@ func (a *Audit) NotePruned(round int, c Check) {
 	a.CountNote(fmt.Sprintf("round %d, %s: left out for {n} buckets or tasks, because earlier months with the data that it needs were pruned", round, c.Name), "")
 }
 
+// SourcePruned reports whether anything was pruned of the crawl that this reparse parses again.
+func (a *Audit) SourcePruned() bool { return a.Reparse != nil && a.pruned[a.FetchedIn()] != nil }
+
+// NoteOwnPruned adds a note that a check was left out because working data or raw captures of this crawl, or of the
+// crawl that it parses again, were pruned, if they were.
+func (a *Audit) NoteOwnPruned(round int, c Check) {
+	for _, crawl := range []string{a.Crawl, a.FetchedIn()} {
+		if p := a.pruned[crawl]; p != nil && round < p.Entry.Prune.Rounds {
+			a.CountNote(fmt.Sprintf("round %d, %s: left out for {n} tasks, because files of %s that they read are gone: %s", round, c.Name, crawl, p), "")
+			return
+		}
+	}
+}
+
 // notePruned notes a file that was deleted by age.
 func (a *Audit) notePruned(key string) {
 	crawl := layout.CrawlOf(key)

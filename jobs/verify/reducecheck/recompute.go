@@ -38,7 +38,12 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 	var tasks []stages.Task
 	for _, stage := range stages.Of(r.Plan) {
 		for n := range r.Tasks(stage) {
-			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && r.Has(stage, n) && !unreadable.mayBeReadBy(r.Plan, t) && !readsPruned(a, r, t) {
+			t := stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}
+			switch {
+			case !computable(a, stage) || !r.Has(stage, n):
+			case unreadable.mayBeReadBy(r.Plan, t):
+				a.NoteOwnPruned(r.Number, resultsReproduced)
+			case !readsPruned(a, r, t):
 				tasks = append(tasks, t)
 			}
 		}
@@ -133,6 +138,10 @@ func unreadableInputs(ctx context.Context, a *audit.Audit, r *audit.Round) (u un
 			}
 			if result == nil {
 				continue
+			}
+			// The texts of pages that kept their rows may now come from the published table, which has one for each URL.
+			if stage == stages.Fetch && a.SourcePruned() && result.Count(reparse.CountWithheld)+result.Count(reparse.CountDamaged) > 0 {
+				u.foreign[n] = true
 			}
 			for _, f := range result.Files {
 				if !a.Broken(f.Key) {

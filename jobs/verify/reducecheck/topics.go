@@ -108,7 +108,9 @@ func (c *topicsCheck) partition(ctx context.Context, n int) error {
 	}
 	runs, working := merged.FilesOf(stages.FileTerms), merged.FilesOf(stages.FilePages)
 	if len(runs) != 1 || len(working) != 1 || c.a.Broken(runs[0].Key, working[0].Key) {
-		return nil // other checks say so
+		c.a.NoteOwnPruned(c.r.Number, termsAddUp)
+		c.a.NoteOwnPruned(c.r.Number, topicsFollow)
+		return nil // other checks report what is lost
 	}
 	counted, rescored := share(mostRecounted, runs[0].Rows), share(mostRescored, working[0].Rows)
 	counts, pages := map[termAt]int64{}, []weighedPage{}

@@ -17,12 +17,13 @@ import (
 // with the documents, in the order of recording. It copies captures and links that belong to no
 // document to the new segment. It reads texts only for documents that cannot be parsed again.
 type previous struct {
-	pages    int64 // number of documents read so far
-	captures *table.Cursor[schema.Capture]
-	edges    *table.Cursor[schema.Link]
-	texts    *table.Cursor[schema.WorkingText]
-	textRow  int64           // number of the next text
-	sitemaps map[uint64]bool // hashes of the URLs of sitemaps that have no row of pages
+	pages     int64 // number of documents read so far
+	captures  *table.Cursor[schema.Capture]
+	edges     *table.Cursor[schema.Link]
+	texts     *table.Cursor[schema.WorkingText]
+	published func(*schema.Page) (*schema.Text, error) // reads the text of a page from Input.Texts; nil: texts has it
+	textRow   int64                                    // number of the next text
+	sitemaps  map[uint64]bool                          // hashes of the URLs of sitemaps that have no row of pages
 }
 
 func pull[T any](ctx context.Context, r *run, dataset, subset string) *table.Cursor[T] {
@@ -35,6 +36,9 @@ func (r *run) previous(ctx context.Context) (*previous, error) {
 		edges:    table.Pull(segments.Links(ctx, r.env.Bucket, r.in.From)),
 		texts:    pull[schema.WorkingText](ctx, r, stages.FileText, ""),
 		sitemaps: map[uint64]bool{},
+	}
+	if r.in.Texts != "" {
+		p.published = func(page *schema.Page) (*schema.Text, error) { return r.published(ctx, page) }
 	}
 	for s, err := range table.Concat[schema.Sitemap](ctx, r.env.Bucket, r.keysOf(stages.FileSitemaps, "")) {
 		if err != nil {
@@ -140,8 +144,25 @@ func (p *previous) copyOthers(out *segments.Segment) error {
 	}
 }
 
+// published reads the text of a page from the published part. A URL with several documents has one text there, but then
+// merge publishes only this document of the reparse too.
+func (r *run) published(ctx context.Context, page *schema.Page) (*schema.Text, error) {
+	for t, err := range table.Concat[schema.Text](ctx, r.env.Bucket, []string{r.in.Texts}, table.StringRange("url_surtkey", page.SURT, page.SURT)) {
+		if err != nil {
+			return nil, err
+		}
+		if t.URL == page.URL {
+			return &t, nil
+		}
+	}
+	return nil, fmt.Errorf("%s lacks the row for the page %q: %w", r.in.Texts, page.URL, manifest.ErrCorrupt)
+}
+
 // text returns the text that a page had. Each page has one text, in the order of the pages.
 func (p *previous) text(page *schema.Page) (*schema.Text, error) {
+	if p.published != nil {
+		return p.published(page)
+	}
 	for {
 		t, err := p.texts.Next()
 		if err != nil {

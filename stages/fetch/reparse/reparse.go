@@ -38,6 +38,9 @@ type Input struct {
 	// From is the result of the fetch task that stored the responses. It is nil for an external
 	// archive. The rows of the plan then give the places of the responses.
 	From *manifest.Result
+	// Texts is the published part of the dataset text of these responses. A page that cannot be parsed again gets its
+	// text from there if `prune` deleted the texts of the segments. Empty: it gets its text from the segments.
+	Texts string
 	// Archive holds the WARC files.
 	Archive store.Bucket
 	// Gone recognizes URLs that were taken down. No row names such a URL. A nil Gone recognizes none.
