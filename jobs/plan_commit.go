@@ -60,7 +60,7 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 		var more []manifest.Entry
 		first = p.Round == 0 && l.Started(0) == nil
 		if named := l.Of(manifest.EntryCrawl); first && (named == nil || named.SHA256 != digest) {
-			more = append(more, manifest.Entry{What: manifest.EntryCrawl, Object: layout.CrawlManifest(r.Crawl), SHA256: digest, Format: crawl.Format})
+			more = append(more, manifest.Entry{What: manifest.EntryCrawl, Object: layout.CrawlManifest(r.Crawl), SHA256: digest})
 		}
 		if r.removed.takedowns > 0 {
 			more = append(more, l.NoteTakedowns()...)

@@ -51,7 +51,6 @@ type Entry struct {
 	Stage      string `json:"stage,omitempty"`
 	Plan       string `json:"plan,omitempty"`
 	Now        string `json:"now,omitempty"`        // time by which all planned URLs were due, RFC 3339, UTC
-	Format     int    `json:"format,omitempty"`     // format of the object, or the format in which the round began
 	Revision   int    `json:"revision,omitempty"`   // revision of the politeness section
 	Generation int    `json:"generation,omitempty"` // generation of the seal
 	Object     string `json:"object,omitempty"`     // key of the document that the entry records

@@ -7,16 +7,14 @@ import (
 )
 
 // Part says which pairs a Search reports. With the zero value it reports the pairs of the whole
-// search, in the order in which it finds them.
+// search. If the numbers of the fingerprints ascend like the fingerprints, the result does not depend
+// on the order of the search: order the pairs by their lower number, then by their higher number. The
+// reported pairs include the least spanning forest, which Kruskal's algorithm finds if it takes the
+// pairs in this order. Only one such forest exists. The caller can compute it from the reports of all
+// parts, whatever the number of parts.
 type Part struct {
-	// ByNumber makes the result independent of the order of the search. The numbers of the
-	// fingerprints must then ascend like the fingerprints. Pairs are ordered by their lower number,
-	// then by their higher number. The reported pairs include the least spanning forest, which
-	// Kruskal's algorithm finds if it takes the pairs in this order. Only one such forest exists. The
-	// caller can compute it from the reports of all parts, whatever the number of parts.
-	ByNumber bool
 	// Index is the number of this part, from 0. Of is the number of parts; 0 and 1 mean that the search
-	// is not divided. If Of is greater than 1, ByNumber must be true.
+	// is not divided.
 	Index, Of int
 }
 

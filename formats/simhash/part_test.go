@@ -75,7 +75,7 @@ func comparePart(t *testing.T, name string, fps []uint64, k int, want []pair, ol
 			var reports []pair
 			most := 0
 			for part := range of {
-				found := findPart(t, fps, k, memory, false, old, simhash.Part{ByNumber: true, Index: part, Of: of})
+				found := findPart(t, fps, k, memory, false, old, simhash.Part{Index: part, Of: of})
 				most = max(most, len(found))
 				reports = append(reports, found...)
 			}

@@ -289,15 +289,13 @@ func (s *Search) cutPays(ctx context.Context, run list, free uint64, n int) (lis
 }
 
 // compare compares the members of a run with each other and reports the pairs of a spanning forest.
-// With Part.ByNumber, it takes the pairs in ascending order, as Kruskal's algorithm does: if it omits
-// a pair, smaller pairs already connect its two members.
+// It takes the pairs in ascending order, as Kruskal's algorithm does: if it omits a pair, smaller pairs
+// already connect its two members.
 func (s *Search) compare(ctx context.Context, run []item, levels []*level) error {
 	if !s.every && !slices.ContainsFunc(run, func(i item) bool { return !i.old() }) {
 		return nil
 	}
-	if s.part.ByNumber {
-		slices.SortFunc(run, func(a, b item) int { return cmp.Compare(a.fingerprint, b.fingerprint) })
-	}
+	slices.SortFunc(run, func(a, b item) int { return cmp.Compare(a.fingerprint, b.fingerprint) })
 	joined := 0 // number of reported pairs
 	for i, a := range run {
 		if i%smallGroup == smallGroup-1 && ctx.Err() != nil {
@@ -380,9 +378,7 @@ func cut(free uint64, n int) []uint64 {
 	return blocks
 }
 
-// These costs, in nanoseconds of one core, decide the number of blocks. They must never change:
-// without Part.ByNumber, the number of blocks decides the order of the pairs. In rounds of older
-// formats, this order decides what the duplicates dataset holds in its via column.
+// These costs, in nanoseconds of one core, decide the number of blocks.
 const (
 	sortCost    = 4.0 // cost of a pass of the sort, per fingerprint
 	groupCost   = 4.0 // cost of finding groups, per fingerprint

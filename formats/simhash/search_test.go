@@ -1,10 +1,8 @@
 package simhash_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -200,54 +198,6 @@ func TestPairsAreThoseOfComparingEachWithEach(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfPairsStays checks that searches report pairs in the same order as early versions of
-// crawlbatch. Those versions held all fingerprints in memory. The column via of published tables
-// depends on the order.
-func TestTheOrderOfPairsStays(t *testing.T) {
-	for _, tt := range []struct {
-		population string
-		n, k       int
-		pairs      int
-		digest     uint64
-		forest     int
-		tree       uint64
-	}{
-		{"families", 20000, 3, 14681, 0x2ed0cb240f78e1c, 11270, 0x2689ec2d81c8187b},
-		{"families", 3000, 7, 5515, 0xef3221b4d8b0afc2, 2157, 0x5e3e69763aa439dc},
-		{"one ball", 3000, 2, 16514, 0xa4c3d4ffebcbe407, 1681, 0xd1527b3f33f1026},
-		{"one ball", 5000, 3, 161854, 0x832ffca6f3c2aabe, 2776, 0x965b6365b0ba58e0},
-		{"one template", 5000, 3, 16142, 0x24097893575cf03d, 4974, 0x7f4d73bca00a3547},
-		{"one template", 5000, 4, 73808, 0xa5f0c8f2f91660b7, 4988, 0x7171964c7ff99531},
-		{"few bits", 1000, 3, 4032, 0x8e852c1117f5cc15, 127, 0x310e10ff7689a2d5},
-		{"mostly clear", 20000, 3, 982678, 0x7807711c29b608bc, 14826, 0x32c349208530e704},
-		{"mostly clear", 20000, 5, 14088796, 0x3611fff07bfa1c64, 16673, 0x6d309d2d156c72c7},
-	} {
-		if testing.Short() && tt.pairs > 20_000 {
-			continue // up to 14 million pairs
-		}
-		fps := sorted(populations[tt.population](rand.New(rand.NewPCG(uint64(tt.n), uint64(tt.k))), tt.n))
-		digest := func(pairs []pair) uint64 {
-			h := fnv.New64a()
-			for _, p := range pairs {
-				h.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, fps[p.a]), fps[p.b]))
-			}
-			return h.Sum64()
-		}
-		for _, memory := range []int{0, tt.n / 3} {
-			if memory > 0 && tt.k > 4 {
-				continue
-			}
-			if all := find(t, fps, tt.k, memory, true, nil); len(all) != tt.pairs || digest(all) != tt.digest {
-				t.Errorf("%s/%d/%d, memory for %d: %d pairs in the order %#x, want %d in %#x", tt.population, tt.n, tt.k, memory, len(all), digest(all), tt.pairs, tt.digest)
-			}
-			forest := forestOf(len(fps), find(t, fps, tt.k, memory, false, nil))
-			if len(forest) != tt.forest || digest(forest) != tt.tree {
-				t.Errorf("%s/%d/%d, memory for %d: %d pairs in the forest %#x, want %d in %#x", tt.population, tt.n, tt.k, memory, len(forest), digest(forest), tt.forest, tt.tree)
-			}
-		}
-	}
-}
-
 func TestOldFingerprintsAreNoPairs(t *testing.T) {
 	for name, population := range populations {
 		fps := sorted(population(rand.New(rand.NewPCG(5, 5)), 600))
@@ -373,7 +323,6 @@ func BenchmarkPairs(b *testing.B) {
 		if _, err := fmt.Sscanf(asked, "%d/%d", &part.Index, &part.Of); err != nil {
 			b.Fatal(err)
 		}
-		part.ByNumber = true
 	}
 	populations := maps.Clone(populations)
 	populations["planted"] = func(r *rand.Rand, n int) []uint64 {

@@ -270,7 +270,7 @@ func (r *Request) replace(ctx context.Context, f *Found, l *ledger.Ledger) (revi
 			return nil, fmt.Errorf("the seal of a round was replaced meanwhile: %w", ErrChanged)
 		}
 		swapping = true
-		return []manifest.Entry{{What: manifest.EntryCompacted, Object: key, SHA256: digest, Format: list.Format}}, nil
+		return []manifest.Entry{{What: manifest.EntryCompacted, Object: key, SHA256: digest}}, nil
 	})
 	return list.Revision, err
 }

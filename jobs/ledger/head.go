@@ -145,11 +145,11 @@ func (w Writer) foundLedger(ctx context.Context, b store.Bucket, crawl string) (
 		if err != nil || l.Stored {
 			return l, err
 		}
-		m, digest, err := LoadCrawl(ctx, b, crawl)
+		_, digest, err := LoadCrawl(ctx, b, crawl)
 		if err != nil {
 			return nil, err
 		}
-		l, err = w.swap(ctx, b, l, []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(crawl), SHA256: digest, Format: m.Format}})
+		l, err = w.swap(ctx, b, l, []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(crawl), SHA256: digest}})
 		if !errors.Is(err, store.ErrConflict) {
 			return l, err
 		}

@@ -390,8 +390,8 @@ func (w Writer) swap(ctx context.Context, b store.Bucket, l *Ledger, entries []m
 func (w Writer) now() string { return w.Clock.Now().UTC().Format(time.RFC3339Nano) }
 
 // Named returns an entry for a document of a round.
-func Named(what string, round int, key, digest string, format int) manifest.Entry {
-	return manifest.Entry{What: what, Round: &round, Object: key, SHA256: digest, Format: format}
+func Named(what string, round int, key, digest string) manifest.Entry {
+	return manifest.Entry{What: what, Round: &round, Object: key, SHA256: digest}
 }
 
 // Planning returns the entry that freezes the time for planning a round.

@@ -16,7 +16,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -152,7 +151,7 @@ func TestAppendsAtOnceAreAllInTheChain(t *testing.T) {
 				if l.Newest(manifest.EntrySealed, round+10) != nil {
 					return nil, nil
 				}
-				return []manifest.Entry{ledger.Named(manifest.EntrySealed, round+10, "k", "d", schema.FormatVersion)}, nil
+				return []manifest.Entry{ledger.Named(manifest.EntrySealed, round+10, "k", "d")}, nil
 			})
 			if err != nil {
 				t.Error(err)
@@ -468,7 +467,7 @@ func TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile(t *testing.T) 
 	round := 0
 	put(t, b, layout.PlanManifest(month, 0, "p"), &manifest.Plan{ID: "p", Crawl: month, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
 	live := &listHook{b, func() {
-		add(manifest.Entry{What: manifest.EntryStarted, Round: &round, Plan: "p", Format: schema.FormatVersion})
+		add(manifest.Entry{What: manifest.EntryStarted, Round: &round, Plan: "p"})
 		put(t, b, layout.Checkpoint(month, 0, 0), &manifest.Checkpoint{Plan: "p", Epoch: 1})
 	}}
 	made, err := w.Rebuild(t.Context(), live, month, []string{month}, ledgertest.NoCopy)

@@ -280,7 +280,7 @@ func prunings(ctx context.Context, b store.Bucket, crawl string) (all []manifest
 // pruningEntry returns the entry for a list of WARC files that stay.
 func pruningEntry(key, digest string, list *manifest.Prune) manifest.Entry {
 	about := list.Prune
-	return manifest.Entry{What: manifest.EntryPruning, Object: key, SHA256: digest, Format: list.Format, Prune: &about}
+	return manifest.Entry{What: manifest.EntryPruning, Object: key, SHA256: digest, Prune: &about}
 }
 
 // BeginPruning stores the list of the WARC files that stay, and then appends the entry `pruning`.

@@ -11,7 +11,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -19,18 +18,18 @@ import (
 // existingEntries returns the entries of a rebuilt ledger for a crawl, one for each document in the
 // store. The entries are marked as rebuilt.
 func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry, error) {
-	m, digest, err := LoadCrawl(ctx, b, crawl)
+	_, digest, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}
-	all := []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(crawl), SHA256: digest, Format: m.Format}}
+	all := []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(crawl), SHA256: digest}}
 	var p manifest.Politeness
 	digest, found, err := readOptional(ctx, b, layout.Politeness(crawl), &p)
 	if err != nil {
 		return nil, err
 	}
 	if found {
-		all = append(all, politenessEntry(crawl, p.Revision, digest, p.Format))
+		all = append(all, politenessEntry(crawl, p.Revision, digest))
 	}
 	rounds, err := roundsIn(ctx, b, crawl)
 	if err != nil {
@@ -49,7 +48,7 @@ func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manif
 				return nil, err
 			}
 			if !some {
-				entries = append(entries, Named(manifest.EntryFetching, round, layout.StageDir(crawl, round, string(stages.Fetch)), "", 0))
+				entries = append(entries, Named(manifest.EntryFetching, round, layout.StageDir(crawl, round, string(stages.Fetch)), ""))
 			}
 		}
 		all = append(all, entries...)
@@ -105,8 +104,8 @@ func roundsIn(ctx context.Context, b store.Bucket, crawl string) ([]int, error) 
 }
 
 // politenessEntry returns the ledger's entry for a revision of the politeness.
-func politenessEntry(crawl string, revision int, digest string, format int) manifest.Entry {
-	return manifest.Entry{What: manifest.EntryPoliteness, Revision: revision, Object: layout.Politeness(crawl), SHA256: digest, Format: format}
+func politenessEntry(crawl string, revision int, digest string) manifest.Entry {
+	return manifest.Entry{What: manifest.EntryPoliteness, Revision: revision, Object: layout.Politeness(crawl), SHA256: digest}
 }
 
 // readOptional reads a document that may not exist. For an unreadable document, found is true and
@@ -137,19 +136,19 @@ func entriesOfRound(ctx context.Context, b store.Bucket, crawl string, round int
 		if err != nil {
 			return nil, err
 		}
-		choice := Named(manifest.EntryPlan, round, key, digest, p.Format)
+		choice := Named(manifest.EntryPlan, round, key, digest)
 		choice.Plan = id
 		all = append(all, choice)
 	}
 	if started {
-		all = append(all, manifest.Entry{What: manifest.EntryStarted, Round: &round, Plan: id, Format: schema.FormatVersion})
+		all = append(all, manifest.Entry{What: manifest.EntryStarted, Round: &round, Plan: id})
 	}
 	fetched, err := anyKey(ctx, b, layout.StageDir(crawl, round, string(stages.Fetch))+"part-")
 	if err != nil {
 		return nil, err
 	}
 	if fetched && started && !layout.IsReparse(crawl) {
-		all = append(all, Named(manifest.EntryFetching, round, layout.StageDir(crawl, round, string(stages.Fetch)), "", 0))
+		all = append(all, Named(manifest.EntryFetching, round, layout.StageDir(crawl, round, string(stages.Fetch)), ""))
 	}
 	for _, stage := range stages.Order {
 		key := layout.Inputs(crawl, round, string(stage))
@@ -159,7 +158,7 @@ func entriesOfRound(ctx context.Context, b store.Bucket, crawl string, round int
 			return nil, err
 		}
 		if found {
-			frozen := Named(manifest.EntryFrozen, round, key, digest, in.Format)
+			frozen := Named(manifest.EntryFrozen, round, key, digest)
 			frozen.Stage = string(stage)
 			all = append(all, frozen)
 		}
@@ -168,7 +167,7 @@ func entriesOfRound(ctx context.Context, b store.Bucket, crawl string, round int
 	var s manifest.Sealed
 	digest, found, err := readOptional(ctx, b, key, &s)
 	if found {
-		sealed := Named(manifest.EntrySealed, round, key, digest, s.Format)
+		sealed := Named(manifest.EntrySealed, round, key, digest)
 		sealed.Generation = 1
 		all = append(all, sealed)
 	}

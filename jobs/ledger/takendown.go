@@ -137,7 +137,7 @@ func removals(ctx context.Context, b store.Bucket, crawl string) (all []manifest
 			continue
 		}
 		at[o.Key] = list.At
-		all = append(all, manifest.Entry{What: manifest.EntryTakedown, Object: o.Key, SHA256: digest, Format: list.Format})
+		all = append(all, manifest.Entry{What: manifest.EntryTakedown, Object: o.Key, SHA256: digest})
 	}
 	slices.SortFunc(all, func(a, b manifest.Entry) int { return strings.Compare(at[a.Object]+a.Object, at[b.Object]+b.Object) })
 	if len(all) == 0 {
@@ -156,12 +156,12 @@ func removals(ctx context.Context, b store.Bucket, crawl string) (all []manifest
 }
 
 // BeginTakedown appends the entry `takedown` for a stored Removal, unless the ledger has it.
-func (w Writer) BeginTakedown(ctx context.Context, b store.Bucket, crawl, key, digest string, format int) error {
+func (w Writer) BeginTakedown(ctx context.Context, b store.Bucket, crawl, key, digest string) error {
 	_, err := w.Append(ctx, b, crawl, func(l *Ledger) ([]manifest.Entry, error) {
 		if l.NamesRemoval(key) {
 			return nil, nil
 		}
-		return []manifest.Entry{{What: manifest.EntryTakedown, Object: key, SHA256: digest, Format: format}}, nil
+		return []manifest.Entry{{What: manifest.EntryTakedown, Object: key, SHA256: digest}}, nil
 	})
 	return err
 }

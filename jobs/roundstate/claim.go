@@ -137,7 +137,7 @@ func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, siz
 			if l.Newest(manifest.EntryFetching, f.plan.Round) != nil {
 				return nil, nil
 			}
-			return []manifest.Entry{ledger.Named(manifest.EntryFetching, f.plan.Round, dir, "", 0)}, nil
+			return []manifest.Entry{ledger.Named(manifest.EntryFetching, f.plan.Round, dir, "")}, nil
 		})
 		if err != nil {
 			return "", err

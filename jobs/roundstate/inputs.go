@@ -154,7 +154,7 @@ func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.
 		if l.Frozen(p.Round, stage) != nil {
 			return nil, nil
 		}
-		e := ledger.Named(manifest.EntryFrozen, p.Round, key, digest, in.Format)
+		e := ledger.Named(manifest.EntryFrozen, p.Round, key, digest)
 		e.Stage = string(stage)
 		return []manifest.Entry{e}, nil
 	})

@@ -6,7 +6,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
@@ -84,7 +83,7 @@ func BeginIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int, w
 		if err := settled(ctx, b, l, round); err != nil {
 			return nil, err
 		}
-		return []manifest.Entry{{What: manifest.EntryStarted, Round: &round, Plan: p.ID, Format: schema.FormatVersion}}, nil
+		return []manifest.Entry{{What: manifest.EntryStarted, Round: &round, Plan: p.ID}}, nil
 	})
 	if err != nil {
 		return nil, nil, err
@@ -158,7 +157,7 @@ func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w
 		if choice != nil && choice.Plan == p.ID && (started || choice.SHA256 == digest) {
 			return more, nil
 		}
-		e := ledger.Named(manifest.EntryPlan, p.Round, key, digest, stored.Format)
+		e := ledger.Named(manifest.EntryPlan, p.Round, key, digest)
 		e.Plan, e.Now = p.ID, now
 		return append(more, e), nil
 	})

@@ -137,7 +137,7 @@ func recordPoliteness(ctx context.Context, b store.Bucket, crawl string, revisio
 		var m manifest.Politeness
 		key := layout.Politeness(crawl)
 		_, digest, err := manifest.LoadContents(ctx, b, key, &m)
-		return []manifest.Entry{{What: manifest.EntryPoliteness, Revision: m.Revision, Object: key, SHA256: digest, Format: m.Format}}, err
+		return []manifest.Entry{{What: manifest.EntryPoliteness, Revision: m.Revision, Object: key, SHA256: digest}}, err
 	})
 	return err
 }

@@ -129,7 +129,7 @@ func RecordSeal(ctx context.Context, b store.Bucket, crawl string, round int, w 
 		var s manifest.Sealed
 		key := layout.Sealed(crawl, round)
 		_, digest, err := manifest.LoadContents(ctx, b, key, &s)
-		e := ledger.Named(manifest.EntrySealed, round, key, digest, s.Format)
+		e := ledger.Named(manifest.EntrySealed, round, key, digest)
 		e.Generation = 1
 		return []manifest.Entry{e}, err
 	})

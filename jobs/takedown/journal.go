@@ -90,8 +90,8 @@ func (r *Request) finish(ctx context.Context, h *roundstate.Hold) (bool, error) 
 	if err := h.Check(ctx); err != nil {
 		return true, err
 	}
-	for i, n := range pending.Crawls {
-		if err := r.writer().BeginTakedown(ctx, r.Bucket, n.Crawl, n.Object, n.SHA256, lists[i].Format); err != nil {
+	for _, n := range pending.Crawls {
+		if err := r.writer().BeginTakedown(ctx, r.Bucket, n.Crawl, n.Object, n.SHA256); err != nil {
 			return true, err
 		}
 	}

@@ -315,7 +315,7 @@ func TestATakedownEndsOnlyItsOwnEntry(t *testing.T) {
 			later := &Request{Bucket: first.Bucket, Clock: stages.SystemClock{}, Version: "test"}
 			n := first.begin(t, "1")
 			if begun {
-				if err := first.writer().BeginTakedown(ctx, first.Bucket, n.Crawl, n.Object, n.SHA256, schema.FormatVersion); err != nil {
+				if err := first.writer().BeginTakedown(ctx, first.Bucket, n.Crawl, n.Object, n.SHA256); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -327,7 +327,7 @@ func TestATakedownEndsOnlyItsOwnEntry(t *testing.T) {
 					t.Fatalf("%t, %v", did, err)
 				}
 				n := later.begin(t, "2")
-				if err := later.writer().BeginTakedown(ctx, later.Bucket, n.Crawl, n.Object, n.SHA256, schema.FormatVersion); err != nil {
+				if err := later.writer().BeginTakedown(ctx, later.Bucket, n.Crawl, n.Object, n.SHA256); err != nil {
 					t.Fatal(err)
 				}
 			}}
@@ -425,7 +425,7 @@ func TestARebuiltActiveKnowsAnInterruptedTakedown(t *testing.T) {
 			r.takeOver(t)
 			n, err := r.begin(t, "1"), error(nil)
 			if begun {
-				err = r.writer().BeginTakedown(ctx, r.Bucket, n.Crawl, n.Object, n.SHA256, schema.FormatVersion)
+				err = r.writer().BeginTakedown(ctx, r.Bucket, n.Crawl, n.Object, n.SHA256)
 			}
 			if err == nil {
 				err = r.Bucket.Delete(ctx, layout.Active())

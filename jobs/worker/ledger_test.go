@@ -94,7 +94,7 @@ func TestALostFetchResultIsNotFetchedAgain(t *testing.T) {
 func TestGivingUpDoesNotHideThatWhatWasFetchedIsLost(t *testing.T) {
 	r, _ := startedStore(t)
 	ledgertest.Edit(t, r.Bucket, "2026-11", func(all []manifest.Entry) []manifest.Entry {
-		return append(all, ledger.Named(manifest.EntryFetching, 0, layout.StageDir("2026-11", 0, "fetch"), "", 0))
+		return append(all, ledger.Named(manifest.EntryFetching, 0, layout.StageDir("2026-11", 0, "fetch"), ""))
 	})
 	r.GiveUp = true
 	if err := r.Run(t.Context(), task(stages.Fetch, 0)); !errors.Is(err, ledger.ErrLost) || !strings.Contains(err.Error(), "restore it") {

@@ -62,7 +62,7 @@ func (c *clusters) find(ctx context.Context, env *stages.Env, sources []source, 
 		return nil, err
 	}
 	c.pages, c.sealed = g.pages, g.sealed
-	search, err := simhash.NewSearch(env.Scratch, cfg.MaxDistance, simhash.Part{ByNumber: true})
+	search, err := simhash.NewSearch(env.Scratch, cfg.MaxDistance, simhash.Part{})
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func runDigest(ctx context.Context, env *stages.Env, in *stages.Input, cfg Confi
 // part of the search finds.
 func runSimilar(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
 	t := in.Task
-	search, err := simhash.NewSearch(env.Scratch, cfg.MaxDistance, simhash.Part{ByNumber: true, Index: t.Partition, Of: t.Stage.Tasks(in.Plan)})
+	search, err := simhash.NewSearch(env.Scratch, cfg.MaxDistance, simhash.Part{Index: t.Partition, Of: t.Stage.Tasks(in.Plan)})
 	if err != nil {
 		return nil, err
 	}
