@@ -49,7 +49,7 @@ func (f *fixture) views(t *testing.T, sealed ...*manifest.Sealed) string {
 }
 
 // noon is 2026-11-02 12:00:00 UTC.
-const noon = 1793620800000
+const noon = 1793620800000_000
 
 // capture returns the row of a stored response for url.
 func capture(t *testing.T, url string, status int16, mime, languages string) schema.Capture {
@@ -184,8 +184,8 @@ func TestDuckDBAddsUpTheRoundsOfADomain(t *testing.T) {
 	}
 	sealed := []*manifest.Sealed{
 		round("2026-09", 0),
-		round("2026-10", 9, schema.Domain{Domain: "a.org", Planned: 5, NewPages: 4, Requests: 8, FailedRequests: 4, FirstRequest: noon, LastRequest: noon + 5, RobotsDigest: "AA", FirstByteP50: &slow}),
-		round("2026-10", 10, schema.Domain{Domain: "a.org", Planned: 1, Requests: 2, FirstRequest: noon + 7, LastRequest: noon + 9, RobotsChanged: &changed, RobotsDigest: "BB", BlockedBy: "forbidden"},
+		round("2026-10", 9, schema.Domain{Domain: "a.org", Planned: 5, NewPages: 4, Requests: 8, FailedRequests: 4, FirstRequest: noon, LastRequest: noon + 5_000, RobotsDigest: "AA", FirstByteP50: &slow}),
+		round("2026-10", 10, schema.Domain{Domain: "a.org", Planned: 1, Requests: 2, FirstRequest: noon + 7_000, LastRequest: noon + 9_000, RobotsChanged: &changed, RobotsDigest: "BB", BlockedBy: "forbidden"},
 			schema.Domain{Domain: "b.org", Planned: 1}),
 		round("2026-10r1", 0, schema.Domain{Domain: "a.org", Planned: 5, FirstByteP50: &fast}),
 		round("2026-11", 0, schema.Domain{Domain: "b.org", Planned: 2}),

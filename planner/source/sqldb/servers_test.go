@@ -240,7 +240,7 @@ func TestResultsAreAppliedOnceAndNeverOverNewerOnes(t *testing.T) {
 			t.Helper()
 			var all []Result
 			for _, k := range keys {
-				all = append(all, Result{Key: []string{fmt.Sprint(k)}, URL: sqldbtest.URL(k), Outcome: outcome, HTTPStatus: 200, FetchedAt: 1_700_000_000_000, Digest: "D"})
+				all = append(all, Result{Key: []string{fmt.Sprint(k)}, URL: sqldbtest.URL(k), Outcome: outcome, HTTPStatus: 200, FetchedAt: 1_700_000_000_000_000, Digest: "D"})
 			}
 			stored, updated, err := r.Apply(t.Context(), crawl, round, all)
 			if err != nil {
