@@ -314,7 +314,7 @@ func hardTable(t *testing.T, dir string) readTable {
 			row.Sparse = fmt.Sprintf("s%d %s", i, strings.Repeat("ü€𝄞", r.IntN(4)))
 			row.Few = fmt.Sprint("few ", r.IntN(7))
 			row.Number = r.Int64() - math.MaxInt64/2
-			row.At = 1_700_000_000_000_000 + schema.Time(r.Int64N(1e14))
+			row.At = (1_700_000_000_000 + schema.Time(r.Int64N(1e11))) * 1000
 			row.Words = []string{fmt.Sprint("w", r.IntN(100)), "", "ß"}[:1+r.IntN(3)]
 			row.Counts = []int32{int32(r.IntN(1000)) - 500, 0, math.MaxInt32, math.MinInt32}[:r.IntN(5)]
 			maybe, share := r.IntN(2) == 0, r.Float64()*1e6

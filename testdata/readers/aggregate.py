@@ -7,7 +7,7 @@ Types are those of crawlbatch's catalogue.
 Out: {table: {column: [numbers and texts]}} as JSON. Each list says, of
   text        rows, nulls, least, greatest, bytes of UTF-8, digest
   booleans    rows, nulls, how many are true
-  numbers     rows, nulls, least, greatest, sum; times as milliseconds
+  numbers     rows, nulls, least, greatest, sum; times as microseconds
   lists       rows, elements, then bytes and digest, or sum, of the elements
 The digest is the sum of the first 8 hexadecimal digits of each text's MD5. Two readers
 that give the same lists have read the same values, in whatever order.
@@ -95,7 +95,7 @@ def polars_column(files, name, kind):
     for f in files:
         c = pl.read_parquet(f, columns=[name])[name]
         if kind == "timestamp":
-            c = c.dt.epoch("ms")
+            c = c.dt.epoch("us")
         values += c.to_list()
     return values
 
@@ -117,8 +117,8 @@ def fastparquet_column(files, name, kind):
         if kind == "timestamp":
             if c.dt.tz is not None:
                 c = c.dt.tz_convert(None)
-            epoch, ms = pd.Timestamp(0), pd.Timedelta(milliseconds=1)
-            values += [None if pd.isna(v) else (v - epoch) // ms for v in c]
+            epoch, us = pd.Timestamp(0), pd.Timedelta(microseconds=1)
+            values += [None if pd.isna(v) else (v - epoch) // us for v in c]
         elif kind.startswith("list of "):
             values += [list(v) if hasattr(v, "__iter__") else [] for v in c]  # an empty list is None, or NaN
         else:
@@ -129,8 +129,8 @@ def fastparquet_column(files, name, kind):
 class SQL:
     """The words in which an engine says what every engine knows."""
 
-    def __init__(self, column, size, prefix, total, millis, unnest):
-        self.column, self.size, self.prefix, self.total, self.millis, self.unnest = column, size, prefix, total, millis, unnest
+    def __init__(self, column, size, prefix, total, micros, unnest):
+        self.column, self.size, self.prefix, self.total, self.micros, self.unnest = column, size, prefix, total, micros, unnest
 
     def query(self, kind, name, table):
         c = self.column(name)
@@ -144,7 +144,7 @@ class SQL:
         if kind == "boolean":
             return head + f"count(CASE WHEN {c} THEN 1 END) FROM {table}"
         if kind == "timestamp":
-            c = self.millis(c)
+            c = self.micros(c)
         total = f"sum({c})" if kind == "float64" else self.total(c)
         return head + f"min({c}), max({c}), {total} FROM {table}"
 
@@ -177,7 +177,7 @@ def duckdb_all(job):
         size=lambda c: f"strlen({c})",
         prefix=lambda c: f"CAST('0x' || substr(md5({c}), 1, 8) AS BIGINT)",
         total=lambda c: f"sum(CAST({c} AS HUGEINT))",
-        millis=lambda c: f"epoch_ms({c})",
+        micros=lambda c: f"epoch_us({c})",
         unnest=lambda t, c: f"(SELECT unnest({c}) AS e FROM {t})",
     )
     return by_sql(words, job, lambda t: f"read_parquet('{t['folder']}/*.parquet')", lambda q: db.execute(q).fetchone())
@@ -211,7 +211,7 @@ def spark_all(job):
         size=lambda c: f"octet_length({c})",
         prefix=lambda c: f"CAST(conv(substr(md5({c}), 1, 8), 16, 10) AS BIGINT)",
         total=lambda c: f"sum(CAST({c} AS DECIMAL(25, 0)))",
-        millis=lambda c: f"unix_millis({c})",
+        micros=lambda c: f"unix_micros({c})",
         unnest=lambda t, c: f"(SELECT explode({c}) AS e FROM {t})",
     )
     out = {}
@@ -255,7 +255,7 @@ def trino_all(job):
         size=lambda c: f"length(to_utf8({c}))",
         prefix=lambda c: f"from_base(substr(to_hex(md5(to_utf8({c}))), 1, 8), 16)",
         total=lambda c: f"sum(CAST({c} AS DECIMAL(25, 0)))",
-        millis=lambda c: f"date_diff('millisecond', TIMESTAMP '1970-01-01 00:00:00', {c})",
+        micros=lambda c: f"1000 * date_diff('millisecond', TIMESTAMP '1970-01-01 00:00:00', {c})",
         unnest=lambda t, c: f"{t} CROSS JOIN UNNEST({c}) AS u (e)",
     )
     out = {}
