@@ -213,7 +213,7 @@ func TestTheOwnFrontierHasWhatTheCrawlFound(t *testing.T) {
 	f := tabletest.Write(t, b, urlstate.Delta, layout.Table(urlstate.Delta, "2026-11", 0, 0), rows)
 	own := []*manifest.Sealed{{Crawl: "2026-11", Round: 0, Files: []manifest.File{f}, Buckets: 1}}
 	r := request(t)
-	r.History = []source.Known{source.OwnFrontier(b, "2026-11", own, time.UnixMilli(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()), source.History(b, nil, new(source.FilterAnswers))}
+	r.History = []source.Known{source.OwnFrontier(b, "2026-11", own, time.UnixMicro(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()), source.History(b, nil, new(source.FilterAnswers))}
 	p, err := Make(t.Context(), Default(), r)
 	if err != nil {
 		t.Fatal(err)

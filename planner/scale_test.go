@@ -178,8 +178,8 @@ func generateBucket(t *testing.T, b store.Bucket, bucket int, domains []int) []m
 			k, err := urlkey.KeyOf(scaleURL(n))
 			r := schema.URLRecord{
 				SURT: k.SURT, URL: k.URL, Host: k.Host, Domain: k.Domain, State: schema.StateFetched, FirstSeen: "2026-10.0", LastPlanned: "2026-10.0",
-				Fetches: 1, ETag: fmt.Sprintf(`"%x"`, n*0x9E3779B1), ContentDigest: fmt.Sprintf("%032X", n), LastFetched: schema.Time(1_790_000_000_000_000 + n), NextDue: 1_800_000_000_000,
-				WARCFilename: layout.WARC("2026-10", 0, "p-0000", n/100_000, 1, 0), WARCRecordOff: int32(n % 100_000 * 4000), WARCRecordLen: 3900, ContentAt: schema.Time(1_790_000_000_000_000 + n), Depth: 3, Priority: 500,
+				Fetches: 1, ETag: fmt.Sprintf(`"%x"`, n*0x9E3779B1), ContentDigest: fmt.Sprintf("%032X", n), LastFetched: schema.Time(1_790_000_000_000+n) * 1000, NextDue: 1_800_000_000_000_000,
+				WARCFilename: layout.WARC("2026-10", 0, "p-0000", n/100_000, 1, 0), WARCRecordOff: int32(n % 100_000 * 4000), WARCRecordLen: 3900, ContentAt: schema.Time(1_790_000_000_000+n) * 1000, Depth: 3, Priority: 500,
 			}
 			if err = errors.Join(err, w.Append(&r), known.Add(k.URL)); err != nil {
 				t.Fatal(err)

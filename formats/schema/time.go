@@ -2,8 +2,8 @@ package schema
 
 import "time"
 
-// Time is an instant in UTC in microseconds since 1970, the unit of all timestamp columns. Iceberg
-// knows no other, so that a part can be registered there as it is. 0 means that the instant is not
+// Time is an instant in UTC in microseconds since 1970, the unit of all timestamp columns. Apache
+// Iceberg has no milliseconds, and can register such a part as it is. 0 means that the instant is not
 // known.
 type Time int64
 

@@ -313,11 +313,7 @@ func (s *Search) compare(ctx context.Context, run []item, levels []*level) error
 				continue
 			}
 			joined++
-			low, high := a, b
-			if a.fingerprint > b.fingerprint {
-				low, high = b, a
-			}
-			if err := s.report(low.number(), high.number()); err != nil {
+			if err := s.report(a.number(), b.number()); err != nil {
 				return err
 			}
 			if joined == len(run)-1 && !s.every {

@@ -15,10 +15,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
-// finished makes a round of two partitions, whose last host got the given requests.
 // ms is a millisecond.
 const ms schema.Time = 1000
 
+// finished makes a round of two partitions, whose last host got the given requests.
 func finished(t *testing.T, robots string, requests []schema.Request) (store.Bucket, *manifest.Plan, *manifest.Sealed, map[int][]*manifest.Attempt) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
@@ -165,6 +165,16 @@ func TestALostTableMakesTheLengthUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := Of(t.Context(), b, p, sealed, attempts, nil); got != nil || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// The record of the begin of the only attempt is lost, so nobody knows how much of the fetch a pause covers.
+func TestAPauseOfARoundWithoutABeginIsNotCounted(t *testing.T) {
+	b, p, sealed, attempts := finished(t, "none", []schema.Request{{Purpose: schema.ForRobots, Start: 1000 * ms, Status: 404}})
+	tabletest.Write(t, b, stages.FileStages, publish.AccountKey(p, stages.FileStages), []schema.StageAttempt{{Stage: "fetch", Task: 1, Outcome: "killed", EndedAt: 41_000 * ms}})
+	got, err := Of(t.Context(), b, p, sealed, attempts, []ledger.Pause{{Since: "1970-01-01T00:00:02Z"}})
+	if err != nil || got == nil || got.PausedMS != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

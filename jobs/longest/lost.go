@@ -60,7 +60,9 @@ func noticed(all []span, from, to schema.Time) (ms int64) {
 // overlap returns how many milliseconds of the time between two moments the spans cover.
 func overlap(all []span, from, to schema.Time) (ms int64) {
 	for _, s := range all {
-		ms += max(min(s.to, to).Sub(max(s.from, from)).Milliseconds(), 0)
+		if begin, end := max(s.from, from), min(s.to, to); begin < end {
+			ms += end.Sub(begin).Milliseconds()
+		}
 	}
 	return ms
 }

@@ -57,7 +57,7 @@ func unlinkedKey(k table.Key, u *unlinked) table.Key { return k.Uint(u.Parent) }
 type viaPage struct {
 	Class  uint64
 	Sealed bool
-	Order  int64 // position in the order of choice.compare
+	Order  int64 // position in the order of choice.key
 	URL    string
 }
 
@@ -89,7 +89,7 @@ func (ch *choice) close() {
 	closeSorter(&ch.viaPages)
 }
 
-// compare sorts candidates by cluster. In a cluster, the representative comes first: a sealed
+// key sorts candidates by cluster. In a cluster, the representative comes first: a sealed
 // representative of the oldest round, then a page that names no other page as canonical, then the
 // shortest URL, then the least URL.
 func (ch *choice) key(k table.Key, c *candidate) table.Key {

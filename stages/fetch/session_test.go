@@ -52,7 +52,7 @@ func TestASessionSharesRobotsAndPace(t *testing.T) {
 		}
 		for i := 1; i < len(sent); i++ {
 			if gap := sent[i].Sub(sent[i-1]); gap < 7*time.Second {
-				t.Errorf("request %d came %d ms after the one before it, want at least 7000", i, gap)
+				t.Errorf("request %d came %v after the one before it, want at least 7s", i, gap)
 			}
 		}
 		if _, err := s.Fetch(t.Context(), "ftp://a.com/"); err == nil {

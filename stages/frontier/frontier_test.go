@@ -444,7 +444,7 @@ func TestKnownURLs(t *testing.T) {
 	planned := func(r *schema.URLRecord) { r.LastPlanned = "2026-11.0" }
 	before := func(digest string) func(*schema.URLRecord) {
 		return func(r *schema.URLRecord) {
-			r.Fetches, r.ContentDigest, r.LastFetched, r.RevisitMS, r.NextDue = 3, digest, at-16*86_400_000, 16*86_400_000, at
+			r.Fetches, r.ContentDigest, r.LastFetched, r.RevisitMS, r.NextDue = 3, digest, at-16*day, 16*dayMS, at
 			r.LastPlanned = "2026-10.0"
 		}
 	}

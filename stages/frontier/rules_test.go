@@ -159,7 +159,7 @@ func TestBadConfigIsPermanent(t *testing.T) {
 // minutes is not enough for MinInterval.
 func TestEarlyFetches(t *testing.T) {
 	cfg := Default()
-	const minute = 60_000
+	const minute = 60 * 1e6
 	prior := cfg.recordAfter(schema.URLRecord{}, &schema.URLRecord{}, &outcome{Outcome: schema.OK, FetchedAt: at, ContentDigest: "a"}, false, cfg.rule())
 	announced := prior
 	announced.NextDue, announced.DueReason = at+minute, schema.DueAnnounced

@@ -573,7 +573,7 @@ func TestTargetsHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 // A sitemap that robots.txt names has links, but no page. Rows of earlier rounds, and rows of sitemaps
 // that were not requested, are left out. A sitemap that redirected has a row for each of its two URLs.
 func TestLinksOfSitemapsThatAreNoPages(t *testing.T) {
-	const day = 24 * 60 * 60 * 1000
+	const day = 24 * 60 * 60 * 1e6
 	sitemap := func(url string, outcome schema.Outcome, change func(*schema.Sitemap)) schema.Sitemap {
 		k := keyOf(t, url)
 		s := schema.Sitemap{SURT: k.SURT, URL: url, Host: k.Host, Domain: k.Domain, Outcome: outcome, FetchedAt: 5 * day}

@@ -53,7 +53,7 @@ const (
 )
 
 func listedKey(k table.Key, f *listedFile) table.Key {
-	return k.Int(int64(f.Round)).Text(f.Key).Text(string(f.From)).Int(int64(f.Task))
+	return k.Int(int64(f.Round)).Text(f.Key).Int(int64(f.From)).Int(int64(f.Task))
 }
 
 // startList makes an empty list of files. A list that does not fit into memory goes to local disk.

@@ -68,7 +68,7 @@ func archived(t *testing.T, replies []reply) *judge {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at, err := w.Write(&warc.Record{Type: warc.Response, Date: time.UnixMilli(r.at), TargetURI: r.url, Block: [][]byte{[]byte(r.raw)}, PayloadDigest: warc.Digest(x.PayloadDigest)})
+			at, err := w.Write(&warc.Record{Type: warc.Response, Date: schema.Time(r.at).Time(), TargetURI: r.url, Block: [][]byte{[]byte(r.raw)}, PayloadDigest: warc.Digest(x.PayloadDigest)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -41,7 +41,7 @@ func (h *Reader) Header(get func(name string) []string) {
 	}
 }
 
-// Feed records the statements of a feed about itself. the zero time.Time means unknown.
+// Feed records the statements of a feed about itself. If updated is zero, the time is not known.
 func (h *Reader) Feed(title, description, author string, updated time.Time) {
 	m := &h.meta
 	m.title, m.description, m.author = fold.String(title, fold.MaxTitle), fold.String(description, fold.MaxDescription), fold.String(author, fold.MaxShort)
