@@ -83,14 +83,6 @@ func (s *Sorter) Add(key, rest []byte) error {
 // Len returns the number of added records.
 func (s *Sorter) Len() int64 { return s.total }
 
-// Sort sorts the records in memory. Merge does so too, one Sorter after the other. A caller with several Sorters can
-// call Sort of each in a goroutine before.
-func (s *Sorter) Sort() {
-	for i := range s.parts {
-		s.parts[i].sort()
-	}
-}
-
 // Close removes the runs and frees the memory.
 func (s *Sorter) Close() error {
 	s.parts, s.free, s.held = [256]part{}, nil, 0
@@ -205,7 +197,7 @@ func commonPrefix(a, b []byte) (n int) {
 
 // spill writes the records in memory to a run.
 func (s *Sorter) spill() error {
-	if err := s.runs.Compact(func(runs []*os.File) (*os.File, error) { return s.write(openRuns(runs, nil)) }); err != nil {
+	if err := s.runs.Compact(func(runs []*os.File) (*os.File, error) { return s.write(openRuns(runs)) }); err != nil {
 		return err
 	}
 	f, err := s.write([]*stream{{from: s}})
@@ -247,18 +239,14 @@ func (s *Sorter) write(streams []*stream) (_ *os.File, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("create scratch file: %w", err)
 	}
-	w := NewWriter(f)
-	if err = merge(context.Background(), streams, w.Write); err == nil {
-		err = w.Flush()
-	}
-	if err != nil {
+	if err = writeMerged(context.Background(), streams, f); err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	return f, nil
 }
 
-// openRuns appends streams of runs.
-func openRuns(runs []*os.File, streams []*stream) []*stream {
+// openRuns returns streams of runs.
+func openRuns(runs []*os.File) (streams []*stream) {
 	for _, f := range runs {
 		streams = append(streams, &stream{run: NewReader(io.NewSectionReader(f, 0, 1<<62))})
 	}
