@@ -40,7 +40,8 @@ type chooser struct {
 	addresses  *budget.Addresses
 	overBudget map[string]int64 // number of URLs that each key of plan.budgets refuses
 
-	url     *entry.Record // current URL, merged from its entries so far; nil before the first URL
+	merged  entry.Record  // current URL, merged from its entries so far
+	url     *entry.Record // address of merged; nil before the first URL
 	listed  int64         // number of the current URL's entries that come from the user, not from the frontier
 	origins entry.Origins // where sources list the current URL
 	domains []*domain
@@ -101,7 +102,8 @@ func (c *chooser) choose(ctx context.Context, records iter.Seq2[entry.Record, er
 			}
 			c.out.begin(row.Hash)
 		}
-		c.url, c.listed, c.origins = c.keep(&row), 0, entry.Origins{}
+		c.merged, c.listed, c.origins = row, 0, entry.Origins{}
+		c.url = &c.merged
 		c.count(&row)
 	}
 	if err := c.endURL(); err != nil {
@@ -217,13 +219,13 @@ func (c *chooser) endURL() error {
 		}
 		return c.out.add(u)
 	case u.Spent:
-		d.due = append(d.due, u)
+		d.due = append(d.due, c.keep(u))
 		return nil
 	case int64(len(d.best)) < d.limit:
-		heap.Push(&d.best, u)
+		heap.Push(&d.best, c.keep(u))
 		return nil
 	case len(d.best) > 0 && better(u, d.best[0]) < 0:
-		u, d.best[0] = d.best[0], u
+		*u, *d.best[0] = *d.best[0], *u
 		heap.Fix(&d.best, 0)
 	}
 	return c.refuseWorst(d, u)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -68,13 +69,17 @@ type Config struct {
 	listedBytes int64
 }
 
+// mostWorkers is the default of Config.Workers if there are more CPUs. Each worker writes a Parquet file, with up to
+// table.DefaultRowGroupBytes in memory.
+const mostWorkers = 8
+
 // Default returns a Config with every bound at its documented default. Service and PageBytes are
 // means of the public web.
 func Default() Config {
 	return Config{
 		PartitionURLs: 500_000, MaxDepth: 15, Budget: 10_000,
 		Delay: 2 * time.Second, AddressDelay: 200 * time.Millisecond, Service: 1500 * time.Millisecond, Slots: 200, PageBytes: 100_000,
-		BucketURLs: 2_000_000, Memory: 384 << 20, Workers: 2, fewListed: listed.Few, listedBytes: listed.Bytes,
+		BucketURLs: 2_000_000, Memory: 384 << 20, Workers: min(runtime.GOMAXPROCS(0), mostWorkers), fewListed: listed.Few, listedBytes: listed.Bytes,
 	}
 }
 

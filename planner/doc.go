@@ -10,6 +10,9 @@
 //	       ─► one record per URL, with all its spellings ─► budgets (package budget) ─► a bucket by the
 //	       domain's hash ─► a partition of that bucket, slow domains together ─► Parquet
 //
+// All of these steps use several CPUs. Workers make URLs canonical and sort them. While the chooser writes the URLs that fit
+// the budgets, goroutines merge the sorted runs and decode them ahead of it. Partitions are written several at a time.
+//
 // After the sources, the planner reads the rows of earlier rounds about the listed URLs, and URLs
 // that are due. A set of the listed URLs, exact or a Bloom filter of 64 MiB, selects the rows to
 // read.

@@ -77,7 +77,6 @@ func ingest(ctx context.Context, r *rules, req Request, records *entry.Sorters, 
 		done.Entries = append(done.Entries, of...)
 	}
 	for _, w := range workers {
-		w.refused.rows.Sort()
 		done.add(w.refused)
 	}
 	return done, nil

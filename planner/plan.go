@@ -166,7 +166,7 @@ func (s *sorting) join(ctx context.Context, r *rules, req Request, names *entry.
 		return nil, p, err
 	}
 	if p, err = newPicked(r, req, observed(s.hosts), s.refused, names); err == nil {
-		err = p.pick(ctx, s.records.Sorted(ctx))
+		err = p.pick(ctx, ahead(s.records.Sorted(ctx)))
 	}
 	if err == nil {
 		err = errors.Join(s.records.Close(), s.hosts.close()) // makes room for sorting partitions
@@ -274,31 +274,22 @@ func (p *Plan) predict(r *rules, req Request, chosen *entry.List) []pack.Partiti
 // write writes the plan's files to scratch space, several at a time.
 func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, partitions []pack.Partition, refused iter.Seq2[entry.Refusal, error]) error {
 	m := &p.manifest
-	if err := p.writePartitions(ctx, r, req, from, partitions); err != nil {
-		return err
-	}
-	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(refused, m.Buckets))
-	if err != nil {
-		return err
-	}
-	m.RefusedFile, p.files = new(l.File(planfile.Refused, "")), append(p.files, l)
-	if r.OptOut != nil {
-		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), r.OptOut.Rows(r.Gone)); err != nil {
-			return err
-		}
-		m.OptOutFile, p.files = new(l.File(planfile.OptOut, "")), append(p.files, l)
-	}
-	return nil
-}
-
-// writePartitions writes the files of the partitions.
-func (p *Plan) writePartitions(ctx context.Context, r *rules, req Request, from *picked, partitions []pack.Partition) error {
-	m := &p.manifest
-	locals := make([][]table.Local, len(partitions))
-	of, written := fmt.Sprintf("of %d partitions", len(partitions)), atomic.Int64{}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.Workers)
-	for i := range partitions {
+	var last [2][]table.Local
+	g.Go(func() (err error) {
+		last[0], m.RefusedFile, err = writeLast(req, planfile.Refused, "refused", refusedRows(refused, m.Buckets))
+		return err
+	})
+	if r.OptOut != nil {
+		g.Go(func() (err error) {
+			last[1], m.OptOutFile, err = writeLast(req, planfile.OptOut, "opt-out", r.OptOut.Rows(r.Gone))
+			return err
+		})
+	}
+	locals := make([][]table.Local, len(partitions))
+	of, written := fmt.Sprintf("of %d partitions", len(partitions)), atomic.Int64{}
+	for _, i := range largestFirst(partitions) {
 		g.Go(func() error {
 			w := partitionWriter{req.Scratch, r.Memory / int64(r.Workers), from, &partitions[i]}
 			urls, spellings, err := w.writeFiles(gctx, i)
@@ -316,8 +307,24 @@ func (p *Plan) writePartitions(ctx context.Context, r *rules, req Request, from 
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	p.files = slices.Concat(locals...)
+	p.files = slices.Concat(append(locals, last[:]...)...)
 	return nil
+}
+
+// writeLast writes a file that follows those of the partitions.
+func writeLast[T any](req Request, dataset, name string, rows iter.Seq2[T, error]) ([]table.Local, *manifest.File, error) {
+	l, err := table.WriteFile(filepath.Join(req.Scratch, name+".parquet"), rows)
+	return []table.Local{l}, new(l.File(dataset, "")), err
+}
+
+// largestFirst returns the indices of partitions in an order in which no large one is left when the others are written.
+func largestFirst(partitions []pack.Partition) []int {
+	order := make([]int, len(partitions))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(partitions[j].URLs, partitions[i].URLs) })
+	return order
 }
 
 // partitionWriter writes the files of one partition.
@@ -362,7 +369,7 @@ func (w *partitionWriter) sortFile(ctx context.Context, name string, fill func(*
 	if err := fill(sorting.Sorter(w.memory)); err != nil {
 		return table.Local{}, err
 	}
-	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), w.rows(sorting.Sorted(ctx)))
+	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), ahead(w.rows(sorting.Sorted(ctx))))
 }
 
 // rows returns the rows of a file with records.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 )
 
 // ErrStop is returned by a visit function that needs no more records. Merge then returns nil.
@@ -12,18 +13,41 @@ var ErrStop = errors.New("no more records are needed")
 
 // Merge calls visit with the records of all Sorters in order. Records with equal keys keep the order of the Sorters. The
 // memory of a record is valid until visit returns. The caller may call Merge again, but must not add records before.
+//
+// If there are several Sorters, a goroutine merges the records of each while visit runs. Only one Merge may then use them
+// at a time.
 func Merge(ctx context.Context, sorters []*Sorter, visit func(key, rest []byte) error) error {
+	within, stop := context.WithCancel(ctx)
+	var merging sync.WaitGroup
+	defer merging.Wait()
+	defer stop()
 	var streams []stream
 	for _, s := range sorters {
+		own := []stream{}
 		for _, run := range s.Runs() {
-			streams = append(streams, run)
+			own = append(own, run)
 		}
-		streams = append(streams, &memoryRun{from: s})
+		own = append(own, &memoryRun{from: s})
+		if len(sorters) > 1 {
+			p, all := newPipe(within), own
+			merging.Go(func() { p.close(writeMerged(within, all, p)) })
+			own = []stream{&Run{NewReader(p)}}
+		}
+		streams = append(streams, own...)
 	}
 	if err := merge(ctx, streams, visit); err != ErrStop {
 		return err
 	}
 	return nil
+}
+
+// writeMerged writes the records of all streams, in order.
+func writeMerged(ctx context.Context, streams []stream, out io.Writer) error {
+	w := NewWriter(out)
+	if err := merge(ctx, streams, w.Write); err != nil {
+		return err
+	}
+	return w.Flush()
 }
 
 // stream is an Input with the rest of the current record.

@@ -106,9 +106,9 @@ func (r *Reader) fill() error {
 	case err == io.EOF && left == 0:
 		return io.EOF
 	case err == io.EOF:
-		err = ErrScratch
+		return fmt.Errorf("read scratch file: %w", ErrScratch)
 	}
-	return fmt.Errorf("read scratch file: %w", err)
+	return err
 }
 
 // Skip skips n bytes, up to a record at which the Writer began anew, if they are in the buffer. Otherwise it returns

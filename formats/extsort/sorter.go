@@ -83,14 +83,6 @@ func (s *Sorter) Add(key, rest []byte) error {
 // Len returns the number of added records.
 func (s *Sorter) Len() int64 { return s.total }
 
-// Sort sorts the records in memory. Merge does so too, one Sorter after the other. A caller with several Sorters can
-// call Sort of each in a goroutine before.
-func (s *Sorter) Sort() {
-	for i := range s.parts {
-		s.parts[i].sort()
-	}
-}
-
 // Close removes the runs and frees the memory.
 func (s *Sorter) Close() error {
 	s.parts, s.free, s.held = [256]part{}, nil, 0

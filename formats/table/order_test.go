@@ -179,7 +179,6 @@ func TestSortersOfSeveralGoroutinesMerge(t *testing.T) {
 							t.Error(err)
 						}
 					}
-					s.Sort()
 				})
 			}
 			wg.Wait()

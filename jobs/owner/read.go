@@ -154,7 +154,6 @@ func (q *Question) requests(ctx context.Context, r *round) iter.Seq2[schema.Requ
 				return
 			}
 		}
-		sorter.Sort()
 		sorter.Sorted(ctx)(yield)
 	}
 }

@@ -108,11 +108,17 @@ func PackOrigins(r *Record, o Origins) string {
 	if o.Known != nil {
 		l = *o.Known
 	}
-	number := func(n int64) string { return strconv.FormatInt(n, 36) }
-	return strings.Join([]string{
+	b := make([]byte, 0, 128)
+	for _, text := range []string{
 		l.ListedFirstSource, l.ListedFirstAt, l.ListedFirstRound, l.ListedLastSource, l.ListedLastAt, l.ListedLastRound,
-		number(int64(o.First.Seq)), o.First.Key, number(int64(o.Last.Seq)), number(o.Last.Line), o.Last.Key,
-	}, "\x00")
+	} {
+		b = append(append(b, text...), 0)
+	}
+	b = append(strconv.AppendInt(b, int64(o.First.Seq), 36), 0)
+	b = append(append(b, o.First.Key...), 0)
+	b = append(strconv.AppendInt(b, int64(o.Last.Seq), 36), 0)
+	b = append(strconv.AppendInt(b, o.Last.Line, 36), 0)
+	return string(append(b, o.Last.Key...))
 }
 
 // UnpackOrigins returns the Origins of a record.

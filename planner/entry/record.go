@@ -127,7 +127,11 @@ func (o *Order) appendKey(b []byte, r *Record) []byte {
 // the priority, and the other fields.
 func appendRest(b []byte, r *Record) []byte {
 	b = binary.AppendUvarint(b, uint64(len(r.Host)))
-	b = binary.AppendUvarint(b, uint64(strings.LastIndex(r.Host, r.Domain)))
+	domain := len(r.Host) - len(r.Domain)
+	if !strings.HasSuffix(r.Host, r.Domain) { // the host has a port
+		domain = strings.LastIndex(r.Host, r.Domain)
+	}
+	b = binary.AppendUvarint(b, uint64(domain))
 	b = binary.AppendUvarint(b, uint64(len(r.Domain)))
 	b = binary.AppendUvarint(b, uint64(r.Priority))
 	other := *r
