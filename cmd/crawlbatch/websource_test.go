@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -29,7 +30,7 @@ func TestPlanReadsASitemapFromTheWeb(t *testing.T) {
 		}
 	}))
 	defer web.Close()
-	store := filepath.Join(t.TempDir(), "store")
+	store, conf := filepath.Join(t.TempDir(), "store"), undelayed(t)
 	for _, c := range []struct {
 		source string
 		code   int
@@ -43,7 +44,7 @@ func TestPlanReadsASitemapFromTheWeb(t *testing.T) {
 		{"http://example.com/s.xml", exitUsage, "write sitemap:http://example.com/s.xml"},
 	} {
 		var said bytes.Buffer
-		code := execute(t.Context(), []string{"plan", "--store", store, "--month", "2026-11", "--source", c.source,
+		code := execute(t.Context(), []string{"plan", "--store", store, "--config", conf, "--month", "2026-11", "--source", c.source,
 			"--connect-to", "::" + strings.TrimPrefix(web.URL, "http://")}, nil, &said, &said)
 		if code != c.code || !strings.Contains(said.String(), c.says) {
 			t.Errorf("%s: exit %d, want %d and %q:\n%s", c.source, code, c.code, c.says, said.String())
@@ -71,13 +72,13 @@ func TestAPlanFromAURLWithASecret(t *testing.T) {
 		}
 	}))
 	defer web.Close()
-	dir := filepath.Join(t.TempDir(), "store")
+	dir, conf := filepath.Join(t.TempDir(), "store"), undelayed(t)
 	planFrom := func(source string, want int, args ...string) string {
 		t.Helper()
 		var said bytes.Buffer
-		args = append([]string{"plan", "--store", dir, "--month", "2026-11", "--source", source, "--connect-to", "::" + strings.TrimPrefix(web.URL, "http://")}, args...)
+		args = append([]string{"plan", "--store", dir, "--config", conf, "--month", "2026-11", "--source", source, "--connect-to", "::" + strings.TrimPrefix(web.URL, "http://")}, args...)
 		if code := execute(t.Context(), args, nil, &said, &said); code != want || strings.Contains(said.String(), secret) {
-			t.Errorf("%q: exit %d, want %d:\n%s", args[5:], code, want, said.String())
+			t.Errorf("%q: exit %d, want %d:\n%s", args[7:], code, want, said.String())
 		}
 		return said.String()
 	}
@@ -92,6 +93,13 @@ func TestAPlanFromAURLWithASecret(t *testing.T) {
 	if all := plansIn(t, dir); strings.Count(all, "?token=***") < 8 || strings.Contains(all, secret) {
 		t.Errorf("%s\n%s", first, all)
 	}
+}
+
+// undelayed writes a config whose requests wait for nothing.
+func undelayed(t *testing.T) (conf string) {
+	conf = filepath.Join(t.TempDir(), "c.yaml")
+	crawltest.Write(t, conf, "politeness: {delay: 0s}\n")
+	return conf
 }
 
 // plansIn returns the documents and the rows of all plans of round 0 in a directory.

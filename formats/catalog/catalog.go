@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
@@ -76,7 +77,9 @@ var (
 )
 
 // Datasets returns all published datasets, in the order in which the documentation lists them.
-func Datasets() []Dataset {
+func Datasets() []Dataset { return slices.Clone(datasets()) }
+
+var datasets = sync.OnceValue(func() []Dataset {
 	return []Dataset{
 		dataset[schema.Capture]("captures", "a stored response, including redirect hops and robots.txt", "url_surtkey", "url"),
 		dataset[schema.Fetch]("fetches", "a planned URL and its one outcome", "url_surtkey", "url"),
@@ -93,12 +96,12 @@ func Datasets() []Dataset {
 		dataset[schema.StageAttempt]("stages", "an attempt at a task, with its time and its cost", "stage", "task", "attempt"),
 		dataset[schema.Run]("runs", "a round, with what was predicted and what it took", "plan"),
 	}
-}
+})
 
 // Find returns the dataset with the given name.
 func Find(name string) (Dataset, error) {
 	var known []string
-	for _, d := range Datasets() {
+	for _, d := range datasets() {
 		if d.Name == name {
 			return d, nil
 		}
@@ -112,7 +115,7 @@ func dataset[T any](name, row string, sorted ...string) Dataset {
 	if name == "captures" { // Common Crawl's partitions come first, as in its tables
 		d.Partitions = []Column{crawlColumn, subsetColumn, roundColumn}
 	}
-	d.Columns = Columns(reflect.TypeFor[T]())
+	d.Columns = slices.Clip(Columns(reflect.TypeFor[T]())) // callers append to them
 	return d
 }
 

@@ -87,7 +87,7 @@ func ranged(t testing.TB, b store.Bucket, key string, rows []schema.TargetLinks)
 }
 
 func TestASectionHasTheRowsOfItsBucket(t *testing.T) {
-	for buckets, n := range map[int]int{1: 2000, 3: 3000, 500: 5000} {
+	for buckets, n := range map[int]int{1: 2000, 3: 3000, 100: 1000} {
 		b := newStore(t)
 		rows := randomTargets(uint64(buckets), buckets, n)
 		run := tabletest.WriteRun(t, b, "targets", "new", rows, bucketOfRow)

@@ -513,7 +513,7 @@ func (f fixed) Now() time.Time { return f.now }
 func lab(t *testing.T, later ...string) (store.Bucket, *config.Config, *jobs.Driver) {
 	t.Helper()
 	w := simweb.Default()
-	w.Hosts, w.PagesPerHost, w.FaultShare = 3, 12, 0
+	w.Hosts, w.PagesPerHost, w.FaultShare, w.CrawlDelay = 3, 12, 0, 0
 	web, err := simweb.New(w)
 	if err != nil {
 		t.Fatal(err)

@@ -297,7 +297,7 @@ func TestSerialModeEndsIfNoRedirectLeadsToTheSuspectsHost(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		all := []string{"http://kill.com/1", "http://kill.com/2"}
 		for i := range 20 {
-			all = append(all, urls(fmt.Sprintf("h%d.org", i), 10)...)
+			all = append(all, urls(fmt.Sprintf("h%d.org", i), 6)...)
 		}
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
@@ -365,7 +365,7 @@ func TestSerialModeEndsWhileASuspectWaits(t *testing.T) {
 				asked := 0 // requests of an attempt after the deaths
 				all := urls("kill.com", 15)
 				for i := range 20 {
-					all = append(all, urls(fmt.Sprintf("h%d.org", i), 10)...)
+					all = append(all, urls(fmt.Sprintf("h%d.org", i), 6)...)
 				}
 				l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
 					url := "http://" + r.Host + r.URL.Path
@@ -435,7 +435,7 @@ func TestSerialModeLastsUntilASuspectIsRequestedAgain(t *testing.T) {
 		stop := func() {}
 		all := urls("kill.com", 15)
 		for i := range 20 {
-			all = append(all, urls(fmt.Sprintf("h%d.org", i), 12)...)
+			all = append(all, urls(fmt.Sprintf("h%d.org", i), 6)...)
 		}
 		inFlight := 0
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -470,6 +470,7 @@ func TestSerialModeLastsUntilASuspectIsRequestedAgain(t *testing.T) {
 			}
 			noRobots(page)(w, r)
 		}, all...)
+		l.cfg.Pauses.ServerError = time.Second // most URLs are left to the attempts after the deaths
 		for range 4 { // the last of them is in serial mode
 			mu.Lock()
 			died = make(chan struct{})
