@@ -471,7 +471,7 @@ func TestSerialModeLastsUntilASuspectIsRequestedAgain(t *testing.T) {
 			noRobots(page)(w, r)
 		}, all...)
 		l.cfg.Pauses.ServerError = time.Second // most URLs are left to the attempts after the deaths
-		for range 4 { // the last of them is in serial mode
+		for range 4 {                          // the last of them is in serial mode
 			mu.Lock()
 			died = make(chan struct{})
 			mu.Unlock()
