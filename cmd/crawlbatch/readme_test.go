@@ -150,6 +150,7 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it crawls for a minute: make test-crawl")
 	}
+	t.Parallel() // it mostly waits
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is missing")

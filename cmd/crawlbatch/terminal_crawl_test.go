@@ -222,6 +222,7 @@ func TestDemoOnATerminalIsInterruptedAndResumed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a whole demo: make test-crawl")
 	}
+	t.Parallel() // it mostly waits
 	dir := t.TempDir()
 	s := onTerminal(t, dir, 80, nil, "demo")
 	// The test interrupts the crawl as soon as the display counts a recorded URL. Round 0 plans

@@ -126,6 +126,7 @@ func TestACrawlEqualsTheTruth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
+	t.Parallel() // it mostly waits
 	web := truthWeb(t)
 	addr, stop := serve(t, "--hosts", "20", "--pages", "100", "--fault-classes", "quick,retried", "--crawl-delay", "90ms", "--retry-after", "0s")
 	dir := filepath.Join(t.TempDir(), "store")
