@@ -828,11 +828,7 @@ func TestAReparseTakesPrunedTextsFromTheTable(t *testing.T) {
 	var texts [][]schema.Text
 	for n := range 2 {
 		as := fmt.Sprintf("%sr%d", testCrawl, n+1)
-		if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
-			Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
-		}); err != nil {
-			t.Fatal(err)
-		}
+		l.reparse(t, as)
 		if err := l.driver.Run(t.Context(), as, 1); err != nil {
 			t.Fatal(err)
 		}

@@ -30,6 +30,16 @@ type crawlLab struct {
 	driver *jobs.Driver
 }
 
+// reparse plans the crawl as, which parses the responses of the lab's crawl again.
+func (l *crawlLab) reparse(t *testing.T, as string) {
+	t.Helper()
+	if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
+		Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // simwebLab is a planned crawl of a synthetic web which a server serves until the test ends.
 type simwebLab struct {
 	*crawlLab

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
-	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/prune"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -178,11 +176,7 @@ func TestCountsOfAReparseFollowAfterAPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	as := testCrawl + "r1"
-	if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
-		Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	l.reparse(t, as)
 	if err := l.driver.Run(t.Context(), as, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -360,11 +360,7 @@ func TestAReparseNamesNothingThatWasTakenDown(t *testing.T) {
 		t.Fatal("the crawl does not name what is taken down")
 	}
 	as := testCrawl + "r1"
-	if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
-		Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	l.reparse(t, as)
 	withKey(t, l.cfg, "")
 	if err := l.driver.Run(t.Context(), as, 1); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "store.takedown_key") {
 		t.Errorf("without the key, the reparse says %v", err)
@@ -717,11 +713,7 @@ func TestARobotsFileThatRedirectsToWhatWasTakenDown(t *testing.T) {
 
 	// A reparse has the requests of the crawl, but its own ledger names no takedown.
 	as := testCrawl + "r1"
-	if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
-		Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	l.reparse(t, as)
 	if err := l.driver.Run(t.Context(), as, 3); err != nil {
 		t.Fatal(err)
 	}
@@ -752,11 +744,7 @@ func TestACrawlIsParsedAgainAfterATakedown(t *testing.T) {
 	}
 	l.verify(t, true)
 	as := testCrawl + "r1"
-	if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
-		Bucket: l.bucket, As: as, Of: testCrawl, Config: l.cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	l.reparse(t, as)
 	if err := l.driver.Run(t.Context(), as, 2); err != nil {
 		t.Fatal(err)
 	}
