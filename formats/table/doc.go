@@ -14,7 +14,7 @@
 //   - Reader streams the rows of an object, or only the row groups, pages or rows that options select.
 //   - WriteRun writes a run, with a section for each bucket. OpenSection reads one section.
 //   - Sorter sorts rows, Merge merges sorted streams, Cursor reads rows one at a time.
-//   - Codec, RowWriter and RowReader store rows in scratch files.
+//   - Codec encodes rows for scratch files.
 //
 // Package table imports packages extsort, runfiles, pack, schema, store, manifest, column, pageindex and window.
 package table

@@ -1,7 +1,6 @@
 package webgraph
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
@@ -173,6 +173,8 @@ type vertexRow struct {
 	In, Added   int64 // as in Vertex
 }
 
+var vertexRows = table.MustCodec[vertexRow]()
+
 // Finish numbers the vertices by name and writes the graph to files whose names begin with name.
 func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
 	if err := b.flush(); err != nil {
@@ -212,7 +214,8 @@ type graphWriter struct {
 	number  []int32  // maps a number from AddSource to the source's number in the order of names
 	domains []uint64 // hash of each source's domain, by number in the order of names
 
-	rows                 *table.RowWriter[vertexRow]
+	rows                 *extsort.Writer
+	row                  []byte // the encoded vertex
 	toLinked, toDangling *edgeWriter
 
 	sources []int32        // sources of the current vertex
@@ -233,8 +236,7 @@ func (w *graphWriter) write(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.toDangling.close()) }()
-	buf := bufio.NewWriterSize(f, 256<<10)
-	w.rows, w.counted = table.MustCodec[vertexRow]().Writer(buf), map[uint64]int{}
+	w.rows, w.counted = extsort.NewWriter(f), map[uint64]int{}
 	known := table.Pull(w.b.known.Sorted(ctx))
 	defer known.Close()
 	inbound := table.Pull(w.b.inbound.Sorted(ctx))
@@ -242,7 +244,7 @@ func (w *graphWriter) write(ctx context.Context) (err error) {
 	for {
 		v, err := w.next(known, inbound)
 		if err == io.EOF {
-			return buf.Flush()
+			return w.rows.Flush()
 		}
 		if err == nil {
 			err = w.add(v)
@@ -311,7 +313,8 @@ func (w *graphWriter) add(v *vertexRow) error {
 	v.In = int64(len(w.sources))
 	w.Vertices++
 	w.Edges += v.In
-	if _, err := w.rows.Write(v); err != nil || v.In == 0 {
+	w.row = vertexRows.Append(w.row[:0], v)
+	if err := w.rows.Write(nil, w.row); err != nil || v.In == 0 {
 		return err
 	}
 	if v.Source >= 0 {

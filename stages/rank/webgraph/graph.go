@@ -1,7 +1,6 @@
 package webgraph
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -9,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/extsort"
 )
 
 // Vertex is a vertex of a finished graph.
@@ -128,16 +127,20 @@ func (g *Graph) places(ctx context.Context) iter.Seq2[place, error] {
 			return
 		}
 		defer f.Close()
-		rows := table.MustCodec[vertexRow]().Reader(bufio.NewReaderSize(f, 256<<10))
+		rows := extsort.NewReader(f)
 		linked, dangling := newRowCursor(ctx, g.linked), newRowCursor(ctx, g.dangling)
 		defer linked.stop()
 		defer dangling.stop()
 		for {
 			var p place
-			err := rows.Next(&p.vertexRow)
-			switch {
-			case err == io.EOF:
+			err := rows.Next()
+			if err == io.EOF {
 				return
+			}
+			if err == nil {
+				err = vertexRows.Decode(string(rows.Rest), &p.vertexRow)
+			}
+			switch {
 			case err != nil || p.In == 0:
 			case p.Source >= 0:
 				p.sources, err = linked.next()
