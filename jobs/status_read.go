@@ -27,10 +27,12 @@ func eachNumber(ctx context.Context, n int, read func(ctx context.Context, i int
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
 	for i := range n {
-		if ctx.Err() != nil {
-			break
-		}
-		group.Go(func() error { return read(ctx, i) })
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return read(ctx, i)
+		})
 	}
 	return group.Wait()
 }

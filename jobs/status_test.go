@@ -2,7 +2,10 @@ package jobs
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -173,6 +176,34 @@ func TestADamagedRecordOfAnEarlierRoundDoesNotStopAPrediction(t *testing.T) {
 	past, err := Past(t.Context(), f.bucket, m, p.Crawl, 1, nil)
 	if err != nil || past.Rounds != 0 {
 		t.Errorf("%d rounds, %v", past.Rounds, err)
+	}
+}
+
+// cancelling ends a context after it has listed a prefix.
+type cancelling struct {
+	store.Bucket
+	prefix string
+	cancel func()
+}
+
+func (b cancelling) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		b.Bucket.List(ctx, prefix)(yield)
+		if prefix == b.prefix {
+			b.cancel()
+		}
+	}
+}
+
+// The end of a run ends the context of its display, wherever the display reads at that instant.
+func TestAnEndedContextIsAnErrorOfStatus(t *testing.T) {
+	f := newFixture(t)
+	f.begin()
+	f.recordEnded(stages.Fetch, 0, 1, manifest.ClassFailed, "", manifest.Usage{})
+	ctx, cancel := context.WithCancel(t.Context())
+	b := cancelling{f.bucket, layout.AttemptsDir("2026-11", 0, string(stages.Fetch)), cancel}
+	if s, err := (&StatusReader{Bucket: b}).Read(ctx, "2026-11"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

@@ -260,3 +260,13 @@ func TestAClaimOfACrawlThatTheStoreLacksIsMadeAnew(t *testing.T) {
 		}
 	}
 }
+
+// Without the error, the results that were not read would look like missing ones.
+func TestMissingFailsIfItsContextHasEnded(t *testing.T) {
+	b, p := sealable(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if missing, err := Missing(ctx, b, p, Tasks(p, stages.Fetch)); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", missing, err)
+	}
+}

@@ -57,10 +57,10 @@ func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []s
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
 	for i, t := range tasks {
-		if ctx.Err() != nil {
-			break
-		}
 		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			r, digest, err := LoadResultOf(ctx, b, p, t)
 			if err == nil {
 				use(i, r, digest)

@@ -100,10 +100,10 @@ func (u *multipartUpload) sendParts(ctx context.Context) error {
 		if u.parts[i].ETag != nil {
 			continue // an earlier try has uploaded the part
 		}
-		if ctx.Err() != nil {
-			break
-		}
 		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			off := int64(i) * u.partSize()
 			size := min(u.partSize(), u.src.size-off)
 			out, err := u.s.client.UploadPart(ctx, &s3.UploadPartInput{
