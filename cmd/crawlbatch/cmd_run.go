@@ -26,6 +26,7 @@ import (
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/witness"
 )
 
 // defaultFetchTasks is the number of partitions that a process fetches at a time.
@@ -219,7 +220,7 @@ func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config,
 	}
 	clock := stages.SystemClock{}
 	updates = &worker.PolitenessUpdates{Bucket: b, Crawl: crawl, Version: version, Clock: clock, Log: c.log}
-	r = worker.Runner{Bucket: b, Config: cfg, Version: version, Clock: clock, Log: c.log, Reloads: &updates.Tasks, Flags: c.givenFlags(), Archive: c.openArchive, CPU: &worker.CPU{}, Clocks: &polite.Clocks{}}
+	r = worker.Runner{Bucket: b, Config: cfg, Version: version, Clock: clock, Log: c.log, Reloads: &updates.Tasks, Flags: c.givenFlags(), Archive: c.openArchive, CPU: &worker.CPU{}, Clocks: &polite.Clocks{}, Witness: witness.New(clock, c.log)}
 	if r.Scratch, remove, err = scratch.New(); err != nil {
 		return r, nil, nil, err
 	}

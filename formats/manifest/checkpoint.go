@@ -38,6 +38,9 @@ type Checkpoint struct {
 	Trying     *Trying   `json:"trying,omitempty"`     // in serial mode, the item that the attempt works on
 	Suspects   []Suspect `json:"suspects,omitempty"`   // items on which attempts in serial mode died
 
+	// Answerers are hosts that answered. If nothing answers, they tell whether the network is the cause.
+	Answerers []Answerer `json:"answerers,omitempty"`
+
 	// Activity tells people what the holder was doing.
 	Activity *Activity `json:"activity,omitempty"`
 
@@ -186,6 +189,26 @@ type HostClock struct {
 	Limited  int          `json:"limited,omitempty"`   // consecutive 429 and 503 responses
 	WaitMS   int64        `json:"wait_ms"`             // time from the checkpoint to the host's next request, in milliseconds
 	Breaker  *HostBreaker `json:"breaker,omitempty"`
+
+	FailingMS int64 `json:"failing_ms,omitempty"` // time since the first request without an answer since the last answer, in milliseconds; 0 if there is none
+	Postponed bool  `json:"postponed,omitempty"`  // the round left the late try of the host to the next one
+}
+
+// Answerer is a host that answered.
+type Answerer struct {
+	Path    string `json:"path"`   // names, ipv4, ipv6 or proxy: what the answer shows to work
+	Origin  string `json:"origin"` // such as https://example.org:8443, or the name that was looked up
+	Domain  string `json:"domain,omitempty"`
+	Address string `json:"address,omitempty"` // address and port that answered
+}
+
+// Host returns the host of the origin, with its port if it has one.
+func (a *Answerer) Host() string {
+	_, host, ok := strings.Cut(a.Origin, "://")
+	if !ok {
+		return a.Origin
+	}
+	return host
 }
 
 // HostBreaker is the state of a host's breaker at a checkpoint. A breaker suspends a failing host.
@@ -207,6 +230,7 @@ type RetryCounts struct {
 	Limited      int `json:"limited,omitempty"` // 429 and 503
 	DNS          int `json:"dns,omitempty"`
 	Later        int `json:"later,omitempty"` // late retries of a robots.txt, after its other retries were used up
+	Late         int `json:"late,omitempty"`  // late tries of the host, which gave no answer
 }
 
 // URLRetry is a planned URL that waits for another try.

@@ -287,6 +287,7 @@ type Result struct {
 	// Hosts lists the hosts that asked for a longer pause than the usual delay, if the pause lasts
 	// beyond the task. The next round respects these pauses. Only fetch tasks set Hosts.
 	Hosts       []HostClock `json:"hosts,omitempty"`
+	Answerers   []Answerer  `json:"answerers,omitempty"`       // as in a checkpoint, for the witness of the next round
 	CompletedAt int64       `json:"completed_at_ms,omitempty"` // time when the fetch task completed, by the attempt's clock, milliseconds UTC
 
 	Findings *Findings `json:"findings,omitempty"` // only in the result of an audit's task

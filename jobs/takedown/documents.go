@@ -276,14 +276,19 @@ func compactRows(k *manifest.Checkpoint, dropped []int32) error {
 
 // forgetHosts removes the hosts of targets from a checkpoint. All rounds are sealed, so nothing waits.
 func (w *work) forgetHosts(k *manifest.Checkpoint) (changed bool) {
-	n := len(k.Hosts)
-	k.Hosts = slices.DeleteFunc(k.Hosts, func(h manifest.HostClock) bool { return w.m.Host(h.Host) })
-	changed = len(k.Hosts) != n
+	changed = w.forgetNames(&k.Hosts, &k.Answerers)
 	if body, err := manifest.Encode(k); err == nil && w.m.Mentions(body) {
 		k.Activity, k.Retries, k.Robots = nil, nil, nil
 		changed = true
 	}
 	return changed
+}
+
+func (w *work) forgetNames(hosts *[]manifest.HostClock, answerers *[]manifest.Answerer) (changed bool) {
+	n := len(*hosts) + len(*answerers)
+	*hosts = slices.DeleteFunc(*hosts, func(h manifest.HostClock) bool { return w.m.Host(h.Host) })
+	*answerers = slices.DeleteFunc(*answerers, func(a manifest.Answerer) bool { return w.m.Host(a.Host()) })
+	return len(*hosts)+len(*answerers) != n
 }
 
 // results renews the results of a round.
@@ -304,9 +309,8 @@ func (w *work) results(ctx context.Context, r *round) error {
 					res.Counts = lower(res.Counts, stage, lost, recounts)
 					changed = changed || !slices.Equal(n, res.Counts)
 				}
-				n := len(res.Hosts)
-				res.Hosts = slices.DeleteFunc(res.Hosts, func(h manifest.HostClock) bool { return w.m.Host(h.Host) })
-				return changed || len(res.Hosts) != n, nil
+				forgotten := w.forgetNames(&res.Hosts, &res.Answerers)
+				return changed || forgotten, nil
 			})
 			if err != nil {
 				return err

@@ -93,7 +93,7 @@ func (r Runner) fetchOnce(ctx context.Context, env stages.Env, l *ledger.Ledger,
 	}
 	in := &fetch.Input{
 		Task: t, Plan: p, Before: before, Politeness: newest.Number, Reload: reload,
-		GiveUp: r.GiveUp, Clocks: r.Clocks,
+		GiveUp: r.GiveUp, Clocks: r.Clocks, Witness: r.Witness,
 	}
 	if in.Gone, err = TakenDown(ctx, r.Bucket, r.Config, p); err != nil {
 		return nil, err

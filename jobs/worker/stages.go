@@ -59,7 +59,7 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 		}
 		if before != nil {
 			results = append(results, &manifest.Result{
-				Task: before.Task, Hosts: before.Hosts, CompletedAt: before.CompletedAt,
+				Task: before.Task, Hosts: before.Hosts, Answerers: before.Answerers, CompletedAt: before.CompletedAt,
 				Files: slices.DeleteFunc(slices.Concat(before.FilesOf(stages.FileRobots), before.FilesOf(stages.FileSitemaps)), pruned),
 			})
 		}

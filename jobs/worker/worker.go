@@ -28,6 +28,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/witness"
 )
 
 // Runner makes attempts at tasks.
@@ -55,6 +56,9 @@ type Runner struct {
 	CPU *CPU
 	// Clocks are shared by the fetch tasks of this process. If Clocks is nil, each task keeps its own pace.
 	Clocks *polite.Clocks
+	// Witness is shared by the fetch tasks of this process. If Witness is nil, each request without an answer
+	// counts against its host.
+	Witness *witness.Witness
 
 	meter   *meter           // measures the attempt; nil if the task is recomputed
 	compare bool             // true: the task compares its rows with the stored parts (see Reproduce)

@@ -192,7 +192,7 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	// The next round needs to know a host only if 429 or 503 raised its delay, or if it must wait
 	// for longer than its configured delay.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
-		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
+		return !h.Postponed && h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
 		// The next round starts hours later without the breakers, because most hosts work again by
@@ -261,6 +261,7 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 			d.ElapsedMS = elapsed.Milliseconds()
 			d.Politeness = int(a.revision.Load())
 			d.Hosts = a.fetcher.sched.Snapshot()
+			d.Answerers = a.in.Witness.Stored()
 			if set != nil {
 				err = set(d)
 			}
@@ -308,6 +309,9 @@ func (a *attempt) activity() stages.Activity {
 	out.Bytes, out.Elapsed = a.fetcher.requests.Received(), a.elapsed+a.env.Clock.Now().Sub(a.began)
 	if out.Latest = a.fetcher.latestRobots(out.Closes); out.Latest != nil {
 		out.Least = status.Least(&out, a.env.Clock.Now())
+	}
+	if w, away := a.in.Witness.Away(); away {
+		out.Waits = slices.Insert(out.Waits, 0, w)
 	}
 	for _, w := range []*stages.Wait{a.storeWait.Load(), a.roomWait.Load()} {
 		if w != nil {

@@ -32,6 +32,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
+	"crawlbatch.io/crawlbatch/stages/fetch/witness"
 )
 
 // fetcher leads planned URLs to their outcomes. It does not depend on a store, a lease or a
@@ -76,6 +77,7 @@ type options struct {
 	segment  string // column warc_segment: the partition's name, such as part-00017
 	deferAll bool   // whether to send no requests and to defer every URL without an outcome
 	clocks   *polite.Clocks
+	witness  *witness.Witness
 	barred   func(url string) bool // reports whether a URL must not be requested; nil if all may be
 
 	// patience is the longest Retry-After that the fetcher waits for; 0 means no limit.
@@ -99,7 +101,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := newClient(env, &cfg, o.tune)
+	client, err := newClient(env, &cfg, o.witness, o.tune)
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +111,14 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	}
 	sched := polite.New(polite.Options{
 		Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker, Slots: cfg.Slots, Clocks: o.clocks,
+		Late: retries.Late(&cfg.Pauses),
 	})
 	token := robots.ProductToken(cfg.UserAgent)
 	f := &fetcher{
 		options: o, cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, trace: env.Trace, archiver: segments.NewArchiver(o.sink),
 		client: client, requests: request.Sender{
 			Client: client, Clock: env.Clock, Log: env.Log, Progress: env.Progress, MayWrite: o.gate.mayWrite,
-			RobotsTimeout: cfg.RobotsTimeout, PaceConnectTo: cfg.PaceConnectTo, Epoch: o.epoch,
+			RobotsTimeout: cfg.RobotsTimeout, PaceConnectTo: cfg.PaceConnectTo, Epoch: o.epoch, Witness: o.witness,
 		},
 		canon: canon, token: token, sched: sched,
 		robots: robotscache.New(robotscache.Options{
@@ -126,13 +129,14 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 		urlTasks: map[int64]*urlTask{}, robotsTasks: map[int64]*robotsTask{}, claims: map[uint64]struct{}{},
 		ended: make(chan struct{}),
 	}
+	f.requests.Fail = f.fail
 	f.sitemaps = sitemaps.New(cfg.Sitemaps, f.sitemapTools())
 	sched.Foresee(f.sitemaps.Waiting)
 	return f, nil
 }
 
 // newClient makes the HTTP client of a fetcher. tune may be nil.
-func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Client, error) {
+func newClient(env *stages.Env, cfg *Config, w *witness.Witness, tune func(*wire.Config)) (*wire.Client, error) {
 	var rules []dial.ConnectTo
 	for _, s := range cfg.ConnectTo {
 		r, err := dial.ParseConnectTo(s)
@@ -146,6 +150,7 @@ func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Cli
 		Guard: guard.New(cfg.AllowPrivateNetworks), Dial: env.Dial, Now: env.Clock.Now,
 		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.MostInFlight(),
 		NameLooked: stages.Lookups(env.Progress, stages.CacheDNS),
+		Resolver:   dns.SystemResolver(),
 	}
 	if len(cfg.Resolvers) > 0 {
 		resolver, err := dns.NameServers(cfg.Resolvers...)
@@ -157,7 +162,25 @@ func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Cli
 	if tune != nil {
 		tune(&connections)
 	}
+	connections.Resolver = heardResolver{connections.Resolver, w}
 	return wire.New(connections)
+}
+
+// heardResolver tells the witness that a name server answered.
+type heardResolver struct {
+	dns.Resolver
+	witness *witness.Witness
+}
+
+func (r heardResolver) Lookup(ctx context.Context, host string) (dns.Answer, error) {
+	a, err := r.Resolver.Lookup(ctx, host)
+	if err == nil || dns.IsNotFound(err) {
+		r.witness.Answered(witness.Peer{Path: witness.Names, Origin: host}, func() string {
+			key, _ := urlkey.KeyOf("http://" + host + "/")
+			return key.Domain
+		})
+	}
+	return a, err
 }
 
 // maxRules limits the memory for robots.txt rules, in bytes. A partition may have a million hosts,
@@ -356,7 +379,11 @@ func (f *fetcher) begin(ctx context.Context, g *polite.Grant, what manifest.Tryi
 // drain ends all items of a grant that permits no request.
 func (f *fetcher) drain(g *polite.Grant) {
 	outcome, why := schema.Deferred, response.Failure{}
+	failed := robotscache.Failure{Outcome: schema.RobotsUnreachable}
 	switch g.Kind {
+	case polite.Postponed:
+		why = response.Failure{Phrase: "no answer: the next round tries again", Detail: g.Item.Why}
+		failed = robotscache.Failure{Outcome: outcome, Why: why}
 	case polite.Stopped:
 		outcome, why = schema.Stopped, response.Failure{Phrase: g.Reason}
 	case polite.Suspended:
@@ -368,7 +395,10 @@ func (f *fetcher) drain(g *polite.Grant) {
 	for it, ok := g.Item, true; ok; it, ok = g.Another() {
 		if it.ID < 0 {
 			rt := f.robotsTaskOf(it.ID)
-			f.robots.Fail(rt.entry, robotscache.Failure{Outcome: schema.RobotsUnreachable, Why: response.Failure{Phrase: "its host is " + string(outcome)}})
+			if failed.Why == (response.Failure{}) {
+				failed.Why.Phrase = "its host is " + string(outcome)
+			}
+			f.robots.Fail(rt.entry, failed)
 			f.recordRobots(rt, nil) // no row is recorded, so another attempt may request this robots.txt again
 			continue
 		}
@@ -417,6 +447,22 @@ func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass,
 	}
 	r.Requeue = it
 	f.progress.Add(retryCounts[class], 1)
+	return true
+}
+
+// retryLate decides whether an item that got no answer waits for the late try of its host. It is like retry.
+func (f *fetcher) retryLate(counts *manifest.RetryCounts, v response.Verdict, why, host string, it *polite.Item, r *polite.Result) bool {
+	if !v.NoAnswer || counts.Late > 0 || f.patience > 0 {
+		return false
+	}
+	due, ok := f.sched.LateTry(host, *counts != (manifest.RetryCounts{}))
+	if !ok {
+		return false
+	}
+	counts.Late++
+	it.Why, it.NotBefore, it.Late = why, due, true
+	r.Requeue = it
+	f.progress.Add(stages.CountRetries+"late", 1)
 	return true
 }
 

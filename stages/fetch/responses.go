@@ -94,17 +94,26 @@ func (f *fetcher) ask(purpose schema.Purpose, url string, try int32, rules *robo
 
 // afterAbort returns when an aborted request may be repeated. The zero time means as soon as the
 // host is due. If there was no memory for the response, the request waits longer, because other
-// responses may still hold the memory.
+// responses may still hold the memory. If this machine or its network failed, it waits until failed look-ups
+// are no longer in the cache, and not all requests come together.
 func (f *fetcher) afterAbort(s *request.Sent) time.Time {
-	if !errors.Is(s.Err, wire.ErrNoRoom) {
+	var pause time.Duration
+	switch {
+	case errors.Is(s.Err, wire.ErrNoRoom):
+		pause = noRoomPause
+	case errors.Is(s.Err, request.ErrOurs):
+		pause = oursPause
+	default:
 		return time.Time{}
 	}
-	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
+	return f.clock.Now().Add(pause + time.Duration(rand.Int64N(int64(pause))))
 }
 
-// If there was no memory for a document, its request is repeated after noRoomPause and a random
-// time of up to the same length.
-const noRoomPause = 30 * time.Second
+// An aborted request is repeated after one of these pauses and a random time of up to the same length.
+const (
+	noRoomPause = 30 * time.Second // there was no memory for a document
+	oursPause   = 6 * time.Second  // this machine or its network failed
+)
 
 // conditions returns the header fields that make a request conditional. The server then sends the
 // document only if it has changed.
@@ -121,8 +130,9 @@ func conditions(p *schema.PlannedURL) http1.Header {
 
 // retryOrEnd retries or ends a URL task whose request brought no document.
 func (f *fetcher) retryOrEnd(g *polite.Grant, u *urlTask, s *request.Sent, verdict response.Verdict, why response.Failure) {
-	r := polite.Result{Class: verdict.Health, RetryAfter: s.RetryAfter}
-	if f.retry(&u.retries, verdict.Retry, s.How(verdict.Outcome), g.Host, &polite.Item{ID: u.row}, &r) {
+	r := polite.Result{Class: verdict.Health, NoAnswer: verdict.NoAnswer, RetryAfter: s.RetryAfter}
+	told, item := s.How(verdict.Outcome), &polite.Item{ID: u.row}
+	if f.retry(&u.retries, verdict.Retry, told, g.Host, item, &r) || f.retryLate(&u.retries, verdict, told, g.Host, item, &r) {
 		due := r.Requeue.NotBefore
 		u.why = r.Requeue.Why
 		f.failures.Note(verdict.Outcome, g.Host, r.Requeue.Why, f.clock.Now())

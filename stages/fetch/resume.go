@@ -128,6 +128,7 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 		f.sched.Resumed()
 	}
 	f.sitemaps.Resume(doc.Suspects)
+	a.in.Witness.Restore(doc.Answerers)
 	switch {
 	case before.Exists && (!before.Released || a.in.Politeness > doc.Politeness) || first && a.in.Task.Round > 0:
 		// Hosts may have received requests a moment ago: from the previous attempt, after its last

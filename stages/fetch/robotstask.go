@@ -150,9 +150,6 @@ func (f *fetcher) handleRobots(g *polite.Grant, rt *robotsTask, s *request.Sent,
 			v.Retry, v.Health = response.Never, polite.Success
 		case s.Err != nil:
 			v = response.OfError(s.Err)
-			if v.Outcome == schema.ConnectError {
-				v.Retry = response.AfterTimeout // the request is tried again, because all URLs of the origin depend on it
-			}
 		case err == nil:
 			v = response.OfStatus(s.Exchange.Status, s.RetryAfter > 0)
 			why.Phrase = fmt.Sprintf("HTTP status %d", s.Exchange.Status)
@@ -174,13 +171,14 @@ func (f *fetcher) learnRobots(rt *robotsTask, rules *robotscache.Rules, text []b
 // retryOrFailRobots schedules a new request for a robots.txt that could not be fetched, or ends the
 // URLs of its origin.
 func (f *fetcher) retryOrFailRobots(g *polite.Grant, rt *robotsTask, s *request.Sent, v response.Verdict, why response.Failure, item *polite.Item) {
-	r := polite.Result{Class: v.Health, RetryAfter: s.RetryAfter}
+	r := polite.Result{Class: v.Health, NoAnswer: v.NoAnswer, RetryAfter: s.RetryAfter}
 	own := g.Host == rt.entry.Host
 	outcome := unreachableOutcome(s.Err, v.Outcome, own)
 	told := s.How(v.Outcome)
 	f.failures.Note(v.Outcome, rt.entry.Host, "robots.txt "+told, f.clock.Now())
 	if f.retry(&rt.retries, v.Retry, told, g.Host, item, &r) ||
-		outcome == schema.RobotsUnreachable && v.Retry != response.Never && f.retry(&rt.retries, response.ForRobots, told, g.Host, item, &r) {
+		outcome == schema.RobotsUnreachable && v.Retry != response.Never && f.retry(&rt.retries, response.ForRobots, told, g.Host, item, &r) ||
+		f.retryLate(&rt.retries, v, told, g.Host, item, &r) {
 		b := rt.record
 		b.OnRecorded = func() { f.keepRobotsTask(rt, g.Host, told, item.NotBefore) }
 		rt.record = segments.Record{}

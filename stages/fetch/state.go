@@ -89,8 +89,10 @@ func (a *attempt) takeHosts(planned map[string]bool) {
 		if _, one := store.As[store.Locker](a.env.Bucket); !one {
 			waited -= 2 * maxSkew
 		}
-		hosts := slices.DeleteFunc(slices.Clone(r.Hosts), func(h manifest.HostClock) bool { return !planned[h.Host] })
+		// A redirect may lead to a host whose late try was postponed, even if it has no planned URL.
+		hosts := slices.DeleteFunc(slices.Clone(r.Hosts), func(h manifest.HostClock) bool { return !planned[h.Host] && !h.Postponed })
 		a.fetcher.sched.Restore(hosts, max(waited, 0), true)
+		a.in.Witness.Restore(r.Answerers)
 	}
 }
 
@@ -113,7 +115,7 @@ func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitma
 		}
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
 		f.keepRecorded(u, due)
-		f.sched.Push(u.key.Host, polite.Item{ID: u.row, NotBefore: due, Why: r.Why})
+		f.sched.Push(u.key.Host, polite.Item{ID: u.row, NotBefore: due, Why: r.Why, Late: r.Late > 0})
 	}
 	return nil
 }
@@ -141,7 +143,7 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 		rt.next, rt.nextAt, rt.hops, rt.tries, rt.retries = r.Next, r.Host, r.Hops, r.Tries, r.RetryCounts
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
 		f.keepRobotsTask(rt, r.Host, r.Why, due)
-		f.sched.Push(r.Host, polite.Item{ID: rt.id, Urgent: true, NotBefore: due, Why: r.Why})
+		f.sched.Push(r.Host, polite.Item{ID: rt.id, Urgent: true, NotBefore: due, Why: r.Why, Late: r.Late > 0})
 	}
 	return nil
 }

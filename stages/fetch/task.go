@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/witness"
 )
 
 // Input is the input of a fetch task.
@@ -40,6 +41,9 @@ type Input struct {
 	Gone *takedown.Guard
 	// Clocks are shared with the other fetch tasks of the process. They may be nil.
 	Clocks *polite.Clocks
+	// Witness is shared with the other fetch tasks of the process. If it is nil, every request without an answer
+	// counts against its host.
+	Witness *witness.Witness
 	// GiveUp stops all fetching. URLs without an outcome are then deferred. If another attempt fetches the
 	// partition, Run fails with lease.ErrHeld.
 	GiveUp bool
@@ -122,7 +126,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 	}
 	f, err := newFetcher(env, cfg, options{
 		parser: parser, index: p, sink: forget.Sink(a.log, in.Gone), gate: a, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
-		deferAll: in.GiveUp, barred: in.OptedOut, clocks: in.Clocks, hooks: h,
+		deferAll: in.GiveUp, barred: in.OptedOut, clocks: in.Clocks, witness: in.Witness, hooks: h,
 	})
 	a.fetcher = f
 	return a, err
@@ -169,6 +173,6 @@ func result(l *lease.Lease, in *Input) (*manifest.Result, error) {
 	return &manifest.Result{
 		Header: manifest.Header{Version: doc.Version}, Task: in.Task.String(), Stage: string(in.Task.Stage),
 		Partition: in.Task.Partition, Plan: in.Plan.ID, Counts: doc.Counts, Files: doc.Files,
-		Hosts: doc.Hosts, CompletedAt: doc.CompletedAt,
+		Hosts: doc.Hosts, Answerers: doc.Answerers, CompletedAt: doc.CompletedAt,
 	}, nil
 }

@@ -146,7 +146,7 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 		"http://a.com/nowhere":      {schema.ProtocolError, 302, 1, 0, "http://a.com/nowhere", ""},
 		"http://a.com/same":         {schema.NotModified, 304, 1, 0, "http://a.com/same", ""},
 		"http://a.com/long":         {schema.OK, 200, 1, 0, "http://a.com/long", ""},
-		"http://a.com/hang":         {schema.Timeout, 0, 2, 0, "", ""},
+		"http://a.com/hang":         {schema.Timeout, 0, 3, 0, "", ""},
 		"http://a.com/panic":        {schema.InternalError, 200, 1, 0, "http://a.com/panic", ""},
 		"http://a.com/cut":          {schema.OK, 200, 1, 0, "http://a.com/cut", ""},
 		"http://norobots.com/1":     {schema.OK, 200, 1, 0, "http://norobots.com/1", ""},

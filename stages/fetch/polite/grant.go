@@ -16,6 +16,7 @@ const (
 	Stopped               // permits no request, because the host's domain is stopped
 	Suspended             // permits no request, because the host was given up or its breaker was open at Close
 	Closed                // permits no request, because Close was called
+	Postponed             // permits no request, because only late tries are left, and the next round makes them
 )
 
 // Grant permits one request to a host for one item. For the kinds Fetch and Probe, the caller calls
@@ -162,6 +163,7 @@ const (
 // Result tells how a grant ended.
 type Result struct {
 	Class      Class
+	NoAnswer   bool          // whether the host sent nothing (see LateTry)
 	RetryAfter time.Duration // Retry-After of a response of class RateLimited; 0 if it has none
 	// Hold is the time during which the host gets no request, even if its delay is shorter.
 	Hold time.Duration
@@ -231,6 +233,13 @@ func (g *Grant) account(r Result, now time.Time) {
 		h.silent++
 	} else {
 		h.silent = 0
+	}
+	h.owed = false
+	switch {
+	case !r.NoAnswer:
+		h.failing = time.Time{}
+	case h.failing.IsZero():
+		h.failing = now
 	}
 	switch {
 	case g.Kind == Probe:

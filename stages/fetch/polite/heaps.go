@@ -13,6 +13,7 @@ type Item struct {
 	// grants for its urgent items only.
 	Urgent bool
 	Why    string // reason of a retry, in words for people
+	Late   bool   // whether the item waits for the late try of its host (LateTry)
 
 	seq int64
 }

@@ -62,6 +62,10 @@ type host struct {
 	response  float64   // mean time from a request to the end of its response, in seconds; 0 if none
 	recent    float64   // smaller of the last response time and the mean (response), so that one slow response does not make the host slow
 	silent    int       // number of requests in a row without a response
+	failing   time.Time // when the first request failed without an answer since the last answer; zero if none
+	carried   bool      // whether an earlier round left the late try to this one
+	owed      bool      // whether carried and not made yet
+	postponed bool      // whether an item was postponed to the next round
 	inFlight  int
 	met       bool // whether addr is set, or the host needs no delay per address (addr is then nil)
 	held      bool // whether the host has an open grant whose request is not written yet, or which permits no request

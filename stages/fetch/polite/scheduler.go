@@ -33,6 +33,9 @@ type Options struct {
 	Slots int
 	// Clocks are shared with the Schedulers of other tasks; nil if there are none.
 	Clocks *Clocks
+	// Late is the time from a request without an answer to the late try of its host (LateTry). Zero means that
+	// there are no late tries.
+	Late time.Duration
 }
 
 // A Scheduler gives grants, which permit requests to hosts. Only one goroutine at a time may call
@@ -44,6 +47,7 @@ type Scheduler struct {
 	brk    Breaker
 	pause  time.Duration         // pause of a host after its first 429 or 503
 	clocks *Clocks               // may be nil
+	late   time.Duration         // see Options.Late
 	later  func(host string) int // returns how many items will be pushed to a host later, for predictions; may be nil
 
 	mu        sync.Mutex
@@ -59,6 +63,7 @@ type Scheduler struct {
 	grants    int // number of open grants
 	left      int // number of items in queues
 	closed    bool
+	postponed bool               // whether all remaining items are postponed to the next round
 	sent      bool               // whether this or an earlier attempt has written a request
 	closesAt  time.Time          // when Close will be called; zero if unknown
 	held      time.Time          // when HoldAddresses or HoldAll was called; zero if not
@@ -76,7 +81,7 @@ func New(opt Options) *Scheduler {
 	s := &Scheduler{
 		clock: opt.Clock, log: opt.Log, seed: opt.Seed, brk: opt.Breaker, cfg: opt.Config,
 		hosts: make(map[string]*host), addresses: make(map[netip.Addr]*address),
-		slots: opt.Slots, service: guessedService, clocks: opt.Clocks,
+		slots: opt.Slots, service: guessedService, clocks: opt.Clocks, late: opt.Late,
 	}
 	if s.clock == nil {
 		s.clock = stages.SystemClock{}
@@ -240,6 +245,10 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	if len(s.timed) == 0 {
 		return nil, idleSleep, s.grants > 0
 	}
+	if s.grants == 0 && s.timed[0].at.Sub(now) > worthAwaiting && s.onlyLate() {
+		s.postpone()
+		return s.pick(now)
+	}
 	// If no item is due before the window closes, the scheduler closes now. But a task that has
 	// sent nothing does not close early: the next round would start in the same state and send
 	// nothing either.
@@ -262,6 +271,7 @@ func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	s.left--
 	s.grants++
 	h.held = true
+	h.postponed = h.drain == Postponed
 	t := &Grant{s: s, h: h, Host: h.name, Item: it, Kind: h.drain, Due: due, Delay: h.delay(), given: now}
 	if h.drain != Fetch {
 		t.Reason = h.stop
@@ -319,6 +329,8 @@ func (s *Scheduler) drainKind(h *host) Kind {
 	switch {
 	case h.stop != "":
 		return Stopped
+	case s.postponed:
+		return Postponed
 	case h.br.gaveUp, s.closed && h.br.open:
 		return Suspended
 	case s.closed:

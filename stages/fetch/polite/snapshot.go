@@ -23,9 +23,13 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 		}
 		h.br.dropOld(&s.brk, now)
 		b := h.br.clock(now)
-		if wait > 0 || h.raised > 0 || h.limited > 0 || b != (manifest.HostBreaker{OK: b.OK}) {
+		if wait > 0 || h.raised > 0 || h.limited > 0 || !h.failing.IsZero() || b != (manifest.HostBreaker{OK: b.OK}) {
 			c := manifest.HostClock{
 				Host: h.name, DelayMS: Millis(h.delay()), BaseMS: Millis(h.required()), RaisedMS: Millis(h.raised), Limited: h.limited, WaitMS: Millis(wait),
+				Postponed: h.postponed,
+			}
+			if !h.failing.IsZero() {
+				c.FailingMS = max(1, now.Sub(h.failing).Milliseconds())
 			}
 			if b != (manifest.HostBreaker{}) {
 				kept := b // a copy, so that only this case allocates
@@ -81,6 +85,13 @@ func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, f
 			h.keepFrom(now.Add(wait), why)
 		}
 		h.raised, h.limited = duration(c.RaisedMS), c.Limited
+		if c.FailingMS > 0 {
+			h.failing = now.Add(-duration(c.FailingMS) - waited)
+			if h.carried = fresh && c.Postponed; h.carried {
+				h.owed = true
+				h.keepFrom(h.failing.Add(s.late), ByLate)
+			}
+		}
 		if base := duration(c.BaseMS); !fresh && base > h.base {
 			h.stored = base
 		}

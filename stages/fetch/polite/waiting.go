@@ -16,6 +16,7 @@ const (
 	BySlowness                 // the host is slow (Config.SlowFactor)
 	ByRaised                   // the host's delay was raised by 429 or 503
 	ByEarlier                  // an earlier attempt or round left a pause or a longer delay
+	ByLate                     // the host gave no answer in the round before, and its late try is not due
 	ByLimit                    // the host answered 429 or 503, perhaps in an earlier attempt or round
 	ByRetryAfter               // the host answered 429 or 503 with Retry-After
 	ByHold                     // Result.Hold was set

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
@@ -29,7 +30,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+	"crawlbatch.io/crawlbatch/stages/fetch/witness"
 )
+
+// ErrOurs means that this machine or its network was the cause of a failed request.
+var ErrOurs = errors.New("this machine or its network failed")
 
 // These errors say why a request was not written, or was not written again. The URL is requested
 // again later.
@@ -65,6 +70,8 @@ type Sender struct {
 	RobotsTimeout time.Duration            // time limit of a request for robots.txt; 0 means the same limit as for other requests
 	PaceConnectTo bool                     // whether the delay per address applies to connect_to targets
 	Epoch         int                      // epoch of the attempt, for rows
+	Witness       *witness.Witness         // judges requests without an answer; nil blames the host for each
+	Fail          func(error)              // ends the task; called if Witness waited in vain
 
 	received atomic.Int64 // see Received
 	noTunnel sync.Once    // logs only the first refusal of CONNECT for plain http
@@ -149,8 +156,83 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	r.Progress.Add(stages.CountFlights, 1)
 	s.Exchange, s.Err = r.Client.Do(ctx, req)
 	r.Progress.Add(stages.CountFlights, -1)
-	r.describe(s, begun, looked)
+	ended := r.Clock.Now()
+	r.judge(ctx, s, begun, ended)
+	r.describe(s, begun, ended, looked)
 	return s
+}
+
+// judge tells the witness how a request ended. If this machine or its network was the cause of a failure,
+// judge waits until requests may succeed again, and makes the request an aborted one, which is repeated.
+func (r *Sender) judge(ctx context.Context, s *Sent, begun, ended time.Time) {
+	if r.Witness == nil || s.Aborted() {
+		return
+	}
+	side, todo := wire.TheHosts, ""
+	if s.Err != nil {
+		side, todo = wire.SideOf(s.Err)
+	}
+	peer := peerOf(s)
+	domain := func() string {
+		key, _ := urlkey.KeyOf(s.Row.URL) // without a key, the peer counts as one of the domain ""
+		return key.Domain
+	}
+	var err error
+	switch {
+	case side == wire.TheHosts:
+		if !s.At.IsZero() || errors.Is(s.Err, wire.ErrTLS) {
+			r.Witness.Answered(peer, domain)
+		}
+		return
+	case side == wire.Ours:
+		err = r.Witness.Lack(ctx, todo, s.Err)
+	default:
+		e, _ := errors.AsType[*wire.Error](s.Err)
+		if e != nil && e.Phase == wire.PhaseDNS {
+			name, _ := urlkey.SplitPort(s.Row.Host)
+			peer = witness.Peer{Path: witness.Names, Origin: name}
+		}
+		peer.Domain = domain()
+		var verdict witness.Verdict
+		verdict, err = r.Witness.Judge(ctx, witness.Failure{
+			Peer: peer, Began: begun, Ended: ended, NoNetwork: e != nil && e.NoNetwork(), Why: s.Err.Error(),
+		}, r.probe)
+		if verdict == witness.OfHost {
+			return
+		}
+	}
+	if errors.Is(err, witness.ErrAway) {
+		r.Fail(err)
+	}
+	s.Err = fmt.Errorf("%w: %w: %w", wire.ErrAborted, ErrOurs, s.Err)
+}
+
+// peerOf returns the peer of a request. Its domain is empty.
+func peerOf(s *Sent) witness.Peer {
+	x := s.Exchange
+	p := witness.Peer{Path: witness.IPv4, Origin: originOf(s.Row.URL), Addr: x.Addr}
+	switch {
+	case x.Route == dial.RouteProxy:
+		p.Path, p.Addr = witness.Proxy, netip.AddrPort{}
+	case x.Addr.Addr().Is6():
+		p.Path = witness.IPv6
+	}
+	return p
+}
+
+// originOf returns the scheme and the host of a canonical URL.
+func originOf(url string) string {
+	scheme, rest, _ := strings.Cut(url, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	return strings.Clone(scheme + "://" + host)
+}
+
+// probe connects to a peer, or asks for its name, without a request.
+func (r *Sender) probe(ctx context.Context, p witness.Peer) error {
+	if p.Path == witness.Names {
+		return r.Client.HearsNameServers(ctx, p.Origin)
+	}
+	return r.Client.Reach(ctx, p.Origin, p.Addr)
 }
 
 // permit returns nil if a request may be written now: its address and host are due, ctx has not
@@ -202,7 +284,7 @@ func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 
 // describe fills the row of a request that has ended. looked is the duration of a look-up before the
 // exchange.
-func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
+func (r *Sender) describe(s *Sent, begun, ended time.Time, looked time.Duration) {
 	x, row := s.Exchange, &s.Row
 	if x.Addr.IsValid() {
 		row.Address = x.Addr.String()
@@ -215,7 +297,7 @@ func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	if !s.At.IsZero() {
 		begun = s.At
 	}
-	total := r.Clock.Now().Sub(begun)
+	total := ended.Sub(begun)
 	row.TotalMS = total.Milliseconds()
 	_, row.TotalUS = phaseTimes(max(total, 1))
 	row.BytesSent, row.BytesReceived = x.BytesOut, x.BytesIn
@@ -275,6 +357,7 @@ var phrases = []struct {
 	is     error
 	phrase string
 }{
+	{ErrOurs, "this machine or its network failed"},
 	{errLapsed, "right to fetch lapsed"},
 	{errStale, "kept connection was closed"},
 	{polite.ErrNotDue, "host not due any more"},
@@ -292,7 +375,11 @@ func (s *Sent) Failure() response.Failure {
 	case errors.Is(err, wire.ErrAborted):
 		for _, p := range phrases {
 			if errors.Is(err, p.is) {
-				return response.Failure{Phrase: "broken off: " + p.phrase}
+				why := response.Failure{Phrase: "broken off: " + p.phrase}
+				if errors.As(err, &e) && p.is == ErrOurs {
+					why.Detail = e.Error()
+				}
+				return why
 			}
 		}
 		return response.Failure{Phrase: "broken off", Detail: err.Error()}

@@ -25,11 +25,12 @@ const (
 
 // Verdict classifies the end of a request. Outcome is the URL's outcome if the URL is not retried.
 // Retry selects the limit of retries. Health tells the scheduler what the result means for the
-// host.
+// host. NoAnswer tells that the host sent nothing, so that perhaps it never saw the request.
 type Verdict struct {
-	Outcome schema.Outcome
-	Retry   RetryClass
-	Health  polite.Class
+	Outcome  schema.Outcome
+	Retry    RetryClass
+	Health   polite.Class
+	NoAnswer bool
 }
 
 // ofErrors maps errors to verdicts. The first match decides.
@@ -37,43 +38,55 @@ var ofErrors = []struct {
 	is error
 	Verdict
 }{
-	{wire.ErrNXDomain, Verdict{schema.DNSError, Never, polite.Unanswered}},
-	{wire.ErrDNS, Verdict{schema.DNSError, AfterDNS, polite.Unanswered}},
-	{wire.ErrAddressBlocked, Verdict{schema.AddressBlocked, Never, polite.Unsent}},
-	{wire.ErrTimeout, Verdict{schema.Timeout, AfterTimeout, polite.Unanswered}},
-	{wire.ErrTLS, Verdict{schema.TLSError, Never, polite.Failure}},
-	{wire.ErrConnect, Verdict{schema.ConnectError, Never, polite.Unanswered}},
-	{wire.ErrDisconnect, Verdict{schema.ConnectError, Never, polite.Failure}},
-	{wire.ErrProtocol, Verdict{schema.ProtocolError, Never, polite.Failure}},
+	{wire.ErrNXDomain, verdict(schema.DNSError, Never, polite.Unanswered)},
+	{wire.ErrDNS, verdict(schema.DNSError, AfterDNS, polite.Unanswered)},
+	{wire.ErrAddressBlocked, verdict(schema.AddressBlocked, Never, polite.Unsent)},
+	{wire.ErrTimeout, verdict(schema.Timeout, AfterTimeout, polite.Unanswered)},
+	{wire.ErrTLS, verdict(schema.TLSError, Never, polite.Failure)},
+	{wire.ErrConnect, verdict(schema.ConnectError, Never, polite.Unanswered)},
+	{wire.ErrDisconnect, verdict(schema.ConnectError, Never, polite.Failure)},
+	{wire.ErrProtocol, verdict(schema.ProtocolError, Never, polite.Failure)},
+}
+
+func verdict(o schema.Outcome, r RetryClass, h polite.Class) Verdict {
+	return Verdict{Outcome: o, Retry: r, Health: h}
 }
 
 // OfError classifies a request without a response.
 func OfError(err error) Verdict {
 	for _, v := range ofErrors {
-		if errors.Is(err, v.is) {
-			return v.Verdict
+		if !errors.Is(err, v.is) {
+			continue
 		}
+		out := v.Verdict
+		if side, _ := wire.SideOf(err); side == wire.Unknown {
+			out.NoAnswer = true
+			if out.Retry == Never { // a server that restarts, or one of several behind a balancer
+				out.Retry = AfterTimeout
+			}
+		}
+		return out
 	}
-	return Verdict{schema.InternalError, Never, polite.Unsent}
+	return verdict(schema.InternalError, Never, polite.Unsent)
 }
 
 // OfStatus classifies a response by its status, unless it is a redirect.
 func OfStatus(status int, retryAfter bool) Verdict {
 	switch {
 	case status == http.StatusTooManyRequests:
-		return Verdict{schema.RateLimited, AfterLimit, polite.RateLimited}
+		return verdict(schema.RateLimited, AfterLimit, polite.RateLimited)
 	case status == http.StatusServiceUnavailable && retryAfter:
-		return Verdict{schema.RateLimited, AfterLimit, polite.RateLimited}
+		return verdict(schema.RateLimited, AfterLimit, polite.RateLimited)
 	case status == http.StatusServiceUnavailable:
-		return Verdict{schema.HTTP5xx, AfterLimit, polite.RateLimited}
+		return verdict(schema.HTTP5xx, AfterLimit, polite.RateLimited)
 	case status >= 500 && status < 600:
-		return Verdict{schema.HTTP5xx, AfterServerError, polite.Failure}
+		return verdict(schema.HTTP5xx, AfterServerError, polite.Failure)
 	case status >= 400 && status < 500:
-		return Verdict{schema.HTTP4xx, Never, polite.ClientError}
+		return verdict(schema.HTTP4xx, Never, polite.ClientError)
 	case status >= 200 && status < 300:
-		return Verdict{schema.OK, Never, polite.Success}
+		return verdict(schema.OK, Never, polite.Success)
 	case status >= 300 && status < 400:
-		return Verdict{schema.ProtocolError, Never, polite.Success} // not a redirect that can be followed, such as 300 without Location, 305, or 304 without a condition
+		return verdict(schema.ProtocolError, Never, polite.Success) // not a redirect that can be followed, such as 300 without Location, 305, or 304 without a condition
 	}
-	return Verdict{schema.ProtocolError, Never, polite.Failure}
+	return verdict(schema.ProtocolError, Never, polite.Failure)
 }

@@ -15,7 +15,7 @@ import (
 
 // Limits holds the number of retries of a request, by class of failure.
 type Limits struct {
-	Timeout     int // retries after a time-out; default 1
+	Timeout     int // retries after a time-out, or if no connection was made or it ended without an answer; default 1
 	ServerError int // retries after a 5xx status except 503; default 2
 	RateLimited int // retries after 429 or 503; default 3
 	DNS         int // retries after a failed name lookup; default 1
@@ -39,6 +39,9 @@ const (
 	laterGrowth = 3
 	maxLater    = 5 // largest number of times that the wait grows
 )
+
+// Late returns the time from a request without an answer to the late try of its host.
+func Late(p *Pauses) time.Duration { return laterPauses * p.ServerError }
 
 // Rule returns, for a class of failures, the counter of used retries, the number of allowed retries,
 // and the pause of the request before the next retry.

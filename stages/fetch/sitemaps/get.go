@@ -139,7 +139,7 @@ func (l *List) endFailed(g *polite.Grant, t *Task, s *request.Sent, v response.V
 		l.dropHosts(t)
 	}
 	l.end(g, t, addResponse(l.finish(t, v.Outcome, 0, 0), s, nil), b)
-	g.Done(polite.Result{Class: v.Health, RetryAfter: s.RetryAfter})
+	g.Done(polite.Result{Class: v.Health, NoAnswer: v.NoAnswer, RetryAfter: s.RetryAfter})
 }
 
 // followRedirect follows a redirect of a sitemap, or ends the sitemap if it must not be followed.

@@ -108,6 +108,8 @@ func Why(w polite.Wait) string {
 		return "answered 429 or 503 with Retry-After, asked again"
 	case polite.ByHold:
 		return "its name could not be looked up, tried again"
+	case polite.ByLate:
+		return "gave no answer in the round before, asked again"
 	case polite.ByEarlier:
 		return "a pause from an earlier attempt, asked again"
 	case polite.ByBreaker:

@@ -127,6 +127,25 @@ func New(cfg Config) (*Client, error) {
 // closed too.
 func (c *Client) Close() { c.idle.Close() }
 
+// Reach opens and closes a connection to the host of rawURL without sending a request: to addr, or
+// through the proxy if there is one.
+func (c *Client) Reach(ctx context.Context, rawURL string, addr netip.AddrPort) error {
+	t, err := http1.ParseTarget(rawURL)
+	if err != nil {
+		return err
+	}
+	return c.dialer.Reach(ctx, t, addr)
+}
+
+// HearsNameServers looks up a name without the cache. It returns nil if the name exists, or if it certainly
+// does not.
+func (c *Client) HearsNameServers(ctx context.Context, host string) error {
+	if err := c.dialer.Names.Ask(ctx, host); !dns.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
 // Locate returns the addresses of rawURL's host, in the order to try, and the route of a request to
 // it. It sends no request. It returns only addresses that the guard permits, and none if a proxy
 // resolves the name. dns is the value for Timing.DNS.

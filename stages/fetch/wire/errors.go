@@ -47,15 +47,16 @@ type Phase string
 
 // The phases, in the order in which they happen.
 const (
-	PhaseRequest   Phase = "request" // before the look-up and before any byte was sent
-	PhaseDNS       Phase = Phase(dial.StepDNS)
-	PhaseConnect   Phase = Phase(dial.StepConnect)
-	PhaseProxy     Phase = Phase(dial.StepProxy) // CONNECT to the proxy
-	PhaseTLS       Phase = Phase(dial.StepTLS)
-	PhaseWrite     Phase = "write"
-	PhaseFirstByte Phase = "first_byte"
-	PhaseHead      Phase = "head"
-	PhaseBody      Phase = "body"
+	PhaseRequest    Phase = "request" // before the look-up and before any byte was sent
+	PhaseReachProxy Phase = Phase(dial.StepReachProxy)
+	PhaseDNS        Phase = Phase(dial.StepDNS)
+	PhaseConnect    Phase = Phase(dial.StepConnect)
+	PhaseProxy      Phase = Phase(dial.StepProxy) // CONNECT to the proxy
+	PhaseTLS        Phase = Phase(dial.StepTLS)
+	PhaseWrite      Phase = "write"
+	PhaseFirstByte  Phase = "first_byte"
+	PhaseHead       Phase = "head"
+	PhaseBody       Phase = "body"
 )
 
 // Error is the error of Do: "connect http://host:port: connect error: cause".

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
+	names "crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
@@ -49,6 +50,8 @@ func (e *Error) phrase() string {
 		return timeoutPhrases[e.Phase]
 	case e.Kind == ErrTLS:
 		return tlsPhrase(e.Err)
+	case e.Kind == ErrConnect && e.Phase == PhaseReachProxy:
+		return "proxy could not be reached"
 	case e.Kind == ErrConnect && e.Phase == PhaseProxy:
 		return "proxy did not connect"
 	case e.Kind == ErrConnect:
@@ -68,15 +71,16 @@ func (e *Error) phrase() string {
 }
 
 var timeoutPhrases = map[Phase]string{
-	PhaseRequest:   "timed out before the request",
-	PhaseDNS:       "name lookup timed out",
-	PhaseConnect:   "connecting timed out",
-	PhaseProxy:     "proxy timed out",
-	PhaseTLS:       "TLS handshake timed out",
-	PhaseWrite:     "sending the request timed out",
-	PhaseFirstByte: "no response in time",
-	PhaseHead:      "response head timed out",
-	PhaseBody:      "response body timed out",
+	PhaseRequest:    "timed out before the request",
+	PhaseReachProxy: "connecting to the proxy timed out",
+	PhaseDNS:        "name lookup timed out",
+	PhaseConnect:    "connecting timed out",
+	PhaseProxy:      "proxy timed out",
+	PhaseTLS:        "TLS handshake timed out",
+	PhaseWrite:      "sending the request timed out",
+	PhaseFirstByte:  "no response in time",
+	PhaseHead:       "response head timed out",
+	PhaseBody:       "response body timed out",
 }
 
 func dnsPhrase(err error) string {
@@ -84,6 +88,8 @@ func dnsPhrase(err error) string {
 	switch {
 	case errors.As(err, &dns) && dns.IsTimeout:
 		return "name lookup timed out"
+	case errors.Is(err, names.ErrSilent):
+		return names.ErrSilent.Error()
 	case dns != nil && dns.Err == "server misbehaving":
 		return "name server failure"
 	}
@@ -116,10 +122,16 @@ func tlsPhrase(err error) string {
 		return "no TLS version in common"
 	}
 	if p := socketPhrase(err, ""); p != "" {
-		return p + " in the TLS handshake"
+		return p + inHandshake
 	}
-	return "TLS handshake failed"
+	return tlsFailed
 }
+
+// These phrases are for a TLS handshake that broke off without a reason.
+const (
+	tlsFailed   = "TLS handshake failed"
+	inHandshake = " in the TLS handshake"
+)
 
 func certificatePhrase(err *x509.CertificateInvalidError) string {
 	switch {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
@@ -83,10 +84,11 @@ type Step string
 
 // The steps, in the order in which they happen.
 const (
-	StepDNS     Step = "dns"
-	StepConnect Step = "connect" // TCP failed, or the guard refused
-	StepProxy   Step = "proxy"   // CONNECT to the proxy failed
-	StepTLS     Step = "tls"
+	StepReachProxy Step = "reach proxy" // the proxy's name was not found, or no connection to the proxy was made
+	StepDNS        Step = "dns"
+	StepConnect    Step = "connect" // TCP failed, or the guard refused
+	StepProxy      Step = "proxy"   // CONNECT to the proxy failed
+	StepTLS        Step = "tls"
 )
 
 // Error is a failure to connect.
@@ -116,16 +118,9 @@ type Location struct {
 // Locate applies connect-to rules, then DNS, the guard and the proxy. Even with an error, the
 // Location holds the Route and the time for DNS.
 func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
-	l := Location{Route: RouteDirect}
-	host, port, named := t.Host, t.Port, false
-	for _, rule := range d.ConnectTo {
-		if h, p, ok := rule.Match(host, port); ok {
-			host, port, named = h, p, rule.Addr != ""
-			l.Route = RouteConnectTo
-			break
-		}
-	}
-	l.exempt = named
+	var l Location
+	host, port, route, named := d.redirected(t)
+	l.Route, l.exempt = route, named
 	if err := guard.CheckPort(port); err != nil && !named {
 		return l, &Error{Step: StepConnect, Err: err}
 	}
@@ -151,8 +146,20 @@ func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 		}
 	}
 	l.Route, l.exempt = RouteProxy, true
-	l.dial, err = d.resolve(ctx, &l, d.proxy.host, d.proxy.port)
+	if l.dial, err = d.resolve(ctx, &l, d.proxy.host, d.proxy.port); err != nil {
+		err = &Error{Step: StepReachProxy, Err: errors.Unwrap(err)}
+	}
 	return l, err
+}
+
+// redirected applies the connect-to rules to a target. named reports whether a rule names the host.
+func (d *Dialer) redirected(t http1.Target) (host string, port uint16, route Route, named bool) {
+	for _, rule := range d.ConnectTo {
+		if h, p, ok := rule.Match(t.Host, t.Port); ok {
+			return h, p, RouteConnectTo, rule.Addr != ""
+		}
+	}
+	return t.Host, t.Port, RouteDirect, false
 }
 
 // permitted returns the addresses that pass the guard, or the guard's error if none passes.
@@ -254,7 +261,11 @@ func (d *Dialer) reach(ctx context.Context, l Location) (nc net.Conn, addr netip
 	for i := 0; ; i++ {
 		nc, addr, err = d.race(ctx, l)
 		if err != nil {
-			return nil, addr, cmp.Or(first, error(&Error{StepConnect, addr, err}))
+			step := StepConnect
+			if l.Route == RouteProxy {
+				step = StepReachProxy
+			}
+			return nil, addr, cmp.Or(first, error(&Error{step, addr, err}))
 		}
 		if len(l.tunnels) == 0 {
 			return nc, addr, nil
@@ -286,7 +297,8 @@ func (c *Conn) handshake(ctx context.Context, cfg *tls.Config, host string) erro
 
 // race dials l's addresses and returns the first connection (RFC 8305, 5). It dials the next
 // address after attemptDelay, or as soon as one fails. If all fail, it returns the address that
-// failed first and its error.
+// failed first and its error, but rather one whose family this machine has a network for: the error of
+// the other says nothing about the host.
 func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort, error) {
 	addrs := l.dial[:min(len(l.dial), maxAttempts)]
 	if len(addrs) == 1 {
@@ -331,15 +343,48 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 			if r.err == nil {
 				return r.nc, r.addr, nil
 			}
-			if firstErr.err == nil {
+			if firstErr.err == nil || IsNoNetwork(firstErr.addr, firstErr.err) {
 				firstErr = r
 			}
 			timer.Reset(0)
 		case <-ctx.Done():
-			return nil, addrs[0], context.Cause(ctx)
+			addr := addrs[0]
+			if firstErr.err != nil { // the addresses that did not answer are others
+				addr = addrs[started-1]
+			}
+			return nil, addr, context.Cause(ctx)
 		}
 	}
 	return nil, firstErr.addr, firstErr.err
+}
+
+// IsNoNetwork reports whether err, from a connect to addr, says that this machine has no network of the
+// address's family, or lost it. Linux without IPv6 addresses has no local address for a connect either.
+func IsNoNetwork(addr netip.AddrPort, err error) bool {
+	for _, no := range []error{syscall.ENETUNREACH, syscall.ENETDOWN, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return addr.Addr().Is6() && errors.Is(err, syscall.EADDRNOTAVAIL)
+}
+
+// Reach opens and closes a connection to t without sending a request: to the given address, or through
+// the proxy, which is asked for the connection unless it forwards requests to t itself.
+func (d *Dialer) Reach(ctx context.Context, t http1.Target, addr netip.AddrPort) error {
+	var l Location
+	var err error
+	if d.proxy == nil {
+		_, _, l.Route, l.exempt = d.redirected(t)
+		l.dial = []netip.AddrPort{addr}
+	} else if l, err = d.Locate(ctx, t); err != nil {
+		return err
+	}
+	nc, _, err := d.reach(ctx, l)
+	if err != nil {
+		return err
+	}
+	return nc.Close()
 }
 
 // dialOne opens one TCP connection. The guard has already checked addr, unless it is exempt. As a

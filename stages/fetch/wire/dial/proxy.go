@@ -71,6 +71,14 @@ func isUnreachable(err error) bool {
 	return ok && r.status >= 502 && r.status <= 504
 }
 
+// RefusedWith returns the status with which a proxy refused CONNECT, or 0 if err is no such refusal.
+func RefusedWith(err error) int {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r.status
+	}
+	return 0
+}
+
 // needsTunnel adds ErrNoTunnel if the proxy refuses the tunnel. It returns other errors unchanged,
 // such as a target that does not answer, wrong credentials, or a time-out.
 func needsTunnel(err error) error {

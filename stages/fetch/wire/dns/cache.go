@@ -37,6 +37,10 @@ func IsNotFound(err error) bool {
 	return ok && e.IsNotFound
 }
 
+// ErrSilent is wrapped by the error of a look-up if no name server sent anything: there is none, or none
+// can be reached.
+var ErrSilent = errors.New("no name server answered")
+
 // These constants determine how long the Cache keeps answers.
 const (
 	minTTL      = 30 * time.Second // shortest time for an answer with a TTL
@@ -92,6 +96,12 @@ func (c *Cache) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// Ask looks a name up without the cache.
+func (c *Cache) Ask(ctx context.Context, host string) error {
+	_, err := c.resolver.Lookup(ctx, strings.TrimSuffix(host, "."))
+	return err
 }
 
 // entry returns the entry of host. If there is no valid entry, it starts a look-up.

@@ -36,7 +36,8 @@ func NameServers(servers ...string) (Resolver, error) {
 // sequence tries resolvers one after the other.
 type sequence []Resolver
 
-// Lookup implements Resolver. If all resolvers fail, it returns the error of the first.
+// Lookup implements Resolver. If all resolvers fail, it returns the error of the first one that sent
+// anything, otherwise that of the first.
 func (rs sequence) Lookup(ctx context.Context, host string) (Answer, error) {
 	var first error
 	for i, r := range rs {
@@ -49,7 +50,7 @@ func (rs sequence) Lookup(ctx context.Context, host string) (Answer, error) {
 		if err == nil || IsNotFound(err) {
 			return a, err
 		}
-		if first == nil {
+		if first == nil || errors.Is(first, ErrSilent) && !errors.Is(err, ErrSilent) && ctx.Err() == nil {
 			first = err
 		}
 		if ctx.Err() != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -40,7 +41,7 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 			// answer to the other query.
 			err = &net.DNSError{Err: "a query for A or AAAA records was not answered", Name: host, Server: dns.Server, IsTemporary: true}
 		}
-		return Answer{TTL: negative}, err
+		return Answer{TTL: negative}, ttl.explain(err)
 	}
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()
@@ -55,11 +56,14 @@ func (r *systemResolver) dial(ctx context.Context, network, address string) (net
 		address = r.server
 	}
 	var d net.Dialer
+	ttl, ok := ctx.Value(ttlKey{}).(*ttlRecorder)
 	c, err := d.DialContext(ctx, network, address)
 	if err != nil {
+		if ok {
+			ttl.noteUndialled(err)
+		}
 		return nil, err
 	}
-	ttl, ok := ctx.Value(ttlKey{}).(*ttlRecorder)
 	if !ok {
 		return c, nil
 	}
@@ -115,6 +119,29 @@ type ttlRecorder struct {
 	heard       bool // whether there was a message
 	noName      bool // whether the name does not exist
 	noA, noAAAA bool // whether the name exists but has no A or no AAAA records
+
+	undialled error // why no socket was opened for a query; nil if all were
+}
+
+// noteUndialled notes why no socket was opened for a query, because Go's resolver keeps only the text.
+func (r *ttlRecorder) noteUndialled(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.undialled = err
+}
+
+// explain adds to the error of a look-up what Go's resolver does not tell: that no name server answered at
+// all, and which error of the system was the cause.
+func (r *ttlRecorder) explain(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.heard || IsNotFound(err) {
+		return err
+	}
+	if r.undialled != nil {
+		return fmt.Errorf("%w: %w: %w", ErrSilent, err, r.undialled)
+	}
+	return fmt.Errorf("%w: %w", ErrSilent, err)
 }
 
 // noAddress reports whether the messages prove that a name has no address at all. Without messages
