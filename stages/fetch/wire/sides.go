@@ -47,7 +47,7 @@ func SideOf(err error) (side Side, todo string) {
 	}
 	var roots x509.SystemRootsError
 	switch {
-	case e.NoNetwork(): // comes first: without IPv6, a connect to its addresses fails with EADDRNOTAVAIL
+	case e.Phase == PhaseConnect && dial.IsNoNetwork(e.Addr, e.Err): // also EADDRNOTAVAIL without IPv6
 		return Unknown, ""
 	case e.Phase == PhaseReachProxy:
 		return Ours, "the proxy cannot be reached: start it, or correct fetch.proxy"

@@ -111,10 +111,10 @@ type path struct {
 	added    time.Time // when peers changed
 	answered time.Time // last answer, or end of the last probe that succeeded
 
-	refuted map[string]bool // domains whose probes failed since the last answer
-	began   time.Time       // when the first request failed that led to these probes
-	probing bool
-	probed  time.Time // when the last probe began
+	refuted map[string]bool    // domains whose probes failed since the last answer
+	began   time.Time          // when the first request failed that led to these probes
+	probing context.CancelFunc // ends the probe under way; nil if there is none
+	probed  time.Time          // when the last probe began
 
 	away time.Time // since when the path is away; zero if it is not
 	why  string
@@ -184,6 +184,9 @@ func (w *Witness) keep(p Peer, now time.Time) {
 func (w *Witness) answer(p Path, now time.Time) {
 	at := &w.paths[p]
 	at.answered, at.refuted = now, nil
+	if at.probing != nil {
+		at.probing() // nobody needs its result
+	}
 	if !at.away.IsZero() {
 		if at.told {
 			w.log.Info("fetching goes on", "after", now.Sub(at.away).Round(time.Second), "path", p.String())
@@ -219,7 +222,7 @@ func (w *Witness) Judge(ctx context.Context, f Failure, probe func(context.Conte
 			return OfHost, nil
 		}
 		next, due := at.next(&f)
-		if at.probing || due.After(now) {
+		if at.probing != nil || due.After(now) {
 			w.wait(ctx, max(due.Sub(now), anyGap/10))
 			continue
 		}
@@ -269,24 +272,23 @@ func (at *path) next(f *Failure) (Peer, time.Time) {
 // probe probes a peer. The caller holds w.mu, which is free meanwhile.
 func (w *Witness) probe(ctx context.Context, at *path, f *Failure, p Peer, probe func(context.Context, Peer) error) {
 	began := w.clock.Now()
-	at.probing, at.probed = true, began
+	limited, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	at.probing, at.probed = cancel, began
 	for _, known := range at.peers {
 		if known.Peer == p {
 			known.probed = began
 		}
 	}
 	w.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, probeTime)
 	err := probe(limited, p)
-	cancel()
 	w.mu.Lock()
-	at.probing = false
-	now := w.clock.Now()
+	at.probing = nil
 	switch {
 	case err == nil:
-		w.answer(f.Path, now)
+		w.answer(f.Path, w.clock.Now())
 		return
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, !at.answered.Before(began): // the probe was broken off
 	default:
 		if len(at.refuted) == 0 {
 			at.refuted, at.began = map[string]bool{}, f.Began
