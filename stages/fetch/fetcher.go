@@ -209,6 +209,7 @@ func (f *fetcher) fail(err error) {
 func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	f.requests.Stopping = ctx
 	go func() {
 		select {
 		case <-f.ended:

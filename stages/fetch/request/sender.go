@@ -72,6 +72,7 @@ type Sender struct {
 	Epoch         int                      // epoch of the attempt, for rows
 	Witness       *witness.Witness         // judges requests without an answer; nil blames the host for each
 	Fail          func(error)              // ends the task; called if Witness waited in vain
+	Stopping      context.Context          // ends when the task is told to stop: then nothing waits for the network
 
 	received atomic.Int64 // see Received
 	noTunnel sync.Once    // logs only the first refusal of CONNECT for plain http
@@ -172,6 +173,9 @@ func (r *Sender) judge(ctx context.Context, s *Sent, begun, ended time.Time) {
 	if s.Err != nil {
 		side, todo = wire.SideOf(s.Err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.Stopping, cancel)()
 	peer := peerOf(s)
 	domain := func() string {
 		key, _ := urlkey.KeyOf(s.Row.URL) // without a key, the peer counts as one of the domain ""

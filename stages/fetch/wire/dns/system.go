@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -138,10 +137,20 @@ func (r *ttlRecorder) explain(err error) error {
 	if r.heard || IsNotFound(err) {
 		return err
 	}
-	if r.undialled != nil {
-		return fmt.Errorf("%w: %w: %w", ErrSilent, err, r.undialled)
+	return &silence{err, r.undialled}
+}
+
+// silence is the error of a look-up that no name server answered.
+type silence struct{ err, undialled error }
+
+func (e *silence) Error() string { return ErrSilent.Error() + ": " + e.err.Error() }
+
+func (e *silence) Unwrap() []error {
+	all := []error{ErrSilent, e.err}
+	if e.undialled != nil {
+		all = append(all, e.undialled)
 	}
-	return fmt.Errorf("%w: %w", ErrSilent, err)
+	return all
 }
 
 // noAddress reports whether the messages prove that a name has no address at all. Without messages
