@@ -63,7 +63,7 @@ const CountRows = "rows"
 
 // RetryClasses are the classes of failure after which requests are repeated. Each class has a count,
 // whose name is CountRetries and the class.
-var RetryClasses = []string{"timeout", "server_error", "rate_limited", "dns"}
+var RetryClasses = []string{"timeout", "server_error", "rate_limited", "dns", "robots", "late"}
 
 // Progress receives the counts of running tasks. The methods are safe for concurrent use and do not
 // block.

@@ -177,7 +177,7 @@ type Env struct {
 	// Held, if not nil, is called when a fetch task has taken its partition, with the epoch of the lease.
 	Held func(epoch int)
 	// Waited, if not nil, is called when a fetch task has waited for another attempt that holds its
-	// partition, with the length of the wait.
+	// partition, or for the network, with the length of the wait. It does not count as the attempt's time.
 	Waited func(d time.Duration)
 	// Trace, if not nil, is called for each URL that a fetch task finishes, with the row of the URL and
 	// the rows of its requests. It must not keep the rows.

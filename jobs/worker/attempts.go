@@ -35,7 +35,7 @@ type meter struct {
 	began   time.Time
 	machine string
 	cpu     func() time.Duration // the attempt's share of the process's CPU time so far
-	waited  atomic.Int64         // nanoseconds for which the attempt waited for another one that held its partition
+	waited  atomic.Int64         // nanoseconds for which the attempt waited for another one that held its partition, or for the network
 	epoch   atomic.Int64         // epoch with which the attempt held its partition; 0 if it held none
 	rows    *int64               // number of rows in the files of the result; nil if the attempt stored no result
 	begun   string               // key of the record that the attempt began; empty if there is none

@@ -102,6 +102,10 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser doc
 	if err := a.resume(ctx, before); err != nil {
 		return nil, handBack(ctx, env, &cfg, l, before, err)
 	}
+	if env.Waited != nil {
+		lost := in.Witness.Lost()
+		defer func() { env.Waited(in.Witness.Lost() - lost) }()
+	}
 	if err := a.fetch(ctx); err != nil {
 		return nil, err
 	}

@@ -103,6 +103,8 @@ type Witness struct {
 	mu      sync.Mutex
 	paths   [paths]path
 	waiting []context.CancelFunc // end the sleep of calls that wait for a change
+	since   time.Time            // since when at least one path is away; zero if none is
+	lost    time.Duration        // time for which at least one path was away before
 }
 
 // path is the state of a Path.
@@ -192,6 +194,10 @@ func (w *Witness) answer(p Path, now time.Time) {
 			w.log.Info("fetching goes on", "after", now.Sub(at.away).Round(time.Second), "path", p.String())
 		}
 		at.away, at.back, at.told = time.Time{}, now, false
+		if !slices.ContainsFunc(w.paths[:], func(at path) bool { return !at.away.IsZero() }) {
+			w.lost += now.Sub(w.since)
+			w.since = time.Time{}
+		}
 	}
 	for _, wake := range w.waiting {
 		wake()
@@ -322,8 +328,29 @@ func (f *Failure) words() string {
 // leave notes that a path is away since the given time.
 func (w *Witness) leave(p Path, since time.Time, why, failure string) {
 	at := &w.paths[p]
-	at.away, at.why, at.told = since, fmt.Sprintf("%s (%s)", why, failure), true
+	at.why, at.told = fmt.Sprintf("%s (%s)", why, failure), true
+	w.setAway(at, since)
 	w.log.Warn("fetching waits: "+why, "error", failure, "since", since)
+}
+
+func (w *Witness) setAway(at *path, since time.Time) {
+	at.away = since
+	if w.since.IsZero() {
+		w.since = since
+	}
+}
+
+// Lost returns for how long all paths together were away, that is, nothing could be fetched.
+func (w *Witness) Lost() time.Duration {
+	if w == nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.since.IsZero() {
+		return w.lost
+	}
+	return w.lost + w.clock.Now().Sub(w.since)
 }
 
 // wait frees w.mu until something changes, ctx ends or d has passed.
@@ -348,7 +375,8 @@ func (w *Witness) Lack(ctx context.Context, why string, err error) error {
 	now := w.clock.Now()
 	switch {
 	case at.away.IsZero():
-		at.away, at.why = now, fmt.Sprintf("%s (%v)", why, err)
+		at.why = fmt.Sprintf("%s (%v)", why, err)
+		w.setAway(at, now)
 	case now.Sub(at.away) >= Patience:
 		return fmt.Errorf("%s: %w", at.why, ErrAway)
 	case !at.told && now.Sub(at.away) >= quiet:
