@@ -40,6 +40,9 @@ type Input struct {
 	Gone *takedown.Guard
 	// Clocks are shared with the other fetch tasks of the process. They may be nil.
 	Clocks *polite.Clocks
+	// Parsing is a semaphore that fetch tasks of the process share: each goroutine that compresses or parses holds one of
+	// its slots. If Parsing is nil, the task has a slot for each CPU.
+	Parsing chan struct{}
 	// GiveUp stops all fetching. URLs without an outcome are then deferred. If another attempt fetches the
 	// partition, Run fails with lease.ErrHeld.
 	GiveUp bool
@@ -122,7 +125,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 	}
 	f, err := newFetcher(env, cfg, options{
 		parser: parser, index: p, sink: forget.Sink(a.log, in.Gone), gate: a, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
-		deferAll: in.GiveUp, barred: in.OptedOut, clocks: in.Clocks, hooks: h,
+		deferAll: in.GiveUp, barred: in.OptedOut, clocks: in.Clocks, parsing: in.Parsing, hooks: h,
 	})
 	a.fetcher = f
 	return a, err
