@@ -186,7 +186,7 @@ func (l Limits) divide(w Wants) Shares {
 		files := l.Files - processFiles
 		s.Tasks = clamp(min((l.Memory-processMemory)/reduceMemory, files/someReduceFiles), 1, w.Tasks)
 		s.TaskMemory = l.Memory / int64(s.Tasks)
-		s.Runs = clamp(files/int64(s.Tasks)*mostRuns/reduceFiles, leastRuns, mostRuns)
+		s.Runs = clamp(min(files/int64(s.Tasks), reduceFiles)*mostRuns/reduceFiles, leastRuns, mostRuns)
 	}
 	return s
 }
@@ -196,7 +196,7 @@ func (l Limits) divideFetch(w *Wants, s *Shares) {
 	slots := int64(w.Slots)
 	parsers := clamp(l.Memory/4/w.parse(), 1, w.Parsers)
 	memory, files := l.Memory-processMemory-int64(parsers)*w.parse(), l.Files-processFiles
-	half := slots/2*slotMemory + mostBodies/2
+	half := (slots+1)/2*slotMemory + mostBodies/2
 	some := min(slots, 2*leastSlots) * (slotFiles + 1)
 	s.FetchTasks = clamp(min(memory/(fetchMemory+half), files/(fetchFiles+some)), 1, w.FetchTasks)
 	tasks := int64(s.FetchTasks)
@@ -216,7 +216,7 @@ func clamp(n int64, least, most int) int { return int(max(min(n, int64(most)), i
 func (s Shares) less(w Wants) string {
 	var less []string
 	if s.FetchTasks < w.FetchTasks || s.Slots < w.Slots {
-		less = append(less, fmt.Sprintf("it fetches with %s at a time of %d slots, not %d of %d", count(s.FetchTasks, "task"), s.Slots, w.FetchTasks, w.Slots))
+		less = append(less, fmt.Sprintf("it fetches with %s at a time of %s, not %d of %d", count(s.FetchTasks, "task"), count(s.Slots, "slot"), w.FetchTasks, w.Slots))
 	} else if w.FetchTasks > 0 && s.Bodies < mostBodies/2 {
 		less = append(less, fmt.Sprintf("its fetch tasks have %d MiB each for bodies in flight, not %d", s.Bodies/mib, int64(mostBodies/mib)))
 	}
