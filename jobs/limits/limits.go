@@ -142,10 +142,10 @@ func (l Limits) Divide(w Wants) (Shares, error) {
 	// Each limit alone shows what it lowers.
 	memory, files = w.most()
 	if less := (Limits{Memory: l.Memory, Files: math.MaxInt32}).divide(w).less(w); less != "" {
-		s.Lowered = append(s.Lowered, fmt.Sprintf("%s, so %s: for more, %s", l.memory(), less, l.raiseMemory(memory)))
+		s.Lowered = append(s.Lowered, fmt.Sprintf("%s, so crawlbatch %s: for more, %s", l.memory(), less, l.raiseMemory(memory)))
 	}
 	if less := (Limits{Memory: math.MaxInt64, Files: l.Files}).divide(w).less(w); less != "" {
-		s.Lowered = append(s.Lowered, fmt.Sprintf("this process may open %d files (ulimit -Hn), so %s: for more, %s", l.Files, less, raiseFiles(files)))
+		s.Lowered = append(s.Lowered, fmt.Sprintf("this process may open %d files (ulimit -Hn), so crawlbatch %s: for more, %s", l.Files, less, raiseFiles(files)))
 	}
 	return s, nil
 }
@@ -216,12 +216,12 @@ func clamp(n int64, least, most int) int { return int(max(min(n, int64(most)), i
 func (s Shares) less(w Wants) string {
 	var less []string
 	if s.FetchTasks < w.FetchTasks || s.Slots < w.Slots {
-		less = append(less, fmt.Sprintf("it fetches with %s at a time of %s, not %d of %d", count(s.FetchTasks, "task"), count(s.Slots, "slot"), w.FetchTasks, w.Slots))
+		less = append(less, fmt.Sprintf("fetches with %s at a time of %s, not %d of %d", count(s.FetchTasks, "task"), count(s.Slots, "slot"), w.FetchTasks, w.Slots))
 	} else if w.FetchTasks > 0 && s.Bodies < mostBodies/2 {
-		less = append(less, fmt.Sprintf("its fetch tasks have %d MiB each for bodies in flight, not %d", s.Bodies/mib, int64(mostBodies/mib)))
+		less = append(less, fmt.Sprintf("has %d MiB in each fetch task for bodies in flight, not %d", s.Bodies/mib, int64(mostBodies/mib)))
 	}
 	if s.Tasks < w.Tasks {
-		less = append(less, fmt.Sprintf("it runs %s of other stages at a time, not %d", count(s.Tasks, "task"), w.Tasks))
+		less = append(less, fmt.Sprintf("runs %s of other stages at a time, not %d", count(s.Tasks, "task"), w.Tasks))
 	}
 	return strings.Join(less, ", and ")
 }
