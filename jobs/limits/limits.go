@@ -98,7 +98,7 @@ type Shares struct {
 
 const mib = 1 << 20
 
-// The parts of the memory, in bytes. The peaks of fetching 360 pages of 5 MiB are in jobs/README.md.
+// The parts of the memory, in bytes unless they are counts or factors. The peaks of fetching 360 pages of 5 MiB are in jobs/README.md.
 const (
 	processMemory = 64 * mib  // of the process itself
 	fetchMemory   = 64 * mib  // of a fetch task without its slots and bodies: the row groups of its segments, and robots.txt rules
