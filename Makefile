@@ -13,7 +13,7 @@ export CGO_ENABLED = 0
 export GOFLAGS    := -trimpath $(GOFLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help build image release demo test test-race test-crawl test-install test-s3 test-hostile test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-extractors test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown count clean
+.PHONY: help build image release demo test test-race test-crawl test-install test-s3 test-hostile test-limits test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-extractors test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown count clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl ag
 
 test-hostile: ## crawl a table of hostile servers, names and documents with the real binary
 	$(LAB) -timeout 5m -run 'Hostile' ./cmd/lab
+
+test-limits: ## crawl with few open files, and large pages in little memory (as root: in cgroups)
+	$(LAB) -v -timeout 15m -run 'Limits' ./cmd/lab
 
 RUNS ?= 1
 SEED ?=

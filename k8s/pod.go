@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"crawlbatch.io/crawlbatch/jobs/limits"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -89,7 +90,7 @@ func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, moun
 			env[name] = file
 		}
 	}
-	env["GOMEMLIMIT"] = strconv.FormatInt(goMemory(n.memory), 10)
+	env["GOMEMLIMIT"] = strconv.FormatInt(limits.Soft(n.memory), 10)
 	env["TMPDIR"] = scratchDir
 	spec := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,

@@ -198,7 +198,3 @@ func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
 // inProportion returns the CPU of a reduce task in millicores. A task of at least reduceURLs URLs gets the
 // argument most. A smaller task gets less, in proportion to its URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
-
-// goMemory returns the soft limit of Go's heap for a pod with the given memory limit. An eighth of
-// the limit is left for stacks, the runtime and memory of the kernel.
-func goMemory(limit int64) int64 { return limit - limit/8 }

@@ -167,6 +167,7 @@ func (SystemClock) Sleep(ctx context.Context, d time.Duration) error {
 type Env struct {
 	Bucket   store.Bucket
 	Scratch  string // existing, empty local directory for this attempt only; the caller removes it
+	Memory   int64  // memory that a reduce task may take, in bytes; 0 means no limit
 	Clock    Clock
 	Log      *slog.Logger // logger that adds the task's name to each line
 	Progress Progress

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -165,6 +166,13 @@ func (o *planOptions) printPlan(ctx context.Context, r *jobs.PlanRequest, p *man
 		if err := errors.Join(show.Slowest(o.out, *r.Slowest), show.Unforeseen(o.out, *r.Slowest, predicted, window)); err != nil {
 			return err
 		}
+	}
+	own, err := shares(r.Config, defaultFetchTasks, runtime.GOMAXPROCS(0))
+	if err != nil {
+		own.Lowered = []string{err.Error()}
+	}
+	for _, line := range own.Lowered {
+		fmt.Fprintf(show.Folding(o.out), "`crawlbatch run` on this machine: %s\n", line)
 	}
 	if err := show.FilterAnswers(o.out, *r.Answers); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/limits"
 	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/metrics"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -37,6 +38,7 @@ type runOptions struct {
 	month      string
 	rounds     int
 	fetchTasks int
+	tasks      int // tasks of other stages that run at a time in this process
 	executor   string
 	detach     bool
 	metrics    metricsOptions
@@ -152,7 +154,13 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 			return nil, nil, err
 		}
 	}
-	b, cfg := store.Count(r.metrics.Bucket(r.b)), r.cfg
+	b, cfg, own := store.Count(r.metrics.Bucket(r.b)), r.cfg, limits.Shares{}
+	if client == nil {
+		if own, err = o.obey(cfg, o.fetchTasks, runtime.GOMAXPROCS(0)); err != nil {
+			return nil, nil, err
+		}
+		o.fetchTasks, o.tasks = own.FetchTasks, own.Tasks
+	}
 	if _, err := store.Probe(ctx, b); err != nil {
 		return nil, nil, err
 	}
@@ -168,12 +176,13 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 	if shown.Live() {
 		try.Log = o.logFrom(slog.LevelWarn) // without messages about progress, which the display shows
 	}
+	try.Shares = own
 	try.Progress, try.Watcher = r.metrics.Progress(shown), r.metrics.Watcher(shown)
 	d = &jobs.Driver{
 		Bucket: b, Observer: r.metrics.Observer(shown, o.limit(client != nil, cfg), shown.Recorded, o.sealedFiles(ctx, b)), Config: cfg, Costs: costModel(cfg), Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.givenFlags(),
 		Runner: try,
 		Executor: &local.Executor{
-			Try: r.metrics.Attempt(try.Run), FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
+			Try: r.metrics.Attempt(try.Run), FetchTasks: o.fetchTasks, Tasks: o.tasks,
 			Attempts: 3, Pause: time.Second, Clock: try.Clock, Log: try.Log, Watcher: shown,
 		},
 	}
@@ -196,7 +205,7 @@ func (o *runOptions) limit(onCluster bool, cfg *config.Config) func(stages.Stage
 		case s == stages.Fetch:
 			return o.fetchTasks
 		}
-		return runtime.GOMAXPROCS(0)
+		return o.tasks
 	}
 }
 

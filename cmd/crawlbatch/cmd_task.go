@@ -92,6 +92,13 @@ func runTask(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	defer remove()
+	fetches, others := 0, 1
+	if o.task.Stage == stages.Fetch {
+		fetches, others = 1, 0
+	}
+	if try.Shares, err = o.obey(cfg, fetches, others); err != nil {
+		return err
+	}
 	try.Progress, try.Watcher, try.Machine = measured.Progress(stages.NoProgress{}), measured.Watcher(nil), os.Getenv(k8s.PodName)
 	if err := o.find(ctx, b); err != nil {
 		return err

@@ -5,6 +5,12 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
+
+	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/extsort/runfiles"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/limits"
 )
 
 // fetchMemory is the soft memory limit, in bytes, of a process with one fetch task. Such a task, with 200
@@ -35,14 +41,48 @@ func boundAudit(parallel int) {
 	}
 }
 
-// boundMemory sets a soft limit of the heap, unless GOMEMLIMIT or GOGC is set. It reports whether it
-// has set the limit.
+// boundMemory sets a soft limit of the heap, unless GOMEMLIMIT or GOGC is set. If the process may take less, that is the
+// limit. boundMemory reports whether it has set the limit.
 func boundMemory(bytes int64) bool {
 	for _, name := range []string{"GOMEMLIMIT", "GOGC"} {
 		if os.Getenv(name) != "" {
 			return false
 		}
 	}
-	debug.SetMemoryLimit(bytes)
+	l, _ := readLimits() // a command that runs tasks reports the error
+	debug.SetMemoryLimit(min(bytes, l.Memory))
 	return true
+}
+
+// readLimits reads the limits of this process once.
+var readLimits = sync.OnceValues(limits.Read)
+
+// shares divides the limits of this process among its tasks: fetch tasks and tasks of other stages that run at a time.
+func shares(cfg *config.Config, fetchTasks, tasks int) (limits.Shares, error) {
+	l, err := readLimits()
+	if err != nil {
+		return limits.Shares{}, err
+	}
+	s, err := l.Divide(limits.Wants{
+		FetchTasks: fetchTasks, Slots: cfg.Fetch.Slots, MaxBody: int64(cfg.Fetch.MaxBody), Tasks: tasks, Parsers: runtime.GOMAXPROCS(0),
+	})
+	if err != nil {
+		return s, usage.Error(err)
+	}
+	return s, nil
+}
+
+// obey is shares for a process that now runs these tasks. It logs what is less than wanted.
+func (c *common) obey(cfg *config.Config, fetchTasks, tasks int) (limits.Shares, error) {
+	s, err := shares(cfg, fetchTasks, tasks)
+	if err != nil {
+		return s, err
+	}
+	for _, line := range s.Lowered {
+		c.log.Warn(line)
+	}
+	if s.Runs != runfiles.Max {
+		runfiles.Max = s.Runs
+	}
+	return s, nil
 }

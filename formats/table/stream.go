@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/extsort"
+	"crawlbatch.io/crawlbatch/formats/extsort/runfiles"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
@@ -35,8 +36,9 @@ func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...R
 	return rowsOf[T](objectsOf(ctx, b, keys, reflect.TypeFor[T](), opts).concat(ctx))
 }
 
-// maxOpen is the largest number of objects that MergeFiles merges at a time. It bounds open objects and their buffers.
-const maxOpen = 64
+// maxOpen returns the largest number of objects that MergeFiles merges at a time, normally 64. It bounds open objects and
+// their buffers.
+func maxOpen() int { return runfiles.Max / 2 }
 
 // MergeFiles yields the rows of several objects as one sorted sequence (see Merge). The rows of
 // each object must be sorted by their keys. If there are more than 64 objects, MergeFiles first merges as
@@ -85,11 +87,11 @@ func (o objects) merge(ctx context.Context, scratch string, key keyOf) eachOf {
 		if err != nil && scratch != "" {
 			return err
 		}
-		s := extsort.New(scratch, 0) // holds only runs, and no rows in memory
-		defer s.Close()              //nolint:errcheck // the runs hold only temporary data
-		begin, runs := 0, 0          // the objects before begin are merged into runs
-		for scratch != "" && begin < o.n && o.n-begin+runs > maxOpen {
-			end := min(o.n, begin+maxOpen, o.n+runs-maxOpen+1) // one run replaces them
+		s := extsort.New(scratch, 0)         // holds only runs, and no rows in memory
+		defer s.Close()                      //nolint:errcheck // the runs hold only temporary data
+		begin, runs, most := 0, 0, maxOpen() // the objects before begin are merged into runs
+		for scratch != "" && begin < o.n && o.n-begin+runs > most {
+			end := min(o.n, begin+most, o.n+runs-most+1) // one run replaces them
 			err := s.AddSorted(func(add func(key, rest []byte) error) error {
 				var k Key
 				var encoded []byte

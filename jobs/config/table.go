@@ -38,7 +38,7 @@ func (c *Config) table() []field {
 		key(&p.Classes, map[string]Duration{"ecommerce": 5 * second, "news": 3 * second}, eachValue(minMax(0, day)), live, "delays by name, for `politeness.domains`"),
 		key(&p.Domains, nil, c.domainRule(), live, "overrides by registered domain: `class` (a key of `politeness.classes`), `delay`, `in_flight_per_host`, and `stop` (reason why the domain is stopped: its URLs end as `stopped`, within seconds in a running crawl)"),
 
-		key(&f.Slots, 200, minMax(1, 10_000), live, "concurrent fetches of a task"),
+		key(&f.Slots, 200, minMax(1, 10_000), live, "concurrent fetches of a task; fewer if [the process may open few files or take little memory](#memory-and-open-files)"),
 		key(&f.Timeout.Connect, 10*second, minMax(ms, hour), live, "time limit for making a connection"),
 		key(&f.Timeout.FirstByte, 15*second, minMax(ms, hour), live, "time limit from the request to the first byte of the response"),
 		key(&f.Timeout.Total, 30*second, minMax(ms, hour), live, "time limit of a whole request"),

@@ -54,7 +54,7 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 	log, end := logbound.New(r.Log.With("task", t.String()), r.Clock) // because thousands of hosts or documents may fail alike
 	defer end()
 	env := &stages.Env{
-		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: log, Progress: r.Progress, Watcher: r.Watcher, Trace: r.span.URL(), Dial: r.Dial, Version: r.Version, Compare: r.compare, Sound: r.sound,
+		Bucket: r.Bucket, Scratch: scratch, Memory: r.Shares.TaskMemory, Clock: r.Clock, Log: log, Progress: r.Progress, Watcher: r.Watcher, Trace: r.span.URL(), Dial: r.Dial, Version: r.Version, Compare: r.compare, Sound: r.sound,
 	}
 	if r.meter != nil {
 		env.Taking = func() func() { return r.recordBegun(ctx, p, t) }

@@ -69,6 +69,9 @@ func (r Runner) fetchOnce(ctx context.Context, env stages.Env, l *ledger.Ledger,
 		return nil, err
 	}
 	cfg := FetchConfig(r.Config, r.Version)
+	if s := &r.Shares; s.Slots > 0 {
+		cfg.Slots, cfg.MaxIdle, cfg.Memory = min(cfg.Slots, s.Slots), s.Idle, s.Bodies
+	}
 	newest, err := r.newestPoliteness(ctx, l)
 	if err != nil {
 		return nil, err
@@ -93,7 +96,7 @@ func (r Runner) fetchOnce(ctx context.Context, env stages.Env, l *ledger.Ledger,
 	}
 	in := &fetch.Input{
 		Task: t, Plan: p, Before: before, Politeness: newest.Number, Reload: reload,
-		GiveUp: r.GiveUp, Clocks: r.Clocks, Witness: r.Witness,
+		GiveUp: r.GiveUp, Clocks: r.Clocks, Witness: r.Witness, Parsing: r.Shares.Parsing,
 	}
 	if in.Gone, err = TakenDown(ctx, r.Bucket, r.Config, p); err != nil {
 		return nil, err

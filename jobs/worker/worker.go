@@ -4,7 +4,7 @@
 // A Runner takes a task and a store. The Runner stores the task's result under a fixed key, and a
 // record of how the attempt ended. Pods and the local executor use the package. Any process may run
 // any task at any time, and the store decides which result counts. The package imports jobs/config,
-// jobs/roundstate, every stage, planner and formats.
+// jobs/limits, jobs/roundstate, every stage, planner and formats.
 package worker
 
 import (
@@ -23,6 +23,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/limits"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/trace"
 	"crawlbatch.io/crawlbatch/stages"
@@ -59,6 +60,8 @@ type Runner struct {
 	// Witness is shared by the fetch tasks of this process. If Witness is nil, each request without an answer
 	// counts against its host.
 	Witness *witness.Witness
+	// Shares are the task's shares of this process's limits. The zero value limits nothing.
+	Shares limits.Shares
 
 	meter   *meter           // measures the attempt; nil if the task is recomputed
 	compare bool             // true: the task compares its rows with the stored parts (see Reproduce)

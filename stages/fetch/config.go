@@ -17,6 +17,8 @@ type Config struct {
 	Politeness polite.Config
 
 	Slots    int           // number of concurrent fetches; default 200
+	MaxIdle  int           // largest number of idle connections; 0 means 2 × Slots, at least 256
+	Memory   int64         // memory of bodies in flight, in bytes (wire.Config.Memory); 0 means 64 MiB
 	Timeouts wire.Timeouts // time limits of a request; default: connect 10s, first byte 15s, total 30s
 	// RobotsTimeout limits a whole request for robots.txt; default 15s. It should be shorter than
 	// Timeouts.Total, because all URLs of the origin wait for robots.txt. If it is 0 or more than

@@ -78,6 +78,7 @@ type options struct {
 	deferAll bool   // whether to send no requests and to defer every URL without an outcome
 	clocks   *polite.Clocks
 	witness  *witness.Witness
+	parsing  chan struct{}         // see Input.Parsing
 	barred   func(url string) bool // reports whether a URL must not be requested; nil if all may be
 
 	// patience is the longest Retry-After that the fetcher waits for; 0 means no limit.
@@ -105,6 +106,9 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.parsing == nil {
+		o.parsing = make(chan struct{}, runtime.GOMAXPROCS(0))
+	}
 	breaker := polite.DefaultBreaker()
 	if cfg.Pauses.Breaker > 0 {
 		breaker.Pause = cfg.Pauses.Breaker
@@ -125,7 +129,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 			Clock: env.Clock, Scheduler: sched, Canon: canon, Token: token, TTL: cfg.Politeness.RobotsTTL, Scratch: env.Scratch, Memory: cmp.Or(o.rules, maxRules),
 			Looked: stages.Lookups(env.Progress, stages.CacheRobots),
 		}),
-		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
+		cpu:      o.parsing,
 		urlTasks: map[int64]*urlTask{}, robotsTasks: map[int64]*robotsTask{}, claims: map[uint64]struct{}{},
 		ended: make(chan struct{}),
 	}
@@ -148,7 +152,7 @@ func newClient(env *stages.Env, cfg *Config, w *witness.Witness, tune func(*wire
 	connections := wire.Config{
 		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ProxyFilters: cfg.ProxyFilters, ConnectTo: rules,
 		Guard: guard.New(cfg.AllowPrivateNetworks), Dial: env.Dial, Now: env.Clock.Now,
-		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.MostInFlight(),
+		MaxIdle: cmp.Or(cfg.MaxIdle, max(256, 2*cfg.Slots)), Memory: cfg.Memory, MaxIdlePerHost: cfg.Politeness.MostInFlight(),
 		NameLooked: stages.Lookups(env.Progress, stages.CacheDNS),
 		Resolver:   dns.SystemResolver(),
 	}

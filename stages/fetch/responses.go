@@ -244,7 +244,11 @@ func (f *fetcher) handleDocument(u *urlTask, s *request.Sent) {
 	parsed.Complete(&from)
 	f.finish(u, schema.OK, response.Failure{}, func(b *segments.Record) {
 		b.Page, b.Terms, b.Text = &parsed.Page, parsed.Terms, &parsed.Text
-		b.Links = append(b.Links, parsed.Links...)
+		if len(b.Links) == 0 { // a page may have thousands of links, so they are not copied
+			b.Links = parsed.Links
+		} else {
+			b.Links = append(b.Links, parsed.Links...)
+		}
 		if parsed.Page.DocumentKind == "sitemap" {
 			b.Sitemaps = f.sitemaps.Fetched(&u.planned.PlannedURL, u.key)
 		}

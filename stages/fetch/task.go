@@ -44,6 +44,9 @@ type Input struct {
 	// Witness is shared with the other fetch tasks of the process. If it is nil, every request without an answer
 	// counts against its host.
 	Witness *witness.Witness
+	// Parsing is a semaphore that fetch tasks of the process share: each goroutine that compresses or parses holds one of
+	// its slots. If Parsing is nil, the task has a slot for each CPU.
+	Parsing chan struct{}
 	// GiveUp stops all fetching. URLs without an outcome are then deferred. If another attempt fetches the
 	// partition, Run fails with lease.ErrHeld.
 	GiveUp bool
@@ -130,7 +133,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 	}
 	f, err := newFetcher(env, cfg, options{
 		parser: parser, index: p, sink: forget.Sink(a.log, in.Gone), gate: a, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
-		deferAll: in.GiveUp, barred: in.OptedOut, clocks: in.Clocks, witness: in.Witness, hooks: h,
+		deferAll: in.GiveUp, barred: in.OptedOut, clocks: in.Clocks, witness: in.Witness, parsing: in.Parsing, hooks: h,
 	})
 	a.fetcher = f
 	return a, err

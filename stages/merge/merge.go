@@ -25,17 +25,20 @@ import (
 // sorters, merge takes a fifth less CPU for 5,000 documents of 20 kB. With that of targets, the sums of as many
 // documents are never written to disk.
 const (
-	leastSortMemory, mostSortMemory     = 48 << 20, 128 << 20
-	leastTargetMemory, mostTargetMemory = 96 << 20, 256 << 20
+	leastSortMemory, mostSortMemory     = 24 << 20, 128 << 20
+	leastTargetMemory, mostTargetMemory = 48 << 20, 256 << 20
 )
 
-// memoryShare returns an eighth of the process's memory limit, within bounds. An audit recomputes many tasks at the
-// same time, so it gets the least. The result of merge does not depend on it.
+// memoryShare returns an eighth of the task's memory, within bounds. An audit recomputes many tasks at the
+// same time, so it gets twice the least. The result of merge does not depend on it.
 func memoryShare(env *stages.Env, least, most int64) int64 {
-	if env.Compare {
-		return least
+	switch {
+	case env.Compare:
+		return 2 * least
+	case env.Memory == 0:
+		return most
 	}
-	return min(max(debug.SetMemoryLimit(-1)/8, least), most) // a negative limit only reads
+	return min(max(env.Memory/8, least), most)
 }
 
 // Config holds the settings of merge. The results of merge depend only on its Config and inputs.

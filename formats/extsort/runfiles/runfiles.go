@@ -9,11 +9,9 @@ import (
 	"os"
 )
 
-// Max is the largest number of files. It bounds open files and the buffers of their readers.
-const Max = 128
-
-// least is the number of files that a merge takes at least.
-const least = Max / 4
+// Max is the largest number of files, at least 8. It bounds open files and the buffers of their readers. A process that
+// may open few files lowers it before it sorts.
+var Max = 128
 
 // Files are sorted files. The rows of a file were added before the rows of the next one.
 type Files struct {
@@ -34,6 +32,7 @@ func (f *Files) Compact(merge func(files []*os.File) (*os.File, error)) error {
 	if len(f.All) < Max {
 		return nil
 	}
+	least := Max / 4 // number of files that the merge takes at least
 	from := len(f.All) - 1
 	for from > 0 && (f.merged[from-1] == f.merged[from] || len(f.All)-from < least) {
 		from--

@@ -19,8 +19,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 )
 
-// maxPooled is the largest buffer that is reused for the next record, in bytes.
-const maxPooled = 1 << 20
+// maxPooled is the largest buffer that is reused for the next record, in bytes. It holds a document of the default
+// fetch.max_body, and only as many buffers are in use as documents are parsed at the same time.
+const maxPooled = 8 << 20
 
 var memberBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
