@@ -49,7 +49,8 @@ func newRun(c *common) *cobra.Command {
 		Short: "Crawl a planned month, from wherever it stands",
 		Long: `Run fetches, merges, deduplicates, ranks, finds the next round's URLs and publishes
 the tables, round after round. It continues from wherever the crawl stands in the store:
-after an interruption or a failure, run the same command again.
+after an interruption or a failure, run the same command again. If most URLs of a round failed
+for one reason, run says so after the last round, with what to do, and exits with 5.
 
 It shows the progress, the rate, the remaining time, the cost, and the hosts for which it
 waits, with the reason and the end of each wait. On a terminal it redraws this display in
