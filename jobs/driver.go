@@ -35,26 +35,27 @@ type Driver struct {
 	Flags    string                      // flags for this store, for the commands in errors; begins with a space
 
 	learned learned
+	judge   judge // of the rounds of the last Run
 }
 
 // Run continues the crawl until the given number of rounds is sealed. If rounds is 0, Run continues
 // until crawl_window has ended or no URL is left to fetch. The error wraps roundstate.ErrNoCrawl,
-// roundstate.ErrNoPlan, ErrTasksFailed, stages.ErrInterrupted or stages.ErrPermanent, or after the last
-// round ErrMostFailed.
+// roundstate.ErrNoPlan, ErrTasksFailed, stages.ErrInterrupted or stages.ErrPermanent. After Run, MostFailed
+// says how the rounds went.
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	began := d.Clock.Now()
 	l, err := ledger.Load(ctx, d.Bucket, crawl) // once for all sealed rounds, because it grows with each round
 	if err != nil {
 		return err
 	}
-	var j judge
+	d.judge = judge{}
 	for round := 0; rounds == 0 || round < rounds; round++ {
 		s, err := d.observeSealedIn(ctx, l, round)
 		if err != nil {
 			return err
 		}
 		if s != nil {
-			j.add(s, false)
+			d.judge.add(s, false)
 			continue
 		}
 		if round > 0 {
@@ -78,9 +79,9 @@ func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 		if s, err = d.round(ctx, crawl, round); err != nil {
 			return err
 		}
-		j.add(s, true)
+		d.judge.add(s, true)
 	}
-	return d.conclude(ctx, j.found)
+	return nil
 }
 
 // planShown calls planNext, and reports the planning to the observer as if it were a stage with one

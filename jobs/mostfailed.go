@@ -120,9 +120,10 @@ func outcomeCount(s *manifest.Sealed, o schema.Outcome) int64 {
 	return countOf(s.Counts, "merge.outcome."+string(o))
 }
 
-// conclude returns an error that says why most URLs of a round failed, or nil. If robots.txt forbids most URLs, conclude only
-// warns.
-func (d *Driver) conclude(ctx context.Context, j *judgement) error {
+// MostFailed returns an error that wraps ErrMostFailed and says why most URLs of a round of the last Run failed, or nil. If
+// robots.txt forbids most URLs, MostFailed only warns.
+func (d *Driver) MostFailed(ctx context.Context) error {
+	j := d.judge.found
 	if j == nil {
 		return nil
 	}

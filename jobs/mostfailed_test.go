@@ -73,14 +73,13 @@ func TestARunSaysOfWhichRoundMostURLsFailed(t *testing.T) {
 			f := newFixture(t)
 			var warned strings.Builder
 			f.driver.Log = slog.New(slog.NewTextHandler(&warned, nil))
-			var j judge
 			for _, s := range c.before {
-				j.add(s, false)
+				f.driver.judge.add(s, false)
 			}
 			for _, s := range c.now {
-				j.add(s, true)
+				f.driver.judge.add(s, true)
 			}
-			err := f.driver.conclude(t.Context(), j.found)
+			err := f.driver.MostFailed(t.Context())
 			said := warned.String()
 			if err != nil {
 				said += err.Error()

@@ -99,7 +99,9 @@ func runRun(ctx context.Context, o runOptions) error {
 		return err
 	}
 	defer finish()
-	err = d.Run(ctx, o.month, o.rounds)
+	if err = d.Run(ctx, o.month, o.rounds); err == nil {
+		err = d.MostFailed(ctx)
+	}
 	finish()
 	return o.hint(err, o.month)
 }
