@@ -35,29 +35,33 @@ type Driver struct {
 	Flags    string                      // flags for this store, for the commands in errors; begins with a space
 
 	learned learned
+	judge   judge // of the rounds of the last Run
 }
 
 // Run continues the crawl until the given number of rounds is sealed. If rounds is 0, Run continues
 // until crawl_window has ended or no URL is left to fetch. The error wraps roundstate.ErrNoCrawl,
-// roundstate.ErrNoPlan, ErrTasksFailed, stages.ErrInterrupted or stages.ErrPermanent.
+// roundstate.ErrNoPlan, ErrTasksFailed, stages.ErrInterrupted or stages.ErrPermanent. After Run, MostFailed
+// says how the rounds went.
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	began := d.Clock.Now()
 	l, err := ledger.Load(ctx, d.Bucket, crawl) // once for all sealed rounds, because it grows with each round
 	if err != nil {
 		return err
 	}
+	d.judge = judge{}
 	for round := 0; rounds == 0 || round < rounds; round++ {
-		done, err := d.observeSealedIn(ctx, l, round)
+		s, err := d.observeSealedIn(ctx, l, round)
 		if err != nil {
 			return err
 		}
-		if done {
+		if s != nil {
+			d.judge.add(s, false)
 			continue
 		}
 		if round > 0 {
 			if rounds == 0 && d.Clock.Now().Sub(began) >= d.Config.Fetch.CrawlWindow.Std() {
 				d.Log.Info("crawl window is over", "crawl", crawl, "rounds", round)
-				return nil
+				break
 			}
 			more, err := d.planShown(ctx, crawl, round)
 			if err != nil {
@@ -69,12 +73,13 @@ func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 					what = "no further round to parse"
 				}
 				d.Log.Info(what, "crawl", crawl, "rounds", round)
-				return nil
+				break
 			}
 		}
-		if err := d.round(ctx, crawl, round); err != nil {
+		if s, err = d.round(ctx, crawl, round); err != nil {
 			return err
 		}
+		d.judge.add(s, true)
 	}
 	return nil
 }
@@ -92,23 +97,22 @@ func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, 
 	return more, err
 }
 
-// round runs the stages of one round until the round is sealed.
-func (d *Driver) round(ctx context.Context, crawl string, round int) error {
+// round runs the stages of one round until the round is sealed, and returns the seal.
+func (d *Driver) round(ctx context.Context, crawl string, round int) (*manifest.Sealed, error) {
 	p, err := d.begin(ctx, crawl, round)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, stage := range stages.Of(p) {
 		if err := d.stage(ctx, p, stage); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	account := func(counts []manifest.Count) error { return d.account(ctx, p, counts) }
 	if err := roundstate.Seal(ctx, d.Bucket, p, d.ledgers(), account); err != nil {
-		return err
+		return nil, err
 	}
-	_, err = d.observeSealed(ctx, crawl, round)
-	return err
+	return d.observeSealed(ctx, crawl, round)
 }
 
 // ledgers returns a writer that appends to ledgers on behalf of the driver.
@@ -131,30 +135,30 @@ func (d *Driver) begin(ctx context.Context, crawl string, round int) (*manifest.
 	return p, nil
 }
 
-// observeSealed reports a sealed round to the observer. It returns true if the round is sealed.
-func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (bool, error) {
+// observeSealed reports a sealed round to the observer, and returns its seal. It returns nil if the round is not sealed.
+func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (*manifest.Sealed, error) {
 	l, err := ledger.Load(ctx, d.Bucket, crawl)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	return d.observeSealedIn(ctx, l, round)
 }
 
 // observeSealedIn does the same as observeSealed, with a ledger that the caller has read.
-func (d *Driver) observeSealedIn(ctx context.Context, l *ledger.Ledger, round int) (bool, error) {
+func (d *Driver) observeSealedIn(ctx context.Context, l *ledger.Ledger, round int) (*manifest.Sealed, error) {
 	s, err := roundstate.SealIn(ctx, d.Bucket, l, round)
 	if err != nil || s == nil {
-		return false, err
+		return nil, err
 	}
 	if l.Newest(manifest.EntrySealed, round) == nil {
 		// The process that sealed the round may have died before it recorded the seal in the
 		// ledger.
 		if err := roundstate.RecordSeal(ctx, d.Bucket, l.Crawl, round, d.ledgers()); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	d.Observer.RoundDone(s)
-	return true, nil
+	return s, nil
 }
 
 // stage runs those tasks of a stage that have no result.

@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/websource"
 	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/entry"
 	"crawlbatch.io/crawlbatch/planner/slowest"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
@@ -48,6 +49,7 @@ type PlanRequest struct {
 	Answers   *FilterAnswers // if not nil, receives the answers of the URL filters of earlier rounds
 	Budgets   *Budgets       // if not nil, receives the counts of what the budgets refuse
 	Slowest   *Slowest       // if not nil, receives the domains that take the longest
+	Reach     *Reach         // if not nil, receives how requests would reach the planned hosts
 	Continues *Continuation  // if not nil, receives the earlier crawls that the crawl continues
 	Lookup    func(string) (string, bool)
 	Archive   func(ctx context.Context, address string) (store.Bucket, error) // opens the store that holds plan.opt_out
@@ -70,6 +72,9 @@ type Budgets = []manifest.Count
 
 // Slowest holds the slowest hosts of a plan, at most one of each domain.
 type Slowest = []slowest.Host
+
+// Reach says how requests would reach the hosts of a plan.
+type Reach = entry.Reach
 
 // ledgers returns a writer that appends to ledgers on behalf of the request.
 func (r PlanRequest) ledgers() ledger.Writer {
@@ -117,6 +122,9 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	}
 	if r.Slowest != nil {
 		*r.Slowest = made.Slowest()
+	}
+	if r.Reach != nil {
+		*r.Reach = made.Reach()
 	}
 	p = made.Manifest()
 	if err := checkDistance(cfg.Dedup.MaxDistance, p.Round, p.URLs); err != nil {

@@ -49,12 +49,12 @@ func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 	}
 }
 
-// driverPolicy returns the policy that ends the driver's Job after failed tasks and after permanent errors,
-// because a person must then act.
+// driverPolicy returns the policy that ends the driver's Job after failed tasks, after a round in which most
+// URLs failed, and after permanent errors, because a person must then act.
 func driverPolicy() *batchv1.PodFailurePolicy {
 	p := failurePolicy()
 	p.Rules[0].Action = batchv1.PodFailurePolicyActionFailJob
-	p.Rules[0].OnExitCodes.Values = []int32{exitTasksFailed, exitPermanent}
+	p.Rules[0].OnExitCodes.Values = []int32{exitTasksFailed, exitMostFailed, exitPermanent}
 	return p
 }
 

@@ -205,6 +205,23 @@ func TestManifestsUseTheNamesThatTheConfigHasByDefault(t *testing.T) {
 	if got := cron.Spec.JobTemplate.Spec.Template.Spec.ServiceAccountName; got != k.DriverServiceAccount {
 		t.Errorf("the CronJob's pods are %s", got)
 	}
+	detached, err := yaml.Marshal(driverPolicy().Rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := cron.Spec.JobTemplate.Spec.PodFailurePolicy.Rules
+	for i := range rules { // kubectl fills in the names of containers
+		if rules[i].OnExitCodes != nil {
+			rules[i].OnExitCodes.ContainerName = ptr(containerName)
+		}
+	}
+	written, err := yaml.Marshal(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(detached), string(written)); diff != "" || !slices.Contains(rules[0].OnExitCodes.Values, exitMostFailed) {
+		t.Errorf("what ends the driver's Job (--detach +CronJob):\n%s", diff)
+	}
 	// A politeness file in the manifests would override every crawl's config without the user's knowledge.
 	// The example may have one, because a user reads and edits the example.
 	for folder, want := range map[string][]string{

@@ -24,6 +24,7 @@ import (
 // exitPermanent instead.
 const (
 	exitTasksFailed = 3  // exit code of a driver if some tasks failed for good
+	exitMostFailed  = 5  // exit code of a driver if all tasks succeeded, but most URLs failed
 	exitInterrupted = 75 // exit code after an interruption, which does not count as a failure, because another attempt continues
 	exitPermanent   = 78 // exit code of an error that another try cannot fix
 )

@@ -96,6 +96,7 @@ func (w *chosenWriter) endGroup() error {
 			if h.observed {
 				w.list.Observed++
 			}
+			w.reach(h)
 			w.cur.Longest = max(w.cur.Longest, w.rules.pack().WithinWindow(slow.Time().Seconds()))
 			if !slices.Contains(domains, h.domain) {
 				domains = append(domains, h.domain)
@@ -114,6 +115,20 @@ func (w *chosenWriter) endGroup() error {
 	}
 	w.cur, w.last = pack.Group{}, nil
 	return nil
+}
+
+// reach counts how requests would reach a host.
+func (w *chosenWriter) reach(h *hostCount) {
+	if w.rules.Reach == nil {
+		return
+	}
+	refused, named := w.rules.Reach(h.host)
+	if refused {
+		w.list.Reach.Refuse(h.host, h.n)
+	}
+	if named {
+		w.list.Reach.Names++
+	}
 }
 
 // close writes the end of the list, which stays open for reading.

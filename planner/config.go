@@ -50,7 +50,10 @@ type Config struct {
 	Delay time.Duration // least gap between two requests to a host
 	// Pace returns a host's delay, which replaces Delay, and its limit of requests in flight. If Pace
 	// is nil, each host has Delay and one request in flight.
-	Pace         func(host string) (delay time.Duration, inFlight int)
+	Pace func(host string) (delay time.Duration, inFlight int)
+	// Reach reports whether crawlbatch refuses to connect to a host, because its address is not public, and whether
+	// the system's resolver must look up the host's name. It knows only the name. If Reach is nil, no host is counted.
+	Reach        func(host string) (refused, named bool)
 	AddressDelay time.Duration // least gap between two requests to an address; 0 means that domains at one address may be in different partitions
 	Window       time.Duration // time after which a fetch task ends; 0 means no bound
 	Service      time.Duration // mean time of one fetch, if no earlier round has observed it

@@ -69,6 +69,7 @@ type Plan struct {
 	manifest manifest.Plan
 	counts   []SourceCount
 	slowest  []slowest.Host
+	reach    entry.Reach
 	budgets  []manifest.Count
 	note     func(verb string, n int64, of string) // Request.Note, or a function that does nothing
 	files    []table.Local                         // local files in the order of planfile.Of, empty after a dry run
@@ -79,6 +80,9 @@ func (p *Plan) Counts() []SourceCount { return p.counts }
 
 // Slowest returns the slowest host of each of the ten slowest domains, slowest first.
 func (p *Plan) Slowest() []slowest.Host { return p.slowest }
+
+// Reach says how requests would reach the planned hosts, as far as Config.Reach knows.
+func (p *Plan) Reach() entry.Reach { return p.reach }
 
 // OverBudget returns the number of URLs that each key of plan.budgets refuses.
 func (p *Plan) OverBudget() []manifest.Count { return p.budgets }
@@ -126,7 +130,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if len(picked.chosen.Groups) == 0 {
 		return nil, emptyPlanError(p, s.refused.sorted(ctx))
 	}
-	p.slowest, p.budgets = picked.chosen.Slowest, manifest.SortedCounts(picked.chooser.overBudget)
+	p.slowest, p.reach, p.budgets = picked.chosen.Slowest, picked.chosen.Reach, manifest.SortedCounts(picked.chooser.overBudget)
 	partitions := p.predict(r, req, picked.chosen)
 	if req.DryRun {
 		return p, nil

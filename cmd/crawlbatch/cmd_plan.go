@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"runtime"
 	"time"
 
@@ -113,7 +114,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	r := jobs.PlanRequest{
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun, Force: o.force,
-		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Budgets: new(jobs.Budgets), Slowest: new(jobs.Slowest), Answers: new(jobs.FilterAnswers), Continues: new(jobs.Continuation),
+		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Budgets: new(jobs.Budgets), Slowest: new(jobs.Slowest), Reach: new(jobs.Reach), Answers: new(jobs.FilterAnswers), Continues: new(jobs.Continuation),
 		Log: o.log, Tell: o.printWait, Note: o.beats.Note,
 	}
 	schemes := source.Databases(os.LookupEnv)
@@ -138,8 +139,28 @@ func runPlan(ctx context.Context, o planOptions) error {
 		counted.Add(stages.CountFilter+stages.FilterAnswers[i], n)
 	}
 	o.warnOfAgent(cfg)
+	o.warnOfReach(r.Reach, "/etc/resolv.conf")
 	return o.printPlan(ctx, &r, p, same)
 }
+
+// warnOfReach warns of planned hosts that requests will not reach from this machine, as far as this is certain
+// without a request. conf is the file that names the system's resolvers.
+func (o *planOptions) warnOfReach(r *jobs.Reach, conf string) {
+	if r.Refused > 0 {
+		fmt.Fprintf(o.err, "warning: %s at hosts with private addresses, such as %s, will end as address_blocked: if you may crawl these hosts, add --allow-private-networks to `crawlbatch run` (fetch.allow_private_networks)\n", show.Count(r.Refused, "URL"), r.Example)
+	}
+	if r.Names == 0 {
+		return
+	}
+	body, err := os.ReadFile(conf)
+	if err != nil && !errors.Is(err, os.ErrNotExist) || nameServer.Match(body) {
+		return
+	}
+	fmt.Fprintf(o.err, "warning: %s names no name server, so this machine cannot look up the names of %s, unless it runs a resolver itself: add one there, or name one in fetch.resolvers\n", conf, show.Count(r.Names, "planned host"))
+}
+
+// nameServer matches a line of resolv.conf that names a server.
+var nameServer = regexp.MustCompile(`(?m)^nameserver[ \t]+\S`)
 
 // printPlan prints the summary of a plan.
 func (o *planOptions) printPlan(ctx context.Context, r *jobs.PlanRequest, p *manifest.Plan, same bool) error {

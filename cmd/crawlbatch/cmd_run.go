@@ -52,7 +52,8 @@ func newRun(c *common) *cobra.Command {
 		Short: "Crawl a planned month, from wherever it stands",
 		Long: `Run fetches, merges, deduplicates, ranks, finds the next round's URLs and publishes
 the tables, round after round. It continues from wherever the crawl stands in the store:
-after an interruption or a failure, run the same command again.
+after an interruption or a failure, run the same command again. If most URLs of a round failed
+for one reason, run says so after the last round, with what to do, and exits with 5.
 
 It shows the progress, the rate, the remaining time, the cost, and the hosts for which it
 waits, with the reason and the end of each wait. On a terminal it redraws this display in
@@ -101,7 +102,9 @@ func runRun(ctx context.Context, o runOptions) error {
 		return err
 	}
 	defer finish()
-	err = d.Run(ctx, o.month, o.rounds)
+	if err = d.Run(ctx, o.month, o.rounds); err == nil {
+		err = d.MostFailed(ctx)
+	}
 	finish()
 	return o.hint(err, o.month)
 }

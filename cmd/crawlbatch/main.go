@@ -60,6 +60,7 @@ const (
 	exitUsage       = 2
 	exitTasksFailed = 3
 	exitViolation   = 4
+	exitMostFailed  = 5
 	exitInterrupted = 75
 	exitPermanent   = 78
 )
@@ -75,6 +76,7 @@ var exitCodes = []struct {
 	{exitUsage, "usage or config"},
 	{exitTasksFailed, "some tasks failed, retry can help"},
 	{exitViolation, "a violation was found"},
+	{exitMostFailed, "done, but most URLs failed"},
 	{exitInterrupted, "interrupted, go on later"},
 	{exitPermanent, "permanent, retrying cannot help"},
 }
@@ -109,6 +111,8 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case is(errViolation, inspect.ErrDamaged):
 		return exitViolation
+	case is(jobs.ErrMostFailed):
+		return exitMostFailed
 	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrFormat, manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrTooLarge, table.ErrCorrupt, urlfilter.ErrCorrupt):
 		return exitPermanent
 	case is(usage.Err, config.ErrInvalid, roundstate.ErrNoCrawl, roundstate.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, lease.ErrHeld, ledger.ErrPruned, ledger.ErrTakedown, jobs.ErrPlanned, roundstate.ErrReplacing, jobs.ErrNotSealed, planner.ErrConfig, planner.ErrNothing,

@@ -162,13 +162,16 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const quick = "politeness: {delay: 5ms}\nplan: {partition_urls: 12}\nfetch:\n" +
+		"  timeout: {first_byte: 2s, total: 4s}\n" +
+		"  pauses: {timeout: 20ms, server_error: 20ms, rate_limited: 20ms, dns: 20ms, breaker: 50ms}\n"
 	for name, text := range map[string]string{
-		// bin is the folder where `make build` puts the binary
-		"bin/crawlbatch": "#!/bin/sh\ncase \" $* \" in\n*\" --config \"* | *\" simweb \"*) exec " + real + " \"$@\" ;;\nesac\nexec " + real + " \"$@\" --config \"" + dir + "/quick.yaml\"\n",
-		"bin/duckdb":     "#!/bin/sh\n[ \"$1 $2 $3 $4\" = '-no-init -batch -bail -f' ] && [ -s \"$5\" ]\n",
-		"quick.yaml": "politeness: {delay: 5ms}\nplan: {partition_urls: 12}\nfetch:\n  connect_to: [\"::" + address + "\"]\n" +
-			"  timeout: {first_byte: 2s, total: 4s}\n" +
-			"  pauses: {timeout: 20ms, server_error: 20ms, rate_limited: 20ms, dns: 20ms, breaker: 50ms}\n",
+		// bin is the folder where `make build` puts the binary. The month 2026-12 crawls the web of the README's own simweb.
+		"bin/crawlbatch": "#!/bin/sh\nconfig=quick\ncase \" $* \" in\n*\" --config \"*) exec " + real + " \"$@\" ;;\n*\" simweb \"*) exec " + real + " \"$@\" --crawl-delay 0s ;;\n" +
+			"*\" --month 2026-12 \"*) config=own ;;\nesac\nexec " + real + " \"$@\" --config \"" + dir + "/$config.yaml\"\n",
+		"bin/duckdb":    "#!/bin/sh\n[ \"$1 $2 $3 $4\" = '-no-init -batch -bail -f' ] && [ -s \"$5\" ]\n",
+		"quick.yaml":    quick + "  connect_to: [\"::" + address + "\"]\n",
+		"own.yaml":      quick,
 		"stricter.yaml": "dedup: {max_distance: 1}\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {

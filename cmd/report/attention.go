@@ -262,7 +262,7 @@ func (m *maker) interruptions(add func(level, section, format string, args ...an
 // mostFailed returns the failure that most URLs have.
 func (f *fetches) mostFailed() (string, int64) {
 	for _, e := range f.outcomes.top.Sorted() {
-		if failed(schema.Outcome(e.Key)) {
+		if schema.Outcome(e.Key).Failed() {
 			return e.Key, e.Values[0]
 		}
 	}

@@ -77,22 +77,11 @@ func newFetches() *fetches {
 	}
 }
 
-// documentsAre, failedAre and the like are conditions on outcomes in SQL.
+// documentsAre, failedAre and the like are conditions on outcomes in SQL. failedAre is schema.Outcome.Failed.
 const (
 	documentsAre = "outcome IN ('ok', 'not_modified')"
 	failedAre    = "outcome IN ('http_4xx', 'http_5xx', 'rate_limited', 'dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error', 'redirect_limit', 'internal_error', 'host_suspended', 'address_blocked', 'robots_unreachable')"
 )
-
-// failed reports whether an outcome is a failure of the server, the network or the crawler, as
-// failedAre says.
-func failed(o schema.Outcome) bool {
-	switch o {
-	case schema.HTTP4xx, schema.HTTP5xx, schema.RateLimited, schema.DNSError, schema.ConnectError, schema.TLSError, schema.Timeout,
-		schema.ProtocolError, schema.RedirectLimit, schema.InternalError, schema.HostSuspended, schema.AddressBlocked, schema.RobotsUnreachable:
-		return true
-	}
-	return false
-}
 
 func (f *fetches) read(ctx context.Context, r *rounds) error {
 	return scan(ctx, r, stages.FileFetches, nil, f.add)
@@ -102,7 +91,7 @@ func (f *fetches) add(round int, row *fetchRow) {
 	document := row.Outcome == schema.OK || row.Outcome == schema.NotModified
 	f.urls++
 	f.documents += one(document)
-	f.failed += one(failed(row.Outcome))
+	f.failed += one(row.Outcome.Failed())
 	f.faults += one(row.Outcome == schema.InternalError)
 	f.deferred += one(row.Outcome == schema.Deferred)
 	f.denied += one(row.Outcome == schema.RobotsDenied)

@@ -34,6 +34,16 @@ var Outcomes = []Outcome{OK, NotModified, Redirected, RobotsDenied, RobotsUnreac
 	RateLimited, DNSError, ConnectError, TLSError, Timeout, ProtocolError, RedirectLimit, MIMEFiltered,
 	AddressBlocked, HostSuspended, Deferred, Stopped, InternalError}
 
+// Failed reports whether the outcome is a failure of the server, the network or the crawler.
+func (o Outcome) Failed() bool {
+	switch o {
+	case HTTP4xx, HTTP5xx, RateLimited, DNSError, ConnectError, TLSError, Timeout, ProtocolError, RedirectLimit, InternalError,
+		HostSuspended, AddressBlocked, RobotsUnreachable:
+		return true
+	}
+	return false
+}
+
 // SkipReason is the reason why a URL that was found is not planned.
 type SkipReason string
 

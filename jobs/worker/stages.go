@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/document"
@@ -20,11 +23,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/dedup"
 	"crawlbatch.io/crawlbatch/stages/fetch"
+	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/retries"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/frontier"
 	"crawlbatch.io/crawlbatch/stages/merge"
 	"crawlbatch.io/crawlbatch/stages/parse"
@@ -247,6 +252,7 @@ func PlanConfig(c *config.Config) planner.Config {
 		p.AddressDelay = 0 // targets of connect_to have no pace per address
 	}
 	f := FetchConfig(c, "")
+	p.Reach = reach(&f)
 	p.RobotsTries, p.RobotsAgain = retries.RobotsTries(&f.Retries, &f.Pauses, f.RobotsTimeout), retries.RobotsTriesAgain(&f.Retries, &f.Pauses)
 	p.Stops = c.Politeness.Stops
 	for name, d := range c.Politeness.Domains {
@@ -258,6 +264,30 @@ func PlanConfig(c *config.Config) planner.Config {
 		}
 	}
 	return p
+}
+
+// reach returns planner.Config.Reach. Hosts for which a rule of connect_to may hold are neither refused nor named.
+func reach(f *fetch.Config) func(host string) (refused, named bool) {
+	addresses := guard.New(f.AllowPrivateNetworks)
+	rules := map[string]bool{} // hosts of the rules that replace the address; "" stands for every host
+	for _, text := range f.ConnectTo {
+		if rule, err := dial.ParseConnectTo(text); err == nil && rule.Addr != "" {
+			rules[rule.Host] = true
+		}
+	}
+	return func(host string) (refused, named bool) {
+		name := (&url.URL{Host: host}).Hostname()
+		if rules[""] || rules[name] {
+			return false, false
+		}
+		if address, err := netip.ParseAddr(name); err == nil {
+			return addresses.CheckAddr(address) != nil, false
+		}
+		if name == "localhost" || strings.HasSuffix(name, ".localhost") { // RFC 6761, 6.3
+			return !addresses.AllowsPrivate(), false
+		}
+		return false, len(f.Resolvers) == 0 && (f.Proxy == "" || !addresses.AllowsPrivate()) // else the proxy looks names up
+	}
 }
 
 // NewParser returns the parser that fetch tasks and `crawlbatch inspect page` use.

@@ -25,6 +25,24 @@ type List struct {
 	Addresses []uint64
 	Slowest   slowest.List
 	Observed  int64 // number of hosts that an earlier round requested
+	Reach     Reach
+}
+
+// Reach says how requests would reach the hosts of a list, as far as the names of the hosts show.
+type Reach struct {
+	Refused int64  // number of URLs at hosts to which crawlbatch does not connect, because their addresses are not public
+	Example string // one of these hosts: that with the most URLs
+	Names   int64  // number of hosts whose names the system's resolver looks up
+
+	most int64 // number of URLs of Example
+}
+
+// Refuse counts the URLs of a host to which crawlbatch does not connect.
+func (r *Reach) Refuse(host string, urls int64) {
+	r.Refused += urls
+	if urls > r.most || urls == r.most && host < r.Example {
+		r.Example, r.most = host, urls
+	}
 }
 
 // ListWriter writes the records of a List.
