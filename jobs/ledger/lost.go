@@ -195,8 +195,8 @@ func (l *Ledger) requiredEntries() []*manifest.Entry {
 	return all
 }
 
-// Losses yields the objects that the ledger names but that are gone or have other contents. If a
-// document is unreadable, Losses yields the error and continues. Losses stops after any other error.
+// Losses yields the objects that the ledger names but that are gone or have other contents, and the ledger itself if it is
+// older than the objects. If a document is unreadable, Losses yields the error and continues. Losses stops after any other error.
 func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
 		tell := func(err error) (more bool) {
@@ -206,6 +206,9 @@ func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, er
 			}
 			damaged := errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrFormat)
 			return lost == nil && err == nil || yield(lost, err) && (err == nil || damaged)
+		}
+		if !tell(l.CheckBehind(ctx, b)) {
+			return
 		}
 		for _, e := range l.requiredEntries() {
 			var s manifest.Sealed
@@ -323,13 +326,43 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 		return nil
 	}
 	begun, err := anyKey(ctx, b, layout.StageDir(l.Crawl, round, string(stages.Fetch))+"part-")
-	if err == nil && begun {
-		err = &Lost{
-			Object: layout.Ledger(l.Crawl), Changed: true, Was: fmt.Sprintf("an older ledger, which does not know that round %d was started", round),
-			Remedy: fmt.Sprintf("restore the newest ledger, or recreate it with `crawlbatch retry --month %s --rebuild`", l.Crawl),
+	if err != nil || !begun {
+		return err
+	}
+	if newer, err := l.Newer(ctx, b); err != nil || newer.Started(round) != nil { // another process may have started the round meanwhile
+		return err
+	}
+	return &Lost{
+		Object: layout.Ledger(l.Crawl), Changed: true, Was: fmt.Sprintf("an older ledger, which does not know that round %d was started", round),
+		Remedy: fmt.Sprintf("restore the newest ledger, or recreate it with `crawlbatch retry --month %s --rebuild`", l.Crawl),
+	}
+}
+
+// CheckBehind returns a Lost error if somebody has restored an older ledger, however much older it is. Rounds begin one
+// after the other, so the first round that the ledger does not know shows it. A rebuilt ledger may lack earlier ones, too.
+func (l *Ledger) CheckBehind(ctx context.Context, b store.Bucket) error {
+	if l.Gone() {
+		return nil
+	}
+	for round := range l.Rounds() + 1 {
+		if err := l.CheckUnbegun(ctx, b, round); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
+}
+
+// LoadNewest is like Load, for a command that reads or continues a crawl. The error is also a Lost error if the ledger is
+// older than the objects of the crawl. Tasks need no such check for each of their reads.
+func LoadNewest(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
+	l, err := Load(ctx, b, crawl)
+	if err == nil {
+		err = l.CheckBehind(ctx, b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // HeadLosses yields the losses that the head shows: the head itself, active.json, each crawl in the head
