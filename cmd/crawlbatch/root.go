@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/sql"
 	"crawlbatch.io/crawlbatch/cmd/takedown"
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/predecessor"
@@ -51,6 +52,7 @@ const defaultStore = "./crawl-data"
 
 // execute runs a command line and returns its exit code.
 func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+	out, errw = &visible.Writer{W: out}, &visible.Writer{W: errw} // what a command prints may come from the web
 	c := &common{in: in, out: out, err: errw, args: args}
 	root := newRoot(c)
 	root.SetArgs(args)

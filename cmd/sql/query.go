@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
 )
@@ -56,7 +57,7 @@ environment only. An error in the SQL exits 2.`,
 		SuggestFor:        []string{"sql", "why"},
 		ValidArgsFunction: completeQuestion,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.in, o.out, o.err = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			o.in, o.out, o.err = cmd.InOrStdin(), visible.Raw(cmd.OutOrStdout()), cmd.ErrOrStderr() // duckdb writes to a terminal itself
 			return o.run(cmd.Context(), args)
 		},
 	}

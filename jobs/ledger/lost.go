@@ -195,8 +195,8 @@ func (l *Ledger) requiredEntries() []*manifest.Entry {
 	return all
 }
 
-// Losses yields the objects that the ledger names but that are gone or have other contents, and the ledger itself if it is
-// older than the objects. If a document is unreadable, Losses yields the error and continues. Losses stops after any other error.
+// Losses yields the objects that the ledger names but that are gone or have other contents. If a
+// document is unreadable, Losses yields the error and continues. Losses stops after any other error.
 func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
 		tell := func(err error) (more bool) {
@@ -206,9 +206,6 @@ func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, er
 			}
 			damaged := errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrFormat)
 			return lost == nil && err == nil || yield(lost, err) && (err == nil || damaged)
-		}
-		if !tell(l.CheckBehind(ctx, b)) {
-			return
 		}
 		for _, e := range l.requiredEntries() {
 			var s manifest.Sealed
