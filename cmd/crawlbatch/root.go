@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/sql"
 	"crawlbatch.io/crawlbatch/cmd/takedown"
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/store/localfile"
 	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -74,7 +75,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 		c.refuse(errw, other)
 		return c.exitCode(err)
 	}
-	err = usage.NameCrawls(err, c.openToComplete)
+	err = localfile.NameScratch(usage.NameCrawls(err, c.openToComplete), os.TempDir())
 	if missing := (*ledger.NoCrawl)(nil); errors.As(err, &missing) {
 		others, failed := roundstate.NewestFirst(ctx, missing.Bucket)
 		missing.Others, missing.Looked = others, failed == nil

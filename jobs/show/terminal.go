@@ -48,7 +48,11 @@ type Block struct {
 
 // newBlock returns a block at the end of the terminal w.
 func newBlock(w io.Writer) *Block {
-	return &Block{W: File(w), Away: away(File(w)), Size: func() (int, int) {
+	f := File(w)
+	if f != nil {
+		w = f // rows are folded and visible already, and the block moves the cursor
+	}
+	return &Block{W: w, Away: away(f), Size: func() (int, int) {
 		width, height, ok := Size(w)
 		if !ok {
 			return StatusWidth, 24 // the terminal was closed
