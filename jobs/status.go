@@ -244,6 +244,11 @@ func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) 
 
 // lookForLosses does the work of losses.
 func (r *StatusReader) lookForLosses(ctx context.Context, s *Status, l *ledger.Ledger) error {
+	if !r.listed { // a ledger that a watch began to read only gets newer
+		if err := s.lose(l.CheckBehind(ctx, r.Bucket)); err != nil {
+			return err
+		}
+	}
 	for lost, err := range l.Losses(ctx, r.Bucket) {
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package k8s
 import (
 	"math/rand/v2"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -136,10 +137,45 @@ func TestPodsReachWhatTheyNeedAndNothingThatIsPrivate(t *testing.T) {
 	}
 }
 
+// Neither the fetcher nor a policy lets pods ask a cloud for metadata or credentials, except for the address that a
+// component is about.
+func TestMetadataIsReachedOnlyWhereAComponentOpensIt(t *testing.T) {
+	const component = "manifests/components/eks-pod-identity/networkpolicy.yaml"
+	files, err := filepath.Glob("manifests/components/*/networkpolicy.yaml")
+	if err != nil || !slices.Contains(files, component) {
+		t.Fatal(files, err)
+	}
+	files = slices.DeleteFunc(files, func(f string) bool { return f == component })
+	own := policies(t, append(files, "manifests/networkpolicy.yaml")...)
+	opened := policies(t, "manifests/networkpolicy.yaml", component)
+	strict := guard.New(false)
+	for _, a := range guard.Metadata {
+		if strict.CheckAddr(a) == nil {
+			t.Errorf("%s: the guard lets it pass", a)
+		}
+		for _, port := range []uint16{80, 443, 6443, 8080} {
+			to := netip.AddrPortFrom(a, port)
+			for what, labels := range map[string]map[string]string{"a task": aTask, "a driver": aDriver} {
+				if reaches(own, labels, corev1.ProtocolTCP, to) {
+					t.Errorf("%s reaches %s", what, to)
+				}
+				agent := port == 80 && (a.String() == "169.254.170.23" || a.String() == "fd00:ec2::23")
+				if got := reaches(opened, labels, corev1.ProtocolTCP, to); got != agent {
+					t.Errorf("%s with the component reaches %s: %t", what, to, got)
+				}
+			}
+		}
+	}
+}
+
 // The fetcher's address guard and the NetworkPolicy must refuse the same addresses.
 func TestThePolicyRefusesWhatTheGuardRefuses(t *testing.T) {
 	own := policies(t, "manifests/networkpolicy.yaml")
-	prefixes := slices.Concat(ssrf.IPv4DeniedPrefixes, ssrf.IPv6DeniedPrefixes, []netip.Prefix{ssrf.IPv6GlobalUnicast, ssrf.IPv6NAT64Prefix})
+	var prefixes []netip.Prefix
+	for _, a := range guard.Metadata {
+		prefixes = append(prefixes, netip.PrefixFrom(a, a.BitLen()))
+	}
+	prefixes = slices.Concat(prefixes, ssrf.IPv4DeniedPrefixes, ssrf.IPv6DeniedPrefixes, []netip.Prefix{ssrf.IPv6GlobalUnicast, ssrf.IPv6NAT64Prefix})
 	for _, p := range own {
 		for _, rule := range p.Spec.Egress {
 			for _, peer := range rule.To {

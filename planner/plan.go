@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/planner/entry"
 	"crawlbatch.io/crawlbatch/planner/pace"
 	"crawlbatch.io/crawlbatch/planner/pack"
@@ -237,18 +237,11 @@ func firstBroken(refused iter.Seq2[entry.Refusal, error]) (string, error) {
 		if row.Reason != schema.SkipBadRecord {
 			continue
 		}
-		if quoted = append(quoted, fmt.Sprintf("%s, record %d (%.200s): %s", row.Source, row.Line, printable(row.URL), row.Detail)); len(quoted) == quotedBroken {
+		if quoted = append(quoted, fmt.Sprintf("%s, record %d (%.200s): %s", row.Source, row.Line, visible.Text(row.URL), row.Detail)); len(quoted) == quotedBroken {
 			break
 		}
 	}
 	return strings.Join(quoted, "; "), nil
-}
-
-// printable returns a text of a source for an error: in one line, and without characters that a
-// terminal obeys. A text of other characters stays as it is.
-func printable(s string) string {
-	quoted := strconv.QuoteToGraphic(s)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // predict makes the partitions and fills the manifest's list of partitions.

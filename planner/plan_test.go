@@ -405,7 +405,7 @@ func TestNothingToPlanIsAnErrorThatSaysWhy(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = Make(context.Background(), Default(), request(t, known(source.Entry{URL: "{\"é\"\x1b]0;x\a\n\u202e" + strings.Repeat("y", 900), Broken: "no JSON", Line: 1, Due: true})))
-	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), `frontier, record 1 ({"é"\x1b]0;x\a\n\u202eyy`) || len(err.Error()) > 500 || !strings.HasSuffix(err.Error(), "y): no JSON") {
+	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), `frontier, record 1 ({"é"\u001b]0;x\u0007\u000a\u202eyy`) || len(err.Error()) > 500 || !strings.HasSuffix(err.Error(), "y): no JSON") {
 		t.Errorf("a record with control characters: %q", err)
 	}
 }

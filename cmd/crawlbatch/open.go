@@ -219,7 +219,7 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := ledger.Load(ctx, b, crawl)
+	l, err := ledger.LoadNewest(ctx, b, crawl)
 	if err != nil {
 		return b, nil, err
 	}

@@ -19,6 +19,8 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/sql"
 	"crawlbatch.io/crawlbatch/cmd/takedown"
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/store/localfile"
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/predecessor"
@@ -51,6 +53,7 @@ const defaultStore = "./crawl-data"
 
 // execute runs a command line and returns its exit code.
 func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+	out, errw = &visible.Writer{W: out}, &visible.Writer{W: errw} // what a command prints may come from the web
 	c := &common{in: in, out: out, err: errw, args: args}
 	root := newRoot(c)
 	root.SetArgs(args)
@@ -72,7 +75,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 		c.refuse(errw, other)
 		return c.exitCode(err)
 	}
-	err = usage.NameCrawls(err, c.openToComplete)
+	err = localfile.NameScratch(usage.NameCrawls(err, c.openToComplete), os.TempDir())
 	if missing := (*ledger.NoCrawl)(nil); errors.As(err, &missing) {
 		others, failed := roundstate.NewestFirst(ctx, missing.Bucket)
 		missing.Others, missing.Looked = others, failed == nil

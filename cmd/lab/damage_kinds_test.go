@@ -4,6 +4,7 @@ package lab
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -123,12 +125,14 @@ const (
 	isTruncated = "truncated"
 	isChanged   = "one byte changed"
 	isOlder     = "older version"
+	isBehind    = "one round behind"
+	isUnbegun   = "before its first round"
 	isOtherPart = "another partition's"
 	isOtherOne  = "another crawl's"
 	isCopied    = "stray copy"
 )
 
-var damageKinds = []string{isDeleted, isEmptied, isTruncated, isChanged, isOlder, isOtherPart, isOtherOne, isCopied}
+var damageKinds = []string{isDeleted, isEmptied, isTruncated, isChanged, isOlder, isBehind, isUnbegun, isOtherPart, isOtherOne, isCopied}
 
 // folders describes the table's rows that harm many objects at once. A row's function reports whether the
 // row harms the object with a key. The only damage to a folder is its deletion.
@@ -286,6 +290,10 @@ func (s *damageState) damage(dir string, t *target, how string) (string, error) 
 		if now == nil {
 			return "", noDamage("it never had another version")
 		}
+	case isBehind, isUnbegun:
+		if now, err = shorterLedger(body, map[string]int{isBehind: 1, isUnbegun: 0}[how]); err != nil {
+			return "", err
+		}
 	case isOtherPart, isOtherOne:
 		other := t.others[how]
 		if other == "" {
@@ -305,6 +313,20 @@ func (s *damageState) damage(dir string, t *target, how string) (string, error) 
 		return "", err
 	}
 	return key, put(dir, key, now)
+}
+
+// shorterLedger returns a ledger without its entries from the first one about a round on.
+func shorterLedger(body []byte, round int) ([]byte, error) {
+	var l manifest.Ledger
+	if err := json.Unmarshal(body, &l); err != nil || l.Check() != nil {
+		return nil, noDamage("no ledger")
+	}
+	n := slices.IndexFunc(l.Entries, func(e manifest.Entry) bool { return e.InRound(round) })
+	if n < 1 {
+		return nil, noDamage("it has no such round")
+	}
+	l.Entries = l.Entries[:n]
+	return manifest.Encode(&l)
 }
 
 func put(dir, key string, body []byte) error {

@@ -245,7 +245,7 @@ func manyPartitions(t *testing.T, r *clusterRun, salt uint64) {
 // that breaks its rules.
 func validManifests(t *testing.T, r *clusterRun, _ uint64) {
 	namespace := r.namespace(t)
-	for folder, components := range map[string][]string{"manifests": {"in-cluster-store", "node-local-dns"}, "example": nil} {
+	for folder, components := range map[string][]string{"manifests": {"in-cluster-store", "node-local-dns", "eks-pod-identity"}, "example": nil} {
 		out := kubectl(t, "apply", "--dry-run=server", "-k", writeOverlay(t, namespace, folder, components...))
 		for _, kind := range []string{"networkpolicy", "cronjob", "role", "serviceaccount", "configmap"} {
 			if !strings.Contains(out, kind) {

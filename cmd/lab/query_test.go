@@ -50,6 +50,7 @@ func askQuery(t *testing.T, store string) {
 		{"", "a,b\n,2\n", 0, []string{"SELECT NULL AS a, 2 AS b", "-o", "csv"}},
 		{"", "fact,crawl,round,answer,detail,source\nstate,,,unknown,no source and no link named it,\n", 0, []string{"why-not-crawled", "http://never.test/", "-o", "csv"}},
 		{"", "", exitUsage, []string{"SELECT (1"}},
+		{"", "a\n\"\u009b\u202e\"\n", 0, []string{"SELECT chr(155) || chr(8238) AS a", "-o", "csv"}}, // a file has the text as it is
 	} {
 		out, said, code := queryDuckDB(t, tc.in, append(tc.args, "--store", store)...)
 		if strings.TrimSpace(out) != strings.TrimSpace(tc.want) || code != tc.code {
@@ -61,6 +62,9 @@ func askQuery(t *testing.T, store string) {
 	}
 	if out, said, code := queryDuckDB(t, "", "DESCRIBE skips", "--store", store); code != 0 || !strings.Contains(out, "reason") || strings.Contains(out, "\x1b") {
 		t.Errorf("DESCRIBE in a pipe: exit %d, %q, %s", code, out, said)
+	}
+	if out, said, code := queryDuckDB(t, "", "SELECT chr(27) || chr(155) || chr(8238) AS a", "--store", store); code != 0 || !strings.Contains(out, `\u009b\u202e`) || strings.ContainsAny(out, "\x1b\u009b\u202e") {
+		t.Errorf("text of a hostile server in a table: exit %d, %q, %s", code, out, said)
 	}
 	for question, want := range map[string]string{
 		"what-changed":  "what-changed has no row: no URL was fetched twice, ",

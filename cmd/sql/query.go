@@ -9,13 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
 )
@@ -56,7 +56,7 @@ environment only. An error in the SQL exits 2.`,
 		SuggestFor:        []string{"sql", "why"},
 		ValidArgsFunction: completeQuestion,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.in, o.out, o.err = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			o.in, o.out, o.err = cmd.InOrStdin(), visible.Raw(cmd.OutOrStdout()), cmd.ErrOrStderr() // which may be a terminal for duckdb
 			return o.run(cmd.Context(), args)
 		},
 	}
@@ -116,6 +116,10 @@ func (o *queryOptions) run(ctx context.Context, args []string) error {
 		return d.shell(ctx, views)
 	}
 	d.mode = o.mode()
+	if o.output == "table" || isTerminal(o.out) { // duckdb lets some controls and all bidi characters through
+		d.out = &visible.Writer{W: d.out}
+	}
+	d.err = &visible.Writer{W: visible.Raw(d.err)}
 	if len(args) == 1 && args[0] == "-" || o.file == "-" {
 		d.in = nil // stdin holds the SQL, so duckdb gets an empty one
 	}
@@ -163,19 +167,20 @@ func (o *queryOptions) mode() string {
 	case o.output == "json":
 		return ".mode json"
 	case isTerminal(o.out):
-		return ".mode duckbox\n.maxrows " + strconv.Itoa(rowsOf(o.out))
+		width, rows := sizeOf(o.out) // duckdb writes to a pipe
+		return fmt.Sprintf(".highlight off\n.mode duckbox\n.maxwidth %d\n.maxrows %d", width, rows)
 	}
 	return ".highlight off\n.mode duckbox\n.maxrows -1" // duckdb colours the answer of DESCRIBE, even in a pipe
 }
 
-// rowsOf returns how many rows of a table fit on a terminal, at least 5.
-func rowsOf(terminal any) int {
+// sizeOf returns the width of a terminal, and how many rows of a table fit on it, at least 5.
+func sizeOf(terminal any) (width, rows int) {
 	const frame = 13 // the table's borders, header, gap and footer, and the note and the prompt around it
-	_, height, err := term.GetSize(int(terminal.(*os.File).Fd()))
+	width, height, err := term.GetSize(int(terminal.(*os.File).Fd()))
 	if err != nil {
-		height = 24
+		width, height = 80, 24
 	}
-	return max(5, height-frame)
+	return width, max(5, height-frame)
 }
 
 // script returns the SQL to run, or nil for duckdb's shell. If the user asked a question of the cookbook,

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/visible"
 )
 
 type viewsOptions struct {
@@ -50,7 +51,7 @@ the store, reparses included.`,
   crawlbatch views --dialect athena --split ddl --store s3://bucket/prefix`,
 		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.out, o.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			o.out, o.err = visible.Raw(cmd.OutOrStdout()), cmd.ErrOrStderr() // SQL has the names of folders as they are
 			return o.run(cmd.Context())
 		},
 	}

@@ -90,6 +90,9 @@ func newest(ctx context.Context, b store.Bucket, f *pflag.Flag) (string, []strin
 	}
 	if slices.Equal(f.Annotations[takes], []string{takesSealed}) {
 		crawl, _, err := roundstate.NewestSealed(ctx, b, all)
+		if crawl != "" && errors.Is(err, ledger.ErrLost) { // the command says what is lost, and verify reports it as a violation
+			err = nil
+		}
 		return crawl, all, err
 	}
 	return all[0], all, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,7 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// fixture is a small store in a directory whose name is full of SQL and glob characters.
+// fixture is a small store in a directory whose name is full of SQL and glob characters. Its folders are named like
+// partitions and columns, whose values must not come from there.
 type fixture struct {
 	root   string
 	bucket store.Bucket
@@ -29,7 +31,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	root := filepath.Join(t.TempDir(), "it's [a] store=1")
+	root := filepath.Join(t.TempDir(), "it's [a] store", "host=web1", "url_host_name=x", "crawl=2099-01", "round=7", "subset=all")
 	b, err := dirstore.Open(root, dirstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +154,7 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 		duckdbtest.SQLFile(t, "SELECT url, fetches, round FROM urls ORDER BY url"),
 		duckdbtest.SQLFile(t, "SELECT count(*) AS n FROM urls_history"),
 		duckdbtest.SQLFile(t, `SELECT fetch_time, CAST(fetch_time AS VARCHAR) AS text, topics, simhash, changed, title, script_words, link_density, text_ratio FROM pages WHERE crawl = '2026-11' AND round = 1`),
+		duckdbtest.SQLFile(t, `EXPLAIN SELECT url FROM pages WHERE crawl = '2026-11' AND round = 1`),
 	}
 	answers := duckdbtest.Ask(t, files...)
 	want := []map[string]any{
@@ -169,6 +172,9 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 		"simhash": "-1", "changed": false, "title": nil, "script_words": []any{7.0, 2.0}, "link_density": 0.5, "text_ratio": nil}}
 	if diff := cmp.Diff(want, answers[files[3]].Rows); diff != "" {
 		t.Errorf("pages: %s", diff)
+	}
+	if plan := fmt.Sprint(answers[files[4]].Rows); !regexp.MustCompile(`Scanning Files:[^/]*1/2`).MatchString(plan) {
+		t.Errorf("a query of one round opens the files of others:\n%s", plan)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
@@ -78,15 +79,15 @@ func (r *Robots) Print(out, errw io.Writer, body []byte, agent string, urls []st
 			fmt.Fprintf(errw, "warning: %s\n", a.warning)
 		}
 		verdict, why := verdictText(a.Verdict)
-		fmt.Fprintf(out, "%s\t%s\t%s\n", verdict, a.canonical, why)
+		fmt.Fprintf(out, "%s\t%s\t%s\n", verdict, visible.Text(a.canonical), why)
 		if a.spelling != "" {
 			for _, form := range []struct{ name, url string }{{"canonical", a.canonical}, {"as given", a.spelling}} {
 				verdict, why := verdictText(group.Verdict(form.url))
-				fmt.Fprintf(out, "  %s\t%s\t%s: %s\n", form.name, form.url, verdict, why)
+				fmt.Fprintf(out, "  %s\t%s\t%s: %s\n", form.name, visible.Text(form.url), verdict, why)
 			}
 		}
 		if signals := group.Signals(a.canonical).String(); signals != "" {
-			fmt.Fprintf(out, "content-signal\t%s\t%s\n", a.canonical, signals)
+			fmt.Fprintf(out, "content-signal\t%s\t%s\n", visible.Text(a.canonical), visible.Text(signals))
 		}
 	}
 	if d, ok := group.CrawlDelay(); ok {
@@ -96,7 +97,7 @@ func (r *Robots) Print(out, errw io.Writer, body []byte, agent string, urls []st
 		fmt.Fprintf(out, "request-rate\tone each %s\n", d)
 	}
 	for _, s := range file.Sitemaps(r.robotsURL(urls[0])) {
-		fmt.Fprintf(out, "sitemap\t%s\n", s)
+		fmt.Fprintf(out, "sitemap\t%s\n", visible.Text(s))
 	}
 }
 
@@ -106,7 +107,7 @@ func verdictText(v robots.Verdict) (verdict, why string) {
 		verdict = "denied"
 	}
 	if v.Rule != "" {
-		why = fmt.Sprintf("line %d: %s", v.Line, v.Rule)
+		why = fmt.Sprintf("line %d: %s", v.Line, visible.Text(v.Rule))
 	}
 	return verdict, why
 }

@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/lookup"
@@ -129,28 +130,29 @@ func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
 
 // Print writes the answer to a question about url as lines of text.
 func (a *URLAnswer) Print(w io.Writer, url string) {
-	fmt.Fprintf(w, "url        %s\nwhatwg     %s\n", url, dash(a.WHATWG))
+	fmt.Fprintf(w, "url        %s\nwhatwg     %s\n", visible.Text(url), dash(a.WHATWG))
 	for _, s := range a.Steps {
-		fmt.Fprintf(w, "step       %s: %s → %s\n", s.Rule, s.From, s.To)
+		fmt.Fprintf(w, "step       %s: %s → %s\n", s.Rule, visible.Text(s.From), visible.Text(s.To))
 	}
 	fmt.Fprintf(w, "canonical  %s\nsurt       %s\ndomain     %s\nhost       %s\nskip       %s\n",
 		dash(a.Canonical), dash(a.SURT), dash(a.Domain), dash(a.Host), dash(a.Skip))
 	if a.Takedown != "" {
-		fmt.Fprintf(w, "takedown   unknown: %s\n", a.Takedown)
+		fmt.Fprintf(w, "takedown   unknown: %s\n", visible.Text(a.Takedown))
 	}
 	if a.Spelling != "" {
-		fmt.Fprintf(w, "spelling   %s (robots.txt has to allow it, too)\n", a.Spelling)
+		fmt.Fprintf(w, "spelling   %s (robots.txt has to allow it, too)\n", visible.Text(a.Spelling))
 	}
 	if a.Known != nil {
 		printKnown(w, a.Known)
 	}
 	if a.KnownPlain != nil {
-		fmt.Fprintf(w, "\nplain      %s\n", a.Plain)
+		fmt.Fprintf(w, "\nplain      %s\n", visible.Text(a.Plain))
 		printKnown(w, a.KnownPlain)
 	}
 }
 
-func dash(s string) string { return cmp.Or(s, "-") }
+// dash returns a text on one line, or a dash for none.
+func dash(s string) string { return cmp.Or(visible.Text(s), "-") }
 
 // printKnown writes what a crawl's store knows about a URL as lines of text.
 func printKnown(w io.Writer, k *lookup.Found) {
@@ -172,7 +174,7 @@ func printKnown(w io.Writer, k *lookup.Found) {
 		if s.Detail != "" {
 			why += ": " + s.Detail
 		}
-		fmt.Fprintf(w, "skipped    %s in round %s\n", why, s.Round)
+		fmt.Fprintf(w, "skipped    %s in round %s\n", visible.Text(why), s.Round)
 	}
 	if p := k.Planned; p != nil {
 		fmt.Fprintf(w, "planned    partition %d of round %s\n", p.Partition, p.Round)
@@ -220,8 +222,8 @@ func printListings(w io.Writer, l lookup.Listings) {
 		fmt.Fprintln(w, "listed     -")
 		return
 	}
-	fmt.Fprintf(w, "listed     first by %s at %s, in round %s\n", l.First.Source, l.First.At, l.First.Round)
+	fmt.Fprintf(w, "listed     first by %s at %s, in round %s\n", visible.Text(l.First.Source), l.First.At, l.First.Round)
 	if *l.Last != *l.First {
-		fmt.Fprintf(w, "           last by %s at %s, in round %s\n", l.Last.Source, l.Last.At, l.Last.Round)
+		fmt.Fprintf(w, "           last by %s at %s, in round %s\n", visible.Text(l.Last.Source), l.Last.At, l.Last.Round)
 	}
 }

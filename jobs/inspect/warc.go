@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
@@ -36,12 +37,12 @@ func WARC(in io.Reader, out io.Writer, name string, lines bool) error {
 			continue
 		}
 		if f.Damage != "" {
-			fmt.Fprintf(out, "%d\t%d\tDAMAGED\t%s\n", f.Offset, f.Length, f.Damage)
+			fmt.Fprintf(out, "%d\t%d\tDAMAGED\t%s\n", f.Offset, f.Length, visible.Text(f.Damage))
 			continue
 		}
-		fmt.Fprintf(out, "%d\t%d\t%s\t%s\t%s\tblock %s, payload %s", f.Offset, f.Length, f.Type, f.TargetURI, f.StartLine, f.Block, f.Payload)
+		fmt.Fprintf(out, "%d\t%d\t%s\t%s\t%s\tblock %s, payload %s", f.Offset, f.Length, visible.Text(string(f.Type)), visible.Text(f.TargetURI), visible.Text(f.StartLine), f.Block, f.Payload)
 		for _, p := range f.Problems {
-			fmt.Fprintf(out, "\t%s", p)
+			fmt.Fprintf(out, "\t%s", visible.Text(p))
 		}
 		fmt.Fprintln(out)
 	}

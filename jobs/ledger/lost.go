@@ -323,13 +323,43 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 		return nil
 	}
 	begun, err := anyKey(ctx, b, layout.StageDir(l.Crawl, round, string(stages.Fetch))+"part-")
-	if err == nil && begun {
-		err = &Lost{
-			Object: layout.Ledger(l.Crawl), Changed: true, Was: fmt.Sprintf("an older ledger, which does not know that round %d was started", round),
-			Remedy: fmt.Sprintf("restore the newest ledger, or recreate it with `crawlbatch retry --month %s --rebuild`", l.Crawl),
+	if err != nil || !begun {
+		return err
+	}
+	if newer, err := l.Newer(ctx, b); err != nil || newer.Started(round) != nil { // another process may have started the round meanwhile
+		return err
+	}
+	return &Lost{
+		Object: layout.Ledger(l.Crawl), Changed: true, Was: fmt.Sprintf("an older ledger, which does not know that round %d was started", round),
+		Remedy: fmt.Sprintf("restore the newest ledger, or recreate it with `crawlbatch retry --month %s --rebuild`", l.Crawl),
+	}
+}
+
+// CheckBehind returns a Lost error if somebody has restored an older ledger, however much older it is. Rounds begin one
+// after the other, so the first round that the ledger does not know shows it. A rebuilt ledger may lack earlier ones, too.
+func (l *Ledger) CheckBehind(ctx context.Context, b store.Bucket) error {
+	if l.Gone() {
+		return nil
+	}
+	for round := range l.Rounds() + 1 {
+		if err := l.CheckUnbegun(ctx, b, round); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
+}
+
+// LoadNewest is like Load, for a command that reads or continues a crawl. The error is also a Lost error if the ledger is
+// older than the objects of the crawl. Tasks need no such check for each of their reads.
+func LoadNewest(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
+	l, err := Load(ctx, b, crawl)
+	if err == nil {
+		err = l.CheckBehind(ctx, b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // HeadLosses yields the losses that the head shows: the head itself, active.json, each crawl in the head

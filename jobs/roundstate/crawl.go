@@ -16,9 +16,9 @@ import (
 
 // OpenCrawl reads crawl.json and the frozen config in it, and expands each ${VAR} in the config with
 // lookup. The error is ErrNoCrawl if the store never had the crawl, and a ledger.Lost error if
-// crawl.json is gone or is not the document that the ledger names.
+// crawl.json is gone or is not the document that the ledger names, and if the ledger is older than the crawl's objects.
 func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(string) (string, bool)) (*manifest.Crawl, *config.Config, error) {
-	l, err := ledger.Load(ctx, b, crawl)
+	l, err := ledger.LoadNewest(ctx, b, crawl)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // Ready checks a store before a command writes to it. It returns the ledger of a crawl, or nil for a crawl that does not
-// exist yet. The error is a ledger.Lost error if the store's head, active.json or the crawl's ledger is gone.
+// exist yet. The error is a ledger.Lost error if the store's head, active.json or the crawl's ledger is gone,
+// or the ledger is older than the objects of the crawl.
 func Ready(ctx context.Context, b store.Bucket, crawl string) (*ledger.Ledger, error) {
 	head, _, err := ledger.LoadHead(ctx, b, crawl)
 	if err != nil {
@@ -22,7 +23,7 @@ func Ready(ctx context.Context, b store.Bucket, crawl string) (*ledger.Ledger, e
 	if err != nil {
 		return nil, err
 	}
-	l, err := ledger.Load(ctx, b, crawl)
+	l, err := ledger.LoadNewest(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}

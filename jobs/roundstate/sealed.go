@@ -211,7 +211,7 @@ func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]ma
 		return nil, err
 	}
 	for i, c := range crawls {
-		l, err := ledger.Load(ctx, b, c.Crawl)
+		l, err := ledger.LoadNewest(ctx, b, c.Crawl)
 		if err != nil {
 			return nil, err
 		}
@@ -252,7 +252,7 @@ func continuedFrom(ctx context.Context, b store.Bucket, crawl, before string) (c
 // Sealed returns the sealed rounds of a crawl, from round 0 on. If a seal is gone, the error is a
 // ledger.Lost error. For the files of the rounds, call WithFiles.
 func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
-	l, err := ledger.Load(ctx, b, crawl)
+	l, err := ledger.LoadNewest(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -112,7 +113,7 @@ func (f *forecast) take(now time.Time, left time.Duration, late stages.Activity)
 	case moved.Abs() >= max(muchTime, f.end.Sub(now)/4):
 		f.note = fmt.Sprintf("the predicted end moved from %s to %s", clockTime(f.end, now), clockTime(end, now))
 		if len(late.Waits) > 0 && moved > 0 {
-			f.note += ", because of " + printable(wait(late.Waits[0], now))
+			f.note += ", because of " + visible.Text(wait(late.Waits[0], now))
 		}
 		f.end, f.until = end, now.Add(noteFor)
 	}

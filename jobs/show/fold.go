@@ -4,10 +4,11 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode"
 
 	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
+
+	"crawlbatch.io/crawlbatch/formats/visible"
 )
 
 // Fold breaks one line into rows of at most width cells, and indents all rows but the first. Fold
@@ -59,27 +60,19 @@ func words(text string) []string {
 
 func cells(s string) int { return runewidth.StringWidth(s) }
 
-// printable replaces control characters, because the text may come from the web, and a terminal
-// would obey its control characters.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '\uFFFD'
-	}, s)
-}
-
 // Folding returns a writer that folds lines to the current width of the terminal w. If w is not a
 // terminal, it returns w.
 func Folding(w io.Writer) io.Writer {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return &folding{f}
+	if f := File(w); f != nil && term.IsTerminal(int(f.Fd())) {
+		return &folding{w, f}
 	}
 	return w
 }
 
-type folding struct{ file *os.File }
+type folding struct {
+	to   io.Writer // a visible.Writer, or the file itself
+	file *os.File
+}
 
 func (f *folding) Write(p []byte) (int, error) {
 	width := Width(f.file, 0)
@@ -91,13 +84,13 @@ func (f *folding) Write(p []byte) (int, error) {
 			out.WriteByte('\n')
 		}
 	}
-	_, err := f.file.WriteString(out.String())
+	_, err := io.WriteString(f.to, out.String())
 	return len(p), err
 }
 
 // File returns the file that w writes to, or nil if w is not a file.
 func File(w io.Writer) *os.File {
-	switch w := w.(type) {
+	switch w := visible.Raw(w).(type) {
 	case *folding:
 		return w.file
 	case *os.File:

@@ -99,7 +99,6 @@ func New(ctx context.Context, o Options) *Progress {
 	p := &Progress{Options: o, watched: map[int]*watchedTask{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	if _, _, ok := Size(o.Err); ok && !o.Structured {
 		p.block = newBlock(o.Err)
-		p.block.W = File(o.Err)
 	}
 	showing, end := context.WithCancel(context.WithoutCancel(ctx))
 	p.end = end

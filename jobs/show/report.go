@@ -10,6 +10,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
 
@@ -78,7 +79,7 @@ func Report(w io.Writer, r *verify.Report) error {
 }
 
 // line returns stored text on one line that is safe to print.
-func line(s string) string { return printable(strings.Join(strings.Fields(s), " ")) }
+func line(s string) string { return visible.Text(strings.Join(strings.Fields(s), " ")) }
 
 // placeOf returns the object and the round of a violation.
 func placeOf(v *verify.Violation) string {

@@ -24,7 +24,7 @@ func TestWhatIsStoredCannotWriteToTheTerminalOrTheShell(t *testing.T) {
 		t.Errorf("control characters in %q", out.String())
 	}
 	for _, want := range []string{
-		"\nc in round 0, tables/x.parquet: two lines\uFFFD[2J\n",
+		"\nc in round 0, tables/x.parquet: two lines\\u001b[2J\n",
 		"\n  in DuckDB: SELECT * FROM 's3://b/p/tables/x.parquet' WHERE url = 'http://a.test/$(id)';\n",
 		"\n2 more of the same kinds are not listed\n",
 		"\n3 violations in 1 round: not as promised\n",

@@ -8,6 +8,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -243,7 +244,7 @@ func (s *Screen) addWorkers(add func(int, ...string), level, width int, now time
 		if !w.asOf.IsZero() {
 			text += ", as of " + clockTime(w.asOf, now)
 		}
-		add(withWorkers, cutTo(printable(text), width-2))
+		add(withWorkers, cutTo(visible.Text(text), width-2))
 	}
 	if n := len(s.Workers) - len(shown); n > 0 && len(shown) > 0 {
 		add(withWorkers, fmt.Sprintf("%s more", Count(int64(n), "partition")))
@@ -261,7 +262,7 @@ func (s *Screen) addFailed(add func(int, ...string), level, width int) {
 			add(0, fmt.Sprintf("%s more failed: `status` lists them", Count(int64(len(s.Failed)-i), "task")))
 			return
 		}
-		add(0, cutTo(printable(fmt.Sprintf("%s failed %s (%s): %s", f.Task, Count(int64(f.Attempts), "time"), f.Class, f.Error)), 2*width), "  rerun: `"+f.Rerun+"`")
+		add(0, cutTo(visible.Text(fmt.Sprintf("%s failed %s (%s): %s", f.Task, Count(int64(f.Attempts), "time"), f.Class, f.Error)), 2*width), "  rerun: `"+f.Rerun+"`")
 	}
 }
 

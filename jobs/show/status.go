@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/cost"
 	"crawlbatch.io/crawlbatch/jobs/longest"
@@ -110,7 +111,7 @@ type printer struct {
 }
 
 func (p *printer) line(format string, args ...any) {
-	for _, row := range Fold(printable(fmt.Sprintf(format, args...)), p.width) {
+	for _, row := range Fold(visible.Text(fmt.Sprintf(format, args...)), p.width) {
 		p.out.WriteString(row + "\n")
 	}
 }

@@ -59,7 +59,7 @@ func TestStatusSaysWhatIsWaitedForIn80Columns(t *testing.T) {
 		"    `crawlbatch host h.test --month 2026-11 --stop \"REASON\"`; its 12 URLs left",
 		"  to end all of partition 0: stop `run`, then",
 		"    `crawlbatch retry --month 2026-11 --give-up --partition 0`, which defers its",
-		"      failed requests: timeout 345; last at 13:01, i.test: no answer\uFFFD[2J in 15s",
+		"      failed requests: timeout 345; last at 13:01, i.test: no answer\\u001b[2J in",
 		"  partition 2: 2,000 URLs = 2,000 done + 0 left, epoch 1, complete, result",
 		"  and 2 more: -o json lists all",
 		"merge@2026-11.0:3 failed 2 times, last (disk_full): no room left on the device",

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"crawlbatch.io/crawlbatch/formats/visible"
 )
 
 // Size returns the width and height of the terminal behind w. ok is false if w is not a terminal, or
@@ -46,7 +48,11 @@ type Block struct {
 
 // newBlock returns a block at the end of the terminal w.
 func newBlock(w io.Writer) *Block {
-	return &Block{W: w, Away: away(File(w)), Size: func() (int, int) {
+	f := File(w)
+	if f != nil {
+		w = f // rows are folded and visible already, and the block moves the cursor
+	}
+	return &Block{W: w, Away: away(f), Size: func() (int, int) {
 		width, height, ok := Size(w)
 		if !ok {
 			return StatusWidth, 24 // the terminal was closed
@@ -85,7 +91,7 @@ func (b *Block) rows(block []string) (rows []string, most int) {
 	width, height := b.Size()
 	room := min(width-1, maxBlock)
 	for _, l := range block {
-		for _, row := range Fold(printable(l), room) {
+		for _, row := range Fold(visible.Text(l), room) {
 			rows = append(rows, cut(row, room)...)
 		}
 	}
@@ -124,7 +130,7 @@ func (b *Block) Draw(stay, block []string) error {
 	}
 	for _, l := range stay {
 		for _, text := range strings.Split(l, "\n") {
-			for _, row := range Fold(printable(text), width-1) {
+			for _, row := range Fold(visible.Text(text), width-1) {
 				out.WriteString(row + "\n")
 			}
 		}

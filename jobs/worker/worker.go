@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/localfile"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -120,7 +121,7 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 	}
 	result, err := r.compute(ctx, l, t)
 	if err != nil {
-		return err
+		return localfile.NameScratch(err, r.Scratch)
 	}
 	if err := r.commit(ctx, t, result); err != nil {
 		return err

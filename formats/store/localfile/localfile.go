@@ -1,7 +1,7 @@
 // Package localfile holds the code that is common to stores of local files: objects that are open
-// files, and versions that are digests.
+// files, versions that are digests, and full scratch directories.
 //
-// The input is files and bodies. The output is store.Object and store.Version values. Package
+// The input is files and bodies. The output is store.Object and store.Version values, and errors that name what is full. Package
 // localfile imports store and the standard library.
 package localfile
 
@@ -9,9 +9,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"crawlbatch.io/crawlbatch/formats/store"
 )
@@ -76,4 +81,20 @@ const copyBuffer = 256 << 10
 func VersionOf(body []byte) store.Version {
 	sum := sha256.Sum256(body)
 	return store.Version(hex.EncodeToString(sum[:]))
+}
+
+// ErrScratch means that a scratch directory is full. If the store is full, the error is store.ErrFull.
+var ErrScratch = errors.New("make room, or set TMPDIR to another file system")
+
+// NameScratch adds ErrScratch and the scratch directory to the error of a file in it for which there is no room. It leaves
+// other errors as they are, also those of a full store.
+func NameScratch(err error, scratch string) error {
+	file, ok := errors.AsType[*fs.PathError](err)
+	if !ok || !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) || errors.Is(err, store.ErrFull) || errors.Is(err, ErrScratch) {
+		return err
+	}
+	if in, failed := filepath.Rel(scratch, file.Path); failed != nil || !filepath.IsLocal(in) {
+		return err
+	}
+	return fmt.Errorf("the scratch directory %s is full: %w: %w", scratch, ErrScratch, err)
 }

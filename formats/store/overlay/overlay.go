@@ -26,7 +26,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
@@ -260,11 +259,11 @@ func (b *Bucket) save(body io.ReaderAt, size int64) (_ written, err error) {
 	name := filepath.Join(b.dir, strconv.FormatInt(b.files.Add(1), 10))
 	f, err := os.Create(name)
 	if err != nil {
-		return written{}, markFull(err)
+		return written{}, localfile.NameScratch(err, b.dir)
 	}
 	defer func() {
 		if err != nil {
-			err = markFull(errors.Join(err, os.Remove(name)))
+			err = localfile.NameScratch(errors.Join(err, os.Remove(name)), b.dir)
 		}
 	}()
 	h := sha256.New()
@@ -276,14 +275,6 @@ func (b *Bucket) save(body io.ReaderAt, size int64) (_ written, err error) {
 		return written{}, err
 	}
 	return written{file: name, size: size, version: localfile.Version(h)}, nil
-}
-
-// markFull adds store.ErrFull to an error that comes from a full disk.
-func markFull(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: %w", store.ErrFull, err)
-	}
-	return err
 }
 
 // check returns an error if the key is invalid or ctx has ended.

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -59,6 +60,13 @@ func (a *Audit) wasRound(round int) string {
 // listLosses lists the objects in the ledger that are gone or changed. The list omits unreadable
 // documents, because other checks report them.
 func (a *Audit) listLosses(ctx context.Context) (all []*ledger.Lost, err error) {
+	if err := a.Ledger.CheckBehind(ctx, a.Bucket); err != nil {
+		lost, ok := errors.AsType[*ledger.Lost](err)
+		if !ok {
+			return nil, err
+		}
+		all = append(all, lost)
+	}
 	for lost, err := range a.Ledger.Losses(ctx, a.Bucket) {
 		if lost != nil {
 			all = append(all, lost)

@@ -29,9 +29,26 @@ var ErrAddressBlocked = errors.New("address blocked")
 // Setting is the config key that allows private networks.
 const Setting = "fetch.allow_private_networks"
 
-// azureWire is a public address at which Azure serves instance metadata and credentials. IANA's
-// registries do not list it.
-var azureWire = netip.MustParsePrefix("168.63.129.16/32")
+// Metadata lists the addresses at which clouds serve metadata and credentials to machines and pods. No guard without private
+// networks lets them pass, and no NetworkPolicy of package k8s, except where an overlay opens one for the store's
+// credentials. IANA's registries do not list Azure's wire server, and the private ones may be allowed for other reasons.
+var Metadata = []netip.Addr{
+	netip.MustParseAddr("100.100.100.200"),    // Alibaba
+	netip.MustParseAddr("168.63.129.16"),      // Azure's wire server
+	netip.MustParseAddr("169.254.0.23"),       // Tencent
+	netip.MustParseAddr("169.254.42.42"),      // Scaleway
+	netip.MustParseAddr("169.254.169.254"),    // Amazon, Google, Azure, Oracle, OpenStack and others
+	netip.MustParseAddr("169.254.170.2"),      // credentials of Amazon's ECS tasks
+	netip.MustParseAddr("169.254.170.23"),     // credentials of Amazon's EKS pods
+	netip.MustParseAddr("192.0.0.192"),        // Oracle
+	netip.MustParseAddr("fd00:42::42"),        // Scaleway
+	netip.MustParseAddr("fd00:a9fe:a9fe::1"),  // Linode
+	netip.MustParseAddr("fd00:c1::a9fe:a9fe"), // Oracle
+	netip.MustParseAddr("fd00:ec2::23"),       // credentials of Amazon's EKS pods
+	netip.MustParseAddr("fd00:ec2::254"),      // Amazon
+	netip.MustParseAddr("fd20:ce::254"),       // Google
+	netip.MustParseAddr("fe80::a9fe:a9fe"),    // OpenStack
+}
 
 // Guard holds the rules for addresses. It is immutable and safe for concurrent use.
 type Guard struct {
@@ -44,9 +61,17 @@ func New(allowPrivate bool) *Guard {
 	if allowPrivate {
 		return &Guard{}
 	}
+	var v4, v6 []netip.Prefix
+	for _, a := range Metadata {
+		if p := netip.PrefixFrom(a, a.BitLen()); a.Is4() {
+			v4 = append(v4, p)
+		} else {
+			v6 = append(v6, p)
+		}
+	}
 	return &Guard{addresses: ssrf.New(
 		ssrf.WithAnyPort(), // the library can only list allowed ports, so CheckPort checks ports instead
-		ssrf.WithDeniedV4Prefixes(azureWire),
+		ssrf.WithDeniedV4Prefixes(v4...), ssrf.WithDeniedV6Prefixes(v6...),
 	)}
 }
 

@@ -21,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/localfile"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
@@ -359,10 +360,10 @@ func NoRoom(err error) bool {
 }
 
 // ScratchError turns the error of a full scratch directory into one that wraps
-// stages.ErrInterrupted and says what to do. It returns other errors unchanged.
+// stages.ErrInterrupted and says what to do. It returns other errors unchanged, also those of a full store.
 func ScratchError(err error, scratch string) error {
-	if !NoRoom(err) {
-		return err
+	if err = localfile.NameScratch(err, scratch); errors.Is(err, localfile.ErrScratch) {
+		return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 	}
-	return fmt.Errorf("the scratch directory %s is full: make room, or set TMPDIR to another file system: %w: %w", scratch, err, stages.ErrInterrupted)
+	return err
 }

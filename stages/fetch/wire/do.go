@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -178,8 +179,13 @@ func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) 
 	if e.req.OnPrefix != nil {
 		r.OnPrefix = func() bool { return e.testPrefix(r) }
 	}
-	if err := r.ReadHead(); err != nil {
-		return false, e.ioError(ctx, PhaseHead, err)
+	untold := e.client.dialer.Untold(e.target)
+	err = r.ReadHead()
+	if repeated := untold.Check(x.RawHead); repeated != nil {
+		return false, e.forget(ctx, PhaseHead, repeated)
+	}
+	if err != nil {
+		return false, e.ioError(ctx, PhaseHead, untold.Error(err))
 	}
 	if e.req.OnHead != nil && !e.req.OnHead(x) {
 		r.SkipBody()
@@ -196,6 +202,9 @@ func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) 
 		x.BodyTruncated = x.Truncated
 	} else if err := e.decode(ctx, r.MaxBody); err != nil {
 		return false, e.fail(ErrAborted, PhaseBody, err)
+	}
+	if err := untold.Check(append(slices.Collect(x.RawParts), x.Payload, x.Body)...); err != nil {
+		return false, e.forget(ctx, PhaseBody, err)
 	}
 	if r.Definite() && r.Unread() {
 		x.Warn(http1.WarnBodyUnexpected)
@@ -286,6 +295,15 @@ func (e *exchanger) deadlineIn(d time.Duration) time.Time {
 		return t
 	}
 	return e.deadline
+}
+
+// forget drops the response, and returns an error.
+func (e *exchanger) forget(ctx context.Context, phase Phase, err error) error {
+	x := e.x
+	x.Decoded.Release()
+	x.Response.Release()
+	x.Decoded, x.Response, x.PayloadDigest = coding.Decoded{}, http1.Response{}, ""
+	return e.ioError(ctx, phase, err)
 }
 
 // ioError classifies a failure between the connect and the end of the head.

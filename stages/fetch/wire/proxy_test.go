@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -375,5 +377,60 @@ func TestProxyThatIsNone(t *testing.T) {
 	}
 	if _, err := get(t, c, "http://host.test/"); err == nil || !strings.Contains(err.Error(), "dialled [::1]:3128") {
 		t.Errorf("proxy by IPv6: %v", err)
+	}
+}
+
+// TestAProxyThatRepeatsItsCredentials sends them back in every part of an answer to CONNECT, of a response to a
+// request in absolute form, and of one through a tunnel.
+func TestAProxyThatRepeatsItsCredentials(t *testing.T) {
+	encoded := base64.StdEncoding.EncodeToString([]byte("user:" + proxyPassword))
+	zip := func(s string) string {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		io.WriteString(w, s)
+		w.Close()
+		return b.String()
+	}
+	for form, secret := range map[string]string{"base64": encoded, "raw": "user:" + proxyPassword} {
+		chunk := fmt.Sprintf("2\r\n%s\r\n%x\r\n%s\r\n0\r\n", secret[:2], len(secret)-2, secret[2:])
+		for name, answer := range map[string]string{
+			"reason":          "HTTP/1.1 403 Basic " + secret + "\r\n\r\n",
+			"reason, cut":     "HTTP/1.1 403 " + strings.Repeat("x", 50) + secret + "\r\n\r\n",
+			"header":          "HTTP/1.1 302 Found\r\nLocation: http://host.test/?" + secret + "\r\nContent-Length: 0\r\n\r\n",
+			"body":            "HTTP/1.1 502 Bad\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<p>Proxy-Authorization: " + secret,
+			"chunks":          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + "\r\n",
+			"trailer":         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Sent: " + secret + "\r\n\r\n",
+			"compressed":      "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n" + zip("<p>"+secret),
+			"no HTTP":         secret + "\r\n\r\n",
+			"status code":     "HTTP/1.1 9" + secret + "\r\n\r\n",
+			"password alone":  "HTTP/1.1 407 wrong password " + proxyPassword + "\r\n\r\n",
+			"interim":         "HTTP/1.1 103 Hints\r\nLink: " + secret + "\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+			"no head at all":  "<html>" + secret,
+			"header, no name": "HTTP/1.1 200 OK\r\n" + secret + "\r\nContent-Length: 0\r\n\r\n",
+		} {
+			for _, way := range []string{"connect", "absolute", "tunnel"} {
+				if name == "password alone" && way != "connect" { // it may be a word of a page
+					continue
+				}
+				addr := rawServer(t, func(c net.Conn, r *bufio.Reader, _ int) {
+					readRequest(r)
+					if way == "tunnel" {
+						io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+						readRequest(r)
+					}
+					io.WriteString(c, answer)
+				})
+				x, err := get(t, proxied(t, addr, func(c *Config) { c.ProxyFilters = way == "absolute" }), "http://host.test/")
+				kept := fmt.Sprintf("%v %s %v %v %s %s %s", err, x.StatusText, x.Header, x.Warnings, x.RawHead, x.Payload, x.Body)
+				for part := range x.RawParts {
+					kept += string(part)
+				}
+				for _, s := range []string{encoded[:8], proxyPassword} {
+					if strings.Contains(kept, s) {
+						t.Errorf("%s of %s by %s: %s", form, name, way, kept)
+					}
+				}
+			}
+		}
 	}
 }

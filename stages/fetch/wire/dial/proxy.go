@@ -1,6 +1,8 @@
 package dial
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -8,7 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
@@ -18,6 +22,10 @@ type proxy struct {
 	host          string
 	port          uint16
 	authorization string // value of Proxy-Authorization, or ""; never stored or printed
+
+	encoded []byte // the base64 in authorization, without padding
+	pair    []byte // user:password, or nil if one of them is empty
+	secret  string // the password; without a password the user
 }
 
 // appendCredentials appends the Proxy-Authorization line if the proxy has credentials.
@@ -45,7 +53,12 @@ func parseProxy(s string) (*proxy, error) {
 	p := &proxy{host: t.Host, port: t.Port}
 	if u.User != nil {
 		password, _ := u.User.Password()
-		p.authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))
+		pair := []byte(u.User.Username() + ":" + password)
+		p.authorization, p.encoded = "Basic "+base64.StdEncoding.EncodeToString(pair), []byte(base64.RawStdEncoding.EncodeToString(pair))
+		p.secret = cmp.Or(password, u.User.Username())
+		if u.User.Username() != "" && password != "" {
+			p.pair = pair
+		}
 	}
 	return p, nil
 }
@@ -105,11 +118,14 @@ func (p *proxy) tunnel(ctx context.Context, nc net.Conn, authority string) error
 	defer r.Release()
 	r.Method, r.MaxHeader = "CONNECT", maxConnectHead
 	if err := r.ReadHead(); err != nil {
-		return fmt.Errorf("answer to CONNECT: %w", err)
+		return fmt.Errorf("answer to CONNECT: %w", p.withoutRepeated(err))
 	}
 	if resp.Status < 200 || resp.Status > 299 {
 		status := strconv.Itoa(resp.Status)
-		if resp.StatusText != "" {
+		switch {
+		case p.repeatedIn(string(resp.RawHead)):
+			status += " " + hidden
+		case resp.StatusText != "":
 			status += fmt.Sprintf(" %.60q", resp.StatusText)
 		}
 		return &refusal{resp.Status, "proxy answered CONNECT with " + status}
@@ -118,4 +134,56 @@ func (p *proxy) tunnel(ctx context.Context, nc net.Conn, authority string) error
 		return errors.New("proxy sent data after its answer to CONNECT")
 	}
 	return nil
+}
+
+// hidden stands in an error for what may hold the proxy's credentials.
+const hidden = "(left out: it may repeat the proxy's credentials)"
+
+// repeatedIn reports whether a text that the proxy wrote repeats the credentials, or only the password.
+func (p *proxy) repeatedIn(text string) bool {
+	return p.credentialsIn([]byte(text)) || p.secret != "" && strings.Contains(text, p.secret)
+}
+
+// credentialsIn reports whether a response, which may be that of a server, has the credentials as base64 or as user and
+// password. A password alone may be an ordinary word of a page.
+func (p *proxy) credentialsIn(b []byte) bool {
+	return p.authorization != "" && (bytes.Contains(b, p.encoded) || p.pair != nil && bytes.Contains(b, p.pair))
+}
+
+// withoutRepeated returns the error of a head that cannot be read, without its detail if that may quote a piece of the
+// credentials.
+func (p *proxy) withoutRepeated(err error) error {
+	e, ok := errors.AsType[http1.ProtocolError](err)
+	if !ok || p.authorization == "" {
+		return err
+	}
+	e.Detail = hidden
+	return e
+}
+
+// Untold keeps a proxy's credentials out of what a server's response becomes. It is for one exchange.
+type Untold struct{ proxy *proxy }
+
+// Untold returns an Untold for an exchange with a target. Inside TLS, a proxy cannot write.
+func (d *Dialer) Untold(t http1.Target) Untold {
+	if d.proxy == nil || d.proxy.authorization == "" || t.HTTPS {
+		return Untold{}
+	}
+	return Untold{d.proxy}
+}
+
+// Check returns an error if one of the parts of a response repeats the credentials. Such a response must not be stored.
+func (u Untold) Check(parts ...[]byte) error {
+	if u.proxy != nil && slices.ContainsFunc(parts, u.proxy.credentialsIn) {
+		return http1.ProtocolError{Phrase: "response repeats the proxy's credentials", Detail: "nothing of it is stored"}
+	}
+	return nil
+}
+
+// Error returns an error of a head, without what may quote the credentials.
+func (u Untold) Error(err error) error {
+	if u.proxy == nil {
+		return err
+	}
+	return u.proxy.withoutRepeated(err)
 }
