@@ -164,7 +164,7 @@ func (m *maker) attention(r *Report) []Attention {
 		add(levelWarn, "outcomes", "%.1f %% of the planned URLs failed, most often with %s (%s).", 100*float64(f.failed)/float64(f.urls), name, show.Count(n, "URL"))
 	}
 	if f.deferred > 0 {
-		add(levelWarn, "outcomes", "%s were deferred to the next round: the fetch window closed before their turn, their hosts asked for pauses longer than what was left of it, or a task was given up.", show.Count(f.deferred, "URL"))
+		add(levelWarn, "outcomes", "%s were deferred to the next round: the fetch window closed before their turn, their hosts asked for pauses longer than what was left of it or gave no answer yet, or a task was given up.", show.Count(f.deferred, "URL"))
 	}
 	if n := m.requests.blocking(); n > 0 {
 		add(levelWarn, "blocked", "%s answered at least half of the requests with 403 or 429.", show.Count(n, "network"))

@@ -63,6 +63,7 @@ func (a *attempt) closeWindow(ctx context.Context) error {
 	}
 	a.env.Log.Info("the fetch window has closed", "left", a.fetcher.sched.Remaining())
 	a.fetcher.sched.Close()
+	a.fetcher.endWaits()
 	return nil
 }
 

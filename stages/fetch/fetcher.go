@@ -63,6 +63,8 @@ type fetcher struct {
 	lastRobotsTask int64               // ID of the newest robots task
 	claims         map[uint64]struct{} // hashes of the redirect targets that URL tasks and sitemaps have reserved
 
+	endWaits context.CancelFunc // ends all waits for the network
+
 	fatal atomic.Pointer[error] // the first error; nil if there is none
 	ended chan struct{}         // closed after fatal is set
 }
@@ -133,7 +135,11 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 		urlTasks: map[int64]*urlTask{}, robotsTasks: map[int64]*robotsTask{}, claims: map[uint64]struct{}{},
 		ended: make(chan struct{}),
 	}
-	f.requests.Fail = f.fail
+	f.requests.Fail, f.requests.Barred = f.fail, func(url string) bool {
+		key, _ := urlkey.KeyOf(url)
+		return f.optedOut(url) || sched.Stopped(key.Host)
+	}
+	f.requests.Stopping, f.endWaits = context.WithCancel(context.Background())
 	f.sitemaps = sitemaps.New(cfg.Sitemaps, f.sitemapTools())
 	sched.Foresee(f.sitemaps.Waiting)
 	return f, nil
@@ -166,7 +172,7 @@ func newClient(env *stages.Env, cfg *Config, w *witness.Witness, tune func(*wire
 	if tune != nil {
 		tune(&connections)
 	}
-	connections.Resolver = heardResolver{connections.Resolver, w}
+	connections.Resolver = heardResolver{connections.Resolver, w, env.Clock.Now}
 	return wire.New(connections)
 }
 
@@ -174,12 +180,13 @@ func newClient(env *stages.Env, cfg *Config, w *witness.Witness, tune func(*wire
 type heardResolver struct {
 	dns.Resolver
 	witness *witness.Witness
+	now     func() time.Time
 }
 
 func (r heardResolver) Lookup(ctx context.Context, host string) (dns.Answer, error) {
 	a, err := r.Resolver.Lookup(ctx, host)
-	if err == nil || dns.IsNotFound(err) {
-		r.witness.Answered(witness.Peer{Path: witness.Names, Origin: host}, func() string {
+	if !a.Local && (err == nil || dns.IsNotFound(err)) {
+		r.witness.Answered(witness.Peer{Path: witness.Names, Origin: host}, r.now(), func() string {
 			key, _ := urlkey.KeyOf("http://" + host + "/")
 			return key.Domain
 		})
@@ -196,6 +203,7 @@ func (f *fetcher) optedOut(url string) bool { return f.barred != nil && f.barred
 
 // close releases connections and scratch space.
 func (f *fetcher) close() {
+	f.endWaits()
 	f.client.Close()
 	f.robots.Close()
 }
@@ -213,7 +221,7 @@ func (f *fetcher) fail(err error) {
 func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	f.requests.Stopping = ctx
+	defer context.AfterFunc(ctx, f.endWaits)()
 	go func() {
 		select {
 		case <-f.ended:

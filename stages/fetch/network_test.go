@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -41,11 +43,18 @@ func (o *outage) Lookup(ctx context.Context, host string) (dns.Answer, error) {
 	if o.away.Load() && o.look != nil {
 		return dns.Answer{}, o.look
 	}
-	return o.web.Lookup(ctx, host)
+	a, err := o.web.Lookup(ctx, host)
+	if strings.HasSuffix(host, "5.example") && err == nil { // these have an address of a family that this machine lacks
+		a.Addrs = append(a.Addrs, netip.MustParseAddr("2606:2800:220:1::1"))
+	}
+	return a, err
 }
 
 func (o *outage) connect(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
 	o.asked.Add(1)
+	if addr.Addr().Is6() {
+		return nil, errno("connect", syscall.ENETUNREACH)
+	}
 	if o.away.Load() && o.silent {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -74,6 +83,24 @@ func (c *outageConn) Write(b []byte) (int, error) {
 		return 0, syscall.ECONNRESET
 	}
 	return c.Conn.Write(b)
+}
+
+func (c *outageConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.o.away.Load() && c.o.look == nil {
+		return 0, syscall.ECONNRESET
+	}
+	return n, err
+}
+
+// slowPage sends some pages in two parts.
+func slowPage(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "3") {
+		fmt.Fprint(w, "<p>the first part")
+		w.(http.Flusher).Flush()
+		time.Sleep(3 * time.Second)
+	}
+	page(w, r)
 }
 
 func (o *outage) tune(c *wire.Config) { c.Resolver, c.Dial = o, o.connect }
@@ -107,7 +134,7 @@ func newOutage(t *testing.T, name string) (*lab, *outage) {
 	for h := range 30 {
 		all = append(all, urls(fmt.Sprintf("h%d.example", h), 8)...)
 	}
-	l := newLab(t, noRobots(page), all...)
+	l := newLab(t, noRobots(slowPage), all...)
 	l.web.down["h4.example"] = &net.DNSError{Err: "no such host", IsNotFound: true}
 	o := &outage{web: l.web, fault: outages[name], dead: "h3.example"}
 	l.hooks.tune = o.tune
@@ -135,7 +162,7 @@ func (l *lab) checkOutcomes(r *manifest.Result) {
 		case f.Host == "h4.example":
 			want = schema.DNSError
 		}
-		if f.Outcome != want {
+		if f.Outcome != want || f.Truncated != "" {
 			l.t.Errorf("round %d: %s: %s (%s; %s), want %s", l.task.Round, u, f.Outcome, f.Error, f.ErrorDetail, want)
 		}
 	}

@@ -25,6 +25,13 @@ func (s *Scheduler) Configured(name string) time.Duration {
 	return s.cfg.termsOf(name).delay
 }
 
+// Stopped reports whether a host is stopped.
+func (s *Scheduler) Stopped(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.termsOf(name).stop != ""
+}
+
 // Reload replaces the config and applies it immediately. If it stops a domain, the domain's items
 // get grants of kind Stopped. It reports whether the config differs from the one before.
 func (s *Scheduler) Reload(cfg Config) bool {

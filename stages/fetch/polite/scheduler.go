@@ -271,7 +271,7 @@ func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	s.left--
 	s.grants++
 	h.held = true
-	h.postponed = h.drain == Postponed
+	h.postponed = h.postponed || h.drain == Postponed
 	t := &Grant{s: s, h: h, Host: h.name, Item: it, Kind: h.drain, Due: due, Delay: h.delay(), given: now}
 	if h.drain != Fetch {
 		t.Reason = h.stop

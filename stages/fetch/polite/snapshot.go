@@ -23,12 +23,13 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 		}
 		h.br.dropOld(&s.brk, now)
 		b := h.br.clock(now)
-		if wait > 0 || h.raised > 0 || h.limited > 0 || !h.failing.IsZero() || b != (manifest.HostBreaker{OK: b.OK}) {
+		failing := !h.failing.IsZero() && (h.postponed || h.remaining() > 0 || h.inFlight > 0) // otherwise nothing depends on it
+		if wait > 0 || h.raised > 0 || h.limited > 0 || failing || h.postponed || b != (manifest.HostBreaker{OK: b.OK}) {
 			c := manifest.HostClock{
 				Host: h.name, DelayMS: Millis(h.delay()), BaseMS: Millis(h.required()), RaisedMS: Millis(h.raised), Limited: h.limited, WaitMS: Millis(wait),
 				Postponed: h.postponed,
 			}
-			if !h.failing.IsZero() {
+			if failing {
 				c.FailingMS = max(1, now.Sub(h.failing).Milliseconds())
 			}
 			if b != (manifest.HostBreaker{}) {
@@ -87,8 +88,13 @@ func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, f
 		h.raised, h.limited = duration(c.RaisedMS), c.Limited
 		if c.FailingMS > 0 {
 			h.failing = now.Add(-duration(c.FailingMS) - waited)
-			if h.carried = fresh && c.Postponed; h.carried {
-				h.owed = true
+		}
+		switch {
+		case c.Postponed && !fresh:
+			h.postponed = true
+		case c.Postponed:
+			h.carried, h.owed = true, true
+			if c.FailingMS > 0 {
 				h.keepFrom(h.failing.Add(s.late), ByLate)
 			}
 		}

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
@@ -72,7 +71,8 @@ type Sender struct {
 	Epoch         int                      // epoch of the attempt, for rows
 	Witness       *witness.Witness         // judges requests without an answer; nil blames the host for each
 	Fail          func(error)              // ends the task; called if Witness waited in vain
-	Stopping      context.Context          // ends when the task is told to stop: then nothing waits for the network
+	Stopping      context.Context          // ends when the task may request nothing more: then nothing waits for the network
+	Barred        func(url string) bool    // reports whether a URL must not be requested, for the choice of witnesses
 
 	received atomic.Int64 // see Received
 	noTunnel sync.Once    // logs only the first refusal of CONNECT for plain http
@@ -158,85 +158,9 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	s.Exchange, s.Err = r.Client.Do(ctx, req)
 	r.Progress.Add(stages.CountFlights, -1)
 	ended := r.Clock.Now()
-	r.judge(ctx, s, begun, ended)
+	r.judge(ctx, g, s, begun, ended)
 	r.describe(s, begun, ended, looked)
 	return s
-}
-
-// judge tells the witness how a request ended. If this machine or its network was the cause of a failure,
-// judge waits until requests may succeed again, and makes the request an aborted one, which is repeated.
-func (r *Sender) judge(ctx context.Context, s *Sent, begun, ended time.Time) {
-	if r.Witness == nil || s.Aborted() {
-		return
-	}
-	side, todo := wire.TheHosts, ""
-	if s.Err != nil {
-		side, todo = wire.SideOf(s.Err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(r.Stopping, cancel)()
-	peer := peerOf(s)
-	domain := func() string {
-		key, _ := urlkey.KeyOf(s.Row.URL) // without a key, the peer counts as one of the domain ""
-		return key.Domain
-	}
-	var err error
-	switch {
-	case side == wire.TheHosts:
-		if !s.At.IsZero() || errors.Is(s.Err, wire.ErrTLS) {
-			r.Witness.Answered(peer, domain)
-		}
-		return
-	case side == wire.Ours:
-		err = r.Witness.Lack(ctx, todo, s.Err)
-	default:
-		e, _ := errors.AsType[*wire.Error](s.Err)
-		if e != nil && e.Phase == wire.PhaseDNS {
-			name, _ := urlkey.SplitPort(s.Row.Host)
-			peer = witness.Peer{Path: witness.Names, Origin: name}
-		}
-		peer.Domain = domain()
-		var verdict witness.Verdict
-		verdict, err = r.Witness.Judge(ctx, witness.Failure{
-			Peer: peer, Began: begun, Ended: ended, NoNetwork: e != nil && e.NoNetwork(), Why: s.Err.Error(),
-		}, r.probe)
-		if verdict == witness.OfHost {
-			return
-		}
-	}
-	if errors.Is(err, witness.ErrAway) {
-		r.Fail(err)
-	}
-	s.Err = fmt.Errorf("%w: %w: %w", wire.ErrAborted, ErrOurs, s.Err)
-}
-
-// peerOf returns the peer of a request. Its domain is empty.
-func peerOf(s *Sent) witness.Peer {
-	x := s.Exchange
-	p := witness.Peer{Path: witness.IPv4, Origin: originOf(s.Row.URL), Addr: x.Addr}
-	switch {
-	case x.Route == dial.RouteProxy:
-		p.Path, p.Addr = witness.Proxy, netip.AddrPort{}
-	case x.Addr.Addr().Is6():
-		p.Path = witness.IPv6
-	}
-	return p
-}
-
-// originOf returns the scheme and the host of a canonical URL.
-func originOf(url string) string {
-	scheme, rest, _ := strings.Cut(url, "://")
-	host, _, _ := strings.Cut(rest, "/")
-	return strings.Clone(scheme + "://" + host)
-}
-
-// probe connects to a peer, or asks for its name, without a request.
-func (r *Sender) probe(ctx context.Context, p witness.Peer) error {
-	if p.Path == witness.Names {
-		return r.Client.HearsNameServers(ctx, p.Origin)
-	}
-	return r.Client.Reach(ctx, p.Origin, p.Addr)
 }
 
 // permit returns nil if a request may be written now: its address and host are due, ctx has not

@@ -128,22 +128,29 @@ func New(cfg Config) (*Client, error) {
 func (c *Client) Close() { c.idle.Close() }
 
 // Reach opens and closes a connection to the host of rawURL without sending a request: to addr, or
-// through the proxy if there is one.
+// through the proxy if there is one. The error is an *Error.
 func (c *Client) Reach(ctx context.Context, rawURL string, addr netip.AddrPort) error {
 	t, err := http1.ParseTarget(rawURL)
 	if err != nil {
-		return err
+		return &Error{Kind: ErrInvalid, Phase: PhaseRequest, Err: err}
 	}
-	return c.dialer.Reach(ctx, t, addr)
+	if err := c.dialer.Reach(ctx, t, addr); err != nil {
+		return connectError(ctx, t, err)
+	}
+	return nil
 }
 
 // HearsNameServers looks up a name without the cache. It returns nil if the name exists, or if it certainly
-// does not.
+// does not. The error is an *Error.
 func (c *Client) HearsNameServers(ctx context.Context, host string) error {
-	if err := c.dialer.Names.Ask(ctx, host); !dns.IsNotFound(err) {
-		return err
+	switch err := c.dialer.Names.Ask(ctx, host); {
+	case err == nil, dns.IsNotFound(err):
+		return nil
+	case ctx.Err() != nil:
+		return &Error{Kind: ErrTimeout, Phase: PhaseDNS, Host: host, Err: err}
+	default:
+		return &Error{Kind: ErrDNS, Phase: PhaseDNS, Host: host, Err: err}
 	}
-	return nil
 }
 
 // Locate returns the addresses of rawURL's host, in the order to try, and the route of a request to

@@ -38,6 +38,9 @@ var ourErrnos = []struct {
 	{syscall.EADDRNOTAVAIL, "this machine has no free port for another connection: widen net.ipv4.ip_local_port_range, or lower fetch.slots"},
 }
 
+// ProxyCredentials says what to do if the proxy answers 407.
+const ProxyCredentials = "the proxy refuses its user name and password: correct them in fetch.proxy"
+
 // SideOf returns the side of an error of Do. todo says in words what is wrong and what to do if the side is
 // Ours.
 func SideOf(err error) (side Side, todo string) {
@@ -49,10 +52,12 @@ func SideOf(err error) (side Side, todo string) {
 	switch {
 	case e.Phase == PhaseConnect && dial.IsNoNetwork(e.Addr, e.Err): // also EADDRNOTAVAIL without IPv6
 		return Unknown, ""
+	case e.Phase == PhaseDNS && errors.Is(e.Err, syscall.EADDRNOTAVAIL): // perhaps of a name server with an IPv6 address
+		return Unknown, ""
 	case e.Phase == PhaseReachProxy:
 		return Ours, "the proxy cannot be reached: start it, or correct fetch.proxy"
 	case dial.RefusedWith(e.Err) == http.StatusProxyAuthRequired:
-		return Ours, "the proxy refuses its user name and password: correct them in fetch.proxy"
+		return Ours, ProxyCredentials
 	case errors.As(e.Err, &roots):
 		return Ours, "this machine has no root certificates: install them (package ca-certificates), or set SSL_CERT_FILE"
 	}

@@ -8,8 +8,9 @@
 // then counts.
 //
 // The input is each answer and each failed request of the fetch tasks of a process. The output is a Verdict.
-// Answers are kept apart by Path, because IPv6 may fail while IPv4 works. A Witness opens no connection
-// itself: the caller of Judge gives it a function that probes. A probe sends no request.
+// Answers are kept apart by Path, because IPv6 may fail while IPv4 works. Where a family never worked, the
+// other one is judged. A Witness opens no connection itself: the caller of Judge gives it a function that
+// probes. A probe sends no request.
 //
 // What answers in place of all hosts, such as a captive portal or a resolver that knows no name, is a witness
 // too and therefore not noticed.
@@ -17,11 +18,13 @@ package witness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -111,12 +114,12 @@ type Witness struct {
 type path struct {
 	peers    []*peer
 	added    time.Time // when peers changed
-	answered time.Time // last answer, or end of the last probe that succeeded
+	answered time.Time // when the first byte of the newest answer came, or a probe succeeded; zero if never in this process
 
 	refuted map[string]bool    // domains whose probes failed since the last answer
 	began   time.Time          // when the first request failed that led to these probes
 	probing context.CancelFunc // ends the probe under way; nil if there is none
-	probed  time.Time          // when the last probe began
+	probed  time.Time          // when the last probe began, or Lack was called last
 
 	away time.Time // since when the path is away; zero if it is not
 	why  string
@@ -148,23 +151,23 @@ func routed(v6 bool) bool {
 	return true
 }
 
-// Answered notes that a host or a name server answered. domain is called if the peer is new.
-func (w *Witness) Answered(p Peer, domain func() string) {
+// Answered notes that the first byte of an answer came at the given time, from a host or a name server.
+// domain is called if the peer is new.
+func (w *Witness) Answered(p Peer, at time.Time, domain func() string) {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.clock.Now()
-	w.answer(p.Path, now)
+	w.answer(p.Path, at)
 	if p.Path != Names {
-		w.answer(machine, now)
+		w.answer(machine, at)
 	}
-	at := &w.paths[p.Path]
-	if len(at.peers) == keptPeers && now.Sub(at.added) < time.Second {
+	to, now := &w.paths[p.Path], w.clock.Now()
+	if len(to.peers) == keptPeers && now.Sub(to.added) < time.Second {
 		return
 	}
-	for _, known := range at.peers {
+	for _, known := range to.peers {
 		if known.Addr == p.Addr && (p.Addr.IsValid() || known.Origin == p.Origin) {
 			return
 		}
@@ -173,46 +176,115 @@ func (w *Witness) Answered(p Peer, domain func() string) {
 	w.keep(p, now)
 }
 
-// keep adds a peer, in place of the oldest one of a full path.
+// keep adds a peer. If the path is full, it replaces the oldest peer of the domain that has the most.
 func (w *Witness) keep(p Peer, now time.Time) {
-	at := &w.paths[p.Path]
-	if len(at.peers) == keptPeers {
-		at.peers = append(at.peers[:0], at.peers[1:]...)
+	to := &w.paths[p.Path]
+	if len(to.peers) == keptPeers {
+		of := map[string]int{}
+		for _, known := range to.peers {
+			of[known.Domain]++
+		}
+		drop := 0
+		for i, known := range to.peers {
+			if of[known.Domain] > of[to.peers[drop].Domain] {
+				drop = i
+			}
+		}
+		to.peers = slices.Delete(to.peers, drop, drop+1)
 	}
-	at.peers, at.added = append(at.peers, &peer{Peer: p}), now
+	to.peers, to.added = append(to.peers, &peer{Peer: p}), now
 }
 
-// answer notes that a path works. The caller holds w.mu.
-func (w *Witness) answer(p Path, now time.Time) {
-	at := &w.paths[p]
-	at.answered, at.refuted = now, nil
-	if at.probing != nil {
-		at.probing() // nobody needs its result
+// answer notes that a path worked at the given time. The caller holds w.mu.
+func (w *Witness) answer(p Path, at time.Time) {
+	to := &w.paths[p]
+	if at.After(to.answered) {
+		to.answered = at
 	}
-	if !at.away.IsZero() {
-		if at.told {
-			w.log.Info("fetching goes on", "after", now.Sub(at.away).Round(time.Second), "path", p.String())
+	if at.Before(to.probed) && (len(to.refuted) > 0 || to.probing != nil) {
+		return // a probe began later
+	}
+	if to.away.IsZero() {
+		// Their addresses may be theirs no more.
+		to.peers = slices.DeleteFunc(to.peers, func(p *peer) bool { return to.refuted[p.Domain] })
+	}
+	if to.probing != nil {
+		to.probing() // nobody needs its result
+	}
+	w.restore(p)
+}
+
+// restore notes that a path that may have been away is not. The caller holds w.mu.
+func (w *Witness) restore(p Path) {
+	to := &w.paths[p]
+	to.refuted = nil
+	if !to.away.IsZero() {
+		now := w.clock.Now()
+		if to.told {
+			w.log.Info("fetching goes on", "after", now.Sub(to.away).Round(time.Second), "path", p.String())
 		}
-		at.away, at.back, at.told = time.Time{}, now, false
+		to.away, to.back, to.told = time.Time{}, now, false
 		if !slices.ContainsFunc(w.paths[:], func(at path) bool { return !at.away.IsZero() }) {
 			w.lost += now.Sub(w.since)
 			w.since = time.Time{}
 		}
 	}
-	for _, wake := range w.waiting {
-		wake()
+	w.wake()
+}
+
+// wake ends the sleep of all calls that wait.
+func (w *Witness) wake() {
+	for _, end := range w.waiting {
+		end()
 	}
 	w.waiting = w.waiting[:0]
 }
 
+// Probe connects to a peer, or asks for its name. noNetwork is that of a Failure. If the peer must not be
+// probed, err is ErrUnfit.
+type Probe func(ctx context.Context, p Peer) (noNetwork bool, err error)
+
+// ErrUnfit means that a peer must not be probed any more.
+var ErrUnfit = errors.New("the peer must not be probed")
+
 // Judge waits until it is known whose failure f was. If the network is away, Judge waits until it is back.
-// probe connects to a peer, or asks for its name. The error is that of ctx, or ErrAway.
-func (w *Witness) Judge(ctx context.Context, f Failure, probe func(context.Context, Peer) error) (Verdict, error) {
+// The error is that of ctx, or ErrAway.
+func (w *Witness) Judge(ctx context.Context, f Failure, probe Probe) (Verdict, error) {
 	if w == nil {
 		return OfHost, nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if f.Path == Names {
+		f.NoNetwork = f.NoNetwork || !w.routed(false) && !w.routed(true)
+		v, err := w.judge(ctx, &f, probe)
+		if v != OfHost || err != nil {
+			return v, err
+		}
+		// A name server may answer from its memory while the network behind it is away.
+		f.Path, f.NoNetwork = w.worked(), false
+		return w.judge(ctx, &f, probe)
+	}
+	if other := w.worked(); f.Path != Proxy && other != Proxy && w.paths[f.Path].answered.IsZero() && !w.paths[other].answered.IsZero() {
+		f.Path, f.NoNetwork = other, false // this machine has no network of the other family
+	}
+	// A router far away may say that it has no route either. And a machine may lack one of the families.
+	f.NoNetwork = f.NoNetwork && !w.routed(f.Path == IPv6) && (len(w.paths[f.Path].peers) > 0 || !w.routed(f.Path == IPv4))
+	return w.judge(ctx, &f, probe)
+}
+
+// worked returns the path of connections on which the newest answer came.
+func (w *Witness) worked() Path {
+	newest := IPv4
+	for _, p := range []Path{IPv6, Proxy} {
+		if w.paths[p].answered.After(w.paths[newest].answered) {
+			newest = p
+		}
+	}
+	return newest
+}
+
+func (w *Witness) judge(ctx context.Context, f *Failure, probe Probe) (Verdict, error) {
 	at := &w.paths[f.Path]
 	for {
 		now := w.clock.Now()
@@ -220,40 +292,40 @@ func (w *Witness) Judge(ctx context.Context, f Failure, probe func(context.Conte
 		case ctx.Err() != nil:
 			return Ours, ctx.Err()
 		case !at.away.IsZero() && now.Sub(at.away) >= Patience:
+			if f.Path != Names && w.paths[w.worked()].answered.After(at.away) {
+				return OfHost, nil // hosts of the other family answer
+			}
 			return Ours, fmt.Errorf("%s: %w", at.why, ErrAway)
 		case !at.away.IsZero():
 		case !at.back.IsZero() && !at.back.Before(f.Began):
 			return Ours, nil
-		case !at.answered.IsZero() && !at.answered.Before(f.Ended), !w.tells(at, &f):
+		case !at.answered.IsZero() && !at.answered.Before(f.Ended), !f.NoNetwork && !at.tells(f):
 			return OfHost, nil
 		}
-		next, due := at.next(&f)
+		next, due := at.next(f)
 		if at.probing != nil || due.After(now) {
 			w.wait(ctx, max(due.Sub(now), anyGap/10))
 			continue
 		}
-		w.probe(ctx, at, &f, next, probe)
+		w.probe(ctx, at, f, next, probe)
 	}
 }
 
-// tells reports whether probes can tell that the network is the cause of f. If too few other hosts have
-// answered, they cannot: a list may name only dead hosts. But if this machine has no network for a family, or
-// hears no name server, the cause is clear, unless it never had IPv6, or never had IPv4.
-func (w *Witness) tells(at *path, f *Failure) bool {
-	if !f.NoNetwork {
-		others := map[string]bool{}
-		for _, p := range at.peers {
-			if p.Domain != f.Domain {
-				others[p.Domain] = true
-			}
+// tells reports whether enough hosts of other domains have answered for their silence to tell something. A
+// list may name only dead hosts.
+func (at *path) tells(f *Failure) bool {
+	others := map[string]bool{}
+	for _, p := range at.peers {
+		if p.Domain != f.Domain {
+			others[p.Domain] = true
 		}
-		return len(others) >= doubted
 	}
-	return f.Path == Names || len(at.peers) > 0 || !w.routed(f.Path == IPv4)
+	return len(others) >= doubted
 }
 
 // next returns the peer to probe and the earliest time for it: of the peers of other domains, the one whose
-// domain no probe has refuted, and whose last probe is longest ago. Without such a peer, it is that of f.
+// domain no probe has refuted, and whose last probe is longest ago. Without such a peer, it is the host that
+// failed, or the top-level domain of its name, which every name server knows.
 func (at *path) next(f *Failure) (Peer, time.Time) {
 	var best *peer
 	for _, p := range at.peers {
@@ -266,35 +338,41 @@ func (at *path) next(f *Failure) (Peer, time.Time) {
 		}
 	}
 	due := at.probed.Add(anyGap)
-	if best == nil {
-		return f.Peer, due
+	if best != nil {
+		if own := best.probed.Add(probeGap); own.After(due) {
+			due = own
+		}
+		return best.Peer, due
 	}
-	if own := best.probed.Add(probeGap); own.After(due) {
-		due = own
+	self := f.Peer
+	if f.Path == Names {
+		self.Origin = self.Origin[strings.LastIndexByte(self.Origin, '.')+1:]
 	}
-	return best.Peer, due
+	return self, due
 }
 
 // probe probes a peer. The caller holds w.mu, which is free meanwhile.
-func (w *Witness) probe(ctx context.Context, at *path, f *Failure, p Peer, probe func(context.Context, Peer) error) {
+func (w *Witness) probe(ctx context.Context, at *path, f *Failure, p Peer, probe Probe) {
 	began := w.clock.Now()
 	limited, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	at.probing, at.probed = cancel, began
 	for _, known := range at.peers {
-		if known.Peer == p {
+		if known.Domain == p.Domain {
 			known.probed = began
 		}
 	}
-	w.mu.Unlock()
-	err := probe(limited, p)
-	w.mu.Lock()
+	noNetwork, err := w.unlocked(limited, p, probe)
 	at.probing = nil
 	switch {
 	case err == nil:
 		w.answer(f.Path, w.clock.Now())
-		return
+	case errors.Is(err, ErrUnfit):
+		at.peers = slices.DeleteFunc(at.peers, func(known *peer) bool { return known.Peer == p })
 	case ctx.Err() != nil, !at.answered.Before(began): // the probe was broken off
+	case f.NoNetwork && !noNetwork:
+		w.restore(f.Path)
+		at.back = w.clock.Now() // so that f is made again
 	default:
 		if len(at.refuted) == 0 {
 			at.refuted, at.began = map[string]bool{}, f.Began
@@ -304,10 +382,14 @@ func (w *Witness) probe(ctx context.Context, at *path, f *Failure, p Peer, probe
 			w.leave(f.Path, at.began, f.words(), f.Why)
 		}
 	}
-	for _, wake := range w.waiting {
-		wake()
-	}
-	w.waiting = w.waiting[:0]
+	w.wake()
+}
+
+// unlocked calls probe without the lock.
+func (w *Witness) unlocked(ctx context.Context, p Peer, probe Probe) (bool, error) {
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	return probe(ctx, p)
 }
 
 // words says what is away, and what to do.
@@ -373,6 +455,10 @@ func (w *Witness) Lack(ctx context.Context, why string, err error) error {
 	defer w.mu.Unlock()
 	at := &w.paths[machine]
 	now := w.clock.Now()
+	if now.Sub(at.probed) > 10*retryGap {
+		w.restore(machine) // the last failure was another one
+	}
+	at.probed = now
 	switch {
 	case at.away.IsZero():
 		at.why = fmt.Sprintf("%s (%v)", why, err)
@@ -404,7 +490,7 @@ func (w *Witness) Away() (stages.Wait, bool) {
 	return stages.Wait{}, false
 }
 
-// Stored returns the newest peers of each path for a checkpoint.
+// Stored returns the newest peers of each path, one of a domain, for a checkpoint.
 func (w *Witness) Stored() (out []manifest.Answerer) {
 	if w == nil {
 		return nil
@@ -412,7 +498,12 @@ func (w *Witness) Stored() (out []manifest.Answerer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, at := range w.paths {
-		for _, p := range at.peers[max(0, len(at.peers)-storedPeers):] {
+		domains := map[string]bool{}
+		for _, p := range slices.Backward(at.peers) {
+			if domains[p.Domain] || len(domains) == storedPeers {
+				continue
+			}
+			domains[p.Domain] = true
 			a := manifest.Answerer{Path: p.Path.String(), Origin: p.Origin, Domain: p.Domain}
 			if p.Addr.IsValid() {
 				a.Address = p.Addr.String()
@@ -430,7 +521,7 @@ func (w *Witness) Restore(stored []manifest.Answerer) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, k := range stored {
+	for _, k := range slices.Backward(stored) { // the oldest first
 		i := slices.Index(pathNames[:], k.Path)
 		if i < 0 || Path(i) >= machine || len(w.paths[i].peers) == keptPeers {
 			continue

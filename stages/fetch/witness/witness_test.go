@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -29,7 +30,7 @@ func newWitness(answered int) *Witness {
 	return w
 }
 
-func (w *Witness) answeredBy(p Peer) { w.Answered(p, func() string { return p.Domain }) }
+func (w *Witness) answeredBy(p Peer) { w.Answered(p, time.Now(), func() string { return p.Domain }) }
 
 // failed returns a failure of host 99 that ends now.
 func failed(change func(*Failure)) Failure {
@@ -46,8 +47,12 @@ func TestAFailureCountsOnlyIfAWitnessVouches(t *testing.T) {
 	v6 := func(f *Failure) {
 		f.Path, f.NoNetwork, f.Addr = IPv6, true, netip.MustParseAddrPort("[2001:db8::1]:80")
 	}
+	v6Silent := func(f *Failure) { v6(f); f.NoNetwork = false }
 	unreachable := func(f *Failure) { f.NoNetwork = true }
 	silent := func(f *Failure) { f.Path, f.NoNetwork = Names, true }
+	servfail := func(f *Failure) { f.Path = Names }
+	none, only4, only6 := func(bool) bool { return false }, func(v6 bool) bool { return !v6 }, func(v6 bool) bool { return v6 }
+	const never = 100 * time.Hour
 	for name, tt := range map[string]struct {
 		answered int
 		change   func(*Failure)
@@ -57,21 +62,25 @@ func TestAFailureCountsOnlyIfAWitnessVouches(t *testing.T) {
 		took     time.Duration // at most
 		away     bool          // whether Away said something
 	}{
-		"nobody answered before: perhaps all hosts are dead":         {0, nil, nil, time.Hour, OfHost, 0, false},
-		"two answered: too few to tell":                              {2, nil, nil, time.Hour, OfHost, 0, false},
-		"several answered, and one still does":                       {5, nil, nil, 0, OfHost, 0, false},
-		"several answered, and none does for 25 s":                   {5, nil, nil, 25 * time.Second, Ours, 40 * time.Second, true},
-		"several answered, and none does for 20 minutes":             {5, nil, nil, 20 * time.Minute, Ours, 21 * time.Minute, true},
-		"the next probe succeeds":                                    {5, nil, nil, 2 * time.Second, OfHost, 4 * time.Second, false},
-		"a machine without IPv6":                                     {0, v6, func(v6 bool) bool { return !v6 }, time.Hour, OfHost, 0, false},
-		"a machine without any network":                              {0, v6, func(bool) bool { return false }, 25 * time.Second, Ours, 40 * time.Second, true},
-		"IPv4 never worked here, but IPv6 does":                      {0, unreachable, func(v6 bool) bool { return v6 }, time.Hour, OfHost, 0, false},
-		"no route, from the start":                                   {0, unreachable, func(bool) bool { return false }, 25 * time.Second, Ours, 40 * time.Second, true},
-		"no route to IPv4 any more":                                  {1, unreachable, func(v6 bool) bool { return v6 }, 25 * time.Second, Ours, 40 * time.Second, true},
-		"no name server":                                             {0, silent, nil, 25 * time.Second, Ours, 40 * time.Second, true},
-		"a name for which the name server is silent, asked again":    {0, silent, nil, 0, OfHost, 0, false},
-		"no network, which is back before anybody could say so":      {5, unreachable, nil, 0, OfHost, 0, false},
-		"nobody else answers over this family, and a probe succeeds": {0, v6, nil, 0, OfHost, 0, false},
+		"nobody answered before: perhaps all hosts are dead":       {0, nil, nil, never, OfHost, 0, false},
+		"two answered: too few to tell":                            {2, nil, nil, never, OfHost, 0, false},
+		"several answered, and one still does":                     {5, nil, nil, 0, OfHost, 0, false},
+		"several answered, and none does for 25 s":                 {5, nil, nil, 25 * time.Second, Ours, 40 * time.Second, true},
+		"several answered, and none does for 20 minutes":           {5, nil, nil, 20 * time.Minute, Ours, 21 * time.Minute, true},
+		"the next probe succeeds":                                  {5, nil, nil, 2 * time.Second, OfHost, 4 * time.Second, false},
+		"a machine without IPv6, where nothing answered":           {0, v6, only4, never, OfHost, 0, false},
+		"a machine without IPv6, while IPv4 works":                 {5, v6, only4, 0, OfHost, 0, false},
+		"a machine without IPv6, while IPv4 is away":               {5, v6, only4, 25 * time.Second, Ours, 40 * time.Second, true},
+		"IPv6 that never worked is silent, and IPv4 is away":       {5, v6Silent, nil, 25 * time.Second, Ours, 40 * time.Second, true},
+		"a machine without any network":                            {0, v6, none, 25 * time.Second, Ours, 40 * time.Second, true},
+		"a router far away has no route":                           {0, unreachable, only4, never, OfHost, 0, false},
+		"a machine without IPv4, where nothing answered":           {0, unreachable, only6, never, OfHost, 0, false},
+		"no route, from the start":                                 {0, unreachable, none, 25 * time.Second, Ours, 40 * time.Second, true},
+		"no route to IPv4 any more":                                {1, unreachable, only6, 25 * time.Second, Ours, 40 * time.Second, true},
+		"no name server":                                           {0, silent, nil, 25 * time.Second, Ours, 40 * time.Second, true},
+		"a name server that answers only for its top-level domain": {0, silent, nil, 0, OfHost, 0, false},
+		"a stub that answers SERVFAIL without a network":           {0, servfail, none, 25 * time.Second, Ours, 40 * time.Second, true},
+		"a name server that answers from memory, IPv4 is away":     {5, servfail, nil, 25 * time.Second, Ours, 40 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -82,18 +91,21 @@ func TestAFailureCountsOnlyIfAWitnessVouches(t *testing.T) {
 				time.Sleep(time.Minute)
 				start, told := time.Now(), false
 				last := map[Peer]time.Time{}
-				v, err := w.Judge(t.Context(), failed(tt.change), func(_ context.Context, p Peer) error {
+				v, err := w.Judge(t.Context(), failed(tt.change), func(_ context.Context, p Peer) (bool, error) {
 					if at, ok := last[p]; ok && time.Since(at) < anyGap {
 						t.Errorf("%s was probed %v after the last time", p.Origin, time.Since(at))
+					}
+					if p.Path == Names && p.Origin != "example" {
+						t.Errorf("%s was asked for", p.Origin)
 					}
 					last[p] = time.Now()
 					if _, ok := w.Away(); ok {
 						told = true
 					}
 					if time.Since(start) < tt.up {
-						return errDown
+						return true, errDown
 					}
-					return nil
+					return false, nil
 				})
 				if took := time.Since(start); v != tt.want || err != nil || took > tt.took || told != tt.away {
 					t.Errorf("verdict %d, %v after %v, away %t", v, err, took, told)
@@ -106,6 +118,75 @@ func TestAFailureCountsOnlyIfAWitnessVouches(t *testing.T) {
 	}
 }
 
+// The route comes back, but the host that failed is dead.
+func TestANetworkIsBackIfAProbeMeetsAnotherError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWitness(0)
+		w.routed = func(bool) bool { return false }
+		start := time.Now()
+		refused := func(context.Context, Peer) (bool, error) { return time.Since(start) < time.Minute, errDown }
+		v, err := w.Judge(t.Context(), failed(func(f *Failure) { f.NoNetwork = true }), refused)
+		if d := time.Since(start); v != Ours || err != nil || d > 70*time.Second {
+			t.Errorf("verdict %d, %v after %v", v, err, d)
+		}
+		time.Sleep(time.Second)
+		if v, err := w.Judge(t.Context(), failed(nil), refused); v != OfHost || err != nil {
+			t.Errorf("then: verdict %d, %v", v, err)
+		}
+	})
+}
+
+// IPv6 worked once and is gone for good. IPv4 works.
+func TestAFamilyThatIsGoneDoesNotEndTheTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWitness(5)
+		w.routed = func(v6 bool) bool { return !v6 }
+		v6 := Peer{Path: IPv6, Origin: "http://six.example", Domain: "six.example", Addr: netip.MustParseAddrPort("[2001:db8::6]:80")}
+		w.answeredBy(v6)
+		w.Restore([]manifest.Answerer{{Path: "ipv6", Origin: "http://other.example", Domain: "other.example", Address: "[2001:db8::7]:80"}})
+		go func() {
+			for t.Context().Err() == nil {
+				time.Sleep(time.Second)
+				w.answeredBy(host(1))
+			}
+		}()
+		f := failed(func(f *Failure) { f.Path, f.NoNetwork = IPv6, true })
+		v, err := w.Judge(t.Context(), f, func(context.Context, Peer) (bool, error) { return true, errDown })
+		if v != OfHost || err != nil {
+			t.Errorf("verdict %d, %v", v, err)
+		}
+	})
+}
+
+func TestStaleAndBarredPeersAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWitness(6)
+		time.Sleep(time.Minute)
+		v, err := w.Judge(t.Context(), failed(nil), func(_ context.Context, p Peer) (bool, error) {
+			switch p.Origin {
+			case "http://h0.example":
+				return false, errDown
+			case "http://h1.example":
+				return false, ErrUnfit
+			}
+			return false, nil
+		})
+		if v != OfHost || err != nil || len(w.paths[IPv4].peers) != 4 {
+			t.Errorf("verdict %d, %v, %d peers", v, err, len(w.paths[IPv4].peers))
+		}
+		for n := range 200 { // one domain with many addresses
+			p := host(100)
+			p.Addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(n)}), 80)
+			w.answeredBy(p)
+			time.Sleep(2 * time.Second)
+		}
+		f := failed(nil)
+		if at := &w.paths[IPv4]; !at.tells(&f) || len(at.peers) != keptPeers || len(w.Stored()) != 5 {
+			t.Errorf("%d peers, %d stored", len(at.peers), len(w.Stored()))
+		}
+	})
+}
+
 // Many requests fail at the same time. One of them probes; all get the same verdict.
 func TestManyFailuresShareTheProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -115,11 +196,11 @@ func TestManyFailuresShareTheProbes(t *testing.T) {
 		verdicts := make(chan Verdict, 200)
 		for range 200 {
 			go func() {
-				v, err := w.Judge(t.Context(), failed(nil), func(context.Context, Peer) error {
+				v, err := w.Judge(t.Context(), failed(nil), func(context.Context, Peer) (bool, error) {
 					if probes++; time.Since(start) < time.Minute {
-						return errDown
+						return false, errDown
 					}
-					return nil
+					return false, nil
 				})
 				if err != nil {
 					t.Error(err)
@@ -144,7 +225,7 @@ func TestAnAnswerOfAnotherHostVouches(t *testing.T) {
 		time.Sleep(time.Minute)
 		time.AfterFunc(time.Second, func() { w.answeredBy(host(2)) })
 		start := time.Now()
-		v, err := w.Judge(t.Context(), failed(nil), func(ctx context.Context, _ Peer) error { <-ctx.Done(); return ctx.Err() })
+		v, err := w.Judge(t.Context(), failed(nil), func(ctx context.Context, _ Peer) (bool, error) { <-ctx.Done(); return false, ctx.Err() })
 		if v != OfHost || err != nil || time.Since(start) != time.Second {
 			t.Errorf("verdict %d, %v after %v", v, err, time.Since(start))
 		}
@@ -154,8 +235,10 @@ func TestAnAnswerOfAnotherHostVouches(t *testing.T) {
 func TestThePatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWitness(5)
+		w.routed = func(bool) bool { return false }
+		time.Sleep(time.Minute)
 		start := time.Now()
-		_, err := w.Judge(t.Context(), failed(func(f *Failure) { f.NoNetwork, f.Ended = true, start.Add(time.Second) }), func(context.Context, Peer) error { return errDown })
+		_, err := w.Judge(t.Context(), failed(func(f *Failure) { f.NoNetwork = true }), func(context.Context, Peer) (bool, error) { return true, errDown })
 		if d := time.Since(start); !errors.Is(err, ErrAway) || !errors.Is(err, stages.ErrInterrupted) || d < Patience || d > Patience+time.Minute {
 			t.Errorf("%v after %v", err, d)
 		}
@@ -173,6 +256,7 @@ func TestThePatienceEnds(t *testing.T) {
 func TestPeersSurviveARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := newWitness(100)
+		time.Sleep(time.Minute)
 		old.answeredBy(Peer{Path: Names, Origin: "a.example", Domain: "a.example"})
 		w := newWitness(0)
 		w.Restore(old.Stored())
@@ -180,11 +264,12 @@ func TestPeersSurviveARestart(t *testing.T) {
 		if d := cmp.Diff(old.Stored(), w.Stored()); d != "" {
 			t.Error(d)
 		}
-		v, err := w.Judge(t.Context(), failed(nil), func(context.Context, Peer) error {
-			if time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) < time.Minute {
-				return errDown
+		start := time.Now()
+		v, err := w.Judge(t.Context(), failed(nil), func(context.Context, Peer) (bool, error) {
+			if time.Since(start) < time.Minute {
+				return false, errDown
 			}
-			return nil
+			return false, nil
 		})
 		if v != Ours || err != nil {
 			t.Errorf("verdict %d, %v", v, err)

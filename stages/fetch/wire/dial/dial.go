@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -314,6 +315,7 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 	}
 	results := make(chan result)
 	var firstErr result
+	failed := map[netip.AddrPort]bool{}
 	started, running := 0, 0
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -343,16 +345,14 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 			if r.err == nil {
 				return r.nc, r.addr, nil
 			}
-			if firstErr.err == nil || IsNoNetwork(firstErr.addr, firstErr.err) {
+			failed[r.addr] = true
+			if firstErr.err == nil || IsNoNetwork(firstErr.addr, firstErr.err) && !IsNoNetwork(r.addr, r.err) {
 				firstErr = r
 			}
 			timer.Reset(0)
 		case <-ctx.Done():
-			addr := addrs[0]
-			if firstErr.err != nil { // the addresses that did not answer are others
-				addr = addrs[started-1]
-			}
-			return nil, addr, context.Cause(ctx)
+			silent := slices.IndexFunc(addrs, func(a netip.AddrPort) bool { return !failed[a] })
+			return nil, addrs[max(silent, 0)], context.Cause(ctx)
 		}
 	}
 	return nil, firstErr.addr, firstErr.err

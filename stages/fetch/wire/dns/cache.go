@@ -22,6 +22,7 @@ import (
 type Answer struct {
 	Addrs []netip.Addr  // addresses in the order to try; IPv4 addresses are in 4-byte form
 	TTL   time.Duration // how long the answer is valid; 0 if unknown; a negative answer has a TTL too
+	Local bool          // whether no name server was asked, for example because the hosts file has the name
 }
 
 // Resolver looks up the addresses of a fully qualified host name without its final dot. If the name

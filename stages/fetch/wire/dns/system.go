@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -40,12 +41,12 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 			// answer to the other query.
 			err = &net.DNSError{Err: "a query for A or AAAA records was not answered", Name: host, Server: dns.Server, IsTemporary: true}
 		}
-		return Answer{TTL: negative}, ttl.explain(err)
+		return Answer{TTL: negative, Local: !ttl.hasHeard()}, ttl.explain(err)
 	}
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()
 	}
-	return Answer{Addrs: addrs, TTL: positive}, nil
+	return Answer{Addrs: addrs, TTL: positive, Local: !ttl.hasHeard()}, nil
 }
 
 // dial opens the connections of Go's resolver. It records the TTLs in the DNS messages, because
@@ -57,14 +58,11 @@ func (r *systemResolver) dial(ctx context.Context, network, address string) (net
 	var d net.Dialer
 	ttl, ok := ctx.Value(ttlKey{}).(*ttlRecorder)
 	c, err := d.DialContext(ctx, network, address)
-	if err != nil {
-		if ok {
-			ttl.noteUndialled(err)
-		}
-		return nil, err
+	if ok {
+		ttl.noteDial(err)
 	}
-	if !ok {
-		return c, nil
+	if err != nil || !ok {
+		return c, err
 	}
 	if udp, ok := c.(*net.UDPConn); ok {
 		// Go's resolver uses UDP only on a connection that implements net.PacketConn.
@@ -120,13 +118,17 @@ type ttlRecorder struct {
 	noA, noAAAA bool // whether the name exists but has no A or no AAAA records
 
 	undialled error // why no socket was opened for a query; nil if all were
+	dialled   bool  // whether a socket was opened for a query
 }
 
-// noteUndialled notes why no socket was opened for a query, because Go's resolver keeps only the text.
-func (r *ttlRecorder) noteUndialled(err error) {
+// noteDial notes whether a socket was opened for a query, and why not, because Go's resolver keeps only the
+// text.
+func (r *ttlRecorder) noteDial(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.undialled = err
+	if r.dialled = r.dialled || err == nil; err != nil {
+		r.undialled = err
+	}
 }
 
 // explain adds to the error of a look-up what Go's resolver does not tell: that no name server answered at
@@ -134,23 +136,35 @@ func (r *ttlRecorder) noteUndialled(err error) {
 func (r *ttlRecorder) explain(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.heard || IsNotFound(err) {
+	switch {
+	case IsNotFound(err):
 		return err
+	case r.heard:
+		return explained{err, r.undialled}
+	case r.dialled: // one of several servers has an address of a family that this machine lacks
+		return explained{fmt.Errorf("%w: %w", ErrSilent, err), nil}
 	}
-	return &silence{err, r.undialled}
+	return explained{fmt.Errorf("%w: %w", ErrSilent, err), r.undialled}
 }
 
-// silence is the error of a look-up that no name server answered.
-type silence struct{ err, undialled error }
+// hasHeard reports whether a name server sent anything.
+func (r *ttlRecorder) hasHeard() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.heard
+}
 
-func (e *silence) Error() string { return ErrSilent.Error() + ": " + e.err.Error() }
+// explained is an error with the cause that its text has already.
+type explained struct {
+	error
+	cause error // nil if unknown
+}
 
-func (e *silence) Unwrap() []error {
-	all := []error{ErrSilent, e.err}
-	if e.undialled != nil {
-		all = append(all, e.undialled)
+func (e explained) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.error}
 	}
-	return all
+	return []error{e.error, e.cause}
 }
 
 // noAddress reports whether the messages prove that a name has no address at all. Without messages
