@@ -13,7 +13,9 @@ import (
 )
 
 func TestOnlyAFullScratchDirectoryIsNamed(t *testing.T) {
-	at := func(path string, err error) error { return fmt.Errorf("merge: %w", &fs.PathError{Op: "write", Path: path, Err: err}) }
+	at := func(path string, err error) error {
+		return fmt.Errorf("merge: %w", &fs.PathError{Op: "write", Path: path, Err: err})
+	}
 	for _, tc := range []struct {
 		err   error
 		named bool
