@@ -259,7 +259,6 @@ func networkScenarios() []networkScenario {
 		}},
 		{name: "few ports", take: func(c *networkCrawl) []networkOutage { return c.once(c.portsTaken(false)) }},
 		{name: "no ports", take: func(c *networkCrawl) []networkOutage { return c.once(c.portsTaken(true)) }},
-		{name: "64 files", files: 64, take: nothing},
 		{name: "256 files", files: 256, late: true, take: func(c *networkCrawl) []networkOutage { return c.once(c.routeGone("unicast")) }},
 		{name: "1024 files", files: 1024, take: nothing},
 		{name: "killed while the interface is down", late: true, take: func(c *networkCrawl) []networkOutage {
@@ -355,7 +354,7 @@ func TestNetwork(t *testing.T) {
 // key is the kind of a URL's host, and its path.
 func (c *networkCrawl) key(url string) string {
 	host, path, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
-	return c.web.named[host].kind + " /" + path
+	return c.web.hostOf(host).kind + " /" + path
 }
 
 // compare compares the outcomes with those of the undisturbed crawl.
@@ -375,17 +374,21 @@ func (c *networkCrawl) compare(got, want map[string]networkOutcome) {
 	}
 }
 
+// planned returns the planned URLs.
+func (c *networkCrawl) planned() (urls []string) {
+	for _, h := range c.web.hosts {
+		for _, p := range networkPaths() {
+			urls = append(urls, "http://"+h.name+p)
+		}
+	}
+	return urls
+}
+
 // crawl makes the crawl and returns the last outcome of each URL.
 func (c *networkCrawl) crawl() map[string]networkOutcome {
 	t := c.t
 	source, conf := filepath.Join(c.dir, "urls.txt"), filepath.Join(c.dir, "c.yaml")
-	var urls strings.Builder
-	for _, h := range c.web.hosts {
-		for _, p := range networkPaths() {
-			fmt.Fprintf(&urls, "http://%s%s\n", h.name, p)
-		}
-	}
-	crawltest.Write(t, source, urls.String())
+	crawltest.Write(t, source, strings.Join(c.planned(), "\n"))
 	more := ""
 	if c.proxy {
 		more = fmt.Sprintf("  proxy: %q", "http://"+networkProxy)
@@ -395,6 +398,7 @@ func (c *networkCrawl) crawl() map[string]networkOutcome {
 		t.Fatalf("plan: exit %d\n%s", code, out)
 	}
 	outages := c.take(c)
+	time.Sleep(c.between(0, 20*time.Second)) // not all crawls begin at the same time
 	ended, done := make(chan struct{}), make(chan struct{})
 	if len(outages) > 0 && outages[0].at < 0 {
 		outages[0].down()
@@ -427,9 +431,6 @@ func (c *networkCrawl) crawl() map[string]networkOutcome {
 	}
 	if last != "" {
 		t.Errorf("after 3 rounds, the outcome is not final: %s", last)
-	}
-	if len(got) != len(c.web.hosts)*len(networkPaths()) {
-		t.Errorf("%d URLs have outcomes", len(got))
 	}
 	c.web.checkPace(func(at time.Time) bool {
 		return slices.ContainsFunc(c.delays, func(d [2]time.Time) bool { return at.After(d[0]) && at.Before(d[1]) })
@@ -493,11 +494,12 @@ var noteworthy = regexp.MustCompile(`(?m)^.*(level=WARN|level=ERROR|fetching goe
 // the end of the output.
 func (c *networkCrawl) command(limit time.Duration, args ...string) (code int, out string) {
 	args = append(args, "--month", demo.Crawl, "--store", filepath.Join(c.dir, "store"))
-	name, all := program, args
+	// The web's log says when requests came, so the crawls must not delay it.
+	all := append([]string{"-n", "10", program}, args...)
 	if c.files > 0 && args[0] == "run" {
-		name, all = "prlimit", append([]string{fmt.Sprintf("--nofile=%d", c.files), program}, args...)
+		all = append([]string{"-n", "10", "prlimit", fmt.Sprintf("--nofile=%d", c.files), program}, args...)
 	}
-	cmd := exec.Command(name, all...)
+	cmd := exec.Command("nice", all...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	var err error
@@ -546,7 +548,12 @@ func (c *networkCrawl) outcomes() (got map[string]networkOutcome, last string) {
 		}
 	}
 	got = map[string]networkOutcome{}
-	for url, f := range rows {
+	for _, url := range c.planned() {
+		f := rows[url]
+		if f.Outcome == schema.Redirected { // the target failed, so the next round fetched it for itself
+			f = rows[f.RedirectTarget]
+			f.Redirects++
+		}
 		got[url] = networkOutcome{f.Outcome, f.HTTPStatus, f.Truncated, f.Redirects}
 		if f.Outcome == schema.Deferred || f.Outcome == schema.HostSuspended {
 			last = fmt.Sprintf("%s: %s (%s; %s)", url, f.Outcome, f.Error, f.ErrorDetail)
