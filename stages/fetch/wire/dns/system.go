@@ -135,13 +135,16 @@ func (r *ttlRecorder) noteUndialled(err error) {
 func (r *ttlRecorder) explain(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.heard || IsNotFound(err) {
+	if IsNotFound(err) {
 		return err
 	}
-	if r.undialled != nil {
-		return fmt.Errorf("%w: %w: %w", ErrSilent, err, r.undialled)
+	if r.undialled != nil { // perhaps for one of the two queries only
+		err = fmt.Errorf("%w: %w", err, r.undialled)
 	}
-	return fmt.Errorf("%w: %w", ErrSilent, err)
+	if !r.heard {
+		err = fmt.Errorf("%w: %w", ErrSilent, err)
+	}
+	return err
 }
 
 // noAddress reports whether the messages prove that a name has no address at all. Without messages
