@@ -208,6 +208,8 @@ func TestAFailureAtOneQuestionIsNoAbsentName(t *testing.T) {
 	}
 	if _, err := r.Lookup(t.Context(), "host.test"); err == nil || IsNotFound(err) {
 		t.Errorf("%v: no server said that the name does not exist", err)
+	} else if e, ok := errors.AsType[*net.DNSError](err); !ok || e.Server != pc.LocalAddr().String() {
+		t.Errorf("%v does not name the server that was asked", err)
 	}
 }
 

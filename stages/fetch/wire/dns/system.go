@@ -36,6 +36,7 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	addrs, err := r.net.LookupNetIP(context.WithValue(ctx, ttlKey{}, &ttl), "ip", host+".")
 	positive, negative := ttl.ttls()
 	if err != nil {
+		err = r.named(err)
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.noAddress() {
 			// Go sends two queries and returns the error of the last answer. Here, there was no
 			// answer to the other query.
@@ -47,6 +48,18 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 		addrs[i] = addrs[i].Unmap()
 	}
 	return Answer{Addrs: addrs, TTL: positive}, nil
+}
+
+// named replaces the name server in the error of a look-up by the one that was asked. Go's resolver names the
+// system's.
+func (r *systemResolver) named(err error) error {
+	e, ok := errors.AsType[*net.DNSError](err)
+	if !ok || r.server == "" || e.Server == "" {
+		return err
+	}
+	asked := *e
+	asked.Server = r.server
+	return &asked
 }
 
 // dial opens the connections of Go's resolver. It records the TTLs in the DNS messages, because
