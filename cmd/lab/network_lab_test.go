@@ -142,7 +142,7 @@ type networkWeb struct {
 	first   chan struct{} // closed at the first request
 	began   sync.Once
 	names   atomic.Value // mode of the name server: "", silent, servfail, refused, truncated, other-id
-	through atomic.Value // mode of the proxy: "", closing, 502, silent
+	through atomic.Value // mode of the proxy: "", closing, 407, 502, silent
 	flaky   atomic.Bool  // fresh connections are closed with probability 0.5
 
 	mu       sync.Mutex
@@ -469,6 +469,10 @@ func (w *networkWeb) tunnel(c net.Conn) {
 	}
 	name, port, _ := net.SplitHostPort(r.Host)
 	host := w.hostOf(name)
+	if mode == "407" {
+		say(http.StatusProxyAuthRequired)
+		return
+	}
 	if mode == "502" || host == nil || host.kind == noName || host.kind == servFail {
 		say(http.StatusBadGateway)
 		return
@@ -491,8 +495,8 @@ func (w *networkWeb) tunnel(c net.Conn) {
 	_, _ = io.Copy(c, there)
 }
 
-// checkPace reports requests that came too soon, unless they came in the time from until to: a network
-// that is back delivers what was sent meanwhile.
+// checkPace reports requests that came too soon. late reports whether the network may have delivered at a
+// time what was sent earlier.
 func (w *networkWeb) checkPace(late func(time.Time) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

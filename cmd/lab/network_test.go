@@ -205,6 +205,12 @@ func (c *networkCrawl) portsTaken(all bool) (down, up func()) {
 		}
 }
 
+// thirdClosed closes the ports of a third of the hosts for most of the time to their late tries.
+func (c *networkCrawl) thirdClosed() []networkOutage {
+	down, up := c.portsClosed(func(i int) bool { return i%3 == 1 })
+	return []networkOutage{{at: c.start(), length: c.between(50*time.Second, 60*time.Second), down: down, up: up}}
+}
+
 // restarts closes the port of each host for 1 to 2 s.
 func (c *networkCrawl) restarts() (all []networkOutage) {
 	for _, i := range c.random.Perm(len(c.web.hosts)) {
@@ -257,8 +263,23 @@ func networkScenarios() []networkScenario {
 		{name: "balancer closes connections", take: func(c *networkCrawl) []networkOutage {
 			return c.first(func() { c.web.flaky.Store(true) }, func() { c.web.flaky.Store(false) })
 		}},
-		{name: "few ports", take: func(c *networkCrawl) []networkOutage { return c.once(c.portsTaken(false)) }},
+		{name: "few ports", take: func(c *networkCrawl) []networkOutage { return c.first(c.portsTaken(false)) }},
 		{name: "no ports", take: func(c *networkCrawl) []networkOutage { return c.once(c.portsTaken(true)) }},
+		{name: "late tries meet an outage", late: true, take: func(c *networkCrawl) []networkOutage {
+			down, up := c.interfaceDown()
+			switch c.random.IntN(4) {
+			case 0:
+				down, up = c.routeGone("unicast")
+			case 1:
+				down, up = c.portsClosed(everyHost)
+			case 2:
+				down, up = c.namesAre("silent")
+			}
+			return append(c.thirdClosed(), networkOutage{at: c.between(15*time.Second, 30*time.Second), length: c.between(5*time.Second, 25*time.Second), down: down, up: up})
+		}},
+		{name: "killed while late tries wait", take: func(c *networkCrawl) []networkOutage {
+			return append(c.thirdClosed(), networkOutage{length: 40 * time.Second, down: func() {}, up: func() {}, kill: true})
+		}},
 		{name: "256 files", files: 256, late: true, take: func(c *networkCrawl) []networkOutage { return c.once(c.routeGone("unicast")) }},
 		{name: "1024 files", files: 1024, take: nothing},
 		{name: "killed while the interface is down", late: true, take: func(c *networkCrawl) []networkOutage {
@@ -285,7 +306,7 @@ func networkScenarios() []networkScenario {
 			return c.once(c.namesAre(mode))
 		}})
 	}
-	for _, mode := range []string{"closing", "502", "silent", "away"} {
+	for _, mode := range []string{"closing", "407", "502", "silent", "away"} {
 		all = append(all, networkScenario{name: "proxy: " + mode, proxy: true, take: func(c *networkCrawl) []networkOutage {
 			if c.random.IntN(3) == 0 {
 				return c.first(c.proxyIs(mode))
