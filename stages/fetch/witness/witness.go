@@ -5,7 +5,7 @@
 // Whether the host is the cause, another host tells, the witness: one that answers after the failure, or one
 // that answered before and still accepts a connection (a probe). A failure counts against its host only then.
 // If several hosts that answered before cannot be reached any more, the network is away, and no failure since
-// then counts.
+// then counts. Nor does it if the network is back before several probes have failed.
 //
 // The input is each answer and each failed request of the fetch tasks of a process. The output is a Verdict.
 // Answers are kept apart by Path, because IPv6 may fail while IPv4 works. A Witness opens no connection
@@ -83,6 +83,8 @@ const (
 	probeTime   = 10 * time.Second // time limit of a probe
 	retryGap    = 5 * time.Second  // wait for resources of this machine before a request is made again
 	quiet       = 2 * time.Second  // a shorter failure of this machine is not logged
+	lostPacket  = time.Second      // a probe that takes so long sent its first packet in vain (RFC 6298)
+	briefGap    = time.Minute      // shortest time between two outages that ended before enough probes failed
 )
 
 // Patience is how long requests wait for the network before they end with ErrAway.
@@ -183,6 +185,9 @@ func (w *Witness) keep(p Peer, now time.Time) {
 // answer notes that a path works. The caller holds w.mu.
 func (w *Witness) answer(p Path, now time.Time) {
 	at := &w.paths[p]
+	if len(at.refuted) > 0 {
+		at.brief(now)
+	}
 	at.answered, at.refuted = now, nil
 	if at.probing != nil {
 		at.probing() // nobody needs its result
@@ -197,6 +202,15 @@ func (w *Witness) answer(p Path, now time.Time) {
 		wake()
 	}
 	w.waiting = w.waiting[:0]
+}
+
+// brief notes that the path was away perhaps, and is back: a probe failed, or its first packet was lost, and
+// now there is an answer. Requests that failed meanwhile are made again. If probes fail because their peers
+// are dead, this costs one request more, because the next such answer within briefGap does not count.
+func (at *path) brief(now time.Time) {
+	if now.Sub(at.back) >= briefGap {
+		at.back = now
+	}
 }
 
 // Judge waits until it is known whose failure f was. If the network is away, Judge waits until it is back.
@@ -286,7 +300,11 @@ func (w *Witness) probe(ctx context.Context, at *path, f *Failure, p Peer, probe
 	at.probing = nil
 	switch {
 	case err == nil:
-		w.answer(f.Path, w.clock.Now())
+		now := w.clock.Now()
+		if now.Sub(began) >= lostPacket {
+			at.brief(now)
+		}
+		w.answer(f.Path, now)
 		return
 	case ctx.Err() != nil, !at.answered.Before(began): // the probe was broken off
 	default:

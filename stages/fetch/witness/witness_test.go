@@ -62,7 +62,7 @@ func TestAFailureCountsOnlyIfAWitnessVouches(t *testing.T) {
 		"several answered, and one still does":                       {5, nil, nil, 0, OfHost, 0, false},
 		"several answered, and none does for 25 s":                   {5, nil, nil, 25 * time.Second, Ours, 40 * time.Second, true},
 		"several answered, and none does for 20 minutes":             {5, nil, nil, 20 * time.Minute, Ours, 21 * time.Minute, true},
-		"the next probe succeeds":                                    {5, nil, nil, 2 * time.Second, OfHost, 4 * time.Second, false},
+		"the first probe fails, and the next one succeeds":           {5, nil, nil, 2 * time.Second, Ours, 4 * time.Second, false},
 		"a machine without IPv6":                                     {0, v6, func(v6 bool) bool { return !v6 }, time.Hour, OfHost, 0, false},
 		"a machine without any network":                              {0, v6, func(bool) bool { return false }, 25 * time.Second, Ours, 40 * time.Second, true},
 		"IPv4 never worked here, but IPv6 does":                      {0, unreachable, func(v6 bool) bool { return v6 }, time.Hour, OfHost, 0, false},
@@ -136,6 +136,39 @@ func TestManyFailuresShareTheProbes(t *testing.T) {
 			t.Errorf("%d probes in %v", probes, d)
 		}
 	})
+}
+
+// A probe is sent again until the network is back, so that its success says nothing about the time before.
+// But a host is not asked again and again because probes meet dead hosts.
+func TestABriefOutageIsNoHosts(t *testing.T) {
+	for name, probe := range map[string]func(n int) (time.Duration, error){
+		"the first packet was lost": func(int) (time.Duration, error) { return 3 * time.Second, nil },
+		"every other peer is dead": func(n int) (time.Duration, error) {
+			if n%2 == 0 {
+				return 0, errDown
+			}
+			return 0, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWitness(5)
+				n := 0
+				for i, want := range []Verdict{Ours, OfHost, OfHost} {
+					time.Sleep(6 * time.Second)
+					v, err := w.Judge(t.Context(), failed(nil), func(context.Context, Peer) error {
+						took, err := probe(n)
+						n++
+						time.Sleep(took)
+						return err
+					})
+					if v != want || err != nil {
+						t.Errorf("failure %d: verdict %d, %v", i, v, err)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestAnAnswerOfAnotherHostVouches(t *testing.T) {
