@@ -88,7 +88,7 @@ test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve, rob and mislead crawl
 
 test-network: ## take networks, hosts, name servers, proxies, ports and files away from crawls, as root (SEED=n RUNS=1 SCENARIO=regex KEEP=dir)
 	CRAWLBATCH_CHAOS_SEED=$(SEED) CRAWLBATCH_NETWORK_KEEP=$(abspath $(KEEP)) \
-		$(LAB) -count=$(RUNS) -v -timeout $$((8 * $(RUNS)))m -parallel 50 -run 'TestNetwork$(if $(SCENARIO),/^undisturbed|$(SCENARIO))' ./cmd/lab
+		$(LAB) -count=$(RUNS) -v -timeout $$((8 * $(RUNS)))m -parallel 50 -run 'TestNetwork$(if $(SCENARIO),/(^undisturbed|$(SCENARIO)))' ./cmd/lab
 
 model: ## search the models of the protocol for an order of events that breaks a promise (minutes, 3 GiB)
 	CRAWLBATCH_MODEL=1 GOMEMLIMIT=3GiB $(GO) test -count=1 -v -timeout 60m ./jobs/model

@@ -329,6 +329,7 @@ func TestNetwork(t *testing.T) {
 		seed = n
 	}
 	t.Logf("%s=%d", chaosSeed, seed)
+	watchStalls(t)
 	// The outcomes of undisturbed crawls without and with a proxy, by kind of host and path.
 	type expected struct {
 		made chan struct{}
