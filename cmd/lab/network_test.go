@@ -82,13 +82,14 @@ type networkCrawl struct {
 	killed atomic.Bool
 	delays [][2]time.Time // when packets may come late
 	number int            // of processes
+	cut    int            // of documents whose connection broke
 }
 
-// networkOutcome is what is compared of a URL.
+// networkOutcome is what is compared of a URL. A document whose connection broke has the outcome ok, and is
+// not requested again.
 type networkOutcome struct {
 	Outcome   schema.Outcome
 	Status    int16
-	Truncated string
 	Redirects int32
 }
 
@@ -447,7 +448,7 @@ func (c *networkCrawl) crawl() map[string]networkOutcome {
 	took := time.Since(begun)
 	close(ended)
 	<-done
-	t.Logf("took %v", took.Round(time.Second))
+	t.Logf("took %v; %d documents lack their end", took.Round(time.Second), c.cut)
 	if code, out := c.command(time.Minute, "verify", "--one-clock"); code != exitDone {
 		t.Errorf("verify: exit %d\n%s", code, out)
 	}
@@ -569,14 +570,17 @@ func (c *networkCrawl) outcomes() (got map[string]networkOutcome, last string) {
 			rows[f.URL] = f
 		}
 	}
-	got = map[string]networkOutcome{}
+	got, c.cut = map[string]networkOutcome{}, 0
 	for _, url := range c.planned() {
 		f := rows[url]
 		if f.Outcome == schema.Redirected { // the target failed, so the next round fetched it for itself
 			f = rows[f.RedirectTarget]
 			f.Redirects++
 		}
-		got[url] = networkOutcome{f.Outcome, f.HTTPStatus, f.Truncated, f.Redirects}
+		got[url] = networkOutcome{f.Outcome, f.HTTPStatus, f.Redirects}
+		if f.Truncated != "" {
+			c.cut++
+		}
 		if f.Outcome == schema.Deferred || f.Outcome == schema.HostSuspended {
 			last = fmt.Sprintf("%s: %s (%s; %s)", url, f.Outcome, f.Error, f.ErrorDetail)
 		}
