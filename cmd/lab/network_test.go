@@ -81,7 +81,7 @@ type networkCrawl struct {
 	run    atomic.Pointer[exec.Cmd]
 	killed atomic.Bool
 	delays [][2]time.Time // when packets may come late
-	number int            // of processes
+	number atomic.Int32   // of processes
 	cut    int            // of documents whose connection broke
 }
 
@@ -484,21 +484,22 @@ func (c *networkCrawl) disturb(outages []networkOutage, begun time.Time, ended c
 		if len(outages) < 10 {
 			c.t.Logf("away from %v for %v", from.Sub(begun).Round(time.Millisecond), o.length.Round(time.Millisecond))
 		}
-		kill := time.Duration(0)
-		if o.kill {
-			kill = c.between(0, o.length)
-			wait(kill)
+		left := o.length
+		switch {
+		case o.kill:
+			before := c.between(0, o.length)
+			left -= before
+			wait(before)
 			if cmd := c.run.Load(); cmd != nil {
 				c.killed.Store(true)
 				_ = cmd.Process.Kill()
 			}
-		}
-		if os.Getenv(networkKeep) != "" && o.length > 4*time.Second && !o.kill {
+		case os.Getenv(networkKeep) != "" && o.length > 4*time.Second:
 			wait(o.length - 2*time.Second)
-			kill = o.length - 2*time.Second
+			left = 2 * time.Second
 			c.command(time.Minute, "status")
 		}
-		wait(o.length - kill)
+		wait(left)
 		o.up()
 		if c.late { // TCP sends again after up to as long as nothing came through
 			to := time.Now()
@@ -542,8 +543,8 @@ func (c *networkCrawl) command(limit time.Duration, args ...string) (code int, o
 	_ = cmd.Wait()
 	timer.Stop()
 	if dir := os.Getenv(networkKeep); dir != "" {
-		c.number++
-		file := fmt.Sprintf("%s-%02d-%s.txt", strings.NewReplacer(" ", "_", ":", "", ",", "").Replace(c.name), c.number, args[0])
+		name := strings.NewReplacer(" ", "_", ":", "", ",", "").Replace(c.name)
+		file := fmt.Sprintf("%s-%02d-%s.txt", name, c.number.Add(1), args[0])
 		if err := os.WriteFile(filepath.Join(dir, file), said.Bytes(), 0o644); err != nil {
 			c.t.Error(err)
 		}
