@@ -84,7 +84,8 @@ const (
 	retryGap    = 5 * time.Second  // wait for resources of this machine before a request is made again
 	quiet       = 2 * time.Second  // a shorter failure of this machine is not logged
 	lostPacket  = time.Second      // a probe that takes so long sent its first packet in vain (RFC 6298)
-	briefGap    = time.Minute      // shortest time between two outages that ended before enough probes failed
+	briefs      = 5                // outages in a row that may end before enough probes failed
+	briefGap    = time.Minute      // time after which there may be one more
 )
 
 // Patience is how long requests wait for the network before they end with ErrAway.
@@ -122,6 +123,8 @@ type path struct {
 	why  string
 	told bool      // whether away was logged
 	back time.Time // when it was away last; zero if never
+
+	spent time.Time // when all brief outages will be forgotten; see brief
 }
 
 type peer struct {
@@ -205,12 +208,16 @@ func (w *Witness) answer(p Path, now time.Time) {
 }
 
 // brief notes that the path was away perhaps, and is back: a probe failed, or its first packet was lost, and
-// now there is an answer. Requests that failed meanwhile are made again. If probes fail because their peers
-// are dead, this costs one request more, because the next such answer within briefGap does not count.
+// now there is an answer. Requests that failed meanwhile are made again. Probes may fail as well because their
+// peers are dead, or be slow because everything is. So only a few such outages in a row count.
 func (at *path) brief(now time.Time) {
-	if now.Sub(at.back) >= briefGap {
-		at.back = now
+	if at.spent.Sub(now) > (briefs-1)*briefGap {
+		return
 	}
+	if at.spent.Before(now) {
+		at.spent = now
+	}
+	at.spent, at.back = at.spent.Add(briefGap), now
 }
 
 // Judge waits until it is known whose failure f was. If the network is away, Judge waits until it is back.

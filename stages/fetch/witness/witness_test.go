@@ -154,7 +154,11 @@ func TestABriefOutageIsNoHosts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWitness(5)
 				n := 0
-				for i, want := range []Verdict{Ours, OfHost, OfHost} {
+				for i := range briefs + 1 {
+					want := Ours
+					if i == briefs {
+						want = OfHost
+					}
 					time.Sleep(6 * time.Second)
 					v, err := w.Judge(t.Context(), failed(nil), func(context.Context, Peer) error {
 						took, err := probe(n)
