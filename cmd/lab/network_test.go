@@ -416,12 +416,12 @@ func (c *networkCrawl) crawl() map[string]networkOutcome {
 	if c.proxy {
 		more = fmt.Sprintf("  proxy: %q", "http://"+networkProxy)
 	}
+	time.Sleep(c.between(0, 20*time.Second)) // not all crawls begin at the same time
 	crawltest.Write(t, conf, fmt.Sprintf(networkConfig, networkDelay, c.random.IntN(2), networkNames, more))
 	if code, out := c.command(time.Minute, "plan", "--source", source, "--config", conf); code != exitDone {
 		t.Fatalf("plan: exit %d\n%s", code, out)
 	}
 	outages := c.take(c)
-	time.Sleep(c.between(0, 20*time.Second)) // not all crawls begin at the same time
 	ended, done := make(chan struct{}), make(chan struct{})
 	if len(outages) > 0 && outages[0].at < 0 {
 		outages[0].down()
