@@ -13,7 +13,7 @@ export CGO_ENABLED = 0
 export GOFLAGS    := -trimpath $(GOFLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help build image release demo test test-race test-crawl test-install test-s3 test-hostile test-limits test-chaos test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-extractors test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown count clean
+.PHONY: help build image release demo test test-race test-crawl test-install test-s3 test-hostile test-limits test-chaos test-network test-takedown test-damage test-k8s model test-duckdb test-sql test-readers test-browser test-warc test-extractors test-realsite test-monitoring lint vuln fuzz bench scale scale-takedown count clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,10 @@ SEED ?=
 test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve, rob and mislead crawls (KILLS=100 RUNS=1 SEED=n; as root also fill disks)
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS_KILLS=$(or $(KILLS),100) CRAWLBATCH_CHAOS_SEED=$(SEED) \
 		$(LAB) -count=$(RUNS) -v -timeout $$((25 * $(RUNS)))m -parallel 9 -run 'TestChaos|TwoRunsKeepTheirPace' ./cmd/lab
+
+test-network: ## take networks, hosts, name servers, proxies, ports and files away from crawls, as root (SEED=n RUNS=1 SCENARIO=regex KEEP=dir)
+	CRAWLBATCH_CHAOS_SEED=$(SEED) CRAWLBATCH_NETWORK_KEEP=$(abspath $(KEEP)) \
+		$(LAB) -count=$(RUNS) -v -timeout $$((8 * $(RUNS)))m -parallel 50 -run 'TestNetwork$(if $(SCENARIO),/(^undisturbed|$(SCENARIO)))' ./cmd/lab
 
 model: ## search the models of the protocol for an order of events that breaks a promise (minutes, 3 GiB)
 	CRAWLBATCH_MODEL=1 GOMEMLIMIT=3GiB $(GO) test -count=1 -v -timeout 60m ./jobs/model

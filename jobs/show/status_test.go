@@ -160,3 +160,13 @@ func TestAFinishedRoundSaysWhatDecidedItsLength(t *testing.T) {
 		t.Errorf("no\n%s\nin\n%s", want, out.String())
 	}
 }
+
+// All tasks of a process wait for the same network.
+func TestAWaitOfAllTasksIsSaidOnce(t *testing.T) {
+	away := stages.Wait{Why: "this machine has no network", Until: time.Unix(1_800_000_000, 0)}
+	host := stages.Wait{Host: "h.test", Why: "answered 429, asked again", Until: away.Until}
+	got := merge([]stages.Activity{{Waits: []stages.Wait{away, host}}, {Waits: []stages.Wait{away}}, {Waits: []stages.Wait{{Why: "the store does not answer"}}}})
+	if len(got.Waits) != 3 {
+		t.Errorf("%+v", got.Waits)
+	}
+}

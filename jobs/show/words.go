@@ -280,6 +280,11 @@ func merge(all []stages.Activity) stages.Activity {
 			sum.Closes = a.Closes
 		}
 		for _, w := range a.Waits {
+			// What tasks wait for as a whole, such as the store or the network, is the same for all of a process.
+			whole := func(k stages.Wait) bool { return w.Host == "" && k.Host == "" && k.Why == w.Why }
+			if slices.ContainsFunc(sum.Waits, whole) {
+				continue
+			}
 			if i == 0 || w.Host == "" || !w.Until.IsZero() { // only the slowest task's slowest host takes longest
 				sum.Waits = append(sum.Waits, w)
 			}

@@ -25,6 +25,8 @@ const (
 	TheHosts
 )
 
+const noPort = "this machine has no free port for another connection: widen net.ipv4.ip_local_port_range, or lower fetch.slots"
+
 // ourErrnos lists the system's errors that no host can cause. What is not listed may come from the network,
 // or from a firewall for this host only.
 var ourErrnos = []struct {
@@ -35,7 +37,8 @@ var ourErrnos = []struct {
 	{syscall.ENFILE, "this machine has too many open files: raise fs.file-max, or lower fetch.slots"},
 	{syscall.ENOMEM, "this machine has no memory for another connection: give it more, or lower fetch.slots"},
 	{syscall.ENOBUFS, "this machine has no buffer for another connection: raise net.core.wmem_max and net.ipv4.tcp_mem, or lower fetch.slots"},
-	{syscall.EADDRNOTAVAIL, "this machine has no free port for another connection: widen net.ipv4.ip_local_port_range, or lower fetch.slots"},
+	{syscall.EADDRNOTAVAIL, noPort},
+	{syscall.EAGAIN, noPort}, // of a connect: what UDP says in place of EADDRNOTAVAIL
 }
 
 // ProxyCredentials says what to do if the proxy answers 407.

@@ -30,6 +30,8 @@ func TestEachErrorHasASide(t *testing.T) {
 	}{
 		{"descriptors of the process", Error{Kind: ErrConnect, Phase: PhaseConnect, Addr: v4, Err: system("socket", syscall.EMFILE)}, Ours, false},
 		{"descriptors for a look-up", Error{Kind: ErrDNS, Phase: PhaseDNS, Err: fmt.Errorf("%w: %w", dns.ErrSilent, system("socket", syscall.EMFILE))}, Ours, true},
+		{"descriptors for one of two queries", Error{Kind: ErrDNS, Phase: PhaseDNS, Err: fmt.Errorf("%w: %w", &net.DNSError{Err: "server misbehaving"}, system("socket", syscall.EMFILE))}, Ours, false},
+		{"ports for a look-up", Error{Kind: ErrDNS, Phase: PhaseDNS, Err: fmt.Errorf("%w: %w", dns.ErrSilent, system("connect", syscall.EAGAIN))}, Ours, true},
 		{"descriptors of the machine", Error{Kind: ErrConnect, Phase: PhaseConnect, Addr: v4, Err: system("socket", syscall.ENFILE)}, Ours, false},
 		{"memory", Error{Kind: ErrDisconnect, Phase: PhaseWrite, Addr: v4, Err: system("write", syscall.ENOMEM)}, Ours, false},
 		{"buffers", Error{Kind: ErrConnect, Phase: PhaseConnect, Addr: v4, Err: system("connect", syscall.ENOBUFS)}, Ours, false},

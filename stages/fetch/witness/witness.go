@@ -5,7 +5,7 @@
 // Whether the host is the cause, another host tells, the witness: one that answers after the failure, or one
 // that answered before and still accepts a connection (a probe). A failure counts against its host only then.
 // If several hosts that answered before cannot be reached any more, the network is away, and no failure since
-// then counts.
+// then counts. Nor does it if the network is back before several probes have failed.
 //
 // The input is each answer and each failed request of the fetch tasks of a process. The output is a Verdict.
 // Answers are kept apart by Path, because IPv6 may fail while IPv4 works. Where a family never worked, the
@@ -86,6 +86,9 @@ const (
 	probeTime   = 10 * time.Second // time limit of a probe
 	retryGap    = 5 * time.Second  // wait for resources of this machine before a request is made again
 	quiet       = 2 * time.Second  // a shorter failure of this machine is not logged
+	lostPacket  = time.Second      // a probe that takes so long sent its first packet in vain (RFC 6298)
+	briefs      = 5                // outages in a row that may end before enough probes failed
+	briefGap    = time.Minute      // time after which there may be one more
 )
 
 // Patience is how long requests wait for the network before they end with ErrAway.
@@ -125,6 +128,8 @@ type path struct {
 	why  string
 	told bool      // whether away was logged
 	back time.Time // when it was away last; zero if never
+
+	spent time.Time // when all brief outages will be forgotten; see brief
 }
 
 type peer struct {
@@ -204,6 +209,9 @@ func (w *Witness) answer(p Path, at time.Time) {
 	if at.Before(to.probed) && (len(to.refuted) > 0 || to.probing != nil) {
 		return // a probe began later
 	}
+	if len(to.refuted) > 0 {
+		to.brief(w.clock.Now())
+	}
 	if to.away.IsZero() {
 		// Their addresses may be theirs no more.
 		to.peers = slices.DeleteFunc(to.peers, func(p *peer) bool { return to.refuted[p.Domain] })
@@ -246,6 +254,19 @@ type Probe func(ctx context.Context, p Peer) (noNetwork bool, err error)
 
 // ErrUnfit means that a peer must not be probed any more.
 var ErrUnfit = errors.New("the peer must not be probed")
+
+// brief notes that the path was away perhaps, and is back: a probe failed, or its first packet was lost, and
+// now there is an answer. Requests that failed meanwhile are made again. Probes may fail as well because their
+// peers are dead, or be slow because everything is. So only a few such outages in a row count.
+func (at *path) brief(now time.Time) {
+	if at.spent.Sub(now) > (briefs-1)*briefGap {
+		return
+	}
+	if at.spent.Before(now) {
+		at.spent = now
+	}
+	at.spent, at.back = at.spent.Add(briefGap), now
+}
 
 // Judge waits until it is known whose failure f was. If the network is away, Judge waits until it is back.
 // The error is that of ctx, or ErrAway.
@@ -366,7 +387,11 @@ func (w *Witness) probe(ctx context.Context, at *path, f *Failure, p Peer, probe
 	at.probing = nil
 	switch {
 	case err == nil:
-		w.answer(f.Path, w.clock.Now())
+		now := w.clock.Now()
+		if now.Sub(began) >= lostPacket {
+			at.brief(now)
+		}
+		w.answer(f.Path, now)
 	case errors.Is(err, ErrUnfit):
 		at.peers = slices.DeleteFunc(at.peers, func(known *peer) bool { return known.Peer == p })
 	case ctx.Err() != nil, !at.answered.Before(began): // the probe was broken off

@@ -67,7 +67,7 @@ func TestAFailureCountsOnlyIfAWitnessVouches(t *testing.T) {
 		"several answered, and one still does":                     {5, nil, nil, 0, OfHost, 0, false},
 		"several answered, and none does for 25 s":                 {5, nil, nil, 25 * time.Second, Ours, 40 * time.Second, true},
 		"several answered, and none does for 20 minutes":           {5, nil, nil, 20 * time.Minute, Ours, 21 * time.Minute, true},
-		"the next probe succeeds":                                  {5, nil, nil, 2 * time.Second, OfHost, 4 * time.Second, false},
+		"the first probe fails, and the next one succeeds":         {5, nil, nil, 2 * time.Second, Ours, 4 * time.Second, false},
 		"a machine without IPv6, where nothing answered":           {0, v6, only4, never, OfHost, 0, false},
 		"a machine without IPv6, while IPv4 works":                 {5, v6, only4, 0, OfHost, 0, false},
 		"a machine without IPv6, while IPv4 is away":               {5, v6, only4, 25 * time.Second, Ours, 40 * time.Second, true},
@@ -171,7 +171,7 @@ func TestStaleAndBarredPeersAreDropped(t *testing.T) {
 			}
 			return false, nil
 		})
-		if v != OfHost || err != nil || len(w.paths[IPv4].peers) != 4 {
+		if v != Ours || err != nil || len(w.paths[IPv4].peers) != 4 { // perhaps it was a brief outage
 			t.Errorf("verdict %d, %v, %d peers", v, err, len(w.paths[IPv4].peers))
 		}
 		for n := range 200 { // one domain with many addresses
@@ -217,6 +217,43 @@ func TestManyFailuresShareTheProbes(t *testing.T) {
 			t.Errorf("%d probes in %v", probes, d)
 		}
 	})
+}
+
+// A probe is sent again until the network is back, so that its success says nothing about the time before.
+// But a host is not asked again and again because probes meet dead hosts.
+func TestABriefOutageIsNoHosts(t *testing.T) {
+	for name, probe := range map[string]func(n int) (time.Duration, error){
+		"the first packet was lost": func(int) (time.Duration, error) { return 3 * time.Second, nil },
+		"every other peer is dead": func(n int) (time.Duration, error) {
+			if n%2 == 0 {
+				return 0, errDown
+			}
+			return 0, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWitness(40)
+				n := 0
+				for i := range briefs + 1 {
+					want := Ours
+					if i == briefs {
+						want = OfHost
+					}
+					time.Sleep(6 * time.Second)
+					v, err := w.Judge(t.Context(), failed(nil), func(context.Context, Peer) (bool, error) {
+						took, err := probe(n)
+						n++
+						time.Sleep(took)
+						return false, err
+					})
+					if v != want || err != nil {
+						t.Errorf("failure %d: verdict %d, %v", i, v, err)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestAnAnswerOfAnotherHostVouches(t *testing.T) {

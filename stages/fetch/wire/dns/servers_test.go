@@ -2,9 +2,12 @@ package dns
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,5 +208,19 @@ func TestAFailureAtOneQuestionIsNoAbsentName(t *testing.T) {
 	}
 	if _, err := r.Lookup(t.Context(), "host.test"); err == nil || IsNotFound(err) {
 		t.Errorf("%v: no server said that the name does not exist", err)
+	} else if e, ok := errors.AsType[*net.DNSError](err); !ok || e.Server != pc.LocalAddr().String() {
+		t.Errorf("%v does not name the server that was asked", err)
+	}
+}
+
+// An error of this machine stays known, also if only one of the two queries met it.
+func TestWhatThisMachineLackedStaysKnown(t *testing.T) {
+	for _, heard := range []bool{false, true} {
+		r := ttlRecorder{heard: heard}
+		r.noteUndialled(os.NewSyscallError("socket", syscall.EMFILE))
+		err := r.explain(&net.DNSError{Err: "server misbehaving", IsTemporary: true})
+		if !errors.Is(err, syscall.EMFILE) || errors.Is(err, ErrSilent) == heard || IsNotFound(err) {
+			t.Errorf("a name server was heard: %v: %v", heard, err)
+		}
 	}
 }

@@ -36,6 +36,7 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	addrs, err := r.net.LookupNetIP(context.WithValue(ctx, ttlKey{}, &ttl), "ip", host+".")
 	positive, negative := ttl.ttls()
 	if err != nil {
+		err = r.named(err)
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.noAddress() {
 			// Go sends two queries and returns the error of the last answer. Here, there was no
 			// answer to the other query.
@@ -49,6 +50,18 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	return Answer{Addrs: addrs, TTL: positive, Local: !ttl.hasHeard()}, nil
 }
 
+// named replaces the name server in the error of a look-up by the one that was asked. Go's resolver names the
+// system's.
+func (r *systemResolver) named(err error) error {
+	e, ok := errors.AsType[*net.DNSError](err)
+	if !ok || r.server == "" || e.Server == "" {
+		return err
+	}
+	asked := *e
+	asked.Server = r.server
+	return &asked
+}
+
 // dial opens the connections of Go's resolver. It records the TTLs in the DNS messages, because
 // Go's resolver does not return them.
 func (r *systemResolver) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -58,8 +71,8 @@ func (r *systemResolver) dial(ctx context.Context, network, address string) (net
 	var d net.Dialer
 	ttl, ok := ctx.Value(ttlKey{}).(*ttlRecorder)
 	c, err := d.DialContext(ctx, network, address)
-	if ok {
-		ttl.noteDial(err)
+	if ok && err != nil {
+		ttl.noteUndialled(err)
 	}
 	if err != nil || !ok {
 		return c, err
@@ -118,17 +131,13 @@ type ttlRecorder struct {
 	noA, noAAAA bool // whether the name exists but has no A or no AAAA records
 
 	undialled error // why no socket was opened for a query; nil if all were
-	dialled   bool  // whether a socket was opened for a query
 }
 
-// noteDial notes whether a socket was opened for a query, and why not, because Go's resolver keeps only the
-// text.
-func (r *ttlRecorder) noteDial(err error) {
+// noteUndialled notes why no socket was opened for a query, because Go's resolver keeps only the text.
+func (r *ttlRecorder) noteUndialled(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.dialled = r.dialled || err == nil; err != nil {
-		r.undialled = err
-	}
+	r.undialled = err
 }
 
 // explain adds to the error of a look-up what Go's resolver does not tell: that no name server answered at
@@ -136,15 +145,17 @@ func (r *ttlRecorder) noteDial(err error) {
 func (r *ttlRecorder) explain(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case IsNotFound(err):
+	if IsNotFound(err) {
 		return err
-	case r.heard:
-		return explained{err, r.undialled}
-	case r.dialled: // one of several servers has an address of a family that this machine lacks
-		return explained{fmt.Errorf("%w: %w", ErrSilent, err), nil}
 	}
-	return explained{fmt.Errorf("%w: %w", ErrSilent, err), r.undialled}
+	cause := r.undialled // perhaps of one of the two queries only
+	if !r.heard {
+		err = fmt.Errorf("%w: %w", ErrSilent, err)
+	}
+	if cause == nil {
+		return err
+	}
+	return explained{err, cause}
 }
 
 // hasHeard reports whether a name server sent anything.
@@ -157,15 +168,10 @@ func (r *ttlRecorder) hasHeard() bool {
 // explained is an error with the cause that its text has already.
 type explained struct {
 	error
-	cause error // nil if unknown
+	cause error
 }
 
-func (e explained) Unwrap() []error {
-	if e.cause == nil {
-		return []error{e.error}
-	}
-	return []error{e.error, e.cause}
-}
+func (e explained) Unwrap() []error { return []error{e.error, e.cause} }
 
 // noAddress reports whether the messages prove that a name has no address at all. Without messages
 // it also returns true: the resolver used the hosts file, so Go's error decides.
