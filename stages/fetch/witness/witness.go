@@ -188,7 +188,7 @@ func (w *Witness) keep(p Peer, now time.Time) {
 // answer notes that a path works. The caller holds w.mu.
 func (w *Witness) answer(p Path, now time.Time) {
 	at := &w.paths[p]
-	if len(at.refuted) > 0 {
+	if len(at.refuted) > 0 || at.probing != nil && now.Sub(at.probed) >= lostPacket {
 		at.brief(now)
 	}
 	at.answered, at.refuted = now, nil
@@ -208,7 +208,7 @@ func (w *Witness) answer(p Path, now time.Time) {
 }
 
 // brief notes that the path was away perhaps, and is back: a probe failed, or its first packet was lost, and
-// now there is an answer. Requests that failed meanwhile are made again. Probes may fail as well because their
+// now it succeeds, or somebody else answers. Requests that failed meanwhile are made again. Probes may fail as well because their
 // peers are dead, or be slow because everything is. So only a few such outages in a row count.
 func (at *path) brief(now time.Time) {
 	if at.spent.Sub(now) > (briefs-1)*briefGap {
