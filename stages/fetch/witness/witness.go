@@ -209,8 +209,8 @@ func (w *Witness) answer(p Path, at time.Time) {
 	if at.Before(to.probed) && (len(to.refuted) > 0 || to.probing != nil) {
 		return // a probe began later
 	}
-	if len(to.refuted) > 0 {
-		to.brief(w.clock.Now())
+	if now := w.clock.Now(); len(to.refuted) > 0 || to.probing != nil && now.Sub(to.probed) >= lostPacket {
+		to.brief(now)
 	}
 	if to.away.IsZero() {
 		// Their addresses may be theirs no more.
@@ -256,8 +256,9 @@ type Probe func(ctx context.Context, p Peer) (noNetwork bool, err error)
 var ErrUnfit = errors.New("the peer must not be probed")
 
 // brief notes that the path was away perhaps, and is back: a probe failed, or its first packet was lost, and
-// now there is an answer. Requests that failed meanwhile are made again. Probes may fail as well because their
-// peers are dead, or be slow because everything is. So only a few such outages in a row count.
+// now it succeeds, or somebody else answers. Requests that failed meanwhile are made again. Probes may fail as
+// well because their peers are dead, or be slow because everything is. So only a few such outages in a row
+// count.
 func (at *path) brief(now time.Time) {
 	if at.spent.Sub(now) > (briefs-1)*briefGap {
 		return
