@@ -421,10 +421,8 @@ func (w *Witness) unlocked(ctx context.Context, p Peer, probe Probe) (bool, erro
 // words says what is away, and what to do.
 func (f *Failure) words() string {
 	switch {
-	case f.Path == Names && f.NoNetwork:
-		return "no name server answers: check the network and /etc/resolv.conf, or set fetch.resolvers"
 	case f.Path == Names:
-		return "the name servers find no name any more: check them, or set fetch.resolvers"
+		return "no name server answers, or none finds a name any more: check the network and the servers (fetch.resolvers, or /etc/resolv.conf)"
 	case f.Path == Proxy:
 		return "the proxy reaches no host that answered before: check the proxy and its network"
 	case f.NoNetwork:
