@@ -293,3 +293,27 @@ func TestADeadHostEndsAfterItsLateTry(t *testing.T) {
 		})
 	}
 }
+
+// A wait for the network does not outlast the fetch window.
+func TestTheWindowClosesWhileTheNetworkIsAway(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, web := newOutage(t, "refused")
+		l.cfg.Window = 10 * time.Minute
+		web.between(5*time.Second, 3*time.Hour)
+		begun := time.Now()
+		r, err := l.run(t.Context(), nil, l.witnessed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(begun); d > 11*time.Minute {
+			t.Errorf("the task ended after %v", d)
+		}
+		count := map[schema.Outcome]int{}
+		for _, f := range l.outcomes(r) {
+			count[f.Outcome]++
+		}
+		if count[schema.OK] == 0 || count[schema.Deferred] == 0 || len(count) != 2 && count[schema.DNSError] == 0 {
+			t.Errorf("%v", count)
+		}
+	})
+}
