@@ -29,6 +29,7 @@ const (
 	exitUsage       = 2
 	exitTasksFailed = 3
 	exitViolation   = 4
+	exitMostFailed  = 5
 	exitInterrupted = 75
 	exitPermanent   = 78
 )
