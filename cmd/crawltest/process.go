@@ -12,7 +12,7 @@ import (
 
 // PeakOf runs a command and returns its peak resident memory in bytes and its CPU time. It reads the peak
 // from /proc until the process ends, because the peak that the system call wait reports includes memory of
-// the parent process.
+// the parent process. If the process fails, err wraps an *exec.ExitError.
 func PeakOf(cmd *exec.Cmd) (peak int64, cpu time.Duration, err error) {
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -25,9 +25,9 @@ func PeakOf(cmd *exec.Cmd) (peak int64, cpu time.Duration, err error) {
 		select {
 		case err := <-ended:
 			if err != nil {
-				return 0, 0, fmt.Errorf("%v: %w\n%s", cmd.Args, err, said.Bytes())
+				err = fmt.Errorf("%v: %w\n%s", cmd.Args, err, said.Bytes())
 			}
-			return peak, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
+			return peak, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err
 		case <-time.After(20 * time.Millisecond):
 			peak = max(peak, HighWater(cmd.Process.Pid))
 		}

@@ -4,6 +4,7 @@ package lab
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -65,6 +66,8 @@ type hostileRun struct {
 	rounds  int      // number of rounds; 0 means 1
 	private bool     // true: the crawl may connect to private addresses
 	rules   []string // rules of connect_to that come before the rules for the web's ports
+
+	mostFail bool // most URLs fail, so that run exits 5
 }
 
 // planned returns the planned URLs of faults.
@@ -95,8 +98,9 @@ func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, p
 	cmd.Args = append(cmd.Args, append([]string{"run", "--rounds", fmt.Sprint(rounds)}, month...)...)
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+w.roots, "SSL_CERT_DIR="+filepath.Dir(w.roots))
 	peak, cpu, err := crawltest.PeakOf(cmd)
-	if err != nil {
-		t.Fatal(err)
+	var exit *exec.ExitError
+	if mostFail := errors.As(err, &exit) && exit.ExitCode() == exitMostFailed; mostFail != r.mostFail || err != nil && !mostFail {
+		t.Fatalf("want exit %d: %t; %v", exitMostFailed, r.mostFail, err)
 	}
 	t.Logf("%d URLs planned first, %d rounds: peak memory %d MiB, CPU %v", len(r.urls), rounds, peak>>20, cpu)
 	if len(r.urls) < 10_000 { // verify reads every URL, which takes too long for longer lists
@@ -210,7 +214,7 @@ func TestHostileAddresses(t *testing.T) {
 	faults := addressFaults()
 	w := newHostileWeb(t, faults)
 	// One host is public and redirects to hosts that are not public.
-	rows, _ := runHostile(t, w, hostileRun{urls: planned(faults), rules: []string{"address-redirect.test:80:" + w.http}})
+	rows, _ := runHostile(t, w, hostileRun{urls: planned(faults), rules: []string{"address-redirect.test:80:" + w.http}, mostFail: true})
 	for i := range faults {
 		t.Run(faults[i].name, func(t *testing.T) { faults[i].check(t, rows) })
 	}
