@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/witness"
 )
 
 // Runner runs one attempt at a task.
@@ -47,7 +49,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var interrupted error       // the error of the first interrupted task; it tells why the others were interrupted
-	away := make(chan struct{}) // closed if a task has waited too long for the store or a disk: then no task begins
+	away := make(chan struct{}) // closed if a task has waited too long for the store, a disk or the network: then no task begins
 	giveUp := sync.OnceFunc(func() { close(away) })
 	for range min(max(at, 1), len(tasks)) {
 		wg.Go(func() {
@@ -59,7 +61,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 						interrupted = err
 					}
 					mu.Unlock()
-					if trouble(err) {
+					if trouble(err) != "" || errors.Is(err, witness.ErrAway) {
 						giveUp()
 					}
 					continue
@@ -98,10 +100,23 @@ const (
 	longestPause = 20 * time.Second
 )
 
-// trouble reports whether the store or the disk, and not the task itself, caused the error of an
-// attempt.
-func trouble(err error) bool {
-	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+// trouble returns in words what is wrong if the store or this machine, and not the task itself, caused the
+// error of an attempt. Otherwise it returns "".
+func trouble(err error) string {
+	is := func(causes ...error) bool {
+		return slices.ContainsFunc(causes, func(c error) bool { return errors.Is(err, c) })
+	}
+	switch {
+	case is(store.ErrUnavailable):
+		return "the store does not answer"
+	case is(store.ErrFull):
+		return "the store is full"
+	case is(syscall.ENOSPC, syscall.EDQUOT):
+		return "a disk is full"
+	case is(syscall.EMFILE, syscall.ENFILE):
+		return "there are too many open files: raise the limit (ulimit -n, fs.file-max)"
+	}
+	return ""
 }
 
 func (e *Executor) patience() time.Duration {
@@ -118,7 +133,8 @@ func (e *Executor) tryTask(ctx context.Context, t stages.Task) error {
 	waits := 0
 	for attempt := 1; ; attempt++ {
 		err := e.Try(ctx, t)
-		troubled := trouble(err)
+		wrong := trouble(err)
+		troubled := wrong != ""
 		if !troubled {
 			away, waits = time.Time{}, 0
 		}
@@ -139,8 +155,8 @@ func (e *Executor) tryTask(ctx context.Context, t stages.Task) error {
 			attempt-- // this attempt does not count, because the store or the disk ended it
 			wait := store.Backoff{Base: awayPause, Max: longestPause}.Delay(waits)
 			waits++
-			e.Log.Warn("the store does not answer or a disk is full; the task waits", "task", t.String(), "error", err, "pause", wait)
-			if e.wait(ctx, t, "the store does not answer or a disk is full ("+oneLine(err)+"), tried again", wait) != nil {
+			e.Log.Warn(wrong+"; the task waits", "task", t.String(), "error", err, "pause", wait)
+			if e.wait(ctx, t, wrong+" ("+oneLine(err)+"), tried again", wait) != nil {
 				return stages.ErrInterrupted
 			}
 			continue

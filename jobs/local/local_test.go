@@ -13,6 +13,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/witness"
 )
 
 var errFlaky = errors.New("flaky")
@@ -161,6 +162,19 @@ func TestNoTaskBeginsAfterAStoreStayedAway(t *testing.T) {
 	})
 }
 
+// A fetch task has waited for the network as long as it may. The others would wait in vain as well.
+func TestNoTaskBeginsAfterTheNetworkStayedAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries, ended, err := run(t, t.Context(), 20, func(int, int) error {
+			time.Sleep(witness.Patience)
+			return fmt.Errorf("fetch: %w", witness.ErrAway)
+		})
+		if !errors.Is(err, stages.ErrInterrupted) || len(tries) > 3 || len(ended) > 0 {
+			t.Errorf("%v: %d tasks began, %d ended", err, len(tries), len(ended))
+		}
+	})
+}
+
 func TestATaskThatAnotherProcessTookIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries, ended, err := run(t, t.Context(), 1, func(_, attempt int) error {
@@ -215,7 +229,7 @@ func TestWhatATaskWaitsForBetweenAttemptsIsShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(shown.waits) != 2 || shown.open != 0 || shown.waits[0] != "failed (flaky), tried again in 1s" ||
-			!strings.HasPrefix(shown.waits[1], "the store does not answer or a disk is full (put: no room: "+store.ErrFull.Error()+"), tried again in ") {
+			!strings.HasPrefix(shown.waits[1], "the store is full (put: no room: "+store.ErrFull.Error()+"), tried again in ") {
 			t.Errorf("it showed %q, %d still", shown.waits, shown.open)
 		}
 	})
