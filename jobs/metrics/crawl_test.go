@@ -224,7 +224,8 @@ func (l *lab) requestRows() map[string]float64 {
 				if row.ErrorClass == string(schema.Timeout) {
 					want["crawler_fetch_timeout_total"]++
 				}
-				if row.Purpose == schema.ForPage && row.Attempt > 1 {
+				brokenOff := row.Status == 0 && row.ErrorClass == "" // made again with the same number
+				if row.Purpose == schema.ForPage && row.Attempt > 1 && !brokenOff {
 					want["retries"]++
 				}
 				if row.BytesSent > 0 {

@@ -468,7 +468,7 @@ func (f *fetcher) retryLate(counts *manifest.RetryCounts, v response.Verdict, wh
 	if !v.NoAnswer || counts.Late > 0 || f.patience > 0 {
 		return false
 	}
-	due, ok := f.sched.LateTry(host, *counts != (manifest.RetryCounts{}))
+	due, ok := f.sched.LateTry(host)
 	if !ok {
 		return false
 	}

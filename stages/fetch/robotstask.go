@@ -178,7 +178,7 @@ func (f *fetcher) retryOrFailRobots(g *polite.Grant, rt *robotsTask, s *request.
 	f.failures.Note(v.Outcome, rt.entry.Host, "robots.txt "+told, f.clock.Now())
 	if f.retry(&rt.retries, v.Retry, told, g.Host, item, &r) ||
 		outcome == schema.RobotsUnreachable && v.Retry != response.Never && f.retry(&rt.retries, response.ForRobots, told, g.Host, item, &r) ||
-		f.retryLate(&rt.retries, v, told, g.Host, item, &r) {
+		rt.retries.Later == 0 && f.retryLate(&rt.retries, v, told, g.Host, item, &r) {
 		b := rt.record
 		b.OnRecorded = func() { f.keepRobotsTask(rt, g.Host, told, item.NotBefore) }
 		rt.record = segments.Record{}

@@ -13,25 +13,18 @@ import (
 const worthAwaiting = 10 * time.Second
 
 // LateTry returns when an item that got no answer from a host is requested again at the earliest: Options.Late
-// and a random time after the first request since the host's last answer. again tells whether the item has
-// been requested before. It returns false if the item gets no late try: that time has passed, the host has
-// answered between two requests for the item, or an earlier round left the late try to this one.
-func (s *Scheduler) LateTry(name string, again bool) (due time.Time, ok bool) {
+// and a random time after the first request since the host's last answer. It returns false if an earlier round
+// left the late tries of the host to this one. How often an item is requested does not depend on what other
+// items of the host get, so two crawls of the same web send the same requests.
+func (s *Scheduler) LateTry(name string) (due time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock.Now()
 	h := s.host(name)
-	if h.carried || again && h.failing.IsZero() {
-		return now, false
-	}
 	first := h.failing
 	if first.IsZero() {
-		first = now
+		first = s.clock.Now()
 	}
-	if now.Sub(first) >= s.late {
-		return now, false
-	}
-	return first.Add(s.jitter(h, s.late)), true
+	return first.Add(s.jitter(h, s.late)), !h.carried
 }
 
 // onlyLate reports whether late tries of hosts that failed in this round are the only items left. Rows of a
