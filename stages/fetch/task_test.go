@@ -161,7 +161,7 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 		l := newLab(t, misbehave())
 		l.web.down["unknown.com"] = &net.DNSError{Err: "no such host", IsNotFound: true}
 		l.cfg.MaxBody = 50_000
-		l.cfg.Pauses.ServerError = 500 * time.Millisecond // so that the task waits for late tries
+		l.cfg.Pauses.ServerError, l.cfg.Politeness.SlowFactor = 500*time.Millisecond, 0 // so that the task waits for late tries
 		var list []string
 		for u := range wants {
 			list = append(list, u)
