@@ -48,6 +48,8 @@ func TestASyntheticWebIsFetchedAsItsTruthSays(t *testing.T) {
 		l.cfg.StripParams = truthCfg.StripParams
 		l.cfg.Politeness.Delay = time.Second
 		l.cfg.Window = 0
+		// The task waits for late tries.
+		l.cfg.Pauses.ServerError, l.cfg.Pauses.Timeout, l.cfg.Politeness.SlowFactor = 300*time.Millisecond, time.Second, 0
 		record := simweb.NewLog(nil)
 		ctx, stop := context.WithCancel(t.Context())
 		served := make(chan error, 1)
