@@ -24,7 +24,7 @@ func (s *Scheduler) LateTry(name string) (due time.Time, ok bool) {
 	if first.IsZero() {
 		first = s.clock.Now()
 	}
-	return first.Add(s.jitter(h, s.late)), !h.carried
+	return first.Add(s.jitter(h, s.late)), s.late > 0 && !h.carried
 }
 
 // onlyLate reports whether late tries of hosts that failed in this round are the only items left. Rows of a
