@@ -151,7 +151,7 @@ test-k8s: build image $(CACHE)/bin/versitygw $(CACHE)/crds/.installed ## crawl o
 	$(GO) test -tags lab -c -o $(BIN)/k8s.test ./cmd/lab
 	cd cmd/lab && CRAWLBATCH_CLUSTER=10.85.0.1 CRAWLBATCH_IMAGE=$(IMAGE) CRAWLBATCH_BINARY=$(BIN)/crawlbatch \
 		CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_BLOWS=$(BLOWS) CRAWLBATCH_CHAOS_SEED=$(SEED) CRAWLBATCH_CRDS=$(CACHE)/crds \
-		$(abspath $(CLUSTER))/exec $(BIN)/k8s.test -test.v -test.timeout 40m -test.parallel 3 -test.run 'TestKubernetes$(if $(SCENARIO),/$(SCENARIO))'
+		$(abspath $(CLUSTER))/exec $(BIN)/k8s.test -test.v -test.timeout 60m -test.parallel 3 -test.run 'TestKubernetes$(if $(SCENARIO),/$(SCENARIO))'
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -39,16 +40,17 @@ type Driver struct {
 }
 
 // Run continues the crawl until the given number of rounds is sealed. If rounds is 0, Run continues
-// until crawl_window has ended or no URL is left to fetch. The error wraps roundstate.ErrNoCrawl,
+// until the crawl window has ended or no URL is left to fetch. If Run returns no error, the crawl is
+// finished, until another Run begins a further round. The error wraps roundstate.ErrNoCrawl,
 // roundstate.ErrNoPlan, ErrTasksFailed, stages.ErrInterrupted or stages.ErrPermanent. After Run, MostFailed
 // says how the rounds went.
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
-	began := d.Clock.Now()
 	l, err := ledger.Load(ctx, d.Bucket, crawl) // once for all sealed rounds, because it grows with each round
 	if err != nil {
 		return err
 	}
 	d.judge = judge{}
+	window := d.window(l)
 	for round := 0; rounds == 0 || round < rounds; round++ {
 		s, err := d.observeSealedIn(ctx, l, round)
 		if err != nil {
@@ -59,8 +61,8 @@ func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 			continue
 		}
 		if round > 0 {
-			if rounds == 0 && d.Clock.Now().Sub(began) >= d.Config.Fetch.CrawlWindow.Std() {
-				d.Log.Info("crawl window is over", "crawl", crawl, "rounds", round)
+			if rounds == 0 && !d.Clock.Now().Before(window.End) {
+				d.Log.Info("crawl window is over", "crawl", crawl, "rounds", round, "began", window.Begin, "ended", window.End)
 				break
 			}
 			more, err := d.planShown(ctx, crawl, round)
@@ -76,12 +78,31 @@ func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 				break
 			}
 		}
-		if s, err = d.round(ctx, crawl, round); err != nil {
+		if s, err = d.round(ctx, crawl, round, window); err != nil {
 			return err
 		}
 		d.judge.add(s, true)
 	}
-	return nil
+	return d.ledgers().NoteFinished(ctx, d.Bucket, crawl)
+}
+
+// clockAhead is the time by which the clock of another driver may be ahead.
+const clockAhead = 5 * time.Minute
+
+// window returns the crawl window of a Run: the one in the ledger until the crawl is finished, because a driver
+// may be restarted at any time. Its end follows from its beginning and from fetch.crawl_window, which may have
+// changed since then: a longer value extends the window, and a shorter one ends it sooner.
+//
+// If the crawl is finished and the window has ended, somebody wants further rounds, so a new window begins. A new
+// window also begins if the one in the ledger begins in the future, because the clock of its driver was wrong.
+func (d *Driver) window(l *ledger.Ledger) ledger.Window {
+	now, length := d.Clock.Now().UTC().Round(0), d.Config.Fetch.CrawlWindow.Std() // the wall clock, because others read it
+	w, ok := l.Window()
+	ends := w.Begin.Add(length)
+	if !ok || !l.Unfinished() && !now.Before(ends) || w.Begin.After(now.Add(clockAhead)) {
+		return ledger.Window{Begin: now, End: now.Add(length)}
+	}
+	return ledger.Window{Begin: w.Begin, End: ends}
 }
 
 // planShown calls planNext, and reports the planning to the observer as if it were a stage with one
@@ -97,9 +118,12 @@ func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, 
 	return more, err
 }
 
-// round runs the stages of one round until the round is sealed, and returns the seal.
-func (d *Driver) round(ctx context.Context, crawl string, round int) (*manifest.Sealed, error) {
+// round runs the stages of one round of a crawl window until the round is sealed, and returns the seal.
+func (d *Driver) round(ctx context.Context, crawl string, round int, in ledger.Window) (*manifest.Sealed, error) {
 	p, err := d.begin(ctx, crawl, round)
+	if err == nil {
+		err = d.ledgers().NoteRunning(ctx, d.Bucket, crawl, in)
+	}
 	if err != nil {
 		return nil, err
 	}

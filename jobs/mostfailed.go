@@ -36,6 +36,8 @@ var reasons = []reason{
 	{[]schema.Outcome{schema.HTTP4xx}, "the hosts refuse the requests", "check that the list is right, and whether the hosts want a login or refuse the user agent or this machine's address"},
 	{[]schema.Outcome{schema.HTTP5xx}, "the hosts answer with errors of their own", "try again later, or at a lower pace (politeness.delay)"},
 	{[]schema.Outcome{schema.RateLimited}, "the hosts ask for fewer requests", "raise politeness.delay, or ask the owners of the hosts"},
+	{[]schema.Outcome{schema.Blocked}, "services in front of the hosts take crawlbatch for an unwanted robot", "ask the owners of the hosts to allow the user agent (the column blocked_by of fetches names the services)"},
+	{[]schema.Outcome{schema.PaymentRequired}, "the hosts want to be paid", "see the column price of fetches, and plan other URLs"},
 	{[]schema.Outcome{schema.RobotsUnreachable}, "the robots.txt of the hosts cannot be fetched, so nothing else was requested", "try one of the URLs with `crawlbatch fetch URL`, and check the network and fetch.proxy"},
 	{[]schema.Outcome{schema.HostSuspended}, "most requests to the hosts failed, so they got no more", "try one of the URLs with `crawlbatch fetch URL`, and check the network"},
 	{[]schema.Outcome{schema.RedirectLimit}, "the redirects of the URLs do not end", "check whether the hosts want a login, and fetch.max_redirects"},

@@ -11,6 +11,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/room"
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -85,10 +86,7 @@ func (r PlanRequest) ledgers() ledger.Writer {
 // true if the store already had an equal plan. Plan writes nothing until the plan is complete, and
 // a dry run writes nothing at all.
 func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err error) {
-	cfg, old, err := r.frozenConfig(ctx)
-	if err == nil && !r.DryRun {
-		err = cfg.RequireContact()
-	}
+	cfg, old, err := r.checkedConfig(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -143,6 +141,21 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		}
 	}
 	return p, same, r.commit(ctx, crawl, made, now)
+}
+
+// CheckConfig returns the error with which Plan refuses the config, if it does.
+func (r PlanRequest) CheckConfig(ctx context.Context) error {
+	_, _, err := r.checkedConfig(ctx)
+	return err
+}
+
+// checkedConfig returns what frozenConfig returns, or an error if the config names no contact.
+func (r PlanRequest) checkedConfig(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
+	cfg, old, err := r.frozenConfig(ctx)
+	if err == nil && !r.DryRun {
+		err = cfg.RequireContact()
+	}
+	return cfg, old, err
 }
 
 // makeOnce makes a plan, and returns the time by which URLs had to be due. If a URL is due, a
@@ -217,6 +230,9 @@ func (r PlanRequest) freezeNow(ctx context.Context, round int, oldest, now time.
 	return now, err
 }
 
+// dueScratch is the scratch space that each planned URL of a frontier takes, in bytes (planner/README.md).
+const dueScratch = 230
+
 // makePlan plans a round from the sources and from the results of earlier rounds. The method keeps
 // temporary files in the directory scratch.
 func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
@@ -233,6 +249,11 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	limits, request, err := basis.Request(ctx, scratch)
 	if err != nil {
 		return nil, err
+	}
+	if (r.Frontier || round > 0) && r.Log != nil {
+		if err := room.Need(request.Known * dueScratch); err != nil {
+			r.Log.Warn("if most known URLs are due, the plan will run out of scratch space", "known_urls", request.Known, "error", err)
+		}
 	}
 	request.Sources, request.DryRun = append(slices.Clone(r.Sources), request.Sources...), r.DryRun
 	request.Note = r.Note

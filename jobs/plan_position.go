@@ -78,8 +78,17 @@ func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, cra
 	if r.Continues != nil && cfg.Plan.History {
 		r.Continues.Skipped = skipped
 	}
-	if err != nil && !(errors.Is(err, errNoCrawlBefore) && len(r.Sources) > 0) {
+	if errors.Is(err, errNoCrawlBefore) && len(r.Sources) == 0 {
+		return r.adviseWaiting(ctx, err, skipped)
+	}
+	if err != nil && !errors.Is(err, errNoCrawlBefore) {
 		return r.adviseAlone(err)
+	}
+	if r.Continues != nil && r.Frontier {
+		r.Continues.From = before
+		if r.Continues.Missed, err = r.missed(ctx, before, skipped); err != nil {
+			return r.adviseAlone(err)
+		}
 	}
 	crawl.Continues = before
 	if crawl.Continues == "" || !cfg.Plan.History {
@@ -96,6 +105,16 @@ func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, cra
 type Continuation struct {
 	Crawls  []manifest.ContinuedCrawl // with the numbers of their rounds, oldest crawl first
 	Skipped []string                  // months newer than the last of Crawls that have no finished round, newest first
+
+	From   string        // the crawl whose frontier the crawl is planned from; "" if there is none
+	Missed []MissedMonth // From and later months that are unfinished, oldest first: what they will find is not in the plan
+}
+
+// MissedMonth is an earlier month that has begun and is not finished.
+type MissedMonth struct {
+	Crawl  string
+	Sealed int // number of sealed rounds
+	Final  int // number of rounds if it begins no further one, for FinishCommand
 }
 
 // adviseAlone adds advice to an error about an earlier month: how to plan a month only from its
@@ -107,7 +126,18 @@ func (r PlanRequest) adviseAlone(err error) error {
 	return fmt.Errorf("%s would continue an earlier month: %w; to plan it without what earlier months know, set plan.history: false", r.Crawl, err)
 }
 
-// reach is the number of earlier months in which lastCrawl looks for a crawl.
+// adviseWaiting adds advice to the error of a plan that finds no frontier, if one of the skipped months is about to leave one.
+func (r PlanRequest) adviseWaiting(ctx context.Context, err error, skipped []string) error {
+	missed, failed := r.missed(ctx, "", skipped)
+	if failed != nil || len(missed) == 0 {
+		return err
+	}
+	u := missed[len(missed)-1]
+	return fmt.Errorf("%s is not finished and has no finished round yet, so it has left no frontier: give the same command with --after-earlier, which waits for it, or finish it with `%s` first: %w",
+		u.Crawl, FinishCommand(u.Crawl, u.Final, ""), errNoCrawlBefore)
+}
+
+// reach is the number of earlier months in which lastCrawl and AwaitEarlier look for a crawl.
 const reach = 36
 
 // errNoCrawlBefore means that no earlier crawl in the store has a frontier to plan.

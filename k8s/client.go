@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -15,8 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
-
-	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
 // Client is the part of a cluster's API that package k8s uses. Package k8s does not use the
@@ -161,18 +160,24 @@ func Connect(kubeconfig, context string) (Client, error) {
 }
 
 // AdoptImage sets the image in a config without an image. It takes the image of the named pod, so
-// that a driver in the cluster starts tasks with its own image. The error of AdoptImage wraps
-// ErrCluster.
-func AdoptImage(ctx context.Context, client Client, cfg *config.Config, pod string) error {
-	if cfg.Kubernetes.Image != "" || pod == "" {
+// that a driver in the cluster starts tasks with its own image: that of the container run, else task, else the
+// first, because the cluster may have added containers. The error of AdoptImage wraps ErrCluster.
+func (e *Executor) AdoptImage(ctx context.Context, pod string) error {
+	if e.Config.Kubernetes.Image != "" || pod == "" {
 		return nil
 	}
-	p, err := client.Pods(cfg.Kubernetes.Namespace).Get(ctx, pod, metav1.GetOptions{})
+	var p *corev1.Pod
+	err := e.newRun().ask(ctx, func() (err error) {
+		p, err = e.Client.Pods(e.Config.Kubernetes.Namespace).Get(ctx, pod, metav1.GetOptions{})
+		return err
+	}, nil)
 	if err != nil {
-		return explain(err, cfg)
+		return err
 	}
-	for i := range p.Spec.Containers {
-		cfg.Kubernetes.Image = p.Spec.Containers[i].Image
+	images, first := map[string]string{}, ""
+	for _, c := range p.Spec.Containers {
+		images[c.Name], first = c.Image, cmp.Or(first, c.Image)
 	}
+	e.Config.Kubernetes.Image = cmp.Or(images[driverContainer], images[containerName], first)
 	return nil
 }

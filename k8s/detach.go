@@ -3,7 +3,6 @@ package k8s
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -12,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/stages"
 )
 
 // The resources of the driver. They are small, because it only reads manifests, waits, and plans rounds.
@@ -26,20 +23,21 @@ const (
 // DriverJob renders the Job that runs the driver, `crawlbatch run`, inside the cluster.
 func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 	k := &r.Config.Kubernetes
-	labels := map[string]string{LabelName: "crawlbatch", LabelComponent: "driver", LabelCrawl: crawl, LabelStore: storeLabel(r.Store)}
+	labels := r.withConfigured(map[string]string{LabelName: "crawlbatch", LabelComponent: "driver", LabelCrawl: crawl, LabelStore: storeLabel(r.Store)})
 	args := []string{
-		"run", "--month", crawl, "--rounds", strconv.Itoa(rounds), "--executor", "kubernetes", "--settings", r.Settings, "--store", r.Store,
+		"run", "--month", crawl, "--rounds", strconv.Itoa(rounds), "--executor", "kubernetes", "--settings", r.Settings, "--store", oneSpelling(r.Store),
 		"--log-format", "json",
 	}
 	n := needs{cpu: *resource.NewMilliQuantity(leastCPU, resource.DecimalSI), memory: driverMemory, scratch: driverScratch}
-	spec := r.podSpec(args, n, []corev1.Volume{scratch(n.scratch)}, []corev1.VolumeMount{{Name: scratchVolume, MountPath: scratchDir}})
+	const remedy = "the scratch volume of the CronJob, and run the driver as its Job: that of `run --detach` is fixed"
+	spec := r.podSpec(args, n, remedy, []corev1.Volume{scratch(n.scratch)}, []corev1.VolumeMount{{Name: scratchVolume, MountPath: scratchDir}})
 	spec.ServiceAccountName = k.DriverServiceAccount
 	spec.AutomountServiceAccountToken = ptr(true)
 	return &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("crawl-%s-driver-%s", crawl, storeLabel(r.Store)), Namespace: k.Namespace, Labels: labels,
-			Annotations: map[string]string{AnnotationStore: r.Store},
+			Annotations: map[string]string{AnnotationStore: oneSpelling(r.Store)},
 		},
 		Spec: batchv1.JobSpec{
 			BackoffLimit: ptr(int32(driverTries)), PodReplacementPolicy: ptr(batchv1.Failed), TTLSecondsAfterFinished: ptr(int32(k.TTL.Std().Seconds())),
@@ -59,39 +57,41 @@ func driverPolicy() *batchv1.PodFailurePolicy {
 }
 
 // Detach stores the config for the pods and submits the Job that runs the driver of a crawl. running is true
-// if the Job already ran before the call. Detach sets r.Settings, which the caller leaves empty.
-func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, crawl string, rounds int, version string, log *slog.Logger) (job *batchv1.Job, running bool, err error) {
-	key, settings, err := Settings(crawl, r.Config, version)
+// if the Job already ran before the call.
+func (e *Executor) Detach(ctx context.Context, crawl string, rounds int) (job *batchv1.Job, running bool, err error) {
+	key, settings, err := Settings(crawl, e.Config, e.Version)
 	if err != nil {
 		return nil, false, err
 	}
-	if _, err := manifest.Create(ctx, b, key, settings); err != nil {
+	if _, err := manifest.Create(ctx, e.Bucket, key, settings); err != nil {
 		return nil, false, err
 	}
-	r.Settings = key
-	job = r.DriverJob(crawl, rounds)
-	running, err = Submit(ctx, client, &r, job, stages.SystemClock{}, log)
+	job = (&Renderer{Config: e.Config, Store: e.Store, Settings: key, Env: e.Env}).DriverJob(crawl, rounds)
+	running, err = e.submitDriver(ctx, job)
 	return job, running, err
 }
 
-// Submit creates the driver's Job. It replaces an ended Job of the same name. If a Job of this name still
-// runs, Submit leaves it alone and returns true.
-func Submit(ctx context.Context, client Client, r *Renderer, job *batchv1.Job, clock stages.Clock, log *slog.Logger) (running bool, err error) {
-	e := &run{Executor: &Executor{Client: client, Config: r.Config, Clock: clock}, trouble: newTroubles(clock, log)}
+// submitDriver creates the driver's Job. It replaces an ended Job of the same name. If a Job of this name still
+// runs, submitDriver leaves it alone and returns true.
+func (e *Executor) submitDriver(ctx context.Context, job *batchv1.Job) (running bool, err error) {
+	r := e.newRun()
 	for {
-		other, existed, err := e.make(ctx, job)
+		other, existed, err := r.make(ctx, job)
 		switch {
 		case err != nil || !existed:
 			return false, err
 		case other == nil:
+			if err := e.Clock.Sleep(ctx, pollEvery); err != nil {
+				return false, err
+			}
 			continue
 		case ended(other) == nil && other.DeletionTimestamp == nil:
 			return true, nil
 		}
-		if err := e.remove(ctx, job.Name); err != nil {
+		if err := r.remove(ctx, job.Name); err != nil {
 			return false, err
 		}
-		if err := e.waitDeleted(ctx, job.Name); err != nil {
+		if err := r.waitDeleted(ctx, job.Name); err != nil {
 			return false, err
 		}
 	}

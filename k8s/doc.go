@@ -7,6 +7,6 @@
 // existing Jobs.
 //
 // Equal inputs give the same rendered Job, byte for byte. Executor implements jobs.Executor.
-// Package k8s imports jobs/config, jobs/cost, jobs/roundstate, stages, formats and Kubernetes'
+// Package k8s imports jobs/config, jobs/cost, jobs/limits, jobs/roundstate, stages, formats and Kubernetes'
 // client.
 package k8s

@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -25,8 +26,8 @@ import (
 const (
 	pollEvery   = 2 * time.Second  // time between reads of the Jobs
 	lookEvery   = 6 * time.Second  // time between reads of pods and events, in which problems show
-	startWithin = 12 * time.Second // time after which the run ends if pods cannot start
 	repeatEvery = 5 * time.Minute  // time before the same problem is logged again
+	endWithin   = 12 * time.Second // time for the deletion of the Jobs of an audit
 
 	problemsAKind = 20 // largest number of pods or Jobs with the same kind of problem that are logged in repeatEvery
 )
@@ -43,8 +44,14 @@ type Executor struct {
 	Log     *slog.Logger
 	Version string
 	Flags   string // flags of the store and the cluster for commands in error messages; begins with a space
+	Watched bool   // true: a person reads the log, and can correct at once what keeps the first Jobs from starting
 
-	answered atomic.Bool // true: the API has answered this process
+	started atomic.Bool // true: a pod of this executor's Jobs has run
+}
+
+// newRun returns the state for requests that follow no Jobs.
+func (e *Executor) newRun() *run {
+	return &run{Executor: e, trouble: newTroubles(e.Clock, e.Log), jobs: map[string]*watchedJob{}}
 }
 
 // run holds the state of one call of Executor.Run.
@@ -58,6 +65,7 @@ type run struct {
 	jobs    map[string]*watchedJob
 	trouble *problemLog
 	pods    podsKnown
+	scale   scale
 }
 
 // watchedJob is a Job that runs requested tasks, with its last known state.
@@ -74,6 +82,13 @@ type watchedJob struct {
 	refused   string       // identity of the newest event about a pod that could not be created
 	warned    int          // number of warning Events for the Job
 	left      int64        // number of Events of any kind for the Job
+
+	pods      map[int]placed // by index, the pods that have started and not ended, as the last pass found them
+	committed map[int]placed // those whose tasks had a result when the driver looked into the store
+	runsOn    bool           // true: the Job may run on after all its requested tasks have ended
+	waits     bool           // true: an index waits until a pod ends, because the Job runs as many pods as it may
+	unplaced  int            // number of pods that fitted no node in the last pass
+	overdue   map[int]int    // by index, the number of pods that exceeded a deadline that the cluster set
 }
 
 // Run implements jobs.Executor.
@@ -99,7 +114,7 @@ func (e *Executor) RunAside(ctx context.Context, p *manifest.Plan, tasks []stage
 	if r == nil || err == nil {
 		return err
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), startWithin)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
 	for name := range r.jobs {
 		if failed := r.remove(ending, name); failed != nil {
@@ -125,21 +140,21 @@ func (e *Executor) run(ctx context.Context, plan *manifest.Plan, tasks []stages.
 	if err != nil {
 		return nil, err
 	}
-	r := &run{
-		Executor: e, plan: plan, stage: tasks[0].Stage, done: done, open: map[int]stages.Task{}, jobs: map[string]*watchedJob{},
-		render:  &Renderer{Config: e.Config, Plan: plan, Store: e.Store, Settings: key, Env: e.Env},
-		trouble: newTroubles(e.Clock, e.Log), pods: podsKnown{reported: map[types.UID]bool{}},
-	}
+	r := e.newRun()
+	r.plan, r.stage, r.done, r.open = plan, tasks[0].Stage, done, map[int]stages.Task{}
+	r.render = &Renderer{Config: e.Config, Plan: plan, Store: e.Store, Settings: key, Env: e.Env}
+	r.pods = podsKnown{reported: map[types.UID]bool{}}
 	for _, t := range tasks {
 		r.open[t.Partition] = t
 	}
 	existing, err := r.list(ctx)
 	if err != nil {
-		return r, explain(err, e.Config)
+		return r, err
 	}
 	if err := r.adopt(ctx, existing); err != nil {
 		return r, err
 	}
+	r.scale = r.newScale(existing)
 	if _, err := manifest.Create(ctx, e.Bucket, key, settings); err != nil {
 		return r, err
 	}
@@ -162,7 +177,7 @@ func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
 	err := r.ask(ctx, func() (err error) {
 		found, err = r.Client.Jobs(r.Config.Kubernetes.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})
 		return err
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +262,7 @@ func (r *run) othersIn(ctx context.Context, job *batchv1.Job, b *Batch) ([]int, 
 
 // watchJob adds a Job to the Jobs for which the run waits.
 func (r *run) watchJob(job *batchv1.Job, b *Batch) *watchedJob {
-	w := &watchedJob{name: job.Name, uid: job.UID, batch: b}
+	w := &watchedJob{name: job.Name, uid: job.UID, batch: b, committed: map[int]placed{}, overdue: map[int]int{}}
 	r.jobs[job.Name] = w
 	return w
 }
@@ -269,9 +284,9 @@ func (r *run) batchOf(ctx context.Context, job *batchv1.Job) (*Batch, error) {
 func (r *run) remove(ctx context.Context, name string) error {
 	err := r.ask(ctx, func() error {
 		return r.Client.Jobs(r.Config.Kubernetes.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr(metav1.DeletePropagationForeground)})
-	})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return explain(err, r.Config)
+	}, absent)
+	if err != nil && !absent(err) {
+		return err
 	}
 	return nil
 }
@@ -282,12 +297,12 @@ func (r *run) waitDeleted(ctx context.Context, name string) error {
 		err := r.ask(ctx, func() error {
 			_, err := r.Client.Jobs(r.Config.Kubernetes.Namespace).Get(ctx, name, metav1.GetOptions{})
 			return err
-		})
-		if apierrors.IsNotFound(err) {
+		}, absent)
+		if absent(err) {
 			return nil
 		}
 		if err != nil {
-			return explain(err, r.Config)
+			return err
 		}
 		r.trouble.say("gone", name, fmt.Sprintf("Job %s is being deleted, waiting for its pods to end: `kubectl get pods -n %s -l %s=%[1]s` shows them", name, r.Config.Kubernetes.Namespace, batchv1.JobNameLabel))
 		if err := r.Clock.Sleep(ctx, pollEvery); err != nil {
@@ -314,7 +329,7 @@ func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv
 	if err != nil {
 		return err
 	}
-	for i, share := range Shares(batches, r.Config.Kubernetes.Parallelism) {
+	for i, share := range Shares(batches, r.scale.limit) {
 		b := &batches[i]
 		if _, err := manifest.Create(ctx, r.Bucket, b.Key, b.taskList(r.plan.ID, r.Version)); err != nil {
 			return err
@@ -332,7 +347,8 @@ func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv
 }
 
 // create submits the Job of a batch. If another driver has already submitted the same Job, create
-// adopts that Job. An ended Job of the same name stays, and the new Job gets the next generation.
+// adopts that Job. An ended Job of the same name stays, as does one whose pods use another store, and the
+// new Job gets the next generation.
 func (r *run) create(ctx context.Context, b *Batch, share int) error {
 	for {
 		job, existed, err := r.make(ctx, r.render.Job(b, share))
@@ -341,7 +357,7 @@ func (r *run) create(ctx context.Context, b *Batch, share int) error {
 		}
 		verb := "submitted a Job"
 		if existed {
-			if job == nil || ended(job) != nil || job.DeletionTimestamp != nil {
+			if job == nil || ended(job) != nil || job.DeletionTimestamp != nil || job.Labels[LabelStore] != storeLabel(r.Store) {
 				b.Generation++
 				continue
 			}
@@ -360,18 +376,18 @@ func (r *run) make(ctx context.Context, job *batchv1.Job) (got *batchv1.Job, exi
 	err = r.ask(ctx, func() (err error) {
 		got, err = jobs.Create(ctx, job, metav1.CreateOptions{FieldManager: "crawlbatch"})
 		return err
-	})
+	}, apierrors.IsAlreadyExists)
 	if !apierrors.IsAlreadyExists(err) {
-		return got, false, explain(err, r.Config)
+		return got, false, err
 	}
 	err = r.ask(ctx, func() (err error) {
 		got, err = jobs.Get(ctx, job.Name, metav1.GetOptions{})
 		return err
-	})
-	if apierrors.IsNotFound(err) {
+	}, absent)
+	if absent(err) {
 		return nil, true, nil
 	}
-	return got, true, explain(err, r.Config)
+	return got, true, err
 }
 
 // watch follows the Jobs until every requested task has ended.
@@ -379,28 +395,27 @@ func (r *run) watch(ctx context.Context) error {
 	var looked time.Time
 	for {
 		found, err := r.list(ctx)
-		switch {
+		if err != nil {
+			return err
+		}
+		switch err := r.readStatus(ctx, found); {
 		case err == nil:
-			r.trouble.markSolved(apiRefused)
-			if err := r.readStatus(ctx, found); err != nil {
-				return err
-			}
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case lasting(err) && r.trouble.lastedFor(apiRefused) < startWithin: // wait for a while, because permissions and tokens may change during a run
-			r.trouble.say(apiRefused, "", explain(err, r.Config).Error())
+			r.trouble.markSolved(storeAway)
+		case errors.Is(err, store.ErrUnavailable) && r.trouble.lastedFor(storeAway) < patience:
+			r.trouble.say(storeAway, "", fmt.Sprintf("waiting for at most %s for the store, while pods run on: %v", patience, err))
 		default:
-			return explain(err, r.Config)
+			return err
 		}
-		if len(r.open) == 0 {
-			r.stageDone(ctx)
-			return nil
-		}
-		if now := r.Clock.Now(); err == nil && now.Sub(looked) >= lookEvery {
-			looked = now
+		if len(r.open) > 0 && r.Clock.Now().Sub(looked) >= lookEvery {
+			looked = r.Clock.Now()
 			if err := r.diagnose(ctx, found); err != nil {
 				return err
 			}
+		}
+		if len(r.open) == 0 {
+			r.stageDone(ctx)
+			r.removeOutlived(ctx, found)
+			return nil
 		}
 		if err := r.Clock.Sleep(ctx, pollEvery); err != nil {
 			return err
@@ -408,5 +423,5 @@ func (r *run) watch(ctx context.Context) error {
 	}
 }
 
-// apiRefused is the name, in a problemLog, of the problem that the API denies requests.
-const apiRefused = "refused"
+// storeAway is the name, in a problemLog, of the problem that the store does not answer.
+const storeAway = "store"

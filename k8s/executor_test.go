@@ -58,7 +58,7 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	create(t, b, layout.PlanManifest("2026-11", 0, "p1"), plan(4))
+	create(t, b, layout.PlanManifest("2026-11", 0, "p1"), plan(40))
 	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
 	ledgertest.Make(t, b, "2026-11")
 	r := rendering(t, "kubernetes: {image: 'registry.example/crawlbatch:1'}")
@@ -276,7 +276,7 @@ func TestTheSameTasksRunAgainInAJobOfAnotherName(t *testing.T) {
 	})
 }
 
-func TestWhatKeepsAJobFromStartingIsSaidWithinHalfAMinuteWithTheFix(t *testing.T) {
+func TestAPersonHearsWithinHalfAMinuteWhatKeepsAJobFromStarting(t *testing.T) {
 	refuse := func(err error) func(*lab) {
 		return func(l *lab) {
 			l.cluster.PrependReactor("create", "jobs", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, err })
@@ -316,6 +316,7 @@ func TestWhatKeepsAJobFromStartingIsSaidWithinHalfAMinuteWithTheFix(t *testing.T
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLab(t)
+				l.Watched = true
 				c.with(l)
 				began := time.Now()
 				err := l.runTasks(t.Context(), 0)

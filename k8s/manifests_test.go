@@ -7,10 +7,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,13 +20,16 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"crawlbatch.io/crawlbatch/formats/room"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // kustomization has the fields of kustomization.yaml that the manifests use.
@@ -327,20 +330,15 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The next driver asks for pods with another image and therefore replaces the Job. The
-		// driver also sets labels on a pod.
+		// driver also sets labels on a pod, deletes the pod because a sidecar keeps it, and raises the
+		// number of pods.
 		l.Config.Kubernetes.Image = "other"
-		ctx, stop = context.WithTimeout(t.Context(), 20*time.Second)
+		l.Config.Kubernetes.Parallelism.Min = 1
+		ctx, stop = context.WithTimeout(t.Context(), 2*keptFor)
 		defer stop()
 		go func() {
 			time.Sleep(5 * time.Second)
-			job := l.jobs(t)[0]
-			labels := maps.Clone(job.Spec.Template.Labels)
-			labels[batchv1.JobNameLabel] = job.Name
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "crawl", Labels: labels,
-				Annotations: map[string]string{batchv1.JobCompletionIndexAnnotation: "0"}}}
-			if err := l.cluster.Tracker().Add(pod); err != nil {
-				t.Error(err)
-			}
+			l.runningPod(t, l.jobs(t)[0], "pod", 0, map[string]corev1.ContainerState{containerName: exited(1), "sidecar": runs})
 		}()
 		if err := l.runTasks(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
@@ -352,7 +350,7 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Config.Kubernetes.Image = ""
-		if err := AdoptImage(t.Context(), l.Client, l.Config, "nobody"); err == nil {
+		if err := l.AdoptImage(t.Context(), "nobody"); err == nil {
 			t.Error("AdoptImage found a pod that does not exist")
 		}
 		for _, a := range l.cluster.Actions() {
@@ -367,5 +365,39 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 	}
 	if diff := cmp.Diff(granted, used); diff != "" {
 		t.Errorf("rights (-granted +used):\n%s", diff)
+	}
+}
+
+// A pod must know how much its scratch volume may hold, because the kubelet evicts it without an error in any write.
+func TestPodsKnowTheLimitOfTheirScratchVolume(t *testing.T) {
+	r := rendering(t, "kubernetes: {image: 'registry.example/crawlbatch:1', resources: {merge: {scratch: 8GiB}}, env: {CRAWLBATCH_SCRATCH: '1'}}")
+	batches, err := Split(r.Plan, tasks(stages.Merge, 0), 10, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cron := readObject[*batchv1.CronJob](t, "manifests/cronjob.yaml").Spec.JobTemplate.Spec.Template.Spec
+	for what, spec := range map[string]corev1.PodSpec{"task": r.Job(&batches[0], 1).Spec.Template.Spec, "driver": r.DriverJob("2026-11", 1).Spec.Template.Spec, "CronJob": cron} {
+		var limit *resource.Quantity
+		for _, v := range spec.Volumes {
+			if v.Name == scratchVolume {
+				limit = v.EmptyDir.SizeLimit
+			}
+		}
+		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+			known, remedy := "", ""
+			for _, v := range c.Env {
+				switch from := v.ValueFrom; {
+				case v.Name == room.Remedy:
+					remedy = v.Value
+				case v.Name == room.Variable && from != nil && from.ResourceFieldRef.Resource == "requests.ephemeral-storage":
+					known = strconv.FormatInt(c.Resources.Requests.StorageEphemeral().Value(), 10)
+				case v.Name == room.Variable:
+					known = v.Value
+				}
+			}
+			if known != strconv.FormatInt(limit.Value(), 10) || remedy == "" || what == "task" && !strings.HasPrefix(remedy, "kubernetes.resources.merge.scratch to ") {
+				t.Errorf("%s, container %s: the volume may hold %d bytes, the process knows %q and says %q", what, c.Name, limit.Value(), known, remedy)
+			}
+		}
 	}
 }

@@ -19,14 +19,14 @@ import (
 func TestALongOutageOfTheAPIIsSaidEveryFiveMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		l.answered.Store(true)
+		l.started.Store(true)
 		log := l.listen()
 		on := l.failCalls("*", "*", errAway)
 		time.AfterFunc(patience-time.Minute, func() { on(false) })
 		ends := make(chan error, 1)
 		go func() { ends <- l.runTasks(t.Context(), 0) }()
 		time.Sleep(patience)
-		if n, want := log.linesWith("the cluster does not answer"), int(patience/repeatEvery); n != want {
+		if n, want := log.linesWith("no cluster answers"), int(patience/repeatEvery); n != want {
 			t.Errorf("an outage of %s has %d lines, want %d", patience-time.Minute, n, want)
 		}
 		l.finish(t, l.jobs(t)[0], ends, 0)

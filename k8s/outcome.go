@@ -30,6 +30,12 @@ func hasRun(job *batchv1.Job) bool {
 	return s.Succeeded > 0 || s.Failed > 0 || s.Ready != nil && *s.Ready > 0 || s.CompletedIndexes != "" || s.FailedIndexes != nil && *s.FailedIndexes != ""
 }
 
+// markStarted notes that a pod of a Job has run.
+func (r *run) markStarted(w *watchedJob) {
+	w.started = true
+	r.Executor.started.Store(true)
+}
+
 func suspended(job *batchv1.Job) bool { return job.Spec.Suspend != nil && *job.Spec.Suspend }
 
 // failedIndexes lists the indexes that failed for good.
@@ -64,8 +70,11 @@ func (r *run) readStatus(ctx context.Context, found []batchv1.Job) error {
 			w.ended = true
 			continue
 		}
-		w.started = w.started || hasRun(job)
+		if hasRun(job) {
+			r.markStarted(w)
+		}
 		r.logPause(job, w)
+		w.waits = !w.suspended && job.Spec.Parallelism != nil && tasksLeft(job) > int(*job.Spec.Parallelism)
 		if err := r.endJobTasks(ctx, job, w); err != nil {
 			return err
 		}
@@ -102,9 +111,14 @@ func (r *run) endJobTasks(ctx context.Context, job *batchv1.Job, w *watchedJob) 
 	return nil
 }
 
+// kueueQueue is the label by which Kueue queues a Job: it suspends the Job until there is room for it.
+const kueueQueue = "kueue.x-k8s.io/queue-name"
+
 // logPause logs that somebody has suspended or resumed a Job.
 func (r *run) logPause(job *batchv1.Job, w *watchedJob) {
 	switch was := w.suspended; {
+	case suspended(job) && !was && job.Labels[kueueQueue] != "":
+		r.Log.Warn(fmt.Sprintf("Job %s waits in Kueue's queue %s: `kubectl get workloads -n %s` shows it", job.Name, job.Labels[kueueQueue], job.Namespace))
 	case suspended(job) && !was:
 		r.Log.Warn(fmt.Sprintf("Job %s is suspended: `kubectl patch job %[1]s -n %s --type merge -p '{\"spec\":{\"suspend\":false}}'` resumes it", job.Name, job.Namespace))
 	case !suspended(job) && was:
@@ -121,9 +135,9 @@ func allIndexes(w *watchedJob) []int {
 	return out
 }
 
-// endWithResults looks at the requested tasks with the given indexes. It reports that the tasks with a result
-// have ended, and returns the indexes of the other tasks.
-func (r *run) endWithResults(ctx context.Context, w *watchedJob, indexes []int) (left []int, err error) {
+// withResults divides the requested tasks with the given indexes into those that have a result in the store, and the
+// others.
+func (r *run) withResults(ctx context.Context, w *watchedJob, indexes []int) (done, left []int, err error) {
 	var asked []int
 	var tasks []stages.Task
 	for _, i := range indexes {
@@ -131,19 +145,29 @@ func (r *run) endWithResults(ctx context.Context, w *watchedJob, indexes []int) 
 			asked, tasks = append(asked, i), append(tasks, w.batch.task(i))
 		}
 	}
-	done := make([]bool, len(asked))
-	err = roundstate.EachResult(ctx, r.Bucket, r.plan, tasks, func(i int, result *manifest.Result, _ string) { done[i] = result != nil })
+	has := make([]bool, len(asked))
+	err = roundstate.EachResult(ctx, r.Bucket, r.plan, tasks, func(i int, result *manifest.Result, _ string) { has[i] = result != nil })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for n, i := range asked {
-		if done[n] {
-			r.end(tasks[n], nil)
+		if has[n] {
+			done = append(done, i)
 		} else {
 			left = append(left, i)
 		}
 	}
-	return left, nil
+	return done, left, nil
+}
+
+// endWithResults reports that those requested tasks with the given indexes that have a result have ended. It returns the
+// indexes of the other requested tasks.
+func (r *run) endWithResults(ctx context.Context, w *watchedJob, indexes []int) (left []int, err error) {
+	done, left, err := r.withResults(ctx, w, indexes)
+	for _, i := range done {
+		r.end(w.batch.task(i), nil)
+	}
+	return left, err
 }
 
 func (r *run) end(t stages.Task, err error) {

@@ -50,7 +50,9 @@ func TestAnIndexThatFailedForGoodSaysWhyInItsErrorAnEventAndARecord(t *testing.T
 		{"last words", corev1.ContainerStateTerminated{ExitCode: 1, Message: "fetch@2026-11.0:0: DNS is broken\n"}, manifest.ClassFailed, "pod dead-0-6, attempt 7, exit 1: DNS is broken"},
 		{"permanent", corev1.ContainerStateTerminated{ExitCode: 78, Message: "fetch@2026-11.0:0: damaged: retrying cannot help"}, manifest.ClassPermanent, "pod dead-0-6, attempt 7, exit 78: damaged: retrying cannot help"},
 		{"out of memory", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}, manifest.ClassOutOfMemory,
-			"pod dead-0-6, attempt 7, exit 137: killed for using more memory than its limit of LIMIT: raise kubernetes.resources.fetch.memory in the config, then `crawlbatch retry --month 2026-11 --executor kubernetes`"},
+			"pod dead-0-6, attempt 7, exit 137: killed for using more memory than its limit of LIMIT: raise kubernetes.resources.fetch.memory to 2176MiB in the config, then `crawlbatch retry --month 2026-11 --executor kubernetes`"},
+		{"a memory limit below the least", corev1.ContainerStateTerminated{ExitCode: 78, Message: "fetch@2026-11.0:0: a limit of this process is too low: the cgroup allows 64 MiB of memory: retrying cannot help"}, manifest.ClassPermanent,
+			"pod dead-0-6, attempt 7, exit 78: a limit of this process is too low: the cgroup allows 64 MiB of memory: raise kubernetes.resources.fetch.memory to 2176MiB in the config, then `crawlbatch retry --month 2026-11 --executor kubernetes`: retrying cannot help"},
 		{"killed", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}, manifest.ClassKilled, "pod dead-0-6, attempt 7, exit 137: killed (SIGKILL)"},
 		{"crashed", corev1.ContainerStateTerminated{ExitCode: 2, Message: "panic: boom\n\ngoroutine 7 [running]:\nmain.f(...)\n\t/src/f.go:7 +0x1d\n"}, manifest.ClassFault, "pod dead-0-6, attempt 7, exit 2: fault in the program: panic: boom"},
 		{"end of a trace", corev1.ContainerStateTerminated{ExitCode: 2, Message: "main.f(...)\n\t/src/f.go:7 +0x1d\n"}, manifest.ClassFault, "pod dead-0-6, attempt 7, exit 2: fault in the program: `kubectl logs` shows its trace"},
@@ -136,6 +138,76 @@ func TestAFailedPodIsToldOfOnceAndAnInterruptedOneIsNot(t *testing.T) {
 		}
 		l.finish(t, job, ends, 0, 1, 2)
 	})
+}
+
+func TestAPodThatItsOwnLimitEndedIsToldOfWhateverItsExitCode(t *testing.T) {
+	ended := func(code int32, said string) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: said}}}}
+	}
+	for _, c := range []struct {
+		name   string
+		status corev1.PodStatus
+		want   string
+	}{
+		{"evicted for its scratch volume", corev1.PodStatus{Reason: "Evicted", Message: `Usage of EmptyDir volume "scratch" exceeds the limit "1Gi". `, ContainerStatuses: ended(exitInterrupted, "fetch@2026-11.0:0: interrupted")},
+			"raise kubernetes.resources.fetch.scratch to 4GiB in the config, then `crawlbatch retry --month 2026-11`"},
+		{"ended by itself", corev1.PodStatus{ContainerStatuses: ended(1, "fetch@2026-11.0:0: the files in the scratch directory /scratch take 2 MiB, more than the 1 MiB that CRAWLBATCH_SCRATCH allows: raise kubernetes.resources.fetch.scratch to 4GiB")},
+			"raise kubernetes.resources.fetch.scratch to 4GiB in the config, then `crawlbatch retry --month 2026-11`"},
+		{"over a deadline", corev1.PodStatus{Reason: "DeadlineExceeded", Message: "Pod was active on the node longer than the specified deadline", ContainerStatuses: ended(exitInterrupted, "fetch@2026-11.0:0: interrupted")},
+			"a policy of the cluster gave the pod activeDeadlineSeconds"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t)
+				log := l.listen()
+				job, ends := l.begin(t, 0)
+				c.status.Phase = corev1.PodFailed
+				l.pod(t, job, "ended", 0, 0, c.status)
+				time.Sleep(time.Minute)
+				if log.linesWith("a pod failed") != 1 || log.linesWith(c.want) != 1 {
+					t.Errorf("the log says\n%s", log.text.String())
+				}
+				if told := l.events(t); len(told) != 1 || !strings.HasPrefix(told[0], "ResourcesTooSmall: ") || !strings.Contains(told[0], c.want) {
+					t.Errorf("Events %q", told)
+				}
+				l.finish(t, job, ends, 0)
+			})
+		})
+	}
+}
+
+func TestAReduceTaskOverItsDeadlineFailsAfterAsManyPodsAsOtherFailures(t *testing.T) {
+	for _, stage := range []stages.Stage{stages.Merge, stages.Fetch} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLab(t)
+			ends := make(chan error, 1)
+			go func() {
+				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+				defer stop()
+				ends <- l.Run(ctx, tasks(stage, 0), func(t stages.Task, err error) { l.ended[t.Partition] = err })
+			}()
+			time.Sleep(time.Second)
+			job := l.jobs(t)[0]
+			for n := range l.Config.Kubernetes.BackoffLimitPerIndex + 1 {
+				if l.ended[0] != nil {
+					t.Errorf("failed after %d pods", n)
+				}
+				l.pod(t, job, fmt.Sprintf("late-%d", n), 0, n, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded", Message: "Pod was active on the node longer than the specified deadline",
+					ContainerStatuses: []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitInterrupted, Message: "interrupted"}}}}})
+				time.Sleep(time.Minute)
+			}
+			if failed := l.ended[0] != nil; failed != (stage == stages.Merge) {
+				t.Errorf("%s: ended with %v", stage, l.ended)
+			}
+			if stage == stages.Merge {
+				if err := <-ends; err != nil || !strings.Contains(l.ended[0].Error(), "activeDeadlineSeconds") || len(l.jobs(t)) != 0 {
+					t.Errorf("%v, %v; %d Jobs are left", err, l.ended[0], len(l.jobs(t)))
+				}
+				return
+			}
+			l.finish(t, job, ends, 0)
+		})
+	}
 }
 
 func TestPodsThatCannotGoOnAreToldOfAndPodsThatWereAskedToEndAreNot(t *testing.T) {
@@ -414,4 +486,36 @@ func TestAStageOfMoreThanTenThousandPartitionsIsSplitAndEachIsInOneJob(t *testin
 	if d := cmp.Diff(all, joined); d != "" {
 		t.Error(d)
 	}
+}
+
+func TestPodsAreReadFromTheServersCacheAndFailedOnesSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		job, ends := l.begin(t, 0)
+		const lasts = 10 * time.Minute
+		for failed := range int32(lasts / time.Second) { // a Job that counts a failure each second
+			l.setStatus(t, job, batchv1.JobStatus{Active: 1, Failed: failed})
+			time.Sleep(time.Second)
+		}
+		active, failed := 0, 0
+		for _, a := range l.cluster.Actions() {
+			list, ok := a.(ktesting.ListActionImpl)
+			if !ok || a.GetResource().Resource != "pods" {
+				continue
+			}
+			if list.ListOptions.ResourceVersion != anyVersion {
+				t.Fatalf("read with %+v", list.ListOptions)
+			}
+			switch list.ListOptions.FieldSelector {
+			case phaseActive:
+				active++
+			case phaseFailed:
+				failed++
+			}
+		}
+		if most := int(lasts / failuresSoon); active < failed || failed == 0 || failed > most {
+			t.Errorf("in %s, active pods were read %d times, and failed ones %d times, want at most %d", lasts, active, failed, most)
+		}
+		l.finish(t, job, ends, 0)
+	})
 }

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"crawlbatch.io/crawlbatch/formats/room"
 	"crawlbatch.io/crawlbatch/jobs/limits"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -37,13 +39,14 @@ var spotTaints = []corev1.Toleration{
 	{Key: "kubernetes.azure.com/scalesetpriority", Operator: corev1.TolerationOpEqual, Value: "spot", Effect: corev1.TaintEffectNoSchedule},
 }
 
-// pod returns the template of a batch's pods. The pods meet the restricted Pod Security level.
+// pod returns the template of a batch's pods. The pods meet the restricted Pod Security level. labels are crawlbatch's
+// own labels.
 func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpec {
 	k := &r.Config.Kubernetes
 	n := needsOf(r.Plan, r.Config, b)
 	args := []string{
 		"task", string(b.Stage), "--month", b.Crawl, "--round", strconv.Itoa(b.Round), "--tasks", b.Key, "--settings", r.Settings,
-		"--store", r.Store, "--log-format", "json", "--termination-log", terminationLog,
+		"--store", oneSpelling(r.Store), "--log-format", "json", "--termination-log", terminationLog,
 	}
 	var ports []corev1.ContainerPort
 	if k.MetricsPort != 0 {
@@ -65,19 +68,20 @@ func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpe
 			LocalObjectReference: corev1.LocalObjectReference{Name: k.PolitenessConfigMap}, Optional: ptr(true),
 		}}})
 	}
-	spec := r.podSpec(args, n, volumes, mounts)
+	_, more := enough(r.Plan, r.Config, b)
+	spec := r.podSpec(args, n, fmt.Sprintf("kubernetes.resources.%s.scratch to %v", resourceKey(b.Stage), more), volumes, mounts)
 	spec.Containers[0].Ports = ports
 	spec.ServiceAccountName = k.ServiceAccount
 	spec.AutomountServiceAccountToken = ptr(k.ServiceAccountToken)
 	spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{spread(hostnameTopo, labels), spread(zoneTopo, labels)}
 	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels), Annotations: maps.Clone(k.Annotations)},
+		ObjectMeta: metav1.ObjectMeta{Labels: r.withConfigured(labels), Annotations: maps.Clone(k.Annotations)},
 		Spec:       spec,
 	}
 }
 
-// podSpec returns the common part of the pods of tasks and of the driver.
-func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, mounts []corev1.VolumeMount) corev1.PodSpec {
+// podSpec returns the common part of the pods of tasks and of the driver. remedy says what gives a pod more scratch space.
+func (r *Renderer) podSpec(args []string, n needs, remedy string, volumes []corev1.Volume, mounts []corev1.VolumeMount) corev1.PodSpec {
 	k := &r.Config.Kubernetes
 	env := maps.Clone(r.Env)
 	if env == nil {
@@ -92,6 +96,7 @@ func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, moun
 	}
 	env["GOMEMLIMIT"] = strconv.FormatInt(limits.Soft(n.memory), 10)
 	env["TMPDIR"] = scratchDir
+	env[room.Variable], env[room.Remedy] = strconv.FormatInt(n.scratch, 10), remedy
 	spec := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		TerminationGracePeriodSeconds: ptr(int64(k.Grace.Std().Seconds())),

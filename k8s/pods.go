@@ -15,15 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/room"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/limits"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
 // The limits of one pass over the pods of a stage, which may have thousands of pods.
 const (
-	podPage       = 500              // number of pods in the answer of one call
+	podPage       = 500              // number of pods that one call asks for, and for which failuresEvery is the time
 	labelsAPass   = 60               // largest number of pods labelled in one pass; later passes label the remaining pods
 	reportedAPass = 20               // number of failed pods reported in one pass
 	failuresEvery = 30 * time.Second // time between passes over failed pods
+	failuresSoon  = 10 * time.Second // the same while Jobs count further failures
 	endingFor     = time.Minute      // time after a pod's grace period from which the driver warns that the pod does not end
 	startingFor   = 90 * time.Second // time from which the driver warns that a scheduled pod does not start
 )
@@ -31,8 +35,13 @@ const (
 // podsKnown holds what earlier passes over the pods found.
 type podsKnown struct {
 	reported map[types.UID]bool      // failed pods that were already reported
-	waiting  map[types.UID]time.Time // when a pass first found that a pod has not started or not ended yet
-	failures time.Time               // time of the next pass over failed pods
+	waiting  map[types.UID]time.Time // when a pass first found that a pod has not started, or not ended although it should
+	failed   time.Time               // time of the last pass over failed pods
+	seen     int                     // number of failed pods in that pass
+	failures time.Time               // time of the next one, unless Jobs count further failures
+	results  time.Time               // time of the next look into the store for results of running pods
+	deleted  int                     // number of pods deleted in this pass
+	mayNot   time.Time               // time before which the driver deletes no pod, because it was not allowed to
 }
 
 // podEnd describes how a pod ended without completing its task.
@@ -44,28 +53,35 @@ type podEnd struct {
 	text    string // line about the cause of the end
 	said    string // the last line that the process left; "" if it left none
 	created time.Time
-	limit   string // memory limit of the pod
+	limit   string       // memory limit of the pod
+	memory  config.Bytes // memory and scratch space that the next pod should get if the pod had too little
+	scratch config.Bytes
 	stage   stages.Stage
 	crawl   string
 }
 
-// eachPod calls look with each pod of the stage that matches labels and fields. It reads the pods page by
-// page.
-func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*corev1.Pod) error) (pages int, err error) {
-	options := metav1.ListOptions{LabelSelector: r.selector() + labels, FieldSelector: fields, Limit: podPage}
+// anyVersion lets the API server answer from its cache, which may be some seconds behind. Otherwise it reads all pods of
+// the namespace from etcd, thousands of finished ones included, to select a few.
+const anyVersion = "0"
+
+// eachPod calls look with each pod of the stage that matches labels and fields, and returns their number. It asks for pages;
+// an answer from the cache may have all pods at once. version is anyVersion, or "" for the newest state.
+func (r *run) eachPod(ctx context.Context, labels, fields, version string, look func(*corev1.Pod) error) (seen int, err error) {
+	options := metav1.ListOptions{LabelSelector: r.selector() + labels, FieldSelector: fields, ResourceVersion: version, Limit: podPage}
 	for {
 		list, err := r.Client.Pods(r.Config.Kubernetes.Namespace).List(ctx, options)
 		if err != nil {
-			return pages, err
+			return seen, err
 		}
-		pages++
+		seen += len(list.Items)
 		for i := range list.Items {
 			if err := look(&list.Items[i]); err != nil {
-				return pages, err
+				return seen, err
 			}
 		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return pages, nil
+		options.Continue, options.ResourceVersion = list.Continue, "" // the token holds the version
+		if list.Continue == "" {
+			return seen, nil
 		}
 	}
 }
@@ -76,41 +92,78 @@ const (
 	phaseFailed = "status.phase=Failed"
 )
 
+// look is what a pass over the pods that have not ended finds.
+type look struct {
+	problems map[string]*problem     // by Job, what keeps pods from starting
+	others   map[string]bool         // Jobs with a pod that runs, or may start soon
+	waiting  map[types.UID]time.Time // see podsKnown
+	labelled int                     // number of pods labelled
+}
+
 // activePods reads and labels the pods that have not ended. It returns, by Job, the problem that keeps the
 // Job's pods from starting.
 func (r *run) activePods(ctx context.Context) (map[string]*problem, error) {
-	problems, waiting := map[string]*problem{}, map[types.UID]time.Time{}
-	now, labelled := r.Clock.Now(), 0
-	_, err := r.eachPod(ctx, "", phaseActive, func(pod *corev1.Pod) error {
-		w := r.jobs[pod.Labels[batchv1.JobNameLabel]]
-		if w == nil || w.ended || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-			return nil
-		}
-		w.started = w.started || pod.Status.Phase == corev1.PodRunning
-		if pod.Labels[LabelPartition] == "" && labelled < labelsAPass {
-			labelled++
-			r.label(ctx, pod, w.batch)
-		}
-		ending, starting := pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodPending && pod.Spec.NodeName != ""
-		if ending || starting {
-			since, known := r.pods.waiting[pod.UID]
-			if !known {
-				since = now
-			}
-			waiting[pod.UID] = since
-			r.reportSlow(pod, ending, now.Sub(since))
-		}
-		if p := r.podProblem(pod); p != nil && !ending {
-			if known := problems[w.name]; known == nil || p.stuck && !known.stuck {
-				problems[w.name] = p
-			}
+	l := &look{problems: map[string]*problem{}, others: map[string]bool{}, waiting: map[types.UID]time.Time{}}
+	r.pods.deleted = 0
+	for _, w := range r.jobs {
+		w.pods, w.unplaced = map[int]placed{}, 0
+	}
+	_, err := r.eachPod(ctx, "", phaseActive, anyVersion, func(pod *corev1.Pod) error {
+		if w := r.jobs[pod.Labels[batchv1.JobNameLabel]]; w != nil && !w.ended && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			r.lookAt(ctx, l, w, pod)
 		}
 		return nil
 	})
-	if err == nil {
-		r.pods.waiting = waiting
+	for job, p := range l.problems {
+		p.stuck = p.stuck && !l.others[job]
 	}
-	return problems, err
+	if err == nil {
+		r.pods.waiting = l.waiting
+	}
+	return l.problems, err
+}
+
+// lookAt notes what keeps a pod of a Job from starting or ending, and labels the pod.
+func (r *run) lookAt(ctx context.Context, l *look, w *watchedJob, pod *corev1.Pod) {
+	if pod.Status.Phase == corev1.PodRunning {
+		r.markStarted(w)
+	}
+	if pod.Labels[LabelPartition] == "" && l.labelled < labelsAPass {
+		l.labelled++
+		r.label(ctx, pod, w.batch)
+	}
+	ending, starting := pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodPending && pod.Spec.NodeName != ""
+	keeper := ""
+	if !ending {
+		keeper = keptBy(pod)
+	}
+	if !starting && pod.Spec.NodeName != "" {
+		w.place(pod, keeper)
+	}
+	lasted := time.Duration(0)
+	if ending || starting || keeper != "" {
+		since, known := r.pods.waiting[pod.UID]
+		if !known {
+			since = r.Clock.Now()
+		}
+		l.waiting[pod.UID], lasted = since, r.Clock.Now().Sub(since)
+		if keeper != "" {
+			r.deleteKept(ctx, w, pod, lasted)
+		} else {
+			r.reportSlow(pod, ending, lasted)
+		}
+	}
+	if ending {
+		return
+	}
+	p := r.podProblem(pod)
+	if p != nil && p.kind == unschedulable {
+		w.unplaced++
+	}
+	l.others[w.name] = l.others[w.name] || p == nil && lasted < startingFor
+	if known := l.problems[w.name]; p != nil && (known == nil || p.stuck && !known.stuck) {
+		l.problems[w.name] = p
+	}
 }
 
 // reportSlow warns of a pod that takes long to start or to end.
@@ -126,20 +179,34 @@ func (r *run) reportSlow(pod *corev1.Pod, ending bool, lasted time.Duration) {
 	}
 }
 
-// reportFailures reports each failed pod once. It reads the failed pods when a Job's number of failures has
-// changed. Jobs do not count every failure, so it also reads them at intervals.
-func (r *run) reportFailures(ctx context.Context, found []batchv1.Job) error {
-	now, due := r.Clock.Now(), false
+// failuresDue reports whether it is time for a pass over failed pods. Such passes come at intervals, which are shorter after
+// a Job's number of failures has changed. Jobs do not count every failure.
+func (r *run) failuresDue(found []batchv1.Job) bool {
+	next := r.pods.failures
 	for i := range found {
 		if w := r.jobs[found[i].Name]; w != nil && w.counted != found[i].Status.Failed {
-			w.counted, due = found[i].Status.Failed, true
+			next = r.pods.failed.Add(failuresSoon * time.Duration(1+r.pods.seen/podPage))
 		}
 	}
-	if now.Before(r.pods.failures) && !due {
+	if r.Clock.Now().Before(next) {
+		return false
+	}
+	for i := range found {
+		if w := r.jobs[found[i].Name]; w != nil {
+			w.counted = found[i].Status.Failed
+		}
+	}
+	return true
+}
+
+// reportFailures reports each failed pod once, and ends tasks whose pods have exceeded a deadline too often.
+func (r *run) reportFailures(ctx context.Context, found []batchv1.Job) error {
+	if !r.failuresDue(found) {
 		return nil
 	}
-	reported, more := 0, 0
-	pages, err := r.eachPod(ctx, "", phaseFailed, func(pod *corev1.Pod) error {
+	reported := 0
+	over := map[*watchedJob][]int{} // indexes whose pods have exceeded a deadline too often
+	seen, err := r.eachPod(ctx, "", phaseFailed, anyVersion, func(pod *corev1.Pod) error {
 		w := r.jobs[pod.Labels[batchv1.JobNameLabel]]
 		if w == nil || pod.Status.Phase != corev1.PodFailed || r.pods.reported[pod.UID] {
 			return nil
@@ -149,26 +216,43 @@ func (r *run) reportFailures(ctx context.Context, found []batchv1.Job) error {
 		if end == nil || index < 0 || index >= len(w.batch.Partitions) || disrupted(pod) && !end.overScratch() {
 			return nil
 		}
-		if end.code == exitInterrupted {
+		if end.code == exitInterrupted && !end.overScratch() && !end.overDeadline() {
 			r.reportInterrupted(w, pod, end)
 			return nil
 		}
-		if reported++; reported > reportedAPass {
-			more++
-			return nil
+		if end.overDeadline() && end.code == exitInterrupted && r.stage != stages.Fetch { // a fetch task gets on with each attempt
+			if w.overdue[index]++; w.overdue[index] > r.Config.Kubernetes.BackoffLimitPerIndex {
+				over[w] = append(over[w], index)
+			}
 		}
-		t := w.batch.task(index)
-		r.Log.Warn("a pod failed", "task", t.String(), "pod", end.pod, "attempt", end.attempt, "exit", end.code, "error", end.reason(r.Flags))
-		if end.oom || end.overScratch() {
-			r.warn(ctx, w, eventTooSmall, fmt.Sprintf("%s: pod %s: %s", t, end.pod, end.reason(r.Flags)))
+		if reported++; reported <= reportedAPass {
+			r.reportFailed(ctx, w, index, end)
 		}
 		return nil
 	})
-	if more > 0 {
+	if more := reported - reportedAPass; more > 0 {
 		r.Log.Warn("more pods failed", "pods", more, "see", fmt.Sprintf("kubectl get pods -n %s -l %s --field-selector %s", r.Config.Kubernetes.Namespace, r.selector(), phaseFailed))
 	}
-	r.pods.failures = now.Add(failuresEvery * time.Duration(max(pages, 1)))
+	now := r.Clock.Now()
+	r.pods.seen, r.pods.failed, r.pods.failures = seen, now, now.Add(failuresEvery*time.Duration(1+seen/podPage))
+	for w, indexes := range over {
+		left, failed := r.endWithResults(ctx, w, indexes)
+		if failed != nil {
+			return failed
+		}
+		r.endFailed(ctx, w, left)
+		w.runsOn = true
+	}
 	return err
+}
+
+// reportFailed reports how a pod of an index failed.
+func (r *run) reportFailed(ctx context.Context, w *watchedJob, index int, end *podEnd) {
+	t := w.batch.task(index)
+	r.Log.Warn("a pod failed", "task", t.String(), "pod", end.pod, "attempt", end.attempt, "exit", end.code, "error", end.reason(r.Flags))
+	if end.oom || end.overScratch() || end.overDeadline() {
+		r.warn(ctx, w, eventTooSmall, fmt.Sprintf("%s: pod %s: %s", t, end.pod, end.reason(r.Flags)))
+	}
 }
 
 // reportInterrupted warns of a pod that ended by itself because it could not go on, such as without the
@@ -195,7 +279,7 @@ func (r *run) lastEnds(ctx context.Context, w *watchedJob, indexes []int) (map[i
 	if len(indexes) == 1 {
 		labels += fmt.Sprintf(",%s=%d", batchv1.JobCompletionIndexAnnotation, indexes[0])
 	}
-	_, err := r.eachPod(ctx, labels, phaseFailed, func(pod *corev1.Pod) error {
+	_, err := r.eachPod(ctx, labels, phaseFailed, "", func(pod *corev1.Pod) error {
 		i := indexOf(pod)
 		if !slices.Contains(indexes, i) {
 			return nil
@@ -211,6 +295,11 @@ func (r *run) lastEnds(ctx context.Context, w *watchedJob, indexes []int) (map[i
 // endOf returns how a pod ended, or nil if it succeeded or still runs.
 func (r *run) endOf(pod *corev1.Pod) *podEnd {
 	end := &podEnd{pod: pod.Name, attempt: attemptOf(pod), created: pod.CreationTimestamp.Time, stage: r.stage, crawl: r.plan.Crawl, code: -1, limit: "its limit"}
+	batch := wholeStage(r.plan, r.stage)
+	if w := r.jobs[pod.Labels[batchv1.JobNameLabel]]; w != nil {
+		batch = w.batch
+	}
+	end.memory, end.scratch = enough(r.plan, r.Config, batch)
 	if len(pod.Spec.Containers) > 0 {
 		if q, ok := pod.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory]; ok {
 			end.limit = "its limit of " + q.String()
@@ -260,21 +349,33 @@ func (r *run) lastWord(pod *corev1.Pod, message string) string {
 	return line
 }
 
-// overScratch reports whether the pod was evicted because it used too much disk space.
+// overScratch reports whether the pod used too much disk space: it ended by itself, or was evicted.
 func (e *podEnd) overScratch() bool {
-	return strings.HasPrefix(e.text, "Evicted: ") && (strings.Contains(e.text, "EmptyDir") || strings.Contains(e.text, "ephemeral"))
+	return e.saysScratch() || strings.HasPrefix(e.text, "Evicted: ") && (strings.Contains(e.text, "EmptyDir") || strings.Contains(e.text, "ephemeral"))
 }
+
+// saysScratch reports whether the process in the pod found that the limit leaves too little scratch space.
+func (e *podEnd) saysScratch() bool { return strings.Contains(e.said, "that "+room.Variable+" allows") }
+
+// overDeadline reports whether the cluster ended the pod because it ran longer than its activeDeadlineSeconds.
+func (e *podEnd) overDeadline() bool { return strings.HasPrefix(e.text, "DeadlineExceeded: ") }
 
 // reason says in one line why the pod ended and, if known, what to do.
 func (e *podEnd) reason(flags string) string {
-	fix := func(field string) string {
-		return fmt.Sprintf("raise kubernetes.resources.%s.%s in the config, then %s", resourceKey(stages.Stage(e.stage)), field, repeat(stages.Stage(e.stage), e.crawl, flags))
+	fix := func(field string, to config.Bytes) string {
+		return fmt.Sprintf("raise kubernetes.resources.%s.%s to %v in the config, then %s", resourceKey(e.stage), field, to, repeat(e.stage, e.crawl, flags))
 	}
 	switch {
 	case e.oom:
-		return fmt.Sprintf("killed for using more memory than %s: %s", e.limit, fix("memory"))
+		return fmt.Sprintf("killed for using more memory than %s: %s", e.limit, fix("memory", e.memory))
+	case strings.HasPrefix(e.said, limits.ErrTooLow.Error()) && strings.Contains(e.said, "memory"):
+		return e.said + ": " + fix("memory", e.memory)
+	case e.saysScratch():
+		return e.said + " in the config, then " + repeat(e.stage, e.crawl, flags)
 	case e.overScratch():
-		return e.text + ": " + fix("scratch")
+		return e.text + ": " + fix("scratch", e.scratch)
+	case e.overDeadline():
+		return e.text + ": a policy of the cluster gave the pod activeDeadlineSeconds, which crawlbatch does not set: have it removed, or raised above the time of the longest task"
 	case e.code == codeKilled: // a killed process writes no termination message, so e.text is only a line of its log
 		return "killed (SIGKILL)"
 	}
@@ -289,7 +390,7 @@ func (e *podEnd) taskError(flags string) error {
 		where += fmt.Sprintf(", exit %d", e.code)
 	}
 	if e.code == exitPermanent {
-		return fmt.Errorf("%s: %s: %w", where, strings.TrimSuffix(text, ": "+stages.ErrPermanent.Error()), stages.ErrPermanent)
+		return fmt.Errorf("%s: %s: %w", where, strings.Replace(text, ": "+stages.ErrPermanent.Error(), "", 1), stages.ErrPermanent)
 	}
 	return fmt.Errorf("%s: %s", where, text)
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"crawlbatch.io/crawlbatch/formats/nat64"
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 )
 
@@ -120,7 +121,12 @@ func TestPodsReachWhatTheyNeedAndNothingThatIsPrivate(t *testing.T) {
 		{"Azure's wire server", tcp, "168.63.129.16:443", false, false},
 		{"link-local, IPv6", tcp, "[fe80::1]:443", false, false},
 		{"unique local", tcp, "[fc00::1]:80", false, false},
+		{"the web through NAT64", tcp, "[64:ff9b::5db8:d822]:443", true, true},
 		{"NAT64 of a private address", tcp, "[64:ff9b::a00:1]:80", false, false},
+		{"NAT64 of the API server", tcp, "[64:ff9b::a60:1]:443", false, true},
+		{"NAT64 of loopback", tcp, "[64:ff9b::7f00:1]:443", false, false},
+		{"NAT64 of metadata of AWS, GCP and Azure", tcp, "[64:ff9b::a9fe:a9fe]:443", false, false},
+		{"local NAT64 of a public address", tcp, "[64:ff9b:1::5db8:d822]:80", false, false},
 		{"6to4 of a private address", tcp, "[2002:a00:1::]:80", false, false},
 		{"multicast", tcp, "224.0.0.1:80", false, false},
 	} {
@@ -149,7 +155,13 @@ func TestMetadataIsReachedOnlyWhereAComponentOpensIt(t *testing.T) {
 	own := policies(t, append(files, "manifests/networkpolicy.yaml")...)
 	opened := policies(t, "manifests/networkpolicy.yaml", component)
 	strict := guard.New(false)
+	metadata := guard.Metadata
 	for _, a := range guard.Metadata {
+		if a.Is4() {
+			metadata = append(metadata, translated(a))
+		}
+	}
+	for _, a := range metadata {
 		if strict.CheckAddr(a) == nil {
 			t.Errorf("%s: the guard lets it pass", a)
 		}
@@ -175,7 +187,7 @@ func TestThePolicyRefusesWhatTheGuardRefuses(t *testing.T) {
 	for _, a := range guard.Metadata {
 		prefixes = append(prefixes, netip.PrefixFrom(a, a.BitLen()))
 	}
-	prefixes = slices.Concat(prefixes, ssrf.IPv4DeniedPrefixes, ssrf.IPv6DeniedPrefixes, []netip.Prefix{ssrf.IPv6GlobalUnicast, ssrf.IPv6NAT64Prefix})
+	prefixes = slices.Concat(prefixes, ssrf.IPv4DeniedPrefixes, ssrf.IPv6DeniedPrefixes, []netip.Prefix{ssrf.IPv6GlobalUnicast, nat64.WellKnown})
 	for _, p := range own {
 		for _, rule := range p.Spec.Egress {
 			for _, peer := range rule.To {
@@ -193,6 +205,11 @@ func TestThePolicyRefusesWhatTheGuardRefuses(t *testing.T) {
 		first, last := p.Masked().Addr(), lastOf(p)
 		addresses = append(addresses, first, last, first.Prev(), last.Next())
 	}
+	for _, a := range addresses {
+		if a.Is4() {
+			addresses = append(addresses, translated(a))
+		}
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {
 		var v4 [4]byte
@@ -201,7 +218,7 @@ func TestThePolicyRefusesWhatTheGuardRefuses(t *testing.T) {
 			v6[i] = byte(random.Uint32())
 		}
 		copy(v4[:], v6[:])
-		addresses = append(addresses, netip.AddrFrom4(v4), netip.AddrFrom16(v6))
+		addresses = append(addresses, netip.AddrFrom4(v4), netip.AddrFrom16(v6), translated(netip.AddrFrom4(v4)))
 		v6[0] = 0x20 | v6[0]&0x1f // so that this random address is global unicast
 		addresses = append(addresses, netip.AddrFrom16(v6))
 	}
@@ -223,6 +240,13 @@ func TestThePolicyRefusesWhatTheGuardRefuses(t *testing.T) {
 	if open < 1000 || shut < 1000 {
 		t.Errorf("%d addresses pass and %d do not: that compares little", open, shut)
 	}
+}
+
+// translated returns the address of an IPv4 address under the well-known prefix of NAT64.
+func translated(v4 netip.Addr) netip.Addr {
+	b := nat64.WellKnown.Addr().As16()
+	copy(b[12:], v4.AsSlice())
+	return netip.AddrFrom16(b)
 }
 
 // lastOf returns the last address of a prefix.

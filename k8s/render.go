@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"strconv"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +30,11 @@ const (
 	exitPermanent   = 78 // exit code of an error that another try cannot fix
 )
 
-// containerName is the name of a pod's only container.
-const containerName = "task"
+// The names of containers.
+const (
+	containerName   = "task" // of each pod that this package renders, the driver's included
+	driverContainer = "run"  // of the driver that manifests/cronjob.yaml starts
+)
 
 // Renderer makes the manifests of Jobs. It sends no request to a cluster.
 type Renderer struct {
@@ -67,12 +71,12 @@ func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 		Template:                r.pod(b, labels),
 	}
 	annotations := map[string]string{
-		AnnotationTasks: b.Key, AnnotationPartitions: ranges(b.Partitions), AnnotationStore: r.Store,
+		AnnotationTasks: b.Key, AnnotationPartitions: ranges(b.Partitions), AnnotationStore: oneSpelling(r.Store),
 		AnnotationTemplate: templateDigest(&spec.Template),
 	}
 	return &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
-		ObjectMeta: metav1.ObjectMeta{Name: b.Name(), Namespace: k.Namespace, Labels: labels, Annotations: annotations},
+		ObjectMeta: metav1.ObjectMeta{Name: b.Name(), Namespace: k.Namespace, Labels: r.withConfigured(labels), Annotations: annotations},
 		Spec:       spec,
 	}
 }
@@ -108,10 +112,21 @@ func (r *Renderer) labels(b *Batch) map[string]string {
 	}
 }
 
+// oneSpelling returns the spelling of a store's address that Jobs have, so that two spellings are one store.
+func oneSpelling(address string) string { return strings.TrimRight(address, "/") }
+
+// withConfigured returns crawlbatch's own labels and those of kubernetes.labels, which have other keys. Selectors use
+// only the former.
+func (r *Renderer) withConfigured(own map[string]string) map[string]string {
+	all := maps.Clone(own)
+	maps.Copy(all, r.Config.Kubernetes.Labels)
+	return all
+}
+
 // storeLabel returns the label value for a store's address. It is a digest, because an address has characters
 // that label values must not have.
 func storeLabel(address string) string {
-	sum := sha256.Sum256([]byte(address))
+	sum := sha256.Sum256([]byte(oneSpelling(address)))
 	return hex.EncodeToString(sum[:])[:shortDigest]
 }
 
@@ -162,7 +177,7 @@ func (r *Renderer) Write(w io.Writer, order []stages.Stage, version string, miss
 		if err != nil {
 			return err
 		}
-		for i, share := range Shares(batches, r.Config.Kubernetes.Parallelism) {
+		for i, share := range Shares(batches, r.Config.Kubernetes.Parallelism.Max) {
 			objects = append(objects, r.Job(&batches[i], share))
 		}
 	}

@@ -5,9 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -54,7 +57,7 @@ kubernetes:
   image: registry.example/crawlbatch:1
   image_pull_policy: Always
   image_pull_secrets: [pull]
-  parallelism: 2
+  parallelism: {max: 2}
   max_failed_indexes: 1
   grace: 90s
   resources: {default: {cpu: "2"}, fetch: {memory: 3GiB, scratch: 8GiB}}
@@ -66,6 +69,7 @@ kubernetes:
   env: {AWS_REGION: us-east-1}
   env_from_secrets: [s3]
   annotations: {example.org/team: web}
+  labels: {kueue.x-k8s.io/queue-name: crawls, sidecar.istio.io/inject: "false"}
   metrics_port: 9100
   metrics_legacy_names: true
   metrics_top_hosts: 20
@@ -80,7 +84,7 @@ kubernetes:
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := yaml.Marshal(r.Job(&batches[0], Shares(batches, r.Config.Kubernetes.Parallelism)[0]))
+			got, err := yaml.Marshal(r.Job(&batches[0], Shares(batches, r.Config.Kubernetes.Parallelism.Max)[0]))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,4 +172,56 @@ func TestCredentialsInFilesAreAlsoTheDriversAndGiveWayToTheEnvironment(t *testin
 		}
 	}
 	t.Errorf("volumes %v hold no token", spec.Volumes)
+}
+
+func TestConfiguredLabelsAreOnJobsAndPodsButInNoSelector(t *testing.T) {
+	r := rendering(t, "kubernetes: {image: 'registry.example/crawlbatch:1', labels: {kueue.x-k8s.io/queue-name: crawls}}")
+	batches, err := Split(r.Plan, tasks(stages.Fetch, 0), 10, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range []*batchv1.Job{r.Job(&batches[0], 1), r.DriverJob("2026-11", 1)} {
+		pod := &job.Spec.Template
+		for what, labels := range map[string]map[string]string{"Job": job.Labels, "pod": pod.Labels} {
+			if labels["kueue.x-k8s.io/queue-name"] != "crawls" || labels[LabelCrawl] != "2026-11" {
+				t.Errorf("%s: the %s has the labels %v", job.Name, what, labels)
+			}
+		}
+		for _, s := range pod.Spec.TopologySpreadConstraints {
+			if _, ok := s.LabelSelector.MatchLabels["kueue.x-k8s.io/queue-name"]; ok {
+				t.Errorf("%s: pods are spread by %v", job.Name, s.LabelSelector.MatchLabels)
+			}
+		}
+	}
+}
+
+// Package config has its own check of labels, because it imports no package of Kubernetes. The test compares it
+// with that of Kubernetes.
+func TestTheConfigAcceptsTheLabelsThatKubernetesAccepts(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	for _, s := range []string{
+		"", "a", "queue-name", "A_b.c", "-a", "a-", "a b", "é", long, long + "a", "x/y", "kueue.x-k8s.io/queue-name", "X.io/y", "x..io/y", "x.io/", "/y", "x.io/y/z",
+		strings.Repeat("a.", 126) + "a/b", strings.Repeat("a.", 127) + "a/b",
+	} {
+		for what, c := range map[string]struct {
+			labels map[string]string
+			wrong  []string
+		}{
+			"key":   {map[string]string{s: "x"}, validation.IsQualifiedName(s)},
+			"value": {map[string]string{"example.org/team": s}, validation.IsValidLabelValue(s)},
+		} {
+			cfg := config.Default()
+			cfg.Kubernetes.Labels = c.labels
+			if err := cfg.Validate(); (err == nil) != (len(c.wrong) == 0) {
+				t.Errorf("the %s %q: %v, but Kubernetes says %q", what, s, err, c.wrong)
+			}
+		}
+	}
+	for _, own := range []string{LabelName, LabelComponent, LabelCrawl, LabelAttempt, batchv1.JobNameLabel, batchv1.JobCompletionIndexAnnotation, "job-name", "controller-uid"} {
+		cfg := config.Default()
+		cfg.Kubernetes.Labels = map[string]string{own: "x"}
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "kubernetes.labels."+own+" is a label that crawlbatch or Kubernetes sets") {
+			t.Errorf("the key %s: %v", own, err)
+		}
+	}
 }

@@ -68,8 +68,13 @@ type needs struct {
 // stage, one after the other, and may run the check of clusters, which keeps the pages that are similar to
 // others in memory.
 func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
+	return estimated(p, cfg, b).configured(cfg, b.Stage)
+}
+
+// estimated is needsOf without kubernetes.resources.
+func estimated(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	if _, ok := b.Stage.Audit(); !ok {
-		return estimate(p, cfg, b).configured(cfg, b.Stage)
+		return estimate(p, cfg, b)
 	}
 	all := needs{cpu: *resource.NewMilliQuantity(reduceCPU, resource.DecimalSI)}
 	for _, stage := range stages.Order {
@@ -80,7 +85,23 @@ func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		all.memory, all.scratch = max(all.memory, n.memory+baseMemory), max(all.scratch, n.scratch)
 	}
 	all.memory = max(all.memory, 3*baseMemory+min((p.URLs+p.Known)*hashMemory, dedupMemory)+(p.URLs+p.Known)*similarMemory)
-	return all.configured(cfg, b.Stage)
+	return all
+}
+
+// enough returns the memory and the scratch space that a batch should get if those of needsOf were too little: the estimates,
+// and at least twice as much.
+func enough(p *manifest.Plan, cfg *config.Config, b *Batch) (memory, scratch config.Bytes) {
+	given := needsOf(p, cfg, b)
+	most := estimated(p, cfg, b)
+	most.memory, most.scratch = max(most.memory, 2*given.memory), max(most.scratch, 2*given.scratch)
+	most.round()
+	return config.Bytes(most.memory), config.Bytes(most.scratch)
+}
+
+// round raises memory and scratch space to multiples of memoryStep.
+func (n *needs) round() {
+	n.memory = (n.memory + memoryStep - 1) / memoryStep * memoryStep
+	n.scratch = (n.scratch + memoryStep - 1) / memoryStep * memoryStep
 }
 
 // wholeStage returns a batch of all tasks of a stage.
@@ -190,8 +211,7 @@ func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
 			n.scratch = int64(r.Scratch)
 		}
 	}
-	n.memory = (n.memory + memoryStep - 1) / memoryStep * memoryStep
-	n.scratch = (n.scratch + memoryStep - 1) / memoryStep * memoryStep
+	n.round()
 	return n
 }
 

@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/cost"
+	"crawlbatch.io/crawlbatch/jobs/limits"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -84,5 +85,22 @@ func TestThePriceOfAPodIsOfWhatItRequests(t *testing.T) {
 	cfg.Kubernetes.Resources = map[string]config.Resources{"rank": {CPU: "2500m", Memory: 3 << 30}}
 	if got, want := PodSize(p, cfg, stages.Rank), (cost.Pod{Cores: 2.5, GiB: 3}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// The bodies, slots and parsers of a fetch task fit into the memory of its pod, however many CPUs the node has.
+func TestParsersOfAFetchTaskFitIntoItsPod(t *testing.T) {
+	cfg := config.Default()
+	n := needsOf(plan(1), cfg, wholeStage(plan(1), stages.Fetch))
+	for _, memory := range []int64{512 << 20, n.memory} {
+		l := limits.Limits{Memory: limits.Soft(memory), From: limits.FromCgroup, Files: 1 << 20}
+		s, err := l.Divide(limits.Wants{FetchTasks: 1, Slots: cfg.Fetch.Slots, MaxBody: int64(cfg.Fetch.MaxBody), Parsers: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const parse = 8 // multiple of a body that parsing it takes, as in package limits
+		if parsing := int64(cap(s.Parsing)) * parse * int64(cfg.Fetch.MaxBody); parsing+s.Bodies > l.Memory || cap(s.Parsing) >= 64 {
+			t.Errorf("in %d MiB, %d parsers take %d MiB, and bodies %d MiB", memory>>20, cap(s.Parsing), parsing>>20, s.Bodies>>20)
+		}
 	}
 }

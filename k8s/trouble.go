@@ -77,12 +77,13 @@ func (t *problemLog) markSolved(what string) { delete(t.first, what) }
 type problem struct {
 	kind  string // name of the kind in a problemLog; the text changes while the problem lasts
 	text  string
-	stuck bool // the problem remains until somebody acts
+	stuck bool // no pods start while the problem lasts; whether it passes by itself, the driver cannot tell
+	wrong bool // the text tells of something that a person has to mend, if it does not pass
 }
 
-// diagnose finds and reports problems that kill pods or keep them from starting. If no pod of a Job can
-// start, diagnose removes the Job, so that a corrected Job can replace it, and ends the run. If the driver may
-// not read pods and events, the crawl continues without diagnosis.
+// diagnose finds and reports problems that kill pods or keep them from starting. If no pod of a Job has started for the
+// time of patience, diagnose removes the Job, so that a corrected Job can replace it, and ends the run. If the driver
+// may not read pods and events, the crawl continues without diagnosis.
 func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 	problems, err := r.activePods(ctx)
 	if err == nil {
@@ -91,9 +92,16 @@ func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 	if r.logBlind(ctx, "pods", err) {
 		return ctx.Err()
 	}
+	if err := r.endOutlived(ctx); err != nil {
+		return err
+	}
 	for i := range found {
 		w := r.jobs[found[i].Name]
-		if w == nil || w.ended || w.suspended {
+		if w == nil || w.ended {
+			continue
+		}
+		if w.suspended {
+			r.trouble.markSolved(w.name)
 			continue
 		}
 		p := problems[w.name]
@@ -102,19 +110,34 @@ func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 				continue
 			}
 		}
-		switch {
-		case p == nil:
+		if p == nil || !p.stuck || w.started {
 			r.trouble.markSolved(w.name)
-		case !p.stuck || w.started:
-			r.trouble.say(p.kind, w.name, p.text)
-		case r.trouble.lastedFor(w.name) >= startWithin:
-			r.warn(ctx, w, eventCannotStart, p.text)
-			if err := r.remove(ctx, w.name); err != nil {
-				return err
-			}
-			return &refusal{text: fmt.Sprintf("Job %s cannot start: %s", w.name, p.text)}
 		}
+		if p == nil {
+			continue
+		}
+		most, text := r.patience(), p.text
+		if !p.wrong {
+			most = patience
+		}
+		if p.stuck && !w.started {
+			text = fmt.Sprintf("waiting for at most %s: %s", most, text)
+		}
+		r.trouble.say(p.kind, w.name, text)
+		if !p.stuck || w.started || r.trouble.lastedFor(w.name) < most {
+			continue
+		}
+		r.warn(ctx, w, eventCannotStart, p.text)
+		if err := r.remove(ctx, w.name); err != nil {
+			return err
+		}
+		refused := &refusal{text: fmt.Sprintf("Job %s cannot start: %s; then run this again", w.name, p.text)}
+		if most == patience {
+			refused.causes = []error{stages.ErrInterrupted}
+		}
+		return refused
 	}
+	r.followWaiting(ctx, found)
 	return ctx.Err()
 }
 
@@ -135,7 +158,7 @@ func (r *run) podProblem(pod *corev1.Pod) *problem {
 	k := &r.Config.Kubernetes
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &problem{kind: "unschedulable", text: fmt.Sprintf("pod %s fits no node: %s: add nodes, lower kubernetes.resources.%s, or change kubernetes.node_selector and tolerations; it starts when one fits",
+			return &problem{kind: unschedulable, text: fmt.Sprintf("pod %s fits no node: %s: add nodes, lower kubernetes.resources.%s, or change kubernetes.node_selector and tolerations; it starts when one fits",
 				pod.Name, firstLine(c.Message), resourceKey(r.stage))}
 		}
 	}
@@ -146,9 +169,9 @@ func (r *run) podProblem(pod *corev1.Pod) *problem {
 		message := firstLine(s.State.Waiting.Message)
 		switch reason := s.State.Waiting.Reason; reason {
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
-			return &problem{kind: "image", stuck: true, text: fmt.Sprintf("the image %q cannot be pulled (%s: %s): push it, or correct kubernetes.image, image_pull_policy and image_pull_secrets, and run this again", s.Image, reason, message)}
+			return &problem{kind: "image", stuck: true, wrong: true, text: fmt.Sprintf("the image %q cannot be pulled (%s: %s): push it, or correct kubernetes.image, image_pull_policy and image_pull_secrets", s.Image, reason, message)}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return &problem{kind: "container", stuck: true, text: fmt.Sprintf("pod %s cannot start (%s: %s): fix it (kubernetes.env_from_secrets names %s) and run this again", pod.Name, reason, message, strings.Join(k.EnvFromSecrets, ", "))}
+			return &problem{kind: "container", stuck: true, wrong: true, text: fmt.Sprintf("pod %s cannot start (%s: %s): fix it (kubernetes.env_from_secrets names %s)", pod.Name, reason, message, strings.Join(k.EnvFromSecrets, ", "))}
 		}
 	}
 	return nil
@@ -189,19 +212,22 @@ func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watchedJob)
 	}
 	w.refused = seen
 	text := firstLine(newest.Message)
+	wrong := func(what, remedy string) *problem {
+		return &problem{kind: "no pods", stuck: true, wrong: true, text: fmt.Sprintf("%s (%s): %s", what, text, remedy)}
+	}
 	switch {
 	case strings.Contains(text, "exceeded quota"):
 		return &problem{kind: "quota", text: "the namespace's quota is reached (" + text + "): raise its ResourceQuota, or lower kubernetes.resources; pods start when there is room"}, nil
 	case strings.Contains(text, "is being terminated"):
-		return &problem{kind: "no pods", stuck: true, text: "the namespace is being deleted (" + text + "): make it again with `kubectl apply -k k8s/manifests`, and run this again"}, nil
+		return wrong("the namespace is being deleted", "make it again: "+applyManifests), nil
 	case strings.Contains(text, "violates PodSecurity"):
-		return &problem{kind: "no pods", stuck: true, text: "the namespace's Pod Security level forbids its pods (" + text + "): mend the kubernetes section of the config, and run this again"}, nil
+		return wrong("the namespace's Pod Security level forbids its pods", "mend the kubernetes section of the config"), nil
 	case strings.Contains(text, "serviceaccount"):
-		return &problem{kind: "no pods", stuck: true, text: "its service account is missing (" + text + "): `kubectl apply -k k8s/manifests`, or mend kubernetes.service_account, and run this again"}, nil
+		return wrong("its service account is missing", applyManifests+"; or mend kubernetes.service_account"), nil
 	case strings.Contains(text, "PriorityClass"):
-		return &problem{kind: "no pods", stuck: true, text: "its priority class is missing (" + text + "): make it, or mend kubernetes.priority_class, and run this again"}, nil
+		return wrong("its priority class is missing", "make it, or mend kubernetes.priority_class"), nil
 	}
-	return &problem{kind: "no pods", stuck: true, text: "its pods cannot be created (" + text + ")"}, nil
+	return &problem{kind: "no pods", stuck: true, text: fmt.Sprintf("Job %s: its pods cannot be created at present (%s): see `kubectl describe job %[1]s -n %s`", job.Name, text, job.Namespace)}, nil
 }
 
 func eventTime(e *corev1.Event) time.Time {

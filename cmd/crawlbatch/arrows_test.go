@@ -41,7 +41,9 @@ func mayImport(from, to string) (bool, string) {
 	case within(from, "jobs/roundstate"):
 		return !within(to, "jobs") || within(to, from) || within(to, "jobs/config") || within(to, "jobs/ledger"), "what every job reads knows none of them"
 	case within(from, "stages/fetch/wire"):
-		return within(to, "stages/fetch/wire") || to == "stages/fetch/guard", "HTTP knows the address guard and nothing else of crawlbatch"
+		return within(to, "stages/fetch/wire") || to == "stages/fetch/guard" || within(to, "formats/http1"), "the HTTP client knows the reader of responses, the address guard and nothing else of crawlbatch"
+	case within(from, "formats/http1"):
+		return within(to, "formats/http1"), "the reader of responses knows nothing else of crawlbatch"
 	case within(from, "stages/simweb"):
 		return within(to, "stages/simweb") || within(to, "formats"), "simweb imports formats only"
 	case from == "stages":

@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/cost"
+	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -33,19 +34,19 @@ func (o *clusterOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.context, "kube-context", "", "context of the kubeconfig")
 }
 
-func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (k8s.Client, error) {
-	client, err := k8s.Connect(o.kubeconfig, o.context)
+// onCluster returns an executor that runs tasks in the selected cluster. It sets the image of cfg if the config names
+// none and this process runs in a pod.
+func (o *runOptions) onCluster(ctx context.Context, b store.Bucket, cfg *config.Config, log *slog.Logger) (*k8s.Executor, error) {
+	client, err := k8s.Connect(o.cluster.kubeconfig, o.cluster.context)
 	if err != nil {
 		return nil, err
 	}
-	return client, k8s.AdoptImage(ctx, client, cfg, os.Getenv(k8s.PodName))
-}
-
-// onCluster returns an executor that runs tasks in the cluster.
-func (o *runOptions) onCluster(client k8s.Client, b store.Bucket, cfg *config.Config, log *slog.Logger) *k8s.Executor {
-	return &k8s.Executor{
+	pod := os.Getenv(k8s.PodName)
+	e := &k8s.Executor{
 		Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: stages.SystemClock{}, Log: log, Version: version, Flags: o.givenFlags(),
+		Watched: pod == "" && show.Width(o.err, 0) > 0,
 	}
+	return e, e.AdoptImage(ctx, pod)
 }
 
 // costModel returns the model that predicts what rounds cost in pods.
@@ -69,7 +70,7 @@ func (o *runOptions) checkExecutor() error {
 
 // runDetached submits a Job that runs this command line in the cluster.
 func (o *runOptions) runDetached(ctx context.Context, b store.Bucket, cfg *config.Config) error {
-	client, err := o.cluster.connect(ctx, cfg)
+	e, err := o.onCluster(ctx, b, cfg, o.log)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (o *runOptions) runDetached(ctx context.Context, b store.Bucket, cfg *confi
 	if err := o.publishConfig(ctx, b, cfg); err != nil {
 		return err
 	}
-	job, running, err := k8s.Detach(ctx, client, b, k8s.Renderer{Config: cfg, Store: o.store, Env: k8s.StoreEnv()}, o.month, o.rounds, version, o.log)
+	job, running, err := e.Detach(ctx, o.month, o.rounds)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,8 @@ It reads only the list of takedowns of --store. It refuses a URL that was taken 
 follow redirects to one.
 
 It exits with 0 if the host answered for the URL (outcomes ok, not_modified, redirected,
-mime_filtered, http_4xx). It exits with 78 if trying again cannot help (robots_denied,
+mime_filtered, http_4xx,
+blocked, payment_required). It exits with 78 if trying again cannot help (robots_denied,
 address_blocked, stopped, redirect_limit, or taken down). Otherwise it exits with 3: the host gave no
 response, the response was a failure (http_5xx, rate_limited), or robots.txt was unreachable.`,
 		Example: `  crawlbatch fetch https://example.org/ --user-agent "examplebot/1.0 (+https://example.org/bot)"`,

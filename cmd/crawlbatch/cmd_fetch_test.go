@@ -14,7 +14,7 @@ import (
 )
 
 func TestFetchExitsByWhatBecameOfTheURL(t *testing.T) {
-	had0 := []schema.Outcome{schema.OK, schema.NotModified, schema.Redirected, schema.MIMEFiltered, schema.HTTP4xx}
+	had0 := []schema.Outcome{schema.OK, schema.NotModified, schema.Redirected, schema.MIMEFiltered, schema.HTTP4xx, schema.Blocked, schema.PaymentRequired}
 	never := []schema.Outcome{schema.RobotsDenied, schema.AddressBlocked, schema.Stopped, schema.RedirectLimit}
 	help, _, _ := runCommandLine(t, "fetch", "--help")
 	for _, outcome := range schema.Outcomes {

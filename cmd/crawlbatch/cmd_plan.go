@@ -14,6 +14,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -30,6 +31,7 @@ type planOptions struct {
 	metrics                      metricsOptions
 	sources, explain             []string
 	dryRun, replace, once, force bool
+	afterEarlier                 bool
 }
 
 func newPlan(c *common) *cobra.Command {
@@ -50,7 +52,11 @@ first plan freezes the config.
 
 With --once, plan does nothing if the month has a plan. A job that plans and runs a month
 can then be restarted at any time. In a Kubernetes Job, --month job:NAME means the month at
-the end of the Job's name, or the month for which its CronJob created it.`,
+the end of the Job's name, or the month for which its CronJob created it.
+
+With --after-earlier, plan waits while an earlier month of the store is not finished, at most
+until that month's crawl window (fetch.crawl_window) ends. Then it takes the frontier that the
+month left. Without it, plan warns if the month that leaves the frontier is not finished.`,
 		Example: `  crawlbatch plan --month 2026-11 --source urls.txt --user-agent "examplebot/1.0 (+https://example.org/bot)"
   crawlbatch plan --month 2026-12 --source frontier --dry-run
   crawlbatch plan --month 2026-12 --source frontier --source new.txt --once`,
@@ -62,8 +68,22 @@ the end of the Job's name, or the month for which its CronJob created it.`,
 	cmd.Flags().BoolVar(&o.force, "force", false, "plan also URLs that were fetched within plan.skip_within")
 	cmd.Flags().StringArrayVar(&o.explain, "explain", nil, "plan nothing, and show the state and priority of a URL, with the parts of the priority; repeatable")
 	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")
+	cmd.Flags().BoolVar(&o.afterEarlier, "after-earlier", false, "wait until earlier months are finished, or their crawl windows are over")
 	addMetricsFlags(cmd, &o.metrics)
 	return cmd
+}
+
+// checkFlags checks the flags that depend on each other.
+func (o *planOptions) checkFlags() error {
+	switch {
+	case o.once && o.replace:
+		return usage.Errorf("--once and --replace cannot be combined")
+	case len(o.explain) == 0 && len(o.sources) == 0:
+		return usage.Errorf("--source is missing: give a file of URLs, a directory, - for stdin, or frontier")
+	case len(o.explain) > 0 && (len(o.sources) > 0 || o.dryRun || o.replace || o.force || o.once || o.afterEarlier):
+		return usage.Errorf("--explain plans nothing: give only --month with it, or leave it out")
+	}
+	return nil
 }
 
 func runPlan(ctx context.Context, o planOptions) error {
@@ -71,17 +91,11 @@ func runPlan(ctx context.Context, o planOptions) error {
 	if err := usage.CheckMonth(o.month); err != nil {
 		return err
 	}
-	if o.once && o.replace {
-		return usage.Errorf("--once and --replace cannot be combined")
+	if err := o.checkFlags(); err != nil {
+		return err
 	}
 	if len(o.explain) > 0 {
-		if len(o.sources) > 0 || o.dryRun || o.replace || o.force || o.once {
-			return usage.Errorf("--explain plans nothing: give only --month with it, or leave it out")
-		}
 		return o.explainer().URLs(ctx, o.month, "", o.explain, o.out)
-	}
-	if len(o.sources) == 0 {
-		return usage.Errorf("--source is missing: give a file of URLs, a directory, - for stdin, or frontier")
 	}
 	measured, stopMetrics, err := serveMetrics(o.metrics, o.log)
 	if err != nil {
@@ -102,28 +116,24 @@ func runPlan(ctx context.Context, o planOptions) error {
 	if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
 		return storeError(err)
 	}
-	if o.once {
-		planned, err := jobs.Planned(ctx, b, o.month)
-		if err != nil {
-			return storeError(err)
-		}
-		if planned {
-			fmt.Fprintf(o.out, "%s is already planned\nnext: crawlbatch run --month %[1]s%s\n", o.month, storeFlag(o.store))
-			return nil
-		}
-	}
 	r := jobs.PlanRequest{
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun, Force: o.force,
 		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Budgets: new(jobs.Budgets), Slowest: new(jobs.Slowest), Reach: new(jobs.Reach), Answers: new(jobs.FilterAnswers), Continues: new(jobs.Continuation),
 		Log: o.log, Tell: o.printWait, Note: o.beats.Note,
 	}
-	schemes := source.Databases(os.LookupEnv)
-	maps.Copy(schemes, websource.Openers())
-	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{
-		Stdin: o.in, Bucket: o.openArchive, Schemes: schemes, Tell: func(host, why string) { o.printWait(stages.Wait{Host: host, Why: why}) },
-	})
-	if err != nil {
+	if done, err := o.alreadyPlanned(ctx, b); done || err != nil {
 		return err
+	}
+	if r.Sources, r.Frontier, err = o.openSources(ctx); err != nil {
+		return err
+	}
+	if o.afterEarlier {
+		if done, err := o.awaitEarlier(ctx, r); done || err != nil {
+			return err
+		}
+		if r.Sources, r.Frontier, err = o.openSources(ctx); err != nil { // again, because the files may be others now
+			return err
+		}
 	}
 	var remove func()
 	if r.Scratch, remove, err = scratch.New(); err != nil {
@@ -140,7 +150,71 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	o.warnOfAgent(cfg)
 	o.warnOfReach(r.Reach, "/etc/resolv.conf")
+	o.warnOfMissed(r.Continues)
 	return o.printPlan(ctx, &r, p, same)
+}
+
+// alreadyPlanned reports whether --once is given and the month has a plan. It then says so.
+func (o *planOptions) alreadyPlanned(ctx context.Context, b store.Bucket) (bool, error) {
+	if !o.once {
+		return false, nil
+	}
+	planned, err := jobs.Planned(ctx, b, o.month)
+	if err != nil {
+		return false, storeError(err)
+	}
+	if planned {
+		o.sayPlanned()
+	}
+	return planned, nil
+}
+
+// sayPlanned says that the month has a plan.
+func (o *planOptions) sayPlanned() {
+	fmt.Fprintf(o.out, "%s is already planned\nnext: crawlbatch run --month %[1]s%s\n", o.month, storeFlag(o.store))
+}
+
+// openSources opens the sources. It reads nothing of stdin.
+func (o *planOptions) openSources(ctx context.Context) (sources []source.Source, frontier bool, err error) {
+	schemes := source.Databases(os.LookupEnv)
+	maps.Copy(schemes, websource.Openers())
+	return source.OpenAll(ctx, o.sources, source.Options{
+		Stdin: o.in, Bucket: o.openArchive, Schemes: schemes, Tell: func(host, why string) { o.printWait(stages.Wait{Host: host, Why: why}) },
+	})
+}
+
+// awaitEarlier waits for earlier months. It first checks the config, so that a mistake there ends the command before
+// the wait. done is true if --once is given and the month has a plan.
+func (o *planOptions) awaitEarlier(ctx context.Context, r jobs.PlanRequest) (done bool, err error) {
+	if err := r.CheckConfig(ctx); err != nil {
+		return false, storeError(err)
+	}
+	o.beats.End() // the wait itself says why it waits
+	planned, err := r.AwaitEarlier(ctx, jobs.EarlierWait{UntilPlanned: o.once || !o.replace && !o.dryRun, Flags: storeFlag(o.store)})
+	if err != nil {
+		return false, storeError(err)
+	}
+	if planned && o.once {
+		o.sayPlanned()
+		return true, nil
+	}
+	o.startBeats()
+	return false, nil
+}
+
+// warnOfMissed warns of unfinished months whose URLs the plan lacks.
+func (o *planOptions) warnOfMissed(c *jobs.Continuation) {
+	for _, u := range c.Missed {
+		text := fmt.Sprintf("is not finished, so %s is planned from what its %s left due, and lacks what its further rounds find", o.month, show.Count(int64(u.Sealed), "finished round"))
+		if u.Crawl != c.From {
+			from := "without a frontier"
+			if c.From != "" {
+				from = "from the frontier of " + c.From
+			}
+			text = fmt.Sprintf("has no finished round yet, so %s is planned %s, and lacks all that %s finds", o.month, from, u.Crawl)
+		}
+		fmt.Fprintf(o.err, "warning: %s %s: finish it with `%s`, then plan again with --replace; with --after-earlier, plan waits for it\n", u.Crawl, text, jobs.FinishCommand(u.Crawl, u.Final, storeFlag(o.store)))
+	}
 }
 
 // warnOfReach warns of planned hosts that requests will not reach from this machine, as far as this is certain

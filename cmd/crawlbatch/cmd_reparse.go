@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,8 +50,9 @@ or because it says noarchive, so that the store has no copy.
 
 With --warc-store it parses WARC files of another crawler, such as Common Crawl's, in a
 directory or an S3 bucket, which it only reads. --warc-paths names a list of the files, one
-per line, such as warc.paths.gz. Without --warc-paths, all WARC files in --warc-store are
-read; of a whole bucket, the files must be named. URLs on the list of plan.opt_out are left
+per line, such as warc.paths.gz. Without --warc-paths, all WARC and WACZ files in --warc-store
+are read; of a whole bucket, the files must be named. Other archives (ARC, zstd) are named and
+left out, with the reason. URLs on the list of plan.opt_out are left
 out, and what was taken down from --store too. The newest response of each URL is parsed. A list beside the plan names records that
 cannot be read.
 
@@ -160,7 +164,27 @@ func (o *reparseOptions) createCrawl(ctx context.Context) error {
 			fmt.Fprintf(o.err, "  left out: %s %d, see %s\n", c.Name, c.N, layout.PlanRefused(p.Crawl, p.Round, p.ID))
 		}
 	}
+	tellRefused(o.err, r.Files)
 	return nil
+}
+
+// tellRefused names the files that are web archives, but that crawlbatch does not read, once for each reason.
+func tellRefused(w io.Writer, files []string) {
+	const named = 3 // files of each reason
+	byReason := map[string][]string{}
+	for _, key := range files {
+		if why := external.Refused(key); why != "" {
+			byReason[why] = append(byReason[why], fmt.Sprintf("%.200q", key))
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(byReason)) {
+		keys := byReason[why]
+		more := ""
+		if len(keys) > named {
+			keys, more = keys[:named], fmt.Sprintf(" and %d more", len(keys)-named)
+		}
+		fmt.Fprintf(w, "  not read: %s%s: %s\n", strings.Join(keys, ", "), more, why)
+	}
 }
 
 // reparsedConfig overrides the crawl's frozen config with --config and the flags.
@@ -202,7 +226,7 @@ func (o *reparseOptions) listArchive(ctx context.Context, r *jobs.ReparseRequest
 	case o.warcPaths != "":
 		err = usage.Errorf("--warc-paths %s names no file: list the names of WARC files in --warc-store, one per line", o.warcPaths)
 	default:
-		err = usage.Errorf("--warc-store %s has no WARC file (NAME.warc or NAME.warc.gz)", o.warcStore)
+		err = usage.Errorf("--warc-store %s has no WARC file (NAME.warc, NAME.warc.gz or NAME.wacz)", o.warcStore)
 	}
 	return err
 }

@@ -151,14 +151,15 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 // --executor and may run tasks in the cluster. The caller calls finish, once or more, to end the
 // progress display and remove the scratch directory.
 func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster bool) (d *jobs.Driver, finish func(), err error) {
-	var client k8s.Client
+	var cluster *k8s.Executor
 	if inCluster && o.executor == executorKubernetes {
-		if client, err = o.cluster.connect(ctx, r.cfg); err != nil {
+		if cluster, err = o.onCluster(ctx, nil, r.cfg, o.log); err != nil {
 			return nil, nil, err
 		}
 	}
+	_, _ = readLimits() // lowers GOMAXPROCS to what the memory allows; obey reports the error
 	b, cfg, own := store.Count(r.metrics.Bucket(r.b)), r.cfg, limits.Shares{}
-	if client == nil {
+	if cluster == nil {
 		if own, err = o.obey(cfg, o.fetchTasks, runtime.GOMAXPROCS(0)); err != nil {
 			return nil, nil, err
 		}
@@ -175,22 +176,22 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 		remove()
 		return nil, nil, err
 	}
-	shown := o.show(ctx, b, cfg, client != nil)
+	shown := o.show(ctx, b, cfg, cluster != nil)
 	if shown.Live() {
 		try.Log = o.logFrom(slog.LevelWarn) // without messages about progress, which the display shows
 	}
 	try.Shares = own
 	try.Progress, try.Watcher = r.metrics.Progress(shown), r.metrics.Watcher(shown)
 	d = &jobs.Driver{
-		Bucket: b, Observer: r.metrics.Observer(shown, o.limit(client != nil, cfg), shown.Recorded, o.sealedFiles(ctx, b)), Config: cfg, Costs: costModel(cfg), Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.givenFlags(),
+		Bucket: b, Observer: r.metrics.Observer(shown, o.limit(cluster != nil, cfg), shown.Recorded, o.sealedFiles(ctx, b)), Config: cfg, Costs: costModel(cfg), Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.givenFlags(),
 		Runner: try,
 		Executor: &local.Executor{
 			Try: r.metrics.Attempt(try.Run), FetchTasks: o.fetchTasks, Tasks: o.tasks,
 			Attempts: 3, Pause: time.Second, Clock: try.Clock, Log: try.Log, Watcher: shown,
 		},
 	}
-	if client != nil {
-		d.Executor = o.onCluster(client, b, cfg, try.Log)
+	if cluster != nil {
+		cluster.Bucket, cluster.Log, d.Executor = b, try.Log, cluster
 	}
 	return d, sync.OnceFunc(func() {
 		o.errors.Above(nil)
@@ -204,7 +205,7 @@ func (o *runOptions) limit(onCluster bool, cfg *config.Config) func(stages.Stage
 	return func(s stages.Stage) int {
 		switch {
 		case onCluster:
-			return cfg.Kubernetes.Parallelism
+			return cfg.Kubernetes.Parallelism.Max
 		case s == stages.Fetch:
 			return o.fetchTasks
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -18,12 +17,11 @@ import (
 
 type taskOptions struct {
 	*common
-	task        stages.Task
-	tasks       string // key of a task list
-	index       string // index of the task in the task list
-	politeness  string // file with a politeness section; the task applies each change of the file
-	termination string // file for one line that says why the task failed
-	metrics     metricsOptions
+	task       stages.Task
+	tasks      string // key of a task list
+	index      string // index of the task in the task list
+	politeness string // file with a politeness section; the task applies each change of the file
+	metrics    metricsOptions
 }
 
 func newTask(c *common) *cobra.Command {
@@ -48,11 +46,10 @@ JOB_COMPLETION_INDEX selects one of them.`,
 				}
 				o.index = os.Getenv("JOB_COMPLETION_INDEX")
 			}
-			if err := k8s.WriteCrashesTo(o.termination); err != nil {
+			if err := k8s.WriteCrashesTo(c.terminated); err != nil {
 				return usage.Errorf("--termination-log: %v", err)
 			}
-			err := runTask(cmd.Context(), o)
-			return errors.Join(err, k8s.WriteTermination(o.termination, err))
+			return runTask(cmd.Context(), o)
 		},
 	}
 	usage.MonthFlag(cmd, &o.task.Crawl, "crawl of the task")
@@ -61,7 +58,7 @@ JOB_COMPLETION_INDEX selects one of them.`,
 	cmd.Flags().StringVar(&o.tasks, "tasks", "", "key of a task list in the store; JOB_COMPLETION_INDEX selects a task of it")
 	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config to run with")
 	cmd.Flags().StringVar(&o.politeness, "politeness", "", "file with a politeness section, read again when it changes")
-	cmd.Flags().StringVar(&o.termination, "termination-log", "", "file for one line that says why the task failed")
+	cmd.Flags().StringVar(&c.terminated, "termination-log", "", "file for one line that says why the task failed")
 	addMetricsFlags(cmd, &o.metrics)
 	return cmd
 }

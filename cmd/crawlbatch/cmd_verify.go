@@ -164,11 +164,11 @@ func (o *verifyOptions) runInTasks(ctx context.Context, options verify.Options) 
 		if options.Config == nil {
 			return nil, fmt.Errorf("the config of %s cannot be read, so pods cannot be started: audit without --executor: %w", o.month, stages.ErrPermanent)
 		}
-		client, err := o.cluster.connect(ctx, options.Config)
+		cluster, err := o.onCluster(ctx, options.Bucket, options.Config, o.log)
 		if err != nil {
 			return nil, err
 		}
-		execute = o.onCluster(client, options.Bucket, options.Config, o.log).RunAside
+		execute = cluster.RunAside
 	}
 	return verify.RunInTasks(ctx, options, o.tasks, execute)
 }

@@ -24,6 +24,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/room"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
@@ -107,6 +108,8 @@ func exitCode(err error) int {
 		return exitDone
 	case is(jobs.ErrTasksFailed, inspect.ErrLater): // comes first, because such an error also wraps the error of the first failed task
 		return exitTasksFailed
+	case is(room.ErrLimit): // not exitInterrupted: the Job would repeat the pod for ever, without a failure
+		return exitInternal
 	case is(stages.ErrInterrupted, stages.ErrTaken, compact.ErrChanged, roundstate.ErrNotReady, context.Canceled, context.DeadlineExceeded):
 		return exitInterrupted
 	case is(errViolation, inspect.ErrDamaged):
@@ -124,10 +127,16 @@ func exitCode(err error) int {
 	return exitInternal
 }
 
-// signalContext returns a context that the first SIGINT or SIGTERM cancels. The second signal kills
-// the process.
+// signalContext returns a context that the first SIGINT or SIGTERM cancels. The second signal kills the process.
+// The context also ends when the process's scratch files exceed their limit. If they do so when it ends, its cause
+// wraps room.ErrLimit, because the kubelet then sends SIGTERM for no other reason.
 func signalContext(parent context.Context) (context.Context, func()) {
-	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	signalled, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
+	context.AfterFunc(signalled, func() {
+		stop()
+		cancel(room.Need(0))
+	})
+	go room.Watch(signalled, func(err error) { cancel(err) })
 	return ctx, stop
 }

@@ -53,6 +53,9 @@ func TestTheCronJobPlansAndRunsTheMonthItWasMadeFor(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.Name, err)
 		}
+		if c.Name == "plan" && cmd.Flags().Lookup("after-earlier").Value.String() != "true" {
+			t.Error("the plan of a month does not wait for earlier months")
+		}
 		got[c.Name] = []string{cmd.Name(), cmd.Flags().Lookup("month").Value.String(), o.store, o.config}
 	}
 	const file = "/etc/crawlbatch/crawlbatch.yaml"

@@ -44,12 +44,12 @@ func boundAudit(parallel int) {
 // boundMemory sets a soft limit of the heap, unless GOMEMLIMIT or GOGC is set. If the process may take less, that is the
 // limit. boundMemory reports whether it has set the limit.
 func boundMemory(bytes int64) bool {
+	l, _ := readLimits() // a command that runs tasks reports the error
 	for _, name := range []string{"GOMEMLIMIT", "GOGC"} {
 		if os.Getenv(name) != "" {
 			return false
 		}
 	}
-	l, _ := readLimits() // a command that runs tasks reports the error
 	debug.SetMemoryLimit(min(bytes, l.Memory))
 	return true
 }

@@ -272,10 +272,77 @@ func TestFilesOfOtherWritersAreReparsed(t *testing.T) {
 		slices.Sort(lines)
 	}
 	if diff := gocmp.Diff(map[string][]int64{
-		"cut.warc": {3}, "cut.warc.gz": {3}, "garbage-between.warc.gz": {2}, "member-damaged.warc.gz": {2}, "no-record.warc": {1}, "one-member.warc.gz": {1, 2},
-		"warcio.warc.gz": {6}, "wget-revisits.warc.gz": {3, 5},
+		"cut.warc": {3}, "cut.warc.gz": {3}, "field-forms.warc": {3}, "garbage-between.warc.gz": {2}, "member-damaged.warc.gz": {2}, "no-record.warc": {1},
+		"old.arc": {1}, "one-member.warc.gz": {1, 2, 3}, "warcio.warc.gz": {6}, "wget-revisits.warc.gz": {3, 5},
 	}, listed); diff != "" {
 		t.Errorf("records listed, by file (-want +got):\n%s", diff)
+	}
+}
+
+// A response that says of itself that its digest is another one is read and counted, and verify names it.
+func TestRecordsWithAnotherDigestAreToldAndVerified(t *testing.T) {
+	files, dir := t.TempDir(), filepath.Join(t.TempDir(), "store")
+	var out bytes.Buffer
+	w := warc.NewWriter(&out)
+	whole := "<title>whole</title><p>" + strings.Repeat("words ", 50)
+	for _, r := range []struct{ name, head, body, digestOf string }{
+		{"sound", "Content-Length: %d", whole, whole},
+		{"other", "Content-Length: %d", whole, "other bytes"},
+		{"decoded", "Content-Encoding: gzip\r\nContent-Length: 171", whole, whole},
+		{"framed", "Content-Length: 23", whole, whole[:23]},
+		{"none", "Content-Length: 0", whole, ""},
+	} {
+		head := "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n" + strings.ReplaceAll(r.head, "%d", fmt.Sprint(len(r.body))) + "\r\n\r\n"
+		rec := &warc.Record{Type: warc.Response, Date: time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), TargetURI: "http://" + r.name + ".example/", Block: [][]byte{[]byte(head), []byte(r.body)}}
+		if r.digestOf != "" {
+			rec.PayloadDigest = warc.DigestOf([]byte(r.digestOf))
+		}
+		if _, err := w.Write(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crawltest.Write(t, filepath.Join(files, "A.WARC.GZ"), out.String())
+	said := mustRun(t, "reparse", "--warc-store", files, "--as", "2026-11r1", "--store", dir)
+	if !strings.Contains(said, "  1 record: the digest is not that of the bytes; `crawlbatch verify --month 2026-11r1` lists them") {
+		t.Errorf("reparse says\n%s", said)
+	}
+	pages := contentRows(t, crawltest.OpenDir(t, dir), "2026-11r1")
+	for url, bytes := range map[string]float64{"http://sound.example/": 323, "http://other.example/": 323, "http://decoded.example/": 323, "http://framed.example/": 23, "http://none.example/": 323} {
+		if p := pages[url]; p == nil || p["content_bytes"] != bytes || p["content_truncated"] != nil {
+			t.Errorf("%s has %v bytes, want %v, truncated %v", url, p["content_bytes"], bytes, p["content_truncated"])
+		}
+	}
+	var report, errs bytes.Buffer
+	code := execute(t.Context(), []string{"verify", "--month", "2026-11r1", "--store", dir}, nil, &report, &errs)
+	if said = report.String(); code != exitViolation || !strings.Contains(said, "http://other.example/") || !strings.Contains(said, "it may be damaged") || strings.Contains(said, "http://framed.example/") {
+		t.Errorf("verify: exit %d\n%s", code, said)
+	}
+}
+
+// TestFieldFilesAreReadOrNamed reads the shared archives that crawlers read wrong in the field.
+func TestFieldFilesAreReadOrNamed(t *testing.T) {
+	const field = "../../../shared/data/field"
+	if _, err := os.Stat(field); errors.Is(err, os.ErrNotExist) {
+		t.Log("../shared/data/field does not exist: TestRecordsWithAnotherDigestAreToldAndVerified has similar records")
+		return
+	}
+	pages, refused := reparseForeign(t, field)
+	for url, p := range pages {
+		if n := p["content_bytes"].(float64); n < 10_000 && url != "http://wget.test/" {
+			t.Errorf("%s has %v bytes", url, n)
+		}
+	}
+	if len(pages) != 10 {
+		t.Errorf("%d pages", len(pages))
+	}
+	named := map[string]bool{}
+	for _, r := range refused {
+		named[r.Source] = true
+	}
+	for _, name := range []string{"one-member.warc.gz", "segmented.warc.gz", "zstd.warc.zst", "old.arc.gz"} {
+		if !named[name] {
+			t.Errorf("%s is passed over in silence", name)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/sql"
 	"crawlbatch.io/crawlbatch/cmd/takedown"
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/room"
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
 	"crawlbatch.io/crawlbatch/formats/visible"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -39,6 +40,7 @@ type common struct {
 	flags      config.Config // keys of the config that flags have set; all other keys have the zero value
 	oneMachine bool          // true: only this machine uses the store's directory
 	settings   string        // store key of a config that a driver stored for this process
+	terminated string        // file for one line that says why the command failed; "" if there is none
 
 	args     []string // the command line
 	in       io.Reader
@@ -66,6 +68,12 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	c.beats.End()
 	if err == nil {
 		return exitDone
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, room.ErrLimit) && (errors.Is(err, stages.ErrInterrupted) || errors.Is(err, context.Canceled)) {
+		err = cause // it interrupted the command
+	}
+	if failed := k8s.WriteTermination(c.terminated, err); failed != nil {
+		err = errors.Join(err, failed)
 	}
 	if readsOnly := []string{"status", "verify", "views", "report", "host", "url", "retry"}; errors.Is(err, ledger.ErrPruned) && !errors.Is(err, stages.ErrPermanent) && slices.Contains(readsOnly, cmd.Name()) {
 		fmt.Fprintln(show.Folding(out), show.OneLine(err)) // a month that was pruned on purpose is no failure
@@ -116,7 +124,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 				err = c.resolveMonth(cmd)
 			}
 			if silent := []string{"plan", "verify", "report", "feedback", "prune", "takedown", "compact"}; slices.Contains(silent, cmd.Name()) {
-				c.beats.Start(stages.SystemClock{}, usage.BeatPrinter(c.errors, c.log, c.logFormat == "json"))
+				c.startBeats()
 			}
 			return err
 		},
@@ -154,6 +162,11 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 	return root
 }
 
+// startBeats starts the lines that tell a command which prints nothing from one that hangs.
+func (c *common) startBeats() {
+	c.beats.Start(stages.SystemClock{}, usage.BeatPrinter(c.errors, c.log, c.logFormat == "json"))
+}
+
 func (c *common) explainer() explain.Configs {
 	return explain.Configs{New: c.loadConfig, Crawl: c.openCrawl, Archive: c.openArchive}
 }
@@ -164,6 +177,9 @@ func (c *common) setup() error {
 	}
 	c.errors = &show.LogOutput{Plain: c.err}
 	c.log = c.logFrom(slog.LevelInfo)
+	if err := room.Check(); err != nil {
+		return usage.Error(err)
+	}
 	return usage.OneOf("log-format", c.logFormat, "text", "json")
 }
 

@@ -257,7 +257,10 @@ func (c *chaos) launch(cmd *exec.Cmd, command string) *process {
 		c.t.Fatal(err)
 	}
 	cmd.Env = append(cmd.Environ(), c.env...)
-	cmd.Stdout, cmd.Stderr = said, said
+	cmd.Stdout = said
+	if cmd.Stderr == nil {
+		cmd.Stderr = said
+	}
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 // which TestASyntheticWebIsFetchedAsItsTruthSays covers.
 func hostileFaults() []hostileFault {
 	return slices.Concat(handshakeFaults(), nameFaults(), brokenFaults(), endlessFaults(), bombFaults(), documentFaults(),
-		lyingFaults(), redirectFaults(), robotsFaults(), sitemapFaults(), namedSitemapFaults())
+		lyingFaults(), redirectFaults(), refusalFaults(), robotsFaults(), sitemapFaults(), namedSitemapFaults())
 }
 
 // okPage returns a fault whose document must be stored.
@@ -39,15 +39,18 @@ func handshakeFaults() []hostileFault {
 	over := func(name, mode, failure string) hostileFault {
 		return hostileFault{name: name, url: "https://" + name + ".test/", tls: mode, outcome: schema.TLSError, failure: failure}
 	}
+	taken := func(name, mode, certificate string) hostileFault {
+		return okPage(hostileFault{name: name, url: "https://" + name + ".test/", tls: mode, certificate: certificate, links: -1})
+	}
 	hang := over("tls-hang", "hang", "TLS handshake timed out")
 	hang.outcome = schema.RobotsUnreachable
 	return []hostileFault{
-		okPage(hostileFault{name: "tls-good", url: "https://tls-good.test/", links: -1}),
-		over("tls-expired", "expired", "expired"),
-		over("tls-early", "early", "not yet valid"),
-		over("tls-other-host", "other", "not tls-other-host.test"),
-		over("tls-self-signed", "self", "unknown authority"),
-		over("tls-old-version", "old", "protocol version"),
+		taken("tls-good", "good", ""),
+		taken("tls-expired", "expired", "expired"),
+		taken("tls-early", "early", "not_yet_valid"),
+		taken("tls-other-host", "other", "other_name"),
+		taken("tls-self-signed", "self", "untrusted"),
+		taken("tls-old-version", "old", ""),
 		over("tls-close", "close", "EOF"),
 		over("tls-reset", "reset", "reset"),
 		over("tls-half-record", "half", "EOF"),
@@ -113,8 +116,8 @@ func endlessFaults() []hostileFault {
 		{name: "endless-header", outcome: schema.ProtocolError, failure: "longer than", serve: func(x exchange) { x.sendEndless(head+"X-A: ", strings.Repeat("a", 4096), 0) }},
 		{name: "endless-headers", outcome: schema.ProtocolError, failure: "longer than", serve: func(x exchange) { x.sendEndless(head, "X-A: b\r\n", 0) }},
 		{name: "endless-folding", outcome: schema.ProtocolError, failure: "longer than", serve: func(x exchange) { x.sendEndless(head+"X-A: b\r\n", " c\r\n", 0) }},
-		{name: "endless-interim", outcome: schema.ProtocolError, status: 102, failure: "interim", serve: func(x exchange) { x.sendEndless("", "HTTP/1.1 102 Processing\r\n\r\n", 0) }},
-		{name: "endless-early-hints", outcome: schema.ProtocolError, status: 103, failure: "interim", serve: func(x exchange) {
+		{name: "endless-interim", outcome: schema.ProtocolError, failure: "longer than", serve: func(x exchange) { x.sendEndless("", "HTTP/1.1 102 Processing\r\n\r\n", 0) }},
+		{name: "endless-early-hints", outcome: schema.ProtocolError, failure: "longer than", serve: func(x exchange) {
 			x.sendEndless("", "HTTP/1.1 103 Early Hints\r\nLink: </"+strings.Repeat("a", 1000)+">; rel=preload\r\n\r\n", 0)
 		}},
 		{name: "drip-head", outcome: schema.Timeout, serve: func(x exchange) { x.sendEndless(head, "X", 50*time.Millisecond) }},
@@ -193,17 +196,17 @@ func bombFaults() []hostileFault {
 	six.outcome, six.truncated, six.page = schema.MIMEFiltered, "", false
 	five := bomb("five-layers", page, "gzip", "br", "zstd", "gzip", "br")
 	five.truncated = ""
-	window := okPage(hostileFault{name: "zstd-window", warning: "coding-corrupt", truncated: schema.TruncatedDisconnect, serve: func(x exchange) {
+	window := hostileFault{name: "zstd-window", outcome: schema.ProtocolError, status: 200, failure: "cannot be decoded", warning: "coding-corrupt", truncated: schema.TruncatedDisconnect, serve: func(x exchange) {
 		// This Zstandard frame asks for a window of 3.75 TB (RFC 8878, 3.1.1.1.2).
 		x.answer("\x28\xb5\x2f\xfd\x00\xff\x01\x00\x00", "Content-Encoding: zstd")
-	}})
+	}}
 	return []hostileFault{
 		bomb("bomb-gzip", spaces, "gzip"), bomb("bomb-br", spaces, "br"), bomb("bomb-zstd", spaces, "zstd"),
 		bomb("bomb-gzip-gzip", spaces, "gzip", "gzip"), bomb("bomb-zstd-br", spaces, "zstd", "br"), bomb("bomb-three", spaces, "gzip", "zstd", "gzip"),
 		five, six, window,
-		okPage(hostileFault{name: "gzip-endless-name", truncated: schema.TruncatedLength, warning: "", serve: func(x exchange) {
+		{name: "gzip-endless-name", outcome: schema.ProtocolError, status: 200, failure: "cannot be decoded", truncated: schema.TruncatedLength, serve: func(x exchange) {
 			x.sendEndless("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x03", strings.Repeat("n", 4096), 0)
-		}}),
+		}},
 	}
 }
 
@@ -305,7 +308,7 @@ func lyingFaults() []hostileFault {
 		}}),
 		lie("cookie-bomb", 1, func(x exchange) { x.answer(short, cookies...) }),
 		warned("header-count", lie("header-bomb", 1, func(x exchange) { x.answer(short, fields...) })),
-		{name: "status-999", outcome: schema.ProtocolError, status: 999, serve: func(x exchange) { x.reply("999 Request denied", short) }},
+		{name: "status-999", outcome: schema.HTTP5xx, status: 999, serve: func(x exchange) { x.reply("999 Request denied", short) }},
 		warned("status-code-missing", lie("status-negative", 1, func(x exchange) { x.reply("-200 OK", short) })),
 		partial,
 		{name: "not-modified-unasked", outcome: schema.ProtocolError, status: 304, failure: "without a known document", serve: func(x exchange) { x.reply("304 Not Modified", "") }},
@@ -338,6 +341,31 @@ func redirectFaults() []hostileFault {
 		nowhere("redirect-javascript", "javascript:alert(1)"), nowhere("redirect-data", "data:text/html,hello"),
 		nowhere("redirect-file", "file:///etc/passwd"), nowhere("redirect-long", "/"+strings.Repeat("x", 100_000)),
 		{name: "redirect-elsewhere", outcome: schema.Redirected, status: 302, serve: func(x exchange) { to(x, "http://another-domain.test/") }},
+	}
+}
+
+func refusalFaults() []hostileFault {
+	const service = "refused by a service in front of the site"
+	text := strings.Repeat("<p>This article explains what a page with the title Just a moment means, and what sites do with it. ", 30)
+	return []hostileFault{
+		{name: "refused-field", outcome: schema.Blocked, status: 403, failure: service + ": cloudflare", serve: func(x exchange) {
+			x.reply("403 Forbidden", "<title>Just a moment...</title>", "Content-Type: text/html", "CF-Mitigated: challenge")
+		}},
+		{name: "refused-with-200", outcome: schema.Blocked, status: 200, failure: service + ": imperva", serve: func(x exchange) {
+			x.answer("Request unsuccessful. Incapsula incident ID: 877-1", "Content-Type: text/html")
+		}},
+		{name: "refused-by-title", outcome: schema.Blocked, status: 200, failure: service + ": other", serve: func(x exchange) {
+			x.answer("<title>Access denied</title><p>You cannot see this.", "Content-Type: text/html")
+		}},
+		{name: "refused-robots", outcome: schema.RobotsUnreachable, failure: "vercel", robots: func(x exchange) {
+			x.reply("429 Too Many Requests", "<title>Vercel Security Checkpoint</title>", "Content-Type: text/html", "x-vercel-mitigated: challenge")
+		}},
+		{name: "payment", outcome: schema.PaymentRequired, status: 402, serve: func(x exchange) {
+			x.reply("402 Payment Required", "pay", "Content-Type: text/html", "Crawler-Price: USD 0.01")
+		}},
+		okPage(hostileFault{name: "about-refusals", links: -1, serve: func(x exchange) {
+			x.answer("<title>Just a moment</title>"+text+"<code>_cf_chl_opt</code> Request unsuccessful. Incapsula incident", "Content-Type: text/html")
+		}}),
 	}
 }
 

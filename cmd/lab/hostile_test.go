@@ -50,7 +50,9 @@ type hostileFault struct {
 	status    int16
 	truncated string
 	warning   string // at least one request of the host must have this warning; "": the test does not check warnings
-	failure   string // text that the error must contain
+	// certificate is what must be wrong with the certificate, by the page's row.
+	certificate string
+	failure     string // text that the error must contain
 	// page is true if the pages dataset must have a row for the URL. title and links are expected values
 	// for this page.
 	page  bool
@@ -92,7 +94,7 @@ func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, p
 	rounds := max(r.rounds, 1)
 	source, conf, store := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml"), filepath.Join(dir, "store")
 	crawltest.Write(t, source, strings.Join(r.urls, "\n"))
-	crawltest.Write(t, conf, fmt.Sprintf(hostileConfig, 40*time.Second, w.dns, r.private, `"`+strings.Join(rules, `", "`)+`"`))
+	crawltest.Write(t, conf, fmt.Sprintf(hostileConfig, 3*time.Minute, w.dns, r.private, `"`+strings.Join(rules, `", "`)+`"`))
 	month := []string{"--month", "2026-11", "--store", store}
 	mustRun(t, append([]string{"plan", "--source", source, "--config", conf}, month...)...)
 	cmd.Args = append(cmd.Args, append([]string{"run", "--rounds", fmt.Sprint(rounds)}, month...)...)
@@ -169,6 +171,9 @@ func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
 	}
 	if !ok {
 		return
+	}
+	if page.Certificate != f.certificate {
+		t.Errorf("certificate %q, want %q", page.Certificate, f.certificate)
 	}
 	if f.title != "" && page.Title != f.title {
 		t.Errorf("title %q, want %q", page.Title, f.title)

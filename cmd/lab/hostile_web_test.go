@@ -256,13 +256,16 @@ func (w *hostileWeb) certify(t *testing.T) {
 	now := time.Now()
 	make := func(c, parent *x509.Certificate) []byte {
 		c.NotAfter = c.NotBefore.Add(10 * day)
+		if c.IsCA {
+			c.NotAfter = now.Add(100 * day)
+		}
 		der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return der
 	}
-	authority := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hostile authority"}, NotBefore: now.Add(-day),
+	authority := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hostile authority"}, NotBefore: now.Add(-365 * day),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	root := make(authority, authority)
 	w.roots = filepath.Join(t.TempDir(), "roots.pem")

@@ -46,7 +46,7 @@ kubernetes:
   namespace: %s
   image: %s
   image_pull_policy: Never
-  parallelism: 8
+  parallelism: {max: 8}
   env_from_secrets: [s3]
   env: {KUBERNETES_SERVICE_HOST: "%s", KUBERNETES_SERVICE_PORT: "6443"}
   resources: {default: {cpu: 20m, memory: 384MiB, scratch: 512MiB}}

@@ -4,6 +4,7 @@ package lab
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,8 +15,11 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/crawltest"
 	"crawlbatch.io/crawlbatch/cmd/demo"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -101,6 +105,78 @@ func (c *clusterCrawl) nextMonth(urls []string) {
 			c.t.Errorf("plan does not say which month it continues:\n%s", out)
 		}
 	}
+}
+
+// secondMonthBeside starts the CronJob's Job for the next month by hand while the first month is crawled, which
+// the CronJob's concurrencyPolicy does not see. The Job's plan must wait, and take the frontier that the first
+// month leaves. The first month is paused until the plan waits.
+func secondMonthBeside(t *testing.T, r *clusterRun, salt uint64) {
+	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay, hosts: 8, pages: 12})
+	c.applyCronJob(r)
+	run := c.start("run", append([]string{"--rounds", "1"}, c.flags...)...)
+	waitUntil(t, "a task of the first month", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
+	must := func(command string) {
+		if code, out := c.start(command).wait(); code != 0 {
+			t.Fatalf("%s: exit %d\n%s", command, code, out)
+		}
+	}
+	must("pause")
+	job := "crawl-" + nextCrawl
+	kubectl(t, "-n", c.namespace, "create", "job", job, "--from=cronjob/crawlbatch")
+	said := ""
+	says := func(text string) func() bool {
+		return func() bool {
+			said, _ = tryKubectl("", "-n", c.namespace, "logs", "job/"+job, "-c", "plan") // fails until the container has started
+			return strings.Contains(said, text)
+		}
+	}
+	waitUntil(t, "the plan's wait", 2*time.Minute, says("the plan of "+nextCrawl+" waits for "+demo.Crawl))
+	must("continue")
+	if code, out := run.wait(); code != 0 {
+		t.Fatalf("run: exit %d\n%s", code, out)
+	}
+	waitUntil(t, "the plan", 3*time.Minute, says("next: crawlbatch run --month "+nextCrawl))
+	if !strings.Contains(said, "the plan of "+nextCrawl+" goes on") || !strings.Contains(said, "continues "+demo.Crawl+" (1 round)") || strings.Contains(said, "warning: "+demo.Crawl) {
+		t.Errorf("the plan says\n%s", said)
+	}
+	b := c.bucket()
+	first, err := ledger.Load(t.Context(), b, demo.Crawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := ledger.Load(t.Context(), b, nextCrawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := first.Of(manifest.EntryFinished)
+	if choice, _ := next.Plan(0); ended == nil || choice == nil || ledger.Moment(choice.At) < ledger.Moment(ended.At) {
+		t.Errorf("the first month ended with %+v, and the next one's plan is %+v", ended, choice)
+	}
+	kubectl(t, "-n", c.namespace, "delete", "job", job)
+}
+
+// applyCronJob applies the manifests with the image, the store and the config of the crawl, so that Jobs of the
+// CronJob can start.
+func (c *clusterCrawl) applyCronJob(r *clusterRun) {
+	c.t.Helper()
+	kubectl(c.t, "-n", c.namespace, "create", "secret", "generic", "crawlbatch-store",
+		"--from-literal=AWS_ACCESS_KEY_ID="+versitygw.AccessKey, "--from-literal=AWS_SECRET_ACCESS_KEY="+versitygw.SecretKey)
+	dir := writeOverlay(c.t, c.namespace, "manifests")
+	crawltest.Write(c.t, filepath.Join(dir, "crawlbatch.yaml"), strings.Replace(c.text, "\nfetch:\n", fmt.Sprintf("\nfetch:\n  connect_to: [%q]\n", "::"+c.addr), 1))
+	file := filepath.Join(dir, "kustomization.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	name, tag, _ := strings.Cut(r.image, ":")
+	crawltest.Write(c.t, file, string(text)+fmt.Sprintf(`images: [{name: crawlbatch, newName: %s, newTag: %s}]
+generatorOptions: {disableNameSuffixHash: true}
+configMapGenerator:
+  - {name: crawlbatch-env, behavior: merge, literals: ["STORE=%s", AWS_REGION=us-east-1, "AWS_ENDPOINT_URL_S3=%s", "KUBERNETES_SERVICE_HOST=%s", KUBERNETES_SERVICE_PORT=6443]}
+  - {name: crawlbatch-config, behavior: merge, files: [crawlbatch.yaml]}
+`, name, tag, c.store, c.server.Endpoint, r.listen))
+	kubectl(c.t, "-n", c.namespace, "delete", "cronjob", "crawlbatch") // its image without a tag is always pulled
+	kubectl(c.t, "apply", "-k", dir)
 }
 
 // month holds what a month fetched, and counts of its rows.

@@ -42,6 +42,12 @@ func TestKubernetes(t *testing.T) {
 			{"the manifests", validManifests},
 			{"the component monitoring", monitoringComponent},
 			{"a second month", secondMonth},
+			{"a webhook that is away", webhookAway},
+			{"a registry that fails for one pod", registryFailsForOnePod},
+			{"no rights for a minute", rightsAway},
+			{"a scratch volume that is too small", evictedForScratch},
+			{"a sidecar that stays", sidecarStays},
+			{"a second month beside the first", secondMonthBeside},
 		} {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
@@ -229,7 +235,7 @@ func politenessChanges(t *testing.T, r *clusterRun, salt uint64) {
 
 // manyPartitions crawls one round of 200 partitions.
 func manyPartitions(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: 20 * time.Millisecond, hosts: 340, pages: 3, replace: []string{"partition_urls: 100", "partition_urls: 3", "parallelism: 8", "parallelism: 24"}})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: 20 * time.Millisecond, hosts: 500, pages: 3, replace: []string{"partition_urls: 100", "partition_urls: 3", "parallelism: {max: 8}", "parallelism: {max: 24}"}})
 	if code, out := c.start("run", append([]string{"--rounds", "1"}, c.flags...)...).wait(); code != 0 {
 		t.Fatalf("run: exit %d\n%s", code, out)
 	}

@@ -3,8 +3,10 @@
 package lab
 
 import (
+	"bufio"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -13,10 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"crawlbatch.io/crawlbatch/cmd/crawltest"
+	"crawlbatch.io/crawlbatch/cmd/demo"
 )
 
 // disturbedCluster disturbs the cluster during a crawl. The blows kill processes in pods, let pods
@@ -265,14 +269,14 @@ const sayWithin = 30 * time.Second
 // tooLittleMemory lets the kernel kill a pod at its memory limit, and then raises the limit, as the
 // driver advises.
 func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 64MiB}, "}})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 192MiB}, "}})
 	p := c.run()
 	waitUntil(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
 	c.squeeze(c.processes("task")[0])
-	p.waitForText(t, "killed for using more memory than its limit of 64Mi: raise kubernetes.resources.fetch.memory", sayWithin)
+	p.waitForText(t, "killed for using more memory than its limit of 192Mi: raise kubernetes.resources.fetch.memory", sayWithin)
 	p.interrupt(t)
 	c.interrupted = true // because the driver interrupts pods when it replaces their Job
-	crawltest.Write(t, c.config, strings.ReplaceAll(c.text, "fetch: {memory: 64MiB}, ", ""))
+	crawltest.Write(t, c.config, strings.ReplaceAll(c.text, "fetch: {memory: 192MiB}, ", ""))
 	c.finish()
 	c.check(r.chaosRun, c.bucket(), nil)
 	for _, pod := range listObjects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch,crawlbatch.io/round=0") {
@@ -280,6 +284,39 @@ func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
 			t.Errorf("pod %s has a limit of %s: the driver did not replace the Job", pod.Name, m)
 		}
 	}
+}
+
+// startWatched is start with the process's standard error on a terminal, as if a person watched.
+func (c *chaos) startWatched(command string, args ...string) *process {
+	c.t.Helper()
+	person, terminal, err := pty.Open()
+	if err == nil {
+		err = pty.Setsize(person, &pty.Winsize{Rows: 50, Cols: 10_000})
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cmd := exec.Command(program, append([]string{command, "--month", demo.Crawl, "--store", c.store}, args...)...)
+	cmd.Env, cmd.Stderr = append(cmd.Environ(), "TERM=dumb"), terminal
+	p := c.launch(cmd, command)
+	const last = "the process has ended" // the reader stops here, because a terminal that is closed may lose what it holds
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(person); lines.Scan() && lines.Text() != last; {
+			fmt.Fprintln(p.said, lines.Text())
+		}
+	}()
+	ended := p.ended
+	p.ended = make(chan struct{})
+	go func() {
+		defer close(p.ended)
+		<-ended
+		fmt.Fprintln(terminal, last)
+		<-read
+		_, _ = terminal.Close(), person.Close()
+	}()
+	return p
 }
 
 // cannotStart makes several mistakes, one after the other, that keep pods from starting. The driver must
@@ -312,14 +349,14 @@ clusters: [{name: c, cluster: {server: "%s", insecure-skip-tls-verify: true}}], 
 		{"no permission", []string{"--kubeconfig", kubeconfig(api, token)}, []string{"grant what k8s/manifests/rbac.yaml lists"}},
 		{"not logged in", []string{"--kubeconfig", kubeconfig(api, "nonsense")}, []string{"log in to the cluster again"}},
 		{"no such namespace", []string{"--namespace", "no-such-namespace"}, []string{"--namespace or kubernetes.namespace"}},
-		{"no such image", []string{"--image", "registry.invalid/crawlbatch:none"}, []string{`the image "registry.invalid/crawlbatch:none" cannot be pulled`, "mend kubernetes.image"}},
+		{"no such image", []string{"--image", "registry.invalid/crawlbatch:none"}, []string{`the image "registry.invalid/crawlbatch:none" cannot be pulled`, "correct kubernetes.image"}},
 		{"no such Secret", []string{"--config", with("[s3]", "[s4]")}, []string{`secret "s4" not found`, "kubernetes.env_from_secrets"}},
 		{"no such service account", []string{"--config", with("kubernetes:\n", "kubernetes:\n  service_account: nobody\n")}, []string{"its service account is missing"}},
 		{"no such priority class", []string{"--config", with("kubernetes:\n", "kubernetes:\n  priority_class: nonesuch\n")}, []string{"its priority class is missing"}},
 	} {
 		// Wait until the Jobs of the previous mistake are gone.
 		waitUntil(t, "the end of earlier Jobs", 2*time.Minute, func() bool { return len(listObjects[batchv1.Job](t, c.namespace, "jobs")) == 0 })
-		p := c.start("run", append([]string{"--rounds", "2", "--executor", "kubernetes", "--config", c.config}, m.flags...)...)
+		p := c.startWatched("run", append([]string{"--rounds", "2", "--executor", "kubernetes", "--config", c.config}, m.flags...)...)
 		if p.outlives(sayWithin) {
 			t.Errorf("%s: nothing within %s", m.name, sayWithin)
 			_ = p.cmd.Process.Kill()

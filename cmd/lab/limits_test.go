@@ -140,9 +140,13 @@ func TestLimitsOfMemory(t *testing.T) {
 		w.Write(page.Bytes()) //nolint:errcheck // the client may be gone
 	}}
 	store := web.plan(t)
-	for _, size := range []int64{512 << 20, 1 << 30} {
+	for _, c := range []struct {
+		size  int64
+		procs string // as on a machine with more CPUs than this one; "" for those that it has
+	}{{512 << 20, ""}, {512 << 20, "64"}, {1 << 30, ""}} {
+		size := c.size
 		group := newCgroup(t, size)
-		got, _ := runLimited(t, store, fmt.Sprintf("echo $$ >%s/cgroup.procs", group))
+		got, _ := runLimited(t, store, fmt.Sprintf("export GOMAXPROCS=%s && echo $$ >%s/cgroup.procs", c.procs, group))
 		ok := 0
 		for _, how := range got {
 			if strings.HasPrefix(how, "ok 200, attempts 1,") {
@@ -178,8 +182,7 @@ func newCgroup(t *testing.T, memory int64) (dir string) {
 			dir, limit = filepath.Join("/sys/fs/cgroup", path), "memory.max"
 		}
 	}
-	dir = filepath.Join(dir, "crawlbatch-lab-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(memory>>20, 10))
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if dir, err = os.MkdirTemp(dir, "crawlbatch-lab-"); err != nil {
 		t.Skipf("a cgroup cannot be made (run this as root): %v", err)
 	}
 	t.Cleanup(func() {

@@ -17,6 +17,8 @@ type fetchRow struct {
 	Status       int16          `parquet:"http_status,optional"`
 	Error        string         `parquet:"error,optional"`
 	RobotsRule   string         `parquet:"robots_rule,optional"`
+	BlockedBy    string         `parquet:"blocked_by,optional"`
+	Price        string         `parquet:"price,optional"`
 	Depth        int32          `parquet:"depth"`
 	RecordedAt   schema.Time    `parquet:"recorded_at,timestamp(microsecond)"`
 	ContentBytes int64          `parquet:"content_bytes,optional"`
@@ -26,11 +28,11 @@ type fetchRow struct {
 
 // fetches collects the figures of the fetches dataset.
 type fetches struct {
-	outcomes, statuses, errors, rules, depths, types, rounds *group
-	retryAfter                                               sketch.Histogram
-	left                                                     *sketch.Timeline
-	urls, documents, retried, contentBytes                   int64
-	failed, faults, deferred, denied                         int64
+	outcomes, statuses, errors, blocked, rules, depths, types, rounds *group
+	retryAfter                                                        sketch.Histogram
+	left                                                              *sketch.Timeline
+	urls, documents, retried, contentBytes                            int64
+	failed, faults, deferred, denied                                  int64
 }
 
 // mostLeft is the largest number of points of the chart of the progress.
@@ -52,6 +54,12 @@ func newFetches() *fetches {
 		errors: (&group{
 			id: "errors", title: "Errors", from: stages.FileFetches, where: "error IS NOT NULL", limit: 30,
 			keys: []key{{name: "outcome", sql: "outcome"}, {name: "error", sql: "error"}}, values: urls,
+		}).start(),
+		blocked: (&group{
+			id: "blocked-by", title: "URLs that services in front of sites, or prices, kept from the crawl", from: stages.FileFetches, share: true, limit: 30,
+			where: "blocked_by IS NOT NULL OR outcome = 'payment_required'",
+			keys:  []key{{name: "service or price", sql: blockedBy}, {name: "outcome", sql: "outcome"}}, values: urls,
+			note: "Ask the owners of the sites to allow the user agent. host_suspended: the host got no more requests after several refusals.",
 		}).start(),
 		rules: (&group{
 			id: "rules", title: "Lines of robots.txt that denied most URLs", from: stages.FileFetches, where: "outcome = 'robots_denied'", limit: 20,
@@ -77,10 +85,13 @@ func newFetches() *fetches {
 	}
 }
 
+// blockedBy is the key of the table blocked-by in SQL.
+const blockedBy = "coalesce(blocked_by, price, 'no price')"
+
 // documentsAre, failedAre and the like are conditions on outcomes in SQL. failedAre is schema.Outcome.Failed.
 const (
 	documentsAre = "outcome IN ('ok', 'not_modified')"
-	failedAre    = "outcome IN ('http_4xx', 'http_5xx', 'rate_limited', 'dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error', 'redirect_limit', 'internal_error', 'host_suspended', 'address_blocked', 'robots_unreachable')"
+	failedAre    = "outcome IN ('http_4xx', 'http_5xx', 'rate_limited', 'blocked', 'payment_required', 'dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error', 'redirect_limit', 'internal_error', 'host_suspended', 'address_blocked', 'robots_unreachable')"
 )
 
 func (f *fetches) read(ctx context.Context, r *rounds) error {
@@ -105,6 +116,9 @@ func (f *fetches) add(round int, row *fetchRow) {
 	f.statuses.add(status, 1)
 	if row.Error != "" {
 		f.errors.add(pair(string(row.Outcome), row.Error), 1)
+	}
+	if row.BlockedBy != "" || row.Outcome == schema.PaymentRequired {
+		f.blocked.add(pair(cut(cmp.Or(row.BlockedBy, row.Price, "no price"), mostText), string(row.Outcome)), 1)
 	}
 	if row.Outcome == schema.RobotsDenied {
 		f.rules.add(cut(cmp.Or(row.RobotsRule, "no rule"), mostText), 1)

@@ -15,7 +15,7 @@ import (
 const failedSQL = "failed_http_4xx + failed_http_5xx + failed_rate_limited + failed_dns_error + failed_connect_error + failed_tls_error + failed_timeout + failed_protocol_error"
 
 func failures(h *schema.Host) int64 {
-	return h.FailedHTTP4xx + h.FailedHTTP5xx + h.FailedRate + h.FailedDNS + h.FailedConnect + h.FailedTLS + h.FailedTimeout + h.FailedProtocol
+	return h.FailedHTTP4xx + h.FailedHTTP5xx + h.FailedRate + h.Refused + h.FailedDNS + h.FailedConnect + h.FailedTLS + h.FailedTimeout + h.FailedProtocol
 }
 
 // hosts collects the figures of the hosts dataset.

@@ -21,7 +21,7 @@ func (m *maker) outcomes() Section {
 			m.of("URLs that took several attempts", f.retried, unitCount, "count(*) FILTER (WHERE attempts > 1)", "fetches"),
 			m.of("Decoded bytes of documents", f.contentBytes, unitBytes, "coalesce(sum(content_bytes), 0)::BIGINT", "fetches"),
 		},
-		Tables: m.tables(f.outcomes, f.statuses, f.errors, m.requests.failures),
+		Tables: m.tables(f.outcomes, f.statuses, f.errors, f.blocked, m.requests.failures),
 	}
 }
 

@@ -30,7 +30,7 @@ type Heartbeat struct {
 
 // Beat is what a command has done so far.
 type Beat struct {
-	After         time.Duration // since the command began
+	After         time.Duration // since Start
 	Read, Written int64         // bytes
 	At            string        // key of the object that was read last; "": none
 	Step          string        // what the command said last of itself, such as "read 4,096 entries of urls.txt"; "": nothing
@@ -52,7 +52,7 @@ func (h *Heartbeat) Count(b store.Bucket) store.Bucket {
 	return c
 }
 
-// Start calls say every HeartbeatEvery, until End is called.
+// Start calls say every HeartbeatEvery, until End is called. After End, Start may be called again.
 func (h *Heartbeat) Start(clock stages.Clock, say func(Beat)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

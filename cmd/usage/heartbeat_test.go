@@ -40,6 +40,14 @@ func TestAHeartbeatSaysWhatWasReadAndWrittenUntilTheCommandEnds(t *testing.T) {
 		if want := []Beat{{After: HeartbeatEvery}, second, third}; !slices.Equal(said, want) {
 			t.Errorf("it said %+v, want %+v", said, want)
 		}
+		time.Sleep(10 * HeartbeatEvery) // the command says itself for what it waits
+		said = nil
+		h.Start(stages.SystemClock{}, func(b Beat) { said = append(said, b) })
+		time.Sleep(HeartbeatEvery + time.Second)
+		h.End()
+		if len(said) != 1 || said[0].After != HeartbeatEvery {
+			t.Errorf("after the wait, it said %+v", said)
+		}
 	})
 }
 

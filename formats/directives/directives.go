@@ -38,6 +38,14 @@ func (d *Robots) Indexable(at time.Time) bool {
 // String lists the directives in lower case, without duplicates, separated by commas.
 func (d *Robots) String() string { return strings.Join(d.list, ",") }
 
+// NoArchive reports whether a list of directives, as String returns it, has noarchive or its synonym.
+func NoArchive(list string) bool {
+	return slices.ContainsFunc(strings.Split(list, ","), isNoArchive)
+}
+
+// isNoArchive reports whether a directive is noarchive or nocache, as some search engines call it.
+func isNoArchive(directive string) bool { return directive == "noarchive" || directive == "nocache" }
+
 const (
 	maxOthers = 16 // largest number of unknown directives in the list
 	maxItem   = 64 // length of the longest directive in the list, in bytes
@@ -148,9 +156,8 @@ func (d *Robots) addDirective(item string, known bool) {
 		d.NoFollow = true
 	case "none":
 		d.NoIndex, d.NoFollow = true, true
-	case "noarchive", "nocache": // some search engines call noarchive nocache
-		d.NoArchive = true
 	}
+	d.NoArchive = d.NoArchive || isNoArchive(item)
 	if !slices.Contains(d.list, item) && (known || len(d.list) < maxOthers) {
 		d.list = append(d.list, item)
 	}

@@ -40,10 +40,9 @@ type Parsed struct {
 	Terms schema.WorkingColumns // terms of the main content; Complete adds the sketch of the links
 	Text  schema.Text
 	Links []schema.Link
-	// NoArchive means that the page says noarchive. The store may then keep the rows of the page, but
-	// no byte of the document.
-	NoArchive bool
-	Cut       bool // whether the body, the text or a sitemap is incomplete
+	// Refused says that the document is a page by which the site refuses the visitor, and nothing else.
+	Refused bool
+	Cut     bool // whether the body, the text or a sitemap is incomplete
 }
 
 // Parser reads documents. Several goroutines may use a Parser at the same time. A Parser must not keep
@@ -85,6 +84,7 @@ type Capture struct {
 	schema.URLColumns
 	schema.CaptureColumns // Complete ignores Charset and Languages, which come from the document
 	PlannedURL            string
+	Certificate           string // what is wrong with the server's certificate (schema.Page.Certificate)
 	ETag, LastModified    string
 	Changed               *bool              // nil if the URL was not fetched before
 	Signals               directives.Signals // signals of robots.txt; a "no" of it or of the document prevails
@@ -101,6 +101,9 @@ func (p *Parsed) Complete(o *Capture) {
 	signals.Add(page.ContentSignal)
 	page.ContentSignal = signals.String()
 	p.Text.SURT, p.Text.URL = o.SURT, o.URL
+	if page.Certificate = o.Certificate; schema.OfOtherName(o.Certificate) {
+		p.Text.Main, p.Text.Full, page.TextDigest, page.SimHash, page.WordCount = "", "", "", 0, 0
+	}
 	whole := page.Truncated == "" || page.Truncated == schema.TruncatedUnspecified // unspecified says only that the document is not stored
 	if whole && !p.Cut && int(page.Outlinks) == len(p.Links) {
 		p.Terms.LinkSketch = schema.SketchLinks(func(yield func(string) bool) {
@@ -110,6 +113,19 @@ func (p *Parsed) Complete(o *Capture) {
 				}
 			}
 		})
+	}
+}
+
+// Withhold removes the words of a document that says noarchive, except its title. What is left of them are
+// counts, digests and the fingerprint. The columns of cards then hold only URLs, types and names of
+// sites and accounts.
+func Withhold(page *schema.Page, terms *schema.WorkingColumns, text *schema.Text, links []schema.Link) {
+	page.Description, page.Keywords, page.Author, page.JSONLD, page.Topics = "", "", "", "", nil
+	page.OGTitle, page.OGDescription, page.TwitterTitle, page.TwitterDescription = "", "", "", ""
+	terms.Terms, terms.Counts = nil, nil
+	text.Main, text.Full = "", ""
+	for i := range links {
+		links[i].Anchor = ""
 	}
 }
 

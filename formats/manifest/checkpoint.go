@@ -187,6 +187,7 @@ type HostClock struct {
 	BaseMS   int64        `json:"base_ms"`             // part of DelayMS that the config and robots.txt require, in milliseconds
 	RaisedMS int64        `json:"raised_ms,omitempty"` // part of DelayMS that the host's responses caused, in milliseconds
 	Limited  int          `json:"limited,omitempty"`   // consecutive 429 and 503 responses
+	Refusals int          `json:"refusals,omitempty"`  // consecutive refusals
 	WaitMS   int64        `json:"wait_ms"`             // time from the checkpoint to the host's next request, in milliseconds
 	Breaker  *HostBreaker `json:"breaker,omitempty"`
 
@@ -196,7 +197,7 @@ type HostClock struct {
 
 // Answerer is a host that answered.
 type Answerer struct {
-	Path    string `json:"path"`   // names, ipv4, ipv6 or proxy: what the answer shows to work
+	Path    string `json:"path"`   // names, ipv4, ipv6, nat64 or proxy: what the answer shows to work
 	Origin  string `json:"origin"` // such as https://example.org:8443, or the name that was looked up
 	Domain  string `json:"domain,omitempty"`
 	Address string `json:"address,omitempty"` // address and port that answered
@@ -257,6 +258,8 @@ type Hop struct {
 	URL    string   `json:"url"`
 	Cookie string   `json:"cookie,omitempty"` // Cookie field of the request
 	Set    []string `json:"set,omitempty"`    // Set-Cookie fields of the response that apply to the rest of the chain
+	// Certificate says what is wrong with the server's certificate (schema.Request.Certificate).
+	Certificate string `json:"certificate,omitempty"`
 }
 
 // OriginRetry is an origin whose robots.txt waits for another try.
@@ -265,7 +268,8 @@ type OriginRetry struct {
 	Next   string `json:"next"` // URL to request, after redirects
 	Host   string `json:"host"` // host of Next
 	Hops   int    `json:"hops,omitempty"`
-	Tries  int32  `json:"tries"` // number of requests sent for the robots.txt
+	Met    []Hop  `json:"met,omitempty"` // hops that set cookies
+	Tries  int32  `json:"tries"`         // number of requests sent for the robots.txt
 	RetryCounts
 	WaitMS int64  `json:"wait_ms"`       // time from the checkpoint to the next try, in milliseconds
 	Why    string `json:"why,omitempty"` // reason why the last try failed, for display only

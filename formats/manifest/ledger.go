@@ -17,6 +17,8 @@ const (
 	EntryPlanning   = "planning"   // the time Now of the round is fixed: the plan takes URLs that are due by then
 	EntryPlan       = "plan"       // the plan of the round is chosen
 	EntryStarted    = "started"    // the round has started and follows its plan
+	EntryRunning    = "running"    // a driver crawls the rounds of the crawl window from Now to Until
+	EntryFinished   = "finished"   // a `run` ended without an error while no round was open
 	EntryFetching   = "fetching"   // a partition of the round has a checkpoint
 	EntryFrozen     = "frozen"     // the inputs of a stage are frozen
 	EntrySealed     = "sealed"     // the round is complete
@@ -50,7 +52,8 @@ type Entry struct {
 	Round      *int   `json:"round,omitempty"`
 	Stage      string `json:"stage,omitempty"`
 	Plan       string `json:"plan,omitempty"`
-	Now        string `json:"now,omitempty"`        // time by which all planned URLs were due, RFC 3339, UTC
+	Now        string `json:"now,omitempty"`        // time by which all planned URLs were due, or beginning of the crawl window, RFC 3339, UTC
+	Until      string `json:"until,omitempty"`      // end of the crawl window, RFC 3339, UTC
 	Revision   int    `json:"revision,omitempty"`   // revision of the politeness section
 	Generation int    `json:"generation,omitempty"` // generation of the seal
 	Object     string `json:"object,omitempty"`     // key of the document that the entry records

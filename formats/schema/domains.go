@@ -11,7 +11,7 @@ type Domain struct {
 	Hosts         int64  `parquet:"hosts" doc:"hosts of the domain with planned URLs or requests"`
 	LinkedHosts   int64  `parquet:"linked_hosts" doc:"other hosts of the domain: they are only targets of links of this round"`
 
-	Planned           int64 `parquet:"planned" doc:"URLs planned: the sum of the 20 columns outcome_…"`
+	Planned           int64 `parquet:"planned" doc:"URLs planned: the sum of the 22 columns outcome_…"`
 	OK                int64 `parquet:"outcome_ok" doc:"URLs with outcome ok"`
 	NotModified       int64 `parquet:"outcome_not_modified" doc:"URLs with outcome not_modified"`
 	Redirected        int64 `parquet:"outcome_redirected" doc:"URLs with outcome redirected"`
@@ -20,6 +20,8 @@ type Domain struct {
 	HTTP4xx           int64 `parquet:"outcome_http_4xx" doc:"URLs with outcome http_4xx"`
 	HTTP5xx           int64 `parquet:"outcome_http_5xx" doc:"URLs with outcome http_5xx"`
 	RateLimited       int64 `parquet:"outcome_rate_limited" doc:"URLs with outcome rate_limited"`
+	Refused           int64 `parquet:"outcome_blocked" doc:"URLs with outcome blocked"`
+	PaymentRequired   int64 `parquet:"outcome_payment_required" doc:"URLs with outcome payment_required"`
 	DNSError          int64 `parquet:"outcome_dns_error" doc:"URLs with outcome dns_error"`
 	ConnectError      int64 `parquet:"outcome_connect_error" doc:"URLs with outcome connect_error"`
 	TLSError          int64 `parquet:"outcome_tls_error" doc:"URLs with outcome tls_error"`
@@ -33,8 +35,8 @@ type Domain struct {
 	Stopped           int64 `parquet:"outcome_stopped" doc:"URLs with outcome stopped"`
 	InternalError     int64 `parquet:"outcome_internal_error" doc:"URLs with outcome internal_error"`
 
-	Blocked   int64  `parquet:"blocked" doc:"URLs that were not fetched because somebody forbids it: outcomes robots_denied, robots_unreachable, stopped, address_blocked, host_suspended and rate_limited, and http_4xx with status 401, 403 or 451; and pages whose page_hint is blocked"`
-	BlockedBy string `parquet:"blocked_by,optional,dict" doc:"most frequent reason in blocked: the outcome, forbidden (status 401, 403, 451) or challenge (page_hint); of equally frequent reasons, the first in the order of the column blocked; null if blocked is 0"`
+	Blocked   int64  `parquet:"blocked" doc:"URLs that somebody forbids: outcomes robots_denied, robots_unreachable, stopped, address_blocked, host_suspended, rate_limited, blocked, payment_required, and http_4xx with status 401, 403 or 451; and pages whose page_hint is blocked"`
+	BlockedBy string `parquet:"blocked_by,optional,dict" doc:"most frequent reason in blocked: the outcome; for outcome blocked, the service that refused most URLs, such as cloudflare; forbidden (401, 403, 451); challenge (page_hint); of equally frequent ones, the first in the order of blocked; null if blocked is 0"`
 
 	Pages           int64    `parquet:"pages" doc:"rows of pages"`
 	NewPages        int64    `parquet:"new_pages" doc:"of these, pages that were fetched for the first time (changed is null)"`
@@ -48,7 +50,7 @@ type Domain struct {
 	OtherLanguages  int64    `parquet:"other_language_pages" doc:"pages in any other language; the language of the rest of the pages is unknown"`
 
 	Requests       int64    `parquet:"requests" vol:"1" doc:"rows of requests: requests for pages, redirects, robots.txt and sitemaps, probes, and attempts that got no connection"`
-	FailedRequests int64    `parquet:"failed_requests" vol:"1" doc:"of these, those without a response (error_class is set) and those with status 429 or 5xx"`
+	FailedRequests int64    `parquet:"failed_requests" vol:"1" doc:"of these, those without a response or with one of a service that refuses robots (error_class is set), and those with status 429 or 5xx"`
 	ErrorRate      *float64 `parquet:"error_rate,optional" vol:"1" doc:"failed_requests / requests, 0 to 1; null without requests"`
 	Bytes          int64    `parquet:"bytes" vol:"1" doc:"bytes received for all requests, before decoding"`
 	RequestMS      int64    `parquet:"request_ms" vol:"1" doc:"sum of total_ms of all requests, milliseconds; delays between requests are not included"`
@@ -73,7 +75,7 @@ type Domain struct {
 	RobotsBefore  string `parquet:"robots_compared,optional,dict" doc:"round with which robots_changed compares: the newest earlier one whose row has this robots_host and its state rules or none"`
 	RobotsFiles   int64  `parquet:"robots_files" doc:"number of different robots.txt files (digests) of the domain's hosts"`
 
-	Addresses    []string `parquet:"addresses,list" vol:"1" doc:"up to 8 IP addresses of the servers, most requests first, then as text"`
+	Addresses    []string `parquet:"addresses,list" vol:"1" doc:"up to 8 IP addresses of the servers, most requests first, then as text; for 64:ff9b::/96 (NAT64), the IPv4 address in it"`
 	AddressCount int64    `parquet:"address_count" vol:"1" doc:"number of different IP addresses"`
 	Networks     []string `parquet:"networks,list" vol:"1" doc:"up to 8 networks of these addresses, most requests first: /24 for IPv4, /48 for IPv6, such as 192.0.2.0/24"`
 	NetworkCount int64    `parquet:"network_count" vol:"1" doc:"number of different networks"`
@@ -84,6 +86,6 @@ type Domain struct {
 // Outcomes returns the counts of planned URLs by outcome, in the order of Outcomes.
 func (d *Domain) Outcomes() []*int64 {
 	return []*int64{&d.OK, &d.NotModified, &d.Redirected, &d.RobotsDenied, &d.RobotsUnreachable, &d.HTTP4xx, &d.HTTP5xx,
-		&d.RateLimited, &d.DNSError, &d.ConnectError, &d.TLSError, &d.Timeout, &d.ProtocolError, &d.RedirectLimit, &d.MIMEFiltered,
+		&d.RateLimited, &d.Refused, &d.PaymentRequired, &d.DNSError, &d.ConnectError, &d.TLSError, &d.Timeout, &d.ProtocolError, &d.RedirectLimit, &d.MIMEFiltered,
 		&d.AddressBlocked, &d.HostSuspended, &d.Deferred, &d.Stopped, &d.InternalError}
 }

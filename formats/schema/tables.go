@@ -36,6 +36,8 @@ type Fetch struct {
 	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
 	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" doc:"Retry-After of the last response, milliseconds; null if the field is missing"`
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the WARC record holds no payload: identical_payload, not_modified"`
+	BlockedBy      string  `parquet:"blocked_by,optional,dict" doc:"service that refused the request (outcome blocked), or that made the host suspended (host_suspended), such as cloudflare; other: the page only says that access is denied"`
+	Price          string  `parquet:"price,optional,dict" doc:"price that a response with status 402 states (header field crawler-price), such as USD 0.01"`
 
 	Listing `json:"-"` // not stored in checkpoints, because the plan has it
 
@@ -60,6 +62,7 @@ type Request struct {
 	Purpose       Purpose `parquet:"purpose,dict" doc:"page, redirect, robots, sitemap or probe"`
 	URL           string  `parquet:"url,delta" doc:"URL of the request"`
 	PlannedURL    string  `parquet:"planned_url,optional" doc:"planned URL for which the request was sent"`
+	RobotsFor     string  `parquet:"robots_for,optional" doc:"URL of the robots.txt whose redirects led to this request for a robots.txt; null without redirects, and for other purposes"`
 	Host          string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Address       string  `parquet:"address,optional,dict" vol:"1" doc:"IP address and port of the server"`
 	Start         Time    `parquet:"start,timestamp(microsecond)" vol:"1" doc:"when the request was written or, without a connection (bytes_sent 0), when the attempt to connect began"`
@@ -73,7 +76,7 @@ type Request struct {
 	Status        int16   `parquet:"http_status,optional" doc:"HTTP status; null if there was no response"`
 	Error         string  `parquet:"error,optional" vol:"1" doc:"short phrase that says what failed, without host, address and number, so that errors can be grouped"`
 	ErrorDetail   string  `parquet:"error_detail,optional" vol:"1" doc:"details of the error: host, address, URL, numbers, the message of a library"`
-	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure: dns_error, connect_error, tls_error, timeout, protocol_error; null if the crawl itself aborted the request"`
+	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure: dns_error, connect_error, tls_error, timeout, protocol_error; blocked: there was a response, but a service in front of the site sent it (error_detail has its name); null if the crawl itself aborted the request"`
 	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"time by which the request started later than it was due, milliseconds"`
 	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" doc:"time of the name resolution, milliseconds; null: not needed (connection reused, address given)"`
 	DNSUS         *int64  `parquet:"dns_us,optional" vol:"1" doc:"the same, microseconds"`
@@ -89,6 +92,7 @@ type Request struct {
 	BytesReceived int64   `parquet:"bytes_received" vol:"1" doc:"bytes of the response before decoding"`
 	Attempt       int32   `parquet:"attempt" vol:"1" doc:"number of the attempt at this URL, from 1"`
 	Epoch         int32   `parquet:"epoch" vol:"1" doc:"epoch of the fetch task that sent the request"`
+	Certificate   string  `parquet:"certificate,optional,dict" doc:"what is wrong with the server's certificate: expired, not_yet_valid, untrusted (self-signed, chain incomplete), other_name (for other hosts); several are separated by commas; null: nothing, or no TLS"`
 	Warnings      string  `parquet:"warnings,optional" doc:"malformed parts of a response that was read nevertheless"`
 }
 
@@ -121,6 +125,7 @@ type Page struct {
 type PageColumns struct {
 	URLColumns
 	CaptureColumns
+	Certificate        string   `parquet:"certificate,optional,dict" doc:"what is wrong with the certificate of the server that sent the page, as in requests; a page of a server whose certificate is for other hosts (other_name) has no text and is no duplicate, because it is mostly not this host's"`
 	DocumentKind       string   `parquet:"document_kind,optional,dict" doc:"how the document was parsed: html, text, sitemap, feed; other: only the type is known"`
 	Title              string   `parquet:"title,optional" doc:"text of the title element"`
 	Description        string   `parquet:"description,optional" doc:"meta description"`
@@ -158,7 +163,7 @@ type PageColumns struct {
 	WordCount          int32    `parquet:"word_count" doc:"words of the main text; package stages/parse/text defines what a word is in each script"`
 	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of the main text's words, the script with the most words first; Zyyy means numbers"`
 	ScriptWords        []int32  `parquet:"script_words,list" doc:"number of words for each entry of scripts"`
-	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"kind of page that the server seems to send instead of content: soft_404, parked, default_page, under_construction, blocked; null: the page looks like content"`
+	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"kind of page that the server seems to send instead of content: soft_404, parked, default_page, under_construction, blocked, scripts (the content is not in the document: a browser would make it); null: the page looks like content"`
 	Topics             []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text with the highest TF-IDF among the pages of the language, the highest first (package formats/topics)"`
 	TextDigest         string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
 	SimHash            int64    `parquet:"simhash" doc:"64-bit SimHash of the normalised main text, as package formats/simhash defines it"`
@@ -183,6 +188,8 @@ type Text struct {
 	Main     string `parquet:"main" doc:"main content, one block per line"`
 	Full     string `parquet:"full" doc:"all visible text, one block per line"`
 	Language string `parquet:"language,optional,dict" doc:"ISO-639-3 code"`
+
+	NoArchive bool `parquet:"noarchive" doc:"whether the document says noarchive (or nocache, its other name); main and full are then empty unless parse.noarchive is text"`
 }
 
 // Link is a row of the links dataset: a link of a source page, in its original form. Rows are in
@@ -232,6 +239,7 @@ type Host struct {
 	FailedHTTP4xx  int64   `parquet:"failed_http_4xx" doc:"URLs with outcome http_4xx"`
 	FailedHTTP5xx  int64   `parquet:"failed_http_5xx" doc:"URLs with outcome http_5xx"`
 	FailedRate     int64   `parquet:"failed_rate_limited" doc:"URLs with outcome rate_limited"`
+	Refused        int64   `parquet:"refused" doc:"URLs with outcome blocked or payment_required"`
 	FailedDNS      int64   `parquet:"failed_dns_error" doc:"URLs with outcome dns_error"`
 	FailedConnect  int64   `parquet:"failed_connect_error" doc:"URLs with outcome connect_error"`
 	FailedTLS      int64   `parquet:"failed_tls_error" doc:"URLs with outcome tls_error"`
@@ -275,7 +283,7 @@ type URLRecord struct {
 	LastFetched    Time     `parquet:"last_fetched,optional,timestamp(microsecond)" vol:"1" doc:"time of the last fetch"`
 	Fetches        int32    `parquet:"fetches" doc:"number of fetches"`
 	Changes        int32    `parquet:"changes" doc:"number of fetches that found changed content"`
-	Failures       int32    `parquet:"failures" doc:"number of consecutive failures"`
+	Failures       int32    `parquet:"failures" doc:"number of failures in a row; an answer that the network cut counts as one"`
 	ContentDigest  string   `parquet:"content_digest,optional" doc:"digest of the last content"`
 	ETag           string   `parquet:"etag,optional" doc:"ETag of the last content"`
 	LastModified   string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`

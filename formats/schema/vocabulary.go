@@ -1,6 +1,9 @@
 package schema
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // Outcome is the result for one planned URL. Every planned URL gets exactly one outcome.
 type Outcome string
@@ -12,9 +15,11 @@ const (
 	Redirected        Outcome = "redirected"         // the URL redirects; the frontier decides about the target
 	RobotsDenied      Outcome = "robots_denied"      // robots.txt forbids the URL; the row holds the rule
 	RobotsUnreachable Outcome = "robots_unreachable" // robots.txt could not be fetched, so the URL was not requested
-	HTTP4xx           Outcome = "http_4xx"           // the server answered with a 4xx status other than 429
+	HTTP4xx           Outcome = "http_4xx"           // the server answered with a 4xx status other than 402 and 429
 	HTTP5xx           Outcome = "http_5xx"           // the server answered with a 5xx status, after all retries
 	RateLimited       Outcome = "rate_limited"       // status 429, or 503 with Retry-After, after all retries
+	Blocked           Outcome = "blocked"            // a service in front of the site refused the request, or the page says that it does; the row has its name
+	PaymentRequired   Outcome = "payment_required"   // status 402; the row has the price, if the server states one
 	DNSError          Outcome = "dns_error"          // the host's name does not resolve
 	ConnectError      Outcome = "connect_error"      // the connection was refused or reset, or the host was unreachable
 	TLSError          Outcome = "tls_error"          // no TLS session, because of the certificate or the protocol
@@ -31,13 +36,13 @@ const (
 
 // Outcomes lists all outcomes in report order.
 var Outcomes = []Outcome{OK, NotModified, Redirected, RobotsDenied, RobotsUnreachable, HTTP4xx, HTTP5xx,
-	RateLimited, DNSError, ConnectError, TLSError, Timeout, ProtocolError, RedirectLimit, MIMEFiltered,
+	RateLimited, Blocked, PaymentRequired, DNSError, ConnectError, TLSError, Timeout, ProtocolError, RedirectLimit, MIMEFiltered,
 	AddressBlocked, HostSuspended, Deferred, Stopped, InternalError}
 
 // Failed reports whether the outcome is a failure of the server, the network or the crawler.
 func (o Outcome) Failed() bool {
 	switch o {
-	case HTTP4xx, HTTP5xx, RateLimited, DNSError, ConnectError, TLSError, Timeout, ProtocolError, RedirectLimit, InternalError,
+	case HTTP4xx, HTTP5xx, RateLimited, Blocked, PaymentRequired, DNSError, ConnectError, TLSError, Timeout, ProtocolError, RedirectLimit, InternalError,
 		HostSuspended, AddressBlocked, RobotsUnreachable:
 		return true
 	}
@@ -101,7 +106,7 @@ const (
 	DueMin       DueReason = "min"       // the interval would be less than frontier.recrawl.min
 	DueMax       DueReason = "max"       // the interval would be more than frontier.recrawl.max
 	DueAnnounced DueReason = "announced" // a sitemap or feed of the host announced a change
-	DueRetry     DueReason = "retry"     // the last fetch failed: frontier.recrawl.retry_after
+	DueRetry     DueReason = "retry"     // the last fetch failed, or the network cut the page: frontier.recrawl.retry_after
 )
 
 // DueReasons lists all reasons of due times.
@@ -182,7 +187,14 @@ const (
 	HintDefault      PageHint = "default_page"       // page that a server shows before anything is installed
 	HintConstruction PageHint = "under_construction" // page that announces a future site
 	HintBlocked      PageHint = "blocked"            // page that denies access or checks for robots
+	HintScripts      PageHint = "scripts"            // page with little text, whose content scripts make in a browser
 )
+
+// OfOtherName reports whether a value of a column certificate says that the certificate is for other hosts: the
+// server probably does not know this host.
+func OfOtherName(certificate string) bool {
+	return strings.HasSuffix(certificate, "other_name")
+}
 
 // Purpose is the reason why a request was sent.
 type Purpose string

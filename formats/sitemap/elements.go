@@ -256,7 +256,7 @@ const maxFeedLinks = 64
 // addFeedLink keeps a link of the feed itself. Only kept links are joined with the feed's base, which
 // may be much longer than their elements.
 func (x *reader) addFeedLink(l linkAttrs) {
-	if len(l.href) <= MaxLoc && len(x.sum.Links) < maxFeedLinks {
+	if l.href != "" && len(l.href) <= MaxLoc && len(x.sum.Links) < maxFeedLinks {
 		x.sum.Links = append(x.sum.Links, FeedLink{Rel: l.rel, Href: l.href, Base: x.joinBase(l.base)})
 	}
 }

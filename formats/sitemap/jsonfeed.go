@@ -163,9 +163,9 @@ func (j *jsonReader) head(key string, raw []byte) {
 	}
 	switch key {
 	case "home_page_url", "feed_url", "next_url":
-		if len(v) <= MaxLoc && len(j.sum.Links) < maxFeedLinks {
+		if href := reference([]byte(v)); href != "" && len(v) <= MaxLoc && len(j.sum.Links) < maxFeedLinks {
 			rel := map[string]string{"home_page_url": "alternate", "feed_url": "self", "next_url": "next"}[key]
-			j.sum.Links = append(j.sum.Links, FeedLink{Rel: rel, Href: reference([]byte(v))})
+			j.sum.Links = append(j.sum.Links, FeedLink{Rel: rel, Href: href})
 		}
 	case "title":
 		j.sum.Title = plainJSON(v)

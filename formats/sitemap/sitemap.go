@@ -14,11 +14,13 @@
 //     not resolved, so they cannot expand;
 //   - a URL directly in the element url, without loc;
 //   - octets of a wrong charset. They are percent-encoded in references, and read as windows-1252 in
-//     texts.
+//     texts;
+//   - in a text file, notes after a URL (see package urltext), and lines that end with CR alone.
 //
-// References are trimmed and their entities resolved. The caller makes references absolute and
-// canonical, and decides which hosts they may name. The package imports no other package of this
-// project.
+// References are trimmed and their entities resolved. A reference with a line end, a tab or another
+// character inside that a parser of URLs would remove is not kept, because it may be two URLs or a part of
+// one. The caller makes references absolute and canonical, and decides which hosts they may name. Of this
+// project, the package imports package urltext only.
 package sitemap
 
 import (
@@ -29,6 +31,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"crawlbatch.io/crawlbatch/formats/urltext"
 )
 
 // MaxEntries and MaxBytes are the limits of sitemaps.org: 50,000 entries and 50 MB (52,428,800
@@ -107,7 +111,7 @@ type Limits struct {
 type Summary struct {
 	Kind        Kind
 	Entries     int
-	Skipped     int    // entries and lines that are not in Entries: without a reference, or with one longer than MaxLoc
+	Skipped     int    // entries and lines that are not in Entries: without a reference, or with one that is malformed or longer than MaxLoc
 	Cut         bool   // a part of the file was not read, because of a limit or a fault
 	Charset     string // name of the charset in the Encoding Standard
 	Title       string // title of a feed; only feeds have a Title and the fields below
@@ -167,9 +171,24 @@ func isHTTP(p []byte) bool {
 	return bytes.HasPrefix(p, []byte("http://")) || bytes.HasPrefix(p, []byte("https://"))
 }
 
+// lineEnds reads CR as LF, because some files end their lines with CR alone.
+type lineEnds struct{ io.Reader }
+
+// Read implements io.Reader.
+func (l lineEnds) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	for i, c := range p[:n] {
+		if c == '\r' {
+			p[i] = '\n'
+		}
+	}
+	return n, err
+}
+
 // readText reads one URL per line and skips other lines.
-func readText(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
+func readText(in io.Reader, max int, each func(*Entry) bool) (Summary, error) {
 	s := Summary{Kind: Text}
+	br := bufio.NewReaderSize(lineEnds{in}, MaxLoc+2)
 	for {
 		line, err := br.ReadSlice('\n')
 		long := err == bufio.ErrBufferFull
@@ -177,13 +196,14 @@ func readText(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error
 			line = nil
 			_, err = br.ReadSlice('\n')
 		}
-		if line = bytes.TrimSpace(line); isHTTP(line) && len(line) <= MaxLoc {
+		line = bytes.TrimSpace(line)
+		if loc, why := urltext.Line(line); why == "" && isHTTP([]byte(loc)) && len(loc) <= MaxLoc {
 			if s.Entries >= max {
 				s.Cut = true
 				return s, nil
 			}
 			s.Entries++
-			if !each(&Entry{Loc: reference(line), Priority: -1}) {
+			if !each(&Entry{Loc: reference([]byte(loc)), Priority: -1}) {
 				return s, nil
 			}
 		} else if long || len(line) > 0 && line[0] != '#' {

@@ -2,7 +2,6 @@ package sitemap
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"strings"
 	"unicode"
@@ -10,30 +9,22 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/text/encoding/charmap"
+
+	"crawlbatch.io/crawlbatch/formats/urltext"
 )
 
 // reference returns a reference as a trimmed string. It resolves &amp; once more, because a reference
 // may be in CDATA or escaped twice. It percent-encodes octets that are not UTF-8, so that the server
-// of the reference gets these octets.
+// of the reference gets these octets. It returns "" if package urltext refuses the reference.
 func reference(p []byte) string {
-	p = bytes.TrimSpace(p)
 	if bytes.Contains(p, []byte("&amp;")) {
 		p = bytes.ReplaceAll(p, []byte("&amp;"), []byte("&"))
 	}
-	if utf8.Valid(p) {
-		return string(p)
+	ref, why := urltext.Field(p)
+	if why != "" {
+		return ""
 	}
-	var b strings.Builder
-	for len(p) > 0 {
-		r, n := utf8.DecodeRune(p)
-		if r == utf8.RuneError && n == 1 {
-			fmt.Fprintf(&b, "%%%02X", p[0])
-		} else {
-			b.Write(p[:n])
-		}
-		p = p[n:]
-	}
-	return b.String()
+	return ref
 }
 
 // trimmedText returns a text as a trimmed string. If it is not UTF-8, it is read as windows-1252:

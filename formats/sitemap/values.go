@@ -69,7 +69,11 @@ func withRef(refs []Ref, v []byte) []Ref {
 	if len(v) > MaxLoc || len(refs) >= maxExtras {
 		return refs
 	}
-	return append(refs, Ref{Loc: reference(v)})
+	loc := reference(v)
+	if loc == "" {
+		return refs
+	}
+	return append(refs, Ref{Loc: loc})
 }
 
 // withText sets the text of the last reference if it has none yet.

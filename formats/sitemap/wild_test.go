@@ -91,7 +91,16 @@ func TestMalformedSitemapsOfTheWild(t *testing.T) {
 		{"an image that does not end", "<urlset><url><loc>/p</loc><image:image><image:loc>/i.png</image:loc></url>" + one + "</urlset>", []string{"/p img=/i.png()", "https://example.com/a"}},
 		{"NULs between", "<urlset>\x00<url>\x00<loc>/a</loc></url></urlset>", []string{"/a"}},
 		{"white space and line breaks in names of tags", "<urlset\n><url ><loc\t>/a</loc ></url\n></urlset>", []string{"/a"}},
-		{"text with comments", "# my pages\n\nhttps://example.com/a # no comment\n#https://example.com/no\nhttps://example.com/b", []string{"https://example.com/a # no comment", "https://example.com/b"}},
+		{"text with comments", "# my pages\n\nhttps://example.com/a # no comment\n#https://example.com/no\nhttps://example.com/b", []string{"https://example.com/a", "https://example.com/b"}},
+		{"text with dates", "https://example.com/a\t2024-01-01\nhttps://example.com/b 0.8\nhttps://example.com/c\n", []string{"https://example.com/a", "https://example.com/c"}},
+		{"text whose lines end with CR", "https://example.com/a\rhttps://example.com/b\r\rhttps://example.com/c\r", []string{"https://example.com/a", "https://example.com/b", "https://example.com/c"}},
+		{"text in Latin-1", "https://example.com/caf\xE9\n", []string{"https://example.com/caf%E9"}},
+		{"text with characters that no URL has", "https://example.com/a\vb\nhttps://example.com/a\x00b\nhttps://exam\u200bple.com/\nhttps://example.com/a\u2028b\nhttps:\\\\example.com\\a\nhttps://example.com/c\x00\n\ufeffhttps://example.com/d\u200b", []string{"https://example.com/c", "https://example.com/d"}},
+		{"white space around loc", "<urlset><url><loc>\n\thttps://example.com/a\r\n </loc></url></urlset>", []string{"https://example.com/a"}},
+		{"a line break within loc", "<urlset><url><loc>https://example.com/a\n  b</loc></url>" + one + "</urlset>", []string{"https://example.com/a"}},
+		{"a tab within loc", "<urlset><url><loc>https://example.com/b\tc</loc></url><url><loc>/b&#10;c</loc></url>" + one + "</urlset>", []string{"https://example.com/a"}},
+		{"a space within loc", "<urlset><url><loc>https://example.com/a b</loc></url></urlset>", []string{"https://example.com/a b"}},
+		{"an image with a line break", "<urlset><url><loc>/p</loc><image><loc>/i\n.png</loc></image><image><loc>/j.png</loc></image></url></urlset>", []string{"/p img=/j.png()"}},
 		{"text in UTF-16", "\xFE\xFF" + utf16be("https://example.com/ü\nhttps://example.com/b"), []string{"https://example.com/ü", "https://example.com/b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -134,7 +134,11 @@ func race(ctx context.Context, b Bucket, key, what string, lost error, write fun
 	if err != nil {
 		return nil, "", err
 	}
-	if !bytes.Equal(body, bodies[winner]) || v != versions[winner] {
+	if bytes.Equal(body, bodies[winner]) && v != versions[winner] {
+		return nil, "", fmt.Errorf("%w: a read gives the version (ETag) %.100q to an object that was written as %.100q; a proxy that compresses responses may do so: turn this off, or go to the store itself",
+			ErrUnsupported, v, versions[winner])
+	}
+	if !bytes.Equal(body, bodies[winner]) {
 		return nil, "", fmt.Errorf("%w: a read did not see the write before it (consistent reads)", ErrUnsupported)
 	}
 	return body, v, nil

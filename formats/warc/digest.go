@@ -63,6 +63,17 @@ func (d Digest) matches(sum []byte) bool {
 		strings.TrimRight(v, "=") == base64.RawURLEncoding.EncodeToString(sum)
 }
 
+// Reading is a way to find the payload in an HTTP message, other than that of WARC 1.1: the entity body to the
+// end of the block, without chunk framing (section 6.3.2). Archives store decoded bodies under the header
+// fields of the encoded ones, so Content-Length and Transfer-Encoding may describe other bytes than those
+// that are stored.
+type Reading string
+
+const (
+	ReadLength Reading = "length" // as many bytes of the body as the HTTP Content-Length says; more follow
+	ReadFramed Reading = "framed" // the body of a message that says that it is chunked, with its framing
+)
+
 // Verdict is the result of checking a digest.
 type Verdict string
 

@@ -12,8 +12,8 @@ import (
 
 // ReaderOptions configure a Reader. The zero value is valid.
 type ReaderOptions struct {
-	// Check makes Entry.Finish check the digests of block and payload. This takes up to four hashes
-	// of each record.
+	// Check makes Entry.Finish check the digests of block and payload. This takes up to five hashes of each
+	// record, and memory for the part of the block that the caller has read before.
 	Check bool
 }
 
@@ -116,7 +116,7 @@ func (r *Reader) Next() (*Entry, error) {
 	if err != nil {
 		return nil, r.fail(offset, err)
 	}
-	e := &Entry{Offset: offset, reader: r, summary: Summary{Block: Unchecked, Payload: Unchecked}}
+	e := &Entry{Offset: offset, shared: r.inMember, reader: r, summary: Summary{Block: Unchecked, Payload: Unchecked}}
 	if e.Version, e.Header, err = readHeader(r.content, maxHeader); err != nil {
 		if err == io.EOF { // the member holds only blank lines
 			err = errMemberEnd
@@ -211,6 +211,7 @@ type Entry struct {
 	// Length is the length of the block according to the header, in bytes.
 	Length int64
 
+	shared   bool // the record follows another one in its gzip member
 	reader   *Reader
 	left     int64 // number of unread bytes of the block
 	want     int64 // expected length of the extent, in bytes; 0 if unknown
@@ -227,6 +228,9 @@ type Summary struct {
 	Extent
 	// Block and Payload are the verdicts on the digests, if ReaderOptions.Check is set.
 	Block, Payload Verdict
+	// Reading is the reading of the HTTP message that the payload digest fits, if it does not fit the
+	// entity body. Otherwise it is "".
+	Reading Reading
 	// StartLine is the first line of the HTTP message in the block, cut to 1 KiB. It is set only
 	// with ReaderOptions.Check.
 	StartLine string
@@ -252,14 +256,33 @@ func (e *Entry) Read(p []byte) (int, error) {
 	if e.left == 0 || e.finished {
 		return 0, io.EOF
 	}
+	n, err := e.read(p)
+	if e.check != nil {
+		e.check.taken = append(e.check.taken, p[:n]...)
+	}
+	return n, err
+}
+
+// unread reads the rest of a block.
+type unread struct{ e *Entry }
+
+func (r unread) Read(p []byte) (int, error) {
+	if r.e.err != nil {
+		return 0, r.e.err
+	}
+	if r.e.left == 0 {
+		return 0, io.EOF
+	}
+	return r.e.read(p)
+}
+
+// read reads at least a byte of the block, of which some is left.
+func (e *Entry) read(p []byte) (int, error) {
 	if int64(len(p)) > e.left {
 		p = p[:e.left]
 	}
 	n, err := e.reader.content.Read(p)
 	e.left -= int64(n)
-	if e.check != nil {
-		e.check.add(p[:n])
-	}
 	if err != nil && e.left > 0 {
 		switch {
 		case err == io.EOF && e.reader.plain:
@@ -280,15 +303,19 @@ func (e *Entry) Finish() (Summary, error) {
 	if e.finished {
 		return e.summary, e.err
 	}
-	for e.left > 0 {
-		if _, err := e.Read(e.reader.scratch); err != nil {
-			return e.summary, e.err
+	if e.check != nil {
+		if e.check.readAll(io.MultiReader(bytes.NewReader(e.check.taken), unread{e})) == nil {
+			e.check.finish(&e.summary)
 		}
+		e.check = nil
+	}
+	for e.left > 0 && e.err == nil {
+		_, _ = e.read(e.reader.scratch)
+	}
+	if e.err != nil {
+		return e.summary, e.err
 	}
 	e.finished = true
-	if e.check != nil {
-		e.check.finish(&e.summary)
-	}
 	if err := e.reader.end(e); err != nil {
 		e.err = e.reader.fail(e.Offset, err)
 		return e.summary, e.err
@@ -342,7 +369,9 @@ func (r *Reader) end(e *Entry) error {
 			return err
 		}
 	}
-	e.summary.Extent.Length = r.src.offset() - e.Offset
+	if !e.shared {
+		e.summary.Extent.Length = r.src.offset() - e.Offset
+	}
 	return nil
 }
 

@@ -6,7 +6,7 @@
 // or gzip. It reports damage with its offset and continues with the next record. No content of a
 // file makes the Reader panic or exceed its memory bounds.
 //
-// Package warc imports the standard library, a gzip implementation, UUIDs and package mediatype.
+// Package warc imports the standard library, a gzip implementation, UUIDs and packages http1 and mediatype.
 package warc
 
 import (
@@ -28,6 +28,8 @@ const (
 	Revisit  Type = "revisit"
 	Resource Type = "resource"
 	Metadata Type = "metadata"
+	// Continuation is a later segment of a record that is divided among files (section 7).
+	Continuation Type = "continuation"
 )
 
 // The names of header fields (WARC 1.1, section 5). WARC-Protocol and WARC-Cipher-Suite are
@@ -46,6 +48,7 @@ const (
 	FieldRefersToURI    = "WARC-Refers-To-Target-URI"
 	FieldRefersToDate   = "WARC-Refers-To-Date"
 	FieldTargetURI      = "WARC-Target-URI"
+	FieldSegmentNumber  = "WARC-Segment-Number"
 	FieldTruncated      = "WARC-Truncated"
 	FieldWarcinfoID     = "WARC-Warcinfo-ID"
 	FieldFilename       = "WARC-Filename"

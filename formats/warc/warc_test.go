@@ -358,3 +358,36 @@ func FuzzWriter(f *testing.F) {
 		}
 	})
 }
+
+// The payload digest decides which bytes of a block are the payload.
+func TestThePayloadDigestTellsHowTheBlockIsRead(t *testing.T) {
+	for _, tt := range []struct {
+		name, fields, body, of string // of: the bytes of the digest
+		want                   warc.Reading
+		verdict                warc.Verdict
+	}{
+		{"whole body", "Content-Length: 3", "abcdef", "abcdef", "", warc.Matches},
+		{"as many bytes as the length says", "Content-Length: 3", "abcdef", "abc", warc.ReadLength, warc.Matches},
+		{"the largest length", "Content-Length: 3, 4", "abcdef", "abcd", warc.ReadLength, warc.Matches},
+		{"a right length", "Content-Length: 6", "abcdef", "abcdef", "", warc.Matches},
+		{"a length of zero", "Content-Length: 0", "abcdef", "", warc.ReadLength, warc.Matches},
+		{"a length beyond the body", "Content-Length: 9", "abcdef", "abcdef", "", warc.Matches},
+		{"chunks", "Transfer-Encoding: chunked", "3\r\nabc\r\n0\r\n\r\n", "abc", "", warc.Matches},
+		{"chunks with their framing", "Transfer-Encoding: chunked", "3\r\nabc\r\n0\r\n\r\n", "3\r\nabc\r\n0\r\n\r\n", warc.ReadFramed, warc.Matches},
+		{"other bytes", "Content-Length: 3", "abcdef", "ab", "", warc.Differs},
+	} {
+		var out bytes.Buffer
+		rec := &warc.Record{Type: warc.Response, Date: time.Unix(1, 0), TargetURI: "http://a.test/", PayloadDigest: warc.DigestOf([]byte(tt.of)),
+			Block: [][]byte{[]byte("HTTP/1.1 200 OK\r\n" + tt.fields + "\r\n\r\n"), []byte(tt.body)}}
+		if _, err := warc.NewWriter(&out).Write(rec); err != nil {
+			t.Fatal(err)
+		}
+		e, err := warc.NewReader(&out, warc.ReaderOptions{Check: true}).Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := e.Finish(); err != nil || s.Reading != tt.want || s.Payload != tt.verdict {
+			t.Errorf("%s: %+v, %v", tt.name, s, err)
+		}
+	}
+}

@@ -75,12 +75,14 @@ type Fetch struct {
 	Pauses               Pauses        `yaml:"pauses"`
 	Window               Duration      `yaml:"window"`
 	CrawlWindow          Duration      `yaml:"crawl_window"`
+	Certificates         string        `yaml:"certificates"`
 	Proxy                string        `yaml:"proxy"`
 	ProxyFilters         bool          `yaml:"proxy_filters"`
 	Resolvers            []string      `yaml:"resolvers,omitempty"`
 	Checkpoint           Checkpoint    `yaml:"checkpoint"`
 	ConnectTo            []string      `yaml:"connect_to,omitempty"`
 	AllowPrivateNetworks bool          `yaml:"allow_private_networks"`
+	NAT64Prefixes        []string      `yaml:"nat64_prefixes,omitempty"`
 }
 
 // The values of Fetch.Sitemaps.
@@ -88,6 +90,12 @@ const (
 	SitemapsOfRobots  = "robots"  // the crawl fetches the sitemaps that robots.txt names
 	SitemapsIfPlanned = "planned" // the crawl fetches sitemaps only if sources, links or index files name them as URLs
 	SitemapsIgnored   = "none"    // the crawl does not follow entries of sitemaps and feeds
+)
+
+// The values of Fetch.Certificates.
+const (
+	CertificatesTolerant = "tolerant" // pages of servers whose certificate is not valid are taken and marked
+	CertificatesValid    = "valid"    // such pages end as tls_error
 )
 
 // SitemapLimits bounds the sitemaps that the crawl fetches because robots.txt names them. The
@@ -138,8 +146,20 @@ type Checkpoint struct {
 
 // Parse says what is extracted from a page.
 type Parse struct {
-	MaxLinks int `yaml:"max_links"`
+	MaxLinks  int    `yaml:"max_links"`
+	NoArchive string `yaml:"noarchive"`
 }
+
+// Withholds reports whether the datasets have no words of a document that says noarchive.
+func (p *Parse) Withholds() bool { return p.NoArchive != NoArchiveText }
+
+// Values of parse.noarchive and store.noarchive: what is kept of a document that says noarchive.
+const (
+	NoArchiveCounts = "counts" // no words but the title
+	NoArchiveText   = "text"   // its text and all other columns
+	NoArchiveHead   = "head"   // no byte of its body
+	NoArchiveKeep   = "keep"   // the whole response
+)
 
 // Plan limits which URLs are planned.
 type Plan struct {
@@ -307,6 +327,7 @@ func (r Recrawl) Rule() recrawl.Rule {
 type Store struct {
 	SSEKMSKey    string `yaml:"sse_kms_key"`
 	StorageClass string `yaml:"storage_class"`
+	NoArchive    string `yaml:"noarchive"`
 	TakedownKey  string `yaml:"takedown_key,omitempty"`
 }
 

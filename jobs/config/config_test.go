@@ -72,6 +72,7 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"another section's", "fetch:\n  delay: 1s\n", `crawlbatch.yaml:2: unknown field "delay" here: it is politeness.delay`},
 		{"twice", "plan:\n  max_depth: 1\n  max_depth: 2\n", `crawlbatch.yaml:3: mapping key "max_depth" already defined at [2:3]`},
 		{"a name server by name", "fetch:\n  resolvers: [192.0.2.1, dns.example]\n", `crawlbatch.yaml:2: fetch.resolvers holds "dns.example", which is no name server: write ADDRESS or ADDRESS:PORT`},
+		{"a NAT64 prefix of a wrong length", "fetch:\n  nat64_prefixes: [2001:db8:64::/96, 2001:db8::/33]\n", `crawlbatch.yaml:2: fetch.nat64_prefixes holds "2001:db8::/33": not a NAT64 prefix: its length must be 32, 40, 48, 56, 64 or 96 (RFC 6052, 2.2)`},
 		{"a role that is none", "kubernetes: {web_identity_role: crawl}", `crawlbatch.yaml:1: kubernetes.web_identity_role is "crawl": write the ARN of a role, such as arn:aws:iam::123456789012:role/crawl`},
 		{"two kinds of credentials", "kubernetes:\n  credentials_secret: aws\n  web_identity_role: arn:aws:iam::1:role/crawl\n", `crawlbatch.yaml:3: kubernetes.web_identity_role is set, but kubernetes.credentials_secret is set too: remove one of them`},
 		{"unset variable", "user_agent: a\nfetch:\n  proxy: ${NOPE}\n", `crawlbatch.yaml:3: fetch.proxy: ${NOPE} is not set in the environment: set it or remove it`},

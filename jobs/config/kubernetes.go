@@ -6,7 +6,7 @@ type Kubernetes struct {
 	Image                     string               `yaml:"image"`
 	ImagePullPolicy           string               `yaml:"image_pull_policy,omitempty"`
 	ImagePullSecrets          []string             `yaml:"image_pull_secrets,omitempty"`
-	Parallelism               int                  `yaml:"parallelism"`
+	Parallelism               Parallelism          `yaml:"parallelism"`
 	JobTasks                  int                  `yaml:"job_tasks"`
 	BackoffLimitPerIndex      int                  `yaml:"backoff_limit_per_index"`
 	MaxFailedIndexes          int                  `yaml:"max_failed_indexes,omitempty"`
@@ -27,10 +27,17 @@ type Kubernetes struct {
 	WebIdentityRole           string               `yaml:"web_identity_role,omitempty"`
 	WebIdentityAudience       string               `yaml:"web_identity_audience"`
 	Annotations               map[string]string    `yaml:"annotations,omitempty"`
+	Labels                    map[string]string    `yaml:"labels,omitempty"`
 	MetricsPort               int                  `yaml:"metrics_port"`
 	MetricsLegacyNames        bool                 `yaml:"metrics_legacy_names,omitempty"`
 	MetricsTopHosts           int                  `yaml:"metrics_top_hosts,omitempty"`
 	PolitenessConfigMap       string               `yaml:"politeness_config_map"`
+}
+
+// Parallelism bounds the number of pods of a stage at a time. Min is 0 if the number is always Max.
+type Parallelism struct {
+	Min int `yaml:"min,omitempty"`
+	Max int `yaml:"max"`
 }
 
 // Resources holds the requests and limits of a pod. A zero value means an estimate from the plan.

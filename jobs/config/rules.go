@@ -13,6 +13,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/focus"
 	"crawlbatch.io/crawlbatch/formats/mediatype"
+	"crawlbatch.io/crawlbatch/formats/nat64"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
@@ -104,11 +105,26 @@ var resolvers = eachEntry("name server", "ADDRESS or ADDRESS:PORT", func(s strin
 	return withPort == nil || alone == nil
 })
 
+var nat64Prefixes = &rule[[]string]{"IPv6 prefixes of length 32, 40, 48, 56, 64 or 96 (RFC 6052)", func(texts []string, report report) {
+	if _, err := nat64.Parse(texts); err != nil {
+		report("", "holds "+err.Error())
+	}
+}}
+
 // leaseRule requires that a lease outlasts every request that begins before the next checkpoint.
 func (c *Config) leaseRule() *rule[Duration] {
 	return &rule[Duration]{"at least 2 × `fetch.timeout.total` + `fetch.checkpoint.every`", func(lease Duration, report report) {
 		if least := 2*c.Fetch.Timeout.Total + c.Fetch.Checkpoint.Every; lease < least {
 			report("", fmt.Sprintf("must be at least 2 × timeout.total + every = %s, so that every request ends before the lease does", least))
+		}
+	}}
+}
+
+// leastPodsRule requires that the least number of pods is at most the largest.
+func (c *Config) leastPodsRule() *rule[int] {
+	return &rule[int]{"0 to `kubernetes.parallelism.max`", func(least int, report report) {
+		if most := c.Kubernetes.Parallelism.Max; least < 0 || least > most {
+			report("", fmt.Sprintf("is %d: it must be 0 to kubernetes.parallelism.max = %d", least, most))
 		}
 	}}
 }
@@ -291,6 +307,48 @@ func (c *Config) webIdentityRule() *rule[string] {
 var audience = &rule[string]{"not empty", func(audience string, report report) {
 	if audience == "" {
 		report("", "is empty: write the audience that the role's trust policy has, such as sts.amazonaws.com")
+	}
+}}
+
+// These patterns match the keys and values of labels that Kubernetes accepts, apart from their lengths.
+var (
+	labelName   = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+	labelPrefix = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+)
+
+const (
+	mostLabel       = 63  // bytes of a label's name and of its value
+	mostLabelPrefix = 253 // bytes of the prefix of a label's key
+)
+
+// isLabelKey reports whether a key is NAME or PREFIX/NAME as Kubernetes accepts them.
+func isLabelKey(key string) bool {
+	prefix, name, prefixed := strings.Cut(key, "/")
+	if !prefixed {
+		name = key
+	} else if len(prefix) > mostLabelPrefix || !labelPrefix.MatchString(prefix) {
+		return false
+	}
+	return len(name) <= mostLabel && labelName.MatchString(name)
+}
+
+// isOwnLabel reports whether crawlbatch or the Job controller sets the label with this key.
+func isOwnLabel(key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	return slices.Contains([]string{"app.kubernetes.io/name", "app.kubernetes.io/component", "job-name", "controller-uid"}, key) ||
+		slices.Contains([]string{"crawlbatch.io", "batch.kubernetes.io"}, prefix)
+}
+
+var labelsRule = &rule[map[string]string]{"keys and values as Kubernetes accepts them", func(labels map[string]string, report report) {
+	for _, key := range sortedKeys(labels) {
+		switch value := labels[key]; {
+		case isOwnLabel(key):
+			report(key, "is a label that crawlbatch or Kubernetes sets: remove it")
+		case !isLabelKey(key):
+			report(key, fmt.Sprintf("is no label's key: write NAME or PREFIX/NAME, a NAME of at most %d letters, digits, -, _ and ., and a PREFIX like a host's name", mostLabel))
+		case value != "" && (len(value) > mostLabel || !labelName.MatchString(value)):
+			report(key, fmt.Sprintf("is %q: write at most %d letters, digits, -, _ and ., with a letter or a digit at both ends", value, mostLabel))
+		}
 	}
 }}
 

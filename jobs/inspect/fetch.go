@@ -56,7 +56,7 @@ var ErrLater = errors.New("another try later may succeed")
 func Answered(f schema.Fetch) error {
 	kind := ErrLater
 	switch f.Outcome {
-	case schema.OK, schema.NotModified, schema.Redirected, schema.MIMEFiltered, schema.HTTP4xx:
+	case schema.OK, schema.NotModified, schema.Redirected, schema.MIMEFiltered, schema.HTTP4xx, schema.Blocked, schema.PaymentRequired:
 		return nil
 	case schema.RobotsDenied, schema.AddressBlocked, schema.Stopped, schema.RedirectLimit:
 		kind = stages.ErrPermanent

@@ -102,12 +102,15 @@ type Pause struct {
 }
 
 // String says since when, by whom and why the crawl is paused, and how to continue it.
-func (p *Pause) String() string {
+func (p *Pause) String() string { return fmt.Sprintf("%s: continue with `%s`", p.Cause(), p.Continue) }
+
+// Cause says since when, by whom and why the crawl is paused.
+func (p *Pause) Cause() string {
 	why := ""
 	if p.Reason != "" {
 		why = " (" + p.Reason + ")"
 	}
-	return fmt.Sprintf("paused since %s by %s%s: continue with `%s`", Moment(p.Since), p.By, why, p.Continue)
+	return fmt.Sprintf("paused since %s by %s%s", Moment(p.Since), p.By, why)
 }
 
 // Pauses returns all pauses of the crawl, ended ones included, oldest first. They have no command.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -43,8 +44,9 @@ func Soft(limit int64) int64 { return limit - limit/8 }
 // hard returns the limit whose Soft is the given number of bytes.
 func hard(soft int64) int64 { return (soft*8 + 6) / 7 }
 
-// Read returns the limits of this process, and makes Go obey the memory limit. Go's runtime has raised the soft limit
-// of open files to the hard one.
+// Read returns the limits of this process, and makes Go obey the memory limit. Unless GOMAXPROCS is set, it also lowers
+// the number of threads that run Go code to what the memory allows: a container without a limit of CPU otherwise takes all
+// CPUs of a large machine, and each takes memory. Go's runtime has raised the soft limit of open files to the hard one.
 func Read() (Limits, error) {
 	l := Limits{Memory: math.MaxInt64, From: FromMachine}
 	limit, err := memlimit.FromCgroup()
@@ -66,12 +68,26 @@ func Read() (Limits, error) {
 	} else if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(l.Memory)
 	}
+	if procs := runtime.GOMAXPROCS(0); os.Getenv("GOMAXPROCS") == "" && threads(procs, l.Memory) < procs {
+		runtime.GOMAXPROCS(threads(procs, l.Memory))
+	}
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return l, fmt.Errorf("read the limit of open files: %w", err)
 	}
 	l.Files = int64(min(files.Cur, math.MaxInt64))
 	return l, nil
+}
+
+// The bounds of threads.
+const (
+	threadMemory = 112 * mib // for each thread, in bytes: its caches, and a document of 5 MiB that it parses; the Soft of 128 MiB
+	leastThreads = 2
+)
+
+// threads returns how many of the machine's CPUs run Go code at the same time in the given memory.
+func threads(cpus int, memory int64) int {
+	return min(cpus, int(max(memory/threadMemory, leastThreads)))
 }
 
 // Wants are the wishes of flags and config.

@@ -3,6 +3,7 @@ package limits
 import (
 	"errors"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -105,6 +106,36 @@ func TestTooLowLimitsAreRefusedWithWhatIsNeeded(t *testing.T) {
 			if !strings.Contains(err.Error(), s) {
 				t.Errorf("%+v: %q does not say %q", c.limits, err, s)
 			}
+		}
+	}
+}
+
+// A container on a machine of 64 CPUs uses as many of them as fit into its memory.
+func TestThreadsFollowFromTheMemory(t *testing.T) {
+	for _, c := range []struct {
+		cpus   int
+		memory int64 // of the cgroup, in MiB
+		want   int
+	}{{64, 128, 2}, {64, 512, 4}, {64, 1152, 9}, {64, 16 << 10, 64}, {1, 128, 1}, {4, 1152, 4}} {
+		if got := threads(c.cpus, Soft(c.memory*mib)); got != c.want {
+			t.Errorf("%d CPUs and %d MiB: %d threads, want %d", c.cpus, c.memory, got, c.want)
+		}
+	}
+	before := runtime.GOMAXPROCS(64)
+	limit := debug.SetMemoryLimit(-1)
+	defer func() {
+		runtime.GOMAXPROCS(before)
+		debug.SetMemoryLimit(limit)
+	}()
+	t.Setenv("GOMEMLIMIT", "448MiB")
+	debug.SetMemoryLimit(448 * mib) // as Go's runtime does at the start
+	for _, c := range []struct {
+		env  string
+		want int
+	}{{"64", 64}, {"", 4}} {
+		t.Setenv("GOMAXPROCS", c.env)
+		if _, err := Read(); err != nil || runtime.GOMAXPROCS(0) != c.want {
+			t.Errorf("GOMAXPROCS=%q: %d threads, want %d, %v", c.env, runtime.GOMAXPROCS(0), c.want, err)
 		}
 	}
 }

@@ -171,6 +171,9 @@ func Summary(w io.Writer, s *manifest.Sealed) {
 	if layout.IsReparse(s.Crawl) {
 		line("  parsed again: %s; with their old rows: %s withheld (noarchive), %s with a damaged record",
 			Count(n["fetch.reparse.pages"], "page"), Thousands(n["fetch.reparse.withheld"]), Thousands(n["fetch.reparse.damaged"]))
+		if c := n["fetch.reparse.differs"]; c > 0 {
+			line("  %s: the digest is not that of the bytes; `crawlbatch verify --month %s` lists them", Count(c, "record"), s.Crawl)
+		}
 	}
 	line("  frontier: %s for the next round, %s skipped", Count(n["frontier.waiting"], "URL"), Thousands(n["frontier.skips"]))
 	_, _ = io.WriteString(w, text.String())

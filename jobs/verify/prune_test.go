@@ -821,7 +821,7 @@ func TestAReparseTakesPrunedTextsFromTheTable(t *testing.T) {
 	_, addr := serveLinks(t, map[string]string{
 		"a.test/": "/not-stored", "a.test/not-stored": `<p><meta name="robots" content="noarchive">These words are in no WARC file.`,
 	})
-	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://a.test/not-stored"}, func(*config.Config) {})
+	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://a.test/not-stored"}, func(c *config.Config) { c.Parse.NoArchive = config.NoArchiveText })
 	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -847,7 +847,15 @@ func TestAReparseTakesPrunedTextsFromTheTable(t *testing.T) {
 	if d := cmp.Diff(texts[0], texts[1]); d != "" || !strings.Contains(fmt.Sprint(texts[0]), "These words are in no WARC file.") {
 		t.Errorf("%v: a reparse after the prune has other texts:\n%s", texts[0], d)
 	}
-	for _, crawl := range []string{testCrawl, testCrawl + "r1", testCrawl + "r2"} {
+	l.cfg.Parse.NoArchive = config.NoArchiveCounts
+	l.reparse(t, testCrawl+"r3")
+	if err := l.driver.Run(t.Context(), testCrawl+"r3", 1); err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprint(tabletest.Read[schema.Text](t, l.bucket, layout.Table(stages.FileText, testCrawl+"r3", 0, 0))); strings.Contains(text, "These words") || !strings.Contains(text, "true") {
+		t.Errorf("a reparse with parse.noarchive: counts keeps words of a page that is not stored: %s", text)
+	}
+	for _, crawl := range []string{testCrawl, testCrawl + "r1", testCrawl + "r2", testCrawl + "r3"} {
 		r, err := Run(t.Context(), Options{Bucket: l.bucket, Crawl: crawl, Round: -1, Config: l.cfg, Scratch: t.TempDir(), Sample: 1})
 		if err != nil {
 			t.Fatal(err)

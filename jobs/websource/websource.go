@@ -152,6 +152,7 @@ func Prepare(sources []source.Source, o Options) (done func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	cfg.Tolerant = false  // a list, whose URL may hold a secret, comes from the server that the user named
 	cfg.StripParams = nil // because a parameter that the crawl strips may select the sitemap
 	// The opt-out list names the form without these parameters, and must also bar the form with them.
 	bars := func(url string) (entry string, ok bool) {

@@ -22,3 +22,20 @@ func TestParserKeepsTerms(t *testing.T) {
 		t.Errorf("terms %v %v, topics %v", r.Terms.Terms, r.Terms.Counts, r.Page.Topics)
 	}
 }
+
+func TestParserObeysNoArchive(t *testing.T) {
+	for value, want := range map[string]string{config.NoArchiveCounts: "", config.NoArchiveText: "words"} {
+		c := config.Default()
+		if value != c.Parse.NoArchive {
+			c.Parse.NoArchive = value
+		}
+		p, err := NewParser(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.Parse(&document.Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte("<meta name=robots content=noarchive>words")})
+		if err != nil || r.Text.Full != want {
+			t.Errorf("parse.noarchive %s: text %q, want %q; %v", value, r.Text.Full, want, err)
+		}
+	}
+}

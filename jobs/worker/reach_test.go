@@ -24,6 +24,8 @@ func TestAPlanKnowsWhichHostsRequestsCannotReach(t *testing.T) {
 			"8.8.8.8": neither, "[2606:4700::1111]:8080": neither, "example.org": named, "localhost.example.org:8080": named, "notlocalhost": named,
 		}},
 		"private networks": {change(func(f *config.Fetch) { f.AllowPrivateNetworks = true }), map[string]answer{"127.0.0.1": neither, "localhost": neither, "example.org": named}},
+		"NAT64 of its own": {change(func(f *config.Fetch) { f.NAT64Prefixes = []string{"2a00:1450:64::/96"} }), map[string]answer{
+			"[2a00:1450:64::a00:1]": refused, "[2a00:1450:64::808:808]": neither, "[64:ff9b::a00:1]": refused, "[64:ff9b::808:808]": neither}},
 		"resolvers":        {change(func(f *config.Fetch) { f.Resolvers = []string{"192.0.2.1"} }), map[string]answer{"127.0.0.1": refused, "example.org": neither}},
 		"a proxy":          {change(func(f *config.Fetch) { f.Proxy = "http://192.0.2.1:3128" }), map[string]answer{"127.0.0.1": refused, "example.org": named}},
 		"a proxy, private": {change(func(f *config.Fetch) { f.Proxy, f.AllowPrivateNetworks = "http://192.0.2.1:3128", true }), map[string]answer{"127.0.0.1": neither, "example.org": neither}},

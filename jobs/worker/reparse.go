@@ -23,7 +23,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, 
 	if err != nil {
 		return nil, err
 	}
-	in := &reparse.Input{Task: t, Plan: p, Archive: r.Bucket}
+	in := &reparse.Input{Task: t, Plan: p, Archive: r.Bucket, Withhold: r.Config.Parse.Withholds()}
 	if in.Gone, err = TakenDown(ctx, r.Bucket, r.Config, p); err != nil {
 		return nil, err
 	}

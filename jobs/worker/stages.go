@@ -12,6 +12,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/nat64"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -156,7 +157,7 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	f.RobotsTimeout = c.Fetch.Timeout.Robots.Std()
 	f.MaxBody = int64(c.Fetch.MaxBody)
 	f.MaxSitemap = int64(c.Fetch.MaxSitemap)
-	f.MaxRedirects = c.Fetch.MaxRedirects
+	f.MaxRedirects, f.KeepNoArchive = c.Fetch.MaxRedirects, c.Store.NoArchive == config.NoArchiveKeep
 	f.Sitemaps = sitemaps.Limits{}
 	if c.Fetch.Sitemaps == config.SitemapsOfRobots && followsSitemaps(c) {
 		of := c.Fetch.SitemapLimits
@@ -170,12 +171,13 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	f.Window = c.Fetch.Window.Std()
 	f.Checkpoint = fetch.Checkpoint{Every: c.Fetch.Checkpoint.Every.Std(), Bytes: int64(c.Fetch.Checkpoint.Bytes), Lease: c.Fetch.Checkpoint.Lease.Std()}
 	f.StripParams = c.Plan.StripParams
+	f.Tolerant = c.Fetch.Certificates == config.CertificatesTolerant
 	f.Proxy = c.Fetch.Proxy
 	f.ProxyFilters = c.Fetch.ProxyFilters
 	f.Resolvers = c.Fetch.Resolvers
 	f.ConnectTo = c.Fetch.ConnectTo
 	f.PaceConnectTo = c.Politeness.PerAddressDelay != nil
-	f.AllowPrivateNetworks = c.Fetch.AllowPrivateNetworks
+	f.AllowPrivateNetworks, f.NAT64Prefixes = c.Fetch.AllowPrivateNetworks, c.Fetch.NAT64Prefixes
 	return f
 }
 
@@ -268,7 +270,8 @@ func PlanConfig(c *config.Config) planner.Config {
 
 // reach returns planner.Config.Reach. Hosts for which a rule of connect_to may hold are neither refused nor named.
 func reach(f *fetch.Config) func(host string) (refused, named bool) {
-	addresses := guard.New(f.AllowPrivateNetworks)
+	translated, _ := nat64.Parse(f.NAT64Prefixes) // the config was checked
+	addresses := guard.New(f.AllowPrivateNetworks, translated...)
 	rules := map[string]bool{} // hosts of the rules that replace the address; "" stands for every host
 	for _, text := range f.ConnectTo {
 		if rule, err := dial.ParseConnectTo(text); err == nil && rule.Addr != "" {
@@ -298,6 +301,7 @@ func NewParser(c *config.Config) (*Parser, error) {
 	}
 	pc := parse.Config{
 		Canonicalizer: canonical, Agent: robots.ProductToken(UserAgent(c, "")), MaxLinks: c.Parse.MaxLinks, MaxBody: int(c.Fetch.MaxBody),
+		Withhold:   c.Parse.Withholds(),
 		MaxSitemap: max(int(c.Fetch.MaxSitemap), 1),
 		Store:      c.Fetch.Types.Store, Skip: c.Fetch.Types.Skip,
 	}

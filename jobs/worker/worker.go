@@ -18,6 +18,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/room"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -87,11 +88,15 @@ func (r Runner) Run(ctx context.Context, t stages.Task) error {
 }
 
 // attemptError adds the task's name to the error of an attempt. If the attempt was interrupted, it
-// replaces the error by stages.ErrInterrupted, unless the error is permanent. It makes errors about
+// replaces the error by stages.ErrInterrupted, unless the error is permanent, or by the cause if the files of
+// this process exceed the limit of scratch space (room.ErrLimit). It makes errors about
 // damaged or differing data, or a wrong key, permanent.
 func attemptError(ctx context.Context, t stages.Task, err error) error {
 	if err == nil {
 		return nil
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, room.ErrLimit) && !errors.Is(err, stages.ErrPermanent) {
+		return fmt.Errorf("%s: %w", t, cause)
 	}
 	if ctx.Err() != nil && !errors.Is(err, stages.ErrPermanent) {
 		return fmt.Errorf("%s: %w", t, stages.ErrInterrupted)

@@ -4,8 +4,9 @@
 // The input is files of the user, standard input, or objects of a store. The output is a stream of
 // entries with their places, in the same order each time. A source does not check whether an entry
 // is a URL, whether the URL is in scope, or whether earlier rounds know it. The planner does these
-// checks, so refusals from all sources are counted and listed in the same way. Open turns a name on
-// the command line into a source.
+// checks, so refusals from all sources are counted and listed in the same way. A source only takes the
+// URL out of its line or field, and refuses one that a parser of URLs would turn into another URL
+// (package urltext). Open turns a name on the command line into a source.
 //
 // Package source promises bounded memory for any input, such as endless lines, decompression bombs
 // and damaged Parquet. It takes 8 MiB for a record, 8 MiB for reading a bucket, 128 MiB for the
@@ -50,7 +51,7 @@ var (
 
 // Entry is a URL in a source.
 type Entry struct {
-	URL  string // text of the URL as written, at most MaxURL bytes
+	URL  string // text of the URL as written, with octets escaped that are not UTF-8; at most MaxURL bytes
 	File string // name of the file with the entry, or "frontier" for URLs that the store knows
 	Line int64  // number of the line, row or record in the file, from 1; 0 for URLs that the store knows
 	Key  string // key of the row in a database; "" for other sources

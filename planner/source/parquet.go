@@ -29,6 +29,9 @@ func readParquet(ctx context.Context, in *file, how *reading, yield func(Entry) 
 		return false, fmt.Errorf("%w (%w)", ErrUnreadable, err)
 	}
 	t, err := bind(pq.Schema(), how)
+	if err == nil {
+		err = t.checkCodecs(pq.Metadata().RowGroups)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -118,6 +121,25 @@ func bind(schema *parquet.Schema, how *reading) (*parquetColumns, error) {
 		t.leaves, t.convert = append(t.leaves, leaf.ColumnIndex), append(t.convert, c.convert)
 	}
 	return t, nil
+}
+
+// checkCodecs returns an error if a column that is read has a compression that the library cannot undo. It
+// reads LZ4_RAW, but not every block that other writers make, and fails in the middle of a file; damaged
+// blocks let it allocate without bound. The older LZ4 and LZO it does not know.
+func (t *parquetColumns) checkCodecs(groups []format.RowGroup) error {
+	for _, g := range groups {
+		for i, leaf := range t.leaves {
+			if leaf >= len(g.Columns) {
+				return fmt.Errorf("%w (a row group lacks column %.60q)", ErrUnreadable, t.how.names()[i])
+			}
+			switch codec := g.Columns[leaf].MetaData.Codec; codec {
+			case format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.Zstd:
+			default:
+				return fmt.Errorf("%w (its column %.60q is compressed with %s, which crawlbatch cannot read: write the file with zstd or snappy)", ErrUnreadable, t.how.names()[i], codec)
+			}
+		}
+	}
+	return nil
 }
 
 // parquetType says how the values of a column are compared.

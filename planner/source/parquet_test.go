@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
 )
 
 // indexRow has a column of each type that a condition can compare, and columns that no condition can
@@ -101,6 +103,28 @@ func readBack(t *testing.T, content []byte, options string) ([]Entry, int, error
 		return true
 	})
 	return out, in.n, err
+}
+
+// Whatever the library makes of LZ4, the file is refused before its first row.
+func TestParquetWithLZ4IsRefusedAtTheStart(t *testing.T) {
+	rows := indexRows(10)
+	files := map[string][]byte{"LZ4_RAW": indexFile(t, rows, parquet.Compression(&parquet.Lz4Raw))}
+	if pyarrow, err := os.ReadFile("../../../shared/data/field/pyarrow-lz4.parquet"); err == nil {
+		files["LZ4"] = pyarrow
+	} else {
+		t.Log("without ../shared/data/field/pyarrow-lz4.parquet only a file of this library is read")
+	}
+	for name, content := range files {
+		entries, _, err := readBack(t, content, "u")
+		if len(entries) > 0 || !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), "is compressed with LZ4") || !strings.Contains(err.Error(), "zstd or snappy") {
+			t.Errorf("%s: %d entries, %v", name, len(entries), err)
+		}
+	}
+	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Brotli, &parquet.Zstd} {
+		if entries, _, err := readBack(t, indexFile(t, rows, parquet.Compression(codec)), "u"); len(entries) != len(rows) || err != nil {
+			t.Errorf("%s: %d entries, %v", codec, len(entries), err)
+		}
+	}
 }
 
 // TestConditionsSkipPagesAndLoseNoRow compares conditions with the same comparisons in Go.

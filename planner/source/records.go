@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/urltext"
 )
 
 // ErrColumn means that a file lacks a column, or that the column has the wrong type.
@@ -50,9 +52,13 @@ func (r *reading) entry(get func(i int) (value, error)) (e Entry, ok bool, err e
 	if err != nil || v.kind == null || v.kind == text && blank(v.text) {
 		return e, false, err
 	}
-	e = Entry{URL: string(v.text[:min(len(v.text), MaxURL)]), Due: true, Listed: true, Priority: DefaultPriority}
-	if v.kind != text {
+	e = Entry{Due: true, Listed: true, Priority: DefaultPriority}
+	e.URL, e.Broken = urlOf(v.text, urltext.Field)
+	switch {
+	case v.kind != text:
 		e.Broken = fmt.Sprintf("column %.60q holds no text", r.url())
+	case e.Broken != "":
+		e.Broken = fmt.Sprintf("column %.60q: %s", r.url(), e.Broken)
 	}
 	if r.priority == "" {
 		return e, true, nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +185,71 @@ func TestTextIsReadAsItComes(t *testing.T) {
 					t.Error(d)
 				}
 			})
+		}
+	}
+}
+
+// Lines are URLs, cut at what is surely a note, or refused: never another URL.
+func TestLinesAreNotRepaired(t *testing.T) {
+	const text = "http://h.example/a\n" +
+		"http://h.example/b\t2024\n" +
+		"http://h.example/c d\n" +
+		"http://h.example/d # note\n" +
+		"http://h.example/caf\xe9\n" +
+		"\"http://h.example/q\"\n" +
+		"\xef\xbb\xbfhttp://h.example/second-file\r\n" +
+		"http://h.example/f\rhttp://h.example/g\n" +
+		"http://h.exam\u200bple/h\n" +
+		"http:\\\\h.example\\i\n" +
+		"http://h.example/j\x00\x00\n"
+	for name, content := range map[string][]byte{"u.txt": []byte(text), "u.txt.gz": gzipped(t, text)} {
+		got, err := collect(t.Context(), open(t, write(t, name, content)))
+		var lines []string
+		for _, e := range got {
+			if e.Broken != "" {
+				lines = append(lines, fmt.Sprintf("%d refused", e.Line))
+			} else {
+				lines = append(lines, fmt.Sprintf("%d %s", e.Line, e.URL))
+			}
+		}
+		want := []string{"1 http://h.example/a", "2 http://h.example/b", "3 refused", "4 http://h.example/d", "5 http://h.example/caf%E9", `6 "http://h.example/q"`,
+			"7 http://h.example/second-file", "8 refused", "9 refused", "10 refused", "11 http://h.example/j"}
+		if d := cmp.Diff(want, lines); d != "" || err != nil {
+			t.Errorf("%s: %v\n%s", name, err, d)
+		}
+	}
+}
+
+// Fields of records may have spaces, but nothing that a parser of URLs would remove.
+func TestFieldsAreNotRepaired(t *testing.T) {
+	values := []string{"http://h.example/a b", "http://h.example/\nc", "http://h.example/d\te", " http://h.example/f\n", "http://h.exam\u00adple/g", `http://h.example\h`, "http://h.example/caf\xe9"}
+	want := []string{"http://h.example/a b", "refused", "refused", "http://h.example/f", "refused", "refused", "http://h.example/caf%E9"}
+	csv, rows := "url,n\n", []urlRow{}
+	jsonl := ""
+	for i, v := range values {
+		csv += fmt.Sprintf("\"%s\",%d\n", v, i)
+		rows = append(rows, urlRow{int64(i), &v})
+		jsonl += `{"url": "` + strings.NewReplacer("\n", `\n`, "\t", `\t`, `\`, `\\`).Replace(v) + "\"}\n"
+	}
+	for name, content := range map[string][]byte{"u.csv": []byte(csv), "u.jsonl": []byte(jsonl), "u.parquet": parquetFile(t, rows)} {
+		got, err := collect(t.Context(), open(t, write(t, name, content)))
+		var urls []string
+		for _, e := range got {
+			if e.Broken == "" {
+				urls = append(urls, e.URL)
+			} else {
+				urls = append(urls, "refused")
+			}
+			if e.Broken != "" && !strings.Contains(e.Broken, "column") {
+				t.Errorf("%s: %q", name, e.Broken)
+			}
+		}
+		want := slices.Clone(want)
+		if name == "u.jsonl" {
+			want[6] = "refused" // JSON is UTF-8, so the octet is already U+FFFD
+		}
+		if d := cmp.Diff(want, urls); d != "" || err != nil {
+			t.Errorf("%s: %v\n%s", name, err, d)
 		}
 	}
 }

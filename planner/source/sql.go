@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"crawlbatch.io/crawlbatch/formats/urltext"
 	"crawlbatch.io/crawlbatch/planner/source/sqldb"
 )
 
@@ -41,8 +42,8 @@ func (s *sqlTable) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 		n, more := int64(0), true
 		err := s.each(ctx, func(row *sqldb.Row) bool {
 			n = row.N
-			e := Entry{URL: row.URL, File: s.Name(), Line: n, Key: keyText(row.Key), Due: true, Listed: true, Priority: priorityOf(row)}
-			if row.Null {
+			e := Entry{File: s.Name(), Line: n, Key: keyText(row.Key), Due: true, Listed: true, Priority: priorityOf(row)}
+			if e.URL, e.Broken = urlOf([]byte(row.URL), urltext.Field); row.Null {
 				e.URL = "NULL"
 			}
 			more = yield(e, nil)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"crawlbatch.io/crawlbatch/formats/urltext"
 )
 
 const (
@@ -153,7 +155,18 @@ func isZstd(magic []byte) bool {
 // lines end with CR alone would be one URL, because URLs lose their line ends.
 const strayCR = "the line holds a carriage return (CR): end each line with LF or with CR and LF"
 
-// readText reads one URL per line. It skips blank lines.
+// urlOf returns the URL in a line or a field, with a function of package urltext. A text of MaxURL bytes or more
+// stays as it is, so that the planner refuses it: its end is missing, and with it perhaps the end of the URL.
+func urlOf(text []byte, take func([]byte) (url, why string)) (url, why string) {
+	if len(text) < MaxURL {
+		url, why = take(text)
+	} else {
+		url = string(text[:MaxURL])
+	}
+	return url[:min(len(url), MaxURL)], why // escapes may have made it longer
+}
+
+// readText reads one URL per line, as package urltext does. It skips blank lines.
 func readText(ctx context.Context, in *bufio.Reader, name string, yield func(Entry) bool) (more bool, err error) {
 	var line []byte
 	for n := int64(1); ; n++ {
@@ -165,7 +178,8 @@ func readText(ctx context.Context, in *bufio.Reader, name string, yield func(Ent
 			return false, fmt.Errorf("line %d: %w (%w)", n, ErrUnreadable, err)
 		}
 		if !blank(line) {
-			e := Entry{URL: string(line), File: name, Line: n, Due: true, Listed: true, Priority: DefaultPriority}
+			e := Entry{File: name, Line: n, Due: true, Listed: true, Priority: DefaultPriority}
+			e.URL, e.Broken = urlOf(line, urltext.Line)
 			if bytes.IndexByte(line, '\r') >= 0 && bytes.IndexByte(bytes.Trim(line, " \t\r"), '\r') >= 0 {
 				e.Broken = strayCR
 			}

@@ -7,7 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -101,6 +104,49 @@ func TestRedirectsIntoPrivateNetworksAreRefused(t *testing.T) {
 			if a, err := netip.ParseAddrPort(q.Address); err != nil || !a.Addr().IsGlobalUnicast() || a.Addr().IsPrivate() {
 				t.Errorf("a request to %s for %s", q.Address, q.URL)
 			}
+		}
+	})
+}
+
+// DNS64 gives a host that has only IPv4 an address of NAT64. The IPv4 address in it is what counts.
+func TestHostsBehindNAT64(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), "http://a.com/", "http://b.com/", "http://c.com/", "http://loopback.org/", "http://private.org/")
+		l.cfg.NAT64Prefixes, l.cfg.Politeness.PerAddressDelay = []string{"2a00:1450:64::/96"}, 5*time.Second
+		l.web.addrs = map[string]netip.Addr{
+			"a.com":        netip.MustParseAddr("93.184.216.34"),
+			"b.com":        netip.MustParseAddr("64:ff9b::93.184.216.34"),
+			"c.com":        netip.MustParseAddr("2a00:1450:64::93.184.216.34"),
+			"loopback.org": netip.MustParseAddr("64:ff9b::7f00:1"),
+			"private.org":  netip.MustParseAddr("2a00:1450:64::10.0.0.1"),
+		}
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range l.outcomes(r) {
+			want := schema.OK
+			if f.Domain == "loopback.org" || f.Domain == "private.org" {
+				want = schema.AddressBlocked
+			}
+			if f.Outcome != want {
+				t.Errorf("%s: %s (%s), want %s", f.URL, f.Outcome, f.Error, want)
+			}
+		}
+		hits := l.web.hits()
+		if len(hits) != 6 { // robots.txt and a page of three hosts
+			t.Fatalf("%d requests", len(hits))
+		}
+		slices.SortFunc(hits, func(a, b hit) int { return a.at.Compare(b.at) })
+		for i := 1; i < len(hits); i++ {
+			if gap := hits[i].at.Sub(hits[i-1].at); gap < 5*time.Second {
+				t.Errorf("the address of %s gets its next request, for %s, after %v", hits[i-1].host, hits[i].host, gap)
+			}
+		}
+		l = newLab(t, noRobots(page), "http://a.com/")
+		l.cfg.NAT64Prefixes = []string{"2a00:1450:64::/97"}
+		if _, err := l.run(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "fetch.nat64_prefixes: ") {
+			t.Errorf("a prefix of a wrong length: %v", err)
 		}
 	})
 }

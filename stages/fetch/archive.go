@@ -60,9 +60,9 @@ func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string
 // allowed.
 func (f *fetcher) withheld(x *wire.Exchange, subset string, parsed *document.Parsed) bool {
 	switch {
-	case subset == schema.SubsetRobots || len(x.Payload) == 0:
+	case f.cfg.KeepNoArchive || subset == schema.SubsetRobots || len(x.Payload) == 0:
 		return false
-	case parsed != nil && parsed.NoArchive:
+	case parsed != nil && parsed.Text.NoArchive:
 		return true
 	}
 	var d directives.Robots

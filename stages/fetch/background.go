@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/room"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
@@ -118,6 +119,9 @@ func (a *attempt) admit(ctx context.Context) error {
 			a.env.Log.Warn("the scratch directory is nearly full; fetching waits for room", "directory", a.env.Scratch, "needed_bytes", a.cfg.reserve())
 		}
 		if short && now.Sub(since) > lease.Patience {
+			if err := room.Need(a.cfg.reserve()); err != nil {
+				return err // the limit of this pod leaves no room, so waiting longer does not help
+			}
 			return fmt.Errorf("fewer than %d bytes have been free in the scratch directory %s for %v: make room, or set TMPDIR to another file system: %w",
 				a.cfg.reserve(), a.env.Scratch, lease.Patience, stages.ErrInterrupted)
 		}

@@ -25,13 +25,17 @@ type Config struct {
 	// Timeouts.Total, Timeouts.Total applies.
 	RobotsTimeout time.Duration
 	response.Limits
-	Sitemaps     sitemaps.Limits // bounds of the sitemaps that robots.txt names; zero means that none is fetched
-	MaxRedirects int             // largest number of redirects that are followed for a URL; default 5
-	Retries      retries.Limits
-	Pauses       retries.Pauses
-	Window       time.Duration // how long the stage may send requests; 0 means no limit; default 20h
-	Checkpoint   Checkpoint
-	StripParams  []string // query parameters that are removed from canonical URLs
+	KeepNoArchive bool            // whether to store the bodies of responses that say noarchive
+	Sitemaps      sitemaps.Limits // bounds of the sitemaps that robots.txt names; zero means that none is fetched
+	MaxRedirects  int             // largest number of redirects that are followed for a URL; default 5
+	Retries       retries.Limits
+	Pauses        retries.Pauses
+	Window        time.Duration // how long the stage may send requests; 0 means no limit; default 20h
+	Checkpoint    Checkpoint
+	StripParams   []string // query parameters that are removed from canonical URLs
+
+	// Tolerant takes pages from servers whose certificate is not valid; schema.Request.Certificate says what is wrong.
+	Tolerant bool
 
 	Proxy        string // URL of the HTTP proxy for all connections; "" for none
 	ProxyFilters bool   // whether the proxy itself refuses private addresses
@@ -42,6 +46,7 @@ type Config struct {
 	PaceConnectTo bool
 
 	AllowPrivateNetworks bool
+	NAT64Prefixes        []string // prefixes of the network's NAT64, as nat64.Parse reads them, besides 64:ff9b::/96
 }
 
 // Checkpoint says how often a task makes its work durable.

@@ -13,6 +13,122 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
+// wall answers with a redirect until the request has a cookie, and then with what next answers.
+func wall(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Cookie") != "human=yes, really" {
+			w.Header().Set("Set-Cookie", "human=yes, really; Path=/")
+			http.Redirect(w, r, r.URL.RequestURI(), http.StatusFound)
+			return
+		}
+		next(w, r)
+	}
+}
+
+// robots.txt and sitemaps may be behind the same wall as pages.
+func TestRobotsAndSitemapsBehindACookieWall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, wall(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/robots.txt":
+				io.WriteString(w, "User-agent: *\nDisallow: /private\nSitemap: http://a.com/map.xml\n")
+			case "/map.xml":
+				w.Header().Set("Content-Type", "application/xml")
+				io.WriteString(w, urlset("http://a.com/listed"))
+			default:
+				page(w, r)
+			}
+		}), "http://a.com/", "http://a.com/private/x")
+		l.parser = mapParser{}
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fetches := l.outcomes(r)
+		for u, want := range map[string]schema.Outcome{"http://a.com/": schema.OK, "http://a.com/private/x": schema.RobotsDenied} {
+			if got := fetches[u].Outcome; got != want {
+				t.Errorf("%s: %s, want %s", u, got, want)
+			}
+		}
+		if maps := l.sitemapOutcomes(r); maps["http://a.com/map.xml"] != schema.OK {
+			t.Errorf("sitemaps: %v", maps)
+		}
+	})
+}
+
+// Gates lie on the way of many chains, and may be planned because an earlier round found them.
+func TestChainsPassThroughGates(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		asked := map[string]int{}
+		var mu sync.Mutex
+		has := func(r *http.Request, name string) bool { _, err := r.Cookie(name); return err == nil }
+		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			asked[r.URL.RequestURI()]++
+			mu.Unlock()
+			switch path := r.URL.Path; {
+			case strings.HasPrefix(path, "/bounce"): // /bounce → /bounce?cookieSet=1 → /bounce
+				if r.URL.RawQuery != "" {
+					http.Redirect(w, r, path, http.StatusFound)
+					return
+				}
+				if !has(r, "bounced") {
+					w.Header().Set("Set-Cookie", "bounced=1; Path=/")
+					http.Redirect(w, r, path+"?cookieSet=1", http.StatusFound)
+					return
+				}
+			case strings.HasPrefix(path, "/shop/"):
+				if !has(r, "age") {
+					w.Header().Set("Set-Cookie", "back="+path+"; Path=/")
+					http.Redirect(w, r, "/gate", http.StatusFound)
+					return
+				}
+			case path == "/gate":
+				if back, err := r.Cookie("back"); err == nil {
+					w.Header().Set("Set-Cookie", "age=18; Path=/")
+					http.Redirect(w, r, back.Value, http.StatusFound)
+					return
+				}
+			case strings.HasPrefix(path, "/old/"):
+				w.Header().Set("Set-Cookie", "session=1; Path=/")
+				http.Redirect(w, r, "/new/"+strings.TrimPrefix(path, "/old/"), http.StatusMovedPermanently)
+				return
+			case strings.HasPrefix(path, "/members/"):
+				w.Header().Set("Set-Cookie", "session=1; Path=/")
+				http.Redirect(w, r, "/login", http.StatusFound)
+				return
+			}
+			page(w, r)
+		}), "http://a.com/bounce/1", "http://a.com/bounce/1?cookieSet=1", "http://a.com/shop/1", "http://a.com/shop/2", "http://a.com/shop/3",
+			"http://a.com/old/1", "http://a.com/old/2", "http://a.com/new/1", "http://a.com/new/2", "http://a.com/members/1", "http://a.com/members/2", "http://a.com/members/3")
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.checkPace(r)
+		fetches := l.outcomes(r)
+		for _, u := range []string{"/bounce/1", "/shop/1", "/shop/2", "/shop/3", "/new/1", "/new/2"} {
+			if f := fetches["http://a.com"+u]; f.Outcome != schema.OK || f.FinalURL != "http://a.com"+u {
+				t.Errorf("%s: %s at %s", u, f.Outcome, f.FinalURL)
+			}
+		}
+		for _, n := range []string{"1", "2"} {
+			if f := fetches["http://a.com/old/"+n]; f.Outcome != schema.Redirected || asked["/new/"+n] != 1 {
+				t.Errorf("/old/%s: %s; its target was requested %d times", n, f.Outcome, asked["/new/"+n])
+			}
+		}
+		redirected := 0
+		for _, u := range []string{"/members/1", "/members/2", "/members/3"} {
+			if fetches["http://a.com"+u].Outcome == schema.Redirected {
+				redirected++
+			}
+		}
+		if redirected != 2 || asked["/login"] != 1 {
+			t.Errorf("the login page was requested %d times; %d of 3 URLs end there as redirected", asked["/login"], redirected)
+		}
+	})
+}
+
 // A cookie is sent to later hops of the redirect chain that set it, and nowhere else.
 func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 	var mu sync.Mutex

@@ -34,7 +34,7 @@ func (p obedient) Parse(d *document.Document) (*document.Parsed, error) {
 	for _, v := range d.Header("Content-Signal") {
 		s.Add(v)
 	}
-	out.NoArchive, out.Page.Robots, out.Page.ContentSignal = r.NoArchive, r.String(), s.String()
+	out.Text.NoArchive, out.Page.Robots, out.Page.ContentSignal = r.NoArchive, r.String(), s.String()
 	return out, nil
 }
 
@@ -129,6 +129,25 @@ func TestOfWhatSaysNoarchiveNoByteIsKept(t *testing.T) {
 			}
 			if f.Truncated != want || f.ContentDigest == "" {
 				t.Errorf("%s: content_truncated %q, want %q; digest %q", u, f.Truncated, want, f.ContentDigest)
+			}
+		}
+	})
+}
+
+func TestKeepNoArchiveStoresWholeResponses(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Robots-Tag", "noarchive")
+			fmt.Fprint(w, "the secret")
+		}, "http://a.com/")
+		l.parser, l.cfg.KeepNoArchive = obedient{}, true
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range rowsOf[schema.Capture](l, r, stages.FileCaptures) {
+			if _, block, s := l.record(&c.CaptureColumns); !strings.Contains(block, "secret") || c.Truncated != "" || s.Payload != warc.Matches {
+				t.Errorf("%s: content_truncated %q, payload %s, %q", c.URL, c.Truncated, s.Payload, block)
 			}
 		}
 	})

@@ -14,6 +14,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/nat64"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
@@ -61,6 +62,8 @@ type fetcher struct {
 	urlTasks       map[int64]*urlTask // URL tasks that need another grant, by row number in the plan
 	robotsTasks    map[int64]*robotsTask
 	lastRobotsTask int64               // ID of the newest robots task
+	refusers       map[string]string   // services that refused requests, by host
+	gates          map[uint64]bool     // whether a URL redirects, by its hash; false if it ended a redirect chain
 	claims         map[uint64]struct{} // hashes of the redirect targets that URL tasks and sitemaps have reserved
 
 	endWaits context.CancelFunc // ends all waits for the network
@@ -104,7 +107,11 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := newClient(env, &cfg, o.witness, o.tune)
+	translated, err := nat64.Parse(cfg.NAT64Prefixes)
+	if err != nil {
+		return nil, fmt.Errorf("fetch.nat64_prefixes: %w", err)
+	}
+	client, err := newClient(env, &cfg, translated, o.witness, o.tune)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +131,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 		options: o, cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, trace: env.Trace, archiver: segments.NewArchiver(o.sink),
 		client: client, requests: request.Sender{
 			Client: client, Clock: env.Clock, Log: env.Log, Progress: env.Progress, MayWrite: o.gate.mayWrite,
-			RobotsTimeout: cfg.RobotsTimeout, PaceConnectTo: cfg.PaceConnectTo, Epoch: o.epoch, Witness: o.witness,
+			RobotsTimeout: cfg.RobotsTimeout, PaceConnectTo: cfg.PaceConnectTo, NAT64: translated, Epoch: o.epoch, Witness: o.witness,
 		},
 		canon: canon, token: token, sched: sched,
 		robots: robotscache.New(robotscache.Options{
@@ -132,7 +139,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 			Looked: stages.Lookups(env.Progress, stages.CacheRobots),
 		}),
 		cpu:      o.parsing,
-		urlTasks: map[int64]*urlTask{}, robotsTasks: map[int64]*robotsTask{}, claims: map[uint64]struct{}{},
+		urlTasks: map[int64]*urlTask{}, robotsTasks: map[int64]*robotsTask{}, claims: map[uint64]struct{}{}, gates: map[uint64]bool{}, refusers: map[string]string{},
 		ended: make(chan struct{}),
 	}
 	f.requests.Fail, f.requests.Barred = f.fail, func(url string) bool {
@@ -146,7 +153,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 }
 
 // newClient makes the HTTP client of a fetcher. tune may be nil.
-func newClient(env *stages.Env, cfg *Config, w *witness.Witness, tune func(*wire.Config)) (*wire.Client, error) {
+func newClient(env *stages.Env, cfg *Config, translated nat64.Prefixes, w *witness.Witness, tune func(*wire.Config)) (*wire.Client, error) {
 	var rules []dial.ConnectTo
 	for _, s := range cfg.ConnectTo {
 		r, err := dial.ParseConnectTo(s)
@@ -156,8 +163,8 @@ func newClient(env *stages.Env, cfg *Config, w *witness.Witness, tune func(*wire
 		rules = append(rules, r)
 	}
 	connections := wire.Config{
-		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ProxyFilters: cfg.ProxyFilters, ConnectTo: rules,
-		Guard: guard.New(cfg.AllowPrivateNetworks), Dial: env.Dial, Now: env.Clock.Now,
+		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ProxyFilters: cfg.ProxyFilters, ConnectTo: rules, Tolerant: cfg.Tolerant,
+		Guard: guard.New(cfg.AllowPrivateNetworks, translated...), Dial: env.Dial, Now: env.Clock.Now,
 		MaxIdle: cmp.Or(cfg.MaxIdle, max(256, 2*cfg.Slots)), Memory: cfg.Memory, MaxIdlePerHost: cfg.Politeness.MostInFlight(),
 		NameLooked: stages.Lookups(env.Progress, stages.CacheDNS),
 		Resolver:   dns.SystemResolver(),
@@ -400,7 +407,7 @@ func (f *fetcher) drain(g *polite.Grant) {
 	case polite.Stopped:
 		outcome, why = schema.Stopped, response.Failure{Phrase: g.Reason}
 	case polite.Suspended:
-		outcome = schema.HostSuspended
+		outcome, why = schema.HostSuspended, response.Failure{Phrase: "the host refused or failed too many requests"}
 	}
 	if f.deferAll {
 		outcome, why = schema.Deferred, response.Failure{Phrase: "given up"}
@@ -423,6 +430,11 @@ func (f *fetcher) drain(g *polite.Grant) {
 		if err != nil {
 			f.fail(err)
 			break
+		}
+		if outcome == schema.HostSuspended {
+			f.mu.Lock()
+			u.fetch.BlockedBy = f.refusers[u.key.Host]
+			f.mu.Unlock()
 		}
 		f.finish(u, outcome, why)
 		if f.fatal.Load() != nil {

@@ -16,7 +16,11 @@ import (
 func TestRedirectStatuses(t *testing.T) {
 	answers := map[string]string{
 		"/300":           "300 Multiple Choices\r\nLocation: /preferred",
-		"/300-none":      "300 Multiple Choices",
+		"/300-none":      "300 Multiple Choices\r\nContent-Type: text/html",
+		"/301-none":      "301 Moved Permanently\r\nContent-Type: text/html",
+		"/303-blank":     "303 See Other\r\nContent-Type: text/html\r\nLocation: ",
+		"/307-type":      "307 Temporary Redirect\r\nContent-Type: image/png",
+		"/308-empty":     "308 Permanent Redirect\r\nContent-Type: text/html",
 		"/301":           "301 Moved Permanently\r\nLocation: /a",
 		"/302":           "302 Found\r\nLocation: /b",
 		"/303":           "303 See Other\r\nLocation: /c",
@@ -39,7 +43,11 @@ func TestRedirectStatuses(t *testing.T) {
 	}
 	wants := map[string]want{
 		"/300":           {schema.OK, "http://a.com/preferred", ""},
-		"/300-none":      {schema.ProtocolError, "http://a.com/300-none", ""},
+		"/300-none":      {schema.OK, "http://a.com/300-none", ""},
+		"/301-none":      {schema.OK, "http://a.com/301-none", ""},
+		"/303-blank":     {schema.OK, "http://a.com/303-blank", ""},
+		"/307-type":      {schema.MIMEFiltered, "http://a.com/307-type", ""},
+		"/308-empty":     {schema.ProtocolError, "http://a.com/308-empty", ""},
 		"/301":           {schema.OK, "http://a.com/a", ""},
 		"/302":           {schema.OK, "http://a.com/b", ""},
 		"/303":           {schema.OK, "http://a.com/c", ""},
@@ -71,7 +79,7 @@ func TestRedirectStatuses(t *testing.T) {
 			body := "<p>ok"
 			if r.URL.Path == "/robots.txt" {
 				status = "404 Not Found"
-			} else if r.URL.Path == "/304" {
+			} else if r.URL.Path == "/304" || r.URL.Path == "/308-empty" {
 				body = ""
 			}
 			c, _, err := w.(http.Hijacker).Hijack()

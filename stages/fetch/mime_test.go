@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // The fetcher stops reading a body as soon as its media type or its first bytes show that the

@@ -90,6 +90,8 @@ func (s *Session) Fetch(ctx context.Context, rawURL string) (*segments.Record, e
 	defer f.index.Close() //nolint:errcheck // scratch
 	out := f.sink.(*memory)
 	out.rows = segments.Record{}
+	clear(f.gates)
+	clear(f.refusers)
 	clear(f.claims) // an earlier URL may have been redirected to this one
 	f.sched.Push(key.Host, polite.Item{})
 	defer s.told.watch(f)()

@@ -51,6 +51,7 @@ func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 		"robots.txt is 500":           {status(500, 200), schema.RobotsUnreachable, []string{"robots.txt answered 500, asked again 2s", "robots.txt answered 500, asked again 2s"}, 15 * time.Second},
 		"robots.txt is 503 for hours": {status(503, 200, "7200"), schema.RobotsUnreachable, nil, 5 * time.Second},
 		"the page is 500":             {status(404, 500), schema.HTTP5xx, []string{"a page answered 500, asked again 2s", "a page answered 500, asked again 2s"}, 15 * time.Second},
+		"the page is 408":             {status(404, 408), schema.HTTP4xx, []string{"a page answered 408, asked again 2s"}, 15 * time.Second},
 		"429 with a short wait":       {status(404, 429, "3"), schema.RateLimited, []string{"a page answered 429 with Retry-After, asked again 3s", "a page answered 429 with Retry-After, asked again 3s"}, 60 * time.Second},
 		"429 with a long wait":        {status(404, 429, "600"), schema.RateLimited, nil, 5 * time.Second},
 		"a long Crawl-delay":          {crawlDelay("90"), schema.OK, []string{"one request every 1m30s (Crawl-delay), the next 1m29s"}, 100 * time.Second},

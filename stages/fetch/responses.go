@@ -9,30 +9,38 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/fetch/challenge"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/request"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // get uses the grant g to send the next request of a URL task.
 func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *robotscache.Rules, rule string) {
+	if u.passing && u.tries == 0 && f.endsAt(u.key.URL) { // another chain has ended there meanwhile
+		u.fetch.Redirects--
+		u.fetch.RedirectTarget = u.key.URL
+		g.Done(polite.Result{})
+		f.finish(u, schema.Redirected, response.Failure{})
+		return
+	}
 	u.tries++
 	a := f.ask(schema.ForPage, u.key.URL, u.tries, rules, rule, &u.detected)
 	a.PlannedURL = u.planned.URL
 	if len(u.met) > 0 {
 		a.Purpose = schema.ForRedirect
-		if field := u.cookies.Field(u.key.URL); field != "" {
-			a.Header = http1.Header{{Name: "Cookie", Value: field}}
-		}
+		a.Carry(&u.cookies)
 	} else if a.Known = segments.KnownPayload(&u.planned.PlannedURL, f.clock.Now()); a.Known != nil {
-		a.Header = conditions(&u.planned.PlannedURL)
+		if !u.plain {
+			a.Header = conditions(&u.planned.PlannedURL)
+		}
 	}
 	u.rules = rules.Group
 	if g.Kind == polite.Probe {
@@ -58,19 +66,33 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	switch {
 	case s.Err != nil:
 		f.retryOrEnd(g, u, s, response.OfError(s.Err), s.Failure())
+	case s.Service != "" && !response.LimitsRate(s.Exchange.Status, s.RetryAfter > 0):
+		f.capture(u, s, schema.SubsetDiagnostics)
+		g.Done(polite.Result{Class: polite.Refused})
+		f.finishBlocked(u, s.Service)
 	case response.IsRedirect(s.Exchange):
 		f.followRedirect(g, u, s)
-	case s.Exchange.Status >= 200 && s.Exchange.Status <= 299:
-		g.Done(polite.Result{Class: polite.Success})
+	case response.HasDocument(s.Exchange):
+		if v, why := response.OfDocument(s.Exchange); v.Outcome != schema.OK {
+			f.capture(u, s, schema.SubsetDiagnostics)
+			f.retryOrEnd(g, u, s, v, why)
+			return
+		}
+		if len(u.met) > 0 {
+			f.noteChain(u.key.URL, false)
+		}
+		g.Done(polite.Result{Class: polite.Success, Page: true})
 		f.handleDocument(u, s)
+	case s.ConditionRefused():
+		f.capture(u, s, schema.SubsetDiagnostics)
+		f.askPlainly(g, u)
 	case s.NotModified():
 		f.capture(u, s, schema.SubsetDiagnostics)
-		g.Done(polite.Result{Class: polite.Success})
+		g.Done(polite.Result{Class: polite.Success, Page: true})
 		f.finish(u, schema.NotModified, response.Failure{})
 	default:
 		f.capture(u, s, schema.SubsetDiagnostics)
-		_, said := s.Exchange.Header.Lookup("Retry-After")
-		f.retryOrEnd(g, u, s, response.OfStatus(s.Exchange.Status, said), response.Failure{})
+		f.retryOrEnd(g, u, s, response.OfStatus(s.Exchange.Status, s.RetryAfter > 0), response.Failure{})
 	}
 }
 
@@ -82,7 +104,7 @@ func (f *fetcher) ask(purpose schema.Purpose, url string, try int32, rules *robo
 		Purpose: purpose, URL: url, Rule: rule, Robots: rules, Attempt: try,
 		OnHead: func(x *wire.Exchange) bool { return !response.RefusedByName(f.parser, x) },
 		OnPrefix: func(x *wire.Exchange, prefix []byte) bool {
-			if x.Status < 200 || x.Status > 299 || len(prefix) == 0 {
+			if !response.HasDocument(x) || len(prefix) == 0 {
 				return true
 			}
 			*detected = f.parser.Sniff(x.Header.Get("Content-Type"), prefix)
@@ -128,6 +150,15 @@ func conditions(p *schema.PlannedURL) http1.Header {
 	return h
 }
 
+// askPlainly repeats a request whose condition the server refused, without the condition, as soon as the host is
+// due. The repetition tells what the host does; this answer tells nothing. The validators of the response are not
+// stored, so the next round asks without a condition too.
+func (f *fetcher) askPlainly(g *polite.Grant, u *urlTask) {
+	u.plain = true
+	f.record(u.takeRows(func() { f.keepRecorded(u, time.Time{}) }))
+	g.Done(polite.Result{Class: polite.Unsent, Requeue: &polite.Item{ID: u.row}})
+}
+
 // retryOrEnd retries or ends a URL task whose request brought no document.
 func (f *fetcher) retryOrEnd(g *polite.Grant, u *urlTask, s *request.Sent, verdict response.Verdict, why response.Failure) {
 	r := polite.Result{Class: verdict.Health, NoAnswer: verdict.NoAnswer, RetryAfter: s.RetryAfter}
@@ -141,6 +172,13 @@ func (f *fetcher) retryOrEnd(g *polite.Grant, u *urlTask, s *request.Sent, verdi
 		return
 	}
 	g.Done(r)
+	if len(u.met) > 0 {
+		f.noteChain(u.key.URL, false)
+	}
+	if s.Service != "" {
+		f.finishBlocked(u, s.Service)
+		return
+	}
 	if verdict.Outcome == schema.ProtocolError && why == (response.Failure{}) {
 		why = response.NoDocument(s.Exchange.Status)
 	}
@@ -163,13 +201,22 @@ func (f *fetcher) followRedirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 		end(schema.ProtocolError, response.NoTarget(err))
 		return
 	}
+	f.noteChain(u.key.URL, true)
 	u.links = append(u.links, schema.Link{
 		SourceSURT: u.key.SURT, Source: strings.Clone(u.key.URL), Target: target.URL, Kind: schema.KindRedirect,
 		Spelling: strings.Clone(spelled),
 	})
-	u.met = append(u.met, manifest.Hop{URL: u.key.URL, Cookie: u.cookies.Field(u.key.URL), Set: u.cookies.Take(u.key.URL, s.Exchange.Header)})
+	hop := manifest.Hop{URL: u.key.URL, Cookie: u.cookies.Field(u.key.URL), Certificate: s.Exchange.Certificate}
+	hop.Set = u.cookies.Take(u.key.URL, s.Exchange.Certificate, s.Exchange.Header)
+	u.met = append(u.met, hop)
+	if service := challenge.Gate(target.URL); service != "" {
+		g.Done(polite.Result{Class: polite.Refused})
+		f.finishBlocked(u, service)
+		return
+	}
 	here, err := f.index.Has(target.URL)
 	before, alike := u.requested(target.URL)
+	passes := u.cookies.Field(target.URL) != "" && f.mayPass(u.key.URL, target.URL, here)
 	switch {
 	case err != nil:
 		g.Done(polite.Result{Class: polite.Success})
@@ -179,12 +226,12 @@ func (f *fetcher) followRedirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 		end(schema.Redirected, response.Failure{})
 	case alike:
 		end(schema.RedirectLimit, response.Failure{Phrase: "redirect loop", Detail: target.URL})
-	case target.Domain != u.planned.Domain || here && !before:
+	case target.Domain != u.planned.Domain || here && !before && !passes:
 		u.fetch.RedirectTarget = target.URL
 		end(schema.Redirected, response.Failure{})
 	case int(u.fetch.Redirects) >= f.cfg.MaxRedirects:
 		end(schema.RedirectLimit, response.Failed("too many redirects", "more than %d", f.cfg.MaxRedirects))
-	case !before && !f.claim(target.URL):
+	case !before && !f.claim(target.URL) && !passes:
 		u.fetch.RedirectTarget = target.URL
 		end(schema.Redirected, response.Failure{})
 	default:
@@ -195,6 +242,7 @@ func (f *fetcher) followRedirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 			return
 		}
 		u.fetch.Redirects++
+		u.passing = passes && !before
 		u.key, u.spelled, u.known, u.tries, u.retries, u.why = target, strings.Clone(spelled), known, 0, manifest.RetryCounts{}, ""
 		f.keep(u, time.Time{})
 		f.passOn(g, target.Host, &polite.Item{ID: u.row})
@@ -220,6 +268,11 @@ func (f *fetcher) handleDocument(u *urlTask, s *request.Sent) {
 		f.finish(u, schema.InternalError, response.Failure{Phrase: "document could not be parsed", Detail: err.Error()})
 		return
 	}
+	if parsed.Refused {
+		f.captureInSlot(u, s, schema.SubsetDiagnostics)
+		f.finishBlocked(u, challenge.Other)
+		return
+	}
 	cp, ok := f.archive(s, u.key, schema.SubsetWARC, parsed)
 	if !ok {
 		f.finish(u, schema.InternalError, response.Failure{Phrase: segments.ErrUnarchivable.Error()})
@@ -231,7 +284,7 @@ func (f *fetcher) handleDocument(u *urlTask, s *request.Sent) {
 	u.fetch.ContentBytes = int64(len(s.Exchange.Body))
 
 	from := document.Capture{
-		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: u.planned.URL,
+		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: u.planned.URL, Certificate: s.Exchange.Certificate,
 		ETag: u.fetch.ETag, LastModified: u.fetch.LastModified, Signals: u.rules.Signals(u.key.URL),
 	}
 	if cp.Revisit != "" { // the row of pages names the record that has the payload
@@ -253,6 +306,15 @@ func (f *fetcher) handleDocument(u *urlTask, s *request.Sent) {
 			b.Sitemaps = f.sitemaps.Fetched(&u.planned.PlannedURL, u.key)
 		}
 	})
+}
+
+// finishBlocked ends a URL task that a service in front of the site refused.
+func (f *fetcher) finishBlocked(u *urlTask, service string) {
+	u.fetch.BlockedBy = service
+	f.mu.Lock()
+	f.refusers[strings.Clone(u.key.Host)] = service
+	f.mu.Unlock()
+	f.finish(u, schema.Blocked, response.RefusedBy(service))
 }
 
 // capture archives a response that is not a document.

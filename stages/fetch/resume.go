@@ -172,21 +172,54 @@ type hop struct {
 	Target string `parquet:"fetch_redirect,optional"`
 }
 
+// ended holds some columns of a fetch.
+type ended struct {
+	URL       string         `parquet:"url"`
+	FinalURL  string         `parquet:"final_url,optional"`
+	Outcome   schema.Outcome `parquet:"outcome"`
+	BlockedBy string         `parquet:"blocked_by,optional"`
+}
+
 // restoreClaims reserves the targets of the recorded redirects that stay within their domain. Some
 // were never requested: robots.txt denied them, or the chain was too long. A later chain that leads
-// to such a URL ends there, and the frontier decides about the URL.
+// to such a URL ends there, and the frontier decides about the URL. restoreClaims also notes which URLs ended chains and
+// which redirect, and which hosts refused requests.
 func (a *attempt) restoreClaims(ctx context.Context, doc *manifest.Checkpoint) error {
 	for _, file := range doc.Files {
-		if file.Dataset != stages.FileCaptures || file.Subset != schema.SubsetDiagnostics {
-			continue
-		}
 		if err := a.lease.RenewIfDue(ctx); err != nil {
 			return err
+		}
+		if file.Dataset == stages.FileFetches {
+			for row, err := range table.Concat[ended](ctx, a.inputs, []string{file.Key}) {
+				if err != nil {
+					return err
+				}
+				key, err := urlkey.KeyOf(row.FinalURL)
+				switch {
+				case err != nil: // there was no answer
+				case row.Outcome == schema.Blocked:
+					a.fetcher.refusers[key.Host] = row.BlockedBy
+				case row.Outcome == schema.NotModified:
+					a.fetcher.sched.GavePage(key.Host)
+				case row.Outcome == schema.OK, row.Outcome == schema.MIMEFiltered, row.Outcome == schema.InternalError:
+					if row.FinalURL != row.URL {
+						a.fetcher.noteChain(row.FinalURL, false)
+					}
+					a.fetcher.sched.GavePage(key.Host)
+				}
+			}
+		}
+		if file.Dataset != stages.FileCaptures || file.Subset != schema.SubsetDiagnostics {
+			continue
 		}
 		for row, err := range table.Concat[hop](ctx, a.inputs, []string{file.Key}) {
 			if err != nil {
 				return err
 			}
+			if row.Target == "" {
+				continue
+			}
+			a.fetcher.noteChain(row.URL, true)
 			from, err := urlkey.KeyOf(row.URL)
 			to, noTarget := urlkey.KeyOf(row.Target)
 			if err == nil && noTarget == nil && from.Domain == to.Domain {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -210,6 +211,87 @@ func TestManyHostsAreFetchedWithFewRulesInMemory(t *testing.T) {
 			if q.Purpose == schema.ForPage && q.RobotsDigest == "" {
 				t.Errorf("%s: no digest", q.URL)
 			}
+		}
+	})
+}
+
+// The last good robots.txt applies for 30 days if it cannot be fetched again, also after a restart.
+func TestTheLastGoodRobotsFileHoldsForThirtyDays(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		name         string
+		later        time.Duration // time from the first round to the second
+		breaks       func(w http.ResponseWriter)
+		allowed, not schema.Outcome
+		killed       bool
+	}{
+		{"answers 503", 3 * day, func(w http.ResponseWriter) { w.WriteHeader(503) }, schema.OK, schema.RobotsDenied, false},
+		{"answers 500, and the attempt is killed", 3 * day, func(w http.ResponseWriter) { w.WriteHeader(500) }, schema.OK, schema.RobotsDenied, true},
+		{"breaks off", 3 * day, func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "1000")
+			fmt.Fprint(w, "User-agent: *\nDisallow:\n")
+			panic(http.ErrAbortHandler)
+		}, schema.OK, schema.RobotsDenied, false},
+		{"answers 500 on the last day", 29*day + 12*time.Hour, func(w http.ResponseWriter) { w.WriteHeader(500) }, schema.OK, schema.RobotsDenied, false},
+		{"answers 500 after 31 days", 31 * day, func(w http.ResponseWriter) { w.WriteHeader(500) }, schema.RobotsUnreachable, schema.RobotsUnreachable, false},
+		{"is gone", 3 * day, func(w http.ResponseWriter) { w.WriteHeader(404) }, schema.OK, schema.OK, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var broken atomic.Bool
+				l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+					switch {
+					case r.URL.Path != "/robots.txt":
+						page(w, r)
+					case broken.Load():
+						c.breaks(w)
+					default:
+						fmt.Fprint(w, "User-agent: *\nDisallow: /private\nCrawl-delay: 7\n")
+					}
+				}, "http://a.com/1")
+				first := l.mustRun(nil)
+				broken.Store(true)
+				time.Sleep(c.later)
+				l.task.Round = 1
+				l.setPlanAt(planRows(t, []string{"http://a.com/2", "http://a.com/3", "http://a.com/private"}), "p2")
+				if c.killed {
+					l.cfg.Checkpoint.Every = time.Second
+					if _, err := l.run(t.Context(), dying{l.bucket, time.Now().Add(32 * time.Second)}, &Input{Before: []*manifest.Result{first}}); !errors.Is(err, errKilled) {
+						t.Fatalf("got %v, want the bucket's error", err)
+					}
+				}
+				second := l.mustRun(&Input{Before: []*manifest.Result{first}})
+				got := l.outcomes(second)
+				for u, want := range map[string]schema.Outcome{"http://a.com/2": c.allowed, "http://a.com/3": c.allowed, "http://a.com/private": c.not} {
+					if got[u].Outcome != want {
+						t.Errorf("%s: %s (%s), want %s", u, got[u].Outcome, got[u].Error, want)
+					}
+				}
+				l.checkPace(second)
+			})
+		})
+	}
+}
+
+// That there was no robots.txt is no copy: rules may have come since.
+func TestAMissingRobotsFileIsNoLastGoodOne(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		status := atomic.Int32{}
+		status.Store(404)
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				w.WriteHeader(int(status.Load()))
+				return
+			}
+			page(w, r)
+		}, "http://a.com/1")
+		first := l.mustRun(nil)
+		status.Store(500)
+		time.Sleep(3 * 24 * time.Hour)
+		l.task.Round = 1
+		l.setPlanAt(planRows(t, []string{"http://a.com/2"}), "p2")
+		if f := l.outcomes(l.mustRun(&Input{Before: []*manifest.Result{first}}))["http://a.com/2"]; f.Outcome != schema.RobotsUnreachable {
+			t.Errorf("%s (%s)", f.Outcome, f.Error)
 		}
 	})
 }

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/challenge"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/request"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
@@ -20,7 +23,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // robotsTask requests the robots.txt of one origin. It belongs to the goroutine that has the grant
@@ -33,6 +35,8 @@ type robotsTask struct {
 	hops    int
 	tries   int32
 	retries manifest.RetryCounts
+	met     []manifest.Hop     // hops that set cookies
+	cookies response.Cookies   // cookies that the redirects have set
 	why     error              // reason why the redirect of the last response is not followed; nil if it may be followed
 	record  segments.Record    // requests and captures that are not recorded yet
 	answer  robotscache.Record // WARC record of the last response
@@ -44,6 +48,8 @@ type robotsTask struct {
 
 var (
 	errCutOff   = errors.New("the answer broke off")
+	errRefused  = errors.New("a service in front of the site refused the request")
+	errLater    = errors.New("it is to be asked for later")
 	errOptedOut = errors.New("it redirects to a URL of the opt-out list")
 )
 
@@ -66,8 +72,16 @@ func (f *fetcher) robotsTaskOf(id int64) *robotsTask {
 // askRobots uses a grant for the next request of a robots task.
 func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask) {
 	rt.tries++
-	s := f.requests.Send(ctx, g, request.Ask{Purpose: schema.ForRobots, URL: rt.next, Attempt: rt.tries})
+	ask := request.Ask{Purpose: schema.ForRobots, URL: rt.next, Attempt: rt.tries}
+	if rt.hops > 0 {
+		ask.RobotsFor = rt.entry.URL()
+	}
+	ask.Carry(&rt.cookies)
+	s := f.requests.Send(ctx, g, ask)
 	defer s.Exchange.Release()
+	if isLater(s) {
+		s.Row.Error, s.Row.ErrorClass = errLater.Error(), string(schema.RateLimited)
+	}
 	if s.Recorded() {
 		rt.record.Requests = append(rt.record.Requests, s.Row)
 	}
@@ -85,8 +99,14 @@ func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask
 	if s.Err == nil && response.IsRedirect(s.Exchange) {
 		if target, _, err := response.Location(f.canon, s.Exchange, rt.next); err == nil && f.optedOut(target.URL) {
 			rt.why = errOptedOut
+		} else if err == nil && challenge.Gate(target.URL) != "" {
+			rt.why = errRefused
 		} else if err == nil && rt.hops < robots.MaxRedirects {
 			rt.hops++
+			hop := manifest.Hop{URL: rt.next, Certificate: s.Exchange.Certificate}
+			if hop.Set = rt.cookies.Take(hop.URL, hop.Certificate, s.Exchange.Header); len(hop.Set) > 0 {
+				rt.met = append(rt.met, hop)
+			}
 			rt.next, rt.nextAt = target.URL, target.Host
 			rt.tries = 0
 			f.passOn(g, target.Host, item)
@@ -94,6 +114,12 @@ func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask
 		}
 	}
 	f.handleRobots(g, rt, s, item)
+}
+
+// isLater reports whether a 403 in place of a robots.txt asks for a later request, so that it does not say that there is
+// no file.
+func isLater(s *request.Sent) bool {
+	return s.Err == nil && s.Exchange.Status == http.StatusForbidden && s.RetryAfter > 0
 }
 
 // captureRobots archives a response to a robots.txt request.
@@ -128,16 +154,28 @@ func (f *fetcher) handleRobots(g *polite.Grant, rt *robotsTask, s *request.Sent,
 		err = errCutOff
 		why = response.Failed("it broke off", "%s: what it forbids further on is not known", cut)
 	}
+	if isLater(s) {
+		err, why = errLater, response.Failure{Phrase: errLater.Error()}
+	}
+	if s.Service != "" {
+		err, why = errRefused, response.RefusedBy(s.Service)
+	}
 	if rt.why != nil {
 		err, why = rt.why, response.Failure{Phrase: rt.why.Error()}
 	}
+	var text []byte
+	if err == nil && robots.FetchClass(s.Exchange.Status, nil) == robots.Rules {
+		if text, err = response.RobotsText(s.Exchange); err != nil {
+			why = response.Failed("it cannot be decoded", "%q: what it forbids is not known", s.Exchange.Header.Get("Content-Encoding"))
+		}
+	}
 	switch robots.FetchClass(s.Exchange.Status, err) {
 	case robots.Rules:
-		file := robots.Parse(s.Exchange.Body)
+		file := robots.Parse(text)
 		rules := &robotscache.Rules{
 			Group: file.GroupFor(f.token), Digest: response.DigestValue(s.Exchange.PayloadDigest), Record: rt.answer,
 		}
-		f.learnRobots(rt, rules, bytes.Clone(s.Exchange.Body[:min(len(s.Exchange.Body), robots.MaxBytes)])) // a copy, because the exchange's memory is reused
+		f.learnRobots(rt, rules, bytes.Clone(text)) // a copy, because the exchange's memory is reused
 		f.sitemaps.NameAll(rt.entry.URL(), file)
 		g.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
@@ -146,12 +184,16 @@ func (f *fetcher) handleRobots(g *polite.Grant, rt *robotsTask, s *request.Sent,
 	case robots.Unreachable:
 		v := response.Verdict{Outcome: schema.RobotsUnreachable, Retry: response.AfterTimeout, Health: polite.Failure}
 		switch {
+		case rt.why == errRefused:
+			v.Retry, v.Health = response.Never, polite.Refused
 		case rt.why != nil:
 			v.Retry, v.Health = response.Never, polite.Success
 		case s.Err != nil:
 			v = response.OfError(s.Err)
-		case err == nil:
+		case err == nil, response.LimitsRate(s.Exchange.Status, s.RetryAfter > 0):
 			v = response.OfStatus(s.Exchange.Status, s.RetryAfter > 0)
+		}
+		if err == nil {
 			why.Phrase = fmt.Sprintf("HTTP status %d", s.Exchange.Status)
 		}
 		f.retryOrFailRobots(g, rt, s, v, why, item)
@@ -176,13 +218,20 @@ func (f *fetcher) retryOrFailRobots(g *polite.Grant, rt *robotsTask, s *request.
 	outcome := unreachableOutcome(s.Err, v.Outcome, own)
 	told := s.How(v.Outcome)
 	f.failures.Note(v.Outcome, rt.entry.Host, "robots.txt "+told, f.clock.Now())
+	stale := rt.why != errOptedOut && f.robots.Stale(rt.entry)
 	if f.retry(&rt.retries, v.Retry, told, g.Host, item, &r) ||
-		outcome == schema.RobotsUnreachable && v.Retry != response.Never && f.retry(&rt.retries, response.ForRobots, told, g.Host, item, &r) ||
-		rt.retries.Later == 0 && f.retryLate(&rt.retries, v, told, g.Host, item, &r) {
+		!stale && outcome == schema.RobotsUnreachable && v.Retry != response.Never && f.retry(&rt.retries, response.ForRobots, told, g.Host, item, &r) ||
+		!stale && rt.retries.Later == 0 && f.retryLate(&rt.retries, v, told, g.Host, item, &r) {
 		b := rt.record
 		b.OnRecorded = func() { f.keepRobotsTask(rt, g.Host, told, item.NotBefore) }
 		rt.record = segments.Record{}
 		f.record(&b)
+		g.Done(r)
+		return
+	}
+	if stale {
+		f.robots.Extend(rt.entry)
+		f.recordRobots(rt, nil)
 		g.Done(r)
 		return
 	}
@@ -250,7 +299,7 @@ func unreachableOutcome(err error, request schema.Outcome, own bool) schema.Outc
 // checkpoint holds it.
 func (f *fetcher) keepRobotsTask(rt *robotsTask, host, why string, due time.Time) {
 	kept := &manifest.OriginRetry{
-		Origin: rt.entry.Root, Next: rt.next, Host: host, Hops: rt.hops, Tries: rt.tries, Why: why, RetryCounts: rt.retries,
+		Origin: rt.entry.Root, Next: rt.next, Host: host, Hops: rt.hops, Met: slices.Clone(rt.met), Tries: rt.tries, Why: why, RetryCounts: rt.retries,
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -141,6 +141,10 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 		}
 		rt := f.newRobotsTask(entry)
 		rt.next, rt.nextAt, rt.hops, rt.tries, rt.retries = r.Next, r.Host, r.Hops, r.Tries, r.RetryCounts
+		rt.met = r.Met
+		for _, h := range r.Met {
+			rt.cookies.Resume(h)
+		}
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
 		f.keepRobotsTask(rt, r.Host, r.Why, due)
 		f.sched.Push(r.Host, polite.Item{ID: rt.id, Urgent: true, NotBefore: due, Why: r.Why, Late: r.Late > 0})
@@ -157,28 +161,27 @@ func (f *fetcher) restoreRobots(row *schema.RobotsFile) (known bool, err error) 
 	return known, err
 }
 
-// takeRobots takes over the rules of robots.txt files from the previous round, if they have not
-// expired and their hosts are planned. It records their rows again, so that this round's rows name
+// takeRobots takes over the rules of robots.txt files from the previous round, if they may still apply
+// (robotscache.MaxStale) and their hosts are planned. It records their rows again, so that this round's rows name
 // the rules of all its requests, and later rounds need not read older rows.
 func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error {
 	f := a.fetcher
 	now := f.clock.Now()
 	taken := 0
 	for _, r := range a.in.Before {
-		if time.UnixMilli(r.CompletedAt).Add(a.cfg.Politeness.RobotsTTL).Before(now) {
-			continue // all rows of this file have expired
-		}
 		err := segments.Rows(ctx, a.inputs, r.Files, stages.FileRobots, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
 			if !planned[row.Host] || row.Outcome != "" {
 				return nil // if it failed, this round requests the robots.txt again
 			}
 			known, err := f.restoreRobots(row)
-			if err != nil || !known {
+			if err != nil {
 				return err
 			}
-			taken++
+			if known {
+				taken++
+			}
 			return a.log.Emit(&segments.Record{Robots: row})
-		}, table.IntRange("until", int64(schema.TimeOf(now)), math.MaxInt64))
+		}, table.IntRange("until", int64(schema.TimeOf(now.Add(-robotscache.MaxStale))), math.MaxInt64))
 		if err != nil {
 			return fmt.Errorf("load robots.txt files of the previous round: %w", err)
 		}

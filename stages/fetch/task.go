@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/room"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/stages"
@@ -79,6 +80,9 @@ func runWith(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser
 
 func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser, h hooks) (*manifest.Result, error) {
 	if err := checkClock(ctx, env.Bucket); err != nil {
+		return nil, err
+	}
+	if err := room.Need(cfg.reserve()); err != nil { // with so little scratch space, admit would admit no request
 		return nil, err
 	}
 	l, before, err := lease.Acquire(ctx, env, leaseOptions(in, &cfg))

@@ -3,6 +3,7 @@ package fetch
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,8 @@ type urlTask struct {
 	cookies response.Cookies // cookies that the chain has received
 	retries manifest.RetryCounts
 	tries   int32         // number of requests for the URL in key
+	plain   bool          // requests have no condition, because the server refused one
+	passing bool          // whether that URL is planned or reserved, and the chain passes through it
 	why     string        // last failure of that URL, in words for people
 	rules   *robots.Group // robots rules that allow the current request
 	// detected is the media type of the current response, "" until its first bytes arrive. A
@@ -219,9 +222,51 @@ func (u *urlTask) note(s *request.Sent) {
 	u.fetch.HTTPStatus = int16(s.Exchange.Status)
 	u.fetch.FinalURL = u.key.URL
 	u.fetch.MimeType = strings.Clone(mediatype.Essence(s.Exchange.Header.Get("Content-Type"))) // a copy, so that a waiting task does not keep the whole head in memory
-	u.fetch.ETag, u.fetch.LastModified = response.Validators(s.Exchange)
+	u.fetch.ETag, u.fetch.LastModified = "", ""
+	if !u.plain {
+		u.fetch.ETag, u.fetch.LastModified = response.Validators(s.Exchange, s.At)
+	}
 	u.fetch.Truncated = response.Truncation(s.Exchange)
 	u.fetch.RetryAfterMS = s.RetryMS
+	if u.fetch.Price = ""; s.Exchange.Status == http.StatusPaymentRequired {
+		u.fetch.Price = strings.Clone(response.Bounded(s.Exchange.Header.Get("Crawler-Price")))
+	}
+}
+
+// A gate sets a cookie and redirects back. It is another URL's target, and perhaps planned itself, but not where chains
+// end. So a chain with a cookie passes through URLs that are planned or reserved, unless another chain ended there: a
+// login page, for example, is fetched once.
+
+// noteChain notes whether a URL redirects, or ended a redirect chain.
+func (f *fetcher) noteChain(url string, redirects bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h := xxh3.HashString(url); redirects || !f.gates[h] {
+		f.gates[h] = redirects
+	}
+}
+
+// endsAt reports whether a URL ended a redirect chain, and never redirected.
+func (f *fetcher) endsAt(url string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	redirects, known := f.gates[xxh3.HashString(url)]
+	return known && !redirects
+}
+
+// mayPass reports whether a chain with a cookie may pass through target on its way from a URL. A planned target is
+// perhaps just the new place of the page, which its own task fetches. So it must be known to redirect, or only add to the
+// query, as a test for cookies does.
+func (f *fetcher) mayPass(from, target string, planned bool) bool {
+	if f.endsAt(target) {
+		return false
+	}
+	if !planned || strings.HasPrefix(target, from+"?") || strings.HasPrefix(target, from+"&") {
+		return true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.gates[xxh3.HashString(target)]
 }
 
 // claim reserves a redirect's target or a sitemap's URL, so that it is not fetched twice. It

@@ -263,6 +263,8 @@ func TestOutcomesBecomeStates(t *testing.T) {
 		{schema.HTTP4xx, status(404), schema.StateGone, 0},
 		{schema.HTTP5xx, status(500), schema.StateFailed, at + day},
 		{schema.RateLimited, status(429), schema.StateFailed, at + day},
+		{schema.Blocked, status(403), schema.StateFailed, at + day},
+		{schema.PaymentRequired, status(402), schema.StateFailed, at + day},
 		{schema.DNSError, nil, schema.StateFailed, at + day},
 		{schema.ConnectError, nil, schema.StateFailed, at + day},
 		{schema.TLSError, nil, schema.StateFailed, at + day},

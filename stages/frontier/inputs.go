@@ -216,7 +216,7 @@ func moved(o *outcome) bool {
 		return false
 	}
 	switch o.Outcome {
-	case schema.OK, schema.NotModified, schema.HTTP4xx, schema.HTTP5xx, schema.RateLimited, schema.MIMEFiltered:
+	case schema.OK, schema.NotModified, schema.HTTP4xx, schema.HTTP5xx, schema.RateLimited, schema.Blocked, schema.PaymentRequired, schema.MIMEFiltered:
 		return true
 	}
 	return false

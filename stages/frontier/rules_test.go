@@ -141,6 +141,39 @@ func TestContentIsRememberedWhereItLies(t *testing.T) {
 	}
 }
 
+// A page that the network cut is due as after a failure: soon, and later each time. The interval that was learned
+// stays, and the next whole answer counts like any other.
+func TestAPageThatBrokeOffIsDueSoon(t *testing.T) {
+	cfg := Default()
+	fetch := func(prior schema.URLRecord, digest, truncated string, end schema.Outcome, days schema.Time) schema.URLRecord {
+		return cfg.recordAfter(prior, &prior, &outcome{Outcome: end, HTTPStatus: 200, FetchedAt: at + days*day, ContentDigest: digest, Truncated: truncated}, false, cfg.rule())
+	}
+	whole := fetch(schema.URLRecord{}, "a", "", schema.OK, 0)
+	for _, cut := range []string{schema.TruncatedDisconnect, schema.TruncatedTime} {
+		once := fetch(whole, "b", cut, schema.OK, 30)
+		if once.State != schema.StateFetched || once.NextDue != (at+30*day).Add(cfg.RetryAfter) || once.DueReason != schema.DueRetry || once.Changes != 0 || once.ETag != "" {
+			t.Errorf("%s: %+v", cut, once)
+		}
+		twice := fetch(once, "c", cut, schema.OK, 31)
+		if twice.NextDue != (at+31*day).Add(2*cfg.RetryAfter) || twice.Failures != 2 {
+			t.Errorf("%s twice: %+v", cut, twice)
+		}
+		failed := fetch(twice, "", "", schema.HTTP5xx, 33)
+		if failed.NextDue != (at + 33*day).Add(4*cfg.RetryAfter) {
+			t.Errorf("%s, then a failure: %+v", cut, failed)
+		}
+		again := fetch(twice, "c", "", schema.OK, 33)
+		if again.Failures != 0 || again.DueReason == schema.DueRetry || again.FalseAlarms != 0 || again.NextDue.Sub(at+33*day) < cfg.MinInterval {
+			t.Errorf("%s, then whole: %+v", cut, again)
+		}
+	}
+	for _, cut := range []string{schema.TruncatedLength, schema.TruncatedUnspecified} {
+		if r := fetch(whole, "b", cut, schema.OK, 30); r.DueReason == schema.DueRetry || r.Failures != 0 {
+			t.Errorf("%s: %+v", cut, r)
+		}
+	}
+}
+
 func TestBadConfigIsPermanent(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"follow": func(c *Config) { c.Follow = "all" }, "depth": func(c *Config) { c.MaxDepth = -1 }, "interval": func(c *Config) { c.MinInterval = 0 },

@@ -48,18 +48,33 @@ func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *out
 	case schema.StateFetched, schema.StateRedirected:
 		r.Failures = 0
 		c.fetched(&r, prior, o, at, rule)
+		if brokenOff(o) && r.State == schema.StateFetched { // the rest of the page may come soon
+			r.Failures = prior.Failures + 1
+			if due := c.retryAt(&r, at); due < r.NextDue {
+				r.NextDue, r.DueReason = due, schema.DueRetry
+			}
+		}
 	case schema.StateFailed:
 		r.Failures++
-		wait := c.RetryAfter
-		for n := int32(1); n < r.Failures && wait < c.MaxInterval; n++ {
-			wait *= 2
-		}
-		r.NextDue = at.Add(min(wait, c.MaxInterval))
-		r.DueReason = schema.DueRetry
+		r.NextDue, r.DueReason = c.retryAt(&r, at), schema.DueRetry
 	case schema.StateDenied, schema.StateGone, schema.StateDeferred:
 		r.NextDue, r.DueReason = 0, ""
 	}
 	return r
+}
+
+// retryAt returns when a URL is due after its last failure. The wait doubles with each failure in a row.
+func (c *Config) retryAt(r *schema.URLRecord, at schema.Time) schema.Time {
+	wait := c.RetryAfter
+	for n := int32(1); n < r.Failures && wait < c.MaxInterval; n++ {
+		wait *= 2
+	}
+	return at.Add(min(wait, c.MaxInterval))
+}
+
+// brokenOff reports whether the network cut the end of a document.
+func brokenOff(o *outcome) bool {
+	return o.Truncated == schema.TruncatedTime || o.Truncated == schema.TruncatedDisconnect
 }
 
 // answered returns the time of a request.
@@ -70,8 +85,8 @@ func answered(o *outcome) schema.Time { return cmp.Or(o.FetchedAt, o.RecordedAt)
 // alarm.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at schema.Time, rule recrawl.Rule) {
 	learned := prior.LastFetched.Add(c.revisit(prior))
-	// A URL in another state is due for a retry: only a fetched URL can be announced.
-	announced := prior.State == schema.StateFetched && prior.LastFetched > 0 && prior.NextDue > prior.LastFetched && prior.NextDue < learned
+	// A URL that is due for a retry was not announced.
+	announced := prior.State == schema.StateFetched && prior.DueReason != schema.DueRetry && prior.LastFetched > 0 && prior.NextDue > prior.LastFetched && prior.NextDue < learned
 	compared, changed := compare(prior, o, r.State)
 	switch {
 	case changed:
@@ -111,7 +126,7 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at schema.Time,
 // compare reports whether a request that left a URL in the given state could be compared with the fetch
 // before, and whether it found another content.
 func compare(prior *schema.URLRecord, o *outcome, state schema.URLState) (compared, changed bool) {
-	compared = prior.Fetches > 0 && prior.ContentDigest != "" && state == schema.StateFetched
+	compared = prior.Fetches > 0 && prior.ContentDigest != "" && state == schema.StateFetched && !brokenOff(o)
 	return compared, compared && o.Outcome == schema.OK && o.ContentDigest != prior.ContentDigest
 }
 
@@ -165,7 +180,7 @@ func recordContent(r, prior *schema.URLRecord, o *outcome) {
 	case o.Outcome == schema.NotModified:
 		// The headers of a 304 replace the stored headers (RFC 9111, 3.2).
 		r.ETag, r.LastModified = cmp.Or(o.ETag, r.ETag), cmp.Or(o.LastModified, r.LastModified)
-	case o.Truncated == schema.TruncatedTime || o.Truncated == schema.TruncatedDisconnect:
+	case brokenOff(o):
 		// The next fetch is unconditional, because the stored content is incomplete.
 		r.ETag, r.LastModified = "", ""
 		r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0

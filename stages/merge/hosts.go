@@ -101,6 +101,8 @@ func (h *hostRows) countFetch(f *schema.Fetch) {
 		r.FailedHTTP5xx++
 	case schema.RateLimited:
 		r.FailedRate++
+	case schema.Blocked, schema.PaymentRequired:
+		r.Refused++
 	case schema.DNSError:
 		r.FailedDNS++
 	case schema.ConnectError:

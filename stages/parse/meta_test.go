@@ -56,24 +56,51 @@ func TestRobotsDirectives(t *testing.T) {
 	}
 }
 
-func TestNoArchiveIsTold(t *testing.T) {
+// TestNoArchiveWithholdsTheWords sends the word zebra in every place from which a column takes words.
+func TestNoArchiveWithholdsTheWords(t *testing.T) {
+	const words = `<title>A title</title><meta name=description content=zebra><meta name=keywords content=zebra><meta name=author content=zebra>
+<meta property=og:title content=zebra><meta property=og:description content=zebra><meta name=twitter:title content=zebra>
+<meta name=twitter:description content=zebra><script type="application/ld+json">{"@type": "Article", "headline": "zebra", "author": "zebra"}</script>
+<body><p>A zebra and a zebra.<p itemprop=author>zebra</p><a href=/a title=zebra>A zebra</a><img src=/b alt=zebra><a rel=author href=/c>zebra</a>`
+	const feed = `<rss version="2.0"><channel><title>A title</title><description>zebra</description><item><title>zebra</title><link>/a</link><description>zebra</description></item></channel></rss>`
+	tag := func(values ...string) map[string][]string { return map[string][]string{"X-Robots-Tag": values} }
 	for _, tt := range []struct {
-		name, page string
-		header     []string
-		want       bool
+		name, mediaType, body string
+		header                map[string][]string
+		want                  bool
 	}{
-		{"nothing", "", nil, false},
-		{"element", "<meta name=robots content='index, NoArchive'>", nil, true},
-		{"element for us", "<meta name=examplebot content=noarchive>", nil, true},
-		{"element for another", "<meta name=otherbot content=noarchive>", nil, false},
-		{"header", "", []string{"noindex", "NOARCHIVE"}, true},
-		{"header for another", "", []string{"otherbot: noarchive"}, false},
-		{"none leaves it", "<meta name=robots content=none>", nil, false},
+		{"nothing", "text/html", words, nil, false},
+		{"element", "text/html", "<meta name=robots content='index, NoArchive'>" + words, nil, true},
+		{"element for us", "text/html", "<meta name=ExampleBot content=noarchive>" + words, nil, true},
+		{"element for another", "text/html", "<meta name=googlebot content=noarchive>" + words, nil, false},
+		{"second element, at the end", "text/html", "<meta name=robots content=follow>" + words + "<meta name=robots content='max-snippet:5; noarchive'>", nil, true},
+		{"other name", "text/html", "<meta name=robots content='nocache'>" + words, nil, true},
+		{"between spaces", "text/html", "<meta name=robots content='index nosnippet noarchive'>" + words, nil, true},
+		{"header", "text/html", words, tag("noindex", "NOARCHIVE"), true},
+		{"other name in the header", "text/html", words, tag("nocache"), true},
+		{"header for us", "text/html", words, tag("otherbot: noindex, examplebot: nofollow, noarchive"), true},
+		{"header for another", "text/html", words, tag("bingbot: noarchive, nocache"), false},
+		{"none leaves it", "text/html", "<meta name=robots content=none>" + words, tag("none"), false},
+		{"others leave it", "text/html", "<meta name=robots content='noindex, nosnippet, max-snippet:0, noai, noimageindex'>" + words, nil, false},
+		{"plain text", "text/plain", "A zebra.", tag("noarchive"), true},
+		{"feed", "application/rss+xml", feed, tag("noarchive"), true},
+		{"XHTML", "application/xhtml+xml", `<html><head><meta name="robots" content="noarchive"/></head><body><p>A zebra</p></body></html>`, nil, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := parsePage(t, tt.page+"words", map[string][]string{"X-Robots-Tag": tt.header})
-			if r.NoArchive != tt.want || r.Text.Full != "words" {
-				t.Errorf("noarchive %t, text %q", r.NoArchive, r.Text.Full)
+			d := &document.Document{URL: "https://example.com/dir/page", ContentType: tt.mediaType, Body: []byte(tt.body), Header: func(name string) []string { return tt.header[name] }}
+			p := newParser(t)
+			whole := p.Parse(d)
+			p.cfg.Withhold = true
+			r := p.Parse(d)
+			if got := fmt.Sprintf("%+v", r); strings.Contains(got, "zebra") == tt.want || r.Text.NoArchive != tt.want {
+				t.Errorf("noarchive %t, row %s", r.Text.NoArchive, got)
+			}
+			if got := fmt.Sprintf("%+v", whole); !strings.Contains(got, "zebra") || whole.Text.NoArchive != tt.want {
+				t.Errorf("without Withhold: noarchive %t, row %s", whole.Text.NoArchive, got)
+			}
+			a, b := &r.Page, &whole.Page
+			if a.Title != b.Title || a.WordCount != b.WordCount || a.TextDigest != b.TextDigest || a.SimHash != b.SimHash || a.Outlinks != b.Outlinks || len(r.Links) != len(whole.Links) {
+				t.Errorf("other title or counts: %+v, %+v", a, b)
 			}
 		})
 	}
@@ -260,5 +287,22 @@ func TestFullText(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestAuthorsHaveNoMarkup(t *testing.T) {
+	for _, page := range []string{
+		`<meta name=author content="&lt;a href='/jane'&gt;Jane Doe&lt;/a&gt;">`,
+		`<meta name=author content="<p>By Jane Doe</p>">`,
+		`<meta property=article:author content="&lt;b&gt;Jane Doe&lt;/b&gt;">`,
+		`<meta itemprop=author content="&lt;b&gt;Jane Doe&lt;/b&gt;">`,
+		`<script type="application/ld+json">{"@type": "Article", "author": {"name": "<a href=\"/jane\">Jane Doe</a>"}}</script>`,
+		`<script type="application/ld+json">{"@type": "Article", "author": "\u003cb\u003eJane Doe\u003c/b\u003e"}</script>`,
+		`<script type="application/ld+json">{"@type": "Article", "author": [{"name": "&lt;i&gt;Jane Doe&lt;/i&gt;"}]}</script>`,
+	} {
+		r := parsePage(t, page, nil)
+		if r.Page.Author != "Jane Doe" || strings.Contains(r.Page.JSONLD, "<") || strings.Contains(r.Page.JSONLD, "003c") {
+			t.Errorf("%s: author %q, json_ld %s", page, r.Page.Author, r.Page.JSONLD)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/charset"
 	"crawlbatch.io/crawlbatch/stages/parse/pagehint"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
@@ -29,7 +30,8 @@ func readHTML(j *job) {
 	if len(doc) > 0 {
 		r.Page.TextRatio = roundRatio(float64(len(r.Text.Full)) / float64(len(doc)))
 	}
-	r.Page.PageHint = pagehint.Hint(&r.Parsed, out.Heading())
+	r.Page.PageHint = pagehint.Hint(&r.Parsed, out.Heading(), doc)
+	r.Refused = r.Page.PageHint == schema.HintBlocked && pagehint.OnlyRefuses(&r.Parsed, out.Heading())
 }
 
 // finish writes the columns of the document, and the document's links.

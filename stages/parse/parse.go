@@ -43,10 +43,16 @@ import (
 //	4: UTF-8 with a wrong declared charset is recognized even if it is cut within a character.
 //	   A picture in SVG may begin with a comment. A plain text may begin with the tag of a feed
 //	   or sitemap. A document without rows of links has no outlinks.
+//	   References of sitemaps and feeds with line ends, tabs or invisible characters inside are
+//	   dropped, and notes after the URLs of a text sitemap.
+//	5: Of a document that says noarchive, no words but the title are kept (Config.Withhold).
+//	   Declarative shadow roots are content. NULs do not part words. Elements of svg and math do not
+//	   count as those of HTML, such as base, link and title. Names of authors have no markup.
+//	   page_hint scripts.
 //
 // If the definition of the fingerprint changes (simhash.Version, now 1), this Version must change
 // too.
-const Version = 4
+const Version = 5
 
 // Config configures a parser. A zero value means the default.
 type Config struct {
@@ -70,6 +76,8 @@ type Config struct {
 	// rejects types in Skip, whatever their handlers decide. The most specific media range decides.
 	// Store and Skip do not affect Parse.
 	Store, Skip []string
+	// Withhold removes the words of documents that say noarchive (document.Withhold).
+	Withhold bool
 	// Terms bounds the number of kept terms of a page, with their counts. Default 128.
 	Terms int
 	// Topics bounds the number of topics of a page. The topics are the most frequent terms of the
@@ -177,6 +185,9 @@ func (p *Parser) Parse(d *document.Document) *Result {
 	r.Page.DocumentKind = string(r.Kind)
 	if len(r.Links) == 0 && r.OverLinks > 0 { // outlinks promise rows, and Cut keeps the document from stating that it has no links
 		r.BadLinks, r.OverLinks, r.Page.Outlinks, r.Cut = r.BadLinks+r.OverLinks, 0, 0, true
+	}
+	if r.Text.NoArchive && p.cfg.Withhold {
+		document.Withhold(&r.Page, &r.Terms, &r.Text, r.Links)
 	}
 	if len(s.normal.Bytes) <= maxKept && s.html.Small(maxKept) {
 		p.pool.Put(s)

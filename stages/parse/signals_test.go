@@ -80,6 +80,51 @@ func TestPageHints(t *testing.T) {
 	}
 }
 
+func TestPagesThatNeedScripts(t *testing.T) {
+	const shell, words = "<title>Shop</title><body>%s<script src=/app.js></script></body>", "The shop sells lamps for ships and for houses, and every lamp was made by hand in a small town by the sea, where"
+	in := func(body string) string { return strings.Replace(shell, "%s", body, 1) }
+	for _, tt := range []struct {
+		name, page string
+		want       bool
+	}{
+		{"an empty root", in("<div id=root></div>"), true},
+		{"an empty root with a script in the page", `<div id="root"> </div><script>start()</script>`, true},
+		{"an empty root above a footer", in("<div class=x id='app'></div><footer>© 2026 Shop, all rights reserved</footer>"), true},
+		{"an unknown root", in("<main class=skeleton></main>"), true},
+		{"Angular", in("<app-root></app-root>"), true},
+		{"a page that loads", in(`<div id="__nuxt"><p>Loading…</p></div>`), true},
+		{"only its navigation", in(`<div id=x><nav><a href=/>Home</a> <a href=/a>About</a></nav></div><script id="__NEXT_DATA__" type="application/json">{}</script>`), true},
+		{"state of Nuxt", in("<p>Please wait.</p><script>window.__NUXT__={}</script>"), true},
+		{"ng-version", in("<my-shop ng-version=17.0.1></my-shop>"), true},
+		{"data-reactroot", in("<div data-reactroot><span>Shop</span></div>"), true},
+		{"a noscript", in("<noscript>You need to enable <b>JavaScript</b> to run this app.</noscript><nav><a href=/>Home</a></nav>"), true},
+		{"a noscript in German", in("<noscript><p>Bitte aktivieren Sie JavaScript.</p></noscript><p>Laden</p>"), true},
+		{"a text that asks for it", in("<p>This site requires JavaScript.</p>"), true},
+		{"modules", "<body><main></main><link rel=modulepreload href=https://cdn.example/a.js></body>", true},
+
+		{"a server-rendered page of Next.js", in("<div id=__next><main><h1>Lamps</h1><p>" + words + "</p></main></div><script id=__NEXT_DATA__ type=application/json>{}</script>"), false},
+		{"a server-rendered page of Angular", in("<app-root ng-version=17><p>" + words + "</p></app-root>"), false},
+		{"a page with a noscript", in("<noscript>Please enable JavaScript.</noscript><p>" + words + "</p>"), false},
+		{"a short page whose root has text", in("<div id=app><h1>Sign in</h1><form action=/in><label>Name <input></label><label>Password <input></label></form><p>Ask us for a password.</p></div>"), false},
+		{"a short page without marks", in("<p>Opens at nine.</p>"), false},
+		{"a page about JavaScript", in("<h1>JavaScript</h1><p>Ten lessons.</p>"), false},
+		{"a noscript with a pixel", in("<noscript><img src=/javascript.gif></noscript><p>Opens at nine.</p>"), false},
+		{"comments that need scripts", in("<p>A picture of a lamp.</p><noscript>Please enable JavaScript to view the comments powered by Disqus.</noscript>"), false},
+		{"a picture and a script", in("<img src=/lamp.jpg>"), false},
+		{"a counter of another site", "<body><script src=https://counter.example.net/c.js></script></body>", false},
+		{"a redirect", in("<meta http-equiv=refresh content='0; url=/shop'><div id=root></div>"), false},
+		{"no script at all", "<div id=root></div>", false},
+		{"JSON-LD alone", `<script type="application/ld+json">{}</script>`, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newParser(t).Parse(&document.Document{URL: "https://example.com/x", ContentType: "text/html; charset=utf-8", Body: []byte(tt.page)})
+			if got := r.Page.PageHint == schema.HintScripts; got != tt.want {
+				t.Errorf("%q with %d words", r.Page.PageHint, r.Page.WordCount)
+			}
+		})
+	}
+}
+
 func TestArticlesHaveNoHints(t *testing.T) {
 	parser := newParser(t)
 	for _, page := range append(parsetest.Articles(t), parsetest.Real(t)...) {

@@ -63,6 +63,10 @@ var faults = map[string]fault{
 // judge says what an error of the SDK means. If the server has not answered, the store counts as
 // unavailable, and a write as unsettled.
 func judge(err error) fault {
+	if errors.Is(err, errWeak) {
+		return fault{kind: store.ErrUnsupported, says: "its answers have weak ETags (W/\"…\"), with which no conditional write can succeed; a proxy before the store makes them: " +
+			"turn off its compression of responses (nginx: gzip off; Cloudflare: respect strong ETags), or set AWS_ENDPOINT_URL_S3 to the store itself"}
+	}
 	var api smithy.APIError
 	status := 0
 	if response, ok := errors.AsType[*awshttp.ResponseError](err); ok {

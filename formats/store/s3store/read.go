@@ -74,6 +74,9 @@ func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 	if head.ContentLength == nil {
 		return nil, fmt.Errorf("open %q: %w: the answer has no length", key, store.ErrUnsupported)
 	}
+	if _, err := tag(head.ETag); errors.Is(err, errWeak) { // every read has the condition If-Match
+		return nil, fail(ctx, "open", key, err)
+	}
 	return &object{size: *head.ContentLength, etag: head.ETag, get: func(p []byte, off int64) (int, error) {
 		out, err := s.client.GetObject(ctx, &s3.GetObjectInput{
 			Bucket: &s.bucket, Key: name, IfMatch: head.ETag,

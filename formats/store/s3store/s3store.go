@@ -6,7 +6,8 @@
 // completes the upload has this condition. Swap is a PUT with If-Match. The SDK does not retry these
 // conditional requests. If the response is missing or does not tell which writer won, the store
 // reads back the object (see settle). The SDK repeats reads a few times. Each try of a request has a
-// time limit, which grows with the size of the body. No error contains credentials.
+// time limit, which grows with the size of the body. No error contains credentials. Weak ETags, which
+// some proxies make, are store.ErrUnsupported at the first read or write.
 //
 // Package s3store imports store, the AWS SDK and the standard library.
 package s3store
@@ -27,6 +28,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/logging"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"crawlbatch.io/crawlbatch/formats/store"
 )
@@ -122,6 +125,7 @@ func newClient(ctx context.Context) (*s3.Client, error) {
 	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.DisableLogOutputChecksumValidationSkipped = true
 		o.HTTPClient = timedClient{o.HTTPClient}
+		o.APIOptions = append(o.APIOptions, leaveUnsigned)
 		if o.BaseEndpoint == nil {
 			return
 		}
@@ -140,6 +144,38 @@ func newClient(ctx context.Context) (*s3.Client, error) {
 		return nil, fmt.Errorf("%w: no region; set AWS_REGION to that of the bucket", store.ErrDenied)
 	}
 	return client, nil
+}
+
+// acceptEncoding is the header field that leaveUnsigned takes out of the signature.
+const acceptEncoding = "Accept-Encoding"
+
+// heldEncoding is the key of the context value with the field's value while the request is signed.
+type heldEncoding struct{}
+
+// leaveUnsigned keeps Accept-Encoding out of the signature of requests. The SDK sets the field to identity
+// and signs it, but Cloudflare and the front end of Google Cloud Storage rewrite it, after which the
+// signature no longer matches. The field is needed: without it, net/http asks for gzip.
+func leaveUnsigned(stack *middleware.Stack) error {
+	const signing = "Signing" // ID of the SDK's middleware that signs
+	hold := middleware.FinalizeMiddlewareFunc("HoldAcceptEncoding", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		if r, ok := in.Request.(*smithyhttp.Request); ok {
+			ctx = middleware.WithStackValue(ctx, heldEncoding{}, r.Header.Get(acceptEncoding))
+			r.Header.Del(acceptEncoding)
+		}
+		return next.HandleFinalize(ctx, in)
+	})
+	restore := middleware.FinalizeMiddlewareFunc("RestoreAcceptEncoding", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		if r, ok := in.Request.(*smithyhttp.Request); ok {
+			if held, _ := middleware.GetStackValue(ctx, heldEncoding{}).(string); held != "" {
+				r.Header.Set(acceptEncoding, held)
+			}
+		}
+		return next.HandleFinalize(ctx, in)
+	})
+	if err := stack.Finalize.Insert(hold, signing, middleware.Before); err != nil {
+		return err
+	}
+	return stack.Finalize.Insert(restore, signing, middleware.After)
 }
 
 // String returns the address of the store as a user writes it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -197,11 +198,18 @@ func (s *Store) encryption() (types.ServerSideEncryption, *string) {
 
 func noRetry(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
+// errWeak means that a response has a weak ETag, as proxies make it that compress responses. If-Match
+// never matches a weak ETag (RFC 9110, section 13.1.1), so that no swap could ever win.
+var errWeak = errors.New("weak ETag")
+
 // tag returns the version that is in a response's ETag. If a response to a write has no ETag, the
-// caller must read back the object.
+// caller must read back the object. A weak ETag is errWeak.
 func tag(etag *string) (store.Version, error) {
-	if etag == nil || *etag == "" {
+	switch {
+	case etag == nil || *etag == "":
 		return "", errors.New("the answer has no ETag")
+	case strings.HasPrefix(*etag, "W/"), strings.HasPrefix(*etag, "w/"):
+		return "", errWeak
 	}
 	return store.Version(*etag), nil
 }

@@ -42,7 +42,7 @@ var columns = map[string]rule{
 	"url_host_name_reversed": {reversed, drop}, "origin": {origin, drop}, "entry": {text, drop},
 	"target": {url, drop},
 
-	"planned_url": {url, null}, "final_url": {url, null}, "redirect_target": {url, null}, "fetch_redirect": {url, null},
+	"planned_url": {url, null}, "robots_for": {url, null}, "final_url": {url, null}, "redirect_target": {url, null}, "fetch_redirect": {url, null},
 	"redirect_to": {url, null}, "canonical_url": {url, null}, "refresh_url": {url, null}, "og_url": {url, null},
 	"og_image": {url, null}, "twitter_image": {url, null}, "favicon": {url, null}, "tdm_policy": {url, null},
 	"duplicate_of": {url, null}, "representative": {url, null}, "via": {url, null}, "source": {url, null},
@@ -75,7 +75,7 @@ var exceptions = map[string]map[string]rule{
 var nameless = strings.Fields(`url_surtkey source_surtkey stage machine version outcome due_reason planned_for state kind reason change page_hint revisit purpose duplicate_kind document_kind robots_state
 	content_digest capture_digest text_digest link_sketch robots_digest digest content_truncated content_mime_type content_mime_detected
 	content_charset content_languages language language_source languages scripts last_modified warc_filename warc_segment
-	payload_warc_filename robots_warc_filename error_class address addresses networks blocked_by position hreflang changefreq
+	payload_warc_filename robots_warc_filename error_class blocked_by price certificate address addresses networks position hreflang changefreq
 	main_lines links first_seen last_planned captured_in listed_first_round listed_last_round representative_crawl previous_round robots_compared
 	published_source modified_source og_type og_locale twitter_card url_host_tld url_host_2nd_last_part url_host_3rd_last_part
 	url_host_4th_last_part url_host_5th_last_part url_host_registry_suffix url_host_private_suffix url_protocol url_path url_query`)

@@ -9,10 +9,12 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"crawlbatch.io/crawlbatch/formats/directives"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -39,7 +41,12 @@ func (l *locatedRecord) withheld() bool { return l.Truncated == schema.Truncated
 
 // noArchive reports whether the page asks not to be stored.
 func (l *locatedRecord) noArchive() bool {
-	return slices.ContainsFunc(strings.Split(l.Robots, ","), func(d string) bool { return d == "noarchive" || d == "nocache" })
+	return directives.NoArchive(l.Robots)
+}
+
+// keepsNoArchive reports whether the crawl also stores the content of pages that ask not to be stored.
+func (c *archive) keepsNoArchive() bool {
+	return c.Config != nil && c.Config.Store.NoArchive == config.NoArchiveKeep
 }
 
 // payloadAt holds the columns of a revisit's row that locate the revisit's payload.
@@ -294,7 +301,7 @@ func (c *archive) comparePointer(m *recordRef, p *atPlace) {
 	switch {
 	case to.File != m.File || to.Length != m.Length || to.Length == 0:
 		c.wrong(pointersMatch, m.Table, m, "this row of %s points to the %d bytes at %d of %s, which no row of captures names", what, m.Length, m.Offset, m.File)
-	case m.Kind == ofPage && c.Reparse == nil && m.noArchive() && !to.withheld() && to.Digest != emptyDigest:
+	case m.Kind == ofPage && c.Reparse == nil && m.noArchive() && !c.keepsNoArchive() && !to.withheld() && to.Digest != emptyDigest:
 		c.wrong(pointersMatch, m.Table, m, "the page says noarchive, but the record that it points to stores its content")
 	case m.Kind == ofPage && to.withheld() && !m.noArchive():
 		c.wrong(pointersMatch, m.Table, m, "the content of the page is not stored, though it does not say noarchive")

@@ -83,4 +83,11 @@ func TestAPageSaysWhyItsContentIsNotKept(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", c.name, found, c.want)
 		}
 	}
+	keeping := config.Default()
+	keeping.Store.NoArchive = config.NoArchiveKeep
+	a := archive{Audit: audit.New(audit.Options{Bucket: noStore{}, Config: keeping}), round: &audit.Round{}}
+	a.comparePointer(&recordRef{row("", "noarchive"), ofPage, "pages"}, &atPlace{capture: recordRef{row("", ""), ofCapture, "captures"}})
+	if found := a.Report().Violations; len(found) > 0 {
+		t.Errorf("store.noarchive: keep: %+v", found)
+	}
 }

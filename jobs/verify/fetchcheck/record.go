@@ -1,6 +1,7 @@
 package fetchcheck
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	stored "crawlbatch.io/crawlbatch/stages/fetch/records"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 )
 
 // wholeRecord is a record that was completely read.
@@ -154,7 +155,8 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 
 // describesExternal compares an external record with the response in a capture's row. It returns
 // the difference as a text, or "" if the record agrees with the row. External records may lack
-// digests, so describesExternal computes the payload's digest as the reparse did.
+// digests, so describesExternal computes the payload's digest as the reparse did. A digest of the record that
+// is not that of its bytes is a difference too.
 func (c *archive) describesExternal(m *recordRef) (problem string, err error) {
 	if c.Config == nil {
 		return "", nil // without a config, the size limit of bodies is unknown
@@ -167,10 +169,14 @@ func (c *archive) describesExternal(m *recordRef) (problem string, err error) {
 	if err != nil {
 		return "", err
 	}
-	e, err := warc.ReadAt(&c.window, warc.Extent{Offset: int64(m.Offset), Length: int64(m.Length)}, warc.ReaderOptions{})
+	e, err := warc.ReadAt(&c.window, warc.Extent{Offset: int64(m.Offset), Length: int64(m.Length)}, warc.ReaderOptions{Check: true})
 	var block []byte
+	var s warc.Summary
 	if err == nil {
 		block, err = io.ReadAll(io.LimitReader(e, stored.BlockLimit(cfg.Longest())))
+	}
+	if err == nil && int64(len(block)) == e.Length { // the reparse does not check the digests of longer records
+		s, err = e.Finish()
 	}
 	switch {
 	case c.window.err != nil:
@@ -187,13 +193,17 @@ func (c *archive) describesExternal(m *recordRef) (problem string, err error) {
 	if k, err := canon.Canonical(e.TargetURI(), ""); err != nil || k.URL != m.URL {
 		return fmt.Sprintf("the record has the URL %s, the row %s", e.TargetURI(), m.URL), nil
 	}
-	x, err := wire.Replay(block, strings.HasPrefix(m.URL, "https:"), cfg.Replay(parser))
+	x, err := response.ReplayForeign(block, &s, strings.HasPrefix(m.URL, "https:"), cfg.Replay(parser))
 	defer x.Release()
 	if err != nil {
 		return err.Error(), nil
 	}
 	if got := warc.Digest(x.PayloadDigest).Value(); got != m.Digest {
 		return fmt.Sprintf("its payload has the digest %s, the row says %s", got, m.Digest), nil
+	}
+	if response.DigestDiffers(&s, e.Header) {
+		return fmt.Sprintf("the record says that its digest is %s, but its bytes have another: it may be damaged; get the file again, then reparse it under another name",
+			cmp.Or(e.Header.Get(warc.FieldPayloadDigest), e.Header.Get(warc.FieldBlockDigest))), nil
 	}
 	return "", nil
 }

@@ -13,7 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 )
 
 // requestRow holds the columns of the requests dataset that invariant 2 needs.
@@ -30,6 +32,7 @@ type requestRow struct {
 	Digest  string      `parquet:"robots_digest"`
 
 	PlannedURL string `parquet:"planned_url"`
+	RobotsFor  string `parquet:"robots_for"`
 
 	// File and Offset are the place of the response whose robots.txt applied to the request.
 	File   string `parquet:"robots_warc_filename"` // "" if the response is not stored
@@ -154,6 +157,10 @@ func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err e
 	if err != nil || !ok {
 		return false, err
 	}
+	if rules == nil {
+		j.wrong(robotsObeyed, q.URL, "it was requested though %s cannot be decoded", file)
+		return false, nil
+	}
 	all := j.spellings.spellingsOf(q)
 	switch v := rules.Verdict(q.URL, all...); {
 	case j.spellings.tooMany(q.URL):
@@ -199,8 +206,8 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 	grace := j.Config.Fetch.Timeout.Total.Std()
 	newest, removed := responses[0], false
 	for i, f := range responses {
-		if i > 0 && q.Start.Sub(newest.Start) > grace {
-			break
+		if i > 0 && q.Start.Sub(newest.Start) > grace && !j.round.Forgot {
+			break // a takedown removes which robots.txt redirected to a response, so the newest may have come for another origin
 		}
 		removed = removed || f.removed
 		if f.removed || f.digest() != q.Digest {
@@ -209,7 +216,7 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 		switch {
 		case !f.liesAt(q.File, q.Offset):
 			continue // the row may name an earlier response with the same bytes
-		case j.RobotsTTL > 0 && q.Start.Sub(f.Start) > j.RobotsTTL+staleSlack+2*grace:
+		case j.RobotsTTL > 0 && q.Start.Sub(f.Start) > j.RobotsTTL+staleSlack+2*grace && !j.isStale(origin, q, f):
 			j.wrong(robotsObeyed, q.URL, "it was requested %v after %s, robots.txt holds for %v", q.Start.Sub(f.Start), f, j.RobotsTTL)
 			return nil, false, nil
 		}
@@ -231,7 +238,18 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 	return nil, false, nil
 }
 
-// rulesOf reads the crawler's rules in a robots.txt, and caches the rules of the origins of one host.
+// isStale reports whether a robots.txt that had expired applied to a request because it could not be fetched again.
+func (j *judge) isStale(origin string, q *requestRow, f *robotsResponse) bool {
+	if f.digest() == "" || q.Start.Sub(f.Start) > robotscache.MaxStale+staleSlack {
+		return false
+	}
+	return slices.ContainsFunc(j.files.byURL[origin+robotscache.Path], func(tried *robotsResponse) bool {
+		return tried.Start > f.Start && tried.Start <= q.Start && q.Start.Sub(tried.Start) <= j.RobotsTTL+staleSlack
+	})
+}
+
+// rulesOf reads the crawler's rules in a robots.txt, and caches the rules of the origins of one host. The rules are
+// nil if the file cannot be decoded.
 func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (*robots.Group, bool, error) {
 	if f.digest() == "" {
 		return robots.AllowAll(), true, nil
@@ -239,8 +257,8 @@ func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (
 	if _, host, _ := strings.Cut(origin, "://"); host != j.host || j.rules == nil {
 		j.host, j.rules = strings.Clone(host), map[string]*robots.Group{}
 	}
-	g := j.rules[f.place()]
-	if g != nil {
+	g, known := j.rules[f.place()]
+	if known {
 		return g, true, nil
 	}
 	x, ok, err := j.files.read(ctx, f)
@@ -248,7 +266,12 @@ func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (
 		return nil, false, err
 	}
 	defer x.Release()
-	g = robots.Parse(x.Body).GroupFor(j.agent)
+	text, err := response.RobotsText(x)
+	if err != nil {
+		g = nil // nothing is known to be allowed
+	} else {
+		g = robots.Parse(text).GroupFor(j.agent)
+	}
 	j.rules[f.place()] = g
 	return g, true, nil
 }
@@ -318,6 +341,9 @@ func (j *judge) findVerdict(ctx context.Context, row, url, spelling string, allo
 		rules, ok, err := j.rulesOf(ctx, origin, f)
 		if err != nil || !ok {
 			return err
+		}
+		if rules == nil {
+			continue // it gave no verdict
 		}
 		v := rules.Verdict(url, all...)
 		if v.Allowed == allowed && v.Rule == rule {

@@ -2,12 +2,15 @@ package fetchcheck
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
@@ -29,11 +32,14 @@ const originURL = "http://a.test"
 // reply is an answer to a robots.txt request.
 type reply struct {
 	url   string // requested URL; "" means originURL
+	of    string // URL of the robots.txt that redirected to url
 	epoch int32
 	at    int64
 	raw   string // bytes of the response; "" if no response came
 	lost  bool   // true: the response is missing in the store
 }
+
+func gzipped(s string) string { return wiretest.Encode("gzip", s) }
 
 func rawResponse(status int, more, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s", status, more, len(body), body)
@@ -54,13 +60,13 @@ func archived(t *testing.T, replies []reply) *judge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := &robotsFiles{Audit: a, round: &audit.Round{}, canon: canon, byURL: map[string][]*robotsResponse{}, carried: map[string][]*robotsResponse{}, lost: map[string]bool{}, reader: warc.NewReader(nil, warc.ReaderOptions{})}
+	files := &robotsFiles{Audit: a, round: &audit.Round{}, canon: canon, byURL: map[string][]*robotsResponse{}, chains: map[string][]*robotsResponse{}, carried: map[string][]*robotsResponse{}, lost: map[string]bool{}, reader: warc.NewReader(nil, warc.ReaderOptions{})}
 	t.Cleanup(files.close)
 	for _, r := range replies {
 		if r.url == "" {
 			r.url = originURL + "/robots.txt"
 		}
-		f := &robotsResponse{requestRow: requestRow{URL: r.url, Epoch: r.epoch, Start: schema.Time(r.at)}}
+		f := &robotsResponse{requestRow: requestRow{URL: r.url, RobotsFor: r.of, Epoch: r.epoch, Start: schema.Time(r.at)}}
 		if r.raw == "" {
 			f.Error = "timed out"
 		} else {
@@ -79,8 +85,9 @@ func archived(t *testing.T, replies []reply) *judge {
 			x.Release()
 		}
 		f.class = f.classify()
-		files.byURL[r.url] = append(files.byURL[r.url], f)
+		files.add(f)
 	}
+	files.sort()
 	if _, err := store.CreateBytes(t.Context(), b, key, file.Bytes()); err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +125,9 @@ func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
 		{"none", twice, ttl + 5, -1, "as evidence, but"},
 		{"an answer that still holds", twice[:1], ttl - 5, 0, ""},
 		{"an answer that is too old", twice[:1], ttl + 10*time.Minute.Microseconds(), 0, "robots.txt holds for 24h"},
+		{"an answer that is too old, and another try failed", append(slices.Clone(twice[:1]), reply{epoch: 1, at: 10 * ttl, raw: rawResponse(503, "", "")}), 10*ttl + 5, 0, ""},
+		{"the same, long after the try", append(slices.Clone(twice[:1]), reply{epoch: 1, at: 10 * ttl, raw: rawResponse(503, "", "")}), 12 * ttl, 0, "robots.txt holds for 24h"},
+		{"the same, after more than 30 days", append(slices.Clone(twice[:1]), reply{epoch: 1, at: 31 * ttl, raw: rawResponse(503, "", "")}), 31*ttl + 5, 0, "robots.txt holds for 24h"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := archived(t, c.replies)
@@ -138,6 +148,54 @@ func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
 	}
 }
 
+// Several origins may redirect to the same URL. A request is judged by the response that came for its own origin.
+func TestARedirectIsFollowedAlongItsOwnChain(t *testing.T) {
+	const www = "http://www.a.test/robots.txt"
+	root := originURL + "/robots.txt"
+	file := func(n int) string { return fmt.Sprintf("User-agent: *\nDisallow: /%d\n", n) }
+	to := func(url string) string { return rawResponse(302, "Location: "+url+"\r\n", "") }
+	for _, c := range []struct {
+		name    string
+		replies []reply
+		of      int // index of the reply in force
+	}{
+		{"the target was fetched before", []reply{{url: www, raw: rawResponse(200, "", file(1))}, {raw: to(www)}, {url: www, of: root, raw: rawResponse(200, "", file(2))}}, 2},
+		{"the target was fetched after", []reply{{raw: to(www)}, {url: www, of: root, raw: rawResponse(200, "", file(1))}, {url: www, raw: rawResponse(200, "", file(2))}}, 1},
+		{"the target was fetched in between", []reply{{raw: to(www)}, {url: www, raw: rawResponse(200, "", file(1))}, {url: www, of: root, raw: rawResponse(200, "", file(2))}}, 2},
+		{"another origin fetched the target in between", []reply{{raw: to(www)}, {url: www, of: "http://b.test/robots.txt", raw: rawResponse(200, "", file(1))}, {url: www, of: root, raw: rawResponse(200, "", file(2))}}, 2},
+		{"an upgrade to https", []reply{{url: "https://a.test/robots.txt", raw: rawResponse(200, "", file(1))}, {raw: to("https://a.test/robots.txt")}, {url: "https://a.test/robots.txt", of: root, raw: rawResponse(200, "", file(2))}}, 2},
+		{"a chain of three", []reply{{raw: to("https://a.test/robots.txt")}, {url: "https://a.test/robots.txt", of: root, raw: to("https://www.a.test/robots.txt")},
+			{url: "https://www.a.test/robots.txt", raw: rawResponse(200, "", file(1))}, {url: "https://www.a.test/robots.txt", of: root, raw: rawResponse(200, "", file(2))}}, 3},
+		{"back to itself", []reply{{raw: to(www)}, {url: www, of: root, raw: to(root)}, {of: root, raw: rawResponse(200, "", file(1))}}, 2},
+		{"a target that failed first", []reply{{raw: to(www)}, {url: www, of: root, raw: rawResponse(503, "", "")}, {url: www, raw: rawResponse(200, "", file(1))}, {url: www, of: root, raw: rawResponse(200, "", file(2))}}, 3},
+		{"a target that could not be decoded first", []reply{{raw: to(www)}, {url: www, of: root, raw: rawResponse(200, "Content-Encoding: compress\r\n", "\x1f\x9d\x90\x00")}, {url: www, of: root, raw: rawResponse(200, "", file(2))}}, 2},
+		{"a target without a file", []reply{{raw: to(www)}, {url: www, raw: rawResponse(200, "", file(1))}, {url: www, of: root, raw: rawResponse(404, "", "")}}, 2},
+		{"a target that changed", []reply{{raw: to("http://old.test/robots.txt")}, {url: "http://old.test/robots.txt", of: root, raw: rawResponse(503, "", "")}, {raw: to(www)}, {url: www, of: root, raw: rawResponse(200, "", file(1))}}, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for i := range c.replies {
+				c.replies[i].epoch, c.replies[i].at = 1, int64(i+1)
+			}
+			j := archived(t, c.replies)
+			for i, r := range c.replies {
+				if strings.HasPrefix(r.raw, "HTTP/1.1 302") || strings.HasPrefix(r.raw, "HTTP/1.1 503") {
+					continue
+				}
+				before := len(j.Report().Violations)
+				at := j.files.byURL[cmp.Or(r.url, root)]
+				f := at[slices.IndexFunc(at, func(f *robotsResponse) bool { return f.Start == schema.Time(i+1) })]
+				q := requestRow{URL: originURL + "/a", Epoch: 1, Start: 100, DelayMS: 2000, Digest: f.digest(), File: f.capture.File, Offset: f.capture.Offset}
+				if _, err := j.request(t.Context(), &q); err != nil {
+					t.Fatal(err)
+				}
+				if clean := len(j.Report().Violations) == before; clean != (i == c.of) {
+					t.Errorf("reply %d is in force: %t", i, clean)
+				}
+			}
+		})
+	}
+}
+
 func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 	const open, shut = "User-agent: *\nDisallow: /b\n", "User-agent: testbot\nCrawl-delay: 3\nDisallow: /a\n"
 	digest := func(body string) string { return warc.DigestOf([]byte(body)).Value() }
@@ -147,8 +205,8 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 	}
 	redirected := []reply{
 		{epoch: 1, at: 1, raw: rawResponse(301, "Location: //b.test/robots.txt\r\n", "")},
-		{url: "http://b.test/robots.txt", epoch: 1, at: 2, raw: rawResponse(503, "", "")},
-		{url: "http://b.test/robots.txt", epoch: 1, at: 3, raw: rawResponse(200, "", open)},
+		{url: "http://b.test/robots.txt", of: originURL + "/robots.txt", epoch: 1, at: 2, raw: rawResponse(503, "", "")},
+		{url: "http://b.test/robots.txt", of: originURL + "/robots.txt", epoch: 1, at: 3, raw: rawResponse(200, "", open)},
 	}
 	cases := []struct {
 		name    string
@@ -158,6 +216,8 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 	}{
 		{"a file that allows it", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
 		{"a file that denies it", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", shut)}}, page(5, digest(shut)), `denied it: "Disallow: /a" in line 3`},
+		{"a file that cannot be decoded", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "Content-Encoding: compress\r\n", "\x1f\x9d\x90\x00")}}, page(5, digest("\x1f\x9d\x90\x00")), "cannot be decoded"},
+		{"a file in a coding that no field names", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", gzipped(shut))}}, page(5, digest(gzipped(shut))), `denied it: "Disallow: /a" in line 3`},
 		{"no file", []reply{{epoch: 1, at: 1, raw: rawResponse(404, "", "")}}, page(5, ""), ""},
 		{"a file that is forbidden", []reply{{epoch: 1, at: 1, raw: rawResponse(403, "", "")}}, page(5, ""), ""},
 		{"a server that is at its limit", []reply{{epoch: 1, at: 1, raw: rawResponse(429, "", "")}}, page(5, ""), "before a 2xx or 4xx response to"},
@@ -174,6 +234,7 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 		{"the older file, long after", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}, {epoch: 1, at: 3, raw: rawResponse(200, "", shut)}}, page(5+later, digest(open)), "was in force"},
 		{"an epoch before on a clock that is ahead", []reply{{epoch: 0, at: 900, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
 		{"a later epoch", []reply{{epoch: 2, at: 1, raw: rawResponse(200, "", open)}}, page(5, digest(open)), "before a 2xx or 4xx response to"},
+		{"a redirect and its target in one millisecond", []reply{{url: "http://b.test/robots.txt", of: originURL + "/robots.txt", epoch: 1, at: 1, raw: rawResponse(200, "", open)}, {epoch: 1, at: 1, raw: rawResponse(301, "Location: //b.test/robots.txt\r\n", "")}}, page(5, digest(open)), ""},
 		{"a redirect to another host", redirected, page(5, digest(open)), ""},
 		{"a redirect to nowhere", []reply{{epoch: 1, at: 1, raw: rawResponse(301, "", "")}}, page(5, ""), ""},
 		{"a redirect whose end did not answer", redirected[:2], page(5, ""), "before a 2xx or 4xx response to"},
@@ -211,7 +272,7 @@ func TestARedirectToWhatATakedownRemoved(t *testing.T) {
 	digest := func(body string) string { return warc.DigestOf([]byte(body)).Value() }
 	away := reply{epoch: 1, at: 10, raw: rawResponse(301, "Location: //gone.test/robots.txt\r\n", "")}
 	later := config.Default().Fetch.Timeout.Total.Std().Microseconds()
-	failed := reply{url: "http://gone.test/robots.txt", epoch: 1, at: 12, raw: rawResponse(503, "", "")}
+	failed := reply{url: "http://gone.test/robots.txt", of: originURL + "/robots.txt", epoch: 1, at: 12, raw: rawResponse(503, "", "")}
 	for _, c := range []struct {
 		name    string
 		replies []reply
@@ -252,8 +313,8 @@ func TestARobotsRedirectIsReadOnceForAllRows(t *testing.T) {
 	yes, no := true, false
 	j := archived(t, []reply{
 		{epoch: 1, at: 1, raw: rawResponse(301, "Location: //b.test/robots.txt\r\n", "")},
-		{url: "http://b.test/robots.txt", epoch: 1, at: 2, raw: rawResponse(301, "Location: //c.test/robots.txt\r\n", "")},
-		{url: "http://c.test/robots.txt", epoch: 1, at: 3, raw: rawResponse(200, "", file)},
+		{url: "http://b.test/robots.txt", of: originURL + "/robots.txt", epoch: 1, at: 2, raw: rawResponse(301, "Location: //c.test/robots.txt\r\n", "")},
+		{url: "http://c.test/robots.txt", of: originURL + "/robots.txt", epoch: 1, at: 3, raw: rawResponse(200, "", file)},
 		{epoch: 1, at: 4, raw: rawResponse(302, "", "")},
 	})
 	read := store.Count(j.Bucket)

@@ -88,6 +88,9 @@ type robotsFiles struct {
 	round *audit.Round
 	canon *urlkey.Canonicalizer
 	byURL map[string][]*robotsResponse // responses by URL, in the order of arrival
+	// chains holds the responses by the URL of the robots.txt for which they were requested, in the order of
+	// arrival: those to this URL, and those to the targets of its redirects.
+	chains map[string][]*robotsResponse
 	// carried holds, by origin, the responses that this round took over from earlier rounds, also those that a
 	// takedown removed. lost holds
 	// the origins for which such a response is unreadable. The check reports each unreadable response
@@ -105,7 +108,7 @@ func newRobotsFiles(a *audit.Audit, r *audit.Round) (*robotsFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &robotsFiles{Audit: a, round: r, canon: canon, byURL: map[string][]*robotsResponse{}, carried: map[string][]*robotsResponse{}, lost: map[string]bool{},
+	return &robotsFiles{Audit: a, round: r, canon: canon, byURL: map[string][]*robotsResponse{}, chains: map[string][]*robotsResponse{}, carried: map[string][]*robotsResponse{}, lost: map[string]bool{},
 		reader: warc.NewReader(nil, warc.ReaderOptions{})}, nil
 }
 
@@ -142,14 +145,33 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 			}
 		}
 		f.class = f.classify()
-		s.byURL[q.URL] = append(s.byURL[q.URL], f)
+		s.add(f)
 	}
-	for _, all := range s.byURL {
-		slices.SortStableFunc(all, func(a, b *robotsResponse) int {
-			return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Start, b.Start))
-		})
-	}
+	s.sort()
 	return nil
+}
+
+// sort puts the responses into the order of arrival.
+func (s *robotsFiles) sort() {
+	for _, lists := range []map[string][]*robotsResponse{s.byURL, s.chains} {
+		for _, all := range lists {
+			slices.SortStableFunc(all, func(a, b *robotsResponse) int {
+				return cmp.Or(a.compareTime(b), cmp.Compare(a.RobotsFor, b.RobotsFor)) // a target may be requested in the same millisecond
+			})
+		}
+	}
+}
+
+// compareTime compares the times of two requests. A request of a higher epoch is later, whatever the clocks say.
+func (f *robotsResponse) compareTime(other *robotsResponse) int {
+	return cmp.Or(cmp.Compare(f.Epoch, other.Epoch), cmp.Compare(f.Start, other.Start))
+}
+
+// add adds the response to a request.
+func (s *robotsFiles) add(f *robotsResponse) {
+	s.byURL[f.URL] = append(s.byURL[f.URL], f)
+	of := cmp.Or(f.RobotsFor, f.URL)
+	s.chains[of] = append(s.chains[of], f)
 }
 
 // classify returns what the response itself means, without following a redirect. A
@@ -175,11 +197,12 @@ func (f *robotsResponse) classify() robots.Class {
 // those of all epochs. The list also has redirects that lead to what a takedown removed.
 func (s *robotsFiles) responsesBefore(ctx context.Context, origin string, epoch int32, start schema.Time) ([]*robotsResponse, error) {
 	var out []*robotsResponse
-	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
-		if f.Epoch > epoch || f.Epoch == epoch && f.Start > start {
+	chain := s.chains[origin+"/robots.txt"]
+	for i, f := range slices.Backward(chain) {
+		if f.RobotsFor != "" || f.Epoch > epoch || f.Epoch == epoch && f.Start > start {
 			continue
 		}
-		last, err := s.followRedirects(ctx, f)
+		last, err := s.followRedirects(ctx, chain[i:])
 		if err != nil {
 			return nil, err
 		}
@@ -196,15 +219,20 @@ func (s *robotsFiles) allResponses(ctx context.Context, origin string) ([]*robot
 	return s.responsesBefore(ctx, origin, 1<<31-1, end)
 }
 
-// followRedirects follows the redirects of a response, and returns the conclusive response at their end,
-// or nil if there is none.
+// followRedirects follows the redirects of the first response in chain, and returns the conclusive response at
+// their end, or nil if there is none. The others in chain are the later responses of the same robots.txt. Responses
+// that were requested for another one do not count, even if both redirect to the same URL.
 //
 // A takedown removes all requests for a URL, and takedowns wait until the round is sealed. So if no request for a
 // target is left in a round with a takedown, the result is the first redirect, marked as removed. A target that was
 // never requested looks the same: such a violation is not found in these rounds. A target whose requests are
 // there, but brought nothing conclusive, was not removed.
-func (s *robotsFiles) followRedirects(ctx context.Context, f *robotsResponse) (*robotsResponse, error) {
-	first := f
+func (s *robotsFiles) followRedirects(ctx context.Context, chain []*robotsResponse) (*robotsResponse, error) {
+	first := chain[0]
+	f, rest := first, chain[1:]
+	if i := slices.IndexFunc(rest, func(t *robotsResponse) bool { return t.RobotsFor == "" }); i >= 0 {
+		rest = rest[:i] // the robots.txt was requested again
+	}
 	for hops := 0; f.Status >= 300 && f.Status < 400 && f.Error == "" && hops < robots.MaxRedirects; hops++ {
 		if f.target == nil {
 			target, err := s.target(ctx, f)
@@ -219,21 +247,31 @@ func (s *robotsFiles) followRedirects(ctx context.Context, f *robotsResponse) (*
 		}
 		// What counts is the target's first conclusive response after the redirect. It may have a later
 		// epoch: if the task was resumed, the next attempt requested the target.
-		i := slices.IndexFunc(s.byURL[target], func(t *robotsResponse) bool {
-			return (t.Epoch > f.Epoch || t.Epoch == f.Epoch && t.Start >= f.Start) && t.class != robots.Unreachable
-		})
+		i := nextOf(rest, f, target)
 		if i < 0 && len(s.byURL[target]) == 0 && s.round.Forgot {
 			return &robotsResponse{requestRow: first.requestRow, removed: true}, nil
 		}
 		if i < 0 {
 			return nil, nil
 		}
-		f = s.byURL[target][i]
+		f, rest = rest[i], slices.Delete(slices.Clone(rest), i, i+1)
 	}
 	if f.class == robots.Unreachable {
 		return nil, nil
 	}
 	return f, nil
+}
+
+// nextOf returns the index of the first conclusive response of target that does not come before f, or -1. If a file was
+// requested again, because it could not be decoded, nextOf returns the last.
+func nextOf(rest []*robotsResponse, f *robotsResponse, target string) int {
+	next := -1
+	for i, t := range rest {
+		if t.URL == target && t.class != robots.Unreachable && t.compareTime(f) >= 0 && (next < 0 || rest[next].class == robots.Rules) {
+			next = i
+		}
+	}
+	return next
 }
 
 // target returns the target of a stored redirect, or "" if the redirect has no target.

@@ -22,7 +22,7 @@ type domainSum struct {
 	Domain    string
 	Partition int32 // partition that has the rows, or noPartition
 
-	Planned, OK, NotModified, Redirected, RobotsDenied, RobotsUnreachable, HTTP4xx, HTTP5xx, RateLimited, DNSError, ConnectError, TLSError,
+	Planned, OK, NotModified, Redirected, RobotsDenied, RobotsUnreachable, HTTP4xx, HTTP5xx, RateLimited, Refused, PaymentRequired, DNSError, ConnectError, TLSError,
 	Timeout, ProtocolError, RedirectLimit, MIMEFiltered, AddressBlocked, HostSuspended, Deferred, Stopped, InternalError int64
 
 	Blocked, Pages, NewPages, ChangedPages, IndexablePages, ContentBytes, ExactDuplicates, NearDuplicates int64
@@ -224,7 +224,8 @@ func (s *summing) partition(ctx context.Context, a *audit.Audit, merged, publish
 		d.Planned++
 		d.addOutcome(f.Outcome)
 		switch f.Outcome {
-		case schema.RobotsDenied, schema.RobotsUnreachable, schema.Stopped, schema.AddressBlocked, schema.HostSuspended, schema.RateLimited:
+		case schema.RobotsDenied, schema.RobotsUnreachable, schema.Stopped, schema.AddressBlocked, schema.HostSuspended, schema.RateLimited,
+			schema.Blocked, schema.PaymentRequired:
 			d.Blocked++
 		case schema.HTTP4xx:
 			if f.HTTPStatus == 401 || f.HTTPStatus == 403 || f.HTTPStatus == 451 {

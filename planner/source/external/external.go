@@ -1,10 +1,13 @@
 // Package external reads the documents of external WARC files as a source of a plan.
 //
-// The input is a store and the names of its WARC files. The output is an entry for each response, with the place
-// of its record. Package external imports formats packages and package source.
+// The input is a store and the names of its WARC files, or of WACZ files with WARC files inside. The output is an
+// entry for each response, with the place of its record, and an entry with the reason for each response or file
+// that cannot be read. Nothing is passed over in silence except records that are not HTTP responses. Package
+// external imports formats packages and package source.
 package external
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -26,9 +29,10 @@ import (
 )
 
 // WARC returns the source of the documents in external WARC files. files lists keys of the store b.
-// For each response, the source yields an entry with the place of its record. For each unreadable
-// response record, it yields an entry with the reason. It skips requests, metadata, robots.txt
-// files, and responses of protocols other than HTTP. Entries come in the order of files and records.
+// For each response, the source yields an entry with the place of its record. For each response record
+// without a whole response, and each file in another format, it yields an entry with the reason. It skips
+// requests, metadata, robots.txt files, and responses of protocols other than HTTP. Entries come in the order
+// of files and records.
 func WARC(b store.Bucket, name string, files []string) source.Source {
 	return &warcFiles{bucket: b, name: name, files: files}
 }
@@ -122,38 +126,76 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 	}
 	defer obj.Close() //nolint:errcheck // the object was only read, so an error of Close does not matter
 	in := source.Ahead(obj)
-	r := warc.NewReader(io.NewSectionReader(in, 0, obj.Size()), warc.ReaderOptions{})
-	for n := int64(1); ; n++ {
-		e, ok, err := nextEntry(r, key, n)
-		if err == io.EOF {
-			break
-		}
-		if err == nil && ctx.Err() != nil {
+	parts, broken, err := partsOf(in, key, obj.Size())
+	if err != nil {
+		send(fmt.Errorf("%q: %w", key, err))
+		return
+	}
+	for _, why := range broken {
+		if batch = append(batch, brokenEntry(key, key, 1, why)); len(batch) == warcBatch && !send(nil) {
 			return
 		}
-		if err != nil {
-			send(fmt.Errorf("%q: %w", key, err))
-			return
-		}
-		if !ok {
-			continue
-		}
-		if batch = append(batch, e); len(batch) == warcBatch && !send(nil) {
-			return
+	}
+	r := warc.NewReader(nil, warc.ReaderOptions{})
+	n := int64(0) // number of the record in the file
+	for _, part := range parts {
+		r.Reset(io.NewSectionReader(in, part.offset, part.size), part.offset)
+		for {
+			n++
+			e, ok, err := nextEntry(r, key, n)
+			if err == io.EOF {
+				n--
+				break
+			}
+			if err == nil && ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				send(fmt.Errorf("%q: %w", key, err))
+				return
+			}
+			if !ok {
+				continue
+			}
+			if batch = append(batch, e); len(batch) == warcBatch && !send(nil) {
+				return
+			}
 		}
 	}
 	send(nil)
 }
 
+// partsOf returns the stretches of a file that are WARC: the whole file, or members of a WACZ file. Each text
+// of broken says why the file, or a part of it, is not read.
+func partsOf(in io.ReaderAt, key string, size int64) (parts []member, broken []string, err error) {
+	if why := Refused(key); why != "" {
+		return nil, []string{why}, nil
+	}
+	head := make([]byte, min(size, 4<<10))
+	if n, err := in.ReadAt(head, 0); n < len(head) {
+		return nil, nil, err
+	}
+	if why := refusedContent(head); why != "" {
+		return nil, []string{why}, nil
+	}
+	if bytes.HasPrefix(head, magicZip) {
+		return members(in, size)
+	}
+	return []member{{size: size}}, nil, nil
+}
+
+// brokenEntry returns an entry that refuses record n of a file, or the whole file.
+func brokenEntry(text, key string, n int64, why string) source.Entry {
+	if text == "" {
+		text = "a record without a URL"
+	}
+	return source.Entry{URL: text[:min(len(text), source.MaxURL)], File: key, Line: n, Due: true, Listed: true, Broken: why}
+}
+
 // nextEntry reads the next record and returns its entry, or false if the record is not a response.
 func nextEntry(r *warc.Reader, key string, n int64) (source.Entry, bool, error) {
-	broken := func(text, why string) (source.Entry, bool, error) {
-		if text == "" {
-			text = "a record without a URL"
-		}
-		return source.Entry{URL: text[:min(len(text), source.MaxURL)], File: key, Line: n, Due: true, Listed: true, Broken: why}, true, nil
-	}
-	var target string
+	broken := func(text, why string) (source.Entry, bool, error) { return brokenEntry(text, key, n, why), true, nil }
+	var target, partial string
 	var s warc.Summary
 	rec, err := r.Next()
 	if err == nil {
@@ -161,6 +203,9 @@ func nextEntry(r *warc.Reader, key string, n int64) (source.Entry, bool, error) 
 			return source.Entry{}, false, nil
 		}
 		target = rec.TargetURI()
+		if rec.Type == warc.Response {
+			partial = partOf(rec)
+		}
 		s, err = rec.Finish()
 	}
 	if damage, ok := errors.AsType[*warc.DamageError](err); ok {
@@ -176,8 +221,12 @@ func nextEntry(r *warc.Reader, key string, n int64) (source.Entry, bool, error) 
 	case rec.Type == warc.Revisit:
 		return broken(target, fmt.Sprintf("the record at %d is a revisit, without content: the record %s has it",
 			s.Offset, cmp.Or(rec.Header.Get(warc.FieldRefersToURI), rec.Header.Get(warc.FieldRefersTo), "of another capture")))
+	case rec.Type == warc.Continuation || rec.Header.Get(warc.FieldSegmentNumber) != "":
+		return broken(target, fmt.Sprintf("the record at %d is only a segment of a response (%s %.20q): crawlbatch does not join segments, so give it a record with the whole response", s.Offset, warc.FieldSegmentNumber, rec.Header.Get(warc.FieldSegmentNumber)))
+	case partial != "":
+		return broken(target, fmt.Sprintf("the record at %d holds only a part of the document (%s): give a record with the whole document", s.Offset, partial))
 	case s.Length == 0:
-		return broken(target, fmt.Sprintf("the record at %d shares its gzip member with others, so that it cannot be read alone: compress each by itself", s.Offset))
+		return broken(target, fmt.Sprintf("the record at %d shares its gzip member with others, so that it cannot be read alone: %s", s.Offset, adviseMembers))
 	case s.Offset > math.MaxInt32 || s.Length > math.MaxInt32:
 		return broken(target, fmt.Sprintf("the %d bytes at %d lie beyond the first 2 GiB of their file", s.Length, s.Offset))
 	}
@@ -187,9 +236,36 @@ func nextEntry(r *warc.Reader, key string, n int64) (source.Entry, bool, error) 
 	}, true, nil
 }
 
-// isResponse reports whether a record holds the response to an HTTP request.
+// partOf returns the status and range of a response that does not have the whole document (RFC 9110, section
+// 15.3.7), or "" for other responses.
+func partOf(rec io.Reader) string {
+	head := make([]byte, 4<<10)
+	n, _ := io.ReadFull(rec, head) // an error comes back at the end of the record
+	line, rest, _ := bytes.Cut(head[:n], []byte("\n"))
+	if status := bytes.Fields(line); len(status) < 2 || !bytes.HasPrefix(status[0], []byte("HTTP/")) || string(status[1]) != "206" {
+		return ""
+	}
+	for line := range bytes.Lines(rest) {
+		name, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
+		if len(name) == 0 {
+			break
+		}
+		if !bytes.EqualFold(bytes.TrimSpace(name), []byte("Content-Range")) {
+			continue
+		}
+		var first, last, total int64
+		value = bytes.TrimSpace(value)
+		if _, err := fmt.Sscanf(string(value), "bytes %d-%d/%d", &first, &last, &total); err == nil && first == 0 && last == total-1 {
+			return ""
+		}
+		return fmt.Sprintf("status 206, %.60q", value)
+	}
+	return "status 206"
+}
+
+// isResponse reports whether a record holds the response to an HTTP request, or a segment of one.
 func isResponse(rec *warc.Entry) bool {
-	if rec.Type != warc.Response && rec.Type != warc.Revisit {
+	if rec.Type != warc.Response && rec.Type != warc.Revisit && rec.Type != warc.Continuation {
 		return false
 	}
 	u, err := url.Parse(rec.TargetURI())

@@ -54,14 +54,15 @@ func ReadNames(name string, in io.Reader, address string) ([]string, error) {
 	return slices.Compact(keys), nil
 }
 
-// Names lists the keys of a store that end in .warc or .warc.gz, sorted.
+// Names lists the keys of a store whose names are those of web archives, sorted: .warc, .warc.gz and .wacz in
+// any letter case, and those that Refused names, which WARC then refuses.
 func Names(ctx context.Context, b store.Bucket) ([]string, error) {
 	var keys []string
 	for o, err := range b.List(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
-		if strings.HasSuffix(o.Key, ".warc") || strings.HasSuffix(o.Key, ".warc.gz") {
+		if isReadable(o.Key) || Refused(o.Key) != "" {
 			keys = append(keys, o.Key)
 		}
 	}

@@ -72,11 +72,11 @@ func left(v reflect.Value, text string) (columns []string) {
 // kept lists the columns of text that may keep any text, except url and url_*: they never refer to another
 // URL, or they are content.
 var kept = map[string]string{
-	"fetches": "content_digest content_mime_detected content_mime_type content_truncated domain error etag host last_modified listed_first_at listed_first_round " +
-		"listed_first_source listed_last_at listed_last_round listed_last_source outcome planned_for revisit robots_rule warc_filename",
-	"requests": "address error error_class host planned_url purpose robots_digest robots_rule robots_warc_filename",
+	"fetches": "blocked_by content_digest content_mime_detected content_mime_type content_truncated domain error etag host last_modified listed_first_at listed_first_round " +
+		"listed_first_source listed_last_at listed_last_round listed_last_source outcome planned_for price revisit robots_rule warc_filename",
+	"requests": "address certificate error error_class host planned_url purpose robots_digest robots_for robots_rule robots_warc_filename",
 	"captures": "content_charset content_digest content_languages content_mime_detected content_mime_type content_truncated payload_warc_filename revisit warc_filename warc_segment",
-	"pages": "author change content_charset content_digest content_languages content_mime_detected content_mime_type content_signal content_truncated description " +
+	"pages": "author certificate change content_charset content_digest content_languages content_mime_detected content_mime_type content_signal content_truncated description " +
 		"document_kind duplicate_kind duplicate_of etag fetch_redirect generator keywords language language_source last_modified modified_source og_description " +
 		"og_locale og_site_name og_title og_type page_hint planned_url published_source robots text_digest title twitter_card twitter_creator " +
 		"twitter_description twitter_site twitter_title warc_filename warc_segment",

@@ -6,12 +6,16 @@
 //
 // Unless the config allows private networks, only globally routable unicast addresses pass,
 // whatever their notation or name. Loopback, private, link-local, carrier-grade NAT, multicast,
-// documentation, NAT64, 6to4, IPv4-mapped and cloud metadata addresses do not pass. WHATWG's bad
+// documentation, 6to4, IPv4-mapped and cloud metadata addresses do not pass. WHATWG's bad
 // ports never pass. The guard checks the address that is dialled. A name that resolves differently
 // after the check (DNS rebinding) therefore does not help an attacker.
 //
-// Package guard imports the standard library and code.dny.dev/ssrf, which follows IANA's
-// special-purpose registries.
+// An address of NAT64 passes if the IPv4 address in it does, because that is where the connection goes. The
+// guard knows 64:ff9b::/96 and the prefixes that New gets. Of addresses under any other prefix in the global
+// unicast space nobody can tell whether they are translated.
+//
+// Package guard imports formats/nat64 and code.dny.dev/ssrf, which follows IANA's special-purpose
+// registries.
 package guard
 
 import (
@@ -21,6 +25,8 @@ import (
 	"syscall"
 
 	"code.dny.dev/ssrf"
+
+	"crawlbatch.io/crawlbatch/formats/nat64"
 )
 
 // ErrAddressBlocked is wrapped by every error of the guard.
@@ -53,11 +59,12 @@ var Metadata = []netip.Addr{
 // Guard holds the rules for addresses. It is immutable and safe for concurrent use.
 type Guard struct {
 	addresses *ssrf.Guardian // nil if every address may be dialled
+	nat64     nat64.Prefixes
 }
 
 // New returns a guard. If allowPrivate is true, the guard allows every address. It refuses bad
-// ports in any case.
-func New(allowPrivate bool) *Guard {
+// ports in any case. translated are the prefixes of the network's NAT64, besides 64:ff9b::/96.
+func New(allowPrivate bool, translated ...netip.Prefix) *Guard {
 	if allowPrivate {
 		return &Guard{}
 	}
@@ -69,7 +76,7 @@ func New(allowPrivate bool) *Guard {
 			v6 = append(v6, p)
 		}
 	}
-	return &Guard{addresses: ssrf.New(
+	return &Guard{nat64: translated, addresses: ssrf.New(
 		ssrf.WithAnyPort(), // the library can only list allowed ports, so CheckPort checks ports instead
 		ssrf.WithDeniedV4Prefixes(v4...), ssrf.WithDeniedV6Prefixes(v6...),
 	)}
@@ -99,8 +106,12 @@ func (g *Guard) CheckAddr(addr netip.Addr) error {
 		// Only link-local addresses have a zone.
 		return fmt.Errorf("%w: %s has a zone; set %s to allow it", ErrAddressBlocked, addr, Setting)
 	}
-	if err := g.addresses.SafeAddr(addr); err != nil {
-		return fmt.Errorf("%w: %s is not a public address; set %s to allow it", ErrAddressBlocked, addr, Setting)
+	reached, what := addr, addr.String()
+	if v4, ok := g.nat64.Embedded(addr); ok {
+		reached, what = v4, fmt.Sprintf("%s (NAT64 of %s)", addr, v4)
+	}
+	if err := g.addresses.SafeAddr(reached); err != nil {
+		return fmt.Errorf("%w: %s is not a public address; set %s to allow it", ErrAddressBlocked, what, Setting)
 	}
 	return nil
 }

@@ -20,6 +20,12 @@ func DefaultBreaker() Breaker {
 	return Breaker{Window: 5 * time.Minute, Requests: 20, InARow: 20, Silent: 5, Pause: 2 * time.Minute, MaxPause: 20 * time.Minute, Probes: 3}
 }
 
+const (
+	fewRefusals  = 10  // refusals in a row that suspend a host of which no page was read, or whose service refuses
+	manyRefusals = 100 // refusals in a row that suspend another host: a part of a site may be forbidden
+	refusedPause = 5   // time to the probe of a host that refuses, in units of Breaker.Pause
+)
+
 // windowParts is the number of parts into which the window is divided. All requests of one part
 // leave the window together.
 const windowParts = 10
@@ -102,6 +108,13 @@ func (b *breaker) count(cfg *Breaker, now time.Time, failed bool, silent int) bo
 	b.pause, b.probes = cfg.Pause, 0
 	b.probeAt = now.Add(b.pause)
 	return true
+}
+
+// refuse opens the breaker of a host that refuses requests. That seldom changes soon, so there is one late probe.
+func (b *breaker) refuse(cfg *Breaker, now time.Time) {
+	b.open, b.opened = true, b.opened+1
+	b.pause, b.probes = refusedPause*cfg.Pause, int32(cfg.Probes)-1
+	b.probeAt = now.Add(b.pause)
 }
 
 // probed updates the breaker after a probe. A successful probe closes the breaker and clears the

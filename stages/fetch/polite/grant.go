@@ -154,7 +154,9 @@ type Class uint8
 const (
 	Unsent      Class = iota // no request was tried, so the host's state does not change
 	Success                  // any response not covered by another class
-	ClientError              // 4xx except 429; not a failure of the host
+	ClientError              // any other 4xx; not a failure of the host
+	Forbidden                // 401, 402, 403 or 451
+	Refused                  // a service in front of the site refused the request
 	Failure                  // 5xx, or no valid response
 	RateLimited              // 429 or 503
 	Unanswered               // no connection or no response, so the request may have blocked a slot until its time-out
@@ -163,6 +165,7 @@ const (
 // Result tells how a grant ended.
 type Result struct {
 	Class      Class
+	Page       bool          // whether the host gave a page, or said that it has not changed
 	NoAnswer   bool          // whether the host sent nothing (see LateTry)
 	RetryAfter time.Duration // Retry-After of a response of class RateLimited; 0 if it has none
 	// Hold is the time during which the host gets no request, even if its delay is shorter.
@@ -226,7 +229,11 @@ func (g *Grant) account(r Result, now time.Time) {
 		failed = true
 	case Failure, Unanswered:
 		failed = true
+	case Forbidden, Refused:
+		h.refusals++
+		failed = g.Kind == Probe
 	default:
+		h.refusals, h.gavePages = 0, h.gavePages || r.Page
 		h.speedUp()
 	}
 	if r.Class == Unanswered {
@@ -251,6 +258,10 @@ func (g *Grant) account(r Result, now time.Time) {
 			s.log.Info("host resumed", "host", h.name)
 		}
 	case h.br.open: // the request was sent before the breaker opened, so its result does not count
+	case (r.Class == Forbidden || r.Class == Refused) && h.refusals >= h.mostRefusals(r.Class):
+		h.br.refuse(&s.brk, now)
+		h.refusals = 0
+		s.log.Warn("host suspended: it refuses all requests", "host", h.name, "probe_in", h.br.pause)
 	case h.br.count(&s.brk, now, failed, h.silent):
 		s.log.Warn("host suspended: too many of its requests failed", "host", h.name, "probe_in", h.br.pause)
 	}

@@ -51,6 +51,8 @@ type host struct {
 	raised     time.Duration // delay raised by 429 and 503; 0 if not raised
 	slowed     time.Duration // delay of a slow host; 0 if the host is not slow
 	limited    int           // number of 429 and 503 in a row
+	refusals   int           // number of results in a row of the classes Forbidden and Refused
+	gavePages  bool          // whether a result had Page
 	calm       int           // number of other responses in a row since the delay was raised
 	jitters    uint64
 
@@ -179,6 +181,21 @@ func (h *host) answered(d time.Duration, factor float64) {
 	}
 	h.recent = min(last, h.response)
 	h.updateSlowed(factor)
+}
+
+// GavePage notes that a host gave a page in an earlier attempt.
+func (s *Scheduler) GavePage(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host(name).gavePages = true
+}
+
+// mostRefusals returns the number of refusals in a row after which the host is suspended, by the class of the last.
+func (h *host) mostRefusals(c Class) int {
+	if c == Forbidden && h.gavePages {
+		return manyRefusals
+	}
+	return fewRefusals
 }
 
 // speedUp halves a raised delay after calmAfter responses without 429 or 503.

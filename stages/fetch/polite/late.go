@@ -27,13 +27,15 @@ func (s *Scheduler) LateTry(name string) (due time.Time, ok bool) {
 	return first.Add(s.jitter(h, s.late)), s.late > 0 && !h.carried
 }
 
-// onlyLate reports whether late tries of hosts that failed in this round are the only items left. Rows of a
+// onlyLate reports whether late tries of hosts that failed in this round, which are due after the given time, are the
+// only items left. A late try that waits only because its host has a long delay is like any other item. Rows of a
 // host that is blocked wait for its robots.txt, which is such an item, perhaps of another host.
-func (s *Scheduler) onlyLate() bool {
-	late := func(it Item) bool { return it.Late }
-	all := func(q items) bool { return !slices.ContainsFunc(q, func(it Item) bool { return !it.Late }) }
+func (s *Scheduler) onlyLate(after time.Time) bool {
 	found := false
 	for _, h := range s.inOrder {
+		paused := h.notBefore.After(after) || h.br.open && h.br.probeAt.After(after)
+		late := func(it Item) bool { return it.Late && (paused || it.NotBefore.After(after)) }
+		all := func(q items) bool { return !slices.ContainsFunc(q, func(it Item) bool { return !late(it) }) }
 		switch {
 		case h.remaining() == 0:
 			continue

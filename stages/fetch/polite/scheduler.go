@@ -245,7 +245,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	if len(s.timed) == 0 {
 		return nil, idleSleep, s.grants > 0
 	}
-	if s.grants == 0 && s.timed[0].at.Sub(now) > worthAwaiting && s.onlyLate() {
+	if s.grants == 0 && s.timed[0].at.Sub(now) > worthAwaiting && s.onlyLate(now.Add(worthAwaiting)) {
 		s.postpone()
 		return s.pick(now)
 	}

@@ -24,10 +24,11 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 		h.br.dropOld(&s.brk, now)
 		b := h.br.clock(now)
 		failing := !h.failing.IsZero() && (h.postponed || h.remaining() > 0 || h.inFlight > 0) // otherwise nothing depends on it
-		if wait > 0 || h.raised > 0 || h.limited > 0 || failing || h.postponed || b != (manifest.HostBreaker{OK: b.OK}) {
+		refusing := h.refusals > 0 && (h.remaining() > 0 || h.inFlight > 0)
+		if wait > 0 || h.raised > 0 || h.limited > 0 || refusing || failing || h.postponed || b != (manifest.HostBreaker{OK: b.OK}) {
 			c := manifest.HostClock{
 				Host: h.name, DelayMS: Millis(h.delay()), BaseMS: Millis(h.required()), RaisedMS: Millis(h.raised), Limited: h.limited, WaitMS: Millis(wait),
-				Postponed: h.postponed,
+				Postponed: h.postponed, Refusals: h.refusals,
 			}
 			if failing {
 				c.FailingMS = max(1, now.Sub(h.failing).Milliseconds())
@@ -86,6 +87,9 @@ func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, f
 			h.keepFrom(now.Add(wait), why)
 		}
 		h.raised, h.limited = duration(c.RaisedMS), c.Limited
+		if !fresh {
+			h.refusals = c.Refusals
+		}
 		if c.FailingMS > 0 {
 			h.failing = now.Add(-duration(c.FailingMS) - waited)
 		}

@@ -21,6 +21,10 @@ type Record struct {
 	Header warc.Header
 	Block  []byte
 	Cut    bool // whether Block is incomplete, because the record's block is longer than the limit
+
+	// Digests holds the verdicts on the record's digests. It is zero unless Decoder.Check is set and the
+	// record was read to its end.
+	Digests warc.Summary
 }
 
 // BlockLimit returns how many bytes of a response's block to read if its body has at most maxBody
@@ -33,6 +37,9 @@ func StoredLimit(maxBody int64) int64 { return BlockLimit(maxBody) + maxBody/16 
 
 // Decoder decodes records. The zero value is ready for use, by one goroutine at a time.
 type Decoder struct {
+	// Check makes Record check the digests of records. Set it before the first record.
+	Check bool
+
 	reader *warc.Reader
 	in     bytes.Reader
 	block  []byte
@@ -47,7 +54,7 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, raw.Err)
 	}
 	if d.reader == nil {
-		d.reader = warc.NewReader(nil, warc.ReaderOptions{})
+		d.reader = warc.NewReader(nil, warc.ReaderOptions{Check: d.Check})
 	}
 	d.in.Reset(raw.Bytes)
 	d.reader.Reset(&d.in, raw.Offset)
@@ -80,6 +87,8 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 		return nil, damagedError(raw, err)
 	case s.Length != raw.Length:
 		return nil, damagedError(raw, fmt.Errorf("the record is %d bytes long, not %d", s.Length, raw.Length))
+	case d.Check:
+		r.Digests = s
 	}
 	return r, nil
 }

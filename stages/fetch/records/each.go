@@ -12,6 +12,8 @@ import (
 
 // Steps are the callbacks of Each.
 type Steps[T any] struct {
+	// Check makes the Decoders check digests.
+	Check bool
 	// Places returns the places of the records that a document needs; there may be none.
 	Places func(doc *T) []Place
 	// Work runs for each document on one of several goroutines, each with its own Decoder. An error
@@ -57,7 +59,7 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 	})
 	for range workers {
 		g.Go(func() error {
-			var d Decoder
+			d := Decoder{Check: s.Check}
 			for j := range work {
 				j.done <- s.work(&d, j)
 				j.raws = nil

@@ -15,7 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/challenge"
 	"crawlbatch.io/crawlbatch/stages/fetch/forget"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/records"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
@@ -36,7 +38,8 @@ func recordKey(k table.Key, r *plannedRecord) table.Key {
 // captured is a planned record with the rows made from it.
 type captured struct {
 	plannedRecord
-	rows segments.Record
+	rows    segments.Record
+	differs bool // the digests of the record are not those of its bytes
 }
 
 // errNotResponse means that the record is not of type response.
@@ -61,6 +64,7 @@ func (r *run) runExternal(ctx context.Context) error {
 		row++
 	}
 	return records.Each(ctx, r.archive, toCaptured(rows.Sorted(ctx)), records.Steps[captured]{
+		Check: true,
 		Places: func(d *captured) []records.Place {
 			return []records.Place{{File: d.WARCFilename, Offset: int64(d.WARCRecordOff), Length: int64(d.WARCRecordLen)}}
 		},
@@ -71,11 +75,21 @@ func (r *run) runExternal(ctx context.Context) error {
 				r.out.Counts()[CountReparsed]++
 				r.env.Progress.Add(stages.CountPages, 1)
 			}
+			if d.differs {
+				r.out.Counts()[CountDiffers]++
+			}
+			if d.differs && r.out.Counts()[CountDiffers] <= mostTold {
+				r.env.Log.Warn("the digest of a record is not that of its bytes, so the record may be damaged; `crawlbatch verify` lists such records",
+					"url", d.URL, "file", d.WARCFilename, "offset", d.WARCRecordOff)
+			}
 			forget.Clean(&d.rows, r.in.Gone)
 			return r.out.Add(&d.rows)
 		},
 	})
 }
+
+// mostTold is the number of records whose digest differs that a task logs. Some archives have no right digest.
+const mostTold = 20
 
 // sortMemory is the memory that the sorter may use before it writes to scratch files, in bytes.
 const sortMemory = 32 << 20
@@ -104,7 +118,8 @@ func (r *run) parseExternal(dec *records.Decoder, d *captured, raws []records.Ra
 	}
 	var x *wire.Exchange
 	if err == nil {
-		x, err = wire.Replay(rec.Block, isHTTPS(d.URL), r.limits)
+		d.differs = response.DigestDiffers(&rec.Digests, rec.Header)
+		x, err = response.ReplayForeign(rec.Block, &rec.Digests, isHTTPS(d.URL), r.limits)
 		defer x.Release()
 	}
 	if err != nil {
@@ -130,20 +145,31 @@ func (r *run) classify(d *captured, rec *records.Record, x *wire.Exchange) error
 		WARCSegment: layout.Part(r.in.Task.Partition),
 	}}
 	f.HTTPStatus, f.FinalURL, f.MimeType = cp.FetchStatus, d.URL, cp.MimeType
-	f.ETag, f.LastModified = response.Validators(x)
+	f.ETag, f.LastModified = response.Validators(x, d.ContentAt.Time())
 	f.ContentDigest, f.Truncated = cp.ContentDigest, cp.Truncated
 	f.WARCFilename, f.WARCRecordOff, f.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 	f.WireBytes = int64(len(rec.Block))
 	subset := schema.SubsetDiagnostics
+	service := challenge.Service(x.Status, x.Header, x.Body)
 	switch {
+	case service != "":
+		refuse(f, service)
 	case response.IsRedirect(x):
 		r.setRedirect(d, x, &cp)
-	case x.Status >= 200 && x.Status <= 299:
+	case response.HasDocument(x):
+		v, why := response.OfDocument(x)
+		if v.Outcome != schema.OK {
+			f.Outcome, f.Error, f.ErrorDetail = v.Outcome, why.Phrase, response.Bounded(why.Detail)
+			break
+		}
 		subset = schema.SubsetWARC
-		r.page(d, x, &cp)
+		if r.page(d, x, &cp); f.Outcome == schema.Blocked {
+			subset = schema.SubsetDiagnostics
+		}
 	default:
-		_, said := x.Header.Lookup("Retry-After")
-		f.Outcome = response.OfStatus(x.Status, said).Outcome
+		v, _ := x.Header.Lookup("Retry-After")
+		wait, _ := polite.ParseRetryAfter(v, d.ContentAt.Time())
+		f.Outcome = response.OfStatus(x.Status, wait > 0).Outcome
 		if f.Outcome == schema.ProtocolError {
 			why := response.NoDocument(x.Status)
 			f.Error, f.ErrorDetail = why.Phrase, why.Detail
@@ -186,12 +212,22 @@ func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 		f.Outcome, f.Error = schema.InternalError, response.Bounded(err.Error())
 		return
 	}
+	if parsed.Refused {
+		refuse(f, challenge.Other)
+		return
+	}
 	f.Outcome, f.ContentBytes = schema.OK, int64(len(x.Body))
 	cp.Charset, cp.Languages = parsed.Page.Charset, parsed.Page.Languages
 	parsed.Complete(&document.Capture{
 		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: d.URL, ETag: f.ETag, LastModified: f.LastModified,
 	})
 	d.rows.Page, d.rows.Terms, d.rows.Text, d.rows.Links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links
+}
+
+// refuse sets the outcome of a URL that a service refused.
+func refuse(f *schema.Fetch, service string) {
+	why := response.RefusedBy(service)
+	f.Outcome, f.BlockedBy, f.Error, f.ErrorDetail = schema.Blocked, service, why.Phrase, why.Detail
 }
 
 // externalTruncation returns why a stored body is incomplete. It turns unknown WARC reasons, and

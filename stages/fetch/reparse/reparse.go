@@ -2,7 +2,7 @@
 // stored as WARC and parses them with the current parser.
 //
 // The input is the result of the fetch task that stored the responses, or a plan with the places of
-// records in an external archive. A reparse writes the same kinds of rows as a fetch task. The
+// records in an external archive (see response.ReplayForeign). A reparse writes the same kinds of rows as a fetch task. The
 // result depends only on stored data, so a reparse needs no checkpoint, lease or epoch. Rows of
 // fetches, requests, robots.txt and unplanned sitemaps stay as the fetch task wrote them. A
 // document that cannot be read again (noarchive, damage) keeps its rows and their older
@@ -41,6 +41,8 @@ type Input struct {
 	// Texts is the published part of the dataset text of these responses. A page that cannot be parsed again gets its
 	// text from there if `prune` deleted the texts of the segments. Empty: it gets its text from the segments.
 	Texts string
+	// Withhold tells that pages that say noarchive, and cannot be parsed again, keep no words (document.Withhold).
+	Withhold bool
 	// Archive holds the WARC files.
 	Archive store.Bucket
 	// Gone recognizes URLs that were taken down. No row names such a URL. A nil Gone recognizes none.
@@ -52,6 +54,7 @@ const (
 	CountReparsed = "reparse.pages"    // number of documents that were parsed again
 	CountWithheld = "reparse.withheld" // number of documents that keep their rows because noarchive left no stored copy
 	CountDamaged  = "reparse.damaged"  // number of documents that keep their rows because they cannot be read or parsed again
+	CountDiffers  = "reparse.differs"  // number of records of other archives whose digest is not that of their bytes; their documents are parsed
 )
 
 // Run reads the stored responses, parses them and returns the result. The result depends only on
@@ -88,7 +91,7 @@ func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits
 		return nil, fmt.Errorf("%s: %w", in.Task, err)
 	}
 	env.Log.Info("parsed again", "pages", r.out.Counts()[CountReparsed], "withheld", r.out.Counts()[CountWithheld],
-		"damaged", r.out.Counts()[CountDamaged], "ranges_read", r.archive.Ranges())
+		"damaged", r.out.Counts()[CountDamaged], "digest_differs", r.out.Counts()[CountDiffers], "ranges_read", r.archive.Ranges())
 	return r.result(), nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -15,7 +16,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // recordedDoc is a document that a fetch task recorded.
@@ -201,7 +201,7 @@ func (r *run) keep(old *previous, d *recordedDoc) error {
 		p, was := d.parsed, &d.page
 		cp.MimeDetected, cp.Charset, cp.Languages = d.mime, p.Page.Charset, p.Page.Languages
 		from := document.Capture{
-			URLColumns: was.URLColumns, CaptureColumns: was.CaptureColumns, PlannedURL: was.PlannedURL,
+			URLColumns: was.URLColumns, CaptureColumns: was.CaptureColumns, PlannedURL: was.PlannedURL, Certificate: was.Certificate,
 			ETag: was.ETag, LastModified: was.LastModified, Changed: was.Changed,
 		}
 		from.MimeDetected = d.mime
@@ -214,6 +214,9 @@ func (r *run) keep(old *previous, d *recordedDoc) error {
 			return err
 		}
 		b.Links = links
+		if r.in.Withhold && b.Text.NoArchive {
+			document.Withhold(&d.page, &b.Terms, b.Text, links)
+		}
 		if d.withheld() {
 			r.out.Counts()[CountWithheld]++
 			break

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 	"crawlbatch.io/crawlbatch/stages/fetch/witness"
 )
 
@@ -24,7 +24,7 @@ func (r *Sender) judge(ctx context.Context, g *polite.Grant, s *Sent, begun, end
 		return
 	}
 	side, todo := sideOf(s)
-	peer := peerOf(s)
+	peer := r.peerOf(s)
 	domain := func() string {
 		key, _ := urlkey.KeyOf(s.Row.URL) // without a key, the peer counts as one of the domain ""
 		return key.Domain
@@ -101,12 +101,15 @@ func answeredAt(s *Sent, ended time.Time) time.Time {
 }
 
 // peerOf returns the peer of a request. Its domain is empty.
-func peerOf(s *Sent) witness.Peer {
+func (r *Sender) peerOf(s *Sent) witness.Peer {
 	x := s.Exchange
+	_, translated := r.NAT64.Embedded(x.Addr.Addr())
 	p := witness.Peer{Path: witness.IPv4, Origin: originOf(s.Row.URL), Addr: x.Addr}
 	switch {
 	case x.Route == dial.RouteProxy:
 		p.Path, p.Addr = witness.Proxy, netip.AddrPort{}
+	case translated:
+		p.Path = witness.NAT64
 	case x.Addr.Addr().Is6():
 		p.Path = witness.IPv6
 	}

@@ -2,13 +2,45 @@ package request
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/nat64"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+	"crawlbatch.io/crawlbatch/stages/fetch/witness"
 )
+
+// A server that is reached over IPv4 and through NAT64 is one, for the delay per address.
+func TestPacedAddress(t *testing.T) {
+	const v4 = "93.184.216.34"
+	r := &Sender{NAT64: nat64.Prefixes{netip.MustParsePrefix("2001:db8:122::/48")}}
+	for _, tt := range []struct {
+		addr  string
+		route dial.Route
+		want  string
+		path  witness.Path
+	}{
+		{v4, dial.RouteDirect, v4, witness.IPv4},
+		{"64:ff9b::93.184.216.34", dial.RouteDirect, v4, witness.NAT64},
+		{"2001:db8:122:5db8:d8:2200::", dial.RouteDirect, v4, witness.NAT64},
+		{"2606:2800:220:1::1", dial.RouteDirect, "2606:2800:220:1::1", witness.IPv6},
+		{"64:ff9b::93.184.216.34", dial.RouteConnectTo, "", witness.NAT64},
+		{"64:ff9b::93.184.216.34", dial.RouteProxy, "", witness.Proxy},
+	} {
+		addr := netip.AddrPortFrom(netip.MustParseAddr(tt.addr), 80)
+		if got, want := r.pacedAddress(wire.Write{Addr: addr, Route: tt.route}), tt.want; want == "" && got.IsValid() || want != "" && got.String() != want {
+			t.Errorf("%s, %s: %s, want %s", tt.addr, tt.route, got, want)
+		}
+		s := &Sent{Exchange: &wire.Exchange{}}
+		s.Exchange.Addr, s.Exchange.Route = addr, tt.route
+		if p := r.peerOf(s); p.Path != tt.path {
+			t.Errorf("%s, %s: the path is %s, want %s", tt.addr, tt.route, p.Path, tt.path)
+		}
+	}
+}
 
 // A proxy that forwards plain http may answer in place of the server.
 func TestWhoAnswered(t *testing.T) {

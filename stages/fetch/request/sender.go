@@ -18,8 +18,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/nat64"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/challenge"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
@@ -28,7 +31,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/status"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 	"crawlbatch.io/crawlbatch/stages/fetch/witness"
 )
 
@@ -48,15 +50,29 @@ type Ask struct {
 	Purpose    schema.Purpose
 	URL        string
 	PlannedURL string             // planned URL that led to this request; "" if there is none
+	RobotsFor  string             // URL of the robots.txt whose redirects led to this request; "" if there is none
 	Rule       string             // line of robots.txt that allows the request
 	Robots     *robotscache.Rules // robots rules that apply; nil in a request for robots.txt
 	Attempt    int32              // number of the request among those for this URL, from 1
 	Header     http1.Header
+	Private    http1.Header      // fields for a server with a valid certificate only (wire.Request)
 	Known      *segments.Payload // last known payload of the URL, or nil; if set, Header may make the request conditional
 	// For the functions, see wire.Request.
 	OnHead   func(x *wire.Exchange) bool
 	OnPrefix func(x *wire.Exchange, prefix []byte) bool
 	Allow    func(x *wire.Exchange, prefix []byte) int64
+}
+
+// Carry adds the cookies of a redirect chain that belong to the request.
+func (a *Ask) Carry(c *response.Cookies) {
+	field := c.Field(a.URL)
+	switch {
+	case field == "":
+	case c.Private():
+		a.Private = append(a.Private, http1.Field{Name: "Cookie", Value: field})
+	default:
+		a.Header = append(a.Header, http1.Field{Name: "Cookie", Value: field})
+	}
 }
 
 // Sender makes requests. It is safe for concurrent use.
@@ -68,6 +84,7 @@ type Sender struct {
 	MayWrite      func(now time.Time) bool // reports whether a request may be written now; called before each write
 	RobotsTimeout time.Duration            // time limit of a request for robots.txt; 0 means the same limit as for other requests
 	PaceConnectTo bool                     // whether the delay per address applies to connect_to targets
+	NAT64         nat64.Prefixes           // prefixes of the network's NAT64
 	Epoch         int                      // epoch of the attempt, for rows
 	Witness       *witness.Witness         // judges requests without an answer; nil blames the host for each
 	Fail          func(error)              // ends the task; called if Witness waited in vain
@@ -89,6 +106,7 @@ type Sent struct {
 	Row        schema.Request
 	RetryAfter time.Duration     // Retry-After of the response; 0 if there is none
 	RetryMS    *int64            // RetryAfter in milliseconds, for the row; nil if there is none
+	Service    string            // service in front of the site that refused the request by its response; "" if none did
 	Redirect   string            // canonical target of a redirect; set by the caller
 	Known      *segments.Payload // last known payload of the URL; nil if a revisit must not refer to it
 	condition  bool              // whether the request was conditional
@@ -97,6 +115,11 @@ type Sent struct {
 // NotModified reports whether the server answered that the known payload is still current.
 func (s *Sent) NotModified() bool {
 	return s.Err == nil && s.Exchange.Status == http.StatusNotModified && s.condition && s.Known != nil
+}
+
+// ConditionRefused reports whether the same request may bring a document if it has no condition.
+func (s *Sent) ConditionRefused() bool {
+	return s.Err == nil && s.condition && s.RetryAfter == 0 && response.RefusesCondition(s.Exchange.Status)
 }
 
 // Recorded reports whether the request is recorded as a row: it was written, or the look-up of its
@@ -120,7 +143,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	s := &Sent{Known: a.Known, condition: a.Known != nil && len(a.Header) > 0}
 	row := &s.Row
 	*row = schema.Request{
-		Purpose: a.Purpose, URL: a.URL, PlannedURL: a.PlannedURL, Host: g.Host, DelayMS: g.Delay.Milliseconds(),
+		Purpose: a.Purpose, URL: a.URL, PlannedURL: a.PlannedURL, RobotsFor: a.RobotsFor, Host: g.Host, DelayMS: g.Delay.Milliseconds(),
 		RobotsRule: a.Rule, Attempt: a.Attempt, Epoch: int32(r.Epoch),
 	}
 	begun := r.Clock.Now()
@@ -134,7 +157,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		s.Exchange, s.Err = &wire.Exchange{}, fmt.Errorf("%w: %w", wire.ErrAborted, errAddressNotDue)
 		return s
 	}
-	req := &wire.Request{URL: a.URL, Header: a.Header, OnHead: a.OnHead, OnPrefix: a.OnPrefix, Allow: a.Allow}
+	req := &wire.Request{URL: a.URL, Header: a.Header, Private: a.Private, OnHead: a.OnHead, OnPrefix: a.OnPrefix, Allow: a.Allow}
 	if a.Purpose == schema.ForRobots {
 		// One byte more than is parsed shows whether the file is longer.
 		req.Timeout, req.MaxBody = r.RobotsTimeout, robots.MaxBytes+1
@@ -202,12 +225,16 @@ func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (lo
 }
 
 // pacedAddress returns the address whose delay applies to a request. For an address from the config
-// (proxy, connect_to), it returns the invalid address, which has no delay.
+// (proxy, connect_to), it returns the invalid address, which has no delay. A server that is reached both over
+// IPv4 and through NAT64 has one delay.
 func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
-	if w.Route == dial.RouteDirect || w.Route == dial.RouteConnectTo && r.PaceConnectTo {
-		return w.Addr.Addr()
+	if w.Route != dial.RouteDirect && !(w.Route == dial.RouteConnectTo && r.PaceConnectTo) {
+		return netip.Addr{}
 	}
-	return netip.Addr{}
+	if v4, ok := r.NAT64.Embedded(w.Addr.Addr()); ok {
+		return v4
+	}
+	return w.Addr.Addr()
 }
 
 // describe fills the row of a request that has ended. looked is the duration of a look-up before the
@@ -229,6 +256,13 @@ func (r *Sender) describe(s *Sent, begun, ended time.Time, looked time.Duration)
 	row.TotalMS = total.Milliseconds()
 	_, row.TotalUS = phaseTimes(max(total, 1))
 	row.BytesSent, row.BytesReceived = x.BytesOut, x.BytesIn
+	row.Certificate = x.Certificate
+	if s.Err == nil {
+		if s.Service = challenge.Service(x.Status, x.Header, x.Body); s.Service != "" {
+			why := response.RefusedBy(s.Service)
+			row.Error, row.ErrorDetail, row.ErrorClass = why.Phrase, why.Detail, string(schema.Blocked)
+		}
+	}
 	row.Warnings = response.Bounded(strings.Join(x.Warnings, "; "))
 	if s.Err != nil {
 		why := s.Failure()

@@ -2,11 +2,13 @@ package response
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // Failure holds the columns error and error_detail. Many URLs have the same Phrase; Detail is
@@ -42,16 +44,32 @@ func Truncation(x *wire.Exchange) string {
 // back to the server.
 const maxValidator = 512
 
-// Validators returns the ETag and the Last-Modified of a response. A value is "" if it is missing
-// or longer than maxValidator.
-func Validators(x *wire.Exchange) (etag, modified string) {
-	if v := x.Header.Get("ETag"); len(v) <= maxValidator {
+// Validators returns the ETag and the Last-Modified of a response to a request at the given time. A value is ""
+// if it is missing or longer than maxValidator, or if a condition with it would say nothing about the document: an
+// ETag with an element *, which stands for any document (RFC 9110, 13.1.2), or a Last-Modified after the response.
+func Validators(x *wire.Exchange, at time.Time) (etag, modified string) {
+	if v := x.Header.Get("ETag"); len(v) <= maxValidator && !anyTag(v) {
 		etag = strings.Clone(http1.Text(v))
 	}
 	if v := x.Header.Get("Last-Modified"); len(v) <= maxValidator {
-		modified = strings.Clone(http1.Text(v))
+		if date, err := http.ParseTime(v); err != nil || !date.After(at.Add(clockSlack)) {
+			modified = strings.Clone(http1.Text(v))
+		}
 	}
 	return etag, modified
+}
+
+// clockSlack is how far a server's clock may be ahead of this one.
+const clockSlack = 2 * time.Minute
+
+// anyTag reports whether a list of entity tags has an element that stands for any document.
+func anyTag(tags string) bool {
+	for t := range strings.SplitSeq(tags, ",") {
+		if t = strings.TrimPrefix(strings.TrimSpace(t), "W/"); t == "*" {
+			return true
+		}
+	}
+	return false
 }
 
 // maxErrorText limits the text of a failure in a row, in bytes.

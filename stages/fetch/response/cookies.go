@@ -1,6 +1,7 @@
 package response
 
 import (
+	"encoding/hex"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -8,8 +9,8 @@ import (
 
 	"golang.org/x/net/publicsuffix"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 const (
@@ -24,30 +25,33 @@ const (
 	MaxCookieBytes = 8 << 10
 )
 
-// Cookies holds the cookies of one redirect chain (RFC 6265). Some sites set a cookie and redirect
+// Cookies holds the cookies of one redirect chain (RFC 6265bis). Some sites set a cookie and redirect
 // to a URL that needs it. Each chain starts with no cookies (the zero value), so the response to a
 // URL does not depend on other fetches.
 type Cookies struct {
 	jar  *cookiejar.Jar
 	kept int // total length of the stored Set-Cookie fields
+	// private tells whether a server with a valid certificate set one of them.
+	private bool
 }
 
+// Private reports whether the cookies must not go to a server whose certificate is not valid, because a server with a
+// valid one set some of them.
+func (c *Cookies) Private() bool { return c.private }
+
 // Take stores the cookies that a response to rawURL sets. It returns the Set-Cookie fields of these
-// cookies.
-func (c *Cookies) Take(rawURL string, h http1.Header) (lines []string) {
+// cookies. certificate says what is wrong with that of the server.
+func (c *Cookies) Take(rawURL, certificate string, h http1.Header) (lines []string) {
 	for line := range h.Values("Set-Cookie") {
 		if len(lines) == maxCookies {
 			break
 		}
-		if len(line) > maxCookie {
-			continue
-		}
-		if _, err := http.ParseSetCookie(line); err == nil && c.kept+len(line) <= MaxCookieBytes {
+		if _, ok := parseCookie(line); ok && c.kept+len(line) <= MaxCookieBytes {
 			c.kept += len(line)
 			lines = append(lines, strings.Clone(line))
 		}
 	}
-	c.set(rawURL, lines)
+	c.set(rawURL, certificate, lines)
 	return lines
 }
 
@@ -56,20 +60,21 @@ func (c *Cookies) Resume(h manifest.Hop) {
 	for _, line := range h.Set {
 		c.kept += len(line)
 	}
-	c.set(h.URL, h.Set)
+	c.set(h.URL, h.Certificate, h.Set)
 }
 
 // set stores the cookies from the Set-Cookie fields in lines, which belong to a response to rawURL.
-func (c *Cookies) set(rawURL string, lines []string) {
+func (c *Cookies) set(rawURL, certificate string, lines []string) {
 	var set []*http.Cookie
 	for _, line := range lines {
-		if cookie, err := http.ParseSetCookie(line); err == nil {
+		if cookie, ok := parseCookie(line); ok {
 			set = append(set, cookie)
 		}
 	}
 	if len(set) == 0 {
 		return
 	}
+	c.private = c.private || certificate == "" && strings.HasPrefix(rawURL, "https:")
 	if c.jar == nil {
 		jar, err := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List})
 		if err != nil {
@@ -87,7 +92,7 @@ func (c *Cookies) Field(rawURL string) string {
 	}
 	var b strings.Builder
 	for _, cookie := range c.jar.Cookies(cookieURL(rawURL)) {
-		pair := cookie.String()
+		pair := pairOf(cookie)
 		if b.Len()+len("; ")+len(pair) > maxCookieField {
 			break
 		}
@@ -97,6 +102,39 @@ func (c *Cookies) Field(rawURL string) string {
 		b.WriteString(pair)
 	}
 	return b.String()
+}
+
+// parseCookie parses a Set-Cookie field as browsers do (RFC 6265bis, 5.6): name and value may have any octets but
+// control characters, and either may be empty. net/http refuses many of them, or would send them in quotes. So the
+// cookie that it parses, and that the jar keeps, has name and value in hex; see pairOf.
+func parseCookie(line string) (*http.Cookie, bool) {
+	pair, attributes, _ := strings.Cut(line, ";")
+	name, value, named := strings.Cut(pair, "=")
+	if !named {
+		name, value = "", pair
+	}
+	name, value = strings.Trim(name, " \t"), strings.Trim(value, " \t")
+	if len(line) > maxCookie || name == "" && value == "" || strings.ContainsFunc(pair, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return nil, false
+	}
+	cookie, err := http.ParseSetCookie(hexName + hex.EncodeToString([]byte(name)) + "=" + hex.EncodeToString([]byte(value)) + ";" + attributes)
+	return cookie, err == nil
+}
+
+// hexName begins the name of a cookie in the jar, because a name in hex may be empty.
+const hexName = "x"
+
+// pairOf returns name and value of a cookie in the jar, as the server sent them.
+func pairOf(cookie *http.Cookie) string {
+	name, err := hex.DecodeString(strings.TrimPrefix(cookie.Name, hexName))
+	value, err2 := hex.DecodeString(cookie.Value)
+	switch {
+	case err != nil || err2 != nil:
+		return "" // never, because parseCookie made them
+	case len(name) == 0:
+		return string(value)
+	}
+	return string(name) + "=" + string(value)
 }
 
 // cookieURL returns the parts of a canonical URL that matter for cookies: scheme, host and

@@ -5,5 +5,5 @@
 // output is the outcome of the URL, whether to retry it, what the result means for the health of the
 // host (type Verdict), targets of redirects, and columns.
 // Packages fetch and reparse share this code, so a stored response is treated like a fetched one.
-// Package response imports packages wire and polite, and packages of formats.
+// Package response imports packages wire, polite and robots, and packages of formats.
 package response

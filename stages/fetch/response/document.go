@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // Document converts a response to the form that parsers take.
@@ -45,7 +45,7 @@ func (l Limits) Longest() int64 { return max(l.MaxBody, l.MaxSitemap) }
 // Allowance returns the limit for a document in bytes, or 0 if MaxBody applies. prefix is the
 // beginning of the document, and detected its media type.
 func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, prefix []byte) int64 {
-	if x.Status >= 200 && x.Status <= 299 && p.IsSitemap(detected, prefix) {
+	if HasDocument(x) && p.IsSitemap(detected, prefix) {
 		return l.MaxSitemap
 	}
 	return 0

@@ -11,16 +11,33 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// IsRedirect reports whether a response redirects to another URL. A 300 response counts as a
-// redirect if it has a Location, which names the choice that the server prefers (RFC 9110, 15.4.1).
-func IsRedirect(x *wire.Exchange) bool {
-	switch x.Status {
-	case 301, 302, 303, 307, 308:
+// IsRedirect reports whether a response redirects to another URL: its status says so, and it has a Location.
+// The Location of a 300 response names the choice that the server prefers (RFC 9110, 15.4.1).
+func IsRedirect(x *wire.Exchange) bool { return redirects(x.Status) && location(x) != "" }
+
+// HasDocument reports whether the body of a response is a document. It is if the status is 2xx. A redirect
+// without a Location is shown as it is (Fetch Standard, 4.3), so its body is a document too, unless it is empty.
+func HasDocument(x *wire.Exchange) bool {
+	return x.Status >= 200 && x.Status <= 299 || redirects(x.Status) && location(x) == "" && len(x.Payload) > 0
+}
+
+// redirects reports whether a status is that of a redirect (Fetch Standard, "redirect status"), or 300.
+func redirects(status int) bool {
+	switch status {
+	case 300, 301, 302, 303, 307, 308:
 		return true
-	case http.StatusMultipleChoices:
-		return strings.TrimSpace(x.Header.Get("Location")) != ""
 	}
 	return false
+}
+
+// location returns the first Location that is not blank, or "".
+func location(x *wire.Exchange) string {
+	for loc := range x.Header.Values("Location") {
+		if strings.TrimSpace(loc) != "" {
+			return loc
+		}
+	}
+	return ""
 }
 
 // NoDocument returns the failure of a response that has neither a document nor a redirect target.
@@ -28,32 +45,27 @@ func NoDocument(status int) Failure {
 	switch {
 	case status == http.StatusNotModified:
 		return Failure{Phrase: "HTTP status 304 without a known document"}
-	case status == http.StatusMultipleChoices:
-		return Failure{Phrase: "HTTP status 300 without a Location"}
+	case redirects(status):
+		return Failure{Phrase: ErrNoLocation.Error()}
 	case status == http.StatusUseProxy:
 		return Failure{Phrase: "HTTP status 305, which names a proxy to use"}
 	}
 	return Failed("HTTP status with neither a document nor a target", "%d", status)
 }
 
-// NoTarget returns the failure of a redirect without a valid target.
+// NoTarget returns the failure of a redirect whose target is not valid.
 func NoTarget(err error) Failure {
-	if errors.Is(err, ErrNoLocation) {
-		return Failure{Phrase: ErrNoLocation.Error()}
-	}
 	return Failure{"redirect target is not a URL", err.Error()}
 }
 
 // ErrNoLocation means that a redirect names no target.
-var ErrNoLocation = errors.New("redirect without a Location")
+var ErrNoLocation = errors.New("redirect without a Location or a document")
 
 // Location returns the target of a redirect in canonical form, and as the server spelled it
 // (urlkey.Spelled).
 func Location(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlkey.Key, string, error) {
-	for loc := range x.Header.Values("Location") {
-		if strings.TrimSpace(loc) != "" {
-			return canon.Spelled(locationText(loc), base)
-		}
+	if loc := location(x); loc != "" {
+		return canon.Spelled(locationText(loc), base)
 	}
 	return urlkey.Key{}, "", ErrNoLocation
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // oddLocations lists odd Location values of real servers, with the URLs that browsers open for

@@ -23,5 +23,5 @@
 // Package robots finds the longest match itself. The library temoto/robotstxt rejects a whole file
 // for one bad line, so it gets only cleaned values of Crawl-delay and Sitemap.
 //
-// Package robots imports the standard library, package directives and temoto/robotstxt.
+// Package robots imports package directives, temoto/robotstxt and x/text.
 package robots

@@ -23,9 +23,18 @@ func CutOffFails(status int) bool {
 	return status >= 200 && status < 300
 }
 
+// AskAgain reports whether a 4xx status is about the exchange and not about the URL, so that the same request may bring
+// another answer: 408 (the server did not wait for the request; it also ends idle connections with it), 421 (the wrong server
+// got the request) and 425 (too early). See RFC 9110, 15.5.9 and 15.5.20, and RFC 8470, 5.2.
+func AskAgain(status int) bool { return status == 408 || status == 421 || status == 425 }
+
+// Limits reports whether a 4xx status says that the client asks too much: 429 (RFC 6585, 4), 420 and 430, which some
+// services send in its place.
+func Limits(status int) bool { return status == 429 || status == 420 || status == 430 }
+
 // FetchClass classifies the last response to a robots.txt request, after redirects (RFC 9309,
-// section 2.3.1). A 2xx status means Rules. A 4xx status means NoFile, except 429, which says
-// nothing about the rules. A redirect beyond the limit or without a usable target also means
+// section 2.3.1). A 2xx status means Rules. A 4xx status means NoFile, except those of AskAgain and Limits, which
+// say nothing about the rules. A redirect beyond the limit or without a usable target also means
 // NoFile. Any other status, or an error without a response, means Unreachable.
 func FetchClass(status int, err error) Class {
 	switch {
@@ -33,7 +42,7 @@ func FetchClass(status int, err error) Class {
 		return Unreachable
 	case status >= 200 && status < 300:
 		return Rules
-	case status == 429:
+	case Limits(status), AskAgain(status):
 		return Unreachable
 	case status >= 300 && status < 500:
 		return NoFile

@@ -3,6 +3,8 @@ package robots
 import (
 	"bytes"
 	"strings"
+
+	"golang.org/x/text/encoding/unicode"
 )
 
 const (
@@ -53,11 +55,11 @@ type line struct {
 	num   int    // number of the line, from 1
 }
 
-// eachLine calls yield for every line with a known key. Lines end in LF, CR or CRLF. eachLine skips
-// a byte-order mark, even an incomplete one. In each line, it ignores everything after maxLine
+// eachLine calls yield for every line with a known key. Lines end in LF, CR or CRLF. eachLine reads UTF-16 after its
+// byte-order mark, and else skips the mark of UTF-8, even an incomplete one. In each line, it ignores everything after maxLine
 // octets, a NUL, or '#'.
 func eachLine(body []byte, yield func(line)) {
-	body = skipMark(body)
+	body = skipMark(fromUTF16(body))
 	for num := 1; ; num++ {
 		end := bytes.IndexAny(body, "\r\n")
 		raw := body
@@ -79,6 +81,19 @@ func eachLine(body []byte, yield func(line)) {
 }
 
 // skipMark removes a UTF-8 byte-order mark, even an incomplete one, from the start of body.
+// fromUTF16 returns a body in UTF-16 with a byte-order mark as UTF-8, and any other body as it is. Editors on Windows save
+// so, and without this every line would be unknown, and nothing forbidden.
+func fromUTF16(body []byte) []byte {
+	if !bytes.HasPrefix(body, []byte{0xFF, 0xFE}) && !bytes.HasPrefix(body, []byte{0xFE, 0xFF}) {
+		return body
+	}
+	text, err := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Bytes(body)
+	if err != nil { // cannot happen, because the decoder replaces what it cannot read
+		return body
+	}
+	return text
+}
+
 func skipMark(body []byte) []byte {
 	for _, b := range []byte{0xEF, 0xBB, 0xBF} {
 		if len(body) == 0 || body[0] != b {

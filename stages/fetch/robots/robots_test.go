@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -315,9 +317,40 @@ func TestUserAgentsThatRobotsCannotNameAreRefused(t *testing.T) {
 	}
 }
 
+func TestARobotsTxtInUTF16IsReadAfterItsMark(t *testing.T) {
+	const text = "User-agent: *\r\nDisallow: /privat\u00e9 # \U0001F600\r\nCrawl-delay: 7\n"
+	encode := func(order binary.AppendByteOrder, mark bool) []byte {
+		var b []byte
+		units := utf16.Encode([]rune(text))
+		if mark {
+			units = append([]uint16{0xFEFF}, units...)
+		}
+		for _, u := range units {
+			b = order.AppendUint16(b, u)
+		}
+		return b
+	}
+	for name, c := range map[string]struct {
+		body    []byte
+		allowed bool
+	}{
+		"little endian":      {encode(binary.LittleEndian, true), false},
+		"big endian":         {encode(binary.BigEndian, true), false},
+		"cut in mid-unit":    {append(encode(binary.LittleEndian, true), 'x'), false},
+		"UTF-8 with a mark":  {[]byte("\uFEFF" + text), false},
+		"a mark and no more": {[]byte{0xFF, 0xFE}, true},
+	} {
+		g := Parse(c.body).GroupFor("foobot")
+		if v := googleVerdict(g, "http://h/privat%C3%A9/x"); v.Allowed != c.allowed {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
 func TestFetchClass(t *testing.T) {
 	for status, want := range map[int]Class{
 		200: Rules, 204: Rules, 301: NoFile, 304: NoFile, 400: NoFile, 401: NoFile, 403: NoFile, 404: NoFile, 410: NoFile,
+		408: Unreachable, 421: Unreachable, 425: Unreachable, 409: NoFile, 420: Unreachable, 430: Unreachable, 426: NoFile,
 		429: Unreachable, 499: NoFile, 500: Unreachable, 503: Unreachable, 599: Unreachable, 0: Unreachable, 999: Unreachable, 100: Unreachable,
 	} {
 		if got := FetchClass(status, nil); got != want {

@@ -53,11 +53,15 @@ type Entry struct {
 	Host string // host of the origin, the unit of pacing
 
 	state  State
-	rules  *Rules // set if the state is Known; Rules.Group is nil while it is only in the scratch file
+	rules  *Rules // last good rules, set if the state is Known; Rules.Group is nil while it is only in the scratch file
 	page   page
 	until  time.Time // when the rules expire
 	failed Failure   // set if the state is Failed
 }
+
+// MaxStale is how long the last good rules apply from their request on, if the robots.txt cannot be fetched again (RFC
+// 9309, 2.3.1.4 and 2.4).
+const MaxStale = 30 * 24 * time.Hour
 
 // Path is the path of robots.txt.
 const Path = "/robots.txt"
@@ -153,7 +157,7 @@ func (c *Cache) Lookup(e *Entry) (State, *Rules, Failure, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.state == Known && c.opt.Clock.Now().After(e.until) {
-		c.forget(e)
+		e.state = Unknown // the rules stay, for Extend
 	}
 	if c.opt.Looked != nil && e.state != Pending { // a URL of a pending file comes back, and is counted then
 		c.opt.Looked(e.state != Unknown)
@@ -200,7 +204,24 @@ func (c *Cache) Learn(e *Entry, rules *Rules) (*schema.RobotsFile, error) {
 	return e.row(), err
 }
 
-// Fail ends a robots.txt request that failed. It returns a row from which another attempt can
+// Stale reports whether an entry has rules that have expired, but apply if its robots.txt cannot be fetched. That there was
+// no robots.txt is no rule.
+func (c *Cache) Stale(e *Entry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return e.state != Known && e.rules != nil && e.rules.Digest != "" && c.opt.Clock.Now().Sub(e.rules.Record.At) <= MaxStale
+}
+
+// Extend ends a robots.txt request that failed. The rules of an entry that is Stale apply until the next request is
+// due. There is no new row: another attempt starts with the row of the rules, and requests the robots.txt again.
+func (c *Cache) Extend(e *Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.state, e.until = Known, earlier(c.opt.Clock.Now().Add(c.ttl), e.rules.Record.At.Add(MaxStale))
+	c.endRequest(e)
+}
+
+// Fail ends a robots.txt request that failed, if Extend cannot. It returns a row from which another attempt can
 // restore the entry.
 func (c *Cache) Fail(e *Entry, f Failure) *schema.RobotsFile {
 	c.mu.Lock()
@@ -251,8 +272,8 @@ func (e *Entry) row() *schema.RobotsFile {
 }
 
 // Restore loads a row that an earlier attempt recorded, and reports whether its rules still apply.
-// If the row has expired, the entry becomes Unknown.
-func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
+// If the row has expired, the entry becomes Unknown, and may be Stale.
+func (c *Cache) Restore(row *schema.RobotsFile) (known bool, err error) {
 	e, err := c.EntryOf(row.Origin)
 	if err != nil {
 		return false, fmt.Errorf("origin %q: %v: %w", row.Origin, err, table.ErrCorrupt)
@@ -272,14 +293,20 @@ func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
 	case row.Outcome != "":
 		e.state, e.failed = Failed, Failure{row.Outcome, response.Failure{Phrase: row.Failure, Detail: row.Detail}}
 		return false, nil
-	case !until.After(now):
+	case !until.After(now) && now.Sub(rules.Record.At) > MaxStale:
 		return false, nil
 	case row.Rules:
 		rules.Group, rules.Digest = robots.Parse(row.Body).GroupFor(c.opt.Token), row.Digest
 	default:
 		rules.Group = robots.AllowAll()
 	}
-	return true, c.storeRules(e, rules, until)
+	if err := c.storeRules(e, rules, until); err != nil {
+		return false, err
+	}
+	if !until.After(now) {
+		e.state = Unknown
+	}
+	return e.state == Known, nil
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"crawlbatch.io/crawlbatch/formats/room"
 )
 
 // Disk watches the free space of the scratch directory, so that the fetcher starts no request that
@@ -21,10 +21,10 @@ type Disk struct {
 }
 
 // NewDisk watches a directory. The directory is short of space if it has fewer free bytes than the
-// reserve. free, if not nil, replaces the query of the file system.
+// reserve. free, if not nil, replaces room.Free.
 func NewDisk(dir string, reserve int64, free func(dir string) (int64, error)) *Disk {
 	if free == nil {
-		free = freeSpace
+		free = room.Free
 	}
 	return &Disk{free: func() (int64, error) { return free(dir) }, reserve: reserve}
 }
@@ -47,12 +47,4 @@ func (d *Disk) Short(now time.Time) (short bool, since time.Time) {
 		d.short, d.since = short, now
 	}
 	return d.short, d.since
-}
-
-func freeSpace(dir string) (int64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, err
-	}
-	return int64(st.Bavail) * int64(st.Bsize), nil
 }

@@ -4,11 +4,11 @@ import (
 	"sync"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 const (

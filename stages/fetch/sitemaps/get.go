@@ -85,7 +85,9 @@ func (l *List) Get(ctx context.Context, g *polite.Grant, t *Task, rules *robotsc
 	if g.Kind == polite.Probe {
 		purpose = schema.ForProbe
 	}
-	s := l.Sender.Send(ctx, g, l.Ask(purpose, t.Key.URL, t.Tries, rules, rule, &detected))
+	a := l.Ask(purpose, t.Key.URL, t.Tries, rules, rule, &detected)
+	a.Carry(&t.cookies)
+	s := l.Sender.Send(ctx, g, a)
 	defer s.Exchange.Release()
 	b := &segments.Record{}
 	if s.Recorded() {
@@ -103,15 +105,22 @@ func (l *List) Get(ctx context.Context, g *polite.Grant, t *Task, rules *robotsc
 	switch {
 	case s.Err != nil:
 		l.endFailed(g, t, s, response.OfError(s.Err), b)
+	case s.Service != "" && !response.LimitsRate(s.Exchange.Status, s.RetryAfter > 0):
+		l.capture(t, s, b, schema.SubsetDiagnostics, nil)
+		l.endFailed(g, t, s, response.Blocked, b)
 	case response.IsRedirect(s.Exchange):
 		l.followRedirect(g, t, s, b)
-	case s.Exchange.Status >= 200 && s.Exchange.Status <= 299:
+	case response.HasDocument(s.Exchange):
+		if v, _ := response.OfDocument(s.Exchange); v.Outcome != schema.OK {
+			l.capture(t, s, b, schema.SubsetDiagnostics, nil)
+			l.endFailed(g, t, s, v, b)
+			return
+		}
 		l.handleDocument(g, t, s, detected, b)
 		g.Done(polite.Result{Class: polite.Success})
 	default:
 		l.capture(t, s, b, schema.SubsetDiagnostics, nil)
-		_, said := s.Exchange.Header.Lookup("Retry-After")
-		l.endFailed(g, t, s, response.OfStatus(s.Exchange.Status, said), b)
+		l.endFailed(g, t, s, response.OfStatus(s.Exchange.Status, s.RetryAfter > 0), b)
 	}
 }
 
@@ -135,7 +144,7 @@ func (l *List) endAndPush(t *Task, row schema.Sitemap, b *segments.Record, due t
 // down or end the requests for its pages.
 func (l *List) endFailed(g *polite.Grant, t *Task, s *request.Sent, v response.Verdict, b *segments.Record) {
 	switch v.Health {
-	case polite.Failure, polite.RateLimited, polite.Unanswered:
+	case polite.Failure, polite.RateLimited, polite.Unanswered, polite.Refused:
 		l.dropHosts(t)
 	}
 	l.end(g, t, addResponse(l.finish(t, v.Outcome, 0, 0), s, nil), b)
@@ -151,6 +160,8 @@ func (l *List) followRedirect(g *polite.Grant, t *Task, s *request.Sent, b *segm
 	}
 	l.capture(t, s, b, schema.SubsetDiagnostics, nil)
 	outcome := schema.Redirected
+	cookie := t.cookies.Field(target.URL)
+	t.cookies.Take(t.Key.URL, s.Exchange.Certificate, s.Exchange.Header)
 	here := false
 	if err == nil {
 		if here, err = l.Index.Has(target.URL); err != nil {
@@ -163,7 +174,7 @@ func (l *List) followRedirect(g *polite.Grant, t *Task, s *request.Sent, b *segm
 	case target.Domain != t.Key.Domain || here:
 	case int(t.Redirects) >= l.MaxRedirects:
 		outcome = schema.RedirectLimit
-	case l.Claim(target.URL): // a loop leads to a URL that was claimed before
+	case l.Claim(target.URL), t.cookies.Field(target.URL) != cookie: // a loop leads to a URL that was claimed before, with the same cookies
 		t.Key, t.Spelled, t.Redirects, t.Tries, t.claimed = target, spelled, t.Redirects+1, 0, true
 		b.Sitemaps = []schema.Sitemap{t.row()}
 		l.Record(b)
@@ -253,7 +264,7 @@ func addResponse(row schema.Sitemap, s *request.Sent, cp *segments.Capture) sche
 		row.FetchedAt = schema.TimeOf(s.At)
 	}
 	if s.Exchange.Status != 0 {
-		row.ETag, row.LastModified = response.Validators(s.Exchange)
+		row.ETag, row.LastModified = response.Validators(s.Exchange, s.At)
 		row.Truncated = response.Truncation(s.Exchange)
 	}
 	if cp != nil {

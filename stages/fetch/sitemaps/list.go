@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 )
 
 // Limits bounds the sitemaps of a host in a crawl, and the sitemaps of all hosts of a registered
@@ -45,6 +46,9 @@ type Task struct {
 	Spelled   string     // spelling of that URL in robots.txt, an index or a redirect; "" if canonical
 	Redirects int32
 	Tries     int32 // number of requests for the URL in Key
+	// cookies are those that the redirects have set. A crash loses them: the sitemap then ends as redirected
+	// perhaps, and the next round tries it again.
+	cookies response.Cookies
 
 	suspect bool        // whether earlier attempts died at it
 	claimed bool        // whether the task has reserved the URL in Key

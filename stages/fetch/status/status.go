@@ -160,7 +160,7 @@ type Failures struct {
 // notFailures lists the outcomes that do not count as failures of a request. A URL that ends as
 // robots_unreachable or host_suspended got no request of its own.
 var notFailures = []schema.Outcome{
-	schema.OK, schema.NotModified, schema.Redirected, schema.RobotsDenied, schema.HTTP4xx, schema.MIMEFiltered,
+	schema.OK, schema.NotModified, schema.Redirected, schema.RobotsDenied, schema.HTTP4xx, schema.Blocked, schema.PaymentRequired, schema.MIMEFiltered,
 	schema.Deferred, schema.Stopped, schema.RobotsUnreachable, schema.HostSuspended,
 }
 

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 	"github.com/google/go-cmp/cmp"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 )
 
 // BenchmarkDo fetches a page of the mean length of real pages over loopback, plain and

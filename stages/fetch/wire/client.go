@@ -8,10 +8,10 @@ import (
 	"runtime"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // Timeouts limits every wait of an exchange.
@@ -48,7 +48,10 @@ type Config struct {
 	// sends plain http in absolute form, and the proxy looks up the host again.
 	ProxyFilters bool
 
-	TLS      *tls.Config  // the client uses a copy; nil means TLS 1.2 or later and the system's roots
+	TLS *tls.Config // the client uses a copy; nil means TLS 1.2 or later and the system's roots
+	// Tolerant takes servers with TLS 1.0 and with certificates that are not valid. Exchange.Certificate says what
+	// is wrong. Such a server does not get Request.Private.
+	Tolerant bool
 	Resolver dns.Resolver // default dns.SystemResolver(); the client caches its answers
 	// Dial opens a TCP connection to an address that passed the guard or is exempt from it. The
 	// default is a net.Dialer whose Control checks the guard again.
@@ -108,7 +111,7 @@ type Client struct {
 func New(cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	dialer, err := dial.New(dial.Config{
-		Guard: cfg.Guard, ConnectTo: cfg.ConnectTo, Proxy: cfg.Proxy, ProxyFilters: cfg.ProxyFilters, TLS: cfg.TLS,
+		Guard: cfg.Guard, ConnectTo: cfg.ConnectTo, Proxy: cfg.Proxy, ProxyFilters: cfg.ProxyFilters, TLS: cfg.TLS, Tolerant: cfg.Tolerant,
 		Names: dns.NewCache(cfg.Resolver, cfg.Now, cfg.NameLooked), Dial: cfg.Dial, Now: cfg.Now,
 	})
 	if err != nil {

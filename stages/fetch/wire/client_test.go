@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -266,7 +266,11 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 	addr := rawServer(t, answer(okHead+wiretest.Page))
 	here := fmt.Sprintf("http://%s/", addr)
-	resolver := fakeResolver{"rebound.test": {Addrs: []netip.Addr{addr.Addr()}}}
+	resolver := fakeResolver{
+		"rebound.test":    {Addrs: []netip.Addr{addr.Addr()}},
+		"translated.test": {Addrs: []netip.Addr{netip.MustParseAddr("64:ff9b::7f00:1"), netip.MustParseAddr("64:ff9b::a9fe:a9fe")}},
+		"both.test":       {Addrs: []netip.Addr{netip.MustParseAddr("64:ff9b::7f00:1"), netip.MustParseAddr("64:ff9b::5db8:d822")}},
+	}
 
 	strict, err := New(Config{Resolver: resolver})
 	if err != nil {
@@ -275,7 +279,7 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 	defer strict.Close()
 	number := fmt.Sprintf("http://0x7f.1:%d/", addr.Port())
 	named := fmt.Sprintf("http://rebound.test:%d/", addr.Port())
-	for _, url := range []string{here, number, named, fmt.Sprintf("http://[::ffff:127.0.0.1]:%d/", addr.Port()), "http://169.254.169.254/latest/meta-data/"} {
+	for _, url := range []string{here, number, named, fmt.Sprintf("http://translated.test:%d/", addr.Port()), fmt.Sprintf("http://[::ffff:127.0.0.1]:%d/", addr.Port()), "http://169.254.169.254/latest/meta-data/"} {
 		x, err := get(t, strict, url)
 		if !errors.Is(err, ErrAddressBlocked) || !strings.Contains(err.Error(), guard.Setting) {
 			t.Errorf("%s: %v, want ErrAddressBlocked naming %s", url, err, guard.Setting)
@@ -286,6 +290,10 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 	}
 	if _, err := get(t, strict, "http://rebound.test:25/"); !errors.Is(err, ErrAddressBlocked) || !strings.Contains(err.Error(), "25 is one of WHATWG's bad ports") {
 		t.Errorf("port 25: %v", err)
+	}
+
+	if addrs, _, _, err := strict.Locate(t.Context(), "http://both.test/"); err != nil || fmt.Sprint(addrs) != "[[64:ff9b::5db8:d822]:80]" {
+		t.Errorf("NAT64 of a private and of a public address: %v, %v", addrs, err)
 	}
 
 	open, err := New(Config{Resolver: resolver, Guard: guard.New(true)})

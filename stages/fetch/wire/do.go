@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/http1/buffers"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/coding"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // Do makes one request and reads its response to the end or to a limit. The Exchange is never nil,
@@ -138,6 +138,9 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) {
 	c, x := e.client, e.x
 	head := http1.Request{Method: e.req.method(), Target: e.target, UserAgent: c.cfg.UserAgent, Header: e.req.Header, Absolute: k.Absolute()}
+	if len(e.req.Private) > 0 && k.Certificate == "" {
+		head.Header = slices.Concat(head.Header, e.req.Private)
+	}
 	buffers.Put(x.RawRequest)
 	x.RawRequest = head.AppendTo(buffers.Get(1))
 

@@ -10,7 +10,7 @@
 // # Promises
 //
 //   - Every byte count has a limit: 256 KiB for the head, MaxBody for the payload and for the
-//     decoded body. The ratio of decoding and the memory of all exchanges (Memory) have limits too.
+//     decoded body. The ratio of decoding beyond 5 MiB and the memory of all exchanges (Memory) have limits too.
 //     Timeouts limit every wait.
 //   - Do always returns an Exchange that is not nil. Even after an error, it holds all known facts
 //     (address, timings, bytes). The caller releases it once.

@@ -7,10 +7,10 @@ import (
 	"net/netip"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // These errors are the kinds of failure, for errors.Is. An *Error holds the details and the cause.

@@ -3,10 +3,10 @@ package wire
 import (
 	"time"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/http1/buffers"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/coding"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // Timing holds the duration of each phase, at least 1 ns. It is 0 for a phase that did not happen.

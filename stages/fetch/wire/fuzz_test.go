@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+	"crawlbatch.io/crawlbatch/formats/http1"
 )
 
 // fuzzLimits are low enough for the fuzzer to reach them.

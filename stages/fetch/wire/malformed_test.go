@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/coding"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -62,7 +62,7 @@ var badResponses = []badResponse{
 	{name: "truncated chunk", raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n" + wiretest.Page, status: 200, body: wiretest.Page, trunc: http1.TruncDisconnect, wireCut: http1.TruncDisconnect},
 	{name: "no last chunk", raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n25\r\n" + wiretest.Page + "\r\n", status: 200, body: wiretest.Page, trunc: http1.TruncDisconnect, wireCut: http1.TruncDisconnect},
 	{name: "truncated gzip", raw: "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + strings.TrimSuffix(wiretest.Encode("gzip", wiretest.Page), wiretest.Encode("gzip", wiretest.Page)[len(wiretest.Encode("gzip", wiretest.Page))-8:]), status: 200, body: wiretest.Page, warnings: []string{coding.WarnTruncated}, trunc: http1.TruncDisconnect},
-	{name: "gzip with a bad checksum", raw: "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzCRC(wiretest.Page), status: 200, body: wiretest.Page, warnings: []string{coding.WarnCorrupt}, trunc: http1.TruncDisconnect},
+	{name: "gzip with a bad checksum", raw: "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzCRC(wiretest.Page), status: 200, body: wiretest.Page, warnings: []string{coding.WarnChecksum}},
 	{name: "garbage after gzip", raw: "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + wiretest.Encode("gzip", wiretest.Page) + "garbage", status: 200, body: wiretest.Page, warnings: []string{coding.WarnTrailing}},
 
 	// Status lines.
@@ -101,7 +101,8 @@ var badResponses = []badResponse{
 	{name: "endless header line", raw: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("a", 1<<20), kind: ErrProtocol, reason: "longer than"},
 	{name: "more fields than are kept", raw: "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 2000) + "\r\n" + wiretest.Page, status: 200, body: wiretest.Page, warnings: []string{http1.WarnHeaderCount}},
 	{name: "interim responses", raw: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 37\r\n\r\n" + wiretest.Page, status: 200, body: wiretest.Page},
-	{name: "endless interim responses", raw: strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 100), kind: ErrProtocol, reason: "interim"},
+	{name: "endless interim responses", raw: strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 11_000), kind: ErrProtocol, reason: "head too long"},
+	{name: "a hundred interim responses", raw: strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 100) + "HTTP/1.1 200 OK\r\nContent-Length: 37\r\n\r\n" + wiretest.Page, status: 200, body: wiretest.Page},
 
 	// Lengths.
 	{name: "negative length", raw: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n" + wiretest.Page, status: 200, body: wiretest.Page, warnings: []string{http1.WarnLengthInvalid}},

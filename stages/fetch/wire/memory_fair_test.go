@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 )
 
 // A body that waits for memory is not read meanwhile. This time must not make its peer count as

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 )
 
 // memoryClient returns a client of a server that calls serve to answer each request.

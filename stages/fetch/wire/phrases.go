@@ -9,9 +9,9 @@ import (
 	"strings"
 	"syscall"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 	names "crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // Words describes the failure by two texts. The phrase is one of a few texts without host, port,

@@ -19,10 +19,10 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
 // testProxy is a proxy made with net/http. It supports CONNECT and requests in absolute form, and

@@ -3,11 +3,12 @@ package wire
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -109,5 +110,41 @@ func TestAHeadThatADocumentEndsReadsAgainAsItWas(t *testing.T) {
 			x.Release()
 			y.Release()
 		}
+	}
+}
+
+// An archive may store a decoded body under the header fields of the encoded one.
+func TestTheEndOfARecordEndsABody(t *testing.T) {
+	body := "<!doctype html><p>" + strings.Repeat("a decoded body ", 40)
+	zipped := wiretest.Encode("gzip", body)
+	head := func(fields ...string) string {
+		return "HTTP/1.1 200 OK\r\n" + strings.Join(fields, "\r\n") + "\r\n\r\n"
+	}
+	for _, tt := range []struct {
+		name, head, stored string
+		framing            http1.Framing
+		body               string
+		truncated          http1.Truncation
+	}{
+		{"by the head", head("Content-Length: 10"), body, http1.ByHead, body[:10], ""},
+		{"length too small", head("Content-Length: 10"), body, http1.ByEnd, body, ""},
+		{"length of the encoded body", head("Content-Encoding: gzip", "Content-Length: 10"), body, http1.ByEnd, body, ""},
+		{"longer length of the encoded body", head("Content-Encoding: br", "Content-Length: 10000"), body, http1.ByEnd, body, ""},
+		{"length of zero", head("Content-Length: 0"), body, http1.ByEnd, body, ""},
+		{"two lengths", head("Content-Length: 10, 20"), body, http1.ByEnd, body, ""},
+		{"invalid length", head("Content-Length: ten"), body, http1.ByEnd, body, ""},
+		{"no length", head("Content-Encoding: gzip"), body, http1.ByEnd, body, ""},
+		{"encoded, right length", head("Content-Encoding: gzip", "Content-Length: "+strconv.Itoa(len(zipped))), zipped, http1.ByEnd, body, ""},
+		{"missing bytes", head("Content-Length: 10000"), body, http1.ByEnd, body, http1.TruncDisconnect},
+		{"chunks undone", head("Transfer-Encoding: chunked", "Content-Length: 10"), body, http1.ByEnd, body, ""},
+		{"chunks", head("Transfer-Encoding: chunked", "Content-Length: 2"), "5\r\nhello\r\n0\r\n\r\n", http1.ByEnd, "hello", ""},
+		{"chunks as stored", head("Transfer-Encoding: chunked"), "5\r\nhello\r\n0\r\n\r\n", http1.Unchunked, "5\r\nhello\r\n0\r\n\r\n", ""},
+		{"no body", "HTTP/1.1 204 No Content\r\n\r\n", "", http1.ByEnd, "", ""},
+	} {
+		x, err := Replay([]byte(tt.head+tt.stored), true, Limits{Framing: tt.framing})
+		if err != nil || string(x.Body) != tt.body || x.BodyTruncated != tt.truncated || x.Truncated != tt.truncated {
+			t.Errorf("%s: %d bytes, want %d, truncated %q, warnings %q, %v", tt.name, len(x.Body), len(tt.body), x.BodyTruncated, x.Warnings, err)
+		}
+		x.Release()
 	}
 }

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // Request is one request without a body.
@@ -19,6 +20,8 @@ type Request struct {
 	// Header follows Host, User-Agent, Accept and Accept-Encoding, in this order. Its fields
 	// replace defaults of the same name. Control characters in values become spaces.
 	Header http1.Header
+	// Private follows Header, unless the server's certificate is not valid (Config.Tolerant).
+	Private http1.Header
 	// Timeout limits the whole exchange if it is shorter than Config.Timeouts.Total. 0 means no
 	// further limit.
 	Timeout time.Duration
@@ -87,7 +90,7 @@ func (r *Request) validate() error {
 	if m := r.method(); m != http.MethodGet && m != http.MethodHead {
 		return fmt.Errorf("method %.20q, want GET or HEAD", m)
 	}
-	for _, f := range r.Header {
+	for _, f := range slices.Concat(r.Header, r.Private) {
 		if !http1.IsToken(f.Name) {
 			return fmt.Errorf("invalid header field name %.40q", f.Name)
 		}

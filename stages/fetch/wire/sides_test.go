@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 func system(call string, errno syscall.Errno) error { return os.NewSyscallError(call, errno) }

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
 // pipeServer returns the client's end of an in-memory connection. The server's end answers every

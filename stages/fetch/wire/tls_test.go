@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -18,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 )
 
 // certificate makes a self-signed certificate for a name. Its validity begins and ends at times
@@ -109,6 +110,91 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A tolerant client takes the page and says what is wrong. Private fields go to servers with valid certificates only.
+func TestCertificateFaultsAreTakenAndNamed(t *testing.T) {
+	const day = 24 * time.Hour
+	rsaOnly := &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}}
+	for _, tt := range []struct {
+		name, host, certified string
+		from, to              time.Duration
+		trusted, common       bool
+		server                *tls.Config
+		want                  string
+	}{
+		{"good", "host.test", "host.test", -day, day, true, false, nil, ""},
+		{"self-signed", "host.test", "host.test", -day, day, false, false, nil, "untrusted"},
+		{"expired", "host.test", "host.test", -2 * day, -day, true, false, nil, "expired"},
+		{"not yet valid", "host.test", "host.test", day, 2 * day, true, false, nil, "not_yet_valid"},
+		{"expired and self-signed", "host.test", "host.test", -2 * day, -day, false, false, nil, "expired,untrusted"},
+		{"for another host", "other.test", "host.test", -day, day, true, false, nil, "other_name"},
+		{"everything", "other.test", "host.test", -2 * day, -day, false, false, nil, "expired,untrusted,other_name"},
+		{"for the domain below", "www.host.test", "*.host.test", -day, day, true, false, nil, ""},
+		{"for one label only", "a.www.host.test", "*.host.test", -day, day, true, false, nil, "other_name"},
+		{"an address", "192.0.2.1", "host.test", -day, day, true, false, nil, "other_name"},
+		{"no alternative names", "host.test", "host.test", -day, day, true, true, nil, "untrusted"},
+		{"RSA key exchange only", "host.test", "host.test", -day, day, true, false, rsaOnly, ""},
+		{"3DES only", "host.test", "host.test", -day, day, true, false, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA}}, ""},
+		{"TLS 1.0", "host.test", "host.test", -day, day, true, false, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10}, ""},
+		{"TLS 1.1", "host.test", "host.test", -day, day, true, false, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cert, pool := rsaCertificate(t, tt.certified, !tt.common, tt.from, tt.to)
+			cfg := tt.server
+			if cfg == nil {
+				cfg = &tls.Config{}
+			}
+			cfg = cfg.Clone()
+			cfg.Certificates = []tls.Certificate{cert}
+			addr := tlsServer(t, cfg, okHead+wiretest.Page, nil)
+			c := clientTo(t, addr, func(c *Config) {
+				c.Tolerant, c.TLS = true, &tls.Config{RootCAs: x509.NewCertPool()}
+				if tt.trusted {
+					c.TLS.RootCAs = pool
+				}
+			})
+			for range 2 { // the second time on the same connection
+				x, err := c.Do(t.Context(), &Request{URL: "https://" + tt.host + "/", Private: http1.Header{{Name: "Cookie", Value: "secret"}}})
+				if err != nil || x.Certificate != tt.want || string(x.Body) != wiretest.Page {
+					t.Fatalf("%v, certificate %q, want %q", err, x.Certificate, tt.want)
+				}
+				if sent := strings.Contains(string(x.RawRequest), "secret"); sent != (tt.want == "") {
+					t.Errorf("the private field was sent: %t", sent)
+				}
+				x.Release()
+			}
+		})
+	}
+}
+
+// rsaCertificate is like certificate, with a key that all versions of TLS know. Without alternative names, only the
+// common name names the host.
+func rsaCertificate(t *testing.T, name string, alternative bool, from, to time.Duration) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(to), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign | x509.KeyUsageKeyEncipherment,
+	}
+	if alternative {
+		tmpl.DNSNames = []string{name}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
 }
 
 // readHello reads a ClientHello from the connection. If it stayed unread, closing the connection

@@ -8,8 +8,8 @@
 // then counts. Nor does it if the network is back before several probes have failed.
 //
 // The input is each answer and each failed request of the fetch tasks of a process. The output is a Verdict.
-// Answers are kept apart by Path, because IPv6 may fail while IPv4 works. Where a family never worked, the
-// other one is judged. A Witness opens no connection itself: the caller of Judge gives it a function that
+// Answers are kept apart by Path, because IPv6 may fail while IPv4 works, and NAT64 while IPv6 works. Where one
+// never worked, another one is judged. A Witness opens no connection itself: the caller of Judge gives it a function that
 // probes. A probe sends no request.
 //
 // What answers in place of all hosts, such as a captive portal or a resolver that knows no name, is a witness
@@ -40,12 +40,13 @@ const (
 	Names   Path = iota // questions to name servers
 	IPv4                // connections to IPv4 addresses
 	IPv6                // connections to IPv6 addresses
+	NAT64               // connections to IPv4 addresses through NAT64
 	Proxy               // connections through the proxy
 	machine             // resources of this machine, and its connection to the proxy
 	paths
 )
 
-var pathNames = [paths]string{"names", "ipv4", "ipv6", "proxy", "machine"}
+var pathNames = [paths]string{"names", "ipv4", "ipv6", "nat64", "proxy", "machine"}
 
 // String returns the name of the path in checkpoints.
 func (p Path) String() string { return pathNames[p] }
@@ -288,17 +289,17 @@ func (w *Witness) Judge(ctx context.Context, f Failure, probe Probe) (Verdict, e
 		return w.judge(ctx, &f, probe)
 	}
 	if other := w.worked(); f.Path != Proxy && other != Proxy && w.paths[f.Path].answered.IsZero() && !w.paths[other].answered.IsZero() {
-		f.Path, f.NoNetwork = other, false // this machine has no network of the other family
+		f.Path, f.NoNetwork = other, false // this machine has no network of that family, or no NAT64
 	}
 	// A router far away may say that it has no route either. And a machine may lack one of the families.
-	f.NoNetwork = f.NoNetwork && !w.routed(f.Path == IPv6) && (len(w.paths[f.Path].peers) > 0 || !w.routed(f.Path == IPv4))
+	f.NoNetwork = f.NoNetwork && !w.routed(f.Path == IPv6 || f.Path == NAT64) && (len(w.paths[f.Path].peers) > 0 || !w.routed(f.Path == IPv4))
 	return w.judge(ctx, &f, probe)
 }
 
 // worked returns the path of connections on which the newest answer came.
 func (w *Witness) worked() Path {
 	newest := IPv4
-	for _, p := range []Path{IPv6, Proxy} {
+	for _, p := range []Path{IPv6, NAT64, Proxy} {
 		if w.paths[p].answered.After(w.paths[newest].answered) {
 			newest = p
 		}
@@ -315,7 +316,7 @@ func (w *Witness) judge(ctx context.Context, f *Failure, probe Probe) (Verdict, 
 			return Ours, ctx.Err()
 		case !at.away.IsZero() && now.Sub(at.away) >= Patience:
 			if f.Path != Names && w.paths[w.worked()].answered.After(at.away) {
-				return OfHost, nil // hosts of the other family answer
+				return OfHost, nil // hosts on another path answer
 			}
 			return Ours, fmt.Errorf("%s: %w", at.why, ErrAway)
 		case !at.away.IsZero():
@@ -427,6 +428,8 @@ func (f *Failure) words() string {
 		return "the proxy reaches no host that answered before: check the proxy and its network"
 	case f.NoNetwork:
 		return "this machine has no network: check its interfaces and routes"
+	case f.Path == NAT64:
+		return "no host that answered through NAT64 before can be reached: check the translator"
 	}
 	return "no host that answered before can be reached: check this machine's network and its firewall"
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,7 @@ func TestAFailureCountsOnlyIfAWitnessVouches(t *testing.T) {
 	}
 	v6Silent := func(f *Failure) { v6(f); f.NoNetwork = false }
 	unreachable := func(f *Failure) { f.NoNetwork = true }
+	translated := func(f *Failure) { f.Path, f.Addr = NAT64, netip.MustParseAddrPort("[64:ff9b::5db8:d822]:80") }
 	silent := func(f *Failure) { f.Path, f.NoNetwork = Names, true }
 	servfail := func(f *Failure) { f.Path = Names }
 	none, only4, only6 := func(bool) bool { return false }, func(v6 bool) bool { return !v6 }, func(v6 bool) bool { return v6 }
@@ -72,6 +74,8 @@ func TestAFailureCountsOnlyIfAWitnessVouches(t *testing.T) {
 		"a machine without IPv6, while IPv4 works":                 {5, v6, only4, 0, OfHost, 0, false},
 		"a machine without IPv6, while IPv4 is away":               {5, v6, only4, 25 * time.Second, Ours, 40 * time.Second, true},
 		"IPv6 that never worked is silent, and IPv4 is away":       {5, v6Silent, nil, 25 * time.Second, Ours, 40 * time.Second, true},
+		"NAT64 that never worked, while IPv4 works":                {5, translated, nil, 0, OfHost, 0, false},
+		"NAT64 that never worked, while IPv4 is away":              {5, translated, nil, 25 * time.Second, Ours, 40 * time.Second, true},
 		"a machine without any network":                            {0, v6, none, 25 * time.Second, Ours, 40 * time.Second, true},
 		"a router far away has no route":                           {0, unreachable, only4, never, OfHost, 0, false},
 		"a machine without IPv4, where nothing answered":           {0, unreachable, only6, never, OfHost, 0, false},
@@ -116,6 +120,37 @@ func TestAFailureCountsOnlyIfAWitnessVouches(t *testing.T) {
 			})
 		})
 	}
+}
+
+// IPv6 works on while the translator does not.
+func TestNAT64IsAwayWhileIPv6Works(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWitness(0)
+		for n := range 5 {
+			p := host(n)
+			p.Path = NAT64
+			w.answeredBy(p)
+		}
+		six := Peer{Path: IPv6, Origin: "http://six.example", Domain: "six.example", Addr: netip.MustParseAddrPort("[2001:db8::6]:80")}
+		time.Sleep(time.Minute)
+		start := time.Now()
+		v, err := w.Judge(t.Context(), failed(func(f *Failure) { f.Path = NAT64 }), func(_ context.Context, p Peer) (bool, error) {
+			w.answeredBy(six)
+			if p.Path != NAT64 {
+				t.Errorf("%s was probed", p.Origin)
+			}
+			if wait, ok := w.Away(); ok && !strings.Contains(wait.Why, "check the translator") {
+				t.Error(wait.Why)
+			}
+			if time.Since(start) < 25*time.Second {
+				return false, errDown
+			}
+			return false, nil
+		})
+		if took := time.Since(start); v != Ours || err != nil || took < 25*time.Second || took > 40*time.Second {
+			t.Errorf("verdict %d, %v after %v", v, err, took)
+		}
+	})
 }
 
 // The route comes back, but the host that failed is dead.

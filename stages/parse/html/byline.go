@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
@@ -68,7 +69,7 @@ func (m *meta) ldAuthor() string {
 // cleanName removes words and signs that often surround a name. If the text is not a name,
 // cleanName returns "".
 func cleanName(s string) string {
-	s = fold.String(s, fold.MaxShort)
+	s = fold.String(lexer.WithoutTags(s), fold.MaxShort)
 	for _, prefix := range [...]string{"By ", "by ", "BY ", "By: ", "by: ", "@"} {
 		s = strings.TrimPrefix(s, prefix)
 	}

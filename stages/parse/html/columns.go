@@ -62,7 +62,7 @@ type Notes struct {
 func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched time.Time, list bool) (n Notes) {
 	m, l, pg := &h.meta, &h.links, &p.Page
 	pg.Title, pg.Description, pg.Keywords, pg.Generator = m.title, m.description, cmp.Or(m.keywords, m.newsKeywords), m.generator
-	pg.Robots, n.Nofollow, p.NoArchive = m.robots.String(), m.robots.NoFollow, m.robots.NoArchive
+	pg.Robots, n.Nofollow, p.Text.NoArchive = m.robots.String(), m.robots.NoFollow, m.robots.NoArchive
 	pg.Indexable = m.robots.Indexable(fetched)
 	if t := m.robots.UnavailableAfter; !t.IsZero() {
 		pg.Unavailable = schema.TimeOf(t)

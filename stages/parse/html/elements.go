@@ -52,6 +52,7 @@ var elements = func() map[atom.Atom]elementRule {
 	add(block|boundary|listEdge, atom.Body, atom.Html, atom.Marquee)
 	add(boundary|listEdge|opaque|tableEdge, atom.Template)
 	add(boundary|listEdge|opaque, atom.Svg, atom.Math, atom.Object, atom.Video, atom.Audio, atom.Canvas)
+	add(listEdge|opaque, atom.Foreignobject) // only in svg
 	add(block|listEdge, atom.Noscript, atom.Head, atom.Frameset, atom.Optgroup, atom.Option, atom.Legend)
 	add(listEdge, atom.Button, atom.Select)
 	// The stack keeps these inline elements, because such elements may be hidden.

@@ -27,6 +27,7 @@ type openElement struct {
 	hides  bool // whether this hint is hidden, so that the line continues after the element
 	part   part // part of the page to which the element's content belongs
 	skip   bool // whether the element's content is not text of the document
+	inert  bool // whether the element is in a template whose content is not part of the document
 }
 
 // part is a part of a page, such as its footer. The column links.position holds the part's name.
@@ -65,6 +66,7 @@ type Reader struct {
 
 	pushed    bool        // whether the element of the last start tag is on the stack
 	size      int         // length of the document that Read has read, in bytes
+	nuls      bool        // whether the document has NULs
 	xml       bool        // whether the document is XHTML, in which "/>" ends any element
 	collect   rawTextSink // destination of the text of the open raw text element
 	linkDepth int         // number of open elements when the current <a> element began
@@ -129,6 +131,7 @@ func (h *Reader) Read(doc []byte, xml bool) (all string) {
 // readDocument reads the document.
 func (h *Reader) readDocument(doc []byte) {
 	h.lex = lexer.Lexer{Src: doc}
+	h.nuls = bytes.IndexByte(doc, 0) >= 0
 	z := &h.lex
 	for {
 		switch z.Next() {
@@ -144,8 +147,8 @@ func (h *Reader) readDocument(doc []byte) {
 		case lexer.StartTag:
 			foreign := z.CDATA || z.Name == atom.Svg || z.Name == atom.Math
 			h.startTag(z.Name)
-			if z.Name == atom.Noscript {
-				z.Raw = 0 // scripts do not run here, so the content of noscript is markup
+			if z.Name == atom.Noscript || z.CDATA {
+				z.Raw = 0 // scripts do not run here, so the content of noscript is markup; svg and math have no raw text
 			}
 			if z.Empty && (h.xml || foreign) {
 				h.endEmpty(z.Name)
@@ -177,6 +180,9 @@ func (h *Reader) text(z *lexer.Lexer) {
 		return
 	}
 	p := z.Text
+	if h.nuls {
+		p = withoutNULs(p, h.collect != toText)
+	}
 	if z.Refs && bytes.IndexByte(p, '&') >= 0 {
 		h.unescaped = lexer.Unescape(slices.Grow(h.unescaped[:0], len(p)), p, false)
 		p = h.unescaped
@@ -198,6 +204,20 @@ func (h *Reader) text(z *lexer.Lexer) {
 	}
 }
 
+var (
+	nul         = []byte{0}
+	replacement = []byte("\uFFFD")
+)
+
+// withoutNULs removes the NULs of a text. In a raw text element it replaces them (HTML, 13.2.5.1 to 4 and
+// 13.2.6.4.7).
+func withoutNULs(p []byte, raw bool) []byte {
+	if raw {
+		return bytes.ReplaceAll(p, nul, replacement)
+	}
+	return bytes.ReplaceAll(p, nul, nil)
+}
+
 // htmlSpace holds the white space of the HTML Standard, which may stand in a head.
 const htmlSpace = " \t\n\f\r"
 
@@ -205,13 +225,18 @@ var idPre, idListing, idP = elements[atom.Pre].id, elements[atom.Listing].id, el
 
 func (h *Reader) startTag(a atom.Atom) {
 	h.collect, h.pushed = toText, false
-	if h.count[idTemplate] > 0 { // the content of a template is not part of the document
-		h.lex.Attrs.Clear()
+	if h.count[idTemplate] > 0 {
+		if h.top.inert {
+			h.lex.Attrs.Clear()
+		}
 		switch a {
 		case atom.Html, atom.Head, atom.Body, atom.Frameset:
 			return // a template has no such elements
 		}
 	} else if h.count[idHead] > 0 && !h.beginInHead(a) {
+		return
+	}
+	if h.lex.CDATA && htmlOnly(a) {
 		return
 	}
 	switch a {
@@ -253,6 +278,10 @@ func (h *Reader) startTag(a atom.Atom) {
 	case atom.Time:
 		h.meta.timeTag(&h.lex.Attrs)
 		return
+	case atom.Foreignobject:
+		if h.count[idSVG] == 0 {
+			return
+		}
 	}
 	e, known := elements[a]
 	if !known {
@@ -265,6 +294,28 @@ func (h *Reader) startTag(a atom.Atom) {
 	h.implyEnds(a, e)
 	h.pushed = h.pushElement(a, e)
 }
+
+// htmlOnly reports whether an element has its meaning only outside of svg and math, and its start tag does
+// not end them (HTML, 13.2.6.5). Elements in foreignObject are outside.
+func htmlOnly(a atom.Atom) bool {
+	switch a {
+	case atom.Base, atom.Iframe, atom.Link, atom.Noembed, atom.Noframes, atom.Script, atom.Style, atom.Textarea, atom.Title:
+		return true
+	}
+	return false
+}
+
+// isShadowRoot reports whether the template that begins is a declarative shadow root: its content is part of
+// the document (HTML, 13.2.6.4.4). XHTML has none, and neither has a head.
+func (h *Reader) isShadowRoot() bool {
+	mode := h.lex.Attrs.Get(lexer.AttrShadowRootMode)
+	return (bytes.EqualFold(mode, modeOpen) || bytes.EqualFold(mode, modeClosed)) && !h.xml && !h.lex.CDATA && h.count[idHead] == 0
+}
+
+var (
+	modeOpen   = []byte("open")
+	modeClosed = []byte("closed")
+)
 
 var (
 	idTemplate = elements[atom.Template].id
@@ -304,7 +355,9 @@ func (h *Reader) voidTag(a atom.Atom, e elementRule) {
 	case atom.Area:
 		h.links.addTag(schema.KindArea, lexer.AttrHref, &h.lex.Attrs, h.top.part)
 	case atom.Base:
-		h.links.setBase(&h.lex.Attrs)
+		if h.count[idTemplate] == 0 { // a base in a shadow root is not in the document's own tree
+			h.links.setBase(&h.lex.Attrs)
+		}
 	case atom.Img:
 		h.links.addImage(&h.lex.Attrs, h.top.part)
 	case atom.Input:

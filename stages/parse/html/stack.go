@@ -102,7 +102,10 @@ func (h *Reader) pushElement(a atom.Atom, e elementRule) bool {
 	if h.lex.Attrs.Any() {
 		hint |= h.hintOfAttrs(a)
 	}
-	o := openElement{atom: a, flags: e.flags, id: e.id, part: h.partOf(a), skip: h.top.skip || e.flags&opaque != 0}
+	o := openElement{atom: a, flags: e.flags, id: e.id, part: h.partOf(a), skip: h.top.skip, inert: h.top.inert}
+	if e.flags&opaque != 0 && (a != atom.Template || !h.isShadowRoot()) {
+		o.skip, o.inert = true, o.inert || a == atom.Template
+	}
 	if a == atom.Noscript || a == atom.Head {
 		hint |= text.Hidden
 	}

@@ -224,6 +224,7 @@ func (l *Data) addAuthor(z *scanner, authors *[]author) {
 			p.name = strings.TrimSpace(given + " " + family)
 		}
 	}
+	p.name = lexer.WithoutTags(p.name)
 	if p != (author{}) {
 		*authors = append(*authors, p)
 	}

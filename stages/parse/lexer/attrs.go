@@ -40,6 +40,7 @@ const (
 	AttrPoster
 	AttrXlinkHref
 	AttrBackground
+	AttrShadowRootMode
 	attrCount
 )
 
@@ -84,6 +85,7 @@ var attrNames = map[string]Attr{
 	"poster":           AttrPoster,
 	"xlink:href":       AttrXlinkHref,
 	"background":       AttrBackground,
+	"shadowrootmode":   AttrShadowRootMode,
 }
 
 // longestAttr is the length of the longest name in attrNames, in bytes.

@@ -3,9 +3,11 @@ package lexer
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 )
 
 // Unescape appends p to dst with its character references resolved (HTML, 13.2.5.72). In an
@@ -31,6 +33,41 @@ func Unescape(dst, p []byte, attribute bool) []byte {
 				dst = append(dst, ref...)
 			} else {
 				dst = append(dst, s...)
+			}
+		}
+	}
+}
+
+// WithoutTags returns the text of s if s has tags of HTML elements. Otherwise it returns s: a "<" alone, or a mail
+// address between "<" and ">", is no markup. Commas separate the texts of paragraphs, lines and items of a list.
+func WithoutTags(s string) string {
+	if strings.IndexByte(s, '<') < 0 {
+		return s
+	}
+	z := Lexer{Src: []byte(s)}
+	var text []byte
+	marked, apart := false, false
+	for {
+		hidden := z.Raw == atom.Script || z.Raw == atom.Style
+		switch z.Next() {
+		case EndOfFile:
+			if !marked {
+				return s
+			}
+			return string(text)
+		case Text:
+			if hidden || len(bytes.TrimSpace(z.Text)) == 0 && apart {
+				continue
+			}
+			if apart && len(text) > 0 {
+				text = append(text, ", "...)
+			}
+			text, apart = Unescape(text, z.Text, false), false
+		case StartTag, EndTag:
+			marked = marked || z.Name != 0
+			switch z.Name {
+			case atom.Br, atom.P, atom.Div, atom.Li, atom.Tr:
+				apart = true
 			}
 		}
 	}

@@ -1,5 +1,5 @@
 // Package pagehint recognises short pages that servers send instead of content: error pages,
-// access walls, parked domains and default pages.
+// access walls, parked domains, default pages, and pages whose content scripts make.
 package pagehint
 
 import (
@@ -16,11 +16,12 @@ import (
 const (
 	fewWords   = 120
 	veryFew    = 40
+	fewLinks   = 10
 	shortBytes = 6 << 10
 )
 
 // Hint returns the first hint that fits a parsed page, or "" if none fits. heading is the page's
-// headline.
+// headline, doc the document in UTF-8.
 //
 //   - default_page: the title or headline is the title of a server's default page.
 //   - blocked: the title or headline is the title of an access wall, such as a test for robots.
@@ -29,12 +30,26 @@ const (
 //   - parked: the text offers the domain for sale, or a service for unused domains fills the page
 //     (see filledByParking).
 //   - under_construction: the title or headline says only that the page is under construction.
-func Hint(r *document.Parsed, heading string) schema.PageHint {
+//   - scripts: the page has little text, and scripts make its content (see needsScripts).
+func Hint(r *document.Parsed, heading string, doc []byte) schema.PageHint {
 	hint := ofText(r, heading)
-	if hint == "" && filledByParking(r) {
+	switch {
+	case hint != "":
+		return hint
+	case filledByParking(r):
 		return schema.HintParked
+	case needsScripts(r, doc):
+		return schema.HintScripts
 	}
-	return hint
+	return ""
+}
+
+// OnlyRefuses reports whether a page with the hint blocked is surely no content: its title and its headline, if it has
+// both, are those of an access wall, and it has very few words and links. A page about an album called "Forbidden" has
+// more.
+func OnlyRefuses(r *document.Parsed, heading string) bool {
+	title, heading := normalOf(r.Page.Title), normalOf(heading)
+	return (title == "" || isWall(title)) && (heading == "" || isWall(heading)) && r.Page.WordCount <= veryFew && r.Page.Outlinks <= fewLinks
 }
 
 // ofText returns the hint that follows from the texts of a page.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/nat64"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -20,6 +21,7 @@ type fetchRow struct {
 	Domain     string         `parquet:"domain"`
 	Outcome    schema.Outcome `parquet:"outcome"`
 	HTTPStatus int16          `parquet:"http_status,optional"`
+	BlockedBy  string         `parquet:"blocked_by,optional"`
 }
 
 // pageRow holds the columns of merge's pages that count.
@@ -98,6 +100,9 @@ func (a *adder) fetch(f *fetchRow) {
 	}
 	a.add(outcomes, int32(outcome), 1)
 	refused := f.HTTPStatus == http.StatusUnauthorized || f.HTTPStatus == http.StatusForbidden || f.HTTPStatus == http.StatusUnavailableForLegalReasons
+	if f.Outcome == schema.Blocked {
+		a.addText(blockers, f.BlockedBy)
+	}
 	a.addIf(refused && f.Outcome == schema.HTTP4xx, counts, forbidden)
 }
 
@@ -181,6 +186,9 @@ func placeOf(server string) (address, network string) {
 		return "", ""
 	}
 	at := s.Addr().Unmap().WithZone("")
+	if v4, ok := nat64.Prefixes(nil).Embedded(at); ok {
+		at = v4 // else all hosts that are reached through NAT64 would be in one network
+	}
 	bits := 48
 	if at.Is4() {
 		bits = 24

@@ -219,7 +219,8 @@ func TestARowDescribesItsDomain(t *testing.T) {
 				planned++
 				*row.Outcomes()[slices.Index(schema.Outcomes, f.Outcome)]--
 				if f.Outcome == schema.HTTP4xx && (f.HTTPStatus == 401 || f.HTTPStatus == 403) || slices.Contains([]schema.Outcome{schema.RobotsDenied,
-					schema.RobotsUnreachable, schema.Stopped, schema.AddressBlocked, schema.HostSuspended, schema.RateLimited}, f.Outcome) {
+					schema.RobotsUnreachable, schema.Stopped, schema.AddressBlocked, schema.HostSuspended, schema.RateLimited, schema.Blocked,
+					schema.PaymentRequired}, f.Outcome) {
 					refused++
 				}
 			}
@@ -338,5 +339,19 @@ func TestBinsAreNarrow(t *testing.T) {
 	}
 	if h := (&histogram{}); h.percentile(50) != nil {
 		t.Error("a percentile of nothing")
+	}
+}
+
+func TestPlaceOf(t *testing.T) {
+	for _, tt := range []struct{ server, address, network string }{
+		{"192.0.2.1:80", "192.0.2.1", "192.0.2.0/24"},
+		{"[::ffff:192.0.2.1]:80", "192.0.2.1", "192.0.2.0/24"},
+		{"[64:ff9b::192.0.2.1]:80", "192.0.2.1", "192.0.2.0/24"},
+		{"[2001:db8:1:2::3]:443", "2001:db8:1:2::3", "2001:db8:1::/48"},
+		{"", "", ""},
+	} {
+		if address, network := placeOf(tt.server); address != tt.address || network != tt.network {
+			t.Errorf("%s: %s in %s, want %s in %s", tt.server, address, network, tt.address, tt.network)
+		}
 	}
 }

@@ -17,6 +17,7 @@ const (
 	outcomes            kind = iota // planned URLs by the index of their outcome in schema.Outcomes
 	counts                          // number is one of the counts below
 	languages                       // pages by the language in text
+	blockers                        // planned URLs with outcome blocked, by the service in text
 	robotsFiles                     // hosts by the digest in text
 	firstKindOfRequests             // the following kinds count only requests of the domain's own partition
 	requestCounts                   // as counts

@@ -54,6 +54,7 @@ type domain struct {
 	firstByte histogram
 	total     histogram
 	languages frequent
+	blockers  frequent
 	addresses frequent
 	networks  frequent
 }
@@ -101,6 +102,8 @@ func (d *domain) use(f *fact) {
 		d.counts[f.Number] += f.N
 	case languages:
 		d.languages.add(f.Text, f.N)
+	case blockers:
+		d.blockers.add(f.Text, f.N)
 	case robotsFiles:
 		d.row.RobotsFiles++
 	case firstBytes:
@@ -171,6 +174,14 @@ func (d *domain) addHosts(all *table.Cursor[hostRow]) error {
 	return err
 }
 
+// blocker returns the service that refused most URLs of the domain.
+func (d *domain) blocker() string {
+	if len(d.blockers.top) == 0 {
+		return string(schema.Blocked)
+	}
+	return d.blockers.top[0].text
+}
+
 // finish computes the columns that depend on all facts.
 func (d *domain) finish() *schema.Domain {
 	r, c := &d.row, &d.counts
@@ -197,7 +208,7 @@ func (d *domain) finish() *schema.Domain {
 	for _, why := range []named{
 		{string(schema.RobotsDenied), r.RobotsDenied}, {string(schema.RobotsUnreachable), r.RobotsUnreachable}, {string(schema.Stopped), r.Stopped},
 		{string(schema.AddressBlocked), r.AddressBlocked}, {string(schema.HostSuspended), r.HostSuspended}, {string(schema.RateLimited), r.RateLimited},
-		{"forbidden", c[forbidden]}, {"challenge", c[challenges]},
+		{d.blocker(), r.Refused}, {string(schema.PaymentRequired), r.PaymentRequired}, {"forbidden", c[forbidden]}, {"challenge", c[challenges]},
 	} {
 		if r.Blocked += why.n; why.n > most {
 			r.BlockedBy, most = why.text, why.n

@@ -52,7 +52,7 @@ var redirectFaults = []Fault{
 	redirectChain("redirect-chain-3", 3),
 	redirectChain("redirect-chain-5", 5),
 	withOutcome(redirectChain("redirect-chain-9", 9), schema.RedirectLimit, 5),
-	withOutcome(redirect("redirect-nowhere", 302, "302 without a Location", Redirect{To: Nowhere}), schema.ProtocolError, 0),
+	withoutBody(withOutcome(redirect("redirect-nowhere", 302, "302 without a Location or a body", Redirect{To: Nowhere}), schema.ProtocolError, 0)),
 	withOutcome(redirect("redirect-invalid", 302, "a Location that is not a URL", Redirect{To: Nowhere, Prefix: "http://[bad/"}), schema.ProtocolError, 0),
 	withOutcome(redirect("redirect-ftp", 302, "to a URL of another scheme", Redirect{To: Nowhere, Prefix: "ftp://files.example/"}), schema.ProtocolError, 0),
 	{Name: "meta-refresh", About: "a page with a meta refresh, which is a link to follow, not a redirect", Class: Quick,
@@ -74,6 +74,11 @@ func redirectChain(name string, n int) Fault {
 // crawler first follows the given number of redirects.
 func withOutcome(f Fault, outcome schema.Outcome, followed int) Fault {
 	f.Outcome, f.Status, f.Redirects, f.Page = outcome, f.Code, followed, NoPage
+	return f
+}
+
+func withoutBody(f Fault) Fault {
+	f.alter = func(r *Response) { r.NoPage, r.Body = true, nil }
 	return f
 }
 

@@ -10,14 +10,15 @@
 package coding
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/http1/buffers"
 )
 
 // Decoding adds these codes to Response.Warnings. A coding or a detail follows the code.
@@ -26,18 +27,21 @@ const (
 	WarnFalse     = "coding-false"       // the body does not have this coding and was left unchanged
 	WarnTruncated = "coding-truncated"   // the part that could be decoded was kept
 	WarnCorrupt   = "coding-corrupt"     // the encoding has an error; the part before it was kept
+	WarnChecksum  = "coding-checksum"    // the body is complete, but has another checksum or length than the encoding states
 	WarnTrailing  = "coding-trailing"    // bytes after the encoded body were skipped
-	WarnTooMany   = "coding-too-many"    // the body has more than five codings and was left encoded
 	WarnBomb      = "decompression-bomb" // the body was shortened to 256 times its encoded size
+	WarnTooMany   = "coding-too-many"    // the body has more than five codings and was left encoded
 )
 
 const (
 	// maxCodings is the largest number of codings that are undone. A body with more stays encoded.
 	maxCodings = 5
-	// maxRatio limits the ratio of decoded to encoded bytes. It applies only to bodies that decode
-	// to more than freeRatio bytes.
+	// maxRatio limits the ratio of decoded to encoded bytes. It applies only to bodies that decode to more
+	// than freeRatio bytes, such as sitemaps: a page may consist of one row of a table ten thousand times.
 	maxRatio  = 256
-	freeRatio = 1 << 20
+	freeRatio = 5 << 20
+	// prefixInput is how much of an encoded body Prefix decodes at most, in bytes.
+	prefixInput = 1 << 20
 	// minBody is the smallest size, in bytes, that Likely estimates for an encoded body.
 	minBody = 64 << 10
 )
@@ -120,6 +124,9 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 		if v.trailing {
 			r.Warn(WarnTrailing + ": " + coding)
 		}
+		if v.checksum {
+			r.Warn(WarnChecksum + ": " + coding)
+		}
 		if v.state == stateCut {
 			if cut = true; limit < maxBody {
 				r.Warnf(WarnBomb, "%d bytes decode to more than %d", len(r.Payload), limit)
@@ -159,7 +166,7 @@ func Prefix(r *http1.Response) (b []byte, pooled bool) {
 	if len(codings) == 0 || len(codings) > maxCodings || slices.Contains(codings, unknownCoding) {
 		return b, false
 	}
-	b = b[:min(len(b), freeRatio)]
+	b = b[:min(len(b), prefixInput)]
 	for _, coding := range slices.Backward(codings) {
 		out, v := decodeLayer(coding, b, 8*http1.PrefixLen)
 		if v.state == stateFalse {
@@ -171,6 +178,50 @@ func Prefix(r *http1.Response) (b []byte, pooled bool) {
 		b, pooled = out, true
 	}
 	return b, pooled
+}
+
+// ErrEncoded means that a body is encoded in a way that cannot be undone.
+var ErrEncoded = errors.New("its coding cannot be undone")
+
+// Text returns the text of a response that should be plain text, such as a robots.txt, up to limit bytes. d is the
+// decoded response. Unlike Decode, Text also undoes gzip and zstd that no field names, by their magic numbers. It
+// returns ErrEncoded if such a coding is broken, or if the body does not look like text and has a coding that Decode
+// did not undo. Other bytes are returned as they are.
+func Text(r *http1.Response, d *Decoded, limit int64) ([]byte, error) {
+	body := d.Body
+	undone := len(d.Codings)
+	for range maxCodings {
+		coding := magicCoding(body)
+		if coding == "" {
+			break
+		}
+		out, v := decodeLayer(coding, body, limit)
+		if v.state != stateDone && v.state != stateCut {
+			buffers.Put(out)
+			return nil, ErrEncoded
+		}
+		body, undone = out, undone+1
+	}
+	if named, _ := codingsOf(r.Header); undone < len(named) && len(body) > 0 && !looksPlain(body) && !hasBOM16(body) {
+		return nil, ErrEncoded
+	}
+	return body[:min(int64(len(body)), limit)], nil
+}
+
+// magicCoding returns the coding whose magic number is at the beginning of b, or "".
+func magicCoding(b []byte) string {
+	switch {
+	case bytes.HasPrefix(b, gzipMagic) && len(b) > 2 && b[2] == 8: // the method deflate, the only one
+		return "gzip"
+	case bytes.HasPrefix(b, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return "zstd"
+	}
+	return ""
+}
+
+// hasBOM16 reports whether b begins with a byte order mark of UTF-16.
+func hasBOM16(b []byte) bool {
+	return bytes.HasPrefix(b, []byte{0xff, 0xfe}) || bytes.HasPrefix(b, []byte{0xfe, 0xff})
 }
 
 // state is the result of decoding one layer.
@@ -198,6 +249,7 @@ func (s state) warning() string {
 type layerVerdict struct {
 	state    state
 	trailing bool // whether bytes after the encoded data were skipped
+	checksum bool // whether a checksum or length at the end of the encoded data is wrong
 }
 
 // decodeLayer undoes one coding. It returns at most limit bytes in a new pooled buffer, or nil with

@@ -1,11 +1,12 @@
 package coding
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
+	"crawlbatch.io/crawlbatch/formats/http1"
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -98,11 +99,11 @@ func TestBombsAreCut(t *testing.T) {
 	}{
 		{"gzip", "gzip", bomb, 5 << 20},
 		{"deflate", "deflate", wiretest.Encode("deflate", zeros), 5 << 20},
-		{"br", "br", wiretest.Encode("br", zeros), freeRatio},
-		{"zstd", "zstd", wiretest.Encode("zstd", zeros), 2 << 20},
+		{"br", "br", wiretest.Encode("br", zeros), 5 << 20},
+		{"zstd", "zstd", wiretest.Encode("zstd", zeros), 5 << 20},
 		{"gzip in gzip", "gzip, gzip", wiretest.Encode("gzip", bomb), 5 << 20},
 		{"gzip in br", "gzip, br", wiretest.Encode("br", bomb), 5 << 20},
-		{"four deep", "gzip, gzip, gzip, gzip", wiretest.Encode("gzip", wiretest.Encode("gzip", wiretest.Encode("gzip", bomb))), freeRatio},
+		{"four deep", "gzip, gzip, gzip, gzip", wiretest.Encode("gzip", wiretest.Encode("gzip", wiretest.Encode("gzip", bomb))), 5 << 20},
 		{"empty members in gzip", "gzip, gzip", wiretest.Encode("gzip", members.String()), 0},
 	}
 	for _, tt := range tests {
@@ -116,15 +117,51 @@ func TestBombsAreCut(t *testing.T) {
 	}
 }
 
-// This body is shortened only because of its ratio of decoded to encoded bytes.
-func TestRatioWarning(t *testing.T) {
-	x := decode(wiretest.Encode("br", strings.Repeat("a", 8<<20)), "br", usualLimit)
-	if d := cmp.Diff([]string{WarnBomb}, wiretest.Codes(x.Warnings)); d != "" || len(x.Body) != freeRatio {
-		t.Errorf("%d bytes, warnings %q", len(x.Body), x.Warnings)
+// A template or a table of zeros has a ratio of decoded to encoded bytes like that of a bomb. Only the limit of
+// bodies counts, unless it is that of a long sitemap.
+func TestARatioIsNoReasonToCut(t *testing.T) {
+	for _, coding := range []string{"gzip", "deflate", "br", "zstd"} {
+		body := strings.Repeat("a", usualLimit-1)
+		x := decode(wiretest.Encode(coding, body), coding, usualLimit)
+		if string(x.Body) != body || x.BodyTruncated != http1.Complete || len(x.Warnings) > 0 {
+			t.Errorf("%s: %d bytes, truncated %q, warnings %q", coding, len(x.Body), x.BodyTruncated, x.Warnings)
+		}
+		x.Release()
 	}
-	x = decode(wiretest.Encode("br", strings.Repeat("a", freeRatio)), "br", usualLimit)
-	if len(x.Body) != freeRatio || x.BodyTruncated != http1.Complete {
-		t.Errorf("a body of just a MiB: %d bytes, truncated %q", len(x.Body), x.BodyTruncated)
+	x := decode(wiretest.Encode("br", strings.Repeat("a", 8<<20)), "br", 50<<20)
+	if d := cmp.Diff([]string{WarnBomb}, wiretest.Codes(x.Warnings)); d != "" || len(x.Body) != freeRatio || x.BodyTruncated != http1.TruncLength {
+		t.Errorf("%d bytes, truncated %q, warnings %q", len(x.Body), x.BodyTruncated, x.Warnings)
+	}
+}
+
+// A body that is complete counts, whatever its checksum and length say. A body that is not complete is cut.
+func TestACompleteBodyMayHaveAWrongChecksum(t *testing.T) {
+	at := func(b string, i int) string {
+		c := []byte(b)
+		c[len(c)+i] ^= 0xff
+		return string(c)
+	}
+	gz := wiretest.Encode("gzip", wiretest.LongPage)
+	for name, c := range map[string]struct {
+		coding, payload string
+		cut             http1.Truncation
+		warning         string
+	}{
+		"checksum of gzip":             {"gzip", at(gz, -8), http1.Complete, WarnChecksum},
+		"length of gzip":               {"gzip", at(gz, -1), http1.Complete, WarnChecksum},
+		"checksum of a member":         {"gzip", at(wiretest.Encode("gzip", ""), -8) + gz, http1.Complete, WarnChecksum},
+		"checksum and bytes after it":  {"gzip", at(gz, -8) + "junk", http1.Complete, WarnTrailing},
+		"checksum of gzip as deflate":  {"deflate", at(gz, -8), http1.Complete, WarnChecksum},
+		"checksum of deflate":          {"deflate", at(wiretest.Encode("deflate", wiretest.LongPage), -1), http1.Complete, ""},
+		"checksum of zstd":             {"zstd", at(wiretest.Encode("zstd", wiretest.LongPage), -1), http1.Complete, ""},
+		"gzip without its second half": {"gzip", gz[:len(gz)/2], http1.TruncDisconnect, WarnTruncated},
+	} {
+		x := decode(c.payload, c.coding, usualLimit)
+		if whole := string(x.Body) == wiretest.LongPage; whole != (c.cut == http1.Complete) || x.BodyTruncated != c.cut ||
+			c.warning != "" && !slices.Contains(wiretest.Codes(x.Warnings), c.warning) {
+			t.Errorf("%s: whole %t, truncated %q, warnings %q", name, whole, x.BodyTruncated, x.Warnings)
+		}
+		x.Release()
 	}
 }
 
@@ -155,6 +192,9 @@ func FuzzDecode(f *testing.F) {
 		}
 		if len(x.Codings) == 0 && string(x.Body) != before {
 			t.Error("nothing was undone and the body is another")
+		}
+		if text, err := Text(&x.Response, &x.Decoded, 1<<10); len(text) > 1<<10 || err != nil && err != ErrEncoded {
+			t.Errorf("a text of %d bytes, %v", len(text), err)
 		}
 		x.Release()
 	})

@@ -40,11 +40,15 @@ func (o *output) decodeGzip(in []byte) layerVerdict {
 		z = new(gzip.Reader)
 	}
 	defer gzipReaders.Put(z)
+	var v layerVerdict
 	for {
 		err := z.Reset(src)
 		if err == nil {
 			z.Multistream(false)
 			err = o.readFrom(z)
+		}
+		if errors.Is(err, gzip.ErrChecksum) { // all data was read; browsers ignore its checksum and length
+			v.checksum, err = true, nil
 		}
 		if err == io.EOF { // the header is incomplete
 			err = io.ErrUnexpectedEOF
@@ -54,10 +58,11 @@ func (o *output) decodeGzip(in []byte) layerVerdict {
 		}
 		rest := in[len(in)-src.Len():]
 		if len(rest) == 0 {
-			return layerVerdict{}
+			return v
 		}
 		if !bytes.HasPrefix(rest, gzipMagic) {
-			return layerVerdict{trailing: true}
+			v.trailing = true
+			return v
 		}
 	}
 }
@@ -128,7 +133,7 @@ func (o *output) decodeBrotli(in []byte) layerVerdict {
 	return o.verdict(err, in, false)
 }
 
-// decodeZstd decodes all frames of zstd (RFC 8878).
+// decodeZstd decodes all frames of zstd (RFC 8878). It does not verify checksums.
 func (o *output) decodeZstd(in []byte) layerVerdict {
 	if len(in) < 4 || !bytes.Equal(in[1:4], []byte{0xb5, 0x2f, 0xfd}) && !bytes.Equal(in[1:4], []byte{0x2a, 0x4d, 0x18}) {
 		return layerVerdict{state: stateFalse}
@@ -138,7 +143,7 @@ func (o *output) decodeZstd(in []byte) layerVerdict {
 	if !ok {
 		var err error
 		// The decoder starts no goroutine, so the pool may drop it without a Close.
-		if z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true)); err != nil {
+		if z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true), zstd.IgnoreChecksum(true)); err != nil {
 			return layerVerdict{state: stateCorrupt}
 		}
 	}

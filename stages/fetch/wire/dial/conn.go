@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+	"crawlbatch.io/crawlbatch/formats/http1/buffers"
 )
 
 // Route tells how a connection reaches its target.
@@ -30,6 +30,9 @@ type Peer struct {
 	TLSVersion string // such as "TLS 1.3"; "" without TLS
 	TLSCipher  string // such as "TLS_AES_128_GCM_SHA256"; "" without TLS
 	Reused     bool   // whether the connection has served an earlier exchange
+	// Certificate says what is wrong with the server's certificate, in the form of the column certificate; "" if it
+	// is valid, and without TLS.
+	Certificate string
 }
 
 // Conn is one connection. Its methods may be called concurrently.

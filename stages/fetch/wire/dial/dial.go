@@ -8,15 +8,15 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 const (
@@ -24,7 +24,11 @@ const (
 	// does not answer (RFC 8305, 5 "Connection Attempt Delay").
 	attemptDelay = 250 * time.Millisecond
 	// maxAttempts limits how many addresses are dialled for one connection.
-	maxAttempts = 6
+	maxAttempts = 32
+	// maxPending limits how many addresses are dialled at the same time. If another one is to be dialled, the one
+	// that has been silent longest is given up, after maxPending times attemptDelay: a lost packet is sent again
+	// after a second (RFC 6298, 2.1).
+	maxPending = 6
 )
 
 // Config configures a Dialer. Guard, Names and Now are required.
@@ -36,7 +40,10 @@ type Config struct {
 	// http then go to the proxy in absolute form, and the proxy looks up the host again.
 	ProxyFilters bool
 	TLS          *tls.Config // the dialer uses a copy; nil means TLS 1.2 or later and the system's roots
-	Names        *dns.Cache
+	// Tolerant takes servers with TLS 1.0 and with certificates that are not valid. Peer.Certificate says what is
+	// wrong.
+	Tolerant bool
+	Names    *dns.Cache
 	// Dial opens a TCP connection to an address that passed the guard or is exempt from it. The
 	// default is a net.Dialer whose Control runs the guard again.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
@@ -52,7 +59,7 @@ type Dialer struct {
 
 // New returns a Dialer. It returns an error if cfg.Proxy is invalid.
 func New(cfg Config) (*Dialer, error) {
-	d := &Dialer{Config: cfg, tls: clientTLS(cfg.TLS)}
+	d := &Dialer{Config: cfg, tls: clientTLS(cfg.TLS, cfg.Tolerant)}
 	if cfg.Proxy != "" {
 		p, err := parseProxy(cfg.Proxy)
 		if err != nil {
@@ -61,23 +68,6 @@ func New(cfg Config) (*Dialer, error) {
 		d.proxy = p
 	}
 	return d, nil
-}
-
-// clientTLS completes a TLS configuration: it announces HTTP/1.1 by ALPN and enables session
-// resumption.
-func clientTLS(base *tls.Config) *tls.Config {
-	cfg := &tls.Config{}
-	if base != nil {
-		cfg = base.Clone()
-	}
-	cfg.NextProtos = []string{"http/1.1"}
-	if cfg.MinVersion == 0 {
-		cfg.MinVersion = tls.VersionTLS12
-	}
-	if cfg.ClientSessionCache == nil {
-		cfg.ClientSessionCache = tls.NewLRUClientSessionCache(1024)
-	}
-	return cfg
 }
 
 // Step is the part of connecting in which an error happened.
@@ -245,7 +235,7 @@ func (d *Dialer) Connect(ctx context.Context, t http1.Target) (*Conn, Attempt, e
 	}
 	if t.HTTPS {
 		begin = d.Now()
-		err = c.handshake(ctx, d.tls, t.Host)
+		err = c.handshake(ctx, d.tls, t.Host, d.Tolerant)
 		a.TLS = d.elapsedSince(begin)
 		if err != nil {
 			nc.Close()
@@ -283,19 +273,6 @@ func (d *Dialer) reach(ctx context.Context, l Location) (nc net.Conn, addr netip
 	}
 }
 
-// handshake starts TLS on c.
-func (c *Conn) handshake(ctx context.Context, cfg *tls.Config, host string) error {
-	cfg = cfg.Clone()
-	cfg.ServerName = strings.TrimSuffix(host, ".")
-	tc := tls.Client(c.Conn, cfg)
-	if err := tc.HandshakeContext(ctx); err != nil {
-		return err
-	}
-	state := tc.ConnectionState()
-	c.Conn, c.TLSVersion, c.TLSCipher = tc, tls.VersionName(state.Version), tls.CipherSuiteName(state.CipherSuite)
-	return nil
-}
-
 // race dials l's addresses and returns the first connection (RFC 8305, 5). It dials the next
 // address after attemptDelay, or as soon as one fails. If all fail, it returns the address that
 // failed first and its error, but rather one whose family this machine has a network for: the error of
@@ -316,6 +293,11 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 	results := make(chan result)
 	var firstErr result
 	failed := map[netip.AddrPort]bool{}
+	type attempt struct {
+		addr   netip.AddrPort
+		giveUp context.CancelCauseFunc
+	}
+	var pending []attempt // the oldest first
 	started, running := 0, 0
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -326,11 +308,21 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 		}
 		select {
 		case <-next:
+			timer.Reset(attemptDelay)
+			if running == maxPending { // the next address is dialled once this one has ended
+				pending[0].giveUp(os.ErrDeadlineExceeded)
+				continue
+			}
 			addr := addrs[started]
+			one, giveUp := context.WithCancelCause(ctx)
+			pending = append(pending, attempt{addr, giveUp})
 			started++
 			running++
 			go func() {
-				nc, err := d.dialOne(ctx, addr, l.exempt)
+				nc, err := d.dialOne(one, addr, l.exempt)
+				if cause := context.Cause(one); err != nil && cause == os.ErrDeadlineExceeded {
+					err = cause
+				}
 				select {
 				case results <- result{nc, addr, err}:
 				case <-ctx.Done():
@@ -339,13 +331,13 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 					}
 				}
 			}()
-			timer.Reset(attemptDelay)
 		case r := <-results:
 			running--
 			if r.err == nil {
 				return r.nc, r.addr, nil
 			}
 			failed[r.addr] = true
+			pending = slices.DeleteFunc(pending, func(a attempt) bool { return a.addr == r.addr })
 			if firstErr.err == nil || IsNoNetwork(firstErr.addr, firstErr.err) && !IsNoNetwork(r.addr, r.err) {
 				firstErr = r
 			}

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+	"crawlbatch.io/crawlbatch/formats/http1"
 )
 
 // proxy is an HTTP proxy through which all connections go.

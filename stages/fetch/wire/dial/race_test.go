@@ -3,9 +3,11 @@ package dial
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -47,5 +49,49 @@ func TestTheErrorIsOfAnAddressThatCouldAnswer(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A name may have many addresses of dead servers. The last that is alive is reached, and only a few are dialled
+// at the same time.
+func TestAnAddressAfterManyDeadOnesIsReached(t *testing.T) {
+	for name, dead := range map[string]error{"silent": nil, "refused": syscall.ECONNREFUSED} {
+		for _, n := range []int{1, 5, 6, 7, 12, maxAttempts - 1} {
+			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					var pending, most atomic.Int32
+					alive := netip.MustParseAddrPort("192.0.2.250:80")
+					d := &Dialer{Config: Config{Now: time.Now, Dial: func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+						if addr == alive {
+							c, _ := net.Pipe()
+							return c, nil
+						}
+						if dead != nil {
+							return nil, dead
+						}
+						now := pending.Add(1)
+						defer pending.Add(-1)
+						most.Store(max(most.Load(), now))
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}}}
+					var l Location
+					for i := range n {
+						l.dial = append(l.dial, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), 80))
+					}
+					l.dial = append(l.dial, alive)
+					nc, addr, err := d.race(ctx, l)
+					if err != nil || addr != alive {
+						t.Fatalf("%v: %v", addr, err)
+					}
+					nc.Close()
+					if most.Load() > maxPending {
+						t.Errorf("%d addresses were dialled at the same time", most.Load())
+					}
+				})
+			})
+		}
 	}
 }

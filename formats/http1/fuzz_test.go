@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
+	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 )
 
 // These limits are low enough for the fuzzer to reach them.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+	"crawlbatch.io/crawlbatch/formats/http1/buffers"
 )
 
 // Truncation is the reason why bytes are missing, as a value of WARC-Truncated (WARC 1.1, 5.13). It

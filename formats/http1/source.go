@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+	"crawlbatch.io/crawlbatch/formats/http1/buffers"
 )
 
 // sourceSize is the size of the read buffer in bytes, enough for a usual head and the beginning of

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strconv"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+	"crawlbatch.io/crawlbatch/formats/http1/buffers"
 )
 
 // maxChunkLine is the longest chunk-size line with its extensions, in bytes.
@@ -26,7 +26,7 @@ func (m *Reader) readChunks(length int64) (bodyEnd, error) {
 			r.Warn(WarnNotChunked)
 			return m.readUnchunked(length)
 		case err == errChunkSize:
-			r.Warnf(WarnChunkInvalid, "after %d bytes", len(r.Payload))
+			r.Warnf(WarnChunkInvalid, "after %d bytes", m.got())
 			return endBroken, nil
 		case err == errFraming:
 			r.Warn(WarnChunkOverhead)
@@ -170,14 +170,15 @@ func (m *Reader) readUnchunked(length int64) (bodyEnd, error) {
 	r.Payload = append(r.Payload, taken...)
 	buffers.Put(r.framing.bytes)
 	r.framing = framing{}
+	m.pour()
 	var end bodyEnd
 	var err error
 	switch {
-	case int64(len(r.Payload)) > m.MaxBody:
-		r.Payload = r.Payload[:m.MaxBody]
+	case m.got() > m.MaxBody:
+		r.Payload = r.Payload[:max(0, m.MaxBody-m.sunk)]
 		end = endLimit
 	case length >= 0:
-		end, err = m.readData(length - int64(len(r.Payload)))
+		end, err = m.readData(length - m.got())
 	default:
 		end, err = m.readData(-1)
 	}

@@ -18,13 +18,17 @@ const (
 // parseHead parses a whole head. All strings of the response share its memory.
 func (m *Reader) parseHead(head string, kind headKind) error {
 	r := m.r
-	if kind == statusLine {
+	switch kind {
+	case requestLine:
+		_, head, _ = strings.Cut(head, "\n")
+		r.Status = 200
+	case statusLine:
 		line, rest, complete := strings.Cut(head, "\n")
 		if err := m.parseStatusLine(strings.TrimRight(line, "\r"), complete); err != nil {
 			return err
 		}
 		head = rest
-	} else {
+	default:
 		m.assumeHTTP09()
 	}
 	m.parseFields(head)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+	"crawlbatch.io/crawlbatch/formats/http1/buffers"
 )
 
 const (
@@ -45,11 +45,14 @@ func (m *Reader) ReadBody() error {
 		m.definite = m.headEnded
 		return nil
 	}
-	length, atLeast, invalid := m.contentLength()
+	length, atLeast, invalid := m.ContentLength()
 	var end bodyEnd
 	var err error
+	if m.Framing != ByHead {
+		length = -1
+	}
 	switch {
-	case m.chunked():
+	case m.Chunked() && m.Framing != Unchunked:
 		if length >= 0 {
 			r.Warn(WarnLengthIgnored)
 		}
@@ -63,6 +66,9 @@ func (m *Reader) ReadBody() error {
 		end, err = m.readLength(length, atLeast)
 	default:
 		end, err = m.readAll(invalid)
+		if end == endClosed && m.got() < atLeast {
+			end, err = endBroken, io.EOF // as in readLength; only if Framing ignores the length
+		}
 	}
 	m.TestPrefix()
 	m.definite = end == endFramed
@@ -85,12 +91,12 @@ func (m *Reader) ReadBody() error {
 // bodyless reports whether this response has no body, whatever its header fields say.
 func (m *Reader) bodyless() bool {
 	s := m.r.Status
-	return m.Method == http.MethodHead || s < 200 || s == http.StatusNoContent || s == http.StatusNotModified
+	return m.Method == http.MethodHead || !m.Request && (s < 200 || s == http.StatusNoContent || s == http.StatusNotModified)
 }
 
-// chunked reports whether the body is chunked. It ignores all other transfer codings; package
+// Chunked reports whether the body is chunked. It ignores all other transfer codings; package
 // coding undoes them.
-func (m *Reader) chunked() bool {
+func (m *Reader) Chunked() bool {
 	chunked, others := false, false
 	for t := range m.r.Header.Tokens("Transfer-Encoding") {
 		if strings.EqualFold(t, "chunked") {
@@ -105,11 +111,11 @@ func (m *Reader) chunked() bool {
 	return chunked
 }
 
-// contentLength returns the largest and the smallest Content-Length. Both are -1 if there is none.
+// ContentLength returns the largest and the smallest Content-Length. Both are -1 if there is none.
 // invalid tells whether invalid fields were ignored. If a document's first tag ended the head, a
 // length shorter than that tag (documentMark) is invalid too: when the body is replayed, the
 // shortened tag would look like an incomplete head.
-func (m *Reader) contentLength() (most, least int64, invalid bool) {
+func (m *Reader) ContentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
 	for t := range m.r.Header.Tokens("Content-Length") {
 		n, err := strconv.ParseInt(t, 10, 64)
@@ -146,7 +152,7 @@ func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	switch {
 	case end == endBroken && err == io.EOF:
 		return endClosed, nil
-	case end == endBroken && IsTimeout(err) && int64(len(m.r.Payload)) == least:
+	case end == endBroken && IsTimeout(err) && m.got() == least:
 		return endSettled, nil
 	case end == endFramed:
 		return endClosed, nil // the connection is not reused
@@ -176,7 +182,7 @@ func (m *Reader) readAll(silence bool) (bodyEnd, error) {
 func (m *Reader) readData(n int64) (bodyEnd, error) {
 	r := m.r
 	for n != 0 {
-		room := m.MaxBody - int64(len(r.Payload))
+		room := m.MaxBody - m.got()
 		if room == 0 {
 			if n < 0 {
 				// One more byte would show that the body is longer than MaxBody.
@@ -202,6 +208,7 @@ func (m *Reader) readData(n int64) (bodyEnd, error) {
 		free := r.Payload[len(r.Payload):cap(r.Payload)]
 		got, err := m.readInto(free[:min(int64(len(free)), room)])
 		r.Payload = r.Payload[:len(r.Payload)+got]
+		m.pour()
 		if n > 0 {
 			n -= int64(got)
 		}
@@ -213,6 +220,18 @@ func (m *Reader) readData(n int64) (bodyEnd, error) {
 		}
 	}
 	return endFramed, nil
+}
+
+// got returns the length of the payload so far, in bytes.
+func (m *Reader) got() int64 { return m.sunk + int64(len(m.r.Payload)) }
+
+// pour gives the payload to Sink.
+func (m *Reader) pour() {
+	if m.Sink != nil {
+		m.Sink(m.r.Payload)
+		m.sunk += int64(len(m.r.Payload))
+		m.r.Payload = m.r.Payload[:0]
+	}
 }
 
 // reserve calls Grow for the memory of payload and framing together, if they exceed OwnMemory.

@@ -16,11 +16,22 @@ const (
 	OwnMemory = 256 << 10
 )
 
+// Framing says what ends a body.
+type Framing int
+
+const (
+	ByHead    Framing = iota // the header fields (RFC 9112, 6.3)
+	ByEnd                    // the end of the input or the last chunk; Content-Length only shows whether bytes are missing
+	Unchunked                // the end of the input, even if the head says that the body is chunked
+)
+
 // Reader reads one response. The caller sets the exported fields before the first read.
 type Reader struct {
 	Method    string    // method of the request; a response to HEAD has no body
 	HTTPS     bool      // whether a head that breaks off is an error, because an attacker may have cut it
 	Replayed  bool      // whether the bytes come from an archive
+	Framing   Framing   // which header fields may end the body
+	Request   bool      // whether the message is a request; its first line is not read, and the end of the input ends its body
 	MaxHeader int       // limit of a head in bytes, with the interim heads before it
 	MaxBody   int64     // limit of a payload in bytes; OnPrefix may raise it
 	Deadline  time.Time // deadline of the exchange
@@ -31,6 +42,9 @@ type Reader struct {
 	// Grow, if not nil, is called before payload and framing together exceed OwnMemory. Its
 	// argument is the memory that they will take. If it returns an error, the body ends.
 	Grow func(bytes int64) error
+	// Sink, if not nil, takes the payload piece by piece, and Response.Payload stays empty. A piece is
+	// valid only during the call.
+	Sink func(piece []byte)
 	// Wait, if not nil, is called before reads. It sets their deadline: d from now, or the
 	// exchange's deadline if that is sooner or d is 0.
 	Wait func(d time.Duration)
@@ -44,7 +58,8 @@ type Reader struct {
 	maxFraming     int           // limit of the framing in bytes; a line break after it may exceed it by 2
 	grantedFraming int           // capacity of the framing at the last Grow
 	prefixTested   bool
-	definite       bool // whether the framing determined where the body ended
+	sunk           int64 // bytes that Sink has taken
+	definite       bool  // whether the framing determined where the body ended
 }
 
 // NewReader returns a reader that reads the response to a GET from in, and fills r.
@@ -57,6 +72,10 @@ func (m *Reader) Await() error {
 	_, err := m.peek(1)
 	return err
 }
+
+// Consumed returns how many bytes of the connection belong to what was read so far: after ReadHead, the
+// body begins there.
+func (m *Reader) Consumed() int64 { return m.n - int64(m.buffered()) }
 
 // BytesRead returns the number of bytes read from the connection.
 func (m *Reader) BytesRead() int64 { return m.n }

@@ -12,8 +12,6 @@ const (
 	// maxSlop is how many stray bytes before a status line are skipped, as in browsers. Some
 	// servers send a longer body than they announce.
 	maxSlop = 4
-	// maxInterim is how many 1xx responses may precede the final response.
-	maxInterim = 8
 	// maxEmptyLines limits the line breaks before a response, in bytes.
 	maxEmptyLines = 64
 )
@@ -42,7 +40,7 @@ func errHeadTooLong(n int) error {
 // is a ProtocolError or ErrStatusCut.
 func (m *Reader) ReadHead() error {
 	budget := m.MaxHeader
-	for range maxInterim {
+	for {
 		before := m.n - int64(m.buffered())
 		if err := m.readOneHead(budget); err != nil {
 			return err
@@ -61,7 +59,6 @@ func (m *Reader) ReadHead() error {
 		}
 		m.r.RawHead = m.r.RawHead[:0]
 	}
-	return ProtocolError{"too many interim responses", fmt.Sprintf("more than %d", maxInterim)}
 }
 
 // readOneHead reads one head, interim or final, of at most budget bytes.
@@ -131,9 +128,10 @@ func (m *Reader) assumeHTTP09() {
 type headKind int
 
 const (
-	statusLine headKind = iota
-	headerLine          // header fields without a status line
-	noHead              // a body without a head, as in HTTP/0.9
+	statusLine  headKind = iota
+	headerLine           // header fields without a status line
+	noHead               // a body without a head, as in HTTP/0.9
+	requestLine          // a request
 )
 
 // recogniseHead skips stray bytes and classifies the beginning of a response. If it is not HTTP,
@@ -141,6 +139,9 @@ const (
 func (m *Reader) recogniseHead() (headKind, error) {
 	if err := m.skipEmptyLines(); err != nil {
 		return 0, err
+	}
+	if m.Request {
+		return requestLine, nil
 	}
 	// A TLS alert or a banner may be shorter than the bytes that peek wants. Then peek waits for
 	// the end of the connection or the time limit.
