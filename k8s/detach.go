@@ -25,7 +25,7 @@ func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 	k := &r.Config.Kubernetes
 	labels := r.withConfigured(map[string]string{LabelName: "crawlbatch", LabelComponent: "driver", LabelCrawl: crawl, LabelStore: storeLabel(r.Store)})
 	args := []string{
-		"run", "--month", crawl, "--rounds", strconv.Itoa(rounds), "--executor", "kubernetes", "--settings", r.Settings, "--store", oneSpelling(r.Store),
+		"run", "--month", crawl, "--rounds", strconv.Itoa(rounds), "--executor", "kubernetes", "--settings", r.Settings, "--store", canonicalStore(r.Store),
 		"--log-format", "json",
 	}
 	n := needs{cpu: *resource.NewMilliQuantity(leastCPU, resource.DecimalSI), memory: driverMemory, scratch: driverScratch}
@@ -37,7 +37,7 @@ func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("crawl-%s-driver-%s", crawl, storeLabel(r.Store)), Namespace: k.Namespace, Labels: labels,
-			Annotations: map[string]string{AnnotationStore: oneSpelling(r.Store)},
+			Annotations: map[string]string{AnnotationStore: canonicalStore(r.Store)},
 		},
 		Spec: batchv1.JobSpec{
 			BackoffLimit: ptr(int32(driverTries)), PodReplacementPolicy: ptr(batchv1.Failed), TTLSecondsAfterFinished: ptr(int32(k.TTL.Std().Seconds())),

@@ -46,7 +46,7 @@ func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpe
 	n := needsOf(r.Plan, r.Config, b)
 	args := []string{
 		"task", string(b.Stage), "--month", b.Crawl, "--round", strconv.Itoa(b.Round), "--tasks", b.Key, "--settings", r.Settings,
-		"--store", oneSpelling(r.Store), "--log-format", "json", "--termination-log", terminationLog,
+		"--store", canonicalStore(r.Store), "--log-format", "json", "--termination-log", terminationLog,
 	}
 	var ports []corev1.ContainerPort
 	if k.MetricsPort != 0 {

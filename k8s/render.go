@@ -71,7 +71,7 @@ func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 		Template:                r.pod(b, labels),
 	}
 	annotations := map[string]string{
-		AnnotationTasks: b.Key, AnnotationPartitions: ranges(b.Partitions), AnnotationStore: oneSpelling(r.Store),
+		AnnotationTasks: b.Key, AnnotationPartitions: ranges(b.Partitions), AnnotationStore: canonicalStore(r.Store),
 		AnnotationTemplate: templateDigest(&spec.Template),
 	}
 	return &batchv1.Job{
@@ -112,8 +112,8 @@ func (r *Renderer) labels(b *Batch) map[string]string {
 	}
 }
 
-// oneSpelling returns the spelling of a store's address that Jobs have, so that two spellings are one store.
-func oneSpelling(address string) string { return strings.TrimRight(address, "/") }
+// canonicalStore returns the form of a store's address that Jobs have, so that s3://b/c and s3://b/c/ are one store.
+func canonicalStore(address string) string { return strings.TrimRight(address, "/") }
 
 // withConfigured returns crawlbatch's own labels and those of kubernetes.labels, which have other keys. Selectors use
 // only the former.
@@ -126,7 +126,7 @@ func (r *Renderer) withConfigured(own map[string]string) map[string]string {
 // storeLabel returns the label value for a store's address. It is a digest, because an address has characters
 // that label values must not have.
 func storeLabel(address string) string {
-	sum := sha256.Sum256([]byte(oneSpelling(address)))
+	sum := sha256.Sum256([]byte(canonicalStore(address)))
 	return hex.EncodeToString(sum[:])[:shortDigest]
 }
 

@@ -50,7 +50,6 @@ const (
 	reduceURLs     = 1_000_000
 	memoryStep     = 64 << 20
 	leastScratch   = 1 << 30
-	spelledScratch = 1 << 10 // bytes for each known URL that has spellings but is not planned
 	graphScratch   = 100     // bytes for each URL of the round in rank, for the graph of all hosts
 	graphSets      = 256     // bytes for each planned domain in rank, for the scratch file of the graph of domains
 	knownScratch   = 256     // bytes in frontier for each known URL of a bucket, because the task may write a base of urls
@@ -121,17 +120,13 @@ func PodSize(p *manifest.Plan, cfg *config.Config, stage stages.Stage) cost.Pod 
 
 // estimate returns the estimated needs of the largest task of a batch.
 func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
-	urls, rate := int64(0), 0.0          // URLs, and requests per second, of the largest partition
-	hosts, spelled := int64(0), int64(0) // largest numbers of hosts, and of known URLs with spellings, in a partition
+	urls, rate, hosts := int64(0), 0.0, int64(0) // URLs, requests per second and hosts of the largest partition
 	for _, n := range b.Partitions {
 		if n >= len(p.Partitions) {
 			continue
 		}
 		part := p.Partitions[n]
 		urls, hosts = max(urls, part.URLs), max(hosts, part.Hosts)
-		if part.Spellings != nil {
-			spelled = max(spelled, part.Spellings.Rows)
-		}
 		if part.EstimatedSeconds > 0 {
 			rate = max(rate, float64(part.URLs)/part.EstimatedSeconds)
 		}
@@ -148,7 +143,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	case stages.Fetch:
 		milli = int64(rate * fetchCPU * 1000)
 		n.memory = baseMemory + int64(cfg.Fetch.Slots)*slotMemory + int64(cfg.Fetch.MaxBody)*parseFactor + held
-		n.scratch = leastScratch + cutsKept*int64(cfg.Fetch.Checkpoint.Bytes) + spelled*spelledScratch
+		n.scratch = leastScratch + cutsKept*int64(cfg.Fetch.Checkpoint.Bytes)
 	case stages.Digest, stages.Similar, stages.Cluster, stages.Dedup:
 		milli, n = dedupNeeds(p, b.Stage)
 	case stages.Rank, stages.Frontier:

@@ -51,7 +51,7 @@ func (c *chooser) admit(ctx context.Context, from *entry.List, seen observations
 
 // writeAdmitted writes the URLs of a list to out, except those that their address's budget refuses. It
 // counts the URLs of the round again.
-func (c *chooser) writeAdmitted(ctx context.Context, from *entry.List, seen observations, scratch string, out, left *chosenWriter) error {
+func (c *chooser) writeAdmitted(ctx context.Context, from *entry.List, seen observations, scratch string, out *chosenWriter) error {
 	if err := c.admit(ctx, from, seen, scratch); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *chooser) writeAdmitted(ctx context.Context, from *entry.List, seen obse
 		}
 		hash := urlkey.Hash(address)
 		if c.addresses.Has(hash) && !c.addresses.Take(hash, u.Priority, urlkey.Hash(u.URL)) {
-			return c.refuseBudget(left, u, "address", c.addresses.Numbers(hash, address, u.Priority))
+			return c.refuseBudget(u, "address", c.addresses.Numbers(hash, address, u.Priority))
 		}
 		c.round.Add(u.Priority, u.NewHost)
 		return out.put(u)

@@ -25,7 +25,6 @@ type chooser struct {
 	files   func(entry.Seq) string // returns the name of the source of an entry
 	names   *entry.Names           // for the listings of refused URLs
 	out     *chosenWriter
-	left    *chosenWriter // list of the URLs that have spellings and are not planned
 
 	hasLinks func(warc string) bool // as Request.HasLinks
 	pruned   func(warc string) bool // as Request.Pruned
@@ -151,19 +150,20 @@ func (c *chooser) merge(r *entry.Record) {
 		u.Depth = min(u.Depth, r.Depth)
 		u.Priority = max(u.Priority, r.Priority)
 	}
-	u.Spellings = schema.Spellings(u.Spellings).Union(r.Spellings)
+	u.Form.Offer(r.Form)
 	// Keep the newest WARC record of the URL. Of records with the same time, keep the first.
 	older := u.WARCFilename != "" && u.ContentAt >= r.ContentAt
 	if u.Fetches == 0 && u.ETag == "" && u.LastModified == "" && !older {
 		u.Fetches, u.ContentDigest, u.ETag, u.LastModified = r.Fetches, r.ContentDigest, r.ETag, r.LastModified
+		u.GaveContent = r.GaveContent
 		u.ContentAt, u.WARCFilename, u.WARCRecordOff, u.WARCRecordLen = r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen
 	}
 }
 
-// forget drops what must not be used of a URL's last content: all of it if its WARC file was pruned, and
-// the validators if the links of the content are needed but not stored.
+// forget drops what must not be used of a URL's last content: all of it but the digest if its WARC file was pruned, or if
+// the URL is now asked for in another form; and the validators if the links of the content are needed but not stored.
 func (c *chooser) forget(u *entry.Record) {
-	if c.pruned != nil && u.WARCFilename != "" && c.pruned(u.WARCFilename) {
+	if u.GaveContent != u.Sent || c.pruned != nil && u.WARCFilename != "" && c.pruned(u.WARCFilename) {
 		u.ETag, u.LastModified, u.WARCFilename, u.WARCRecordOff, u.WARCRecordLen = "", "", "", 0, 0
 	}
 	if c.hasLinks != nil && (u.ETag != "" || u.LastModified != "") && !c.hasLinks(u.WARCFilename) {
@@ -192,19 +192,19 @@ func (c *chooser) endURL() error {
 	// because of the other form.
 	u.Due = u.Due || u.Renamed && !u.Spent && u.Planned <= u.RenamedPlanned
 	if !u.Due {
-		return writeUnplanned(c.left, u)
+		return nil
 	}
-	if spellings := schema.Spellings(u.Spellings); spellings.Overflow() {
-		return c.refuseRecord(c.left, u, schema.SkipSpellings, spellings.TooMany())
+	if u.Fetches == 0 && u.WARCFilename != "" { // a source names the record of an archive, whose URL as it was sent stays
+		u.Sent = u.GaveContent
 	}
-	for _, s := range u.Spellings {
-		if reason, entry := c.optedOut(s); reason != "" {
-			return c.refuseRecord(c.left, u, reason, entry)
+	if u.Sent != "" { // the form may be that of an entry that is not due, which ingest has not refused
+		if reason, detail := c.scope.Refusal(u.URL, u.Sent); reason != "" {
+			return c.refuseRecord(u, reason, detail)
 		}
 	}
 	if c.since > 0 && u.FetchedAt >= c.since {
 		at := u.FetchedAt.Time().Format(time.RFC3339)
-		return c.refuseRecord(c.left, u, schema.SkipRecent, fmt.Sprintf("fetched at %s, plan.skip_within is %v", at, c.SkipWithin))
+		return c.refuseRecord(u, schema.SkipRecent, fmt.Sprintf("fetched at %s, plan.skip_within is %v", at, c.SkipWithin))
 	}
 	c.forget(u)
 	switch {
@@ -237,36 +237,24 @@ func (c *chooser) refuseWorst(d *domain, u *entry.Record) error {
 	if _, own := c.budget(d.name); own {
 		key = "domains"
 	}
-	return c.refuseBudget(c.left, u, key, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
+	return c.refuseBudget(u, key, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
 }
 
 // refuseBudget refuses a URL because of the budget with a key. Without budgets by host, the detail is as
 // it was before there were such budgets, so that plans keep their IDs.
-func (c *chooser) refuseBudget(left *chosenWriter, u *entry.Record, key, detail string) error {
+func (c *chooser) refuseBudget(u *entry.Record, key, detail string) error {
 	c.overBudget[key]++
 	if c.Limits.Any() {
 		detail = "plan.budgets." + key + ": " + detail
 	}
-	return c.refuseRecord(left, u, schema.SkipBudget, detail)
+	return c.refuseRecord(u, schema.SkipBudget, detail)
 }
 
-// writeUnplanned writes a URL that is not planned to a separate list. The fetch tasks need its
-// spellings, because a redirect may lead to the URL. A URL without spellings needs no row.
-func writeUnplanned(left *chosenWriter, u *entry.Record) error {
-	if len(u.Spellings) == 0 {
-		return nil
-	}
-	return left.put(&entry.Record{Hash: u.Hash, PlannedURL: schema.PlannedURL{URL: u.URL, Host: u.Host, Domain: u.Domain, Spellings: u.Spellings}})
-}
-
-// refuseRecord adds the URL of a record to the refusals, then passes the record to writeUnplanned.
-func (c *chooser) refuseRecord(left *chosenWriter, u *entry.Record, reason schema.SkipReason, detail string) error {
-	if err := c.refused.addURL(urlkey.Key{URL: u.URL, Domain: u.Domain}, u.Seq, schema.Refused{
-		Source: c.files(u.Seq), Depth: u.Depth, Reason: reason, Detail: detail, Spellings: u.Spellings, Listing: c.names.Listing(u),
-	}); err != nil {
-		return err
-	}
-	return writeUnplanned(left, u)
+// refuseRecord adds the URL of a record to the refusals.
+func (c *chooser) refuseRecord(u *entry.Record, reason schema.SkipReason, detail string) error {
+	return c.refused.addURL(urlkey.Key{URL: u.URL, Domain: u.Domain}, u.Seq, schema.Refused{
+		Source: c.files(u.Seq), Depth: u.Depth, Reason: reason, Detail: detail, Form: u.Form, Listing: c.names.Listing(u),
+	})
 }
 
 // domainOf returns the domain with the given name in the current group, and adds the domain if it
@@ -332,9 +320,8 @@ func (c *chooser) roundLimit() (limit int64, key, detail string) {
 
 // writeLimited writes URLs of a list to out: all URLs that were planned before, and the new URLs that
 // c.round takes. It prefers new URLs of higher priority. Among URLs of equal priority, it prefers those
-// that come first in the list. The method refuses the remaining URLs and passes each to
-// writeUnplanned.
-func (c *chooser) writeLimited(ctx context.Context, from *entry.List, key, detail string, out, left *chosenWriter) error {
+// that come first in the list. The method refuses the remaining URLs.
+func (c *chooser) writeLimited(ctx context.Context, from *entry.List, key, detail string, out *chosenWriter) error {
 	return from.Read(ctx, from.All(), func(u *entry.Record) error {
 		if u.Spent || c.round.Take(u.Priority, u.NewHost) {
 			return out.put(u)
@@ -343,6 +330,6 @@ func (c *chooser) writeLimited(ctx context.Context, from *entry.List, key, detai
 		if c.Limits.Any() {
 			text += c.round.Numbers(u.Priority, u.NewHost)
 		}
-		return c.refuseBudget(left, u, key, text)
+		return c.refuseBudget(u, key, text)
 	})
 }

@@ -1,13 +1,12 @@
 // Package planner shards the URLs of a round into partitions.
 //
 // The input is sources (package source) and the config. The output is a plan. A plan has a Parquet
-// file of URLs for each partition, the list of refused entries, and plan.json. Further files have
-// the spellings of known URLs that are not planned.
+// file of URLs for each partition, the list of refused entries, and plan.json.
 //
 // An entry of a source takes the following steps:
 //
 //	source ─► canonical form, scope, depth, stops ─► sorted by domain and URL, on disk
-//	       ─► one record per URL, with all its spellings ─► budgets (package budget) ─► a bucket by the
+//	       ─► one record per URL, in one form ─► budgets (package budget) ─► a bucket by the
 //	       domain's hash ─► a partition of that bucket, slow domains together ─► Parquet
 //
 // All of these steps use several CPUs. Workers make URLs canonical and sort them. While the chooser writes the URLs that fit

@@ -203,9 +203,9 @@ func (w *worker) run(batches <-chan batch) error {
 }
 
 // take checks one entry and adds it to the records or to the refusals. A refused URL is added to both
-// if it has spellings or counts in the budgets.
+// if it counts in the budgets.
 func (w *worker) take(e *source.Entry, s entry.Seq) error {
-	k, spelling, err := w.canonical.SpelledUnsorted(e.URL, "", &w.domains)
+	k, sent, err := w.canonical.SentUnsorted(e.URL, "", &w.domains)
 	if scope.TakenDown(w.Gone, w.canonical, e, k.URL, err) {
 		w.refused.takenDown++
 		return nil
@@ -220,24 +220,22 @@ func (w *worker) take(e *source.Entry, s entry.Seq) error {
 		return nil // the config changes the URL, so the history of the given URL belongs to another URL
 	}
 	renamed := k.URL != e.URL && !e.Listed && w.canonical != w.canonical.Plain()
-	spellings := w.respelled(k.URL, e)
+	form := w.form(k.URL, sent, e)
 	text, plannedBy := e.URL, e.Planned
 	if renamed { // the URL gets the history of its own form
 		e = &source.Entry{URL: e.URL, File: e.File, Due: e.Due, DueReason: e.DueReason, Priority: e.Priority, Depth: e.Depth, Listing: e.Listing}
 	}
-	if e.Content.Filename == "" { // an entry with content needs no request, so its spelling need not be checked against robots.txt
-		spellings = spellings.Add(spelling)
-	}
-	if err := w.takePlain(k, e, spellings, s); err != nil {
+	given := e
+	if e, err = w.accepted(k, e, text, form, s); e == nil || err != nil {
 		return err
 	}
-	if e, err = w.accepted(k, e, text, spellings, s); e == nil || err != nil {
-		return err
+	if e != given {
+		form = schema.Form{}
 	}
 	if w.listed != nil && e.Due {
 		w.named = append(w.named, k)
 	}
-	rec := entry.New(k, e, spellings, s)
+	rec := entry.New(k, e, form, s)
 	if renamed {
 		rec.Due, rec.Planned = false, 0
 		if rec.Renamed = e.Due; e.Due {
@@ -248,59 +246,38 @@ func (w *worker) take(e *source.Entry, s entry.Seq) error {
 }
 
 // accepted returns an entry that the plan accepts. It adds any other due entry to the refusals, and returns
-// what must be recorded of a refused entry: the depth, the spellings, and whether it counts in the budgets;
-// nil if neither of the last two.
-func (w *worker) accepted(k urlkey.Key, e *source.Entry, text string, spellings schema.Spellings, s entry.Seq) (*source.Entry, error) {
-	reason, detail := w.refusalOf(k, text, "", e.Depth)
+// what must be recorded of a refused entry that counts in the budgets, else nil.
+func (w *worker) accepted(k urlkey.Key, e *source.Entry, text string, form schema.Form, s entry.Seq) (*source.Entry, error) {
+	reason, detail := w.refusalOf(k, form.Sent, text, "", e.Depth)
 	if reason == "" {
 		return e, nil
 	}
 	if e.Due {
 		if err := w.refused.addURL(k, s, schema.Refused{
-			Source: entry.Excerpt(e.File), Line: e.Line, Depth: e.Depth, Reason: reason, Detail: detail, Spellings: spellings,
+			Source: entry.Excerpt(e.File), Line: e.Line, Depth: e.Depth, Reason: reason, Detail: detail, Form: form,
 		}); err != nil {
 			return nil, err
 		}
 		e = &source.Entry{Depth: e.Depth, Spent: e.Spent}
 	}
-	if !e.Spent && len(spellings) == 0 {
+	if !e.Spent {
 		return nil, nil
 	}
 	return e, nil
 }
 
-// takePlain adds the spellings to the URLs without rules, because redirects may lead to those URLs.
-// The records of these URLs are not due.
-func (w *worker) takePlain(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s entry.Seq) error {
-	plain := w.canonical.Plain()
-	if plain == w.canonical {
-		return nil
+// form returns the form that an entry gives its URL. sent is what the entry's text gives. A form from an earlier round
+// counts only if this config makes the same URL of it: another list of plan.strip_params, for example, makes another one.
+func (w *worker) form(url, sent string, e *source.Entry) schema.Form {
+	if e.Listed {
+		return schema.Form{Sent: sent, SentFrom: schema.SentBySource}
 	}
-	for _, text := range spellings {
-		of, spelling, err := plain.SpelledUnsorted(text, "", &w.domains)
-		if err != nil || spelling == "" || of.URL == k.URL || w.Gone.URL(of.URL) {
-			continue
-		}
-		rec := entry.New(of, &source.Entry{URL: of.URL, File: e.File, Depth: e.Depth}, schema.Spellings{spelling}, s)
-		if err := w.records.Add(&rec); err != nil {
-			return err
-		}
+	if f := e.Form; f.Sent == "" && url == e.URL {
+		return f
+	} else if of, same, err := w.canonical.SentURL(f.Of(e.URL), ""); err == nil && of == url && same == f.Sent {
+		return f
 	}
-	return nil
-}
-
-// respelled returns the spellings of an entry, canonicalized again with the current config. The
-// config may strip more parameters than in earlier rounds, so fewer spellings may remain.
-func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
-	if url == e.URL {
-		return e.Spellings // the config strips no other parameter of this URL than before
-	}
-	for _, old := range e.Spellings {
-		if of, spelling, err := w.canonical.SpelledURL(old, ""); err == nil && of == url {
-			s = s.Add(spelling)
-		}
-	}
-	return s
+	return schema.Form{Sent: sent}
 }
 
 // stoppedBy reports whether the host, or a domain above the host, is stopped, and returns the
@@ -318,11 +295,11 @@ func (r *rules) stoppedBy(k urlkey.Key) (why string, ok bool) {
 }
 
 // refusalReason returns the reason why a plan refuses the URL, or "". It ignores budgets.
-func (r *rules) refusalReason(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
+func (r *rules) refusalReason(k urlkey.Key, sent string, depth int32) (reason schema.SkipReason, detail string) {
 	if why, ok := r.stoppedBy(k); ok {
 		return schema.SkipStopped, why
 	}
-	if reason, detail := r.scope.Refusal(k.URL); reason != "" {
+	if reason, detail := r.scope.Refusal(k.URL, sent); reason != "" {
 		return reason, detail
 	}
 	if int(depth) > r.MaxDepth {
@@ -333,23 +310,16 @@ func (r *rules) refusalReason(k urlkey.Key, depth int32) (reason schema.SkipReas
 
 // refusalOf is like refusalReason, for a text and its URL k. The opt-out list may also name the URL
 // that the text has without rules.
-func (r *rules) refusalOf(k urlkey.Key, text, base string, depth int32) (reason schema.SkipReason, detail string) {
-	reason, detail = r.refusalReason(k, depth)
+func (r *rules) refusalOf(k urlkey.Key, sent, text, base string, depth int32) (reason schema.SkipReason, detail string) {
+	reason, detail = r.refusalReason(k, sent, depth)
 	if plain := r.canonical.Plain(); reason == "" && r.OptOut != nil && plain != r.canonical {
 		if url, err := plain.URL(text, base); err == nil && url != k.URL {
-			return r.optedOut(url)
+			if entry, ok := r.OptOut.Refuses(url, ""); ok {
+				return schema.SkipOptOut, entry
+			}
 		}
 	}
 	return reason, detail
-}
-
-// optedOut returns the reason to refuse another form of a URL, or "" if the opt-out list does not name
-// that form.
-func (r *rules) optedOut(url string) (reason schema.SkipReason, detail string) {
-	if entry, ok := r.OptOut.Refuses(url); ok {
-		return schema.SkipOptOut, entry
-	}
-	return "", ""
 }
 
 // Judge returns the keys of the URL in a text, and the reason why a plan refuses the URL. It
@@ -359,7 +329,7 @@ func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReaso
 	if err != nil {
 		return k, "", "", err
 	}
-	k, spelling, err := r.canonical.Spelled(text, base)
+	k, sent, err := r.canonical.Sent(text, base)
 	if err != nil {
 		for _, known := range []error{urlkey.ErrNotURL, urlkey.ErrScheme, urlkey.ErrHost, urlkey.ErrTooLong, urlkey.ErrRewrite} {
 			if errors.Is(err, known) {
@@ -368,9 +338,7 @@ func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReaso
 		}
 		return k, "", "", err
 	}
-	if reason, detail = r.refusalOf(k, text, base, 0); reason == "" && spelling != "" {
-		reason, detail = r.optedOut(spelling)
-	}
+	reason, detail = r.refusalOf(k, sent, text, base, 0)
 	return k, reason, detail, nil
 }
 
@@ -381,7 +349,6 @@ func Keys(cfg Config) (func(text string) (urlkey.Key, error), error) {
 		return nil, err
 	}
 	return func(text string) (urlkey.Key, error) {
-		k, _, err := r.canonical.Spelled(text, "")
-		return k, err
+		return r.canonical.Canonical(text, "")
 	}, nil
 }

@@ -19,7 +19,7 @@ func (c *chooser) decideOffers(ctx context.Context) error {
 	err := c.offers.Each(ctx, func(u *entry.Record) error {
 		d := c.domainOf(u.Domain)
 		if key, numbers := d.byHost.Take(u.Host, u.URL, u.Priority); key != "" {
-			return c.refuseBudget(c.left, u, key, numbers)
+			return c.refuseBudget(u, key, numbers)
 		}
 		u.NewHost = d.byHost.New(u.Host)
 		c.round.Add(u.Priority, u.NewHost)

@@ -14,7 +14,6 @@ import (
 // picked holds the URLs that the budgets allow.
 type picked struct {
 	chosen *entry.List
-	left   []*entry.List // lists of URLs with spellings that are not planned
 
 	chooser *chooser
 	seen    observations
@@ -49,9 +48,8 @@ func newPicked(r *rules, req Request, seen observations, refused *sorters[entry.
 	return p, nil
 }
 
-// lists makes two lists, one of chosen URLs and one of the other URLs. It calls the function fill to write
-// both lists.
-func (p *picked) lists(ctx context.Context, suffix string, fill func(out, left *chosenWriter) error) error {
+// list makes the list of chosen URLs, which the function fill writes.
+func (p *picked) list(ctx context.Context, suffix string, fill func(out *chosenWriter) error) error {
 	out, err := newChosenWriter(p.chooser.rules, p.dir, "chosen"+suffix)
 	if err != nil {
 		return err
@@ -60,12 +58,7 @@ func (p *picked) lists(ctx context.Context, suffix string, fill func(out, left *
 	if out.observed = p.seen(ctx); out.observed != nil {
 		defer out.observed.Close()
 	}
-	left, err := newChosenWriter(p.chooser.rules, p.dir, "left"+suffix)
-	if err != nil {
-		return err
-	}
-	p.scratch, p.left = append(p.scratch, left.list), append(p.left, left.list)
-	return cmp.Or(fill(out, left), out.close(), left.close())
+	return cmp.Or(fill(out), out.close())
 }
 
 // choose chooses the URLs that the budgets of domains and hosts allow.
@@ -78,8 +71,8 @@ func (p *picked) choose(ctx context.Context, records iter.Seq2[entry.Record, err
 			defer func() { err = errors.Join(err, c.ranked.Close()) }()
 		}
 	}
-	return p.lists(ctx, "", func(out, left *chosenWriter) error {
-		c.out, c.left = out, left
+	return p.list(ctx, "", func(out *chosenWriter) error {
+		c.out = out
 		return c.choose(ctx, records)
 	})
 }
@@ -90,16 +83,16 @@ func (p *picked) admit(ctx context.Context) error {
 	if c.Limits.Address == 0 || !c.addresses.Bound(pack.Networks(all.Addresses)) {
 		return nil
 	}
-	return p.lists(ctx, "-address", func(out, left *chosenWriter) error {
-		return c.writeAdmitted(ctx, all, p.seen, p.dir, out, left)
+	return p.list(ctx, "-address", func(out *chosenWriter) error {
+		return c.writeAdmitted(ctx, all, p.seen, p.dir, out)
 	})
 }
 
 // cut drops the URLs that the cut of chooser.round refuses, because of the budget with a key.
 func (p *picked) cut(ctx context.Context, key, detail string) error {
 	all := p.chosen
-	return p.lists(ctx, "-cut", func(out, left *chosenWriter) error {
-		return p.chooser.writeLimited(ctx, all, key, detail, out, left)
+	return p.list(ctx, "-cut", func(out *chosenWriter) error {
+		return p.chooser.writeLimited(ctx, all, key, detail, out)
 	})
 }
 

@@ -289,14 +289,11 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	for _, i := range largestFirst(partitions) {
 		g.Go(func() error {
 			w := partitionWriter{req.Scratch, r.Memory / int64(r.Workers), from, &partitions[i]}
-			urls, spellings, err := w.writeFiles(gctx, i)
+			urls, err := w.writeFile(gctx, i)
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
 			}
 			m.Partitions[i].File, locals[i] = urls.File(planfile.URLs, ""), []table.Local{urls}
-			if spellings.Path != "" {
-				m.Partitions[i].Spellings, locals[i] = new(spellings.File(planfile.Spellings, "")), append(locals[i], spellings)
-			}
 			r.note("wrote", written.Add(1), of)
 			return nil
 		})
@@ -332,44 +329,16 @@ type partitionWriter struct {
 	part    *pack.Partition
 }
 
-// writeFiles writes two files. The first file has the partition's planned URLs. The second file has
-// the URLs of the same domains that have spellings but are not planned. If there are no such URLs,
-// writeFiles does not write the second file, and the path of spellings is empty.
-func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spellings table.Local, err error) {
-	chosen := w.from.chosen
-	urls, err = w.sortFile(ctx, layout.Part(number), func(to *entry.Sorter) error {
-		return to.AddGroups(ctx, chosen, slices.Values(w.part.Groups))
-	})
-	if err != nil || !slices.ContainsFunc(w.from.left, func(l *entry.List) bool {
-		for range l.Matching(chosen, w.part.Groups) {
-			return true
-		}
-		return false
-	}) {
-		return urls, spellings, err
-	}
-	spellings, err = w.sortFile(ctx, "spellings-"+layout.Part(number), func(to *entry.Sorter) error {
-		for _, l := range w.from.left {
-			if err := to.AddGroups(ctx, l, l.Matching(chosen, w.part.Groups)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return urls, spellings, err
-}
-
-// sortFile writes one file, sorted like a partition file. The function fill adds the records of the file.
-func (w *partitionWriter) sortFile(ctx context.Context, name string, fill func(*entry.Sorter) error) (_ table.Local, err error) {
+// writeFile writes the partition's planned URLs.
+func (w *partitionWriter) writeFile(ctx context.Context, number int) (_ table.Local, err error) {
 	sorting := entry.Sorters{Dir: w.scratch, Order: entry.ByHost}
 	defer func() { err = errors.Join(err, sorting.Close()) }()
-	if err := fill(sorting.Sorter(w.memory)); err != nil {
+	if err := sorting.Sorter(w.memory).AddGroups(ctx, w.from.chosen, slices.Values(w.part.Groups)); err != nil {
 		return table.Local{}, err
 	}
-	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), ahead(w.rows(sorting.Sorted(ctx))))
+	return table.WriteFile(filepath.Join(w.scratch, layout.Part(number)+".parquet"), ahead(w.rows(sorting.Sorted(ctx))))
 }
 
-// rows returns the rows of a file with records.
 func (w *partitionWriter) rows(records iter.Seq2[entry.Record, error]) iter.Seq2[schema.PlannedRow, error] {
 	return func(yield func(schema.PlannedRow, error) bool) {
 		for u, err := range records {

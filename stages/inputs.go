@@ -19,9 +19,6 @@ func Checked(b store.Bucket, in *Input) *manifest.Checked {
 		const remedy = "it cannot be recreated: restore it from a copy"
 		for _, p := range in.Plan.Partitions {
 			c.Add(remedy, p.File)
-			if p.Spellings != nil {
-				c.Add(remedy, *p.Spellings)
-			}
 		}
 		c.Add(remedy, in.Plan.Lists()...)
 	}

@@ -72,7 +72,7 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	}
 	defer remove()
 	env := &stages.Env{Scratch: dir, Clock: stages.SystemClock{}, Log: c.log, Progress: stages.NoProgress{}, Version: version}
-	session, err := fetch.NewSession(env, worker.FetchConfig(cfg, version), parser, gone.URL, c.printWait)
+	session, err := fetch.NewSession(env, worker.FetchConfig(cfg, version), parser, func(url, _ string) bool { return gone.URL(url) }, c.printWait)
 	if err != nil {
 		return usage.Error(err)
 	}

@@ -74,7 +74,7 @@ func (q Question) usage() string {
 	return strings.TrimSpace(q.Name + " " + strings.ToUpper(q.Of))
 }
 
-// Fill returns the SQL of q about a URL, host, domain or term, which may be spelled in any way. A URL
+// Fill returns the SQL of q about a URL, host, domain or term, which may be written in any way. A URL
 // becomes canonical by the rules of the crawls; without any, by the standard rules.
 func (q Question) Fill(argument string, rules ...*urlkey.Canonicalizer) (string, error) {
 	value := ""
@@ -83,7 +83,7 @@ func (q Question) Fill(argument string, rules ...*urlkey.Canonicalizer) (string,
 	case "term":
 		value = strings.ToLower(strings.Join(strings.Fields(argument), " "))
 	case "url":
-		urls, err := spellings(argument, rules)
+		urls, err := knownAs(argument, rules)
 		if err != nil {
 			return "", usage.Error(err)
 		}
@@ -117,9 +117,9 @@ func (q *Question) fillFor(ctx context.Context, b store.Bucket, sealed []*manife
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// spellings returns the quoted URLs under which crawls with the given rules may know a URL: as a link,
+// knownAs returns the quoted URLs under which crawls with the given rules may know a URL: as a link,
 // and as the target of a redirect.
-func spellings(text string, rules []*urlkey.Canonicalizer) (urls []string, err error) {
+func knownAs(text string, rules []*urlkey.Canonicalizer) (urls []string, err error) {
 	if len(rules) == 0 {
 		standard, err := urlkey.New(nil)
 		if err != nil {

@@ -21,7 +21,8 @@ const SniffLen = 1445
 
 // Document is a captured document.
 type Document struct {
-	URL         string // canonical URL of the response; relative links are relative to this URL
+	URL         string // canonical URL of the response
+	Sent        string // URL that was sent, to which links are relative; "" for the canonical URL
 	ContentType string // value of the Content-Type field, "" if there was none
 	// Header returns the values of a response header field as text, in order. It may be nil.
 	Header func(name string) []string

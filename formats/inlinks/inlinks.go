@@ -50,11 +50,10 @@ func Add(sum, row *schema.TargetLinks) {
 	Source(&sum.Inlink, row.Followed, row.SourceDepth, row.FirstSource)
 	sum.Inlinks += row.Inlinks
 	sum.InlinkHosts += row.InlinkHosts
-	sum.FollowKind = sum.FollowKind || row.FollowKind
 	sum.LastMod = max(sum.LastMod, row.LastMod)
 	sum.Weight = Weightier(sum.Weight, row.Weight)
 	sum.SourceFocus = max(sum.SourceFocus, row.SourceFocus)
-	sum.Spellings = schema.Spellings(sum.Spellings).Union(row.Spellings)
+	sum.Form.Offer(row.Form)
 	var all Anchors
 	for _, r := range []*schema.TargetLinks{sum, row} {
 		for i, text := range r.Anchors {

@@ -224,12 +224,6 @@ func PlanPart(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + Part(partition) + ".parquet"
 }
 
-// PlanSpellings returns the key of a partition's spellings file: spellings of URLs that are known but
-// not planned.
-func PlanSpellings(crawl string, round int, plan string, partition int) string {
-	return PlanDir(crawl, round, plan) + fmt.Sprintf("spellings-%05d.parquet", partition)
-}
-
 // PlanRefused returns the key of the list of URLs and source lines that the plan refused.
 func PlanRefused(crawl string, round int, plan string) string {
 	return PlanDir(crawl, round, plan) + "refused.parquet"

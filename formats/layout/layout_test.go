@@ -35,7 +35,7 @@ func TestParsePartIsTheInverseOfPart(t *testing.T) {
 func TestNoKeyIsTheFolderOfAnother(t *testing.T) {
 	keys := []string{
 		Active(), CrawlManifest("2026-11"), Settings("2026-11", "0a1b"), Sealed("2026-11", 0), FileList("2026-11", 0, 3, "0a1b"),
-		PlanManifest("2026-11", 0, "p"), PlanPart("2026-11", 0, "p", 3), PlanSpellings("2026-11", 0, "p", 3), PlanRefused("2026-11", 0, "p"),
+		PlanManifest("2026-11", 0, "p"), PlanPart("2026-11", 0, "p", 3), PlanRefused("2026-11", 0, "p"),
 		Checkpoint("2026-11", 0, 3), Taken("2026-11", 0, 3), Segment("2026-11", 0, "p", 3, 1, 2, "pages"),
 		WARC("2026-11", 0, "p", 3, 1, 2), CDXJ(WARC("2026-11", 0, "p", 3, 1, 2)),
 		Table("pages", "2026-11", 0, 3), Captures("2026-11", "warc", 0, 3),

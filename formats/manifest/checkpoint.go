@@ -248,24 +248,28 @@ type URLRetry struct {
 // Chain is an unfinished chain of redirects.
 type Chain struct {
 	Met   []Hop        `json:"met"`             // redirected requests, beginning with the request for the planned URL
-	Next  string       `json:"next"`            // URL to request
+	Next  string       `json:"next"`            // URL to send
 	Tries int32        `json:"tries,omitempty"` // number of requests sent for Next
 	Fetch schema.Fetch `json:"fetch"`           // the URL's row of the fetches dataset, as far as it is known
 }
 
 // Hop is a request that was redirected.
 type Hop struct {
-	URL    string   `json:"url"`
+	URL    string   `json:"url"`              // canonical URL of the request
+	Sent   string   `json:"sent,omitempty"`   // URL that was sent, if it is another
 	Cookie string   `json:"cookie,omitempty"` // Cookie field of the request
 	Set    []string `json:"set,omitempty"`    // Set-Cookie fields of the response that apply to the rest of the chain
 	// Certificate says what is wrong with the server's certificate (schema.Request.Certificate).
 	Certificate string `json:"certificate,omitempty"`
 }
 
+// Asked returns the URL that was sent.
+func (h *Hop) Asked() string { return cmp.Or(h.Sent, h.URL) }
+
 // OriginRetry is an origin whose robots.txt waits for another try.
 type OriginRetry struct {
 	Origin string `json:"origin"`
-	Next   string `json:"next"` // URL to request, after redirects
+	Next   string `json:"next"` // URL to send, after redirects
 	Host   string `json:"host"` // host of Next
 	Hops   int    `json:"hops,omitempty"`
 	Met    []Hop  `json:"met,omitempty"` // hops that set cookies

@@ -251,9 +251,6 @@ type PlanPartition struct {
 	Hosts            int64   `json:"hosts"`
 	EstimatedSeconds float64 `json:"estimated_seconds"`
 	File             File    `json:"file"`
-	// Spellings lists those URLs of the partition's domains that have several known spellings and
-	// are not planned in this round. It is nil if there are none.
-	Spellings *File `json:"spellings,omitempty"`
 }
 
 // Inputs is inputs.json, the frozen list of the results that a stage reads.

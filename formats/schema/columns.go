@@ -1,5 +1,7 @@
 package schema
 
+import "cmp"
+
 // URLColumns are the columns that Common Crawl's cc-index derives from a URL.
 type URLColumns struct {
 	SURT                 string `parquet:"url_surtkey,delta" doc:"SURT key: host reversed by commas, then path and query; the sort key of every table"`
@@ -35,6 +37,7 @@ type CaptureColumns struct {
 	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store; in pages, of the file with the payload"`
 	WARCRecordOffset int32  `parquet:"warc_record_offset" vol:"1" doc:"offset of the record's gzip member, bytes"`
 	WARCRecordLength int32  `parquet:"warc_record_length" vol:"1" doc:"length of the record's gzip member, bytes"`
+	Sent             string `parquet:"sent,optional" doc:"URL that was sent, and the record's WARC-Target-URI: url with path and query as they were linked; null: url itself"`
 	WARCSegment      string `parquet:"warc_segment,dict" vol:"1" doc:"partition that fetched the URL, such as part-00017"`
 }
 
@@ -49,3 +52,6 @@ type Capture struct {
 	PayloadRecordOff int32   `parquet:"payload_warc_record_offset,optional" vol:"1" doc:"for a revisit: offset of the record with the payload, bytes"`
 	PayloadRecordLen int32   `parquet:"payload_warc_record_length,optional" vol:"1" doc:"for a revisit: length of the record with the payload, bytes"`
 }
+
+// Asked returns the URL that was sent, which is the WARC-Target-URI of the record.
+func (c *Capture) Asked() string { return cmp.Or(c.Sent, c.URL) }

@@ -55,7 +55,7 @@ const (
 
 // The flags of a link's details.
 const (
-	detailSpelling = 1 << iota
+	detailSent = 1 << iota
 	detailLastMod
 	detailChangeFreq
 	detailWeight
@@ -96,7 +96,7 @@ func (e *LinkEncoder) Add(l *Link) {
 	if l.Nofollow {
 		flags |= linkNofollow
 	}
-	if l.Spelling != "" || l.LastMod != 0 || l.ChangeFreq != "" || l.Weight != nil {
+	if l.Sent != "" || l.LastMod != 0 || l.ChangeFreq != "" || l.Weight != nil {
 		flags |= linkDetails
 		e.details(l)
 	}
@@ -121,9 +121,9 @@ func (e *LinkEncoder) details(l *Link) {
 	at := len(e.links)
 	e.links = append(e.links, 0)
 	var flags byte
-	if l.Spelling != "" {
-		flags |= detailSpelling
-		e.string(l.Spelling)
+	if l.Sent != "" {
+		flags |= detailSent
+		e.string(l.Sent)
 	}
 	if l.LastMod != 0 {
 		flags |= detailLastMod
@@ -216,7 +216,7 @@ func EachLink(surt, source, links string, take func(*Link) error) error {
 		l.Target = d.target(l.Target)
 		l.Anchor = d.Text()
 		l.Nofollow = flags&linkNofollow != 0
-		l.Spelling, l.LastMod, l.ChangeFreq, l.Weight = "", 0, "", nil
+		l.Sent, l.LastMod, l.ChangeFreq, l.Weight = "", 0, "", nil
 		if flags&linkDetails != 0 {
 			d.details(&l)
 		}
@@ -271,8 +271,8 @@ func (d *linkDecoder) target(last string) string {
 
 func (d *linkDecoder) details(l *Link) {
 	flags := d.Byte()
-	if flags&detailSpelling != 0 {
-		l.Spelling = d.Text()
+	if flags&detailSent != 0 {
+		l.Sent = d.Text()
 	}
 	if flags&detailLastMod != 0 {
 		l.LastMod = Time(d.Varint())

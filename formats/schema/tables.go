@@ -26,6 +26,7 @@ type Fetch struct {
 	MimeType       string  `parquet:"content_mime_type,optional,dict" doc:"media type as declared"`
 	MimeDetected   string  `parquet:"content_mime_detected,optional,dict" doc:"media type that the content of a 2xx response shows; also for the outcome mime_filtered"`
 	RedirectTarget string  `parquet:"redirect_target,optional" doc:"canonical target of a redirect that only the frontier follows"`
+	RedirectSent   string  `parquet:"redirect_sent,optional" doc:"redirect_target as the server wrote it; null: redirect_target itself"`
 	Redirects      int32   `parquet:"redirects" doc:"redirects followed"`
 	FinalURL       string  `parquet:"final_url,optional" doc:"canonical URL of the last response"`
 	ETag           string  `parquet:"etag,optional" doc:"ETag of the last response"`
@@ -38,6 +39,8 @@ type Fetch struct {
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the WARC record holds no payload: identical_payload, not_modified"`
 	BlockedBy      string  `parquet:"blocked_by,optional,dict" doc:"service that refused the request (outcome blocked), or that made the host suspended (host_suspended), such as cloudflare; other: the page only says that access is denied"`
 	Price          string  `parquet:"price,optional,dict" doc:"price that a response with status 402 states (header field crawler-price), such as USD 0.01"`
+
+	Form // as planned
 
 	Listing `json:"-"` // not stored in checkpoints, because the plan has it
 
@@ -60,7 +63,8 @@ type Listing struct {
 // BytesSent is 0 if the request got no connection and was not sent.
 type Request struct {
 	Purpose       Purpose `parquet:"purpose,dict" doc:"page, redirect, robots, sitemap or probe"`
-	URL           string  `parquet:"url,delta" doc:"URL of the request"`
+	URL           string  `parquet:"url,delta" doc:"canonical URL of the request"`
+	Sent          string  `parquet:"sent,optional" doc:"URL that was sent, of which robots.txt was asked: url with path and query as they were linked; null: url itself"`
 	PlannedURL    string  `parquet:"planned_url,optional" doc:"planned URL for which the request was sent"`
 	RobotsFor     string  `parquet:"robots_for,optional" doc:"URL of the robots.txt whose redirects led to this request for a robots.txt; null without redirects, and for other purposes"`
 	Host          string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
@@ -208,7 +212,7 @@ type Link struct {
 	LastMod    Time     `parquet:"lastmod,optional,timestamp(microsecond)" doc:"when the target changed last, or was published, according to the sitemap or feed; in UTC unless a zone is named"`
 	ChangeFreq string   `parquet:"changefreq,optional,dict" doc:"how often the target changes, according to the sitemap: always, hourly, daily, weekly, monthly, yearly, never"`
 	Weight     *float64 `parquet:"sitemap_priority,optional" doc:"priority of the target within its site, according to the sitemap, 0 to 1; null: not stated"`
-	Spelling   string   `parquet:"target_spelling,optional" doc:"target with the link's own percent escapes and order of parameters; null if they equal those of target"`
+	Sent       string   `parquet:"sent,optional" doc:"target as it is linked: its canonical URL with the link's own path and query; null: target itself"`
 }
 
 // Duplicate is a row of the duplicates dataset: a page of a cluster of similar pages. The cluster's
@@ -287,7 +291,7 @@ type URLRecord struct {
 	ContentDigest  string   `parquet:"content_digest,optional" doc:"digest of the last content"`
 	ETag           string   `parquet:"etag,optional" doc:"ETag of the last content"`
 	LastModified   string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
-	NextDue        Time     `parquet:"next_due,optional,timestamp(microsecond)" vol:"1" doc:"when the URL is due again; null means at once in the states found and deferred, and never in the states denied, gone and skipped, and for sitemaps that only robots.txt names"`
+	NextDue        Time     `parquet:"next_due,optional,timestamp(microsecond)" vol:"1" doc:"when the URL is due again; null means at once in the states found and deferred, and never in the states denied and gone, and for sitemaps that only robots.txt names"`
 	RevisitMS      int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until the URL is due again, learned from the URL's changes, milliseconds; next_due is earlier if a sitemap or feed reports a change; null if never fetched"`
 	FalseAlarms    int32    `parquet:"false_alarms,optional" vol:"1" doc:"number of fetches since the last change that came early because of a sitemap or feed and found no change; each doubles the minimum time until the next early fetch; null: none"`
 	Depth          int32    `parquet:"depth" doc:"links from the nearest source URL"`
@@ -311,7 +315,7 @@ type URLRecord struct {
 
 	LinkSketch LinkSketch `parquet:"link_sketch,optional" doc:"number of distinct link targets of the last capture, a colon, and an odd sketch of them (512 bits, hexadecimal); links_added and links_removed follow from two of these; null if not all links are known"`
 
-	Spellings []string `parquet:"spellings,list" doc:"other spellings of the URL (percent escapes, order of parameters) in sources and in its own domain, sorted; robots.txt must allow each spelling; a URL with more than four spellings is not planned and has five here"`
+	Form
 	Listing
 	ChangeHistory
 

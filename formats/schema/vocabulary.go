@@ -67,7 +67,6 @@ const (
 	SkipNofollow   SkipReason = "nofollow"     // all links to the URL say nofollow, or their pages do
 	SkipStopped    SkipReason = "stopped"      // the URL's domain is stopped
 	SkipDuplicate  SkipReason = "duplicate"    // an earlier line of the source has the same canonical URL
-	SkipSpellings  SkipReason = "spellings"    // the URL has more than MaxSpellings spellings
 	SkipRecent     SkipReason = "recent"       // the URL was fetched within plan.skip_within
 	SkipFocus      SkipReason = "focus"        // the URL's score is below frontier.focus.threshold
 	SkipOptOut     SkipReason = "opt_out"      // plan.opt_out names the URL, its host or its domain
@@ -75,7 +74,7 @@ const (
 
 // SkipReasons lists all skip reasons.
 var SkipReasons = []SkipReason{SkipNotURL, SkipBadRecord, SkipScheme, SkipTooLong, SkipOutOfScope, SkipFiltered, SkipTrap, SkipDepth,
-	SkipBudget, SkipRobots, SkipNofollow, SkipStopped, SkipDuplicate, SkipSpellings, SkipRecent, SkipOptOut, SkipFocus}
+	SkipBudget, SkipRobots, SkipNofollow, SkipStopped, SkipDuplicate, SkipRecent, SkipOptOut, SkipFocus}
 
 // URLState is the state of a known URL.
 type URLState string
@@ -89,11 +88,10 @@ const (
 	StateDenied     URLState = "denied"     // forbidden by robots.txt
 	StateFailed     URLState = "failed"     // failed for now, and due again at next_due
 	StateGone       URLState = "gone"       // answered with 404 or 410
-	StateSkipped    URLState = "skipped"    // not planned; the row only keeps the URL's spellings
 )
 
 // URLStates lists all states.
-var URLStates = []URLState{StateFound, StateFetched, StateRedirected, StateDeferred, StateDenied, StateFailed, StateGone, StateSkipped}
+var URLStates = []URLState{StateFound, StateFetched, StateRedirected, StateDeferred, StateDenied, StateFailed, StateGone}
 
 // DueReason says why a URL is fetched again at the time at which it is due.
 type DueReason string

@@ -9,8 +9,7 @@ import (
 )
 
 // PlannedRow is a row of a plan's file of a partition, sorted by host, then priority (highest first),
-// then URL. The partition's file "spellings" holds rows of this type for known URLs that are not
-// planned. Such a row has up to five spellings, but no priority, last content or listing.
+// then URL.
 type PlannedRow struct {
 	PlannedURL
 	Listing
@@ -33,7 +32,7 @@ type PlannedURL struct {
 	WARCRecordOff int32  `parquet:"warc_record_offset,optional" doc:"offset of the record in the WARC file, bytes"`
 	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
 
-	Spellings []string `parquet:"spellings,list" doc:"at most 4 spellings of the URL in its own domain or in a source, sorted, without the canonical one: only percent escapes and the order of parameters differ; robots.txt must allow each"`
+	Form
 
 	PlannedFor DueReason `parquet:"planned_for,optional,dict" doc:"why a known URL was due: its column due_reason in urls; null for a URL that was due at once"`
 }
@@ -168,14 +167,14 @@ type Refused struct {
 	Line   int64      `parquet:"line,optional" doc:"line or row of the source, from 1"`
 	Depth  int32      `parquet:"depth" doc:"links from the nearest source URL"`
 
-	Spellings []string `parquet:"spellings,list" doc:"first five spellings of the URL in sources and earlier rounds, sorted, without the canonical one"`
-	Bucket    int32    `parquet:"bucket" doc:"reduce bucket of the domain; 0 if the text is not a URL"`
-	Listing            // set if the reason is a budget, plan.skip_within or the number of spellings
+	Form
+	Bucket  int32 `parquet:"bucket" doc:"reduce bucket of the domain; 0 if the text is not a URL"`
+	Listing       // set if the reason is a budget or plan.skip_within
 }
 
 // OptOut is a row of a plan's opt-out.parquet: an entry of the opt-out list when the plan was made.
 type OptOut struct {
-	Entry string `parquet:"entry" doc:"host, domain or pattern, in the spelling of the list"`
+	Entry string `parquet:"entry" doc:"host, domain or pattern, as the list has it"`
 }
 
 // RobotsFile is a row of the file "robots" of a fetch segment. It holds the robots.txt of one origin,
@@ -208,7 +207,7 @@ type Sitemap struct {
 	Host      string  `parquet:"host,dict" doc:"host of url"`
 	Domain    string  `parquet:"domain,dict" doc:"registered domain of url"`
 	Named     string  `parquet:"named,optional" doc:"canonical URL that robots.txt or an index names, if it redirects to url; else null"`
-	Spelling  string  `parquet:"spelling,optional" doc:"url as robots.txt, an index or a redirect spells it; null if it is the same"`
+	Sent      string  `parquet:"sent,optional" doc:"url as robots.txt, an index or a redirect names it, and as it is asked for; null: url itself"`
 	Outcome   Outcome `parquet:"outcome,optional,dict" doc:"outcome of the sitemap, as of a planned URL; null if there is none yet"`
 	Earlier   bool    `parquet:"earlier" doc:"whether the outcome comes from an earlier round of the crawl"`
 	Planned   bool    `parquet:"planned" doc:"whether a round of the crawl planned the URL; no round then requests it as a sitemap"`
@@ -253,14 +252,13 @@ type Inlink struct {
 	Inlinks     int64    `parquet:"inlinks" doc:"number of distinct pages that link to the URL, by links of followed kinds"`
 	InlinkHosts int64    `parquet:"inlink_hosts" doc:"number of distinct hosts of the pages in inlinks"`
 	Followed    bool     `parquet:"followed" doc:"whether any link is of a followed kind and not nofollow"`
-	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind; if not, the row exists only for its spellings"`
 	SourceDepth int32    `parquet:"source_depth" doc:"least depth of the sources whose links are followed; least depth of all sources if no link is followed"`
 	LastMod     Time     `parquet:"lastmod,optional,timestamp(microsecond)" doc:"when the target changed last, as the sitemaps and feeds of its host say"`
 	Weight      int32    `parquet:"sitemap_weight,optional" doc:"100 * (sitemap_priority - 0.5), from the sitemaps of the target's host; if they differ, the value farthest from 0"`
 	SourceFocus float64  `parquet:"source_focus,optional" doc:"highest focus of the pages that link to the URL by links of followed kinds, at least 0"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
 	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
-	Spellings   []string `parquet:"spellings,list" doc:"first five spellings of the URL in links of its own domain, sorted"`
+	Form
 }
 
 // TargetLinks is a row of the working file "targets" of a merge task: the sums over all links from
@@ -284,6 +282,7 @@ type Redirect struct {
 	Bucket int32  `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	SURT   string `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
 	URL    string `parquet:"url,delta" doc:"canonical URL of the target"`
+	Form
 	Source string `parquet:"source" doc:"canonical URL of the page that redirects"`
 	Depth  int32  `parquet:"depth" doc:"depth of the source"`
 }

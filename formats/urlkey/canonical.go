@@ -110,12 +110,15 @@ func (c *Canonicalizer) canonicalizeSlow(raw, base string) (urlLayout, inputPart
 	if u.Scheme() != "http" && u.Scheme() != "https" {
 		return urlLayout{}, inputParts{}, ErrScheme
 	}
-	g := inputParts{path: u.Pathname(), query: u.Query()}
+	g := inputParts{path: u.Pathname()}
 	l, err := layOut(u, normalizeEscapes(g.path))
 	if err != nil {
 		return urlLayout{}, inputParts{}, err
 	}
-	l, err = c.addQuery(l, normalizeEscapes(g.query), false)
+	if query := u.Query(); query != "" || strings.HasSuffix(u.Href(true), "?") {
+		g.query = "?" + query
+	}
+	l, err = c.addQuery(l, normalizeEscapes(u.Query()), false)
 	return l, g, err
 }
 

@@ -15,7 +15,10 @@ func (c *Canonicalizer) canonicalizeFast(raw, base string) (l urlLayout, g input
 	if !ok {
 		return urlLayout{}, inputParts{}, false, nil
 	}
-	g = inputParts{path: l.url[l.portEnd:l.pathEnd], query: query}
+	g = inputParts{path: l.url[l.portEnd:l.pathEnd]}
+	if l.pathEnd < len(l.url) && l.url[l.pathEnd] == '?' {
+		g.query = l.url[l.pathEnd : l.pathEnd+1+len(query)]
+	}
 	if g.path == "" {
 		g.path = "/"
 	}
@@ -166,7 +169,7 @@ func join(base, ref string) (joined string, ok bool) {
 	}
 	switch {
 	case ref == "" || ref[0] == '#':
-		if query == "" {
+		if b.pathEnd == len(base) || base[b.pathEnd] == '#' {
 			return base[:b.pathEnd], true
 		}
 		return base[:b.pathEnd+1+len(query)], true

@@ -162,43 +162,6 @@ func (c *Canonicalizer) Steps(raw, base string) ([]Step, error) {
 	return steps, err
 }
 
-// ruled applies the rules to l, a URL in standard form with the given spelling or "". It returns the
-// new URL and its spelling. This is the given spelling. If there is none, but the rules have changed
-// path or query, it is the standard form. If the rules drop session identifiers, the spelling lacks
-// them too.
-func (c *Canonicalizer) ruled(l urlLayout, spelling string) (urlLayout, string, error) {
-	to, err := c.apply(l, nil)
-	if err != nil {
-		return urlLayout{}, "", err
-	}
-	if to.url == l.url {
-		return l, spelling, nil
-	}
-	own := l
-	if c.rules.Sessions {
-		var ok bool
-		if own, ok = c.replaced(l, withoutSessions(l)); !ok {
-			return to, "", nil // without session identifiers it is not a URL, so there is no spelling
-		}
-		if s := spelling; s != "" {
-			spelling = ""
-			if given, err := layCanonical(s); err == nil {
-				s = withoutSessions(given)
-				if k, again, err := c.plain.spelled(s, ""); err == nil && k.url == own.url {
-					spelling = again
-				}
-			}
-		}
-	}
-	if spelling == "" && own.url[own.portEnd:] != to.url[to.portEnd:] {
-		spelling = own.url
-	}
-	if spelling == to.url {
-		spelling = ""
-	}
-	return to, spelling, nil
-}
-
 // apply applies the rules to l until they change nothing. It calls note, unless this is nil, after
 // each step.
 func (c *Canonicalizer) apply(l urlLayout, note func(rule, from, to string)) (urlLayout, error) {

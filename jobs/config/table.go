@@ -149,7 +149,7 @@ func (c *Config) planTable() []field {
 		key(&c.Plan.Scope.Include, nil, nil, frozen, "URL patterns, in which `*` matches any characters; with patterns, only matching URLs are planned"),
 		key(&c.Plan.Scope.Exclude, nil, nil, frozen, "URL patterns; matching URLs are not planned: `[\"*/calendar/*\"]`"),
 		key(&c.Plan.OptOut, "", nil, live, "list of hosts, domains and URL patterns that get no requests: a file or `s3://bucket/key`, read again for each round; see [opt-out list](../planner/README.md#opt-out-list)"),
-		key(&c.Plan.History, true, nil, frozen, "a crawl continues the newest earlier month: URLs from lists and links get their history from earlier crawls (validators, digest, place of the content, spellings)"),
+		key(&c.Plan.History, true, nil, frozen, "a crawl continues the newest earlier month: URLs from lists and links get their history from earlier crawls (validators, digest, place of the content, form in which they are asked for)"),
 		key(&c.Plan.SkipWithin, 0, minMax(0, 366*day), frozen, "URLs that were fetched within this time before the plan are not planned: `20d`, `12h`; 0: no such limit; `plan --force` plans them"),
 	}
 }

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ type RobotsAnswer struct {
 	CrawlDelay *float64 `json:"crawl_delay_seconds"`
 	Sitemaps   []string `json:"sitemaps"`
 	Canonical  string   `json:"canonical,omitempty"` // canonical URL, if it differs from the given URL
-	Spelling   string   `json:"spelling,omitempty"`  // given spelling, if the rule denies this spelling but not the canonical URL
+	Sent       string   `json:"sent,omitempty"`      // URL that a crawl would send, and of which it asks robots.txt, if it differs from the canonical URL
 	Warning    string   `json:"warning,omitempty"`
 }
 
@@ -48,7 +49,7 @@ func (r *Robots) Answer(q RobotsQuestion) (any, error) {
 	file := robots.Parse(body)
 	group := file.GroupFor(robots.ProductToken(q.Agent))
 	v := r.verdict(group, q.URL)
-	a := RobotsAnswer{Allowed: v.Allowed, Rule: v.Rule, Sitemaps: file.Sitemaps(r.robotsURL(q.URL)), Spelling: v.Spelling, Warning: v.warning}
+	a := RobotsAnswer{Allowed: v.Allowed, Rule: v.Rule, Sitemaps: file.Sitemaps(r.robotsURL(q.URL)), Sent: v.sent, Warning: v.warning}
 	if v.canonical != q.URL {
 		a.Canonical = v.canonical
 	}
@@ -79,15 +80,14 @@ func (r *Robots) Print(out, errw io.Writer, body []byte, agent string, urls []st
 			fmt.Fprintf(errw, "warning: %s\n", a.warning)
 		}
 		verdict, why := verdictText(a.Verdict)
-		fmt.Fprintf(out, "%s\t%s\t%s\n", verdict, visible.Text(a.canonical), why)
-		if a.spelling != "" {
-			for _, form := range []struct{ name, url string }{{"canonical", a.canonical}, {"as given", a.spelling}} {
-				verdict, why := verdictText(group.Verdict(form.url))
-				fmt.Fprintf(out, "  %s\t%s\t%s: %s\n", form.name, visible.Text(form.url), verdict, why)
-			}
+		asked := cmp.Or(a.sent, a.canonical)
+		fmt.Fprintf(out, "%s\t%s\t%s\n", verdict, visible.Text(asked), why)
+		if a.sent != "" {
+			verdict, why := verdictText(group.Verdict(a.canonical))
+			fmt.Fprintf(out, "  canonical\t%s\t%s: %s\n", visible.Text(a.canonical), verdict, why)
 		}
-		if signals := group.Signals(a.canonical).String(); signals != "" {
-			fmt.Fprintf(out, "content-signal\t%s\t%s\n", visible.Text(a.canonical), visible.Text(signals))
+		if signals := group.Signals(asked).String(); signals != "" {
+			fmt.Fprintf(out, "content-signal\t%s\t%s\n", visible.Text(asked), visible.Text(signals))
 		}
 	}
 	if d, ok := group.CrawlDelay(); ok {
@@ -116,24 +116,21 @@ func verdictText(v robots.Verdict) (verdict, why string) {
 type robotsVerdict struct {
 	robots.Verdict
 	canonical string
-	spelling  string // given spelling; "" if the given spelling is canonical
+	sent      string // URL to send; "" if it is canonical
 	warning   string
 }
 
-// verdict checks the canonical form and the given spelling of a URL. If the URL cannot be planned,
-// verdict checks only the given spelling.
+// verdict checks a URL as a crawl sends it if a source of its plan gives it so. If the URL cannot be planned, verdict checks
+// the given text.
 func (r *Robots) verdict(group *robots.Group, given string) robotsVerdict {
-	key, spelling, err := r.canonical.Spelled(given, "")
-	switch {
-	case err != nil:
+	key, sent, err := r.canonical.Sent(given, "")
+	if err != nil {
 		return robotsVerdict{
 			Verdict: group.Verdict(given), canonical: given,
 			warning: fmt.Sprintf("a crawl would not request this URL, so the verdict is about the given text: %v", err),
 		}
-	case spelling == "":
-		return robotsVerdict{Verdict: group.Verdict(key.URL), canonical: key.URL}
 	}
-	return robotsVerdict{Verdict: group.Verdict(key.URL, spelling), canonical: key.URL, spelling: spelling}
+	return robotsVerdict{Verdict: group.Verdict(cmp.Or(sent, key.URL)), canonical: key.URL, sent: sent}
 }
 
 // robotsURL returns the address of a URL's robots.txt. It returns "" if the URL cannot be planned.

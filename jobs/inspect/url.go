@@ -42,9 +42,8 @@ type URLAnswer struct {
 	Skip      string `json:"skip"` // why the URL would not be planned
 	// Takedown says why nobody can tell whether the URL was taken down.
 	Takedown string `json:"takedown,omitempty"`
-	// Spelling is the given spelling, if it is not canonical. robots.txt must allow both the given
-	// spelling and the canonical URL.
-	Spelling string `json:"spelling,omitempty"`
+	// Sent is the URL that a crawl sends if it is given or linked so, unless it is the canonical URL.
+	Sent string `json:"sent,omitempty"`
 	// Steps are the changes from the given URL to the canonical one, if rules of the config made any.
 	Steps []urlkey.Step `json:"steps,omitempty"`
 
@@ -91,11 +90,9 @@ func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
 	if steps, _ := u.canonical.Steps(q.URL, q.Base); slices.ContainsFunc(steps, func(s urlkey.Step) bool { return s.Rule != urlkey.Standard }) {
 		a.Steps = steps
 	}
-	if key, err := u.canonical.Canonical(q.URL, q.Base); err == nil {
+	if key, sent, err := u.canonical.Sent(q.URL, q.Base); err == nil {
+		a.Sent = sent
 		a.Canonical, a.SURT, a.Domain, a.Host = key.URL, key.SURT, key.Domain, key.Host
-		if _, spelling, err := u.canonical.Spelled(q.URL, q.Base); err == nil {
-			a.Spelling = spelling
-		}
 		if u.crawl != nil {
 			found, err := u.crawl.Find(ctx, key)
 			if err != nil {
@@ -139,8 +136,8 @@ func (a *URLAnswer) Print(w io.Writer, url string) {
 	if a.Takedown != "" {
 		fmt.Fprintf(w, "takedown   unknown: %s\n", visible.Text(a.Takedown))
 	}
-	if a.Spelling != "" {
-		fmt.Fprintf(w, "spelling   %s (robots.txt has to allow it, too)\n", visible.Text(a.Spelling))
+	if a.Sent != "" {
+		fmt.Fprintf(w, "sent       %s\n", visible.Text(a.Sent))
 	}
 	if a.Known != nil {
 		printKnown(w, a.Known)

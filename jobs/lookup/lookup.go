@@ -103,8 +103,6 @@ func roundName(crawl string, round int) string { return fmt.Sprintf("%s.%d", cra
 // nextDue returns when a URL is due again: a time, or a word such as "never".
 func nextDue(r *schema.URLRecord) string {
 	switch {
-	case schema.Spellings(r.Spellings).Overflow():
-		return "never"
 	case r.NextDue != 0:
 		return r.NextDue.Time().Format(time.RFC3339)
 	case r.State == schema.StateFound || r.State == schema.StateDeferred:

@@ -62,7 +62,7 @@ func (c *Crawl) priority(ctx context.Context, s *manifest.Sealed, bucket int, r 
 		return p, err
 	}
 	links := layout.Working(s.Crawl, s.Round, string(stages.Rank), stages.FileInlinks, bucket)
-	inlink, err := firstRow(ctx, c.bucket, links, func(i *schema.Inlink) bool { return i.URL == r.URL && i.FollowKind }, table.StringRange("url_surtkey", r.SURT, r.SURT))
+	inlink, err := firstRow(ctx, c.bucket, links, func(i *schema.Inlink) bool { return i.URL == r.URL }, table.StringRange("url_surtkey", r.SURT, r.SURT))
 	if err != nil {
 		return p, absentIsNil(err)
 	}

@@ -172,11 +172,6 @@ func (w *work) planDocument(ctx context.Context, r *round) error {
 		}
 		for i := range p.Partitions {
 			part := &p.Partitions[i]
-			if part.Spellings != nil {
-				if n, ok := w.changed[part.Spellings.Key]; ok {
-					*part.Spellings, changed = n, true
-				}
-			}
 			n, ok := w.changed[part.File.Key]
 			if !ok {
 				continue

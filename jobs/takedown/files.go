@@ -71,9 +71,6 @@ func (w *work) planFiles(ctx context.Context, group *errgroup.Group, r *round) e
 			r.dropped[part.Partition], r.names[part.Partition] = n.DroppedRows, names
 			return err
 		})
-		if part.Spellings != nil {
-			rewriteFile(*part.Spellings, nil)
-		}
 	}
 	for _, f := range r.plan.Lists() {
 		rewriteFile(f, nil)

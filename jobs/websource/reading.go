@@ -37,7 +37,7 @@ type reading struct {
 
 // file is a sitemap to request.
 type file struct {
-	url  string // absolute, as its index spells it
+	url  string // absolute, as its index has it
 	name string // the URL as the plan stores it
 	from string // name of the index; "" for the file that the user names
 	line int64  // number of the entry that names the file, in the index
@@ -81,11 +81,11 @@ func (r *reading) file(ctx context.Context, f file) error {
 	case r.entries >= r.limits.URLs:
 		return leftOut(fmt.Sprintf("fetch.sitemap_limits.urls is %d", r.limits.URLs))
 	}
-	key, err := r.canon.Canonical(f.url, "")
+	key, sent, err := r.canon.Sent(f.url, "")
 	if err != nil {
 		return leftOut(secret.Hide(err.Error()))
 	}
-	if entry, ok := r.barred(key.URL); ok {
+	if entry, ok := r.barred(key.URL, sent); ok {
 		return leftOut(fmt.Sprintf("the opt-out list names it (%s)", entry))
 	}
 	*r.got = spool{dir: r.got.dir}
@@ -238,7 +238,7 @@ func (r *reading) entry(e *sitemap.Entry, f file, kind sitemap.Kind, line int64)
 	}
 }
 
-// absolute returns the URL of an entry. It returns an absolute URL as the file spells it, and makes
+// absolute returns the URL of an entry. It returns an absolute URL as the file has it, and makes
 // a relative reference absolute. It returns an invalid reference unchanged.
 func (r *reading) absolute(e *sitemap.Entry) string {
 	if head := strings.ToLower(e.Loc[:min(len(e.Loc), len("https://"))]); strings.HasPrefix(head, "http://") || head == "https://" {

@@ -107,7 +107,7 @@ type webClient struct {
 	got     *spool // the last file
 	limits  config.SitemapLimits
 	most    int64 // largest length of a file, decoded, in bytes
-	barred  func(url string) (entry string, ok bool)
+	barred  func(url, sent string) (entry string, ok bool)
 	tell    func(stages.Wait)
 }
 
@@ -118,7 +118,7 @@ type Options struct {
 	Clock   stages.Clock
 	Log     *slog.Logger                             // nil discards messages
 	Scratch string                                   // an existing local directory
-	Barred  func(url string) (entry string, ok bool) // returns the entry of the opt-out list that covers a canonical URL
+	Barred  func(url, sent string) (entry string, ok bool) // returns the entry of the opt-out list that covers a canonical URL, or that URL as it is sent
 	Tell    func(stages.Wait)                        // called for each wait, and for progress; may be nil
 }
 
@@ -155,10 +155,10 @@ func Prepare(sources []source.Source, o Options) (done func(), err error) {
 	cfg.Tolerant = false  // a list, whose URL may hold a secret, comes from the server that the user named
 	cfg.StripParams = nil // because a parameter that the crawl strips may select the sitemap
 	// The opt-out list names the form without these parameters, and must also bar the form with them.
-	bars := func(url string) (entry string, ok bool) {
-		if entry, ok = o.Barred(url); !ok {
+	bars := func(url, sent string) (entry string, ok bool) {
+		if entry, ok = o.Barred(url, sent); !ok {
 			if key, err := stripped.Canonical(url, ""); err == nil {
-				entry, ok = o.Barred(key.URL)
+				entry, ok = o.Barred(key.URL, "")
 			}
 		}
 		return entry, ok
@@ -167,7 +167,7 @@ func Prepare(sources []source.Source, o Options) (done func(), err error) {
 		got: &spool{dir: dir}, limits: o.Config.Fetch.SitemapLimits, most: cfg.Longest(), barred: bars, tell: o.Tell,
 	}
 	env := &stages.Env{Scratch: dir, Clock: o.Clock, Log: o.Log, Progress: stages.NoProgress{}, Version: o.Version}
-	barred := func(url string) bool { _, ok := bars(url); return ok }
+	barred := func(url, sent string) bool { _, ok := bars(url, sent); return ok }
 	if m.session, err = fetch.NewSession(env, cfg, m.got, barred, o.Tell); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -103,7 +103,7 @@ func (r Runner) fetchOnce(ctx context.Context, env stages.Env, l *ledger.Ledger,
 	}
 	if optOut != nil || in.Gone != nil {
 		barred := optOut.Or(in.Gone)
-		in.OptedOut = func(url string) bool { _, ok := barred(url); return ok }
+		in.OptedOut = func(url, sent string) bool { _, ok := barred(url, sent); return ok }
 	}
 	return fetch.Run(ctx, &env, in, cfg, parser)
 }

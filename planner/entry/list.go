@@ -1,14 +1,12 @@
 package entry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
-	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/extsort"
 	"crawlbatch.io/crawlbatch/planner/pack"
@@ -129,20 +127,4 @@ func (l *List) skipTo(file *io.SectionReader, in *extsort.Reader, from, to int32
 	in.Reset()
 	_, err := file.Seek(off, io.SeekStart)
 	return err
-}
-
-// Matching compares the groups of l with some groups of other. The groups of other are given by
-// their indices, in ascending order. Matching yields the index of each group in l that has
-// the hash of a selected group. Both lists are sorted by hash.
-func (l *List) Matching(other *List, indices []int32) iter.Seq[int32] {
-	return func(yield func(int32) bool) {
-		end := 0
-		for _, i := range indices {
-			at, found := slices.BinarySearchFunc(l.Groups[end:], other.Groups[i].Hash, func(g pack.Group, hash uint64) int { return cmp.Compare(g.Hash, hash) })
-			end += at
-			if found && !yield(int32(end)) {
-				return
-			}
-		}
-	}
 }

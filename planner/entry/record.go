@@ -47,6 +47,7 @@ type Record struct {
 	Renamed           bool  // earlier rounds have another form of the URL, which is due
 	RenamedPlanned    int32 // newest round that planned the other form, as source.Entry.Planned
 	Planned           int32
+	GaveContent       string // form that gave the validators; they hold for no other
 	Spent             bool
 	History           bool
 	NewHost           bool // no earlier round has requested the host; only known with budgets by host
@@ -64,15 +65,15 @@ type Record struct {
 var Records = table.MustCodec[Record]()
 
 // New returns the record of an entry with the canonical URL k.
-func New(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s Seq) Record {
+func New(k urlkey.Key, e *source.Entry, form schema.Form, s Seq) Record {
 	r := Record{
 		PlannedURL: schema.PlannedURL{
 			URL: k.URL, Host: k.Host, Domain: k.Domain, Priority: min(max(e.Priority, 0), 1000), Depth: max(e.Depth, 0), Fetches: e.Fetches,
 			ContentDigest: e.ContentDigest, ETag: e.ETag, LastModified: e.LastModified,
 			ContentAt: e.Content.At, WARCFilename: e.Content.Filename, WARCRecordOff: e.Content.Offset, WARCRecordLen: e.Content.Length,
-			Spellings: spellings, PlannedFor: e.DueReason,
+			Form: form, PlannedFor: e.DueReason,
 		},
-		Hash: urlkey.Hash(k.Domain), Seq: s, Due: e.Due, Spent: e.Spent,
+		Hash: urlkey.Hash(k.Domain), Seq: s, Due: e.Due, Spent: e.Spent, GaveContent: form.Sent,
 		History: e.History, FetchedAt: e.FetchedAt, Planned: e.Planned,
 	}
 	o := Origins{Known: e.Listing}

@@ -24,9 +24,6 @@ func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, versi
 	m.Header, m.ID, m.Crawl = manifest.Header{}, "", crawl
 	m.Sources = []string{fmt.Sprintf("plan %s of %s.%d", from.ID, from.Crawl, from.Round)}
 	m.Partitions = slices.Clone(from.Partitions)
-	for i := range m.Partitions {
-		m.Partitions[i].Spellings = clone(m.Partitions[i].Spellings)
-	}
 	m.RefusedFile, m.OptOutFile = clone(from.RefusedFile), clone(from.OptOutFile)
 	sources, copies := Of(from), Of(&m)
 	for _, f := range copies {

@@ -21,21 +21,16 @@ import (
 
 // The names of the kinds of files in plan.json.
 const (
-	URLs      = "plan"
-	Spellings = "spellings"
-	Refused   = "refused"
-	OptOut    = "opt_out"
+	URLs    = "plan"
+	Refused = "refused"
+	OptOut  = "opt_out"
 )
 
-// Of lists the files that a plan names: for each partition its URLs and perhaps its
-// spellings, then the refused entries and the opt-out list.
+// Of lists the files that a plan names: the URLs of each partition, then the refused entries and the opt-out list.
 func Of(m *manifest.Plan) []*manifest.File {
 	var files []*manifest.File
 	for i := range m.Partitions {
 		files = append(files, &m.Partitions[i].File)
-		if f := m.Partitions[i].Spellings; f != nil {
-			files = append(files, f)
-		}
 	}
 	for _, f := range []*manifest.File{m.RefusedFile, m.OptOutFile} {
 		if f != nil {
@@ -56,9 +51,6 @@ func Identify(m *manifest.Plan, version string) error {
 	m.ID = hex.EncodeToString(sum[:8])
 	for i := range m.Partitions {
 		m.Partitions[i].File.Key = layout.PlanPart(m.Crawl, m.Round, m.ID, i)
-		if f := m.Partitions[i].Spellings; f != nil {
-			f.Key = layout.PlanSpellings(m.Crawl, m.Round, m.ID, i)
-		}
 	}
 	if m.RefusedFile != nil {
 		m.RefusedFile.Key = layout.PlanRefused(m.Crawl, m.Round, m.ID)

@@ -158,3 +158,12 @@ func (x *index) first(url string) *pattern {
 	}
 	return &x.patterns[first]
 }
+
+// firstOf is first for url or, if no pattern matches it, for sent unless that is "".
+func (x *index) firstOf(url, sent string) *pattern {
+	p := x.first(url)
+	if p == nil && sent != "" {
+		p = x.first(sent)
+	}
+	return p
+}

@@ -29,7 +29,7 @@ const (
 // immutable.
 //
 // An entry is a pattern as in Scope. The entries http://example.com and example.com both mean the
-// whole host. A line that begins with # is a comment. Letter case and the spelling of host names do not
+// whole host. A line that begins with # is a comment. Letter case and the form of host names do not
 // matter. With the rule that drops "www.", the entry www.example.org also covers example.org,
 // because both are then one host. Parameters that the config strips do not matter.
 type OptOut struct {
@@ -247,13 +247,13 @@ func (o *OptOut) Rows(gone *takedown.Guard) iter.Seq2[schema.OptOut, error] {
 	}
 }
 
-// Refuses reports whether an entry covers a canonical URL, and returns the entry. A nil list covers no
-// URL.
-func (o *OptOut) Refuses(url string) (entry string, ok bool) {
+// Refuses reports whether an entry covers a canonical URL or, unless it is "", the URL that is sent for it, and returns
+// the entry. A nil list covers no URL.
+func (o *OptOut) Refuses(url, sent string) (entry string, ok bool) {
 	if o == nil || len(o.entries) == 0 {
 		return "", false
 	}
-	if p := o.paths.first(url); p != nil {
+	if p := o.paths.firstOf(url, sent); p != nil {
 		return p.entry, true
 	}
 	_, rest, _ := strings.Cut(url, "://")
@@ -268,7 +268,7 @@ func (o *OptOut) Refuses(url string) (entry string, ok bool) {
 		}
 	}
 	if len(o.wild.patterns) > 0 {
-		if p := o.wild.first(strings.ToLower(url)); p != nil {
+		if p := o.wild.firstOf(strings.ToLower(url), strings.ToLower(sent)); p != nil {
 			return p.entry, true
 		}
 	}

@@ -67,16 +67,17 @@ func New(include, exclude []string, filters []Filter, optOut *OptOut) (*Scope, e
 }
 
 // Refusal returns the reason why a canonical URL must not be planned, and the pattern or rule that
-// decides, or "" for a URL in scope.
-func (s *Scope) Refusal(url string) (reason schema.SkipReason, detail string) {
-	if entry, ok := s.optOut.Refuses(url); ok {
+// decides, or "" for a URL in scope. sent is the URL as it would be asked for (urlkey.Sent), or "" for the canonical
+// URL. What matches one of both matches the URL.
+func (s *Scope) Refusal(url, sent string) (reason schema.SkipReason, detail string) {
+	if entry, ok := s.optOut.Refuses(url, sent); ok {
 		return schema.SkipOptOut, entry
 	}
-	if ok, why := s.Allows(url); !ok {
+	if ok, why := s.Allows(url, sent); !ok {
 		return schema.SkipOutOfScope, why
 	}
 	for i := range s.filters {
-		if f := &s.filters[i]; f.expression.MatchString(url) {
+		if f := &s.filters[i]; f.expression.MatchString(url) || sent != "" && f.expression.MatchString(sent) {
 			if f.Accept {
 				break
 			}
@@ -86,13 +87,13 @@ func (s *Scope) Refusal(url string) (reason schema.SkipReason, detail string) {
 	return "", ""
 }
 
-// Allows reports whether the patterns of the scope allow a canonical URL. For a URL outside the
+// Allows reports whether the patterns of the scope allow a canonical URL and, unless it is "", sent. For a URL outside the
 // scope, it also returns the exclude pattern that matches, or "include" if no include pattern matches.
-func (s *Scope) Allows(url string) (ok bool, why string) {
-	if p := s.exclude.first(url); p != nil {
+func (s *Scope) Allows(url, sent string) (ok bool, why string) {
+	if p := s.exclude.firstOf(url, sent); p != nil {
 		return false, p.text
 	}
-	if len(s.include.patterns) == 0 || s.include.first(url) != nil {
+	if len(s.include.patterns) == 0 || s.include.firstOf(url, sent) != nil {
 		return true, ""
 	}
 	return false, "include"

@@ -23,13 +23,12 @@ func TakenDown(gone *takedown.Guard, c *urlkey.Canonicalizer, e *source.Entry, u
 	return err == nil && gone.URL(plain)
 }
 
-// Or returns a function that reports whether a canonical URL is on the opt-out list or was taken down.
-// The entry says why.
-func (o *OptOut) Or(gone *takedown.Guard) func(url string) (entry string, ok bool) {
-	return func(url string) (string, bool) {
+// Or returns a function like o.Refuses for which what was taken down is on the list too. The entry says why.
+func (o *OptOut) Or(gone *takedown.Guard) func(url, sent string) (entry string, ok bool) {
+	return func(url, sent string) (string, bool) {
 		if gone.URL(url) {
 			return "a takedown", true
 		}
-		return o.Refuses(url)
+		return o.Refuses(url, sent)
 	}
 }

@@ -67,8 +67,9 @@ type Entry struct {
 	Priority int32 // priority from 0 to 1000; a higher priority comes first
 	Depth    int32 // number of links from the nearest listed URL
 
-	// Spellings are the known spellings, except URL itself.
-	Spellings schema.Spellings
+	// Form is the form in which an earlier round asked for the URL, or a link named it. URL itself is the form of a listed
+	// entry.
+	Form schema.Form
 
 	// History is true if the entry only adds the history of the URL from earlier rounds. The entry
 	// then counts only if another entry names the URL. Its priority and depth do not count.

@@ -23,8 +23,7 @@ const FrontierName = "frontier"
 
 // Frontier returns the source of the URLs that sealed rounds know, with their newest states. rounds
 // must be sorted, oldest first. Frontier yields the URLs that are due at the time now. It also
-// yields URLs that the crawl planned in earlier rounds, because these URLs count in the budgets, and
-// URLs with spellings, because lists may name such URLs and redirects may lead to them. The URLs come
+// yields URLs that the crawl planned in earlier rounds, because these URLs count in the budgets. The URLs come
 // bucket by bucket and, within a bucket, in order of SURT and URL. A frontier without URLs is not an
 // error. The weights add to the priorities of due URLs, and rule estimates the
 // value of fetching them. The files of many rounds are merged in the directory scratch.
@@ -97,20 +96,29 @@ func (f *frontier) bucketEntries(ctx context.Context, known urlstate.History, bu
 	return last.URL == "" || f.give(&last, yield), nil
 }
 
+// formerly returns the form of a URL that an earlier plan may have taken from its source. This plan's source, if it lists
+// the URL, gives a form of its own.
+func formerly(f schema.Form) schema.Form {
+	if f.SentFrom == schema.SentBySource {
+		f.SentFrom = schema.SentByDomain
+	}
+	return f
+}
+
 func recordKey(k table.Key, r *schema.URLRecord) table.Key { return k.Text(r.SURT).Text(r.URL) }
 
 func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool {
 	e := Entry{
 		URL: r.URL, File: FrontierName, Due: f.isDue(r), Spent: f.wasPlanned(r), Planned: f.numbers[r.LastPlanned], Priority: r.Priority, Depth: r.Depth,
 		Fetches: r.Fetches, FetchedAt: r.LastFetched, ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
-		Content:   Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
-		Spellings: r.Spellings,
+		Content: Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
+		Form:    formerly(r.Form),
 	}
 	if e.Due {
 		e.Priority = priority.Sum(f.weights.AtPlan(r.Priority, TimingOf(r, f.now, f.weights, f.rule)))
 		e.DueReason = r.DueReason
 	}
-	if !e.Due && !e.Spent && len(e.Spellings) == 0 {
+	if !e.Due && !e.Spent {
 		if !f.about.MayHold(r.URL) && !(f.about != nil && f.about.WithPlanned && r.LastPlanned != "") {
 			return true
 		}
@@ -150,10 +158,9 @@ func TimingOf(r *schema.URLRecord, now schema.Time, weights priority.Weights, ru
 }
 
 // isDue reports whether the plan should include the URL. A URL is due if its due time has come. A
-// URL without a due time is due if no round has fetched the URL. A URL with too many spellings is
-// never due.
+// URL without a due time is due if no round has fetched the URL.
 func (f *frontier) isDue(r *schema.URLRecord) bool {
-	if schema.Spellings(r.Spellings).Overflow() || f.own && r.State != schema.StateFound && !f.wasFound(r) && !f.wasPlanned(r) {
+	if f.own && r.State != schema.StateFound && !f.wasFound(r) && !f.wasPlanned(r) {
 		return false
 	}
 	switch r.State {

@@ -78,7 +78,7 @@ type knownState struct {
 	WARCFilename  string      `parquet:"warc_filename,optional"`
 	WARCRecordOff int32       `parquet:"warc_record_offset,optional"`
 	WARCRecordLen int32       `parquet:"warc_record_length,optional"`
-	Spellings     []string    `parquet:"spellings,list"`
+	schema.Form
 
 	// If a source lists the URL, the newest listing is in the new plan. If not, only the URL's row of
 	// an own round can plan it (OwnFrontier), which has the listings too.
@@ -146,8 +146,8 @@ func (r *knownState) entry() Entry {
 	e := Entry{
 		URL: r.URL, File: HistoryName, History: true, Fetches: r.Fetches, FetchedAt: r.LastFetched,
 		ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
-		Content:   Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
-		Spellings: r.Spellings,
+		Content: Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
+		Form:    formerly(r.Form),
 	}
 	if r.ListedFirstRound != "" {
 		e.Listing = &schema.Listing{ListedFirstSource: r.ListedFirstSource, ListedFirstAt: r.ListedFirstAt, ListedFirstRound: r.ListedFirstRound}

@@ -43,7 +43,7 @@ func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string
 	cp := segments.Capture{Subset: subset, Capture: schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
 		FetchTime: schema.TimeOf(s.At), FetchStatus: int16(x.Status), FetchRedirect: s.Redirect,
 		ContentDigest: response.DigestValue(x.PayloadDigest), MimeType: mediatype.Essence(x.Header.Get("Content-Type")),
-		MimeDetected: response.Sniff(f.parser, x), Truncated: response.Truncation(x), WARCSegment: f.segment,
+		MimeDetected: response.Sniff(f.parser, x), Truncated: response.Truncation(x), Sent: s.Row.Sent, WARCSegment: f.segment,
 	}}}
 	if parsed != nil {
 		parsed.Cut = parsed.Cut || cp.Truncated != "" // a document that is also withheld has only one reason in its row

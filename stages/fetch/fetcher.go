@@ -83,8 +83,8 @@ type options struct {
 	deferAll bool   // whether to send no requests and to defer every URL without an outcome
 	clocks   *polite.Clocks
 	witness  *witness.Witness
-	parsing  chan struct{}         // see Input.Parsing
-	barred   func(url string) bool // reports whether a URL must not be requested; nil if all may be
+	parsing  chan struct{}               // see Input.Parsing
+	barred   func(url, sent string) bool // reports whether a URL must not be requested; nil if all may be
 
 	// patience is the longest Retry-After that the fetcher waits for; 0 means no limit.
 	patience time.Duration
@@ -144,7 +144,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	}
 	f.requests.Fail, f.requests.Barred = f.fail, func(url string) bool {
 		key, _ := urlkey.KeyOf(url)
-		return f.optedOut(url) || sched.Stopped(key.Host)
+		return f.optedOut(url, "") || sched.Stopped(key.Host)
 	}
 	f.requests.Stopping, f.endWaits = context.WithCancel(context.Background())
 	f.sitemaps = sitemaps.New(cfg.Sitemaps, f.sitemapTools())
@@ -206,7 +206,7 @@ func (r heardResolver) Lookup(ctx context.Context, host string) (dns.Answer, err
 const maxRules = 64 << 20
 
 // optedOut reports whether a redirect to a URL must not be followed.
-func (f *fetcher) optedOut(url string) bool { return f.barred != nil && f.barred(url) }
+func (f *fetcher) optedOut(url, sent string) bool { return f.barred != nil && f.barred(url, sent) }
 
 // close releases connections and scratch space.
 func (f *fetcher) close() {
@@ -364,24 +364,17 @@ func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *r
 	return true
 }
 
-// judge returns the verdict of robots.txt on the URL that u requests next. If the verdict denies
-// the URL, why is the reason. It is empty if a rule denies the planned URL in its canonical form.
+// judge returns the verdict of robots.txt on the URL that u sends next. If the verdict denies the URL, why is the reason.
+// It is empty if a rule denies the planned URL in its canonical form.
 func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
-	verdict = rules.Verdict(u.key.URL, u.spellings()...)
-	if len(u.met) == 0 {
-		u.noteVerdict(verdict)
-		if verdict.Spelling != "" {
-			why = response.Failure{Phrase: "robots.txt denies another spelling of the URL", Detail: verdict.Spelling}
-		}
-	} else {
-		why = response.Failed(schema.RedirectDenied, "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
+	verdict = rules.Verdict(u.asked())
+	switch {
+	case len(u.met) > 0:
+		return verdict, response.Failed(schema.RedirectDenied, "%s: %s", u.asked(), verdict.Rule)
+	case u.sent != "":
+		why = response.Failure{Phrase: "robots.txt denies the URL as it was linked", Detail: u.sent}
 	}
-	// A redirect's target may have more spellings than u.known stores. A rule might deny a spelling
-	// that is not stored, so such a target is denied. The planner does the same with its URLs.
-	if verdict.Allowed && u.known.Overflow() {
-		verdict.Allowed = false
-		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", u.key.URL, u.known.TooMany())
-	}
+	u.noteVerdict(verdict)
 	return verdict, why
 }
 

@@ -49,9 +49,9 @@ type Session struct {
 	told    *reporter
 }
 
-// NewSession makes a session, which calls tell for each wait. barred reports whether a canonical URL must not be
+// NewSession makes a session, which calls tell for each wait. barred reports whether a canonical URL, sent as in sent, must not be
 // requested; if barred is nil, all may be requested. The caller closes the session.
-func NewSession(env *stages.Env, cfg Config, parser document.Parser, barred func(url string) bool, tell func(stages.Wait)) (*Session, error) {
+func NewSession(env *stages.Env, cfg Config, parser document.Parser, barred func(url, sent string) bool, tell func(stages.Wait)) (*Session, error) {
 	return newSession(env, cfg, options{parser: parser, barred: barred}, tell)
 }
 
@@ -71,19 +71,16 @@ func newSession(env *stages.Env, cfg Config, o options, tell func(stages.Wait)) 
 // Close releases connections and scratch space.
 func (s *Session) Close() { s.f.close() }
 
-// Fetch requests the canonical form of rawURL, if robots.txt allows both that form and rawURL. If ctx ends, the error
+// Fetch requests rawURL as it is given, if robots.txt allows it. If ctx ends, the error
 // wraps stages.ErrInterrupted. After an error, the session must not be used again, unless the error only says why
 // rawURL is not a URL.
 func (s *Session) Fetch(ctx context.Context, rawURL string) (*segments.Record, error) {
 	f := s.f
-	key, spelled, err := f.canon.Spelled(rawURL, "")
+	key, sent, err := f.canon.Sent(rawURL, "")
 	if err != nil {
 		return nil, err
 	}
-	row := schema.PlannedURL{URL: key.URL, SURT: key.SURT, Host: key.Host, Domain: key.Domain}
-	if spelled != "" {
-		row.Spellings = []string{spelled}
-	}
+	row := schema.PlannedURL{URL: key.URL, SURT: key.SURT, Host: key.Host, Domain: key.Domain, Form: schema.Form{Sent: sent, SentFrom: schema.SentBySource}}
 	if f.index, err = partition.One(s.scratch, &row); err != nil {
 		return nil, err
 	}

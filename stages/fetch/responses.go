@@ -26,13 +26,13 @@ import (
 func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *robotscache.Rules, rule string) {
 	if u.passing && u.tries == 0 && f.endsAt(u.key.URL) { // another chain has ended there meanwhile
 		u.fetch.Redirects--
-		u.fetch.RedirectTarget = u.key.URL
+		u.fetch.RedirectTarget, u.fetch.RedirectSent = u.key.URL, u.sent
 		g.Done(polite.Result{})
 		f.finish(u, schema.Redirected, response.Failure{})
 		return
 	}
 	u.tries++
-	a := f.ask(schema.ForPage, u.key.URL, u.tries, rules, rule, &u.detected)
+	a := f.ask(schema.ForPage, u.key.URL, u.sent, u.tries, rules, rule, &u.detected)
 	a.PlannedURL = u.planned.URL
 	if len(u.met) > 0 {
 		a.Purpose = schema.ForRedirect
@@ -98,10 +98,10 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 
 // ask returns the request for a document. The body is read only if the parser wants it. *detected
 // becomes the media type of the response when its first bytes arrive; until then it is "".
-func (f *fetcher) ask(purpose schema.Purpose, url string, try int32, rules *robotscache.Rules, rule string, detected *string) request.Ask {
+func (f *fetcher) ask(purpose schema.Purpose, url, sent string, try int32, rules *robotscache.Rules, rule string, detected *string) request.Ask {
 	*detected = ""
 	return request.Ask{
-		Purpose: purpose, URL: url, Rule: rule, Robots: rules, Attempt: try,
+		Purpose: purpose, URL: url, Sent: sent, Rule: rule, Robots: rules, Attempt: try,
 		OnHead: func(x *wire.Exchange) bool { return !response.RefusedByName(f.parser, x) },
 		OnPrefix: func(x *wire.Exchange, prefix []byte) bool {
 			if !response.HasDocument(x) || len(prefix) == 0 {
@@ -191,9 +191,9 @@ func (f *fetcher) followRedirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 		g.Done(polite.Result{Class: polite.Success})
 		f.finish(u, o, why)
 	}
-	target, spelled, err := response.Location(f.canon, s.Exchange, u.key.URL)
+	target, sent, err := response.Location(f.canon, s.Exchange, u.asked())
 	if err == nil {
-		target = response.CloneKey(target)
+		target, sent = response.CloneKey(target), strings.Clone(sent)
 		s.Redirect = target.URL
 	}
 	f.capture(u, s, schema.SubsetDiagnostics)
@@ -201,49 +201,44 @@ func (f *fetcher) followRedirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 		end(schema.ProtocolError, response.NoTarget(err))
 		return
 	}
+	asked := cmp.Or(sent, target.URL)
 	f.noteChain(u.key.URL, true)
 	u.links = append(u.links, schema.Link{
 		SourceSURT: u.key.SURT, Source: strings.Clone(u.key.URL), Target: target.URL, Kind: schema.KindRedirect,
-		Spelling: strings.Clone(spelled),
+		Sent: sent,
 	})
-	hop := manifest.Hop{URL: u.key.URL, Cookie: u.cookies.Field(u.key.URL), Certificate: s.Exchange.Certificate}
-	hop.Set = u.cookies.Take(u.key.URL, s.Exchange.Certificate, s.Exchange.Header)
+	hop := manifest.Hop{URL: u.key.URL, Sent: u.sent, Cookie: u.cookies.Field(u.asked()), Certificate: s.Exchange.Certificate}
+	hop.Set = u.cookies.Take(u.asked(), s.Exchange.Certificate, s.Exchange.Header)
 	u.met = append(u.met, hop)
-	if service := challenge.Gate(target.URL); service != "" {
+	if service := challenge.Gate(asked); service != "" {
 		g.Done(polite.Result{Class: polite.Refused})
 		f.finishBlocked(u, service)
 		return
 	}
 	here, err := f.index.Has(target.URL)
-	before, alike := u.requested(target.URL)
-	passes := u.cookies.Field(target.URL) != "" && f.mayPass(u.key.URL, target.URL, here)
+	before, alike := u.requested(target.URL, asked)
+	passes := u.cookies.Field(asked) != "" && f.mayPass(target.URL, u.asked(), asked, here)
 	switch {
 	case err != nil:
 		g.Done(polite.Result{Class: polite.Success})
 		f.fail(err)
-	case f.optedOut(target.URL):
-		u.fetch.RedirectTarget = target.URL
+	case f.optedOut(target.URL, sent):
+		u.fetch.RedirectTarget, u.fetch.RedirectSent = target.URL, sent
 		end(schema.Redirected, response.Failure{})
 	case alike:
-		end(schema.RedirectLimit, response.Failure{Phrase: "redirect loop", Detail: target.URL})
+		end(schema.RedirectLimit, response.Failure{Phrase: "redirect loop", Detail: asked})
 	case target.Domain != u.planned.Domain || here && !before && !passes:
-		u.fetch.RedirectTarget = target.URL
+		u.fetch.RedirectTarget, u.fetch.RedirectSent = target.URL, sent
 		end(schema.Redirected, response.Failure{})
 	case int(u.fetch.Redirects) >= f.cfg.MaxRedirects:
 		end(schema.RedirectLimit, response.Failed("too many redirects", "more than %d", f.cfg.MaxRedirects))
 	case !before && !f.claim(target.URL) && !passes:
-		u.fetch.RedirectTarget = target.URL
+		u.fetch.RedirectTarget, u.fetch.RedirectSent = target.URL, sent
 		end(schema.Redirected, response.Failure{})
 	default:
-		known, err := f.index.Spellings(target)
-		if err != nil {
-			g.Done(polite.Result{Class: polite.Success})
-			f.fail(err)
-			return
-		}
 		u.fetch.Redirects++
 		u.passing = passes && !before
-		u.key, u.spelled, u.known, u.tries, u.retries, u.why = target, strings.Clone(spelled), known, 0, manifest.RetryCounts{}, ""
+		u.key, u.sent, u.tries, u.retries, u.why = target, sent, 0, manifest.RetryCounts{}, ""
 		f.keep(u, time.Time{})
 		f.passOn(g, target.Host, &polite.Item{ID: u.row})
 	}
@@ -261,7 +256,7 @@ func (f *fetcher) handleDocument(u *urlTask, s *request.Sent) {
 	}
 	f.cpu <- struct{}{}
 	defer func() { <-f.cpu }()
-	parsed, err := document.Parse(f.parser, response.Document(u.key.URL, s.Exchange, u.planned.Depth, s.At))
+	parsed, err := document.Parse(f.parser, response.Document(u.key.URL, u.sent, s.Exchange, u.planned.Depth, s.At))
 	if err != nil {
 		f.log.Error("a document could not be parsed", "url", u.key.URL, "error", err)
 		f.captureInSlot(u, s, schema.SubsetWARC)
@@ -285,7 +280,7 @@ func (f *fetcher) handleDocument(u *urlTask, s *request.Sent) {
 
 	from := document.Capture{
 		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: u.planned.URL, Certificate: s.Exchange.Certificate,
-		ETag: u.fetch.ETag, LastModified: u.fetch.LastModified, Signals: u.rules.Signals(u.key.URL),
+		ETag: u.fetch.ETag, LastModified: u.fetch.LastModified, Signals: u.rules.Signals(u.asked()),
 	}
 	if cp.Revisit != "" { // the row of pages names the record that has the payload
 		from.WARCFilename, from.WARCRecordOffset, from.WARCRecordLength = cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/challenge"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
@@ -30,7 +32,7 @@ import (
 type robotsTask struct {
 	id      int64 // ID of the task's items; negative
 	entry   *robotscache.Entry
-	next    string // URL to request next: the origin's robots.txt or a redirect's target
+	next    string // URL to send next: the origin's robots.txt or a redirect's target
 	nextAt  string // host of the URL to request next
 	hops    int
 	tries   int32
@@ -72,7 +74,13 @@ func (f *fetcher) robotsTaskOf(id int64) *robotsTask {
 // askRobots uses a grant for the next request of a robots task.
 func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask) {
 	rt.tries++
-	ask := request.Ask{Purpose: schema.ForRobots, URL: rt.next, Attempt: rt.tries}
+	key, sent, err := f.canon.Sent(rt.next, "")
+	if err != nil { // never, because it was made of a key
+		f.fail(err)
+		g.Done(polite.Result{})
+		return
+	}
+	ask := request.Ask{Purpose: schema.ForRobots, URL: key.URL, Sent: sent, Attempt: rt.tries}
 	if rt.hops > 0 {
 		ask.RobotsFor = rt.entry.URL()
 	}
@@ -94,20 +102,20 @@ func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask
 	}
 	rt.answer = robotscache.Record{At: s.At}
 	if s.Exchange.Status != 0 {
-		f.captureRobots(rt, s)
+		f.captureRobots(rt, key, s)
 	}
 	if s.Err == nil && response.IsRedirect(s.Exchange) {
-		if target, _, err := response.Location(f.canon, s.Exchange, rt.next); err == nil && f.optedOut(target.URL) {
+		if target, sent, err := response.Location(f.canon, s.Exchange, rt.next); err == nil && f.optedOut(target.URL, sent) {
 			rt.why = errOptedOut
 		} else if err == nil && challenge.Gate(target.URL) != "" {
 			rt.why = errRefused
 		} else if err == nil && rt.hops < robots.MaxRedirects {
 			rt.hops++
-			hop := manifest.Hop{URL: rt.next, Certificate: s.Exchange.Certificate}
-			if hop.Set = rt.cookies.Take(hop.URL, hop.Certificate, s.Exchange.Header); len(hop.Set) > 0 {
+			hop := manifest.Hop{URL: key.URL, Sent: ask.Sent, Certificate: s.Exchange.Certificate}
+			if hop.Set = rt.cookies.Take(rt.next, hop.Certificate, s.Exchange.Header); len(hop.Set) > 0 {
 				rt.met = append(rt.met, hop)
 			}
-			rt.next, rt.nextAt = target.URL, target.Host
+			rt.next, rt.nextAt = cmp.Or(sent, target.URL), target.Host
 			rt.tries = 0
 			f.passOn(g, target.Host, item)
 			return
@@ -123,11 +131,7 @@ func isLater(s *request.Sent) bool {
 }
 
 // captureRobots archives a response to a robots.txt request.
-func (f *fetcher) captureRobots(rt *robotsTask, s *request.Sent) {
-	key, err := f.canon.Canonical(rt.next, "") // the target of a redirect may not be canonical
-	if err != nil {
-		return
-	}
+func (f *fetcher) captureRobots(rt *robotsTask, key urlkey.Key, s *request.Sent) {
 	if cp, ok := f.archive(s, key, schema.SubsetRobots, nil); ok {
 		rt.record.Captures = append(rt.record.Captures, cp)
 		rt.answer.File, rt.answer.Offset, rt.answer.Length = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -23,7 +24,7 @@ func (f *fetcher) sitemapTools() sitemaps.Tools {
 // stepSitemap does the next step of a sitemap. It returns false if the sitemap ended without a
 // request.
 func (f *fetcher) stepSitemap(ctx, flight context.Context, g *polite.Grant, t *sitemaps.Task) bool {
-	if f.optedOut(t.Key.URL) {
+	if f.optedOut(t.Key.URL, t.Sent) {
 		f.sitemaps.EndUnsent(t, schema.Stopped)
 		return false
 	}
@@ -35,9 +36,9 @@ func (f *fetcher) stepSitemap(ctx, flight context.Context, g *polite.Grant, t *s
 		f.sitemaps.EndUnsent(t, failed.Outcome)
 		return false
 	}
-	verdict, ok := f.sitemaps.Judge(t, rules)
+	verdict := rules.Verdict(cmp.Or(t.Sent, t.Key.URL))
 	switch {
-	case !ok:
+	case !verdict.Allowed:
 		f.sitemaps.EndUnsent(t, schema.RobotsDenied)
 		return false
 	case !f.sitemaps.Reserve(t): // a redirect chain has requested its URL

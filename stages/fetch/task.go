@@ -35,9 +35,9 @@ type Input struct {
 	// hosts of this partition. The task reads from them the remaining waits of hosts, and of their
 	// files only the working files `robots` (rules) and `sitemaps`.
 	Before []*manifest.Result
-	// OptedOut reports whether a URL must not be requested. The plan has no such URLs, but
+	// OptedOut reports whether a URL, sent as in sent unless that is "", must not be requested. The plan has no such URLs, but
 	// redirects may lead to them. A nil OptedOut allows every URL.
-	OptedOut func(url string) bool
+	OptedOut func(url, sent string) bool
 	// Gone recognizes URLs that were taken down. No row names such a URL. A nil Gone recognizes none.
 	Gone *takedown.Guard
 	// Clocks are shared with the other fetch tasks of the process. They may be nil.

@@ -27,8 +27,7 @@ type urlTask struct {
 	row     int64
 	planned schema.PlannedRow
 	key     urlkey.Key       // URL to request next: the planned URL or a redirect's target
-	spelled string           // spelling of that URL in the redirect; "" if canonical
-	known   schema.Spellings // known spellings of that URL, if it is a redirect's target
+	sent    string           // that URL as it is sent; "" if canonical
 	met     []manifest.Hop   // hops of the redirect chain so far
 	cookies response.Cookies // cookies that the chain has received
 	retries manifest.RetryCounts
@@ -51,27 +50,15 @@ type urlTask struct {
 	links    []schema.Link // rows of links for the redirects of the chain
 }
 
-// spellings returns the known spellings of the URL to request next: those in the plan and the one
-// in the redirect. The canonical form is left out.
-func (u *urlTask) spellings() []string {
-	all := []string(u.known)
-	if u.key.URL == u.planned.URL {
-		all = u.planned.Spellings
-	}
-	if u.spelled != "" && !slices.Contains(all, u.spelled) {
-		all = append(slices.Clip(all), u.spelled)
-	}
-	return all
-}
+// asked returns the URL to send next.
+func (u *urlTask) asked() string { return cmp.Or(u.sent, u.key.URL) }
 
-// requested reports whether the redirect chain has already requested a URL (before), and whether it
-// did so with the cookies that the next request would send (alike).
-func (u *urlTask) requested(url string) (before, alike bool) {
+// requested reports whether the redirect chain has already requested a URL (before), and whether the next request, for
+// the same URL as it is sent, would equal one of the chain, with the same cookies (alike): only then is the chain a loop.
+func (u *urlTask) requested(url, asked string) (before, alike bool) {
 	for _, h := range u.met {
-		if h.URL == url {
-			before = true
-			alike = alike || h.Cookie == u.cookies.Field(url)
-		}
+		before = before || h.URL == url
+		alike = alike || h.Asked() == asked && h.Cookie == u.cookies.Field(asked)
 	}
 	return before, alike
 }
@@ -90,9 +77,9 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 		return nil, err
 	}
 	return &urlTask{
-		row: row, planned: p, key: urlkey.Key{URL: p.URL, SURT: p.SURT, Host: p.Host, Domain: p.Domain},
+		row: row, planned: p, sent: p.Sent, key: urlkey.Key{URL: p.URL, SURT: p.SURT, Host: p.Host, Domain: p.Domain},
 		fetch: schema.Fetch{
-			SURT: p.SURT, URL: p.URL, Host: p.Host, Domain: p.Domain, Priority: p.Priority, Depth: p.Depth, PlannedRow: int32(row), Listing: p.Listing, PlannedFor: p.PlannedFor,
+			SURT: p.SURT, URL: p.URL, Host: p.Host, Domain: p.Domain, Priority: p.Priority, Depth: p.Depth, PlannedRow: int32(row), Form: p.Form, Listing: p.Listing, PlannedFor: p.PlannedFor,
 		},
 	}, nil
 }
@@ -125,7 +112,7 @@ func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 		Row: u.row, Attempts: u.fetch.Attempts, Why: u.why, RetryCounts: u.retries,
 	}
 	if len(u.met) > 0 {
-		kept.Chain = &manifest.Chain{Met: slices.Clone(u.met), Next: cmp.Or(u.spelled, u.key.URL), Tries: u.tries, Fetch: u.fetch}
+		kept.Chain = &manifest.Chain{Met: slices.Clone(u.met), Next: u.asked(), Tries: u.tries, Fetch: u.fetch}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,14 +126,11 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	if r.Chain == nil {
 		return nil
 	}
-	key, spelled, err := f.canon.Spelled(r.Chain.Next, "")
+	key, sent, err := f.canon.Sent(r.Chain.Next, "")
 	if err != nil || r.Chain.Fetch.URL != u.planned.URL || len(r.Chain.Met) == 0 {
 		return fmt.Errorf("it holds a redirect chain from %s to the invalid URL %q: %w", u.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
 	}
-	if u.known, err = f.index.Spellings(key); err != nil {
-		return err
-	}
-	u.key, u.spelled, u.met, u.tries, u.fetch = key, spelled, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
+	u.key, u.sent, u.met, u.tries, u.fetch = key, sent, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
 	u.fetch.Listing, u.fetch.PlannedFor = u.planned.Listing, u.planned.PlannedFor
 	for i, h := range u.met {
 		u.cookies.Resume(h)
@@ -254,19 +238,20 @@ func (f *fetcher) endsAt(url string) bool {
 	return known && !redirects
 }
 
-// mayPass reports whether a chain with a cookie may pass through target on its way from a URL. A planned target is
+// mayPass reports whether a chain with a cookie may pass through a URL on its way. from and to are the last URL and this one
+// as they are sent. A planned target is
 // perhaps just the new place of the page, which its own task fetches. So it must be known to redirect, or only add to the
 // query, as a test for cookies does.
-func (f *fetcher) mayPass(from, target string, planned bool) bool {
-	if f.endsAt(target) {
+func (f *fetcher) mayPass(url, from, to string, planned bool) bool {
+	if f.endsAt(url) {
 		return false
 	}
-	if !planned || strings.HasPrefix(target, from+"?") || strings.HasPrefix(target, from+"&") {
+	if !planned || strings.HasPrefix(to, from+"?") || strings.HasPrefix(to, from+"&") {
 		return true
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.gates[xxh3.HashString(target)]
+	return f.gates[xxh3.HashString(url)]
 }
 
 // claim reserves a redirect's target or a sitemap's URL, so that it is not fetched twice. It

@@ -10,6 +10,7 @@ import (
 type page struct {
 	SURT          string            `parquet:"url_surtkey"`
 	URL           string            `parquet:"url"`
+	Sent          string            `parquet:"sent,optional"`
 	ContentDigest string            `parquet:"content_digest,optional"`
 	TextDigest    string            `parquet:"text_digest,optional"`
 	SimHash       int64             `parquet:"simhash"`

@@ -21,10 +21,10 @@ const (
 	FollowAny    Follow = "any"    // every found URL may be planned
 )
 
-// Scope decides which URLs may be planned. Refusal returns why a canonical URL may not be planned, with
-// the rule that decides, or "" if the URL may be planned.
+// Scope decides which URLs may be planned. Refusal returns why a canonical URL, sent as in sent unless
+// that is "", may not be planned, with the rule that decides, or "" if the URL may be planned.
 type Scope interface {
-	Refusal(url string) (reason schema.SkipReason, detail string)
+	Refusal(url, sent string) (reason schema.SkipReason, detail string)
 }
 
 // Config holds the settings of frontier. The results of frontier depend only on its Config and

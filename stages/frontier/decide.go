@@ -65,7 +65,7 @@ func (d *decider) decide(g *group) error {
 	if o, other := g.requested(); o != nil {
 		return d.requested(g, &k, o, other)
 	}
-	if g.prior != nil && g.prior.State != schema.StateSkipped {
+	if g.prior != nil {
 		if d.foreign(g.prior) {
 			return d.rediscover(g, &k, overBudget)
 		}
@@ -74,7 +74,7 @@ func (d *decider) decide(g *group) error {
 		}
 		return d.reconsider(g, &k)
 	}
-	if overBudget && !g.spellings.Overflow() {
+	if overBudget {
 		// The URL waits until the budget allows it.
 		return d.writeFound(g, &k, g.refused[0].Depth, "")
 	}
@@ -142,29 +142,16 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	if g.inlink != nil {
 		d.cfg.announced(&r, g.inlink.LastMod)
 	}
-	if g.spellings.Overflow() && !schema.Spellings(prior.Spellings).Overflow() {
-		if err := d.tooManySpellings(g, k, r.Depth); err != nil {
-			return err
-		}
-	}
 	return d.url(r)
 }
 
-// tooManySpellings writes a row of the skips dataset for a URL that has too many spellings. Such a URL
-// is never planned again.
-func (d *decider) tooManySpellings(g *group, k *urlkey.Key, depth int32) error {
-	_, source, _ := g.nearest()
-	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: schema.SkipSpellings, Detail: g.spellings.TooMany(), Source: source, Depth: depth})
-}
-
 // reconsider updates a known URL that was not requested in this round. If the URL waits, links may
-// change its depth and priority. If the URL was fetched, a sitemap may announce a change. In any state,
-// the URL may have new spellings.
+// change its depth and priority. If the URL was fetched, a sitemap may announce a change. If the URL failed for good, its
+// own domain may link it in another form, which is tried.
 func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	p := g.prior
-	grown := !slices.Equal(g.spellings, p.Spellings)
-	if g.spellings.Overflow() {
-		return d.reconsiderOverflow(g, k, grown)
+	if g.form.Sent != p.Sent && g.form.SentFrom == schema.SentByDomain && (p.State == schema.StateGone || p.State == schema.StateDenied) {
+		return d.writeAgain(g, k, p.Depth)
 	}
 	waits := p.State == schema.StateFound || p.State == schema.StateDeferred
 	if waits {
@@ -177,7 +164,7 @@ func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 			return d.url(r)
 		}
 	}
-	if grown {
+	if g.form != p.Form {
 		return d.url(d.record(g, k, p.Depth))
 	}
 	if waits {
@@ -186,26 +173,11 @@ func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	return nil
 }
 
-// reconsiderOverflow does the work of reconsider for a known URL with too many
-// spellings.
-func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error {
-	if len(g.refused) == 0 && (g.redirect != nil || g.inlink != nil) {
-		depth, _, _ := g.nearest()
-		if err := d.tooManySpellings(g, k, depth); err != nil {
-			return err
-		}
-	}
-	if !grown {
-		return nil
-	}
-	return d.url(d.record(g, k, g.prior.Depth))
-}
-
 // waitsAgain reports whether a known URL that a budget refused becomes found, because otherwise no later
 // round would plan it: a source lists the URL in this round, and it is not due without the source.
 func (d *decider) waitsAgain(g *group) bool {
 	p := g.prior
-	if p.State == schema.StateFound || p.State == schema.StateDeferred || g.spellings.Overflow() {
+	if p.State == schema.StateFound || p.State == schema.StateDeferred {
 		return false
 	}
 	if p.NextDue != 0 && p.NextDue <= d.created {
@@ -227,10 +199,6 @@ func (d *decider) foreign(r *schema.URLRecord) bool {
 // foreign URLs are not due in this crawl.
 func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
 	p := g.prior
-	grown := !slices.Equal(g.spellings, p.Spellings)
-	if g.spellings.Overflow() {
-		return d.reconsiderOverflow(g, k, grown)
-	}
 	if overBudget {
 		return d.writeAgain(g, k, g.refused[0].Depth)
 	}
@@ -252,7 +220,7 @@ func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
 	}
 	r := d.record(g, k, p.Depth)
 	announced := g.inlink != nil && d.cfg.announced(&r, g.inlink.LastMod)
-	if !announced && !grown {
+	if !announced && g.form == p.Form {
 		return nil
 	}
 	if r.State == schema.StateFound {
@@ -265,7 +233,7 @@ func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
 // written this record already, and no fact has changed much, writeAgain writes nothing.
 func (d *decider) writeAgain(g *group, k *urlkey.Key, depth int32) error {
 	r := d.record(g, k, depth)
-	if p := g.prior; g.own && p.State == schema.StateFound && p.NextDue == 0 && depth >= p.Depth && slices.Equal(g.spellings, p.Spellings) {
+	if p := g.prior; g.own && p.State == schema.StateFound && p.NextDue == 0 && depth >= p.Depth && g.form == p.Form {
 		if weight := r.Priority - p.Priority; g.inlink == nil && g.redirect == nil || weight > -50 && weight < 50 {
 			d.waiting++
 			return nil
@@ -292,7 +260,7 @@ func (d *decider) leaveAgain(g *group, k *urlkey.Key) error {
 }
 
 // updateWaiting applies this round's links to the record of a waiting URL. changed is true if the links
-// reduce the URL's depth, change its priority by 50 or more, or add spellings.
+// reduce the URL's depth, change its priority by 50 or more, or change its form.
 func (d *decider) updateWaiting(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
 	if g.inlink == nil && g.redirect == nil {
 		return r, false
@@ -304,7 +272,7 @@ func (d *decider) updateWaiting(g *group, k *urlkey.Key) (r schema.URLRecord, ch
 	}
 	r = d.record(g, k, depth)
 	weight := r.Priority - p.Priority
-	return r, depth < p.Depth || weight >= 50 || weight <= -50 || !slices.Equal(g.spellings, p.Spellings)
+	return r, depth < p.Depth || weight >= 50 || weight <= -50 || g.form != p.Form
 }
 
 // nearest returns the least depth that a link or redirect gives the URL, and the source of that
@@ -319,20 +287,47 @@ func (g *group) nearest() (depth int32, source string, followed bool) {
 	return depth, source, followed
 }
 
-// decideNew decides about a URL that is new or was skipped before.
+// newForm returns the form of the URL after the round (schema.Form). The plan chose one of those of its sources and of earlier
+// rounds. What answered stays until it fails for good.
+func (g *group) newForm() (f schema.Form) {
+	if g.prior != nil {
+		f = g.prior.Form
+	}
+	o := g.outcome
+	if o != nil {
+		f = o.Form
+	}
+	switch {
+	case g.page != nil:
+		f = schema.Form{Sent: g.page.Sent, SentFrom: schema.SentAnswered}
+	case o == nil && g.sitemap != nil && g.sitemap.Outcome == schema.OK:
+		f = schema.Form{Sent: g.sitemap.Sent, SentFrom: schema.SentAnswered}
+	case o != nil && !moved(o) && (o.Outcome == schema.NotModified || o.Outcome == schema.MIMEFiltered):
+		f.SentFrom = schema.SentAnswered
+	case o != nil && !moved(o):
+		if state := schema.StateAfter(o.Outcome, o.HTTPStatus, false); state == schema.StateGone || state == schema.StateDenied {
+			f.SentFrom = schema.SentByNobody
+		}
+	}
+	if g.inlink != nil {
+		f.Offer(g.inlink.Form)
+	}
+	if g.redirect != nil {
+		f.Offer(g.redirect.Form)
+	}
+	for _, r := range g.refused {
+		f.Offer(r.Form)
+	}
+	return f
+}
+
+// decideNew decides about a URL that is new.
 func (d *decider) decideNew(g *group, k *urlkey.Key) error {
 	if g.redirect == nil && g.inlink == nil {
-		depth := int32(0) // unknown: the URL occurs only in links of kinds that are not followed, such as images
-		if len(g.refused) > 0 {
-			depth = g.refused[0].Depth
-		}
-		return d.remember(g, k, depth)
+		return nil
 	}
 	depth, source, followed := g.nearest()
 	reason, detail := d.judge(g, k, depth, followed)
-	if reason == "" && g.spellings.Overflow() {
-		reason, detail = schema.SkipSpellings, g.spellings.TooMany()
-	}
 	if reason == "" {
 		return d.writeFound(g, k, depth, source)
 	}
@@ -341,18 +336,7 @@ func (d *decider) decideNew(g *group, k *urlkey.Key) error {
 			return err
 		}
 	}
-	return d.remember(g, k, depth)
-}
-
-// remember writes a row with the spellings of a URL that may not be planned. If a later round plans the
-// URL, robots.txt must allow these spellings too. A URL without new spellings gets no row.
-func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
-	if g.prior != nil && slices.Equal(g.spellings, g.prior.Spellings) || len(g.spellings) == 0 {
-		return nil
-	}
-	r := d.record(g, k, depth)
-	r.State = schema.StateSkipped
-	return d.url(r)
+	return nil
 }
 
 // judge returns why a new URL must not be planned, or "" if it may be planned.
@@ -361,13 +345,8 @@ func (d *decider) judge(g *group, k *urlkey.Key, depth int32, followed bool) (re
 		return schema.SkipNofollow, ""
 	}
 	if d.cfg.Scope != nil {
-		if reason, detail := d.cfg.Scope.Refusal(k.URL); reason != "" {
+		if reason, detail := d.cfg.Scope.Refusal(k.URL, g.form.Sent); reason != "" {
 			return reason, detail
-		}
-		for _, spelling := range g.spellings {
-			if reason, detail := d.cfg.Scope.Refusal(spelling); reason == schema.SkipOptOut {
-				return reason, detail
-			}
 		}
 	}
 	follow := false
@@ -414,10 +393,10 @@ func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord 
 	if g.prior != nil {
 		r = *g.prior
 	}
-	if r.State == schema.StateSkipped {
-		r.State = schema.StateFound
+	if r.Sent != g.form.Sent { // the validators hold for the form that gave them
+		r.ETag, r.LastModified = "", ""
 	}
-	r.Spellings = g.spellings
+	r.Form = g.form
 	r.Listing = g.listing(r.Listing)
 	r.SURT, r.URL, r.Host, r.Domain, r.Depth = k.SURT, k.URL, k.Host, k.Domain, depth
 	facts := priority.Facts{URL: k.URL, Rank: d.ranks[k.Host], Hosts: d.hosts, Hops: depth}
@@ -443,17 +422,10 @@ func (g *group) listing(prior schema.Listing) schema.Listing {
 	return prior
 }
 
-// url writes a row to the urls dataset. A URL with too many spellings is neither due nor found.
+// url writes a row to the urls dataset.
 func (d *decider) url(r schema.URLRecord) error {
-	if schema.Spellings(r.Spellings).Overflow() {
-		r.NextDue, r.DueReason = 0, ""
-		if r.State == schema.StateFound {
-			r.State = schema.StateSkipped
-		}
-	}
 	d.counts["state."+string(r.State)]++
-	waits := r.State == schema.StateFound || r.State == schema.StateDeferred && !d.foreign(&r)
-	if waits && !schema.Spellings(r.Spellings).Overflow() {
+	if r.State == schema.StateFound || r.State == schema.StateDeferred && !d.foreign(&r) {
 		d.waiting++
 	}
 	if err := d.filter.Add(r.URL); err != nil {

@@ -21,7 +21,7 @@
 // found in two cases: a followed link or a redirect leads to the URL, or a budget refused it. The
 // URL keeps its history. The next plan takes the URLs with the state found, and the URLs that the
 // crawl itself first found or planned. Other known URLs never have the state found. A URL that waits
-// gets a row in one round, and another only if links change its depth, priority or spellings. If the
+// gets a row in one round, and another only if links change its depth, priority or form. If the
 // plan refuses a URL because of a recent fetch, the URL gets back the state and the due time of this
 // fetch.
 //
@@ -45,13 +45,8 @@
 // to it does not cause a second fetch. It has a due time only if a round has planned it: otherwise
 // each month requests it anyway, because robots.txt names it.
 //
-// A URL's row keeps every known spelling of the URL, because robots.txt must allow each spelling.
-// Spellings come from links within the URL's domain (rank), from sources (the plan and its
-// refusals) and from earlier rounds. New spellings cause a new row. A row holds at most five
-// spellings; five mean that the URL has too many, and such a URL is never due again. A URL that is
-// skipped, or that occurs only in links of kinds that are not followed, gets a row of urls only if it
-// has spellings. This row has the state skipped. If a later round finds a link to the URL, the stage
-// decides about the URL again.
+// A URL's row keeps the form in which it is asked for (schema.Form). New links change it only until it has answered, or
+// after it failed for good. A URL that failed for good, and that its own domain then links in another form, is due again.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the rows about up to 512 URLs of
 // the current host, the bucket's host ranks and, if the follow policy needs them, its planned hosts and

@@ -102,7 +102,7 @@ type group struct {
 	redirect  *schema.Redirect  // set if a planned URL redirects to the URL and the fetcher did not follow
 	inlink    *schema.Inlink
 	refused   []*schema.Refused
-	spellings schema.Spellings // spellings from all inputs, including the plan
+	form      schema.Form // form of the URL after the round; set when all rows are there
 }
 
 // addItem adds an item to the group. Prior states come in order, the oldest first, so each replaces the
@@ -111,7 +111,6 @@ func (g *group) addItem(i *item) {
 	switch row := i.row.(type) {
 	case *schema.URLRecord:
 		g.prior, g.own = row, i.own
-		g.spellings = g.spellings.Union(row.Spellings)
 	case *outcome:
 		g.outcome = row
 	case *response:
@@ -127,15 +126,9 @@ func (g *group) addItem(i *item) {
 	case *schema.Redirect:
 		g.redirect = cmp.Or(g.redirect, row)
 	case *schema.Inlink:
-		g.spellings = g.spellings.Union(row.Spellings)
-		if row.FollowKind { // a link that is not followed adds only spellings
-			g.inlink = row
-		}
+		g.inlink = row
 	case *schema.Refused:
 		g.refused = append(g.refused, row)
-		g.spellings = g.spellings.Union(row.Spellings)
-	case *plannedSpelling:
-		g.spellings = g.spellings.Union(row.Spellings)
 	}
 }
 
@@ -160,7 +153,7 @@ func (d *decider) decideAll(ctx context.Context, in *inputs, progress stages.Pro
 		}
 		if n < 0 || i.surt != groups[n].surt || i.url != groups[n].url {
 			if n >= 0 {
-				d.peers.add(d.cfg, &groups[n])
+				d.complete(&groups[n])
 			}
 			host := hostOf(i.surt)
 			if n == window-1 || n >= 0 && host != d.peers.host {
@@ -177,9 +170,15 @@ func (d *decider) decideAll(ctx context.Context, in *inputs, progress stages.Pro
 		groups[n].addItem(&i)
 	}
 	if n >= 0 {
-		d.peers.add(d.cfg, &groups[n])
+		d.complete(&groups[n])
 	}
 	return decide()
+}
+
+// complete notes that a group has all its rows.
+func (d *decider) complete(g *group) {
+	g.form = g.newForm()
+	d.peers.add(d.cfg, g)
 }
 
 // sorted lists the counts of the result.

@@ -25,14 +25,6 @@ type item struct {
 	own       bool // the row is from a part of urls of this crawl
 }
 
-// plannedSpelling holds the columns that the frontier reads from a plan. All other facts about planned
-// URLs come from the fetches dataset.
-type plannedSpelling struct {
-	SURT      string   `parquet:"url_surtkey"`
-	URL       string   `parquet:"url"`
-	Spellings []string `parquet:"spellings,list"`
-}
-
 func itemKey(k table.Key, i *item) table.Key { return k.Text(i.surt).Text(i.url) }
 
 // hop holds the columns that the frontier reads from a capture that is not a document, such as a
@@ -40,6 +32,7 @@ func itemKey(k table.Key, i *item) table.Key { return k.Text(i.surt).Text(i.url)
 type hop struct {
 	SURT      string      `parquet:"url_surtkey"`
 	URL       string      `parquet:"url"`
+	Sent      string      `parquet:"sent,optional"`
 	Status    int16       `parquet:"fetch_status"`
 	Redirect  string      `parquet:"fetch_redirect,optional"`
 	FetchTime schema.Time `parquet:"fetch_time,timestamp(microsecond)"`
@@ -138,7 +131,7 @@ func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (
 	bucket := in.Task.Partition
 	i := &inputs{env: env, in: in, cfg: cfg, bucket: bucket, prior: urlstate.After(in.Earlier).Chain(bucket, in.Plan.Buckets)}
 	for _, add := range []func(context.Context) error{
-		i.addPrior, i.addOutcomes, i.addPages, i.addHops, i.addSitemaps, i.addInlinks, i.addResponses, i.addRedirects, i.addRefused, i.addSpellings,
+		i.addPrior, i.addOutcomes, i.addPages, i.addHops, i.addSitemaps, i.addInlinks, i.addResponses, i.addRedirects, i.addRefused,
 	} {
 		if err := add(ctx); err != nil {
 			return nil, errors.Join(err, i.Close())
@@ -248,24 +241,6 @@ func (i *inputs) addRefused(ctx context.Context) error {
 		return r, nil
 	}, func(r *schema.Refused) (surt, url string) { return r.SURT, r.URL },
 		func(k table.Key, r *schema.Refused) table.Key { return k.Text(r.Source).Int(r.Line) }, table.IntRange("bucket", int64(i.bucket), int64(i.bucket)))
-}
-
-// addSpellings adds the spellings of planned URLs. Only the plan has the spellings that sources
-// use. A plan is sorted by host, so its rows are sorted again by SURT.
-func (i *inputs) addSpellings(ctx context.Context) error {
-	var keys []string
-	for _, p := range i.in.Plan.Partitions {
-		if p.Bucket == i.bucket && p.File.Rows > 0 {
-			keys = append(keys, p.File.Key)
-		}
-	}
-	return addSorted(ctx, i, keys, func(p *plannedSpelling) (*plannedSpelling, error) {
-		if len(p.Spellings) == 0 {
-			return nil, nil
-		}
-		return p, nil
-	}, func(p *plannedSpelling) (surt, url string) { return p.SURT, p.URL },
-		func(k table.Key, _ *plannedSpelling) table.Key { return k })
 }
 
 // plannedNames holds the hosts and domains of the URLs that this crawl has planned in the bucket.

@@ -45,7 +45,7 @@ func (p *peers) add(c *Config, g *group) {
 	}
 	h := c.history(g.prior)
 	if o := g.outcome; o != nil {
-		if compared, changed := compare(g.prior, o, schema.StateAfter(o.Outcome, o.HTTPStatus, moved(o))); compared {
+		if compared, changed := compare(g.prior, o, schema.StateAfter(o.Outcome, o.HTTPStatus, moved(o)), g.form.Sent); compared {
 			h = recrawl.Observe(h, answered(o).Sub(g.prior.LastFetched).Milliseconds(), changed)
 		}
 	}

@@ -30,6 +30,7 @@ type outcome struct {
 	WARCFilename   string         `parquet:"warc_filename,optional"`
 	WARCRecordOff  int32          `parquet:"warc_record_offset,optional"`
 	WARCRecordLen  int32          `parquet:"warc_record_length,optional"`
+	schema.Form
 	schema.Listing
 }
 
@@ -87,7 +88,7 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at schema.Time,
 	learned := prior.LastFetched.Add(c.revisit(prior))
 	// A URL that is due for a retry was not announced.
 	announced := prior.State == schema.StateFetched && prior.DueReason != schema.DueRetry && prior.LastFetched > 0 && prior.NextDue > prior.LastFetched && prior.NextDue < learned
-	compared, changed := compare(prior, o, r.State)
+	compared, changed := compare(prior, o, r.State, r.Sent)
 	switch {
 	case changed:
 		r.Changes++
@@ -124,10 +125,15 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at schema.Time,
 }
 
 // compare reports whether a request that left a URL in the given state could be compared with the fetch
-// before, and whether it found another content.
-func compare(prior *schema.URLRecord, o *outcome, state schema.URLState) (compared, changed bool) {
+// before, and whether it found another content. sent is the URL as it was sent. If the content before came from another form, only equal contents say
+// something: servers may answer two forms differently.
+func compare(prior *schema.URLRecord, o *outcome, state schema.URLState, sent string) (compared, changed bool) {
 	compared = prior.Fetches > 0 && prior.ContentDigest != "" && state == schema.StateFetched && !brokenOff(o)
-	return compared, compared && o.Outcome == schema.OK && o.ContentDigest != prior.ContentDigest
+	changed = compared && o.Outcome == schema.OK && o.ContentDigest != prior.ContentDigest
+	if replaced := prior.SentFrom == schema.SentByDomain || prior.SentFrom == schema.SentByStranger; changed && (replaced || sent != prior.Sent) {
+		return false, false
+	}
+	return compared, changed
 }
 
 // history returns the history of a URL's changes. A URL whose fetches could not be compared, such as one

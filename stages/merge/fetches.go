@@ -68,7 +68,7 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 				return fmt.Errorf("redirect target of %q: %w", f.URL, err)
 			}
 			if err := redirects.Add(&schema.Redirect{
-				Bucket: int32(urlkey.Bucket(k.Domain, m.plan.Buckets)), SURT: k.SURT, URL: k.URL, Source: f.URL, Depth: f.Depth,
+				Bucket: int32(urlkey.Bucket(k.Domain, m.plan.Buckets)), SURT: k.SURT, URL: k.URL, Form: schema.Linked(f.RedirectSent, f.Domain == k.Domain), Source: f.URL, Depth: f.Depth,
 			}); err != nil {
 				return err
 			}

@@ -21,13 +21,13 @@ type linkSet struct {
 	SourceSURT, Source string
 	Number             int64  // number of the document in the order of recording, from 1; 0 for a redirect
 	Ordinal            int32  // ordinal of the first link
-	Target, Spelling   string // set only for a redirect
+	Target, Sent       string // set only for a redirect
 	Links              string // encoded links (schema.LinkEncoder)
 	Earlier            bool   // the links are from an earlier round, because the document answered 304
 }
 
 func setKey(k table.Key, s *linkSet) table.Key {
-	return k.Text(s.SourceSURT).Text(s.Source).Int(s.Number).Int(int64(s.Ordinal)).Text(s.Target).Text(s.Spelling)
+	return k.Text(s.SourceSURT).Text(s.Source).Int(s.Number).Int(int64(s.Ordinal)).Text(s.Target).Text(s.Sent)
 }
 
 // each calls take for each link of the set.
@@ -89,7 +89,7 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) (doc
 		set := linkSet{SourceSURT: row.SourceSURT, Source: row.Source, Ordinal: row.First, Links: row.Links}
 		if row.Redirect {
 			err = set.each(func(l *schema.Link) error {
-				set.Target, set.Spelling = l.Target, l.Spelling
+				set.Target, set.Sent = l.Target, l.Sent
 				return nil
 			})
 		} else {
@@ -214,7 +214,7 @@ type linkFilter struct {
 // take takes the next set. It reports whether s is the first set of its source, and whether s is kept.
 func (f *linkFilter) take(s *linkSet) (first, keep bool) {
 	first = s.Source != f.last.Source
-	repeated := !first && s.Number == 0 && f.last.Number == 0 && s.Target == f.last.Target && s.Spelling == f.last.Spelling
+	repeated := !first && s.Number == 0 && f.last.Number == 0 && s.Target == f.last.Target && s.Sent == f.last.Sent
 	if first {
 		f.set = -1
 	}

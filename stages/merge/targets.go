@@ -251,11 +251,10 @@ func (b *targetBuilder) siteNumber(s site) int32 {
 	return n
 }
 
-// add adds a link of the source. If links of this kind are not followed, add keeps only the link's
-// spelling: a followed link may lead to the same target, and robots.txt must allow every spelling. A
+// add adds a link of the source, unless links of this kind are not followed. A
 // target without a key cannot be planned, so its link is only counted. (Every canonical URL has a key.)
 func (b *targetBuilder) add(l *schema.Link, followed bool) error {
-	if !followed && l.Spelling == "" {
+	if !followed {
 		return nil
 	}
 	t := b.target(l.Target)
@@ -263,15 +262,7 @@ func (b *targetBuilder) add(l *schema.Link, followed bool) error {
 		b.m.count("links_without_key", 1)
 		return nil
 	}
-	if l.Spelling != "" && t.domain == b.source.domain { // only links within a domain give spellings
-		if grown := schema.Spellings(t.row.Spellings).Add(l.Spelling); !slices.Equal(grown, t.row.Spellings) {
-			t.row.Spellings = schema.Spellings(t.row.Spellings).Add(strings.Clone(l.Spelling))
-			b.held += int64(len(l.Spelling))
-		}
-	}
-	if followed {
-		b.count(t, l)
-	}
+	b.count(t, l)
 	return nil
 }
 
@@ -299,7 +290,10 @@ func (b *targetBuilder) count(t *target, l *schema.Link) {
 		}
 		t.row.Weight = inlinks.Weightier(t.row.Weight, inlinks.Weight(l.Weight))
 	}
-	t.row.FollowKind = true
+	if t.row.Offer(schema.Linked(l.Sent, t.domain == s.domain)) {
+		t.row.Sent = strings.Clone(l.Sent)
+		b.held += int64(len(l.Sent))
+	}
 	t.row.SourceFocus = max(t.row.SourceFocus, s.focus)
 	inlinks.Source(&t.row, !l.Nofollow, s.depth, s.url)
 }
@@ -339,7 +333,7 @@ func (b *targetBuilder) list(t *target) {
 // sum returns the sum of a target for the sorter. counts is false if no link to the target counts. The
 // current group may go on after a spill, so sum lists the hosts of this group.
 func (b *targetBuilder) sum(t *target) (row targetSum, counts bool) {
-	if t.domain == "" || !t.row.FollowKind && len(t.row.Spellings) == 0 {
+	if t.domain == "" || t.row.SentFrom == schema.SentByNobody {
 		return targetSum{}, false
 	}
 	if t.group == b.number {

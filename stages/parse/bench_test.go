@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abadojack/whatlanggo"
+	xhtml "golang.org/x/net/html"
+	xcharset "golang.org/x/net/html/charset"
+
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/parse/charset"
@@ -14,9 +18,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
-	"github.com/abadojack/whatlanggo"
-	xhtml "golang.org/x/net/html"
-	xcharset "golang.org/x/net/html/charset"
 )
 
 // newParser returns a parser with the default configuration.

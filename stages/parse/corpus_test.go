@@ -12,10 +12,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
-	"github.com/google/go-cmp/cmp"
 )
 
 var declaresLanguage = regexp.MustCompile(`(?i)<html[^>]*\slang=`)

@@ -9,7 +9,7 @@
 // Parsing never fails. The parser omits unreadable parts and shortens texts that are too long. A
 // document of another type becomes a page without text, with its detected type. Time and memory grow
 // linearly with the body, even for deep nesting, a million attributes or binary data. The URLs of the
-// links, with their spellings, have a bound of their own (html.MinURLs and html.URLsPerByte), because a
+// links, canonical and as they are linked, have a bound of their own (html.MinURLs and html.URLsPerByte), because a
 // base of some kilobytes makes every reference longer; links beyond the bound are only counted. A
 // compressed sitemap or feed counts with its decompressed length. Equal documents give equal rows.
 // Results share no memory with the body.

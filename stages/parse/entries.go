@@ -2,6 +2,7 @@ package parse
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -102,9 +103,9 @@ func readEntries(j *job) {
 // references of a sitemap or feed do not repeat, and it does not matter which elements are around them.
 type entryRows struct {
 	canon            *urlkey.Canonicalizer
-	doc, surt        string
-	entries, extras  int // number of rows that still fit
-	urls             int // number of bytes of URLs that still fit; see html.MinURLs
+	doc, surt, asked string // canonical URL of the document, its SURT, and the URL that was sent
+	entries, extras  int    // number of rows that still fit
+	urls             int    // number of bytes of URLs that still fit; see html.MinURLs
 	rows             []schema.Link
 	bad, over        int
 	weights          []float64 // the Weight of each row points into this slice, so that no row needs an allocation of its own
@@ -123,7 +124,7 @@ const refMarkup = 24
 func newEntryRows(j *job) *entryRows {
 	n := max(j.p.cfg.MaxLinks, sitemap.MaxEntries)
 	return &entryRows{
-		rows: make([]schema.Link, 0, min(n, len(j.body)/entryLen)), canon: j.p.cfg.Canonicalizer, doc: j.r.Page.URL, surt: j.r.Page.SURT,
+		rows: make([]schema.Link, 0, min(n, len(j.body)/entryLen)), canon: j.p.cfg.Canonicalizer, doc: j.r.Page.URL, asked: cmp.Or(j.r.Page.Sent, j.r.Page.URL), surt: j.r.Page.SURT,
 		entries: n, extras: n, urls: html.MinURLs,
 	}
 }
@@ -131,12 +132,12 @@ func newEntryRows(j *job) *entryRows {
 // base returns the URL to which the references of an entry are relative.
 func (t *entryRows) base(xmlBase string) string {
 	if xmlBase == "" || t.urls <= 0 {
-		return t.doc
+		return t.asked
 	}
 	if t.xmlBase != xmlBase {
-		t.xmlBase, t.baseURL = xmlBase, t.doc
+		t.xmlBase, t.baseURL = xmlBase, t.asked
 		t.urls -= len(xmlBase)
-		if b, err := urlkey.WHATWG(xmlBase, t.doc); err == nil && (strings.HasPrefix(b, "http:") || strings.HasPrefix(b, "https:")) {
+		if b, err := urlkey.WHATWG(xmlBase, t.asked); err == nil && (strings.HasPrefix(b, "http:") || strings.HasPrefix(b, "https:")) {
 			t.baseURL = b
 		}
 	}
@@ -151,15 +152,15 @@ func (t *entryRows) addLink(kind schema.LinkKind, ref, base string, room *int) *
 		return nil
 	}
 	t.urls += html.URLsPerByte * (len(ref) + refMarkup)
-	target, spelling, err := t.canon.SpelledURL(ref, base)
+	target, sent, err := t.canon.SentURL(ref, base)
 	if err != nil {
 		t.bad++
 		t.urls -= len(base) // the attempt took as much time as a URL
 		return nil
 	}
 	*room--
-	t.urls -= len(target) + len(spelling)
-	t.rows = append(t.rows, schema.Link{SourceSURT: t.surt, Source: t.doc, Target: target, Kind: kind, Spelling: spelling})
+	t.urls -= len(target) + len(sent)
+	t.rows = append(t.rows, schema.Link{SourceSURT: t.surt, Source: t.doc, Target: target, Kind: kind, Sent: sent})
 	return &t.rows[len(t.rows)-1]
 }
 

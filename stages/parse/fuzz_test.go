@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
-	"github.com/google/go-cmp/cmp"
 )
 
 // fuzzHandler parses any bytes as a document of the given type.

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"crawlbatch.io/crawlbatch/formats/document"
 	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/document"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden rows in testdata")

@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
-	"github.com/google/go-cmp/cmp"
 )
 
 // pdfHandler shows how to add a format.

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/net/html"
 )
 
 // checkPromises checks the promises that every result must keep.

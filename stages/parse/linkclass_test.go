@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
-	"github.com/google/go-cmp/cmp"
 )
 
 // smallParser returns a parser that keeps ten links per page.

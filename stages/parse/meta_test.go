@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"github.com/google/go-cmp/cmp"
 )
 
 // parsePage parses a page of https://example.com/dir/page.

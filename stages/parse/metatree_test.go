@@ -6,15 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/parse/charset"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
 )
 
 // treeMeta holds values from x/net/html's tree of a page. Tests compare a treeMeta with the columns

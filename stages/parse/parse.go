@@ -162,6 +162,7 @@ func (p *Parser) Parse(d *document.Document) *Result {
 		key = urlkey.Key{URL: d.URL}
 	}
 	r.Page.URLColumns, _ = document.URLColumns(key) // a key that is not a URL has no host
+	r.Page.Sent = d.Sent
 	r.Page.Depth, r.Page.ParserVersion = d.Depth, Version
 	r.Page.ContentBytes = int64(len(d.Body))
 	r.Page.MimeType = mediatype.Essence(d.ContentType)

@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/simweb"
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestSitemapsOfASyntheticWeb reads the sitemaps, indexes and feeds that the server of a synthetic

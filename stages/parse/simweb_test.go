@@ -7,11 +7,12 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/simweb"
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestRowsEqualTheTruthOfASyntheticWeb parses every document of a synthetic web in the form in

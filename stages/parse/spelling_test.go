@@ -3,8 +3,9 @@ package parse
 import (
 	"testing"
 
-	"crawlbatch.io/crawlbatch/formats/document"
 	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/document"
 )
 
 // TestLinksKeepTheirSpelling checks the spelling of links of every kind.

@@ -184,7 +184,7 @@ func (s *search) linkSets(f *parquet.File) error {
 		if n == 1 {
 			set := &one[0]
 			if err := schema.EachLink(set.SourceSURT, set.Source, string(set.Links), func(l *schema.Link) error {
-				for name, text := range map[string]string{"target": l.Target, "anchor": l.Anchor, "rel": l.Rel, "target_spelling": l.Spelling} {
+				for name, text := range map[string]string{"target": l.Target, "anchor": l.Anchor, "rel": l.Rel, "sent": l.Sent} {
 					s.text("column links."+name, []byte(text))
 				}
 				return nil

@@ -46,7 +46,7 @@ var columns = map[string]rule{
 	"redirect_to": {url, null}, "canonical_url": {url, null}, "refresh_url": {url, null}, "og_url": {url, null},
 	"og_image": {url, null}, "twitter_image": {url, null}, "favicon": {url, null}, "tdm_policy": {url, null},
 	"duplicate_of": {url, null}, "representative": {url, null}, "via": {url, null}, "source": {url, null},
-	"first_source": {url, null}, "named": {url, null}, "spelling": {url, null}, "spellings": {url, null}, "target_spelling": {url, null},
+	"first_source": {url, null}, "named": {url, null}, "sent": {url, null}, "redirect_sent": {url, null},
 	"robots_host": {host, null}, "listed_first_source": {text, null}, "listed_last_source": {text, null},
 	"listed_first_at": {text, null}, "listed_last_at": {text, null},
 	"error": {text, null}, "error_detail": {text, null}, "failure": {text, null}, "failure_detail": {text, null}, "detail": {text, null},

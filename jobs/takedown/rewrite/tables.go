@@ -22,7 +22,6 @@ type kind struct {
 // The datasets of plan files (manifest.Plan).
 const (
 	planPart      = "plan"
-	planSpellings = "spellings"
 	planRefused   = "refused"
 	planOptOut    = "opt_out"
 )
@@ -56,7 +55,6 @@ var kinds = map[string]kind{
 	work(stages.FileVerdicts):        runOf(stages.FileVerdicts, func(t *schema.Verdict) int32 { return t.Bucket }),
 	stages.FileStages:                of[schema.StageAttempt](stages.FileStages),
 	planPart:                         of[schema.PlannedRow](planPart),
-	planSpellings:                    of[schema.PlannedRow](planSpellings),
 	planRefused:                      of[schema.Refused](planRefused),
 	planOptOut:                       of[schema.OptOut](planOptOut),
 }

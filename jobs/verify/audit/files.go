@@ -92,9 +92,6 @@ func (a *Audit) listPlan(r *Round) error {
 	var files []manifest.File
 	for _, p := range r.Plan.Partitions {
 		files = append(files, p.File)
-		if p.Spellings != nil {
-			files = append(files, *p.Spellings)
-		}
 	}
 	return a.list(r, fromPlan, 0, "the plan lists it: restore it from a copy", append(files, r.Plan.Lists()...)...)
 }

@@ -25,6 +25,7 @@ type locatedRecord struct {
 	Offset  int32          `parquet:"warc_record_offset"`
 	Length  int32          `parquet:"warc_record_length"`
 	URL     string         `parquet:"url"`
+	Sent    string         `parquet:"sent,optional"`
 	Digest  string         `parquet:"content_digest"`
 	Revisit schema.Revisit `parquet:"revisit,optional"`
 

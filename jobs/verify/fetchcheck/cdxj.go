@@ -108,7 +108,7 @@ func (x *index) compare(c *archive, m *recordRef) {
 	}
 	e := &x.entries[i]
 	e.captured = true
-	if e.length != int64(m.Length) || e.hash != hashOf(m.URL, m.Digest) {
+	if e.length != int64(m.Length) || e.hash != hashOf(cmp.Or(m.Sent, m.URL), m.Digest) {
 		c.wrong(indexesMatch, x.key, m, "the line at this offset has %d bytes or another URL or digest; the capture has %d bytes with digest %s", e.length, m.Length, m.Digest)
 	}
 }

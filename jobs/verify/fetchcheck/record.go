@@ -67,8 +67,8 @@ var profiles = map[schema.Revisit]string{
 // compareRecord compares a record with the description in a capture's row. It returns the
 // difference as a text, or "" if the record agrees with the row.
 func compareRecord(r wholeRecord, m *recordRef) string {
-	if r.TargetURI() != m.URL {
-		return fmt.Sprintf("the record has the URL %s, the row %s", r.TargetURI(), m.URL)
+	if asked := cmp.Or(m.Sent, m.URL); r.TargetURI() != asked {
+		return fmt.Sprintf("the record has the URL %s, the row %s", r.TargetURI(), asked)
 	}
 	switch {
 	case m.Revisit == "" && m.withheld():

@@ -1,6 +1,7 @@
 package fetchcheck
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -23,6 +24,7 @@ type requestRow struct {
 	Host    string      `parquet:"host"`
 	Start   schema.Time `parquet:"start,timestamp(microsecond)"`
 	URL     string      `parquet:"url"`
+	Sent    string      `parquet:"sent"`
 	Epoch   int32       `parquet:"epoch"`
 	Purpose string      `parquet:"purpose"`
 	Status  int16       `parquet:"http_status"`
@@ -46,6 +48,7 @@ func askedKey(k table.Key, r *requestRow) table.Key {
 // fetchRow holds the columns of the fetches dataset that invariant 2 needs.
 type fetchRow struct {
 	URL     string `parquet:"url"`
+	Sent    string `parquet:"sent"`
 	Outcome string `parquet:"outcome"`
 	Error   string `parquet:"error"`
 	Detail  string `parquet:"error_detail"`
@@ -81,9 +84,6 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 		return err
 	}
 	j := judge{Audit: a, round: r, files: files, agent: robots.ProductToken(worker.UserAgent(a.Config, "")), object: requests[0]}
-	if j.spellings, err = loadSpellings(ctx, a, r, n, &p, files.canon); err != nil {
-		return err
-	}
 	if err := a.Skip(j.requests(ctx, audit.InOrder(ctx, a, requests, sorted, askedKey)), robotsObeyed, r); err != nil {
 		return err
 	}
@@ -97,11 +97,10 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 // judge compares rows with the rules of robots.txt files.
 type judge struct {
 	*audit.Audit
-	round     *audit.Round
-	files     *robotsFiles
-	agent     string // product token of the crawler
-	spellings *partitionSpellings
-	object    string // key of the file with the rows
+	round  *audit.Round
+	files  *robotsFiles
+	agent  string // product token of the crawler
+	object string // key of the file with the rows
 
 	host  string                   // name and port in the origins of the rules; rows are ordered by host, but their schemes may alternate
 	rules map[string]*robots.Group // rules of the crawler, by the place of the robots.txt's record
@@ -133,6 +132,9 @@ func (j *judge) requests(ctx context.Context, rows iter.Seq2[requestRow, error])
 			continue
 		}
 		looked++
+		if k, err := j.files.canon.Canonical(cmp.Or(q.Sent, q.URL), ""); err != nil || k.URL != q.URL {
+			j.wrong(robotsObeyed, q.URL, "it was requested as %s, which is another URL", q.Sent)
+		}
 		limited, err := j.request(ctx, &q)
 		if err != nil {
 			return err
@@ -161,12 +163,9 @@ func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err e
 		j.wrong(robotsObeyed, q.URL, "it was requested though %s cannot be decoded", file)
 		return false, nil
 	}
-	all := j.spellings.spellingsOf(q)
-	switch v := rules.Verdict(q.URL, all...); {
-	case j.spellings.tooMany(q.URL):
-		j.wrong(robotsObeyed, q.URL, "it was requested though more than %d spellings of it were known, such as %s", schema.MaxSpellings, all[0])
-	case !v.Allowed && v.Spelling != "":
-		j.wrong(robotsObeyed, q.URL, "it was requested though %s denied it as %s: %q in line %d", file, v.Spelling, v.Rule, v.Line)
+	switch v := rules.Verdict(cmp.Or(q.Sent, q.URL)); {
+	case !v.Allowed && q.Sent != "":
+		j.wrong(robotsObeyed, q.URL, "it was requested as %s, though %s denied that: %q in line %d", q.Sent, file, v.Rule, v.Line)
 	case !v.Allowed:
 		j.wrong(robotsObeyed, q.URL, "it was requested though %s denied it: %q in line %d", file, v.Rule, v.Line)
 	case v.Rule != q.Rule:
@@ -297,7 +296,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) er
 			j.wrong(robotsVerdicts, f.URL, "robots.txt denied it, but its outcome is %s", f.Outcome)
 			continue
 		}
-		if err := j.findVerdict(ctx, f.URL, f.URL, "", *f.Allowed, f.Rule); err != nil {
+		if err := j.findVerdict(ctx, f.URL, cmp.Or(f.Sent, f.URL), *f.Allowed, f.Rule); err != nil {
 			return err
 		}
 		if !denied || !*f.Allowed {
@@ -305,11 +304,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) er
 		}
 		// The planned URL was allowed, but redirected to a URL that robots.txt denied.
 		if target, rule, ok := schema.DeniedRedirect(f.Error, f.Detail); ok {
-			key, spelling, err := j.files.canon.Spelled(target, "")
-			if err != nil {
-				key.URL = target
-			}
-			if err := j.findVerdict(ctx, f.URL, key.URL, spelling, false, rule); err != nil {
+			if err := j.findVerdict(ctx, f.URL, target, false, rule); err != nil {
 				return err
 			}
 		}
@@ -318,14 +313,9 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) er
 	return nil
 }
 
-// findVerdict looks for a robots.txt of the URL's origin that gives the same verdict as the row, and
-// reports a violation if there is none. spelling is the URL's spelling in a redirect, or "" if it equals
-// url.
-func (j *judge) findVerdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
-	all := j.spellings.planned[url]
-	if spelling != "" {
-		all = append(slices.Clip(all), spelling)
-	}
+// findVerdict looks for a robots.txt of the origin of a URL, as it is sent, that gives the same verdict as the row, and
+// reports a violation if there is none.
+func (j *judge) findVerdict(ctx context.Context, row, url string, allowed bool, rule string) error {
 	origin := originOf(url)
 	responses, err := j.files.allResponses(ctx, origin)
 	if err != nil {
@@ -345,7 +335,7 @@ func (j *judge) findVerdict(ctx context.Context, row, url, spelling string, allo
 		if rules == nil {
 			continue // it gave no verdict
 		}
-		v := rules.Verdict(url, all...)
+		v := rules.Verdict(url)
 		if v.Allowed == allowed && v.Rule == rule {
 			return nil
 		}

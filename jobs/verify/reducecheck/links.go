@@ -24,8 +24,7 @@ type linkTarget struct {
 	Bucket    int32
 	SURT, URL string
 	Source    string // URL of the page that has the link or redirect
-	Kind      string // kind of the link; empty if the link is not followed, so that only its spelling matters
-	Spelling  string // spelling of the target in the link; empty if it does not count, because the page is of another domain
+	Kind      string // kind of the link
 }
 
 func targetKey(k table.Key, t *linkTarget) table.Key {
@@ -39,7 +38,6 @@ type stateRow struct {
 	State       schema.URLState `parquet:"state"`
 	Outcome     schema.Outcome  `parquet:"outcome,optional"`
 	LastPlanned string          `parquet:"last_planned,optional"`
-	Spellings   []string        `parquet:"spellings,list"`
 }
 
 // outcomeRow holds the columns of the fetches dataset that invariant 6 needs.
@@ -59,20 +57,19 @@ type skipRow struct {
 	Reason schema.SkipReason `parquet:"reason"`
 }
 
-// urlRow holds the columns that invariant 6 needs of a URL's row in an earlier round's dataset
-// urls, or in the plan.
+// urlRow holds the columns that invariant 6 needs of a URL's row in an earlier round's dataset urls.
 type urlRow struct {
-	SURT      string   `parquet:"url_surtkey"`
-	URL       string   `parquet:"url"`
-	Spellings []string `parquet:"spellings,list"`
+	SURT string `parquet:"url_surtkey"`
+	URL  string `parquet:"url"`
 }
 
-// fact is one table's row about one URL. One of the pointers after key is set.
+func urlRowKey(k table.Key, u *urlRow) table.Key { return k.Text(u.SURT).Text(u.URL) }
+
+// fact is one table's row about one URL. It is of an earlier round, or one of the pointers is set.
 type fact struct {
 	surt, url string
 	key       string // key of the file with the outcome
-	earlier   *earlierRow
-	planned   schema.Spellings
+	earlier   bool
 	state     *stateRow
 	skip      *skipRow
 	outcome   *outcomeRow
@@ -86,7 +83,7 @@ func factKey(k table.Key, f *fact) table.Key { return k.Text(f.surt).Text(f.url)
 // check merges the sorted tables of one bucket at a time. It therefore needs memory only for one
 // sort and for the open parts.
 func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) error {
-	for _, c := range []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept} {
+	for _, c := range []audit.Check{targetsKept, statesFollow, filtersHold} {
 		a.Count(c, 0)
 	}
 	if a.Config == nil || !r.Complete(stages.Merge) || !r.Complete(stages.Frontier) {
@@ -126,61 +123,47 @@ type linkRow struct {
 	Source string          `parquet:"source"`
 	Target string          `parquet:"target"`
 	Kind   schema.LinkKind `parquet:"kind"`
-
-	Spelling string `parquet:"target_spelling,optional"`
 }
 
 // maxRecent limits the number of targets that collectTargets remembers.
 const maxRecent = 16 << 10
 
 // collectTargets reads all links, and adds to out the targets in the buckets of the audit's share: those
-// of followed links, of redirects for the frontier, and of other links whose spelling counts. It skips
-// unreadable parts. To save work, it remembers recent targets, and skips a link that adds neither a first
-// kind nor another spelling to a remembered target.
+// of followed links and of redirects for the frontier. It skips unreadable parts. To save work, it remembers recent
+// targets.
 func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *table.Sorter[linkTarget]) error {
-	type remembered struct {
-		linkTarget // the target, with the first kind and the last spelling of its links
-		domain     string
-	}
-	recent := map[string]*remembered{}
-	add := func(target, source, kind, spelling string) error {
-		t := recent[target]
-		if t == nil {
-			k, err := urlkey.KeyOf(target)
-			if err != nil {
-				return nil // a target without a key cannot be planned; merge only counts such targets
-			}
-			if len(recent) == maxRecent {
-				clear(recent)
-			}
-			t = &remembered{linkTarget{Bucket: int32(urlkey.Bucket(k.Domain, r.Plan.Buckets)), SURT: k.SURT, URL: strings.Clone(target)}, k.Domain}
-			recent[t.URL] = t
-		}
-		if !a.Share.Has(int(t.Bucket)) {
+	recent := map[string]bool{}
+	add := func(target, source, kind string) error {
+		if recent[target] {
 			return nil
 		}
-		spelling = ownSpelling(t.domain, source, spelling)
-		if (kind == "" || t.Kind != "") && (spelling == "" || spelling == t.Spelling) {
+		k, err := urlkey.KeyOf(target)
+		if err != nil {
+			return nil // a target without a key cannot be planned; merge only counts such targets
+		}
+		if len(recent) == maxRecent {
+			clear(recent)
+		}
+		target = strings.Clone(target)
+		recent[target] = true
+		bucket := urlkey.Bucket(k.Domain, r.Plan.Buckets)
+		if !a.Share.Has(bucket) {
 			return nil
 		}
-		t.Kind, t.Spelling = cmp.Or(t.Kind, kind), cmp.Or(spelling, t.Spelling)
-		return out.Add(&linkTarget{Bucket: t.Bucket, SURT: t.SURT, URL: t.URL, Source: strings.Clone(source), Kind: kind, Spelling: spelling})
+		return out.Add(&linkTarget{Bucket: int32(bucket), SURT: k.SURT, URL: target, Source: strings.Clone(source), Kind: kind})
 	}
 	followed := a.Config.FollowedKinds()
 	link := func(_ string, l *linkRow) error {
-		switch {
-		case slices.Contains(followed, l.Kind):
-			return add(l.Target, l.Source, string(l.Kind), l.Spelling)
-		case l.Spelling != "":
-			return add(l.Target, l.Source, "", l.Spelling)
+		if !slices.Contains(followed, l.Kind) {
+			return nil
 		}
-		return nil
+		return add(l.Target, l.Source, string(l.Kind))
 	}
 	redirect := func(_ string, f *outcomeRow) error {
 		if f.RedirectTarget == "" {
 			return nil
 		}
-		return add(f.RedirectTarget, f.URL, string(schema.KindRedirect), "")
+		return add(f.RedirectTarget, f.URL, string(schema.KindRedirect))
 	}
 	for n := range r.Tasks(stages.Merge) {
 		merge, err := r.Result(ctx, stages.Merge, n)
@@ -225,7 +208,7 @@ func (t *targetsAt) targetsIn(bucket int) iter.Seq2[fact, error] {
 
 // checkBucketURLs merges the rows of all tables about a bucket's URLs, and judges each URL.
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
-	var before, own []string // urls of other crawls and of earlier rounds of this crawl, oldest first
+	var before []string // urls of earlier rounds
 	pruned := slices.ContainsFunc(r.Earlier, func(s *manifest.Sealed) bool { return s.Pruned })
 	if pruned {
 		chain := urlstate.After(r.Earlier).Chain(bucket, r.Plan.Buckets)
@@ -237,10 +220,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 	}
 	for _, sealed := range r.Earlier {
 		keys := audit.Keys(urlstate.Overlapping(sealed, bucket, r.Plan.Buckets)) // the parts and not the bases, so that the check notices a wrong base
-		switch {
-		case sealed.Crawl == r.Crawl:
-			own = append(own, keys...)
-		case !pruned:
+		if sealed.Crawl == r.Crawl || !pruned {
 			before = append(before, keys...)
 		}
 	}
@@ -251,7 +231,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 		return err
 	}
 	in := slices.Concat(
-		[]iter.Seq2[fact, error]{earlierFacts(ctx, a, before, false), earlierFacts(ctx, a, own, true)},
+		[]iter.Seq2[fact, error]{earlierFacts(ctx, a, before)},
 		convertObjects(ctx, a, states, func(_ string, s *stateRow) fact {
 			return fact{surt: s.SURT, url: s.URL, state: s}
 		}),
@@ -261,14 +241,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 		convertObjects(ctx, a, outcomes, func(key string, o *outcomeRow) fact {
 			return fact{surt: o.SURT, url: o.URL, key: key, outcome: o}
 		}))
-	spelled, err := spelledInPlan(ctx, a, r, bucket)
-	if err != nil {
-		return err
-	}
-	defer spelled.Close()
-	in = append(in, at.targetsIn(bucket), convertRows(spelled.Sorted(ctx), func(u *urlRow) fact {
-		return fact{surt: u.SURT, url: u.URL, planned: u.Spellings}
-	}))
+	in = append(in, at.targetsIn(bucket))
 	filter, err := filterOf(ctx, a, r, bucket)
 	if err != nil {
 		return err
@@ -288,15 +261,14 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 	a.Count(targetsKept, c.targets)
 	a.Count(statesFollow, c.rows)
 	a.Count(filtersHold, c.tested)
-	a.Count(spellingsKept, c.spelled)
 	return nil
 }
 
 // earlierFacts yields the rows of urls of earlier rounds. There may be hundreds of parts, which need not all be
-// open at the same time. Rows of one URL keep the order of the keys.
-func earlierFacts(ctx context.Context, a *audit.Audit, keys []string, own bool) iter.Seq2[fact, error] {
+// open at the same time.
+func earlierFacts(ctx context.Context, a *audit.Audit, keys []string) iter.Seq2[fact, error] {
 	return convertRows(audit.Merge(ctx, a, keys, urlRowKey), func(u *urlRow) fact {
-		return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, own}}
+		return fact{surt: u.SURT, url: u.URL, earlier: true}
 	})
 }
 
@@ -333,7 +305,6 @@ type urlChecker struct {
 	targets int64             // number of distinct targets
 	rows    int64             // number of rows of urls, skips and fetches
 	tested  int64             // number of distinct URLs that were looked up in the filter
-	spelled int64             // number of distinct URLs with spellings
 
 	urlFacts
 }
@@ -341,8 +312,7 @@ type urlChecker struct {
 // urlFacts holds the facts about one URL.
 type urlFacts struct {
 	surt, url string
-	earlier   *earlierRow // the newest row of the URL in an earlier round
-	said      spellingsBySource
+	earlier   bool // an earlier round has a row of the URL
 	states    int
 	state     *stateRow
 	skip      *skipRow
@@ -353,16 +323,11 @@ type urlFacts struct {
 
 func (c *urlChecker) add(f *fact) {
 	switch {
-	case f.earlier != nil:
-		c.earlier = f.earlier
-		c.said.know(f.earlier)
-		return
-	case f.planned != nil:
-		c.said.planned = f.planned
+	case f.earlier:
+		c.earlier = true
 		return
 	case f.target != nil:
-		c.said.linked = c.said.linked.Add(f.target.Spelling)
-		if c.target == nil && f.target.Kind != "" {
+		if c.target == nil {
 			c.target = f.target
 			c.targets++
 		}
@@ -386,7 +351,7 @@ func (c *urlChecker) add(f *fact) {
 
 // judgeFacts reports what is wrong with the URL according to the gathered facts.
 func (c *urlChecker) judgeFacts() {
-	if c.target != nil && c.earlier == nil && c.state == nil && c.skip == nil {
+	if c.target != nil && !c.earlier && c.state == nil && c.skip == nil {
 		c.wrong(targetsKept, stages.FileURLs, "%s links to it (%s), but it is not in urls of this round or an earlier round, and not in skips of this round", c.target.Source, c.target.Kind)
 	}
 	if c.filter != nil && (c.state != nil || c.skip != nil) {
@@ -395,7 +360,6 @@ func (c *urlChecker) judgeFacts() {
 			c.wrongIn(layout.URLFilter(c.r.Crawl, c.r.Number, c.bucket), filtersHold, "urls or skips has a row for it, but the URL filter of its bucket does not contain it")
 		}
 	}
-	c.checkSpellings()
 	if c.states > 1 {
 		c.wrong(statesFollow, stages.FileURLs, "it has %d rows in one round", c.states)
 	}

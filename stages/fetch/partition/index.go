@@ -1,7 +1,6 @@
 // Package partition indexes the planned URLs of one fetch task.
 //
-// The index reads the partition's files in the plan. It finds rows by number, by URL and by host.
-// It also finds the spellings of those known URLs that this plan does not contain. Rows are in scratch files, and
+// The index reads the partition's file in the plan. It finds rows by number, by URL and by host. Rows are in a scratch file, and
 // memory holds about 24 bytes per URL. Package partition imports formats packages and polite
 // (bands).
 package partition
@@ -23,25 +22,20 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
 // Index finds the planned URLs of a partition by row, by URL and by host. It is safe for
 // concurrent use.
 type Index struct {
-	file      *os.File // scratch file with one record for each row
-	offsets   []int64  // offset of each row's record in the scratch file; one more element holds the file's length
-	byURL     []urlRow // rows sorted by the hash of their URL
-	hosts     []Host
-	spellings *spellings // spellings of known URLs that are not planned
+	file    *os.File // scratch file with one record for each row
+	offsets []int64  // offset of each row's record in the scratch file; one more element holds the file's length
+	byURL   []urlRow // rows sorted by the hash of their URL
+	hosts   []Host
 }
 
-// These codecs encode the records of the scratch files.
-var (
-	rowCodec      = table.MustCodec[schema.PlannedRow]()
-	spellingCodec = table.MustCodec[schema.PlannedURL]()
-)
+// rowCodec encodes the records of the scratch file.
+var rowCodec = table.MustCodec[schema.PlannedRow]()
 
 // urlRow maps the hash of a URL to its row.
 type urlRow struct {
@@ -60,7 +54,7 @@ type rowRange struct {
 	band     polite.Band // priority band of all rows of the range
 }
 
-// Load copies the rows of a partition's files into the scratch directory and indexes them. The
+// Load copies the rows of a partition's file into the scratch directory and indexes them. The
 // caller closes the index.
 func Load(ctx context.Context, b store.Bucket, part *manifest.PlanPartition, scratch string) (*Index, error) {
 	f := &part.File
@@ -89,9 +83,6 @@ func Load(ctx context.Context, b store.Bucket, part *manifest.PlanPartition, scr
 	p.sort()
 	if int64(p.Len()) != f.Rows {
 		return nil, errors.Join(fmt.Errorf("%q has %d rows, but the plan says %d: %w", f.Key, p.Len(), f.Rows, table.ErrCorrupt), p.Close())
-	}
-	if p.spellings, err = loadSpellings(ctx, b, part.Spellings, scratch); err != nil {
-		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
@@ -178,10 +169,7 @@ func (p *Index) Has(url string) (bool, error) {
 // Hosts lists the hosts with planned URLs, in the order of their first rows.
 func (p *Index) Hosts() []Host { return p.hosts }
 
-// Spellings returns the known spellings of a URL that is not planned.
-func (p *Index) Spellings(k urlkey.Key) (schema.Spellings, error) { return p.spellings.lookUp(k) }
-
-// Close removes the scratch files.
+// Close removes the scratch file.
 func (p *Index) Close() error {
-	return errors.Join(p.spellings.Close(), p.file.Close(), os.Remove(p.file.Name()))
+	return errors.Join(p.file.Close(), os.Remove(p.file.Name()))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -183,15 +184,15 @@ func (r *run) classify(d *captured, rec *records.Record, x *wire.Exchange) error
 // here; the frontier decides about its target.
 func (r *run) setRedirect(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.rows.Fetch
-	target, spelled, err := response.Location(r.canon, x, d.URL)
+	target, sent, err := response.Location(r.canon, x, d.Of(d.URL))
 	if err != nil {
 		why := response.NoTarget(err)
 		f.Outcome, f.Error, f.ErrorDetail = schema.ProtocolError, why.Phrase, response.Bounded(why.Detail)
 		return
 	}
-	target = response.CloneKey(target)
-	cp.FetchRedirect, f.RedirectTarget, f.Outcome = target.URL, target.URL, schema.Redirected
-	d.rows.Links = []schema.Link{{SourceSURT: d.SURT, Source: d.URL, Target: target.URL, Kind: schema.KindRedirect, Spelling: spelled}}
+	target, sent = response.CloneKey(target), strings.Clone(sent)
+	cp.FetchRedirect, f.RedirectTarget, f.RedirectSent, f.Outcome = target.URL, target.URL, sent, schema.Redirected
+	d.rows.Links = []schema.Link{{SourceSURT: d.SURT, Source: d.URL, Target: target.URL, Kind: schema.KindRedirect, Sent: sent}}
 }
 
 // page parses a document whose media type the parser wants.
@@ -206,7 +207,7 @@ func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 		f.Outcome = schema.MIMEFiltered
 		return
 	}
-	parsed, err := document.Parse(r.parser, response.Document(d.URL, x, d.Depth, d.ContentAt.Time()))
+	parsed, err := document.Parse(r.parser, response.Document(d.URL, d.Sent, x, d.Depth, d.ContentAt.Time()))
 	if err != nil {
 		r.env.Log.Error("a document could not be parsed", "url", d.URL, "error", err)
 		f.Outcome, f.Error = schema.InternalError, response.Bounded(err.Error())

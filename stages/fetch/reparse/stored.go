@@ -129,7 +129,7 @@ func (r *run) parseStored(dec *records.Decoder, d *recordedDoc, raws []records.R
 		defer x.Release()
 	}
 	if err == nil {
-		d.parsed, err = document.Parse(r.parser, response.Document(d.page.URL, x, d.page.Depth, d.page.FetchTime.Time()))
+		d.parsed, err = document.Parse(r.parser, response.Document(d.page.URL, d.page.Sent, x, d.page.Depth, d.page.FetchTime.Time()))
 		d.mime = response.Sniff(r.parser, x)
 	}
 	d.why = err

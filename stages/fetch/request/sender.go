@@ -6,6 +6,7 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,8 @@ var (
 // Ask is the request that Send makes.
 type Ask struct {
 	Purpose    schema.Purpose
-	URL        string
+	URL        string             // canonical URL
+	Sent       string             // URL to send, if it is another
 	PlannedURL string             // planned URL that led to this request; "" if there is none
 	RobotsFor  string             // URL of the robots.txt whose redirects led to this request; "" if there is none
 	Rule       string             // line of robots.txt that allows the request
@@ -65,7 +67,7 @@ type Ask struct {
 
 // Carry adds the cookies of a redirect chain that belong to the request.
 func (a *Ask) Carry(c *response.Cookies) {
-	field := c.Field(a.URL)
+	field := c.Field(cmp.Or(a.Sent, a.URL))
 	switch {
 	case field == "":
 	case c.Private():
@@ -143,7 +145,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	s := &Sent{Known: a.Known, condition: a.Known != nil && len(a.Header) > 0}
 	row := &s.Row
 	*row = schema.Request{
-		Purpose: a.Purpose, URL: a.URL, PlannedURL: a.PlannedURL, RobotsFor: a.RobotsFor, Host: g.Host, DelayMS: g.Delay.Milliseconds(),
+		Purpose: a.Purpose, URL: a.URL, Sent: a.Sent, PlannedURL: a.PlannedURL, RobotsFor: a.RobotsFor, Host: g.Host, DelayMS: g.Delay.Milliseconds(),
 		RobotsRule: a.Rule, Attempt: a.Attempt, Epoch: int32(r.Epoch),
 	}
 	begun := r.Clock.Now()
@@ -157,7 +159,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		s.Exchange, s.Err = &wire.Exchange{}, fmt.Errorf("%w: %w", wire.ErrAborted, errAddressNotDue)
 		return s
 	}
-	req := &wire.Request{URL: a.URL, Header: a.Header, Private: a.Private, OnHead: a.OnHead, OnPrefix: a.OnPrefix, Allow: a.Allow}
+	req := &wire.Request{URL: cmp.Or(a.Sent, a.URL), Header: a.Header, Private: a.Private, OnHead: a.OnHead, OnPrefix: a.OnPrefix, Allow: a.Allow}
 	if a.Purpose == schema.ForRobots {
 		// One byte more than is parsed shows whether the file is longer.
 		req.Timeout, req.MaxBody = r.RobotsTimeout, robots.MaxBytes+1

@@ -60,7 +60,7 @@ func (c *Cookies) Resume(h manifest.Hop) {
 	for _, line := range h.Set {
 		c.kept += len(line)
 	}
-	c.set(h.URL, h.Certificate, h.Set)
+	c.set(h.Asked(), h.Certificate, h.Set)
 }
 
 // set stores the cookies from the Set-Cookie fields in lines, which belong to a response to rawURL.

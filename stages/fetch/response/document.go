@@ -9,10 +9,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// Document converts a response to the form that parsers take.
-func Document(url string, x *wire.Exchange, depth int32, fetched time.Time) *document.Document {
+// Document converts a response to the form that parsers take. sent is "" if the canonical URL was sent.
+func Document(url, sent string, x *wire.Exchange, depth int32, fetched time.Time) *document.Document {
 	return &document.Document{
-		URL: url, ContentType: x.Header.Get("Content-Type"), Body: x.Body, Depth: depth, Fetched: fetched,
+		URL: url, Sent: sent, ContentType: x.Header.Get("Content-Type"), Body: x.Body, Depth: depth, Fetched: fetched,
 		Header: func(name string) (values []string) {
 			for value := range x.Header.Values(name) {
 				values = append(values, http1.Text(value))

@@ -61,11 +61,11 @@ func NoTarget(err error) Failure {
 // ErrNoLocation means that a redirect names no target.
 var ErrNoLocation = errors.New("redirect without a Location or a document")
 
-// Location returns the target of a redirect in canonical form, and as the server spelled it
-// (urlkey.Spelled).
+// Location returns the target of a redirect in canonical form, and the URL to send as the server wrote it (urlkey.Sent).
+// base is the URL that was sent.
 func Location(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlkey.Key, string, error) {
 	if loc := location(x); loc != "" {
-		return canon.Spelled(locationText(loc), base)
+		return canon.Sent(locationText(loc), base)
 	}
 	return urlkey.Key{}, "", ErrNoLocation
 }

@@ -268,33 +268,20 @@ type Group struct {
 
 // Verdict is the decision about one URL.
 type Verdict struct {
-	Allowed  bool
-	Rule     string // line that decides, such as "Disallow: /a"; "" if no line matches
-	Line     int    // number of the deciding line in the file, from 1; 0 if no line matches
-	Spelling string // spelling of the URL that is denied; "" if the URL itself is denied, or nothing is
+	Allowed bool
+	Rule    string // line that decides, such as "Disallow: /a"; "" if no line matches
+	Line    int    // number of the deciding line in the file, from 1; 0 if no line matches
 }
 
-// Verdict decides whether a canonical URL may be requested. The matching rule with the longest path
+// Verdict decides whether a URL may be requested, as it is sent. The matching rule with the longest path
 // in octets decides. If an Allow and a Disallow have equal length, the Allow wins. Raw octets are compared
-// as Google's parser does, and normalised ones as RFC 9309 does (rfcForm). Both comparisons must allow the
-// URL and each of its spellings, which are other forms in which sources wrote the URL. If a comparison
+// as Google's parser does, and normalised ones as RFC 9309 does (rfcForm). Both comparisons must allow the URL. If a comparison
 // denies, Rule is the denying line. Otherwise it is the line that allows the URL.
-func (g *Group) Verdict(rawURL string, spellings ...string) Verdict {
+func (g *Group) Verdict(rawURL string) Verdict {
 	path := pathOf(rawURL)
 	if path == "/robots.txt" {
 		return Verdict{Allowed: true}
 	}
-	v := g.judge(path)
-	for i := 0; i < len(spellings) && v.Allowed; i++ {
-		if w := g.judge(pathOf(spellings[i])); !w.Allowed {
-			v, v.Spelling = w, spellings[i]
-		}
-	}
-	return v
-}
-
-// judge returns the verdict on one path.
-func (g *Group) judge(path string) Verdict {
 	v := decide(g.rules, path)
 	if !v.Allowed {
 		return v

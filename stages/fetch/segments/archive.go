@@ -71,9 +71,9 @@ func (a *Archiver) Archive(r *Response, cp *Capture) error {
 	cp.WARCFilename = entry.Filename
 	cp.WARCRecordOffset, cp.WARCRecordLength = int32(entry.Extent.Offset), int32(entry.Extent.Length)
 	x := r.Exchange
-	if earlier == nil && entry.Filename != "" && len(x.Payload) >= minPayload && len(cp.URL) <= maxPayloadURL && referable(x, cp) {
+	if earlier == nil && entry.Filename != "" && len(x.Payload) >= minPayload && len(cp.Asked()) <= maxPayloadURL && referable(x, cp) {
 		a.payloads.add(Payload{
-			digest: cp.ContentDigest, url: strings.Clone(cp.URL), at: cp.FetchTime, id: id,
+			digest: cp.ContentDigest, url: strings.Clone(cp.Asked()), at: cp.FetchTime, id: id,
 			file: entry.Filename, offset: cp.WARCRecordOffset, length: cp.WARCRecordLength,
 		})
 	}
@@ -87,7 +87,7 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 	w := warc.NewWriter(buf)
 	x := r.Exchange
 	response := &warc.Record{
-		Type: warc.Response, ID: warc.NewID(), Date: r.At, TargetURI: cp.URL, PayloadDigest: warc.Digest(x.PayloadDigest),
+		Type: warc.Response, ID: warc.NewID(), Date: r.At, TargetURI: cp.Asked(), PayloadDigest: warc.Digest(x.PayloadDigest),
 		IPAddress: x.Addr.Addr(), Truncated: warc.Truncation(x.Truncated), IdentifiedType: cp.MimeDetected,
 		Protocols: protocols(x), CipherSuite: cipherSuite(x),
 	}
@@ -104,7 +104,7 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 		}
 	}
 	request := &warc.Record{
-		Type: warc.Request, ID: warc.NewID(), Date: r.At, TargetURI: cp.URL, IPAddress: response.IPAddress,
+		Type: warc.Request, ID: warc.NewID(), Date: r.At, TargetURI: cp.Asked(), IPAddress: response.IPAddress,
 		ConcurrentTo: []string{response.ID}, Block: [][]byte{x.RawRequest}, Protocols: response.Protocols,
 	}
 	response.ConcurrentTo = []string{request.ID}
@@ -119,7 +119,7 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 		return "", nil, err
 	}
 	return response.ID, &warc.Capture{
-		SURT: cp.SURT, Date: r.At, URL: cp.URL, MIME: cp.MimeType, Detected: cp.MimeDetected, Status: x.Status,
+		SURT: cp.SURT, Date: r.At, URL: cp.Asked(), MIME: cp.MimeType, Detected: cp.MimeDetected, Status: x.Status,
 		Digest: cmp.Or(response.PayloadDigest, warc.Digest(x.PayloadDigest)), Revisit: earlier != nil, Extent: at, Charset: cp.Charset, Languages: cp.Languages,
 		Redirect: cp.FetchRedirect, Truncated: warc.Truncation(cp.Truncated),
 	}, nil

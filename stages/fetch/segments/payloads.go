@@ -42,7 +42,7 @@ func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 		return nil
 	}
 	return &Payload{
-		digest: p.ContentDigest, url: p.URL, at: p.ContentAt,
+		digest: p.ContentDigest, url: p.Of(p.URL), at: p.ContentAt,
 		file: p.WARCFilename, offset: p.WARCRecordOff, length: p.WARCRecordLen,
 	}
 }

@@ -1,10 +1,12 @@
 package sitemaps
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/document"
@@ -35,7 +37,7 @@ type Tools struct {
 	Index        *partition.Index
 
 	Claim      func(url string) bool // reserves a URL; returns false if it was reserved before
-	Ask        func(purpose schema.Purpose, url string, try int32, rules *robotscache.Rules, rule string, detected *string) request.Ask
+	Ask        func(purpose schema.Purpose, url, sent string, try int32, rules *robotscache.Rules, rule string, detected *string) request.Ask
 	AfterAbort func(*request.Sent) time.Time // returns when an aborted request may be repeated
 	Archive    func(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool)
 	PassOn     func(g *polite.Grant, host string, item *polite.Item) // ends a grant and queues the next hop of a redirect
@@ -85,7 +87,7 @@ func (l *List) Get(ctx context.Context, g *polite.Grant, t *Task, rules *robotsc
 	if g.Kind == polite.Probe {
 		purpose = schema.ForProbe
 	}
-	a := l.Ask(purpose, t.Key.URL, t.Tries, rules, rule, &detected)
+	a := l.Ask(purpose, t.Key.URL, t.Sent, t.Tries, rules, rule, &detected)
 	a.Carry(&t.cookies)
 	s := l.Sender.Send(ctx, g, a)
 	defer s.Exchange.Release()
@@ -153,15 +155,16 @@ func (l *List) endFailed(g *polite.Grant, t *Task, s *request.Sent, v response.V
 
 // followRedirect follows a redirect of a sitemap, or ends the sitemap if it must not be followed.
 func (l *List) followRedirect(g *polite.Grant, t *Task, s *request.Sent, b *segments.Record) {
-	target, spelled, err := response.Location(l.Canon, s.Exchange, t.Key.URL)
+	target, sent, err := response.Location(l.Canon, s.Exchange, t.asked())
 	if err == nil {
-		target = response.CloneKey(target)
+		target, sent = response.CloneKey(target), strings.Clone(sent)
 		s.Redirect = target.URL
 	}
 	l.capture(t, s, b, schema.SubsetDiagnostics, nil)
 	outcome := schema.Redirected
-	cookie := t.cookies.Field(target.URL)
-	t.cookies.Take(t.Key.URL, s.Exchange.Certificate, s.Exchange.Header)
+	asked := cmp.Or(sent, target.URL)
+	cookie := t.cookies.Field(asked)
+	t.cookies.Take(t.asked(), s.Exchange.Certificate, s.Exchange.Header)
 	here := false
 	if err == nil {
 		if here, err = l.Index.Has(target.URL); err != nil {
@@ -174,8 +177,8 @@ func (l *List) followRedirect(g *polite.Grant, t *Task, s *request.Sent, b *segm
 	case target.Domain != t.Key.Domain || here:
 	case int(t.Redirects) >= l.MaxRedirects:
 		outcome = schema.RedirectLimit
-	case l.Claim(target.URL), t.cookies.Field(target.URL) != cookie: // a loop leads to a URL that was claimed before, with the same cookies
-		t.Key, t.Spelled, t.Redirects, t.Tries, t.claimed = target, spelled, t.Redirects+1, 0, true
+	case l.Claim(target.URL), t.cookies.Field(asked) != cookie, target.URL == t.Key.URL && asked != t.asked(): // a loop leads to a URL that was claimed before, with the same cookies
+		t.Key, t.Sent, t.Redirects, t.Tries, t.claimed = target, sent, t.Redirects+1, 0, true
 		b.Sitemaps = []schema.Sitemap{t.row()}
 		l.Record(b)
 		l.PassOn(g, target.Host, &polite.Item{ID: t.ID})
@@ -206,7 +209,7 @@ func (l *List) handleDocument(g *polite.Grant, t *Task, s *request.Sent, detecte
 	}
 	l.CPU <- struct{}{}
 	defer func() { <-l.CPU }()
-	parsed, err := document.Parse(l.Parser, response.Document(t.Key.URL, x, 0, s.At))
+	parsed, err := document.Parse(l.Parser, response.Document(t.Key.URL, t.Sent, x, 0, s.At))
 	if err != nil {
 		l.Log.Error("a sitemap could not be parsed", "url", t.Key.URL, "error", err)
 		cp := l.capture(t, s, b, schema.SubsetWARC, nil)
@@ -234,11 +237,7 @@ func (l *List) handleDocument(g *polite.Grant, t *Task, s *request.Sent, detecte
 		if links[i].Kind != schema.KindSitemapIndex {
 			continue
 		}
-		ref := links[i].Spelling
-		if ref == "" {
-			ref = links[i].Target
-		}
-		child, row, err := l.addNamed(ref, "", t.Key.Domain)
+		child, row, err := l.addNamed(cmp.Or(links[i].Sent, links[i].Target), "", t.Key.Domain)
 		if err != nil {
 			l.Fail(err)
 			return
@@ -284,23 +283,6 @@ func (l *List) Resume(suspects []manifest.Suspect) {
 	for _, t := range l.waiting() {
 		l.push(t, time.Time{})
 	}
-}
-
-// Judge returns the verdict of robots.txt on a sitemap's URL and its stored spellings. ok means
-// that the sitemap may be requested: the verdict allows it, no spelling is missing in the plan, and
-// robots.txt also allows t.Spelled.
-func (l *List) Judge(t *Task, rules *robotscache.Rules) (verdict robots.Verdict, ok bool) {
-	known, err := l.Index.Spellings(t.Key)
-	if err != nil {
-		l.Fail(err)
-		return verdict, false
-	}
-	verdict = rules.Verdict(t.Key.URL, known...)
-	ok = verdict.Allowed && !known.Overflow()
-	if ok && t.Spelled != "" {
-		ok = rules.Verdict(t.Key.URL, t.Spelled).Allowed
-	}
-	return verdict, ok
 }
 
 // EndUnsent ends a task that needs no request. The next sitemap of the host is due immediately.

@@ -43,7 +43,7 @@ type Task struct {
 	ID        int64
 	Named     string     // canonical URL that robots.txt or an index names
 	Key       urlkey.Key // URL to request next: Named or a redirect's target
-	Spelled   string     // spelling of that URL in robots.txt, an index or a redirect; "" if canonical
+	Sent      string     // that URL as robots.txt, an index or a redirect names it, and as it is sent; "" if canonical
 	Redirects int32
 	Tries     int32 // number of requests for the URL in Key
 	// cookies are those that the redirects have set. A crash loses them: the sitemap then ends as redirected
@@ -56,10 +56,13 @@ type Task struct {
 	lane    *lane
 }
 
+// asked returns the URL to send next.
+func (t *Task) asked() string { return cmp.Or(t.Sent, t.Key.URL) }
+
 // row returns the row of a task without an outcome, as the task is now.
 func (t *Task) row() schema.Sitemap {
 	row := schema.Sitemap{
-		SURT: t.Key.SURT, URL: t.Key.URL, Host: t.Key.Host, Domain: t.Key.Domain, Spelling: t.Spelled, Redirects: t.Redirects, Tries: t.Tries,
+		SURT: t.Key.SURT, URL: t.Key.URL, Host: t.Key.Host, Domain: t.Key.Domain, Sent: t.Sent, Redirects: t.Redirects, Tries: t.Tries,
 		FetchedAt: t.failed,
 	}
 	if t.Named != t.Key.URL {
@@ -69,7 +72,7 @@ func (t *Task) row() schema.Sitemap {
 }
 
 // size returns the approximate memory of the task, in bytes.
-func (t *Task) size() int { return taskSize + len(t.Named) + len(t.Key.SURT) + len(t.Spelled) }
+func (t *Task) size() int { return taskSize + len(t.Named) + len(t.Key.SURT) + len(t.Sent) }
 
 // lane holds the sitemaps of one host. At most one of them at a time has a request in flight.
 type lane struct {
@@ -129,7 +132,7 @@ func (l *List) addNamed(ref, base, domain string) (*Task, schema.Sitemap, error)
 	if !l.On() {
 		return nil, row, nil
 	}
-	key, spelled, err := l.Canon.Spelled(ref, base)
+	key, sent, err := l.Canon.Sent(ref, base)
 	if err != nil || key.Domain != domain {
 		return nil, row, nil //nolint:nilerr // not a URL, or one of another domain
 	}
@@ -143,37 +146,21 @@ func (l *List) addNamed(ref, base, domain string) (*Task, schema.Sitemap, error)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.add(key, spelled)
+	t := l.add(key, sent)
 	if t != nil {
 		row = t.row()
-	} else if spelled != "" {
-		l.setSpelling(key, spelled)
 	}
 	return t, row, nil
 }
 
-// setSpelling sets the spelling of a waiting sitemap, if the list has no spelling of it. The caller
-// holds l.mu.
-func (l *List) setSpelling(key urlkey.Key, spelled string) {
-	if ended, ok := l.known[xxh3.HashString(key.URL)]; !ok || ended {
-		return
-	}
-	for _, t := range l.waitingOf(key.Host) {
-		if t.Key.URL == key.URL && t.Spelled == "" {
-			t.Spelled = strings.Clone(spelled)
-			l.held += len(spelled)
-		}
-	}
-}
-
 // add adds a new task. It returns nil if the list knows the URL or has no room. The caller holds
 // l.mu.
-func (l *List) add(key urlkey.Key, spelled string) *Task {
+func (l *List) add(key urlkey.Key, sent string) *Task {
 	h := xxh3.HashString(key.URL)
 	if _, ok := l.known[h]; ok {
 		return nil
 	}
-	if !l.takes(key) || l.held+taskSize+len(key.URL)+len(key.SURT)+len(spelled) > maxWaiting {
+	if !l.takes(key) || l.held+taskSize+len(key.URL)+len(key.SURT)+len(sent) > maxWaiting {
 		return nil
 	}
 	la := l.lane(key)
@@ -181,7 +168,7 @@ func (l *List) add(key urlkey.Key, spelled string) *Task {
 	l.last++
 	url := strings.Clone(key.URL)
 	t := &Task{
-		ID: l.last, Named: url, lane: la, Spelled: strings.Clone(spelled),
+		ID: l.last, Named: url, lane: la, Sent: strings.Clone(sent),
 		Key: urlkey.Key{URL: url, SURT: strings.Clone(key.SURT), Host: strings.Clone(key.Host), Domain: strings.Clone(key.Domain)},
 	}
 	la.waiting = append(la.waiting, t)
@@ -421,7 +408,7 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 	var t *Task
 	if i >= 0 {
 		t = waiting[i]
-	} else if t = l.add(key, row.Spelling); t == nil {
+	} else if t = l.add(key, row.Sent); t == nil {
 		return false, nil
 	}
 	l.held -= t.size()
@@ -433,7 +420,7 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 		}
 		t.Key = urlkey.Key{URL: strings.Clone(at.URL), SURT: strings.Clone(at.SURT), Host: strings.Clone(at.Host), Domain: strings.Clone(at.Domain)}
 	}
-	t.Spelled, t.Redirects, t.Tries, t.failed = strings.Clone(row.Spelling), row.Redirects, row.Tries, row.FetchedAt
+	t.Sent, t.Redirects, t.Tries, t.failed = strings.Clone(row.Sent), row.Redirects, row.Tries, row.FetchedAt
 	if t.Redirects+t.Tries > 0 { // the attempt that recorded the row had reserved both URLs
 		l.Claim(row.URL)
 		l.Claim(named)

@@ -77,7 +77,7 @@ func (l *List) Carrier(own map[string]bool, carries func(domain string) bool) *C
 
 // Take takes over a row. It changes the row to the state in this round, and returns whether to
 // record the row. If a sitemap of the partition waited or failed temporarily, it waits again. But
-// after a redirect, such a sitemap is left out, because its row lacks the spelling in robots.txt;
+// after a redirect, such a sitemap is left out, because its row does not say how robots.txt wrote its URL;
 // robots.txt names the sitemap again.
 func (c *Carrier) Take(row *schema.Sitemap) (record bool, err error) {
 	named := cmp.Or(row.Named, row.URL)
@@ -85,11 +85,11 @@ func (c *Carrier) Take(row *schema.Sitemap) (record bool, err error) {
 		if row.Named != "" {
 			return false, nil
 		}
-		spelled, at := row.Spelling, row.FetchedAt
+		sent, at := row.Sent, row.FetchedAt
 		if *row, err = unsentRow(named); err != nil {
 			return false, err
 		}
-		row.Spelling, row.FetchedAt = spelled, at
+		row.Sent, row.FetchedAt = sent, at
 	}
 	if c.own[row.Domain] {
 		return c.list.Restore(row)

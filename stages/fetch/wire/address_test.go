@@ -10,10 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestAddressFamiliesAlternate(t *testing.T) {

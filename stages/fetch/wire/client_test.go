@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
-	"github.com/google/go-cmp/cmp"
 )
 
 const okHead = "HTTP/1.1 200 OK\r\nContent-Length: 37\r\n\r\n"

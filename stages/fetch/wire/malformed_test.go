@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/coding"
-	"github.com/google/go-cmp/cmp"
 )
 
 // gzCRC returns s as a gzip stream with a wrong checksum.

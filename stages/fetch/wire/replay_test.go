@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"crawlbatch.io/crawlbatch/formats/http1"
 	"crawlbatch.io/crawlbatch/formats/http1/wiretest"
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestWhatWasKeptReadsAsItDidOnTheWire replays the raw bytes of every readable response in

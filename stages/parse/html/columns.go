@@ -69,7 +69,8 @@ func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched t
 	}
 	pg.ContentSignal, pg.TDMReserved, pg.TDMPolicy = m.signals.String(), m.tdm.Reserved, m.tdm.Policy
 	queries := charset.NewQueryEncoder(h.charset)
-	res := &resolver{canon: canon, doc: pg.URL, base: l.baseURL(pg.URL, queries), queries: queries, room: MinURLs + URLsPerByte*h.size, seen: l.seen}
+	asked := cmp.Or(pg.Sent, pg.URL)
+	res := &resolver{canon: canon, doc: asked, base: l.baseURL(asked, queries), queries: queries, room: MinURLs + URLsPerByte*h.size, seen: l.seen}
 	p.Links, n.BadLinks = l.makeRows(res, pg.URL, pg.SURT, h.all, m.robots.NoFollow)
 	n.OverLinks = l.over
 	pg.Outlinks = int32(len(p.Links) + l.over)

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
 )
 
 // visibleInTree returns the visible text of x/net/html's tree, without white space. Scripts run, so the

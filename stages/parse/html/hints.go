@@ -3,9 +3,10 @@ package html
 import (
 	"bytes"
 
+	"golang.org/x/net/html/atom"
+
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
-	"golang.org/x/net/html/atom"
 )
 
 // hintOfAttrs derives a hint from the attributes class, id, role, hidden and style.

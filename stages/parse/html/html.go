@@ -6,11 +6,12 @@ import (
 	"bytes"
 	"slices"
 
+	"golang.org/x/net/html/atom"
+
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
-	"golang.org/x/net/html/atom"
 )
 
 // maxOpen bounds the stack of open elements. The reader ignores deeper elements but keeps their

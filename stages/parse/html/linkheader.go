@@ -4,10 +4,11 @@ import (
 	"net/url"
 	"strings"
 
+	"golang.org/x/text/encoding/charmap"
+
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
-	"golang.org/x/text/encoding/charmap"
 )
 
 // linkParams holds the parameters of one link in a Link field (RFC 8288, 3.4). Parameters that the

@@ -12,9 +12,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// The URLs of the links of a document, with their spellings, may have MinURLs bytes, and URLsPerByte
+// The URLs of the links of a document, canonical and as they are linked, may have MinURLs bytes, and URLsPerByte
 // more for each byte of the document. Percent-encoding makes an absolute reference at most three times as
-// long, and its spelling too, so only relative references to a much longer base meet the bound. Without
+// long, and as it is linked too, so only relative references to a much longer base meet the bound. Without
 // it, a base of some kilobytes would become gigabytes of URLs.
 const (
 	MinURLs     = 4 << 20
@@ -31,8 +31,8 @@ type resolver struct {
 }
 
 // resolvedRef is a reference with its target. url is the canonical URL, or "" if there is none.
-// spelling is the URL as the reference spells it, or "" if this is the canonical URL.
-type resolvedRef struct{ url, spelling string }
+// sent is the URL as it is linked (urlkey.Sent), or "" if this is the canonical URL.
+type resolvedRef struct{ url, sent string }
 
 // baseURL returns the base URL of references. This is the URL of the base element if that is an
 // http URL, otherwise the document's URL.
@@ -60,20 +60,20 @@ func (r *resolver) resolveLink(ref []byte, header bool) resolvedRef {
 // scheme other than http and https. A reference in the header is relative to the document itself.
 func (r *resolver) resolveTarget(ref []byte, header bool) resolvedRef {
 	if header && r.doc != r.base {
-		return spell(r.canon, string(ref), r.doc)
+		return resolve(r.canon, string(ref), r.doc)
 	}
 	if t, ok := r.seen[string(ref)]; ok {
 		return t
 	}
 	raw := string(ref)
-	t := spell(r.canon, raw, r.base)
+	t := resolve(r.canon, raw, r.base)
 	r.seen[raw] = t
 	return t
 }
 
-func spell(canon *urlkey.Canonicalizer, ref, base string) (t resolvedRef) {
+func resolve(canon *urlkey.Canonicalizer, ref, base string) (t resolvedRef) {
 	var err error
-	if t.url, t.spelling, err = canon.SpelledURL(ref, base); err != nil {
+	if t.url, t.sent, err = canon.SentURL(ref, base); err != nil {
 		return resolvedRef{}
 	}
 	return t
@@ -115,11 +115,11 @@ func (l *linkList) makeRows(r *resolver, source, surt, all string, pageNofollow 
 			continue
 		}
 		left[raw.class]--
-		r.room -= len(at.url) + len(at.spelling)
+		r.room -= len(at.url) + len(at.sent)
 		rows = append(rows, schema.Link{
 			SourceSURT: surt, Source: source, Target: at.url, Anchor: l.anchor(raw, all), Rel: intern(l.str(raw.rel)), Kind: raw.kind,
 			Nofollow: raw.nofollow || pageNofollow, Position: partNames[raw.part], Hreflang: text.LanguageTag(l.str(raw.hreflang)),
-			Ordinal: int32(len(rows)), Spelling: at.spelling,
+			Ordinal: int32(len(rows)), Sent: at.sent,
 		})
 		l.noteAuthor(&rows[len(rows)-1])
 	}

@@ -1,10 +1,11 @@
 package html
 
 import (
+	"golang.org/x/net/html/atom"
+
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
-	"golang.org/x/net/html/atom"
 )
 
 var idHead, idNoscript = elements[atom.Head].id, elements[atom.Noscript].id

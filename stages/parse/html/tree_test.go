@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/charset"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
 )
 
 var absolute, web = regexp.MustCompile(`(?i)^[a-z][a-z0-9+.-]*:`), regexp.MustCompile(`(?i)^https?:`)
