@@ -20,7 +20,7 @@ import (
 )
 
 // A private address is refused in every notation, even in notations that make the URL invalid.
-func TestEverySpellingOfAPrivateAddressIsRefused(t *testing.T) {
+func TestEveryFormOfAPrivateAddressIsRefused(t *testing.T) {
 	canon, err := urlkey.New(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -80,20 +80,18 @@ func newLab(t *testing.T, handler http.HandlerFunc, urls ...string) *lab {
 
 func planRows(t *testing.T, urls []string) []schema.PlannedURL {
 	t.Helper()
-	canon, err := urlkey.New(nil)
+	canon, err := urlkey.New([]string{"utm_*"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rows []schema.PlannedURL
 	for _, u := range urls {
-		k, spelling, err := canon.Spelled(u, "")
+		k, sent, err := canon.Sent(u, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		row := schema.PlannedURL{URL: k.URL, SURT: k.SURT, Host: k.Host, Domain: k.Domain, Priority: 500}
-		if spelling != "" {
-			row.Spellings = []string{spelling}
-		}
+		row.Form = schema.Form{Sent: sent, SentFrom: schema.SentBySource}
 		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b schema.PlannedURL) int { return cmp.Compare(a.Host, b.Host) })
@@ -119,23 +117,6 @@ func (l *lab) setPlan(rows []schema.PlannedURL) {
 		l.t.Fatal(err)
 	}
 	l.plan = &manifest.Plan{ID: l.planID, Crawl: "2026-11", Buckets: 1, Partitions: []manifest.PlanPartition{{URLs: int64(len(rows)), File: f}}}
-}
-
-// setSpelled adds a file to the plan with the spellings of known URLs that are not planned.
-func (l *lab) setSpelled(rows []schema.PlannedURL) {
-	l.t.Helper()
-	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(l.t.TempDir(), "spellings.parquet"))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	if err := w.Write(rows); err != nil {
-		l.t.Fatal(err)
-	}
-	f, err := table.Finish(l.t.Context(), w, l.bucket, "spellings", layout.PlanSpellings("2026-11", 0, l.planID, 0))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	l.plan.Partitions[0].Spellings = &f
 }
 
 // run makes an attempt with the given store; nil means l.bucket.

@@ -26,7 +26,7 @@ func TestASessionSharesRobotsAndPace(t *testing.T) {
 			}
 		})
 		s, err := newSession(l.env(nil, t.TempDir()), l.cfg, options{parser: l.parser, hooks: hooks{tune: l.web.tune},
-			barred: func(url string) bool { return url == "http://a.com/barred" }}, func(stages.Wait) {})
+			barred: func(url, _ string) bool { return url == "http://a.com/barred" }}, func(stages.Wait) {})
 		if err != nil {
 			t.Fatal(err)
 		}

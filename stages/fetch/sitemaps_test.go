@@ -48,9 +48,9 @@ func (p mapParser) Parse(d *document.Document) (*document.Parsed, error) {
 		if e.Sitemap {
 			kind = schema.KindSitemapIndex
 		}
-		if k, spelling, err := canon.Spelled(e.Loc, d.URL); err == nil {
+		if k, sent, err := canon.Sent(e.Loc, d.URL); err == nil {
 			parsed.Links = append(parsed.Links, schema.Link{
-				SourceSURT: key.SURT, Source: key.URL, Target: k.URL, Spelling: spelling, Kind: kind, Ordinal: int32(len(parsed.Links)), LastMod: schema.TimeOf(e.LastMod),
+				SourceSURT: key.SURT, Source: key.URL, Target: k.URL, Sent: sent, Kind: kind, Ordinal: int32(len(parsed.Links)), LastMod: schema.TimeOf(e.LastMod),
 			})
 		}
 		return true
@@ -410,7 +410,7 @@ func TestSitemapsOfTheOptOutListAreNotRequested(t *testing.T) {
 			"a.com/robots.txt": "Sitemap: /out/one.xml\nSitemap: /index.xml\nSitemap: /moved.xml\n",
 			"a.com/index.xml":  index("/out/two.xml", "/in.xml"), "a.com/in.xml": urlset("/q"), "a.com/moved.xml": "301 /out/three.xml",
 		}, urls("a.com", 3)...)
-		r := l.mustRun(&Input{OptedOut: func(url string) bool { return strings.Contains(url, "/out/") }})
+		r := l.mustRun(&Input{OptedOut: func(url, _ string) bool { return strings.Contains(url, "/out/") }})
 		l.outcomes(r)
 		for _, h := range l.web.hits() {
 			if strings.Contains(h.path, "/out/") {

@@ -114,8 +114,8 @@ func TestAnotherAttemptRequestsNoFurtherFailingSitemap(t *testing.T) {
 	})
 }
 
-// If robots.txt denies the spelling in which it names a sitemap, the sitemap is denied in every round.
-func TestASitemapKeepsItsSpellingBetweenRounds(t *testing.T) {
+// If robots.txt denies a sitemap as it names it, the sitemap is denied in every round.
+func TestASitemapIsJudgedAsItIsNamedInEveryRound(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newSitemapLab(t, map[string]string{
 			"a.com/robots.txt": "User-agent: *\nDisallow: /s.xml?z=1&a=2\nSitemap: http://a.com/s.xml?z=1&a=2\n", "a.com/s.xml": urlset("/q"),

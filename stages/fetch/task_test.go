@@ -266,7 +266,7 @@ func (l *lab) checkCaptures(r *manifest.Result) {
 		if err != nil || s.Block == warc.Differs || s.Payload == warc.Differs {
 			l.t.Errorf("%s: %+v, %v", c.URL, s, err)
 		}
-		if want := typeOf(c); e.Type != want || e.TargetURI() != c.URL || warc.Digest(e.Header.Get(warc.FieldPayloadDigest)).Value() != c.ContentDigest {
+		if want := typeOf(c); e.Type != want || e.TargetURI() != c.Asked() || warc.Digest(e.Header.Get(warc.FieldPayloadDigest)).Value() != c.ContentDigest {
 			l.t.Errorf("the record of %s is a %s of %s with digest %s, the row says %s", c.URL, e.Type, e.TargetURI(), e.Header.Get(warc.FieldPayloadDigest), c.ContentDigest)
 		}
 		if err := obj.Close(); err != nil {

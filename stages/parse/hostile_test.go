@@ -194,7 +194,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // TestALongBaseDoesNotMultiply parses documents whose base is much longer than the references. The URLs
 // of all links must have a bound that is linear in the document, and the parser counts the links beyond it.
 func TestALongBaseDoesNotMultiply(t *testing.T) {
-	base := "https://example.com/" + strings.Repeat("%7e", 2700) + "/" // its canonical form has 2,700 bytes, its spelling 8,100
+	base := "https://example.com/" + strings.Repeat("%7e", 2700) + "/" // its canonical form has 2,700 bytes, as it is linked 8,100
 	for _, tt := range []struct {
 		name, contentType, body string
 		links                   int // in all
@@ -219,7 +219,7 @@ func TestALongBaseDoesNotMultiply(t *testing.T) {
 			}
 			sum := 0
 			for i := range r.Links {
-				sum += len(r.Links[i].Target) + len(r.Links[i].Spelling)
+				sum += len(r.Links[i].Target) + len(r.Links[i].Sent)
 			}
 			if most := 8*size + 4<<20 + 2*len(base); sum > most || sum < 2<<20 {
 				t.Errorf("URLs of %d bytes in %d links from %d bytes, want at least 2 MiB and at most %d", sum, len(r.Links), size, most)

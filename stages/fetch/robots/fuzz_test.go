@@ -118,7 +118,7 @@ func BenchmarkHostileFiles(b *testing.B) {
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			for b.Loop() {
-				Parse(bm.body).GroupFor("bot").Verdict(path, path)
+				Parse(bm.body).GroupFor("bot").Verdict(path)
 			}
 		})
 	}

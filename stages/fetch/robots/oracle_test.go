@@ -75,7 +75,7 @@ func compare(t *testing.T, body, agent, rawURL string) (done bool) {
 	}
 	g := Parse([]byte(body)).GroupFor(agent)
 	v := googleVerdict(g, rawURL)
-	if g.Verdict(rawURL, rawURL+"?").Allowed && !v.Allowed {
+	if g.Verdict(rawURL).Allowed && !v.Allowed {
 		t.Errorf("%q\nasks %s as %q: every reading allows what Google's denies", body, rawURL, agent)
 	}
 	if want := oracle(body, agent, rawURL); v.Allowed != want {

@@ -44,22 +44,6 @@ func TestARestoredSitemapReservesItsURLs(t *testing.T) {
 	}
 }
 
-// If an index names a sitemap in canonical form and robots.txt in another spelling, the sitemap
-// gets this spelling, because the rules may deny it.
-func TestAWaitingSitemapGetsItsSpelling(t *testing.T) {
-	l := newTestList(t, nil)
-	first, row, err := l.addNamed("http://a.com/s.xml?a=2&z=1", "", "a.com")
-	if err != nil || first == nil || row.Spelling != "" {
-		t.Fatal(first, row, err)
-	}
-	if again, _, err := l.addNamed("http://a.com/s.xml?z=1&a=2", "", "a.com"); again != nil || err != nil {
-		t.Fatal(again, err)
-	}
-	if want := "http://a.com/s.xml?z=1&a=2"; first.Spelled != want {
-		t.Errorf("the spelling is %q, want %q", first.Spelled, want)
-	}
-}
-
 // The bound on the memory of waiting tasks counts the tasks themselves, too, not only their texts.
 func TestTheMemoryOfWaitingSitemapsIsBounded(t *testing.T) {
 	l := newTestList(t, func(string) bool { return true })
@@ -158,10 +142,10 @@ func TestASitemapKeepsItsReservation(t *testing.T) {
 	}
 }
 
-// The next round knows in which spelling a waiting sitemap was named. It does not know the spelling
-// of a redirected sitemap, so this sitemap is left out until robots.txt names it again.
-func TestACarriedSitemapKeepsItsSpelling(t *testing.T) {
-	const canonical, spelled = "http://a.com/s.xml?a=2&z=1", "http://a.com/s.xml?z=1&a=2"
+// The next round knows how a waiting sitemap was named. It does not know how a redirected sitemap was, so this sitemap is
+// left out until robots.txt names it again.
+func TestACarriedSitemapIsAskedForAsItWasNamed(t *testing.T) {
+	const canonical, sent = "http://a.com/s.xml?a=2&z=1", "http://a.com/s.xml?z=1&a=2"
 	l := newTestList(t, nil)
 	c := l.Carrier(map[string]bool{"a.com": true}, func(string) bool { return true })
 	for _, o := range []schema.Outcome{schema.RobotsDenied, schema.HTTP5xx, ""} {
@@ -170,11 +154,11 @@ func TestACarriedSitemapKeepsItsSpelling(t *testing.T) {
 			t.Errorf("outcome %q: a redirected sitemap is carried on: %v", o, err)
 		}
 	}
-	row := schema.Sitemap{URL: canonical, Domain: "a.com", Spelling: spelled, Outcome: schema.RobotsDenied}
-	if record, err := c.Take(&row); !record || err != nil || row.Spelling != spelled {
+	row := schema.Sitemap{URL: canonical, Domain: "a.com", Sent: sent, Outcome: schema.RobotsDenied}
+	if record, err := c.Take(&row); !record || err != nil || row.Sent != sent {
 		t.Fatal(record, err, row)
 	}
-	if tasks := l.waiting(); len(tasks) != 1 || tasks[0].Spelled != spelled {
+	if tasks := l.waiting(); len(tasks) != 1 || tasks[0].Sent != sent {
 		t.Errorf("%d hosts have waiting sitemaps", len(tasks))
 	}
 }

@@ -13,26 +13,23 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// asked returns the canonical form of a URL, and the verdict on it with the given spelling.
-func asked(t testing.TB, file, given string) (robots.Verdict, string) {
+// asked returns the URL that is sent for a given one, the canonical URL, and the verdict on what is sent.
+func asked(t testing.TB, file, given string) (v robots.Verdict, sent, url string) {
 	t.Helper()
 	c, err := urlkey.New([]string{"utm_*", "fbclid"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, spelling, err := c.Spelled(given, "")
+	k, sent, err := c.Sent(given, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := robots.Parse([]byte(file)).GroupFor("foobot")
-	if spelling == "" {
-		return g.Verdict(k.URL), k.URL
-	}
-	return g.Verdict(k.URL, spelling), k.URL
+	sent = cmp.Or(sent, k.URL)
+	return robots.Parse([]byte(file)).GroupFor("foobot").Verdict(sent), sent, k.URL
 }
 
-// TestNoSpellingOfADeniedURLIsSent judges URLs as their sources spell them.
-func TestNoSpellingOfADeniedURLIsSent(t *testing.T) {
+// robots.txt is asked for a URL as it is linked, and so sent. Escapes make no difference.
+func TestTheVerdictIsAboutWhatIsSent(t *testing.T) {
 	const deny = "Disallow: "
 	tests := []struct {
 		name, rules, given string
@@ -54,12 +51,12 @@ func TestNoSpellingOfADeniedURLIsSent(t *testing.T) {
 
 		{"parameters in the rule's order", deny + "/q?z=1&a=2", "http://h/q?z=1&a=2", deny + "/q?z=1&a=2"},
 		{"parameters in canonical order alone", deny + "/q?z=1&a=2", "http://h/q?a=2&z=1", ""},
-		{"a rule in canonical order", deny + "/q?a=2&z=1", "http://h/q?z=1&a=2", deny + "/q?a=2&z=1"},
+		{"a rule in canonical order", deny + "/q?a=2&z=1", "http://h/q?z=1&a=2", ""},
 		{"a prefix of parameters", deny + "/q?z=", "http://h/q?z=1&a=2", deny + "/q?z="},
 		{"a prefix that the canonical order lacks", deny + "/q?z=", "http://h/q?a=2&z=1", ""},
 		{"order and escapes at once", deny + "/%71?z=1&a=2", "http://h/q?%7A=1&%61=2", deny + "/%71?z=1&a=2"},
 		{"a parameter at the end", deny + "/*&a=2$", "http://h/q?z=1&a=2", deny + "/*&a=2$"},
-		{"order around a dropped parameter", deny + "/q?z=1&a=2", "http://h/q?z=1&utm_source=x&a=2", deny + "/q?z=1&a=2"},
+		{"order around a tracking parameter", deny + "/q?z=1&a=2", "http://h/q?z=1&utm_source=x&a=2", ""},
 
 		{"a literal star", deny + "/star-%2A.html", "http://h/star-*.html", deny + "/star-%2A.html"},
 		{"a literal star that the URL escapes", deny + "/star-%2A.html", "http://h/star-%2A.html", deny + "/star-%2A.html"},
@@ -116,12 +113,12 @@ func TestNoSpellingOfADeniedURLIsSent(t *testing.T) {
 		{"a fragment", deny + "/*#", "http://h/a#b", deny + "/*"},
 		{"a fragment alone", deny + "/a/b", "http://h/a#/b", ""},
 
-		{"a dropped parameter", deny + "/*utm_", "http://h/page?utm_source=x", ""},
-		{"a dropped parameter beside another", deny + "/*utm_", "http://h/page?b=1&utm_source=x", ""},
-		{"a dropped parameter with an escaped name", deny + "/*utm_", "http://h/page?%75tm_source=x", ""},
-		{"the page of a dropped parameter", deny + "/page", "http://h/page?utm_source=x", deny + "/page"},
-		{"an empty query", deny + "/page?", "http://h/page?", ""},
-		{"empty parameters", deny + "/page?b&a", "http://h/page?&b&&a&", deny + "/page?b&a"},
+		{"a tracking parameter", deny + "/*utm_", "http://h/page?utm_source=x", deny + "/*utm_"},
+		{"a tracking parameter beside another", deny + "/*utm_", "http://h/page?b=1&utm_source=x", deny + "/*utm_"},
+		{"a tracking parameter with an escaped name", deny + "/*utm_", "http://h/page?%75tm_source=x", deny + "/*utm_"},
+		{"the page of a tracking parameter", deny + "/page", "http://h/page?utm_source=x", deny + "/page"},
+		{"an empty query", deny + "/page?", "http://h/page?", deny + "/page?"},
+		{"empty parameters", deny + "/page?b&a", "http://h/page?&b&&a&", ""},
 		{"every query", deny + "/*?", "http://h/page?z&a", deny + "/*?"},
 
 		{"an anchor", deny + "/%7Ejoe$", "http://h/~joe", deny + "/%7Ejoe$"},
@@ -129,30 +126,28 @@ func TestNoSpellingOfADeniedURLIsSent(t *testing.T) {
 		{"an anchor after parameters", deny + "/q?z=1&a=2$", "http://h/q?z=1&a=2", deny + "/q?z=1&a=2$"},
 		{"a wildcard between escapes", deny + "/%7E*/%70rivate", "http://h/~joe/private/x", deny + "/%7E*/%70rivate"},
 		{"a wildcard and an anchor", deny + "/*.%70hp$", "http://h/a.php", deny + "/*.%70hp$"},
-		{"a wildcard over a spelling", deny + "/*z=*a=", "http://h/q?z=1&a=2", deny + "/*z=*a="},
+		{"a wildcard over parameters", deny + "/*z=*a=", "http://h/q?z=1&a=2", deny + "/*z=*a="},
 
 		{"a longer allow", deny + "/%7Ejoe/\nAllow: /%7Ejoe/pub/", "http://h/%7Ejoe/pub/a", ""},
 		{"a longer allow in RFC 9309's reading only", deny + "/%7E\nAllow: /~joe", "http://h/~joe", ""},
-		{"a longer allow that one spelling lacks", deny + "/%7E\nAllow: /~joe", "http://h/%7Ejoe", deny + "/%7E"},
+		{"a longer allow that one reading lacks", deny + "/%7E\nAllow: /~joe", "http://h/%7Ejoe", deny + "/%7E"},
 		{"an allow that is longer by its escapes", deny + "/~joe/a\nAllow: /%7Ejoe/", "http://h/%7Ejoe/a", deny + "/~joe/a"},
 		{"an allow that Google's reading does not match", deny + "/\nAllow: /%7Ejoe/", "http://h/~joe/", deny + "/"},
-		{"nor in the canonical form", deny + "/\nAllow: /%7Ejoe/", "http://h/%7Ejoe/", deny + "/"},
+		{"an allow as the URL is linked", deny + "/\nAllow: /%7Ejoe/", "http://h/%7Ejoe/", ""},
 		{"an allow of both forms", deny + "/\nAllow: /%7Ejoe/\nAllow: /~joe/", "http://h/%7Ejoe/", ""},
 		{"an allow of one order", deny + "/q\nAllow: /q?a=2&z=1", "http://h/q?z=1&a=2", deny + "/q"},
 
 		{"an index page allows its directory", deny + "/\nAllow: /d/index.html", "http://h/d/", ""},
 		{"not by an escaped name", deny + "/\nAllow: /d/index%2Ehtml", "http://h/d/", deny + "/"},
 		{"an escaped directory", deny + "/\nAllow: /%64/index.html\nAllow: /d/index.html", "http://h/%64/", ""},
-		{"robots.txt may always be asked for", deny + "/", "http://h/robot%73.txt", ""},
+		{"robots.txt may always be asked for", deny + "/", "http://h/robots.txt", ""},
+		{"but not with escapes", deny + "/", "http://h/robot%73.txt", deny + "/"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, url := asked(t, "User-agent: *\n"+tt.rules+"\n", tt.given)
+			got, sent, _ := asked(t, "User-agent: *\n"+tt.rules+"\n", tt.given)
 			if got.Allowed != (tt.rule == "") || tt.rule != "" && got.Rule != tt.rule {
-				t.Errorf("%q asks %q as %q: got %+v, want denied by %q", tt.rules, tt.given, url, got, tt.rule)
-			}
-			if got.Spelling != "" && !strings.HasPrefix(got.Spelling, "http://h") {
-				t.Errorf("spelling %q", got.Spelling)
+				t.Errorf("%q is asked for %q, given as %q: got %+v, want denied by %q", tt.rules, sent, tt.given, got, tt.rule)
 			}
 		})
 	}
@@ -174,9 +169,9 @@ func tokens(path string) (out []string) {
 	return out
 }
 
-// respell writes a token of a URL in another way: it may escape unreserved octets and change the
+// rewrite writes a token of a URL in another way: it may escape unreserved octets and change the
 // case of hex digits.
-func respell(r *rand.Rand, token string) string {
+func rewrite(r *rand.Rand, token string) string {
 	if len(token) == 1 { // the token is not an escape
 		if !unreserved.MatchString(token) || r.IntN(3) > 0 {
 			return token
@@ -189,23 +184,23 @@ func respell(r *rand.Rand, token string) string {
 	return token
 }
 
-// respellRule writes a token of a rule in another way. It may leave octets unescaped that a URI
+// rewriteRule writes a token of a rule in another way. It may leave octets unescaped that a URI
 // must not contain. It escapes a literal star or dollar, which would otherwise be a wildcard or
 // anchor.
-func respellRule(r *rand.Rand, token string, last bool) string {
+func rewriteRule(r *rand.Rand, token string, last bool) string {
 	switch {
 	case token == "*", token == "$" && last:
-		return respell(r, fmt.Sprintf("%%%02X", token[0]))
+		return rewrite(r, fmt.Sprintf("%%%02X", token[0]))
 	case len(token) == 3 && !last && r.IntN(2) == 0: // a space at the end would be trimmed
 		b, err := hex.DecodeString(token[1:])
 		if err == nil && (b[0] >= 0x80 || strings.IndexByte(" \"'<>\\^`{|}", b[0]) >= 0) {
 			return string(b)
 		}
 	}
-	return respell(r, token)
+	return rewrite(r, token)
 }
 
-// someRule makes up a rule that matches a path. The rule is a respelled prefix of the path, in
+// someRule makes up a rule that matches a path. The rule is a rewritten prefix of the path, in
 // which stars replace some tokens. If it has the whole path, it may end with an anchor.
 func someRule(r *rand.Rand, path string) string {
 	all := tokens(path)
@@ -220,7 +215,7 @@ func someRule(r *rand.Rand, path string) string {
 				return b.String()
 			}
 		}
-		b.WriteString(respellRule(r, all[i], i == n-1))
+		b.WriteString(rewriteRule(r, all[i], i == n-1))
 	}
 	if n == len(all) && r.IntN(2) == 0 {
 		b.WriteString("$")
@@ -228,9 +223,8 @@ func someRule(r *rand.Rand, path string) string {
 	return b.String()
 }
 
-// FuzzNoRespellingIsSent makes up a rule that denies one spelling of a URL, and judges a spelling
-// with other escapes.
-func FuzzNoRespellingIsSent(f *testing.F) {
+// FuzzEscapesMakeNoDifference makes up a rule that denies a URL, and judges the URL with other escapes.
+func FuzzEscapesMakeNoDifference(f *testing.F) {
 	for i, path := range []string{
 		"~joe/a", "q?z=1&a=2", "star-*.html", "star-%2A.html", "cost-$", "cost-%24", "a%2Fb/c%3Fd", "caf\u00e9?q=\u30c4", "%257Ejoe", "my files/{a|b}'?c='d",
 		"q?z=1&utm_source=x&a=2", "d/index.html", "a+b?c+d=e%20f", "a;b=c,d:e@f!(g)", "%E9%FF", "robot%73.txt",
@@ -242,27 +236,27 @@ func FuzzNoRespellingIsSent(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, spelling, err := canon.Spelled("http://h/"+path, "")
+		k, sent, err := canon.Sent("http://h/"+path, "")
 		if err != nil || len(k.URL) > 2000 || k.URL == "http://h/robots.txt" {
 			return
 		}
-		path = strings.TrimPrefix(cmp.Or(spelling, k.URL), "http://h")
+		path = strings.TrimPrefix(cmp.Or(sent, k.URL), "http://h")
 		if strayPercent.MatchString(path) {
-			return // the text after the escape has no other spelling
+			return // the text after the escape cannot be written in another way
 		}
 		r := rand.New(rand.NewPCG(seed, 9309))
 		for range 8 {
 			rule := "Disallow: " + someRule(r, path)
 			given := "http://h"
 			for _, token := range tokens(path) {
-				given += respell(r, token)
+				given += rewrite(r, token)
 			}
-			v, url := asked(t, "User-agent: *\n"+rule+"\n", given)
+			v, sent, url := asked(t, "User-agent: *\n"+rule+"\n", given)
 			if url != k.URL {
-				t.Fatalf("%q is a spelling of %[3]q, not of %[2]q", given, k.URL, url)
+				t.Fatalf("%q is %[3]q, not %[2]q", given, k.URL, url)
 			}
 			if v.Allowed {
-				t.Errorf("%q is sent as %q in spite of %q", given, url, rule)
+				t.Errorf("%q is sent as %q in spite of %q", given, sent, rule)
 			}
 		}
 	})

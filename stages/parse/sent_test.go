@@ -8,21 +8,21 @@ import (
 	"crawlbatch.io/crawlbatch/formats/document"
 )
 
-// TestLinksKeepTheirSpelling checks the spelling of links of every kind.
-func TestLinksKeepTheirSpelling(t *testing.T) {
+// Links of every kind say how they are written.
+func TestLinksSayHowTheyAreWritten(t *testing.T) {
 	const head, sitemap = `<!doctype html><head>`, `<urlset>`
 	for _, tt := range []struct {
 		name, contentType, body string
 		header                  map[string][]string
-		want                    []string // expected kind, target and spelling of each link
+		want                    []string // expected kind, target and sent URL of each link
 	}{
 		{name: "a page", contentType: "text/html", body: head + `<link rel=canonical href="/%7ec"><link rel=alternate hreflang=de href="?b&amp;a">
 			<link rel=alternate type=application/rss+xml href="/%66eed"><meta http-equiv=refresh content="0; url=/%7er">
 			<body><a href="/q?z=1&amp;a=2&amp;utm_source=x">q</a><a href="/q?a=2&amp;z=1">q</a><a href="/q?z=1&amp;a=2&amp;utm_source=y">q</a>
 			<area href="/%41"><iframe src="/%42"></iframe><img src="/%43">`,
 			header: map[string][]string{"Link": {`</%44?>; rel=next`}, "Refresh": {"0; url=/%45"}},
-			want: []string{"header /D /%44", "refresh /E /%45", "canonical /~c /%7Ec", "hreflang /dir/x?a&b /dir/x?b&a", "feed /feed /%66eed",
-				"a /q?a=2&z=1 /q?z=1&a=2", "a /q?a=2&z=1", "a /q?a=2&z=1 /q?z=1&a=2", "area /A /%41", "iframe /B /%42", "img /C /%43", "refresh /~r /%7Er"}},
+			want: []string{"header /D /%44?", "refresh /E /%45", "canonical /~c /%7ec", "hreflang /dir/x?a&b /dir/x?b&a", "feed /feed /%66eed",
+				"a /q?a=2&z=1 /q?z=1&a=2&utm_source=x", "a /q?a=2&z=1", "a /q?a=2&z=1 /q?z=1&a=2&utm_source=y", "area /A /%41", "iframe /B /%42", "img /C /%43", "refresh /~r /%7er"}},
 		{name: "relative to its base element", contentType: "text/html", body: head + `<base href="/%7Ejoe/"><body><a href="a">a</a>`,
 			header: map[string][]string{"Link": {`<b>; rel=next`}},
 			want:   []string{"header /dir/b", "a /~joe/a /%7Ejoe/a"}},
@@ -44,8 +44,8 @@ func TestLinksKeepTheirSpelling(t *testing.T) {
 			var got []string
 			for _, l := range r.Links {
 				line := string(l.Kind) + " " + l.Target[len("https://example.com"):]
-				if l.Spelling != "" {
-					line += " " + l.Spelling[len("https://example.com"):]
+				if l.Sent != "" {
+					line += " " + l.Sent[len("https://example.com"):]
 				}
 				got = append(got, line)
 			}
