@@ -38,10 +38,12 @@ type chooser struct {
 	ranked     *table.Cursor[pace.Observation] // observations of hosts in earlier rounds, for offers; nil if there are none
 	addresses  *budget.Addresses
 	overBudget map[string]int64 // number of URLs that each key of plan.budgets refuses
+	mergedBy   map[string]int64 // number of listed entries that each step of the canonical form merged with the first of their URL
 
 	merged  entry.Record  // current URL, merged from its entries so far
 	url     *entry.Record // address of merged; nil before the first URL
 	listed  int64         // number of the current URL's entries that come from the user, not from the frontier
+	first   entry.Record  // the first of these
 	origins entry.Origins // where sources list the current URL
 	domains []*domain
 	free    []*entry.Record // memory of records that are written
@@ -131,7 +133,11 @@ func (c *chooser) count(r *entry.Record) {
 		return
 	}
 	if c.listed++; c.listed == 1 {
-		c.origins.First = o.First
+		c.origins.First, c.first = o.First, *r
+	} else if r.Merged != c.first.Merged || r.Sent != c.first.Sent {
+		for _, step := range urlkey.Merged(r.Merged | c.first.Merged).Names() {
+			c.mergedBy[step]++
+		}
 	}
 	c.origins.Last = o.Last
 }

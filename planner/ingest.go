@@ -236,6 +236,9 @@ func (w *worker) take(e *source.Entry, s entry.Seq) error {
 		w.named = append(w.named, k)
 	}
 	rec := entry.New(k, e, form, s)
+	if e.Listed {
+		rec.Merged = int32(w.canonical.Merged(text, "", k.URL, sent))
+	}
 	if renamed {
 		rec.Due, rec.Planned = false, 0
 		if rec.Renamed = e.Due; e.Due {

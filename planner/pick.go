@@ -40,7 +40,7 @@ func newPicked(r *rules, req Request, seen observations, refused *sorters[entry.
 		rules: r, refused: more,
 		files:    func(s entry.Seq) string { return entry.Excerpt(req.sourceAt(s.Source()).Name()) },
 		hasLinks: req.HasLinks, pruned: req.Pruned,
-		names: names, round: r.budgets.NewRound(), addresses: r.budgets.NewAddresses(), overBudget: map[string]int64{},
+		names: names, round: r.budgets.NewRound(), addresses: r.budgets.NewAddresses(), overBudget: map[string]int64{}, mergedBy: map[string]int64{},
 	}
 	if r.SkipWithin > 0 {
 		p.chooser.since = schema.TimeOf(req.Now.Add(-r.SkipWithin))

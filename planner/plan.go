@@ -130,6 +130,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if len(picked.chosen.Groups) == 0 {
 		return nil, emptyPlanError(p, s.refused.sorted(ctx))
 	}
+	p.manifest.Merged = manifest.SortedCounts(picked.chooser.mergedBy)
 	p.slowest, p.reach, p.budgets = picked.chosen.Slowest, picked.chosen.Reach, manifest.SortedCounts(picked.chooser.overBudget)
 	partitions := p.predict(r, req, picked.chosen)
 	if req.DryRun {

@@ -10,6 +10,7 @@ const (
 	CountTook     = "took_ms"   // duration of written requests, in milliseconds; added once for each request
 	CountAnswers  = "status."   // number of responses by status; the status code is appended
 	CountTimeouts = "timeouts"  // number of requests that failed with a time-out
+	CountMerged   = "merged."   // number of links or listed entries that a step of the canonical form merged with others; the step is appended (urlkey.Merged)
 	CountRetries  = "retries."  // number of requests that will be retried; the class of the failure is appended
 	CountFlights  = "in_flight" // number of requests in flight; reduced when a request ends
 	CountRecorded = "recorded." // number of URLs with a recorded outcome; the outcome is appended

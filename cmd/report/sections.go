@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/show"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 func (m *maker) outcomes() Section {
@@ -88,7 +91,27 @@ func (m *maker) copies() Section {
 }
 
 func (m *maker) graph() Section {
-	return Section{ID: "links", Title: "Links and frontier", Tables: m.tables(m.urls.growth, m.urls.states, m.links, m.pages.linked, m.hosts.ranked)}
+	return Section{ID: "links", Title: "Links and frontier", Tables: append(m.tables(m.urls.growth, m.urls.states, m.links, m.pages.linked, m.hosts.ranked), m.merged()...)}
+}
+
+// merged returns a table of what the steps of the canonical form merged, unless they merged nothing.
+func (m *maker) merged() []*Table {
+	t := &Table{
+		ID: "merged", Title: "Links and listed entries that canonical URLs merged, by step", Rows: [][]any{},
+		Columns: []Column{{Name: "step", Unit: unitText}, {Name: "listed entries", Unit: unitCount}, {Name: "links", Unit: unitCount, bar: true}},
+		Source:  "the counts plan.merged and merge.merged that crawl=" + m.Crawl + "/round=…/sealed.json has",
+		Note:    "A link counts if it differs from its target's canonical URL, a listed entry if it differs from another entry of its URL. Each is asked for in one form, as it was linked (column sent of urls).",
+	}
+	for _, step := range urlkey.Merged(math.MaxUint16).Names() {
+		entries, links := countOf(m.rounds.sealed, "plan."+stages.CountMerged+step), countOf(m.rounds.sealed, "merge."+stages.CountMerged+step)
+		if entries+links > 0 {
+			t.Rows = append(t.Rows, []any{step, entries, links})
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []*Table{t}
 }
 
 // stored returns the files that the seals list, by dataset.

@@ -193,6 +193,7 @@ type Plan struct {
 	Sources          []string        `json:"sources"`
 	SourceLines      int64           `json:"source_lines"`
 	Refused          []Count         `json:"refused"`              // number of refused URLs for each reason
+	Merged           []Count         `json:"merged,omitempty"`     // listed entries that are another one's URL only by a step of the canonical form, for each step
 	TakenDown        int64           `json:"taken_down,omitempty"` // number of URLs that were refused because of a takedown; no row names them
 	RefusedFile      *File           `json:"refused_file,omitempty"`
 	OptOutFile       *File           `json:"opt_out_file,omitempty"` // entries of the opt-out list; nil if there are none

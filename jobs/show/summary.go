@@ -66,6 +66,13 @@ func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, budgets 
 			fmt.Fprintf(&text, "  each with its line: %s/%s\n", refused, layout.PlanRefused(p.Crawl, p.Round, p.ID))
 		}
 	}
+	if len(p.Merged) > 0 {
+		fmt.Fprint(&text, "entries that became one URL with others, by the step of the canonical form:")
+		for _, c := range p.Merged {
+			fmt.Fprintf(&text, " %s %d", c.Name, c.N)
+		}
+		fmt.Fprintln(&text)
+	}
 	if p.TakenDown > 0 {
 		fmt.Fprintf(&text, "refused because of a takedown, without a row: %s\n", Count(p.TakenDown, "URL"))
 	}

@@ -48,6 +48,7 @@ type Record struct {
 	RenamedPlanned    int32 // newest round that planned the other form, as source.Entry.Planned
 	Planned           int32
 	GaveContent       string // form that gave the validators; they hold for no other
+	Merged            int32  // urlkey.Merged of a listed entry: steps that made the URL of its text
 	Spent             bool
 	History           bool
 	NewHost           bool // no earlier round has requested the host; only known with budgets by host

@@ -27,6 +27,7 @@ const clockSkew = 24 * time.Hour
 // moves them to a sorter (a spill) and starts new sums. So a target may have several sums, and finish
 // adds them up.
 type targetBuilder struct {
+	merged map[urlkey.Merged]int64 // number of links that are not as their target's canonical URL, by the steps between both
 	m      *merger
 	memory int64
 	held   int64 // estimated memory of all maps, in bytes
@@ -144,7 +145,7 @@ func newTargets(m *merger) (*targetBuilder, error) {
 	if err != nil {
 		return nil, errors.Join(err, sums.Close())
 	}
-	b := &targetBuilder{m: m, memory: memoryShare(m.env, leastTargetMemory, mostTargetMemory), sums: sums, pairs: pairs}
+	b := &targetBuilder{m: m, merged: map[urlkey.Merged]int64{}, memory: memoryShare(m.env, leastTargetMemory, mostTargetMemory), sums: sums, pairs: pairs}
 	b.reset()
 	return b, nil
 }
@@ -290,6 +291,9 @@ func (b *targetBuilder) count(t *target, l *schema.Link) {
 		}
 		t.row.Weight = inlinks.Weightier(t.row.Weight, inlinks.Weight(l.Weight))
 	}
+	if l.Sent != "" {
+		b.merged[urlkey.MergedBy(l.Target, l.Sent)]++
+	}
 	if t.row.Offer(schema.Linked(l.Sent, t.domain == s.domain)) {
 		t.row.Sent = strings.Clone(l.Sent)
 		b.held += int64(len(l.Sent))
@@ -378,6 +382,11 @@ func (b *targetBuilder) spillPairs() error {
 
 // finish writes the run of targets and the working file of host edges.
 func (b *targetBuilder) finish(ctx context.Context) error {
+	for steps, n := range b.merged {
+		for _, step := range steps.Names() {
+			b.m.count(stages.CountMerged+step, n)
+		}
+	}
 	sums := b.inMemory()
 	if b.sums.Len() > 0 {
 		if err := b.spill(); err != nil {

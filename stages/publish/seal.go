@@ -30,9 +30,13 @@ type sealedFile struct {
 
 // NewSealing returns a Sealing for the round of a plan.
 func NewSealing(p *manifest.Plan) *Sealing {
-	return &Sealing{plan: p, added: map[stages.Stage]int{}, names: map[string]string{}, totals: map[string]int64{
+	s := &Sealing{plan: p, added: map[stages.Stage]int{}, names: map[string]string{}, totals: map[string]int64{
 		"plan.urls": p.URLs, "plan.domains": p.Domains, "plan.hosts": p.Hosts, "plan.partitions": int64(len(p.Partitions)),
 	}}
+	for _, c := range p.Merged {
+		s.totals["plan."+stages.CountMerged+c.Name] = c.N
+	}
+	return s
 }
 
 // Add adds the result of task n of a stage. The order of calls does not matter. Only files that tasks of
