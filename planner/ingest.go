@@ -236,6 +236,9 @@ func (w *worker) take(e *source.Entry, s entry.Seq) error {
 		w.named = append(w.named, k)
 	}
 	rec := entry.New(k, e, form, s)
+	if !e.Listed { // form may leave out the form that gave the content
+		rec.GaveContent = e.Form.Sent
+	}
 	if renamed {
 		rec.Due, rec.Planned = false, 0
 		if rec.Renamed = e.Due; e.Due {
