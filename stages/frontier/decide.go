@@ -143,7 +143,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 		d.cfg.announced(&r, g.inlink.LastMod)
 	}
 	if !other && d.tryForm(g, k, r.State, o.Sent) {
-		r.State = schema.StateFound
+		r.NextDue = answered(o) // at once; the state stays that of the outcome
 	}
 	return d.url(r)
 }
@@ -306,7 +306,7 @@ func (g *group) newForm() (f schema.Form) {
 		f = schema.Form{Sent: g.page.Sent, SentFrom: schema.SentAnswered}
 	case o == nil && g.sitemap != nil && g.sitemap.Outcome == schema.OK:
 		f = schema.Form{Sent: g.sitemap.Sent, SentFrom: schema.SentAnswered}
-	case o != nil && !moved(o) && (o.Outcome == schema.NotModified || o.Outcome == schema.MIMEFiltered):
+	case o != nil && !moved(o) && slices.Contains([]schema.Outcome{schema.OK, schema.NotModified, schema.MIMEFiltered}, o.Outcome):
 		f.SentFrom = schema.SentAnswered
 	case asked != nil && failedForGood(schema.StateAfter(asked.Outcome, asked.HTTPStatus, moved(asked))):
 		f.SentFrom = schema.SentByNobody
