@@ -238,6 +238,8 @@ func (w *worker) take(e *source.Entry, s entry.Seq) error {
 	rec := entry.New(k, e, form, s)
 	if e.Listed {
 		rec.Merged = int32(w.canonical.Merged(text, "", k.URL, sent))
+	} else { // form may leave out the form that gave the content
+		rec.GaveContent = e.Form.Sent
 	}
 	if renamed {
 		rec.Due, rec.Planned = false, 0

@@ -138,7 +138,7 @@ func (c *Config) planTable() []field {
 		key(&c.Plan.Priority.Change, 0, points, frozen, "points for a known URL that changes at each fetch"),
 		key(&c.Plan.Priority.News, 0, points, frozen, "points for a URL whose path holds the date of the plan's day, such as /2026/11/25/; a seventh less for each day before"),
 		key(&c.Plan.MaxDepth, 15, minMax(0, 1000), frozen, "largest number of links on the way from a seed to a planned URL"),
-		key(&c.Plan.StripParams, []string{"utm_*", "fbclid", "gclid", "ref"}, paramPatterns, frozen, "parameters removed from canonical URLs"),
+		key(&c.Plan.StripParams, []string{"utm_*", "fbclid", "gclid"}, paramPatterns, frozen, "parameters removed from canonical URLs"),
 		key(&c.Plan.Canonical.Sessions, false, nil, frozen, "drop session identifiers from URLs: `;jsessionid=` and the parameters PHPSESSID, jsessionid, ASPSESSIONID…, CFID and CFTOKEN, and sid if its value has 16 letters and digits"),
 		key(&c.Plan.Canonical.HTTPS, nil, httpsHosts, frozen, "hosts, with their subdomains, that serve https: their URLs without a port get the scheme https; `[\"*\"]`: all hosts"),
 		key(&c.Plan.Canonical.WWW, false, nil, frozen, "drop `www.` from hosts"),

@@ -47,7 +47,7 @@ type Record struct {
 	Renamed           bool  // earlier rounds have another form of the URL, which is due
 	RenamedPlanned    int32 // newest round that planned the other form, as source.Entry.Planned
 	Planned           int32
-	GaveContent       string // form that gave the validators; they hold for no other
+	GaveContent       string // form that gave the last content; its validators hold for no other
 	Merged            int32  // urlkey.Merged of a listed entry: steps that made the URL of its text
 	Spent             bool
 	History           bool

@@ -20,14 +20,14 @@ import (
 
 // history makes the states that some rounds wrote, each about some of the same URLs.
 func history(t *testing.T, random *rand.Rand, rounds int) (written [][]schema.URLRecord) {
-	all := []schema.URLState{schema.StateFound, schema.StateFetched, schema.StateDeferred, schema.StateFailed, schema.StateSkipped, schema.StateGone}
+	all := []schema.URLState{schema.StateFound, schema.StateFetched, schema.StateDeferred, schema.StateFailed, schema.StateGone}
 	for n := range rounds {
 		var rows []schema.URLRecord
 		for u := range 200 {
 			if random.IntN(3) == 0 {
 				rows = append(rows, state(t, fmt.Sprintf("http://h.d%d.example/%d", u%20, u), all[random.IntN(len(all))], func(r *schema.URLRecord) {
 					r.Depth, r.Fetches, r.LastPlanned = int32(n), int32(random.IntN(9)), fmt.Sprintf("2026-%d.0", 10+n%2)
-					r.Spellings = []string{fmt.Sprintf("http://h.d%d.example/%%%d", u%20, random.IntN(3))}
+					r.Form = schema.Linked([]string{"", r.URL + "?", r.URL + "?&"}[random.IntN(3)], random.IntN(2) == 0)
 				}))
 			}
 		}
@@ -46,7 +46,7 @@ func randomWorld(t *testing.T, random *rand.Rand, buckets int) world {
 		case 0:
 			w.fetches = append(w.fetches, fetch(t, url, []schema.Outcome{schema.OK, schema.HTTP4xx, schema.Timeout, schema.Deferred}[random.IntN(4)], nil))
 		case 1:
-			w.inlinks = append(w.inlinks, link(t, url, nil))
+			w.inlinks = append(w.inlinks, link(t, url, func(l *schema.Inlink) { l.Form = schema.Linked([]string{"", url + "?"}[random.IntN(2)], true) }))
 		}
 	}
 	return w

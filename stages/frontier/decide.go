@@ -142,6 +142,9 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	if g.inlink != nil {
 		d.cfg.announced(&r, g.inlink.LastMod)
 	}
+	if !other && d.tryForm(g, k, r.State, o.Sent) {
+		r.NextDue = answered(o) // at once; the state stays that of the outcome
+	}
 	return d.url(r)
 }
 
@@ -150,7 +153,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 // own domain may link it in another form, which is tried.
 func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	p := g.prior
-	if g.form.Sent != p.Sent && g.form.SentFrom == schema.SentByDomain && (p.State == schema.StateGone || p.State == schema.StateDenied) {
+	if d.tryForm(g, k, p.State, p.Sent) {
 		return d.writeAgain(g, k, p.Depth)
 	}
 	waits := p.State == schema.StateFound || p.State == schema.StateDeferred
@@ -294,20 +297,21 @@ func (g *group) newForm() (f schema.Form) {
 		f = g.prior.Form
 	}
 	o := g.outcome
-	if o != nil {
+	if o != nil && (f.SentFrom != schema.SentAnswered || f.Sent != o.Sent) { // what answered stays so if it only fails for now
 		f = o.Form
 	}
+	asked, _ := g.requested()
 	switch {
 	case g.page != nil:
 		f = schema.Form{Sent: g.page.Sent, SentFrom: schema.SentAnswered}
 	case o == nil && g.sitemap != nil && g.sitemap.Outcome == schema.OK:
 		f = schema.Form{Sent: g.sitemap.Sent, SentFrom: schema.SentAnswered}
-	case o != nil && !moved(o) && (o.Outcome == schema.NotModified || o.Outcome == schema.MIMEFiltered):
+	case o != nil && !moved(o) && slices.Contains([]schema.Outcome{schema.OK, schema.NotModified, schema.MIMEFiltered}, o.Outcome):
 		f.SentFrom = schema.SentAnswered
-	case o != nil && !moved(o):
-		if state := schema.StateAfter(o.Outcome, o.HTTPStatus, false); state == schema.StateGone || state == schema.StateDenied {
-			f.SentFrom = schema.SentByNobody
-		}
+	case asked != nil && failedForGood(schema.StateAfter(asked.Outcome, asked.HTTPStatus, moved(asked))):
+		f.SentFrom = schema.SentByNobody
+	case o == nil && g.hop != nil: // a redirect within the domain led to it
+		f.Offer(schema.Linked(g.hop.Sent, true))
 	}
 	if g.inlink != nil {
 		f.Offer(g.inlink.Form)
@@ -316,9 +320,23 @@ func (g *group) newForm() (f schema.Form) {
 		f.Offer(g.redirect.Form)
 	}
 	for _, r := range g.refused {
-		f.Offer(r.Form)
+		if r.Reason == schema.SkipBudget || r.Reason == schema.SkipRecent { // others may be refused because of this form
+			f.Offer(r.Form)
+		}
 	}
 	return f
+}
+
+func failedForGood(s schema.URLState) bool { return s == schema.StateGone || s == schema.StateDenied }
+
+// tryForm reports whether a URL that failed for good in the form sent is now known in another form, from its own domain.
+func (d *decider) tryForm(g *group, k *urlkey.Key, state schema.URLState, sent string) bool {
+	if !failedForGood(state) || g.form.Sent == sent || g.form.SentFrom != schema.SentByDomain || g.inlink == nil && g.redirect == nil {
+		return false
+	}
+	depth, _, followed := g.nearest()
+	reason, _ := d.judge(g, k, depth, followed)
+	return reason == ""
 }
 
 // decideNew decides about a URL that is new.
@@ -393,8 +411,9 @@ func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord 
 	if g.prior != nil {
 		r = *g.prior
 	}
-	if r.Sent != g.form.Sent { // the validators hold for the form that gave them
+	if r.Sent != g.form.Sent { // the validators and the record hold for the form that gave them
 		r.ETag, r.LastModified = "", ""
+		r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 	}
 	r.Form = g.form
 	r.Listing = g.listing(r.Listing)

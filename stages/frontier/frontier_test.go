@@ -72,7 +72,7 @@ func fetch(t testing.TB, url string, o schema.Outcome, change func(*schema.Fetch
 // link returns one row of the inlinks dataset. The row says that a page at depth 2 links to the URL.
 func link(t testing.TB, url string, change func(*schema.Inlink)) schema.Inlink {
 	k := key(t, url)
-	l := schema.Inlink{SURT: k.SURT, URL: k.URL, Inlinks: 1, InlinkHosts: 1, Followed: true, FollowKind: true, SourceDepth: 2, FirstSource: "http://a.example/"}
+	l := schema.Inlink{SURT: k.SURT, URL: k.URL, Inlinks: 1, InlinkHosts: 1, Followed: true, SourceDepth: 2, FirstSource: "http://a.example/"}
 	if change != nil {
 		change(&l)
 	}
@@ -157,7 +157,7 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 		for _, f := range w.fetches {
 			if f.RedirectTarget != "" && owns(f.URL) {
 				k := key(t, f.RedirectTarget)
-				redirects = append(redirects, schema.Redirect{Bucket: int32(urlkey.Bucket(k.Domain, w.buckets)), SURT: k.SURT, URL: k.URL, Source: f.URL, Depth: f.Depth})
+				redirects = append(redirects, schema.Redirect{Bucket: int32(urlkey.Bucket(k.Domain, w.buckets)), SURT: k.SURT, URL: k.URL, Form: schema.Linked(f.RedirectSent, f.Domain == k.Domain), Source: f.URL, Depth: f.Depth})
 			}
 		}
 		slices.SortFunc(redirects, tabletest.ByKey(schema.RedirectKey))
@@ -348,7 +348,7 @@ func TestRedirects(t *testing.T) {
 
 type scope struct{}
 
-func (scope) Refusal(url string) (schema.SkipReason, string) {
+func (scope) Refusal(url, _ string) (schema.SkipReason, string) {
 	if strings.Contains(url, "secret") {
 		return schema.SkipOutOfScope, "*secret*"
 	}
@@ -357,14 +357,13 @@ func (scope) Refusal(url string) (schema.SkipReason, string) {
 
 func TestLinksAreFollowedOrSkipped(t *testing.T) {
 	nofollow := func(l *schema.Inlink) { l.Followed = false }
-	image := func(l *schema.Inlink) { l.Followed, l.FollowKind = false, false }
 	deep := func(l *schema.Inlink) { l.SourceDepth = 15 }
 	w := world{
 		buckets: 2,
 		fetches: []schema.Fetch{fetch(t, "http://www.a.example/", schema.OK, nil), fetch(t, "http://b.example/", schema.OK, nil)},
 		inlinks: []schema.Inlink{
 			link(t, "http://www.a.example/", nil), link(t, "http://www.a.example/new", nil), link(t, "http://sub.a.example/", nil), link(t, "http://c.example/", nil),
-			link(t, "http://b.example/nofollow", nofollow), link(t, "http://b.example/image", image), link(t, "http://b.example/deep", deep),
+			link(t, "http://b.example/nofollow", nofollow), link(t, "http://b.example/deep", deep),
 			link(t, "http://b.example/secret", nil), link(t, "http://b.example/x/x/x/x", nil),
 		},
 	}
@@ -631,10 +630,8 @@ func TestNoTargetIsLost(t *testing.T) {
 		r := urlkey.Hash(fmt.Sprint("link", n))
 		if u := url(r); !seen[u] {
 			seen[u] = true
-			w.inlinks = append(w.inlinks, link(t, u, func(l *schema.Inlink) {
-				l.Followed, l.FollowKind, l.SourceDepth = r>>60&3 != 0, r>>60 != 0, int32(r>>56&15)
-			}))
-			kinds[u] = r>>60 != 0
+			w.inlinks = append(w.inlinks, link(t, u, func(l *schema.Inlink) { l.Followed, l.SourceDepth = r>>60&3 != 0, int32(r>>56&15) }))
+			kinds[u] = true
 		}
 	}
 	fetched := map[string]bool{}

@@ -18,7 +18,7 @@ func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 	earlier := seal(t, b, "2026-10", 1, 1,
 		state(t, url("linked"), schema.StateFetched, fetched), state(t, url("target"), schema.StateGone, fetched), state(t, url("over"), schema.StateFetched, fetched),
 		state(t, url("unlinked"), schema.StateFetched, fetched), state(t, url("waits"), schema.StateFound, nil), state(t, url("nofollow"), schema.StateFetched, fetched),
-		state(t, url("spelled"), schema.StateFound, nil), state(t, url("recent"), schema.StateFetched, fetched),
+		state(t, url("recent"), schema.StateFetched, fetched), state(t, url("form"), schema.StateFound, nil),
 		state(t, url("followed"), schema.StateFetched, func(r *schema.URLRecord) { fetched(r); r.LastFetched = at + 1 }), // by this crawl, without a plan
 		state(t, "http://b.example/", schema.StateFetched, fetched))
 	refused := func(path string, reason schema.SkipReason) schema.Refused {
@@ -30,16 +30,16 @@ func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 		inlinks: []schema.Inlink{
 			link(t, url("linked"), nil), link(t, url("recent"), nil), link(t, url("followed"), nil), link(t, "http://b.example/", nil),
 			link(t, url("nofollow"), func(l *schema.Inlink) { l.Followed = false }),
-			link(t, url("spelled"), func(l *schema.Inlink) { l.FollowKind, l.Spellings = false, []string{url("%73pelled")} }),
+			link(t, url("form"), func(l *schema.Inlink) { l.Followed, l.Form = false, schema.Linked(url("%66orm"), true) }),
 		},
 		refused: []schema.Refused{refused("over", schema.SkipBudget), refused("recent", schema.SkipRecent)},
 	}
 	urls, skips, _ := run(t, b, Default(), w, earlier)
 	check(t, "urls", []string{
-		"a.example/linked found 3", "a.example/moved redirected 2", "a.example/over found 0", "a.example/page fetched 2",
-		"a.example/spelled deferred 5", "a.example/target found 3",
+		"a.example/form deferred 5", "a.example/linked found 3", "a.example/moved redirected 2", "a.example/over found 0",
+		"a.example/page fetched 2", "a.example/target found 3",
 	}, states(urls))
-	check(t, "skips", []string{"a.example/nofollow nofollow 3", "a.example/over budget 0", "a.example/recent recent 0", "b.example/ out_of_scope 3"}, reasons(skips))
+	check(t, "skips", []string{"a.example/form nofollow 3", "a.example/nofollow nofollow 3", "a.example/over budget 0", "a.example/recent recent 0", "b.example/ out_of_scope 3"}, reasons(skips))
 	for _, r := range urls {
 		if r.URL != url("linked") {
 			continue

@@ -125,12 +125,17 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at schema.Time,
 }
 
 // compare reports whether a request that left a URL in the given state could be compared with the fetch
-// before, and whether it found another content. sent is the URL as it was sent. If the content before came from another form, only equal contents say
-// something: servers may answer two forms differently.
+// before, and whether it found another content. sent is the URL as it was sent. If the content before came from another
+// form, only equal contents say something: servers may answer two forms differently.
 func compare(prior *schema.URLRecord, o *outcome, state schema.URLState, sent string) (compared, changed bool) {
 	compared = prior.Fetches > 0 && prior.ContentDigest != "" && state == schema.StateFetched && !brokenOff(o)
 	changed = compared && o.Outcome == schema.OK && o.ContentDigest != prior.ContentDigest
-	if replaced := prior.SentFrom == schema.SentByDomain || prior.SentFrom == schema.SentByStranger; changed && (replaced || sent != prior.Sent) {
+	other := sent != prior.Sent
+	switch prior.SentFrom {
+	case schema.SentBySource, schema.SentByDomain, schema.SentByStranger: // it replaced the form that gave the content
+		other = true
+	}
+	if changed && other {
 		return false, false
 	}
 	return compared, changed

@@ -477,7 +477,7 @@ func TestADocumentWhoseLinksWereTakenDownHasNoneOfAnother(t *testing.T) {
 func TestTargetsHaveDepthsAndBuckets(t *testing.T) {
 	const hop, hop2, doc = "https://a.example.org/hop", "https://a.example.org/hop2", "https://a.example.org/doc"
 	fa, fb := fetch(t, a, schema.OK, 3), fetch(t, b, schema.Redirected, 7)
-	fb.RedirectTarget = x
+	fb.RedirectTarget, fb.RedirectSent = x, x+"?"
 	p := page(t, doc, a, "doc", 4)
 	p.Depth = 3
 	s := segment{
@@ -498,7 +498,7 @@ func TestTargetsHaveDepthsAndBuckets(t *testing.T) {
 		{URL: x + "2", Inlinks: 1, InlinkHosts: 1, SourceDepth: 3, FirstSource: doc},
 	} {
 		k := keyOf(t, target.URL)
-		target.SURT, target.Followed, target.FollowKind, target.Anchors, target.Spellings = k.SURT, true, true, []string{}, []string{}
+		target.SURT, target.Followed, target.Anchors, target.Form = k.SURT, true, []string{}, schema.Linked("", k.Domain == "example.org")
 		want = append(want, schema.TargetLinks{Bucket: int32(urlkey.Bucket(k.Domain, buckets)), Inlink: target, AnchorCounts: []int32{}})
 	}
 	targets := tabletest.ReadRun[schema.TargetLinks](t, w.bucket, sums.FilesOf(stages.FileTargets)[0])
@@ -510,7 +510,7 @@ func TestTargetsHaveDepthsAndBuckets(t *testing.T) {
 		t.Error(d)
 	}
 	to := keyOf(t, x)
-	redirects := []schema.Redirect{{Bucket: int32(urlkey.Bucket(to.Domain, buckets)), SURT: to.SURT, URL: x, Source: b, Depth: 7}}
+	redirects := []schema.Redirect{{Bucket: int32(urlkey.Bucket(to.Domain, buckets)), SURT: to.SURT, URL: x, Form: schema.Linked(x+"?", false), Source: b, Depth: 7}}
 	if d := cmp.Diff(redirects, tabletest.ReadRun[schema.Redirect](t, w.bucket, sums.FilesOf(stages.FileRedirects)[0])); d != "" {
 		t.Errorf("redirects (-want +got):\n%s", d)
 	}
@@ -750,36 +750,40 @@ func TestPartitionWithoutAFetchResultIsRefused(t *testing.T) {
 	}
 }
 
-// Targets keep the spellings that links of any kind within the target's domain use. Spellings in
-// links from other domains do not count.
-func TestTargetsHaveTheSpellingsOfTheirDomain(t *testing.T) {
-	spelt := func(source, target, spelling string, kind schema.LinkKind, ordinal int32) schema.Link {
+// A target has the best of the forms in links of followed kinds: those of its own domain come first.
+func TestATargetHasTheFormInWhichItIsLinked(t *testing.T) {
+	as := func(source, target, sent string, kind schema.LinkKind, ordinal int32) schema.Link {
 		l := link(t, source, target, kind, ordinal)
-		l.Spelling = spelling
+		l.Sent = sent
 		return l
 	}
 	s := segment{
 		fetches: []schema.Fetch{fetch(t, a, schema.OK, 1), fetch(t, b, schema.Redirected, 1)},
 		pages:   []schema.Page{page(t, a, a, "a", 4)}, text: []schema.Text{text(t, a, "a")},
 		links: []schema.Link{
-			spelt(b, a+"~r", a+"%7Er", schema.KindRedirect, 0), spelt(b, a+"~r", a+"%7Er", schema.KindRedirect, 0), spelt(b, a+"~r", a+"~%72", schema.KindRedirect, 0),
-			spelt(b, x+"~r", x+"%7Er", schema.KindRedirect, 0), link(t, b, a+"plain", schema.KindRedirect, 0),
-			spelt(a, b+"~a", b+"%7Ea", schema.KindA, 0), spelt(a, x+"~a", x+"%7Ea", schema.KindA, 1),
-			spelt(a, b+"~i", b+"%7Ei", schema.KindImg, 2), link(t, a, b+"~a", schema.KindCanonical, 3),
-			spelt(a, x+"~i", x+"%7Ei", schema.KindImg, 4), link(t, a, b+"plain", schema.KindImg, 5),
-			spelt(a, b+"~f", b+"%7Ef", schema.KindFeed, 6), spelt(a, b+"~h", b+"%7Eh", schema.KindHeader, 7),
+			as(b, a+"~r", a+"%7Er", schema.KindRedirect, 0), as(b, a+"~r", a+"%7Er", schema.KindRedirect, 0), as(b, a+"~r", a+"~%72", schema.KindRedirect, 0),
+			as(b, x+"~r", x+"%7Er", schema.KindRedirect, 0), link(t, b, a+"plain", schema.KindRedirect, 0),
+			as(a, b+"~a", b+"%7Ea", schema.KindA, 0), as(a, x+"~a", x+"%7Ea?", schema.KindA, 1), as(a, x+"~a", x+"~a?", schema.KindA, 2),
+			as(a, b+"~i", b+"%7Ei", schema.KindImg, 3), as(a, b+"~a", b+"~a?", schema.KindCanonical, 4),
+			as(a, x+"~i", x+"%7Ei", schema.KindImg, 5), as(a, b+"two", b+"two?", schema.KindA, 6), link(t, a, b+"two", schema.KindImg, 7),
+			as(a, b+"both", b+"both?", schema.KindA, 8), link(t, a, b+"both", schema.KindA, 9),
+			as(a, b+"~f", b+"%7Ef", schema.KindFeed, 10), as(a, b+"no", b+"no?", schema.KindA, 11),
 		},
 	}
-	const form = "https://a.example.org/~r [https://a.example.org/%%7Er https://a.example.org/~%%72] %t\n" +
-		"https://b.example.org/~a [https://b.example.org/%%7Ea] true\nhttps://b.example.org/~f [https://b.example.org/%%7Ef] false\n" +
-		"https://b.example.org/~h [https://b.example.org/%%7Eh] false\nhttps://b.example.org/~i [https://b.example.org/%%7Ei] false\n"
+	s.links[len(s.links)-1].Nofollow = true
+	links := "https://b.example.org/both  domain\nhttps://b.example.org/no https://b.example.org/no? domain\n" +
+		"https://b.example.org/two https://b.example.org/two? domain\nhttps://b.example.org/~a https://b.example.org/~a? domain\n" +
+		"https://x.example.com/~a https://x.example.com/~a? stranger\n"
+	const redirects = "https://a.example.org/plain  domain\nhttps://a.example.org/~r https://a.example.org/%7Er domain\n"
 	for _, tc := range []struct {
 		name     string
 		followed []schema.LinkKind
 		want     string
 	}{
-		{"all kinds that are followed", schema.DefaultFollowed, fmt.Sprintf(form, true)},
-		{"redirects are not, and lead on nevertheless", []schema.LinkKind{schema.KindA, schema.KindCanonical}, fmt.Sprintf(form, false)},
+		{"all kinds that are followed", schema.DefaultFollowed, redirects + links + "https://x.example.com/~r https://x.example.com/%7Er stranger\n"},
+		{"redirects are not", []schema.LinkKind{schema.KindA, schema.KindCanonical}, links},
+		{"only images", []schema.LinkKind{schema.KindImg},
+			"https://b.example.org/two  domain\nhttps://b.example.org/~i https://b.example.org/%7Ei domain\nhttps://x.example.com/~i https://x.example.com/%7Ei stranger\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, []string{a, b}, s)
@@ -789,9 +793,7 @@ func TestTargetsHaveTheSpellingsOfTheirDomain(t *testing.T) {
 			}
 			var got []string
 			for _, target := range tabletest.ReadRun[schema.TargetLinks](t, w.bucket, r.FilesOf(stages.FileTargets)[0]) {
-				if len(target.Spellings) > 0 {
-					got = append(got, fmt.Sprintf("%s %v %t\n", target.URL, target.Spellings, target.FollowKind))
-				}
+				got = append(got, fmt.Sprintf("%s %s %s\n", target.URL, target.Sent, target.SentFrom))
 			}
 			slices.Sort(got)
 			if d := cmp.Diff(tc.want, strings.Join(got, "")); d != "" {

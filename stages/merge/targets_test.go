@@ -54,7 +54,7 @@ func randomLinks(seed uint64) []schema.Link {
 			l.Target = fmt.Sprintf("http://%s%s/%d", []string{"", "www."}[r.IntN(2)], []string{"github.io", "blogspot.com", "gitlab.io"}[r.IntN(3)], r.IntN(9))
 		}
 		if r.IntN(4) == 0 {
-			l.Spelling = l.Target + fmt.Sprint("?s=", r.IntN(8))
+			l.Sent = l.Target + fmt.Sprint("?s=", r.IntN(8))
 		}
 		links = append(links, l)
 	}
@@ -125,15 +125,14 @@ func naiveSums(links []schema.Link) ([]schema.TargetLinks, []schema.HostEdge) {
 	for url, all := range byTarget {
 		k, _ := urlkey.KeyOf(url)
 		sum := schema.TargetLinks{Bucket: int32(urlkey.Bucket(k.Domain, 5)), Inlink: schema.Inlink{SURT: k.SURT, URL: url}}
-		sources, hosts, anchors, spellings := map[string]bool{}, map[string]bool{}, map[string]int32{}, map[string]bool{}
+		sources, hosts, anchors := map[string]bool{}, map[string]bool{}, map[string]int32{}
+		var forms []schema.Form
 		for _, l := range all {
-			if of, _ := urlkey.KeyOf(l.Source); l.Spelling != "" && of.Domain == k.Domain {
-				spellings[l.Spelling] = true
-			}
 			if l.Kind != schema.KindA {
 				continue
 			}
-			sum.FollowKind = true
+			of, _ := urlkey.KeyOf(l.Source)
+			forms = append(forms, schema.Linked(l.Sent, of.Domain == k.Domain))
 			if l.Source != url {
 				sources[l.Source], hosts[hostOf(l.Source)] = true, true
 			}
@@ -151,7 +150,7 @@ func naiveSums(links []schema.Link) ([]schema.TargetLinks, []schema.HostEdge) {
 				sum.Followed, sum.SourceDepth, sum.FirstSource = !l.Nofollow, depth, l.Source
 			}
 		}
-		if !sum.FollowKind && len(spellings) == 0 {
+		if len(forms) == 0 {
 			continue
 		}
 		sum.Inlinks, sum.InlinkHosts = int64(len(sources)), int64(len(hosts))
@@ -159,8 +158,9 @@ func naiveSums(links []schema.Link) ([]schema.TargetLinks, []schema.HostEdge) {
 		for _, text := range texts[:min(len(texts), inlinks.MaxAnchors)] {
 			sum.Anchors, sum.AnchorCounts = append(sum.Anchors, text), append(sum.AnchorCounts, anchors[text])
 		}
-		sum.Spellings = slices.Sorted(maps.Keys(spellings))
-		sum.Spellings = sum.Spellings[:min(len(sum.Spellings), schema.MaxSpellings+1)]
+		sum.Form = slices.MinFunc(forms, func(a, b schema.Form) int { // "domain" comes before "stranger"
+			return cmp.Or(cmp.Compare(a.SentFrom, b.SentFrom), cmp.Compare(len(a.Sent), len(b.Sent)), cmp.Compare(a.Sent, b.Sent))
+		})
 		sums = append(sums, sum)
 	}
 	slices.SortFunc(sums, tabletest.ByKey(schema.TargetKey))

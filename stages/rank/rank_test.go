@@ -31,7 +31,7 @@ type edge struct {
 	nofollow bool
 	anchor   string
 	lastmod  schema.Time
-	spelling string
+	sent     string
 }
 
 // world writes edges as merge would, with hosts distributed over partitions. world returns the
@@ -118,7 +118,6 @@ func sumsOf(links []mergedLink) []schema.TargetLinks {
 			sums, anchors = append(sums, schema.TargetLinks{Bucket: l.bucket, Inlink: schema.Inlink{SURT: l.target.SURT, URL: url}}), append(anchors, inlinks.Anchors{})
 		}
 		sum := &sums[len(sums)-1]
-		sum.Spellings = schema.Spellings(sum.Spellings).Add(l.spelling)
 		if !slices.Contains(schema.DefaultFollowed, l.kind) {
 			continue
 		}
@@ -130,7 +129,8 @@ func sumsOf(links []mergedLink) []schema.TargetLinks {
 			sources[source], hosts[host] = true, true
 		}
 		anchors[len(sums)-1].Add(l.anchor, 1)
-		sum.LastMod, sum.FollowKind = max(sum.LastMod, l.lastmod), true
+		sum.LastMod = max(sum.LastMod, l.lastmod)
+		sum.Form.Offer(schema.Linked(l.sent, urlkey.Domain(l.sourceHost) == l.target.Domain))
 		inlinks.Source(&sum.Inlink, !l.nofollow, l.depth, l.source)
 	}
 	for i := range sums {
@@ -190,8 +190,8 @@ func TestInlinksCountDistinctPagesAndHosts(t *testing.T) {
 		{from: "a/2", to: "b/n", depth: 1, nofollow: true},
 	}, 2, 1)
 	want := []schema.Inlink{
-		{URL: "http://b.test/n", SURT: "test,b)/n", Inlinks: 2, InlinkHosts: 1, FollowKind: true, SourceDepth: 1, FirstSource: "http://a.test/2", Anchors: []string{}},
-		{URL: "http://b.test/x", SURT: "test,b)/x", LastMod: 7_000, Inlinks: 4, InlinkHosts: 2, Followed: true, FollowKind: true, SourceDepth: 0, FirstSource: "http://b.test/x", Anchors: []string{"two", "one"}},
+		{URL: "http://b.test/n", SURT: "test,b)/n", Inlinks: 2, InlinkHosts: 1, SourceDepth: 1, FirstSource: "http://a.test/2", Anchors: []string{}, Form: schema.Linked("", false)},
+		{URL: "http://b.test/x", SURT: "test,b)/x", LastMod: 7_000, Inlinks: 4, InlinkHosts: 2, Followed: true, SourceDepth: 0, FirstSource: "http://b.test/x", Anchors: []string{"two", "one"}, Form: schema.Linked("", true)},
 	}
 	empty := gocmp.Transformer("nil", func(s []string) string { return strings.Join(s, "|") })
 	if d := gocmp.Diff(want, inlinks, empty); d != "" {
@@ -199,21 +199,26 @@ func TestInlinksCountDistinctPagesAndHosts(t *testing.T) {
 	}
 }
 
-func TestSpellingsOfATargetAreUnited(t *testing.T) {
-	all := []edge{{from: "a/1", to: "a/y", spelling: "y"}}
-	for n, s := range []string{"c", "", "g", "a", "c", "f", "b", "e"} {
-		all = append(all, edge{from: fmt.Sprintf("a/%d", n), to: "a/x", spelling: s, depth: 1})
+// A target has the best of the forms of all partitions: those of its own domain come first.
+func TestATargetHasOneForm(t *testing.T) {
+	all := []edge{
+		{from: "a/1", to: "a/y", sent: "y"}, {from: "b/1", to: "a/y"}, {from: "c/1", to: "a/y", sent: "x"},
+		{from: "b/1", to: "a/z", sent: "zz"}, {from: "c/1", to: "a/z", sent: "za"}, {from: "b/2", to: "a/z", sent: "zzz"},
 	}
-	// If links of a kind are not followed, only their spellings count.
-	all = append(all, edge{from: "a/9", to: "a/x", kind: schema.KindFeed, spelling: "d", anchor: "no"}, edge{from: "a/9", to: "a/z", kind: schema.KindFeed, spelling: "z"})
-	inlinks, _, _ := run(t, all, 2, 1)
-	var got []string
-	for _, l := range inlinks {
-		got = append(got, fmt.Sprintln(l.URL, l.Spellings, l.Inlinks, l.FollowKind, l.Anchors))
+	for n, s := range []string{"cc", "g", "a", "c", "f", "b", "e"} {
+		all = append(all, edge{from: fmt.Sprintf("a/%d", n), to: "a/x", sent: s, depth: 1}, edge{from: fmt.Sprintf("a/%d", n), to: "a/w", sent: s}, edge{from: fmt.Sprintf("a/%d", n), to: "a/w"})
 	}
-	want := []string{"http://a.test/x [a b c d e] 8 true []\n", "http://a.test/y [y] 1 true []\n", "http://a.test/z [z] 0 false []\n"}
-	if d := gocmp.Diff(want, got); d != "" {
-		t.Error(d)
+	for partitions := range 4 {
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		inlinks, _, _ := run(t, all, partitions+1, 1)
+		var got []string
+		for _, l := range inlinks {
+			got = append(got, fmt.Sprintln(l.URL, l.Sent, l.SentFrom, l.Inlinks))
+		}
+		want := []string{"http://a.test/w  domain 7\n", "http://a.test/x a domain 7\n", "http://a.test/y y domain 3\n", "http://a.test/z za stranger 3\n"}
+		if d := gocmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func hopPath(name string, num, hop int) string {
 // isTrack reports whether a query parameter is a tracking parameter, which the web ignores.
 func isTrack(param string) bool {
 	name, _, _ := strings.Cut(param, "=")
-	return strings.HasPrefix(name, "utm_") || name == "fbclid" || name == "gclid" || name == "ref"
+	return strings.HasPrefix(name, "utm_") || name == "fbclid" || name == "gclid"
 }
 
 // Untracked returns a path without its tracking parameters.

@@ -33,7 +33,7 @@ func (a *author) pageAnchor(k key, host, page int) string {
 }
 
 // tracks are tracking parameters, which crawlers remove.
-var tracks = [...]string{"utm_source=simweb", "utm_source=simweb&utm_medium=link", "fbclid=IwAR0x", "gclid=EAIaIQ", "ref=front"}
+var tracks = [...]string{"utm_source=simweb", "utm_source=simweb&utm_medium=link", "fbclid=IwAR0x", "gclid=EAIaIQ", "utm_campaign=front"}
 
 // writeAnchor writes an element <a>. The key k chooses the form of its URL.
 func (a *author) writeAnchor(k key, p place, anchor, rel string) {

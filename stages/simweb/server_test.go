@@ -252,7 +252,7 @@ func TestServerAnswersForItsHostsAlone(t *testing.T) {
 	if c := get(srv, w.FaultURL(0, "reset", 1)).Code; c != http.StatusNotImplemented {
 		t.Errorf("a fault of the wire without a connection answers %d", c)
 	}
-	plain, tracked := get(srv, w.URL(0, 0)), get(srv, w.URL(0, 0)+"?utm_source=x&ref=y")
+	plain, tracked := get(srv, w.URL(0, 0)), get(srv, w.URL(0, 0)+"?utm_source=x&gclid=y")
 	if plain.Code != 200 || plain.Body.String() != tracked.Body.String() {
 		t.Error("tracking parameters change the page")
 	}

@@ -87,7 +87,7 @@ func TestDefaultWebIsTheSameOnEveryMachine(t *testing.T) {
 
 func TestNamesAndPathsAreUndone(t *testing.T) {
 	w := newWeb(t, func(c *Config) { c.Hosts, c.PagesPerHost, c.PrivateSuffix = 300, 20, "github.io" })
-	canonicalizer, err := urlkey.New([]string{"utm_*", "fbclid", "gclid", "ref"})
+	canonicalizer, err := urlkey.New([]string{"utm_*", "fbclid", "gclid"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestLogCheckCatchesPlantedViolations(t *testing.T) {
 		{"denied by a prefix", []simweb.Entry{robots(simweb.RobotsRules), at(simweb.RobotsRules, 100, "/private/x", 404)}, []ViolationKind{Denied}},
 		{"denied by a wildcard", []simweb.Entry{robots(simweb.RobotsRules), at(simweb.RobotsRules, 100, "/a/drafts/x", 404)}, []ViolationKind{Denied}},
 		{"denied by an end anchor", []simweb.Entry{robots(simweb.RobotsMoved), at(simweb.RobotsMoved, 100, "/a.cgi", 404), at(simweb.RobotsMoved, 200, "/a.cgi?x", 404)}, []ViolationKind{Denied}},
-		{"denied with a tracking parameter", []simweb.Entry{robots(simweb.RobotsRules), at(simweb.RobotsRules, 100, "/private/x?ref=y", 404)}, []ViolationKind{Denied}},
+		{"denied with a tracking parameter", []simweb.Entry{robots(simweb.RobotsRules), at(simweb.RobotsRules, 100, "/private/x?utm_source=y", 404)}, []ViolationKind{Denied}},
 		{"allowed by an exception", []simweb.Entry{robots(simweb.RobotsRules), at(simweb.RobotsRules, 100, "/private/open-x", 404)}, nil},
 		{"denied altogether", []simweb.Entry{robots(simweb.RobotsDenyAll), at(simweb.RobotsDenyAll, 100, "/", 200)}, []ViolationKind{Denied}},
 		{"no robots.txt", []simweb.Entry{at(simweb.RobotsNone, 0, "/robots.txt", 404), at(simweb.RobotsNone, 100, "/private/x", 200)}, nil},

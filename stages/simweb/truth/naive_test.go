@@ -44,7 +44,7 @@ func newNaive(t *testing.T, addr string) *naive {
 			Timeout:       20 * time.Second,
 		},
 		robots: map[string]func(string) (bool, string){},
-		strip:  regexp.MustCompile(`^(utm_.*|fbclid|gclid|ref)$`),
+		strip:  regexp.MustCompile(`^(utm_.*|fbclid|gclid)$`),
 	}
 }
 

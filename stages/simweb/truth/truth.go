@@ -71,7 +71,7 @@ type Config struct {
 
 // Default returns a crawl of two rounds with the defaults of crawlbatch.
 func Default() Config {
-	return Config{Rounds: 2, MaxDepth: 15, StripParams: []string{"utm_*", "fbclid", "gclid", "ref"}}
+	return Config{Rounds: 2, MaxDepth: 15, StripParams: []string{"utm_*", "fbclid", "gclid"}}
 }
 
 // Truth is the result of a correct crawl, round by round.
