@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/priority"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -151,6 +152,12 @@ func (a *URLAnswer) Print(w io.Writer, url string) {
 // dash returns a text on one line, or a dash for none.
 func dash(s string) string { return cmp.Or(visible.Text(s), "-") }
 
+// sentBy says who gave the form in which a URL is asked for.
+var sentBy = map[schema.SentFrom]string{
+	schema.SentBySource: "as a source lists it", schema.SentAnswered: "it answered last", schema.SentByDomain: "as its own domain links it",
+	schema.SentByStranger: "as another domain links it", schema.SentByNobody: "it failed for good",
+}
+
 // printKnown writes what a crawl's store knows about a URL as lines of text.
 func printKnown(w io.Writer, k *lookup.Found) {
 	if k.State == nil && k.Skip == nil && k.Planned == nil {
@@ -161,6 +168,9 @@ func printKnown(w io.Writer, k *lookup.Found) {
 		due := s.NextDue
 		if s.DueReason != "" {
 			due += " (" + string(s.DueReason) + ")"
+		}
+		if s := k.State; s.Sent != "" {
+			fmt.Fprintf(w, "asked as   %s (%s)\n", visible.Text(s.Sent), sentBy[s.SentFrom])
 		}
 		fmt.Fprintf(w, "state      %s since round %s\noutcome    %s\nfirst seen %s\nnext due   %s\n",
 			s.State, s.Round, dash(string(s.Outcome)), s.FirstSeen, due)

@@ -444,7 +444,7 @@ func (g *group) listing(prior schema.Listing) schema.Listing {
 // url writes a row to the urls dataset.
 func (d *decider) url(r schema.URLRecord) error {
 	d.counts["state."+string(r.State)]++
-	if r.State == schema.StateFound || r.State == schema.StateDeferred && !d.foreign(&r) {
+	if r.State == schema.StateFound || r.State == schema.StateDeferred && !d.foreign(&r) || failedForGood(r.State) && r.NextDue != 0 {
 		d.waiting++
 	}
 	if err := d.filter.Add(r.URL); err != nil {
