@@ -157,6 +157,7 @@ func (c *chooser) merge(r *entry.Record) {
 	if u.Fetches == 0 && u.ETag == "" && u.LastModified == "" && !older {
 		u.Fetches, u.ContentDigest, u.ETag, u.LastModified = r.Fetches, r.ContentDigest, r.ETag, r.LastModified
 		u.ContentAt, u.WARCFilename, u.WARCRecordOff, u.WARCRecordLen = r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen
+		u.PayloadFilename, u.PayloadRecordOff, u.PayloadRecordLen = r.PayloadFilename, r.PayloadRecordOff, r.PayloadRecordLen
 	}
 }
 
