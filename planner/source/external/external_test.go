@@ -119,7 +119,7 @@ func TestOfOtherRecordsOnlyWhatIsBrokenIsTold(t *testing.T) {
 		}
 		told = append(told, what)
 	}
-	want := []string{"http://a.test/one", "broken: http://a.test/again", "http://a.test/robots.txt?page", "broken:", "http://a.test/whole"}
+	want := []string{"http://a.test/one", "http://a.test/robots.txt?page", "broken:", "http://a.test/whole", "broken: http://a.test/again"}
 	if len(told) != len(want) {
 		t.Fatalf("entries %q", told)
 	}
