@@ -80,10 +80,12 @@ func Freshen(stored, answer *wire.Exchange) {
 
 // DigestDiffers reports whether the bytes of a record are not those of which its digests are. The payload
 // digest decides, and without one the block digest. The payload digest of a record that says that it is
-// truncated may be of the whole payload.
+// truncated may be of the whole payload. The block digest that wget writes in a revisit is of an empty block,
+// although the block has the head.
 func DigestDiffers(s *warc.Summary, h warc.Header) bool {
 	if s.Payload == warc.Unchecked || s.Payload == "" {
-		return s.Block == warc.Differs
+		wget := h.Get(warc.FieldType) == string(warc.Revisit) && warc.Digest(h.Get(warc.FieldBlockDigest)).Of(nil)
+		return s.Block == warc.Differs && !wget
 	}
 	return s.Payload == warc.Differs && h.Get(warc.FieldTruncated) == ""
 }
