@@ -112,8 +112,8 @@ func candidateKey(k table.Key, c *candidate) table.Key {
 	return k.Int(c.N).Bool(c.Open).Bool(c.Length == 0).Bool(c.Truncated).Int(int64(c.Rank)).Int(c.Order)
 }
 
-// sortMemory is the memory of one sorter, in bytes. At most four are in use at a time.
-const sortMemory = 16 << 20
+// sortMemory is the memory of one sorter, in bytes. At most six are in use at a time.
+const sortMemory = 8 << 20
 
 // index holds the captures of the files.
 type index struct {
