@@ -42,7 +42,7 @@ func (r *ReparseRequest) planExternal(ctx context.Context, was removed, create f
 		return nil, err
 	}
 	made, err := planner.Make(ctx, c, planner.Request{
-		Crawl: r.As, Sources: []source.Source{external.WARC(r.Archive, r.ArchiveName, r.Files)}, Scratch: scratch, Version: r.Version,
+		Crawl: r.As, Sources: []source.Source{external.WARC(r.Archive, r.ArchiveName, r.Files, external.Options{Scratch: scratch, Gone: c.Gone})}, Scratch: scratch, Version: r.Version,
 	})
 	if err != nil {
 		return nil, err

@@ -163,6 +163,7 @@ func (c *chooser) merge(r *entry.Record) {
 		u.Fetches, u.ContentDigest, u.ETag, u.LastModified = r.Fetches, r.ContentDigest, r.ETag, r.LastModified
 		u.GaveContent = r.GaveContent
 		u.ContentAt, u.WARCFilename, u.WARCRecordOff, u.WARCRecordLen = r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen
+		u.PayloadFilename, u.PayloadRecordOff, u.PayloadRecordLen = r.PayloadFilename, r.PayloadRecordOff, r.PayloadRecordLen
 	}
 }
 

@@ -102,7 +102,7 @@ func TestWhereNoRecordCanBeReadTheFirstAreTold(t *testing.T) {
 	if _, err := store.CreateBytes(t.Context(), b, "a.warc", []byte("WARC/1.0\r\nwhat this is nobody knows\r\n\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Make(t.Context(), Default(), Request{Crawl: "2026-11r1", Sources: []source.Source{external.WARC(b, "archive", []string{"a.warc"})}, Scratch: t.TempDir()})
+	_, err := Make(t.Context(), Default(), Request{Crawl: "2026-11r1", Sources: []source.Source{external.WARC(b, "archive", []string{"a.warc"}, external.Options{})}, Scratch: t.TempDir()})
 	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "1 bad_record") || !strings.Contains(err.Error(), "a.warc, record 1") || strings.Contains(err.Error(), "absolute") {
 		t.Errorf("%v", err)
 	}

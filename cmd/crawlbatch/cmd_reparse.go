@@ -53,8 +53,9 @@ directory or an S3 bucket, which it only reads. --warc-paths names a list of the
 per line, such as warc.paths.gz. Without --warc-paths, all WARC and WACZ files in --warc-store
 are read; of a whole bucket, the files must be named. Other archives (ARC, zstd) are named and
 left out, with the reason. URLs on the list of plan.opt_out are left
-out, and what was taken down from --store too. The newest response of each URL is parsed. A list beside the plan names records that
-cannot be read.
+out, and what was taken down from --store too. The newest response of each URL is parsed. A
+revisit is parsed with the content of the record to which it refers, if one of the files has that
+record. A list beside the plan names records that cannot be read, and other revisits.
 
 A --config may change the sections parse, dedup and frontier. After an interruption the
 same command continues the work, and so does run --month with the new name. Status, verify,

@@ -32,6 +32,10 @@ type PlannedURL struct {
 	WARCRecordOff int32  `parquet:"warc_record_offset,optional" doc:"offset of the record in the WARC file, bytes"`
 	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of the record in the WARC file, bytes"`
 
+	PayloadFilename  string `parquet:"payload_warc_filename,optional,dict" doc:"for a revisit in an external archive: key of the WARC file with the payload"`
+	PayloadRecordOff int32  `parquet:"payload_warc_record_offset,optional" doc:"for a revisit in an external archive: offset of the record with the payload, bytes"`
+	PayloadRecordLen int32  `parquet:"payload_warc_record_length,optional" doc:"for a revisit in an external archive: length of the record with the payload, bytes"`
+
 	Form
 
 	PlannedFor DueReason `parquet:"planned_for,optional,dict" doc:"why a known URL was due: its column due_reason in urls; null for a URL that was due at once"`

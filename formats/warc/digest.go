@@ -29,13 +29,51 @@ func DigestOf(parts ...[]byte) Digest {
 // Algorithm returns the text before the colon, in lower case.
 func (d Digest) Algorithm() string {
 	algorithm, _, _ := strings.Cut(string(d), ":")
-	return strings.ToLower(algorithm)
+	return strings.ToLower(strings.TrimSpace(algorithm))
 }
 
 // Value returns the part after the colon, as in the column content_digest of cc-index.
 func (d Digest) Value() string {
 	_, value, _ := strings.Cut(string(d), ":")
 	return value
+}
+
+// Sum returns the digest in a form that does not depend on how the value is written: in base 16, 32 or 64, in any
+// letter case that the base allows, padded or not. It returns false if the algorithm is unknown, or if the value is
+// not a digest of this algorithm. The name of the algorithm has no hyphen.
+func (d Digest) Sum() (algorithm string, sum []byte, ok bool) {
+	h := d.hasher()
+	if h == nil {
+		return "", nil, false
+	}
+	v := strings.TrimRight(strings.TrimSpace(d.Value()), "=")
+	var err error
+	switch n := h.Size(); len(v) { // the lengths of the encodings differ for each algorithm
+	case hex.EncodedLen(n):
+		sum, err = hex.DecodeString(v)
+	case base32.StdEncoding.WithPadding(base32.NoPadding).EncodedLen(n):
+		sum, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(v))
+	case base64.RawStdEncoding.EncodedLen(n):
+		sum, err = base64.RawStdEncoding.DecodeString(urlAlphabet.Replace(v))
+	}
+	// The decoders skip line ends and ignore surplus bits, of which another digest may be made.
+	if err != nil || len(sum) != h.Size() || !d.matches(sum) {
+		return "", nil, false
+	}
+	return strings.ReplaceAll(d.Algorithm(), "-", ""), sum, true
+}
+
+// urlAlphabet replaces the letters that base 64 for URLs has instead of those of plain base 64.
+var urlAlphabet = strings.NewReplacer("-", "+", "_", "/")
+
+// Of reports whether d is the digest of p. It is false if the algorithm is unknown.
+func (d Digest) Of(p []byte) bool {
+	h := d.hasher()
+	if h == nil {
+		return false
+	}
+	h.Write(p)
+	return d.matches(h.Sum(nil))
 }
 
 // hasher returns a new hash of d's algorithm, or nil if the algorithm is unknown.

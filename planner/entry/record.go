@@ -72,6 +72,7 @@ func New(k urlkey.Key, e *source.Entry, form schema.Form, s Seq) Record {
 			URL: k.URL, Host: k.Host, Domain: k.Domain, Priority: min(max(e.Priority, 0), 1000), Depth: max(e.Depth, 0), Fetches: e.Fetches,
 			ContentDigest: e.ContentDigest, ETag: e.ETag, LastModified: e.LastModified,
 			ContentAt: e.Content.At, WARCFilename: e.Content.Filename, WARCRecordOff: e.Content.Offset, WARCRecordLen: e.Content.Length,
+			PayloadFilename: e.Content.PayloadFilename, PayloadRecordOff: e.Content.PayloadOffset, PayloadRecordLen: e.Content.PayloadLength,
 			Form: form, PlannedFor: e.DueReason,
 		},
 		Hash: urlkey.Hash(k.Domain), Seq: s, Due: e.Due, Spent: e.Spent, GaveContent: form.Sent,

@@ -96,6 +96,11 @@ type Content struct {
 	At             schema.Time // time of the capture
 	Filename       string
 	Offset, Length int32
+
+	// PayloadFilename, PayloadOffset and PayloadLength are the place of the payload, if the capture is a revisit in an
+	// external archive.
+	PayloadFilename              string
+	PayloadOffset, PayloadLength int32
 }
 
 // DefaultPriority is the priority of a URL that comes from the user, not from the frontier. It is

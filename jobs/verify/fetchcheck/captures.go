@@ -334,7 +334,11 @@ func (c *archive) payload(ctx context.Context, m *recordRef, p *atPlace) error {
 	if c.object == nil {
 		return nil
 	}
-	return c.examine(m, "the payload of a revisit should be here: ", func(m *recordRef) (string, error) {
+	const what = "the payload of a revisit should be here: "
+	if c.External != nil {
+		return c.examine(m, what, c.describesPayload)
+	}
+	return c.examine(m, what, func(m *recordRef) (string, error) {
 		return c.checkRecord(m, func(r wholeRecord, m *recordRef) string { return checkPayload(r, m.Digest) })
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	stored "crawlbatch.io/crawlbatch/stages/fetch/records"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
 // wholeRecord is a record that was completely read.
@@ -156,10 +157,52 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 // describesExternal compares an external record with the response in a capture's row. It returns
 // the difference as a text, or "" if the record agrees with the row. External records may lack
 // digests, so describesExternal computes the payload's digest as the reparse did. A digest of the record that
-// is not that of its bytes is a difference too.
+// is not that of its bytes is a difference too. The payload of a revisit is a recordRef of its own.
 func (c *archive) describesExternal(m *recordRef) (problem string, err error) {
+	return c.external(m, func(e *external) (string, error) {
+		revisit := e.Type == warc.Revisit
+		switch {
+		case !revisit && e.Type != warc.Response, revisit != (m.Revisit != ""):
+			return fmt.Sprintf("the record is a %s, the row says %q of a revisit", e.Type, m.Revisit), nil
+		case revisit && e.Header.NotModified() != (m.Revisit == schema.RevisitNotModified):
+			return fmt.Sprintf("the profile of the revisit is %q, the row says %s", e.Header.Get(warc.FieldProfile), m.Revisit), nil
+		}
+		canon, err := urlkey.New(c.Config.Plan.StripParams)
+		if err != nil {
+			return "", err
+		}
+		if k, err := canon.Canonical(e.TargetURI(), ""); err != nil || k.URL != m.URL {
+			return fmt.Sprintf("the record has the URL %s, the row %s", e.TargetURI(), m.URL), nil
+		}
+		if revisit {
+			return e.damage(), nil
+		}
+		return e.comparePayload(m), nil
+	})
+}
+
+// describesPayload compares an external record with the digest of the payload that a revisit has from there.
+func (c *archive) describesPayload(m *recordRef) (problem string, err error) {
+	return c.external(m, func(e *external) (string, error) {
+		if e.Type != warc.Response {
+			return fmt.Sprintf("the record is a %s, not a response", e.Type), nil
+		}
+		return e.comparePayload(m), nil
+	})
+}
+
+// external is a record of another crawler, read as the reparse reads it.
+type external struct {
+	*warc.Entry
+	warc.Summary
+	block  []byte
+	limits wire.Limits
+}
+
+// external reads a record and passes it on. Without a config, it does nothing, because the limit of bodies is unknown.
+func (c *archive) external(m *recordRef, check func(*external) (string, error)) (problem string, err error) {
 	if c.Config == nil {
-		return "", nil // without a config, the size limit of bodies is unknown
+		return "", nil
 	}
 	if problem := c.beyondEnd(m); problem != "" {
 		return problem, nil
@@ -169,41 +212,41 @@ func (c *archive) describesExternal(m *recordRef) (problem string, err error) {
 	if err != nil {
 		return "", err
 	}
-	e, err := warc.ReadAt(&c.window, warc.Extent{Offset: int64(m.Offset), Length: int64(m.Length)}, warc.ReaderOptions{Check: true})
-	var block []byte
-	var s warc.Summary
+	r := external{limits: cfg.Replay(parser)}
+	r.Entry, err = warc.ReadAt(&c.window, warc.Extent{Offset: int64(m.Offset), Length: int64(m.Length)}, warc.ReaderOptions{Check: true})
 	if err == nil {
-		block, err = io.ReadAll(io.LimitReader(e, stored.BlockLimit(cfg.Longest())))
+		r.block, err = io.ReadAll(io.LimitReader(r.Entry, stored.BlockLimit(cfg.Longest())))
 	}
-	if err == nil && int64(len(block)) == e.Length { // the reparse does not check the digests of longer records
-		s, err = e.Finish()
+	if err == nil && int64(len(r.block)) == r.Entry.Length { // the reparse does not check the digests of longer records
+		r.Summary, err = r.Finish()
 	}
 	switch {
 	case c.window.err != nil:
 		return "", c.window.err
 	case err != nil:
 		return err.Error(), nil
-	case e.Type != warc.Response:
-		return fmt.Sprintf("the record is a %s, not a response", e.Type), nil
 	}
-	canon, err := urlkey.New(c.Config.Plan.StripParams)
-	if err != nil {
-		return "", err
-	}
-	if k, err := canon.Canonical(e.TargetURI(), ""); err != nil || k.URL != m.URL {
-		return fmt.Sprintf("the record has the URL %s, the row %s", e.TargetURI(), m.URL), nil
-	}
-	x, err := response.ReplayForeign(block, &s, strings.HasPrefix(m.URL, "https:"), cfg.Replay(parser))
+	return check(&r)
+}
+
+// comparePayload compares the payload of a response with the digest in a row.
+func (e *external) comparePayload(m *recordRef) string {
+	x, err := response.ReplayForeign(e.block, &e.Summary, strings.HasPrefix(m.URL, "https:"), e.limits)
 	defer x.Release()
 	if err != nil {
-		return err.Error(), nil
+		return err.Error()
 	}
 	if got := warc.Digest(x.PayloadDigest).Value(); got != m.Digest {
-		return fmt.Sprintf("its payload has the digest %s, the row says %s", got, m.Digest), nil
+		return fmt.Sprintf("its payload has the digest %s, the row says %s", got, m.Digest)
 	}
-	if response.DigestDiffers(&s, e.Header) {
-		return fmt.Sprintf("the record says that its digest is %s, but its bytes have another: it may be damaged; get the file again, then reparse it under another name",
-			cmp.Or(e.Header.Get(warc.FieldPayloadDigest), e.Header.Get(warc.FieldBlockDigest))), nil
+	return e.damage()
+}
+
+// damage tells that a digest of the record is not that of its bytes.
+func (e *external) damage() string {
+	if !response.DigestDiffers(&e.Summary, e.Header) {
+		return ""
 	}
-	return "", nil
+	return fmt.Sprintf("the record says that its digest is %s, but its bytes have another: it may be damaged; get the file again, then reparse it under another name",
+		cmp.Or(e.Header.Get(warc.FieldPayloadDigest), e.Header.Get(warc.FieldBlockDigest)))
 }

@@ -1,9 +1,10 @@
 // Package external reads the documents of external WARC files as a source of a plan.
 //
 // The input is a store and the names of its WARC files, or of WACZ files with WARC files inside. The output is an
-// entry for each response, with the place of its record, and an entry with the reason for each response or file
-// that cannot be read. Nothing is passed over in silence except records that are not HTTP responses. Package
-// external imports formats packages and package source.
+// entry for each response, with the place of its record, for each revisit whose payload is in these files, with the
+// places of both records, and an entry with the reason for each response, revisit or file that cannot be read.
+// Nothing is passed over in silence except records that are not HTTP responses. Package external imports formats
+// packages and package source.
 package external
 
 import (
@@ -18,12 +19,15 @@ import (
 	"iter"
 	"math"
 	"net/url"
+	"os"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
@@ -32,9 +36,18 @@ import (
 // For each response, the source yields an entry with the place of its record. For each response record
 // without a whole response, and each file in another format, it yields an entry with the reason. It skips
 // requests, metadata, robots.txt files, and responses of protocols other than HTTP. Entries come in the order
-// of files and records.
-func WARC(b store.Bucket, name string, files []string) source.Source {
-	return &warcFiles{bucket: b, name: name, files: files}
+// of files and records. After them come the entries of revisits.
+func WARC(b store.Bucket, name string, files []string, o Options) source.Source {
+	return &warcFiles{bucket: b, name: name, files: files, opt: o}
+}
+
+// Options configure a source. The zero value is valid.
+type Options struct {
+	// Scratch is a directory for the index of captures, by which the source resolves revisits. "" is the system's
+	// directory for temporary files.
+	Scratch string
+	// Gone recognizes URLs that were taken down. No other URL gets their payloads. A nil Gone recognizes none.
+	Gone *takedown.Guard
 }
 
 // Digest returns a digest that identifies a list of WARC files.
@@ -47,6 +60,7 @@ type warcFiles struct {
 	bucket store.Bucket
 	name   string
 	files  []string
+	opt    Options
 }
 
 func (w *warcFiles) Name() string { return w.name }
@@ -54,11 +68,17 @@ func (w *warcFiles) Name() string { return w.name }
 // warcBatch is the number of entries that a reader of a WARC file passes on in one batch.
 const warcBatch = 256
 
-// readEntries is a batch of entries from one file. A batch with an err is the last batch of its
+// readEntries is a batch of records from one file. A batch with an err is the last batch of its
 // file.
 type readEntries struct {
-	entries []source.Entry
-	err     error
+	found []found
+	err   error
+}
+
+// found is what the source makes of a record: an entry, except of a revisit, and what the index holds of it.
+type found struct {
+	entry source.Entry // without a URL: none
+	index *indexed     // nil: nothing
 }
 
 // Entries implements source.Source and reads several files at a time.
@@ -70,21 +90,33 @@ func (w *warcFiles) Entries(ctx context.Context) iter.Seq2[source.Entry, error] 
 		go func() {
 			defer close(files)
 			for _, key := range w.files {
-				found := make(chan readEntries, 4)
+				records := make(chan readEntries, 4)
 				select {
-				case files <- found:
+				case files <- records:
 				case <-ctx.Done():
 					return
 				}
-				go w.read(ctx, key, found)
+				go w.read(ctx, key, records)
 			}
 		}()
-		some := false
-		for found := range files {
-			for part := range found {
-				for _, e := range part.entries {
-					some = true
-					if !yield(e, nil) {
+		x, err := newIndex(cmp.Or(w.opt.Scratch, os.TempDir()))
+		if err != nil {
+			yield(source.Entry{}, err)
+			return
+		}
+		defer x.close()
+		some, n := false, 0 // n is the number of the file
+		for records := range files {
+			for part := range records {
+				some = some || len(part.found) > 0
+				for _, f := range part.found {
+					if f.index != nil {
+						if err := x.add(f.index, n); err != nil {
+							yield(source.Entry{}, err)
+							return
+						}
+					}
+					if f.entry.URL != "" && !yield(f.entry, nil) {
 						return
 					}
 				}
@@ -93,12 +125,24 @@ func (w *warcFiles) Entries(ctx context.Context) iter.Seq2[source.Entry, error] 
 					return
 				}
 			}
+			n++
 		}
 		switch {
 		case ctx.Err() != nil:
 			yield(source.Entry{}, ctx.Err())
+			return
 		case !some:
 			yield(source.Entry{}, fmt.Errorf("source %q: its %d WARC files hold no HTTP response: %w", w.name, len(w.files), source.ErrEmpty))
+			return
+		}
+		err = x.resolve(ctx, func(r *revisit, payload *captured, why string) error {
+			if !yield(r.entry(w.files, payload, why), nil) {
+				return errStop
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(source.Entry{}, fmt.Errorf("source %q: %w", w.name, err))
 		}
 	}
 }
@@ -106,7 +150,7 @@ func (w *warcFiles) Entries(ctx context.Context) iter.Seq2[source.Entry, error] 
 // read reads one file to its end.
 func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries) {
 	defer close(out)
-	var batch []source.Entry
+	var batch []found
 	send := func(err error) bool {
 		select {
 		case out <- readEntries{batch, err}:
@@ -132,7 +176,7 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 		return
 	}
 	for _, why := range broken {
-		if batch = append(batch, brokenEntry(key, key, 1, why)); len(batch) == warcBatch && !send(nil) {
+		if batch = append(batch, found{entry: brokenEntry(key, key, 1, why)}); len(batch) == warcBatch && !send(nil) {
 			return
 		}
 	}
@@ -142,7 +186,7 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 		r.Reset(io.NewSectionReader(in, part.offset, part.size), part.offset)
 		for {
 			n++
-			e, ok, err := nextEntry(r, key, n)
+			f, ok, err := w.next(r, key, n)
 			if err == io.EOF {
 				n--
 				break
@@ -157,7 +201,7 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 			if !ok {
 				continue
 			}
-			if batch = append(batch, e); len(batch) == warcBatch && !send(nil) {
+			if batch = append(batch, f); len(batch) == warcBatch && !send(nil) {
 				return
 			}
 		}
@@ -192,19 +236,22 @@ func brokenEntry(text, key string, n int64, why string) source.Entry {
 	return source.Entry{URL: text[:min(len(text), source.MaxURL)], File: key, Line: n, Due: true, Listed: true, Broken: why}
 }
 
-// nextEntry reads the next record and returns its entry, or false if the record is not a response.
-func nextEntry(r *warc.Reader, key string, n int64) (source.Entry, bool, error) {
-	broken := func(text, why string) (source.Entry, bool, error) { return brokenEntry(text, key, n, why), true, nil }
+// next reads the next record, record n of a file. It returns false if the record is not a response.
+func (w *warcFiles) next(r *warc.Reader, key string, n int64) (f found, ok bool, err error) {
+	broken := func(text, why string) (found, bool, error) {
+		return found{entry: brokenEntry(text, key, n, why)}, true, nil
+	}
 	var target, partial string
+	var status int
 	var s warc.Summary
 	rec, err := r.Next()
 	if err == nil {
 		if !isResponse(rec) {
-			return source.Entry{}, false, nil
+			return found{}, false, nil
 		}
 		target = rec.TargetURI()
-		if rec.Type == warc.Response {
-			partial = partOf(rec)
+		if rec.Type != warc.Continuation {
+			status, partial = statusOf(rec)
 		}
 		s, err = rec.Finish()
 	}
@@ -212,38 +259,56 @@ func nextEntry(r *warc.Reader, key string, n int64) (source.Entry, bool, error) 
 		return broken(target, damage.Error())
 	}
 	if err != nil {
-		return source.Entry{}, false, err
+		return found{}, false, err
 	}
 	at, err := rec.Date()
-	switch {
-	case err != nil:
+	if err != nil {
 		return broken(target, err.Error())
-	case rec.Type == warc.Revisit:
-		return broken(target, fmt.Sprintf("the record at %d is a revisit, without content: the record %s has it",
-			s.Offset, cmp.Or(rec.Header.Get(warc.FieldRefersToURI), rec.Header.Get(warc.FieldRefersTo), "of another capture")))
-	case rec.Type == warc.Continuation || rec.Header.Get(warc.FieldSegmentNumber) != "":
-		return broken(target, fmt.Sprintf("the record at %d is only a segment of a response (%s %.20q): crawlbatch does not join segments, so give it a record with the whole response", s.Offset, warc.FieldSegmentNumber, rec.Header.Get(warc.FieldSegmentNumber)))
-	case partial != "":
-		return broken(target, fmt.Sprintf("the record at %d holds only a part of the document (%s): give a record with the whole document", s.Offset, partial))
-	case s.Length == 0:
-		return broken(target, fmt.Sprintf("the record at %d shares its gzip member with others, so that it cannot be read alone: %s", s.Offset, adviseMembers))
-	case s.Offset > math.MaxInt32 || s.Length > math.MaxInt32:
-		return broken(target, fmt.Sprintf("the %d bytes at %d lie beyond the first 2 GiB of their file", s.Length, s.Offset))
 	}
-	return source.Entry{
-		URL: target, File: key, Line: n, Due: true, Listed: true, Priority: source.DefaultPriority,
-		Content: source.Content{At: schema.TimeOf(at), Filename: key, Offset: int32(s.Offset), Length: int32(s.Length)},
-	}, true, nil
+	why := refusedRecord(rec, &s, partial)
+	if why != "" {
+		f.entry = brokenEntry(target, key, n, why)
+	}
+	if rec.Type == warc.Continuation || why != "" && rec.Type == warc.Revisit {
+		return f, true, nil
+	}
+	f.index = newIndexed(rec, &s, at, status, n, why == "" && (rec.Type == warc.Revisit || !w.opt.Gone.URL(target)))
+	if why == "" && rec.Type == warc.Response {
+		f.entry = source.Entry{
+			URL: target, File: key, Line: n, Due: true, Listed: true, Priority: source.DefaultPriority,
+			Content: source.Content{At: schema.TimeOf(at), Filename: key, Offset: int32(s.Offset), Length: int32(s.Length)},
+		}
+	}
+	return f, true, nil
 }
 
-// partOf returns the status and range of a response that does not have the whole document (RFC 9110, section
-// 15.3.7), or "" for other responses.
-func partOf(rec io.Reader) string {
+// refusedRecord says why a response or revisit cannot be read alone and whole, or "".
+func refusedRecord(rec *warc.Entry, s *warc.Summary, partial string) string {
+	switch {
+	case rec.Type == warc.Continuation || rec.Header.Get(warc.FieldSegmentNumber) != "":
+		return fmt.Sprintf("the record at %d is only a segment of a response (%s %.20q): crawlbatch does not join segments, so give it a record with the whole response", s.Offset, warc.FieldSegmentNumber, rec.Header.Get(warc.FieldSegmentNumber))
+	case partial != "":
+		return fmt.Sprintf("the record at %d holds only a part of the document (%s): give a record with the whole document", s.Offset, partial)
+	case s.Length == 0:
+		return fmt.Sprintf("the record at %d shares its gzip member with others, so that it cannot be read alone: %s", s.Offset, adviseMembers)
+	case s.Offset > math.MaxInt32 || s.Length > math.MaxInt32:
+		return fmt.Sprintf("the %d bytes at %d lie beyond the first 2 GiB of their file", s.Length, s.Offset)
+	}
+	return ""
+}
+
+// statusOf returns the status of a response, or 0 if it has no HTTP head. partial is the status and range of a
+// response that does not have the whole document (RFC 9110, section 15.3.7), or "" for other responses.
+func statusOf(rec io.Reader) (status int, partial string) {
 	head := make([]byte, 4<<10)
 	n, _ := io.ReadFull(rec, head) // an error comes back at the end of the record
 	line, rest, _ := bytes.Cut(head[:n], []byte("\n"))
-	if status := bytes.Fields(line); len(status) < 2 || !bytes.HasPrefix(status[0], []byte("HTTP/")) || string(status[1]) != "206" {
-		return ""
+	words := bytes.Fields(line)
+	if len(words) < 2 || !bytes.HasPrefix(words[0], []byte("HTTP/")) {
+		return 0, ""
+	}
+	if status, _ = strconv.Atoi(string(words[1])); status != 206 {
+		return status, ""
 	}
 	for line := range bytes.Lines(rest) {
 		name, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
@@ -256,11 +321,11 @@ func partOf(rec io.Reader) string {
 		var first, last, total int64
 		value = bytes.TrimSpace(value)
 		if _, err := fmt.Sscanf(string(value), "bytes %d-%d/%d", &first, &last, &total); err == nil && first == 0 && last == total-1 {
-			return ""
+			return status, ""
 		}
-		return fmt.Sprintf("status 206, %.60q", value)
+		return status, fmt.Sprintf("status 206, %.60q", value)
 	}
-	return "status 206"
+	return status, "status 206"
 }
 
 // isResponse reports whether a record holds the response to an HTTP request, or a segment of one.

@@ -64,7 +64,7 @@ func TestResponsesOfWARCFilesAreEntries(t *testing.T) {
 		files = append(files, records)
 	}
 	b, keys := archive(t, files...)
-	got, err := collect(t.Context(), WARC(b, "archive", keys))
+	got, err := collect(t.Context(), WARC(b, "archive", keys, Options{Scratch: t.TempDir()}))
 	var came []string
 	for _, e := range got {
 		came = append(came, e.URL)
@@ -107,7 +107,7 @@ func TestOfOtherRecordsOnlyWhatIsBrokenIsTold(t *testing.T) {
 	if _, err := store.CreateBytes(t.Context(), b, keys[1], body); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := collect(t.Context(), WARC(b, "archive", keys))
+	entries, err := collect(t.Context(), WARC(b, "archive", keys, Options{Scratch: t.TempDir()}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestOfOtherRecordsOnlyWhatIsBrokenIsTold(t *testing.T) {
 		}
 		told = append(told, what)
 	}
-	want := []string{"http://a.test/one", "broken: http://a.test/again", "http://a.test/robots.txt?page", "broken:", "http://a.test/whole"}
+	want := []string{"http://a.test/one", "http://a.test/robots.txt?page", "broken:", "http://a.test/whole", "broken: http://a.test/again"}
 	if len(told) != len(want) {
 		t.Fatalf("entries %q", told)
 	}
@@ -132,17 +132,17 @@ func TestOfOtherRecordsOnlyWhatIsBrokenIsTold(t *testing.T) {
 
 func TestWARCFilesWithoutResponsesAreAnError(t *testing.T) {
 	b, keys := archive(t, []*warc.Record{{Type: warc.Warcinfo, Date: time.UnixMilli(1), Block: [][]byte{[]byte("a: b\r\n")}}})
-	if _, err := collect(t.Context(), WARC(b, "archive", keys)); !errors.Is(err, source.ErrEmpty) {
+	if _, err := collect(t.Context(), WARC(b, "archive", keys, Options{Scratch: t.TempDir()})); !errors.Is(err, source.ErrEmpty) {
 		t.Errorf("no response: %v", err)
 	}
-	if _, err := collect(t.Context(), WARC(b, "archive", append(keys, "none.warc.gz"))); !errors.Is(err, source.ErrNoWARC) || !strings.Contains(err.Error(), "none.warc.gz") {
+	if _, err := collect(t.Context(), WARC(b, "archive", append(keys, "none.warc.gz"), Options{Scratch: t.TempDir()})); !errors.Is(err, source.ErrNoWARC) || !strings.Contains(err.Error(), "none.warc.gz") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
 
 func TestASourceOfWARCFilesCanBeReadAgain(t *testing.T) {
 	b, keys := archive(t, []*warc.Record{response("http://a.example/1", 1)}, []*warc.Record{response("http://a.example/2", 1)})
-	s := WARC(b, "archive", keys)
+	s := WARC(b, "archive", keys, Options{Scratch: t.TempDir()})
 	first, err := collect(t.Context(), s)
 	if err != nil || len(first) != 2 || s.Name() != "archive" || first[0].File == "" {
 		t.Errorf("%+v, %v", first, err)
@@ -246,7 +246,7 @@ func TestNoArchiveIsPassedOver(t *testing.T) {
 		if err != nil || slices.Contains(listed, c.key) != (c.says != "") {
 			t.Errorf("%s: listed %v, %v", c.key, listed, err)
 		}
-		entries, err := collect(t.Context(), WARC(b, "archive", []string{c.key}))
+		entries, err := collect(t.Context(), WARC(b, "archive", []string{c.key}, Options{Scratch: t.TempDir()}))
 		switch {
 		case c.says == "":
 		case err != nil || len(entries) != 1 || entries[0].File != c.key || entries[0].Line == 0:
@@ -259,7 +259,7 @@ func TestNoArchiveIsPassedOver(t *testing.T) {
 	}
 	t.Run("records of a WACZ file are read in place", func(t *testing.T) {
 		put(t, b, "two.wacz", wacz(t, map[string][]byte{"archive/1.warc.gz": one, "archive/2.warc.gz": two}))
-		entries, err := collect(t.Context(), WARC(b, "archive", []string{"two.wacz"}))
+		entries, err := collect(t.Context(), WARC(b, "archive", []string{"two.wacz"}, Options{Scratch: t.TempDir()}))
 		if err != nil || len(entries) != 3 {
 			t.Fatalf("%+v, %v", entries, err)
 		}
@@ -294,7 +294,7 @@ func TestPartsOfResponsesAreRefused(t *testing.T) {
 	} {
 		b, _ := archive(t)
 		put(t, b, "a.warc.gz", gzipped(t, fmt.Sprintf(head, c.kind, c.fields, len(c.block), c.block)))
-		entries, err := collect(t.Context(), WARC(b, "archive", []string{"a.warc.gz"}))
+		entries, err := collect(t.Context(), WARC(b, "archive", []string{"a.warc.gz"}, Options{Scratch: t.TempDir()}))
 		if err != nil || len(entries) != 1 || (entries[0].Broken == "") != (c.says == "") || !strings.Contains(entries[0].Broken, c.says) {
 			t.Errorf("%s %q: %+v, %v", c.kind, c.block, entries, err)
 		}
@@ -302,7 +302,7 @@ func TestPartsOfResponsesAreRefused(t *testing.T) {
 	b, _ := archive(t)
 	member := gzipped(t, fmt.Sprintf(head, "response", "", 0, "")+fmt.Sprintf(head, "response", "", 1, "x"))
 	put(t, b, "a.warc.gz", member)
-	entries, err := collect(t.Context(), WARC(b, "archive", []string{"a.warc.gz"}))
+	entries, err := collect(t.Context(), WARC(b, "archive", []string{"a.warc.gz"}, Options{Scratch: t.TempDir()}))
 	if err != nil || len(entries) != 2 || !strings.Contains(entries[0].Broken, "shares its gzip member") || !strings.Contains(entries[1].Broken, "warcio recompress") {
 		t.Errorf("two records in a member: %+v, %v", entries, err)
 	}

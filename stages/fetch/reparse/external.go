@@ -3,9 +3,9 @@ package reparse
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/document"
@@ -43,8 +43,13 @@ type captured struct {
 	differs bool // the digests of the record are not those of its bytes
 }
 
-// errNotResponse means that the record is not of type response.
-var errNotResponse = errors.New("it is not a response")
+// places returns the place of the record. For a revisit, that of the record with its payload comes first.
+func (d *captured) places() (p []records.Place) {
+	if d.PayloadFilename != "" {
+		p = append(p, records.Place{File: d.PayloadFilename, Offset: int64(d.PayloadRecordOff), Length: int64(d.PayloadRecordLen)})
+	}
+	return append(p, records.Place{File: d.WARCFilename, Offset: int64(d.WARCRecordOff), Length: int64(d.WARCRecordLen)})
+}
 
 // runExternal gives each planned URL the outcome of its response in the archive, as if it had just
 // been fetched. It records no requests and no robots.txt verdicts.
@@ -65,11 +70,9 @@ func (r *run) runExternal(ctx context.Context) error {
 		row++
 	}
 	return records.Each(ctx, r.archive, toCaptured(rows.Sorted(ctx)), records.Steps[captured]{
-		Check: true,
-		Places: func(d *captured) []records.Place {
-			return []records.Place{{File: d.WARCFilename, Offset: int64(d.WARCRecordOff), Length: int64(d.WARCRecordLen)}}
-		},
-		Work: r.parseExternal,
+		Check:  true,
+		Places: (*captured).places,
+		Work:   r.parseExternal,
 		Emit: func(d *captured) error {
 			r.count(1)
 			if d.rows.Page != nil {
@@ -110,46 +113,112 @@ func toCaptured(rows iter.Seq2[plannedRecord, error]) iter.Seq2[*captured, error
 func (r *run) parseExternal(dec *records.Decoder, d *captured, raws []records.Raw) error {
 	f := &schema.Fetch{
 		SURT: d.SURT, URL: d.URL, Host: d.Host, Domain: d.Domain, Priority: d.Priority, Depth: d.Depth, PlannedRow: d.Row,
-		FetchedAt: d.ContentAt, RecordedAt: d.ContentAt, Listing: d.Listing,
+		FetchedAt: d.ContentAt, RecordedAt: d.ContentAt, Form: d.Form, Listing: d.Listing,
 	}
 	d.rows.Row, d.rows.Fetch = int64(d.Row), f
-	rec, err := dec.Record(&raws[0], records.BlockLimit(r.longest))
-	if err == nil && rec.Type != warc.Response {
-		err = errNotResponse
+	read := r.readResponse
+	if len(raws) > 1 {
+		read = r.readRevisit
 	}
-	var x *wire.Exchange
-	if err == nil {
-		d.differs = response.DigestDiffers(&rec.Digests, rec.Header)
-		x, err = response.ReplayForeign(rec.Block, &rec.Digests, isHTTPS(d.URL), r.limits)
-		defer x.Release()
-	}
+	a, err := read(dec, d, raws)
+	defer a.x.Release()
 	if err != nil {
 		f.Outcome = schema.ProtocolError
 		f.Error = "the record cannot be read"
 		f.ErrorDetail = response.Bounded(fmt.Sprintf("at %d of %q: %v", d.WARCRecordOff, d.WARCFilename, err))
 		return nil
 	}
-	return r.classify(d, rec, x)
+	return r.classify(d, &a)
+}
+
+// answer is a response as its record, or a revisit and the record with its payload, tell it.
+type answer struct {
+	x         *wire.Exchange // never nil
+	status    int            // of the record; that of x may be the one of the payload's record
+	truncated string
+	revisit   schema.Revisit
+	bytes     int         // length of the blocks
+	digest    warc.Digest // payload digest in the header of the record with the payload
+}
+
+// readResponse reads a response, whose record is the first of raws.
+func (r *run) readResponse(dec *records.Decoder, d *captured, raws []records.Raw) (answer, error) {
+	a := answer{x: &wire.Exchange{}}
+	rec, err := dec.Record(&raws[0], records.BlockLimit(r.longest))
+	if err == nil && rec.Type != warc.Response {
+		err = fmt.Errorf("it is a %s, not a response", rec.Type)
+	}
+	if err != nil {
+		return a, err
+	}
+	d.differs = response.DigestDiffers(&rec.Digests, rec.Header)
+	a.x, err = response.ReplayForeign(rec.Block, &rec.Digests, isHTTPS(d.URL), r.limits)
+	a.status, a.bytes, a.truncated = a.x.Status, len(rec.Block), externalTruncation(rec, a.x)
+	a.digest = warc.Digest(rec.Header.Get(warc.FieldPayloadDigest))
+	return a, err
+}
+
+// readRevisit reads a revisit, whose records are the one with the payload and its own. The answer has the head of the
+// revisit and the payload of the other record. A revisit without a head has that of the other record.
+func (r *run) readRevisit(dec *records.Decoder, d *captured, raws []records.Raw) (answer, error) {
+	a, err := r.readResponse(dec, d, raws)
+	if err != nil {
+		return a, fmt.Errorf("its payload at %d of %q: %w", d.PayloadRecordOff, d.PayloadFilename, err)
+	}
+	rec, err := dec.Record(&raws[1], records.BlockLimit(r.longest))
+	if err == nil && rec.Type != warc.Revisit {
+		err = fmt.Errorf("it is a %s, not a revisit", rec.Type)
+	}
+	if err != nil {
+		return a, err
+	}
+	if a.revisit = schema.RevisitIdentical; rec.Header.NotModified() {
+		a.revisit = schema.RevisitNotModified
+	}
+	d.differs = d.differs || response.DigestDiffers(&rec.Digests, rec.Header)
+	payload := a.x
+	if a.truncated == "" && response.RevisitDiffers(rec.Header, a.digest, payload) {
+		return a, fmt.Errorf("the payload at %d of %q has another digest than the revisit says", d.PayloadRecordOff, d.PayloadFilename)
+	}
+	x, ok := response.ReplayRevisit(rec.Block, payload, isHTTPS(d.URL), r.limits)
+	if !ok {
+		return a, nil
+	}
+	a.status, a.bytes = x.Status, a.bytes+len(rec.Block)
+	if x.Status == http.StatusNotModified {
+		response.Freshen(payload, x)
+		x.Release()
+		return a, nil
+	}
+	a.x = x
+	if a.truncated == "" {
+		a.truncated = response.Truncation(x)
+	}
+	payload.Release()
+	return a, nil
 }
 
 // classify gives a URL the outcome of its response.
-func (r *run) classify(d *captured, rec *records.Record, x *wire.Exchange) error {
-	f := d.rows.Fetch
+func (r *run) classify(d *captured, a *answer) error {
+	f, x := d.rows.Fetch, a.x
 	columns, err := document.URLColumns(urlkey.Key{URL: d.URL, SURT: d.SURT, Host: d.Host, Domain: d.Domain})
 	if err != nil {
 		return err
 	}
 	cp := schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
-		FetchTime: d.ContentAt, FetchStatus: int16(x.Status), ContentDigest: response.DigestValue(x.PayloadDigest),
-		MimeType: mediatype.Essence(x.Header.Get("Content-Type")), MimeDetected: response.Sniff(r.parser, x), Truncated: externalTruncation(rec, x),
+		FetchTime: d.ContentAt, FetchStatus: int16(a.status), ContentDigest: response.DigestValue(x.PayloadDigest),
+		MimeType: mediatype.Essence(x.Header.Get("Content-Type")), MimeDetected: response.Sniff(r.parser, x), Truncated: a.truncated,
 		WARCFilename: d.WARCFilename, WARCRecordOffset: d.WARCRecordOff, WARCRecordLength: d.WARCRecordLen,
-		WARCSegment: layout.Part(r.in.Task.Partition),
-	}}
+		Sent: d.Sent, WARCSegment: layout.Part(r.in.Task.Partition),
+	}, Revisit: a.revisit}
+	if a.revisit != "" {
+		cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen = d.PayloadFilename, d.PayloadRecordOff, d.PayloadRecordLen
+	}
 	f.HTTPStatus, f.FinalURL, f.MimeType = cp.FetchStatus, d.URL, cp.MimeType
 	f.ETag, f.LastModified = response.Validators(x, d.ContentAt.Time())
-	f.ContentDigest, f.Truncated = cp.ContentDigest, cp.Truncated
+	f.ContentDigest, f.Truncated, f.Revisit = cp.ContentDigest, cp.Truncated, cp.Revisit
 	f.WARCFilename, f.WARCRecordOff, f.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
-	f.WireBytes = int64(len(rec.Block))
+	f.WireBytes = int64(a.bytes)
 	subset := schema.SubsetDiagnostics
 	service := challenge.Service(x.Status, x.Header, x.Body)
 	switch {
@@ -219,9 +288,14 @@ func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	}
 	f.Outcome, f.ContentBytes = schema.OK, int64(len(x.Body))
 	cp.Charset, cp.Languages = parsed.Page.Charset, parsed.Page.Languages
-	parsed.Complete(&document.Capture{
+	from := document.Capture{
 		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: d.URL, ETag: f.ETag, LastModified: f.LastModified,
-	})
+	}
+	from.FetchStatus = int16(x.Status) // of a 304, the status of the document
+	if cp.Revisit != "" {              // the row of pages names the record that has the payload
+		from.WARCFilename, from.WARCRecordOffset, from.WARCRecordLength = cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen
+	}
+	parsed.Complete(&from)
 	d.rows.Page, d.rows.Terms, d.rows.Text, d.rows.Links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links
 }
 
