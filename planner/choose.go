@@ -43,10 +43,16 @@ type chooser struct {
 	merged  entry.Record  // current URL, merged from its entries so far
 	url     *entry.Record // address of merged; nil before the first URL
 	listed  int64         // number of the current URL's entries that come from the user, not from the frontier
-	first   entry.Record  // the first of these
+	first   listedAs      // the first of these
 	origins entry.Origins // where sources list the current URL
 	domains []*domain
 	free    []*entry.Record // memory of records that are written
+}
+
+// listedAs says how an entry writes its URL.
+type listedAs struct {
+	sent   string
+	merged int32 // as entry.Record.Merged
 }
 
 // domain collects the URLs of one domain from which the chooser selects. If the domain has no
@@ -133,9 +139,9 @@ func (c *chooser) count(r *entry.Record) {
 		return
 	}
 	if c.listed++; c.listed == 1 {
-		c.origins.First, c.first = o.First, *r
-	} else if r.Merged != c.first.Merged || r.Sent != c.first.Sent {
-		for _, step := range urlkey.Merged(r.Merged | c.first.Merged).Names() {
+		c.origins.First, c.first = o.First, listedAs{r.Sent, r.Merged}
+	} else if c.first != (listedAs{r.Sent, r.Merged}) {
+		for _, step := range urlkey.Merged(r.Merged | c.first.merged).Names() {
 			c.mergedBy[step]++
 		}
 	}
