@@ -162,7 +162,7 @@ func TestNoRoundIsPlannedWithoutItsOptOutList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if entry, ok := o.Refuses("http://www.out.test/"); !ok || entry != "out.test" {
+	if entry, ok := o.Refuses("http://www.out.test/", ""); !ok || entry != "out.test" {
 		t.Errorf("%q, %v", entry, ok)
 	}
 }

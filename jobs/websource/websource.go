@@ -116,10 +116,10 @@ type Options struct {
 	Config  *config.Config // config of the crawl, with the newest politeness
 	Version string
 	Clock   stages.Clock
-	Log     *slog.Logger                             // nil discards messages
-	Scratch string                                   // an existing local directory
+	Log     *slog.Logger                                   // nil discards messages
+	Scratch string                                         // an existing local directory
 	Barred  func(url, sent string) (entry string, ok bool) // returns the entry of the opt-out list that covers a canonical URL, or that URL as it is sent
-	Tell    func(stages.Wait)                        // called for each wait, and for progress; may be nil
+	Tell    func(stages.Wait)                              // called for each wait, and for progress; may be nil
 }
 
 // Prepare lets the sitemaps and feeds among sources send requests. The caller calls done after it has

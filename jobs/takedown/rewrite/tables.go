@@ -21,9 +21,9 @@ type kind struct {
 
 // The datasets of plan files (manifest.Plan).
 const (
-	planPart      = "plan"
-	planRefused   = "refused"
-	planOptOut    = "opt_out"
+	planPart    = "plan"
+	planRefused = "refused"
+	planOptOut  = "opt_out"
 )
 
 // kinds has the files with rows that may name something, by the name of the dataset. Files of pages
