@@ -44,6 +44,10 @@ func Reference(w io.Writer, heading string) {
 			fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", c.Name, c.Type, yes(c.Nullable), yes(c.Stable),
 				strings.ReplaceAll(c.Description, "|", `\|`))
 		}
+		if d.Name == "captures" {
+			fmt.Fprintf(w, "\nThe view `%s` has one row for %s: the columns of `cc-index` by their names, in their order, and the partitions. "+
+				"`url`, `url_path` and `url_query` are those of the URL that was sent, as `cc-index` has them; `url_surtkey` is the key of the canonical URL.\n", ccIndex().Name, ccIndex().Row)
+		}
 		if d.Name == "pages" {
 			fmt.Fprintf(w, "\nThe view `%s` has one row for %s.\n\n| column | type | meaning |\n|---|---|---|\n", pageChanges.Name, pageChanges.Row)
 			for _, c := range pageChanges.Columns {
