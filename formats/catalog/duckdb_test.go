@@ -306,7 +306,7 @@ func TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex(t *testing.T) {
 	if err != nil || len(questions) < 15 {
 		t.Fatalf("%d questions (%v)", len(questions), err)
 	}
-	changed := strings.NewReplacer(`"ccindex"."ccindex"`, "captures", "CC-MAIN-2018-05", "2026-11")
+	changed := strings.NewReplacer(`"ccindex"."ccindex"`, "ccindex", "CC-MAIN-2018-05", "2026-11")
 	files, byFile := []string{f.views(t, sealed)}, map[string]string{}
 	for _, q := range questions {
 		sql, err := os.ReadFile(q)

@@ -15,7 +15,8 @@ func Markdown(w io.Writer) error {
 The datasets are Parquet files in `+"`tables/NAME/`"+`, with partitions in Hive's style. Integers are
 signed, and times are microseconds UTC. A round's parts count only when the round is sealed. The views
 of `+"`crawlbatch views`"+` show only sealed rounds. If Common Crawl's `+"`cc-index`"+` has a column of
-the same name, type and meaning are the same too. A stable column is the same in two crawls of the
+the same name, type and meaning are the same too, but `+"`url`"+` is the canonical URL: the view `+"`ccindex`"+` has the
+requested one. A stable column is the same in two crawls of the
 same web.
 
 | dataset | one row for |
