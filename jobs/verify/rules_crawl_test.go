@@ -90,12 +90,12 @@ func (l *crawlLab) skips(t *testing.T, rounds int) (skips []string) {
 	return skips
 }
 
-// A crawl with every rule requests each URL once in its canonical form, and follows redirects as the
-// server says, even back to a form that the rules drop.
+// A crawl with every rule requests each URL once in its canonical form, of which it asks robots.txt, and follows redirects
+// as the server says, even back to a form that the rules drop.
 func TestACrawlWithRulesForURLs(t *testing.T) {
 	web, addr := serveLinks(t, map[string]string{
-		"a.test/":               "/dir/index.html /dir/ /dir /page;jsessionid=1 /page;jsessionid=2?PHPSESSID=3 http://www.a.test/only http://a.test/only/ /print/doc /doc /closed/index.html /calendar/1 /calendar/today /grow /away",
-		"a.test/robots.txt":     "User-agent: *\nDisallow: /closed/index.html\n",
+		"a.test/":               "/dir/index.html /dir/ /dir /page;jsessionid=1 /page;jsessionid=2?PHPSESSID=3 http://www.a.test/only http://a.test/only/ /print/doc /doc /closed/index.html /shut/index.html /calendar/1 /calendar/today /grow /away",
+		"a.test/robots.txt":     "User-agent: *\nDisallow: /closed/index.html\nDisallow: /shut\n",
 		"www.a.test/robots.txt": "",
 		"a.test/dir":            "302 /dir/",
 		"a.test/dir/":           "./ sub/ ../page",
@@ -112,7 +112,7 @@ func TestACrawlWithRulesForURLs(t *testing.T) {
 	if err := l.driver.Run(t.Context(), testCrawl, 0); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"a.test/", "a.test/away", "a.test/calendar/today", "a.test/dir", "a.test/dir/", "a.test/dir/sub", "a.test/doc",
+	want := []string{"a.test/", "a.test/away", "a.test/calendar/today", "a.test/closed", "a.test/dir", "a.test/dir/", "a.test/dir/sub", "a.test/doc",
 		"a.test/only", "a.test/page", "a.test/page;jsessionid=9", "a.test/robots.txt", "b.test/new", "b.test/new/"}
 	if diff := cmp.Diff(want, web.requests()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

@@ -117,8 +117,25 @@ func TestAFormGoesFromALinkToTheRequest(t *testing.T) {
 		}
 	}
 	for what, c := range map[string][2][]string{
-		"plans": {plans, {}},
-		"asked": {asked, {}},
+		"plans": {plans, {
+			"0 source a.test/", "0 source a.test/listed?a&b", "0 source a.test/source?a&b /source?b&a", "0 source stranger.test/",
+			"1 domain a.test/back", "1 domain a.test/empty /empty?", "1 domain a.test/escaped?a&b- /%65scaped?b%2d&a", "1 domain a.test/five?a&b&c",
+			"1 domain a.test/gone?a&b /gone?b&a", "1 domain a.test/known?a&b /known?b&a", "1 domain a.test/least?a&b&c /least?b&c&a", "1 domain a.test/next",
+			"1 domain a.test/q?a=2&z=1 /q?z=1&a=2", "1 domain a.test/q?a=3&z=1 /q?z=1&a=3", "1 domain a.test/r?a=2&z=1 /r?z=1&a=2", "1 domain a.test/short?a&b /short?b&a&",
+			"1 domain a.test/to", "1 domain a.test/track?id=1 /track?utm_source=x&id=1", "1 stranger a.test/far?a=1&b=2 /far?b=2&a=1", "1 stranger a.test/open?a=1&b=2",
+			"2 domain a.test/d?a=2&z=1", "2 domain a.test/feed?a=2&z=1", "2 domain a.test/img?a=2&z=1", "2 domain a.test/later",
+			"2 domain a.test/moved", "3 domain a.test/gone?a&b", "3 domain a.test/q?a=2&z=1",
+		}},
+		"asked": {asked, {
+			"a.test/", "a.test/%65scaped?b%2d&a", "a.test/back", "a.test/back?",
+			"a.test/d?a=2&z=1", "a.test/empty?", "a.test/far?b=2&a=1", "a.test/feed?a=2&z=1",
+			"a.test/five?a&b&c", "a.test/gone?a&b", "a.test/gone?b&a", "a.test/img?a=2&z=1",
+			"a.test/known?b&a", "a.test/later", "a.test/least?b&c&a", "a.test/listed?a&b",
+			"a.test/moved", "a.test/next", "a.test/open?a=1&b=2", "a.test/q?a=2&z=1",
+			"a.test/q?z=1&a=3", "a.test/r?z=1&a=2", "a.test/robots.txt", "a.test/short?b&a&",
+			"a.test/source?b&a", "a.test/to", "a.test/to-where?b&a", "a.test/track?utm_source=x&id=1",
+			"stranger.test/", "stranger.test/robots.txt",
+		}},
 	} {
 		slices.Sort(c[0])
 		if diff := cmp.Diff(c[1], c[0]); diff != "" {
