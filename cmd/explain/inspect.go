@@ -60,7 +60,7 @@ the URL, each step is printed; --jsonl adds {"steps":[{"rule","from","to"}]}. If
 names the URL, the reason is opt_out.
 
 With --month it also says whether the URL was taken down, and prints what the store knows of the URL: its state and the newest
-round that changed the state, its priority as the sum of its parts (plan.priority), why the
+round that changed the state, the form in which it is asked for, its priority as the sum of its parts (plan.priority), why the
 URL was skipped, and its partition in the newest plan.
 With --month, --jsonl adds {"known":{"state","skip","planned"}}, each with its "round", or
 null. The crawl's frozen rules apply.`,

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/priority"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -164,6 +165,9 @@ func printKnown(w io.Writer, k *lookup.Found) {
 		}
 		fmt.Fprintf(w, "state      %s since round %s\noutcome    %s\nfirst seen %s\nnext due   %s\n",
 			s.State, s.Round, dash(string(s.Outcome)), s.FirstSeen, due)
+		if s.Sent != "" {
+			fmt.Fprintf(w, "asked as   %s%s\n", visible.Text(s.Sent), givenBy[s.SentFrom])
+		}
 		printPriority(w, &s.Priority)
 	}
 	if s := k.Skip; s != nil {
@@ -182,6 +186,12 @@ func printKnown(w io.Writer, k *lookup.Found) {
 	case k.State != nil:
 		printListings(w, k.State.Listings)
 	}
+}
+
+// givenBy says who gave the form in which a URL is asked for.
+var givenBy = map[schema.SentFrom]string{
+	schema.SentBySource: ", as a source has it", schema.SentAnswered: ", as it last answered", schema.SentByDomain: ", as its own domain links it",
+	schema.SentByStranger: ", as another domain links it",
 }
 
 // printPriority writes a priority as the sum of its parts.

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/lookup"
 	"crawlbatch.io/crawlbatch/jobs/optout"
 )
 
@@ -82,6 +84,28 @@ func TestTheFormThatIsSentIsShown(t *testing.T) {
 		text := printed(t, cfg, c.url)
 		if _, sent, _ := strings.Cut(text, "\nsent       "); !strings.Contains(text, "\ncanonical  "+c.canonical+"\n") || strings.TrimSuffix(sent, "\n") != c.sent {
 			t.Errorf("%s:\n%swant %s, sent as %q", c.url, text, c.canonical, c.sent)
+		}
+	}
+}
+
+// The form in which a crawl asks for a URL is that of its state, whoever asks now.
+func TestTheFormInWhichACrawlAsksIsShown(t *testing.T) {
+	for _, c := range []struct {
+		sent string
+		from schema.SentFrom
+		want string // "" if no line
+	}{
+		{"", schema.SentAnswered, ""},
+		{"http://a.test/?b&a", schema.SentBySource, "asked as   http://a.test/?b&a, as a source has it\n"},
+		{"http://a.test/?b&a", schema.SentAnswered, "asked as   http://a.test/?b&a, as it last answered\n"},
+		{"http://a.test/?b&a", schema.SentByDomain, "asked as   http://a.test/?b&a, as its own domain links it\n"},
+		{"http://a.test/?b&a", schema.SentByStranger, "asked as   http://a.test/?b&a, as another domain links it\n"},
+		{"http://a.test/?b&a", schema.SentByNobody, "asked as   http://a.test/?b&a\n"},
+	} {
+		var text strings.Builder
+		printKnown(&text, &lookup.Found{State: &lookup.State{State: schema.StateFetched, Sent: c.sent, SentFrom: c.from}})
+		if c.want == "" && strings.Contains(text.String(), "asked as") || !strings.Contains(text.String(), c.want) {
+			t.Errorf("%+v:\n%s", c, text.String())
 		}
 	}
 }

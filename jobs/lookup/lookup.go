@@ -56,6 +56,10 @@ type State struct {
 	// DueReason says what decided NextDue; "" if the URL is due at once or never.
 	DueReason schema.DueReason `json:"due_reason,omitempty"`
 	Priority  Priority         `json:"priority"`
+	// Sent is the form in which the crawl asks for the URL, and SentFrom says who gave it. Both are "" if the URL is asked
+	// for in its canonical form.
+	Sent     string          `json:"sent,omitempty"`
+	SentFrom schema.SentFrom `json:"sent_from,omitempty"`
 	Listings
 }
 
@@ -275,7 +279,11 @@ func (c *Crawl) inBase(ctx context.Context, pruned *manifest.Sealed, k urlkey.Ke
 // state returns the state of a URL after a round.
 func (c *Crawl) state(ctx context.Context, s *manifest.Sealed, bucket int, r *schema.URLRecord) (*State, error) {
 	p, err := c.priority(ctx, s, bucket, r)
-	return &State{roundName(s.Crawl, s.Round), r.State, r.Outcome, r.FirstSeen, nextDue(r), r.DueReason, p, listings(&r.Listing)}, err
+	var form schema.Form
+	if r.Sent != "" {
+		form = r.Form
+	}
+	return &State{roundName(s.Crawl, s.Round), r.State, r.Outcome, r.FirstSeen, nextDue(r), r.DueReason, p, form.Sent, form.SentFrom, listings(&r.Listing)}, err
 }
 
 // mayHold reports whether the tables may contain the URL, according to the bucket's URL filter. If
