@@ -24,7 +24,7 @@ func newFeedback(c *common) *cobra.Command {
 		Short: "Write outcomes to the database that listed the URLs",
 		Long: `Feedback stores the outcomes of finished rounds in a result table beside the table of URLs,
 then joins both by ranges of keys and sets status, http_status, fetched_at and
-content_digest, as far as the table has these columns. The spelling of a URL in
+content_digest, as far as the table has these columns. The form of a URL in
 the table does not matter. An outcome never replaces the outcome of a newer round. After an
 interruption, the same command continues; after that, a repeated command changes nothing.`,
 		Example: `  crawlbatch feedback --month 2026-11 --to 'mysql://crawler:${DB_PASSWORD}@db.example/crawler?table=url_queue'`,

@@ -49,7 +49,7 @@ var nullInTheDemo = map[string]string{
 	"pages.fetch_redirect":                "pages are documents: only captures have redirects",
 	"pages.focus":                         "the demo has no frontier.focus",
 	"pages.changed":                       "nothing is fetched twice in one month",
-	"links.target_spelling":               "the synthetic web writes its own URLs in their canonical spelling",
+	"fetches.redirect_sent":               "its redirects lead to canonical URLs",
 	"urls.false_alarms":                   "nothing is fetched twice in one month",
 	"stages.error_class":                  "no attempt of the demo fails",
 	"stages.error":                        "the same",

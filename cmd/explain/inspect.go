@@ -49,16 +49,18 @@ func newURL(c Configs) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "url URL…",
 		Short: "Show a URL's canonical form, SURT and domain, why it would be skipped, and what a crawl knows of it",
-		Long: `Url prints for each URL its WHATWG form, its canonical form (which is fetched and stored),
+		Long: `Url prints for each URL its WHATWG form, its canonical form (under which it is known),
 its SURT key, its registered domain (the unit of sharding) and its host (the unit of
-politeness). If the URL would not be planned, it prints the reason. With --jsonl,
-{"url","base"} gives {"ok","whatwg","canonical","surt","domain","host","skip"}. ok is false if
+politeness). If the form that is sent is not the canonical one, it prints that: path and query
+are sent as they are given. If the URL would not be planned, it prints the reason. With --jsonl,
+{"url","base"} gives {"ok","whatwg","canonical","surt","domain","host","skip"}, and "sent" if it
+is not the canonical form. ok is false if
 the parser of the URL standard fails. If rules of the config (plan.canonical, plan.rewrite) change
 the URL, each step is printed; --jsonl adds {"steps":[{"rule","from","to"}]}. If the list plan.opt_out
 names the URL, the reason is opt_out.
 
 With --month it also says whether the URL was taken down, and prints what the store knows of the URL: its state and the newest
-round that changed the state, its priority as the sum of its parts (plan.priority), why the
+round that changed the state, the form in which it is asked for, its priority as the sum of its parts (plan.priority), why the
 URL was skipped, and its partition in the newest plan.
 With --month, --jsonl adds {"known":{"state","skip","planned"}}, each with its "round", or
 null. The crawl's frozen rules apply.`,
@@ -140,13 +142,14 @@ func newRobots(c Configs) *cobra.Command {
 		Use:   "robots FILE --agent A URL…",
 		Short: "Show the verdict of a robots.txt on URLs, and the line that decides",
 		Long: `Robots reads a robots.txt (- for stdin) and prints for each URL whether a crawl with the
-user agent A would request it. It checks the canonical URL and the given spelling (percent
-escapes, order of parameters), by Google's reading of the rules and by RFC 9309. The URL is
-denied if any of these checks denies it. If the spelling is not canonical, both verdicts are printed.
+user agent A would request it, by Google's reading of the rules and by RFC 9309: it is denied if
+either denies it. The verdict is about the URL as it is sent: with path and query as they are
+given here, as a crawl sends a URL that a list gives so. If that is not the canonical URL, a
+second line has the verdict on the canonical URL.
 
 With --jsonl: {"robots_base64","agent","url"} gives {"allowed","rule","crawl_delay_seconds",
-"sitemaps"}, with "canonical" if that differs from url, "spelling" if the rule denies the
-spelling but not the canonical URL, and "warning" if agent or url cannot be used as they are.`,
+"sitemaps"}, with "canonical" if that differs from url, "sent" if the URL that is sent is not
+the canonical one, and "warning" if agent or url cannot be used as they are.`,
 		Example: "  crawlbatch inspect robots robots.txt --agent examplebot https://example.org/private/x",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := c.New()

@@ -84,7 +84,7 @@ const expectedRows = 8
 var (
 	// volatileColumns matches the columns of answers that differ between two crawls of the demo: also numbers of
 	// requests, because a busy machine may make one again. cookbookAnswers only says which of their values are null.
-	volatileColumns = regexp.MustCompile(`_ms$|requests$|^bytes_sent$|seconds|hours|dollars|^(peak_memory_bytes|puts|gets|fetch_time|start|file|record_offset|record_length|last_fetched|began_at|ended_at|machine)$`)
+	volatileColumns = regexp.MustCompile(`_ms$|requests$|^bytes_sent$|seconds|hours|dollars|^(peak_memory_bytes|puts|gets|fetch_time|start|(warc_)?file(name)?|(warc_)?record_offset|(warc_)?record_length|last_fetched|began_at|ended_at|machine)$`)
 	// demoSeeds matches the path of the demo's list of URLs, which is a new one in each crawl.
 	demoSeeds = regexp.MustCompile(`/[^|]*/urls\.txt`)
 )

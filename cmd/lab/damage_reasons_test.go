@@ -9,7 +9,7 @@ import "regexp"
 // counts.
 var damageReasons = []damageReason{
 	{why: "harmless: no document names the copy, and SQL engines do not read its folder; *moved*: `verify` lists it all the same",
-		cells: regexp.MustCompile(`/(manifest|[a-z-]+\.json|compaction|compacted part)/stray copy$|: (plan\.json|inputs\.json|checkpoint|taken|result|(begun )?attempt|URLs|refused|spellings|work/[a-z]+|segment of [a-z-]+)/stray copy$`)},
+		cells: regexp.MustCompile(`/(manifest|[a-z-]+\.json|compaction|compacted part)/stray copy$|: (plan\.json|inputs\.json|checkpoint|taken|result|(begun )?attempt|URLs|refused|work/[a-z]+|segment of [a-z-]+)/stray copy$`)},
 	{why: "harmless: only its presence counts: it says that the partition was taken",
 		cells: regexp.MustCompile(`/fetch: taken/`)},
 	{why: "harmless: records of attempts decide nothing; `status` reads those of ends and says if one cannot be read",

@@ -380,9 +380,9 @@ func robotsFaults() []hostileFault {
 		return okPage(hostileFault{name: name, robots: robots})
 	}
 	const deny = "User-agent: *\nDisallow: /\n"
-	// respelled returns two faults in which robots.txt denies a path that the crawl finds in another
-	// spelling: in a planned URL, and in the target of a redirect.
-	respelled := func(name, rule, given, canonical string) []hostileFault {
+	// linked returns two faults in which robots.txt denies a path as it is linked, which differs from its canonical
+	// form: in a planned URL, and in the target of a redirect.
+	linked := func(name, rule, given, canonical string) []hostileFault {
 		host := "http://" + name
 		robots := func(x exchange) { x.answer("User-agent: *\nDisallow: "+rule+"\n", "Content-Type: text/plain") }
 		return []hostileFault{
@@ -397,8 +397,8 @@ func robotsFaults() []hostileFault {
 	}
 	filler := func(n int) string { return strings.Repeat("Disallow: /nothing-that-matters\n", n/32) }
 	bomb := string(squeeze("gzip", append([]byte(deny), bytes.Repeat([]byte("#"), 64<<20)...)))
-	return slices.Concat(respelled("robots-tilde", "/%7Ejoe/", "/%7Ejoe/a", "/~joe/a"), respelled("robots-order", "/q?z=1&a=2", "/q?z=1&a=2", "/q?a=2&z=1"),
-		respelled("robots-star", "/star-%2A.html", "/star-*.html", "/star-*.html"), respelled("robots-letters", "/secret/", "/%73ecre%74/x", "/secret/x"), []hostileFault{
+	return slices.Concat(linked("robots-tilde", "/%7Ejoe/", "/%7Ejoe/a", "/~joe/a"), linked("robots-order", "/q?z=1&a=2", "/q?z=1&a=2", "/q?a=2&z=1"),
+		linked("robots-star", "/star-%2A.html", "/star-*.html", "/star-*.html"), linked("robots-letters", "/secret/", "/%73ecre%74/x", "/secret/x"), []hostileFault{
 			denied("robots-escapes", text("User-agent: *\n"+strings.Repeat("Disallow: /"+strings.Repeat("*%7E%2a", 1000)+"\n", 60)+"Disallow: /%2A\nDisallow: /$\n")),
 			denied("robots-endless", func(x exchange) {
 				x.sendEndless("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"+deny, filler(32<<10), 0)

@@ -212,7 +212,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestHostileAddresses crawls names, redirects and spellings that lead to addresses to which a public crawl
+// TestHostileAddresses crawls names, redirects and forms of URLs that lead to addresses to which a public crawl
 // must not connect.
 func TestHostileAddresses(t *testing.T) {
 	t.Parallel()

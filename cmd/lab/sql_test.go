@@ -184,7 +184,7 @@ func TestSQLMistakesAreOneLineAndExit2(t *testing.T) {
 }
 
 // TestSQLFeedbackGivesEveryOutcomeBack writes the URLs of a crawl into a table, some of them in other
-// spellings. After `feedback`, it compares the table with the fetches dataset. The address has a
+// forms. After `feedback`, it compares the table with the fetches dataset. The address has a
 // condition that no row meets, as that of a plan after the first outcomes.
 func TestSQLFeedbackGivesEveryOutcomeBack(t *testing.T) {
 	sqldbtest.Need(t)

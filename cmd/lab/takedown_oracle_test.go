@@ -201,7 +201,7 @@ func (f *forgotten) yieldLinks(key string, set row, yield func(row) bool) bool {
 		}
 		more = more && yield(row{"source_surtkey": {surt}, "source": {source}, "target": {l.Target}, "anchor": {l.Anchor}, "rel": {l.Rel},
 			"kind": {string(l.Kind)}, "nofollow": {fmt.Sprint(l.Nofollow)}, "position": {l.Position}, "hreflang": {l.Hreflang}, "ordinal": {fmt.Sprint(l.Ordinal)},
-			"lastmod": {fmt.Sprint(int64(l.LastMod))}, "changefreq": {l.ChangeFreq}, "sitemap_priority": {weight}, "target_spelling": {l.Spelling}})
+			"lastmod": {fmt.Sprint(int64(l.LastMod))}, "changefreq": {l.ChangeFreq}, "sitemap_priority": {weight}, "sent": {l.Sent}})
 		return nil
 	}); err != nil {
 		f.t.Errorf("%s: %v", key, err)

@@ -41,7 +41,7 @@ func Query(s *Store) *cobra.Command {
 Without SQL, it opens duckdb's shell on a terminal. - reads the SQL from stdin, --file from a file.
 
 --list prints the questions of the cookbook. Their names may be given in place of SQL. Some
-questions are about a URL, a host or a domain, which follows the name in any spelling.
+questions are about a URL, a host or a domain, which follows the name in any form.
 
 csv and json write rows as they come. table shows as much as fits on a terminal, and all rows
 in a pipe. query needs duckdb on PATH, or --duckdb FILE. It hands over S3 credentials by the

@@ -90,7 +90,7 @@ func TestAnInterruptionReachesDuckDB(t *testing.T) {
 	}
 }
 
-func TestQuestionsAboutOneThingTakeAnySpelling(t *testing.T) {
+func TestQuestionsAboutOneThingTakeAnyForm(t *testing.T) {
 	for of, want := range map[string]string{"url": "'http://a.example.org/x''y'", "host": "'a.example.org'", "domain": "'example.org'"} {
 		got, err := (Question{Of: of, SQL: "'{" + of + "}'"}).Fill("HTTP://A.example.org:80/x'y")
 		if err != nil || got != want {

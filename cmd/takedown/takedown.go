@@ -56,7 +56,7 @@ func Command(env Env) *cobra.Command {
 of it. With --apply it changes the store: rows about them go from all tables and working
 files, other rows lose the cells that refer to them, and their WARC records become
 tombstones of the same length. A domain stands for its subdomains too, and a URL for all
-its spellings. The texts of other pages stay, even if they mention a name.
+the other forms of it. The texts of other pages stay, even if they mention a name.
 
 All rounds of all crawls must be finished. Nothing else may run in the store meanwhile:
 plan, run and reparse wait. After an interruption, give the same command again, or run
@@ -74,7 +74,7 @@ lines and lines that begin with # count for nothing.`,
 		Example: "  crawlbatch takedown --domain example.org\n  crawlbatch takedown --url https://example.org/page --reason 'request 17' --apply\n  crawlbatch takedown --from old-store --store new-store --config crawlbatch.yaml --apply\n  crawlbatch takedown --resume",
 	})
 	f := cmd.Flags()
-	f.StringArrayVar(&o.urls, "url", nil, "URL to remove, in any spelling (repeatable)")
+	f.StringArrayVar(&o.urls, "url", nil, "URL to remove, in any form (repeatable)")
 	f.StringArrayVar(&o.domains, "domain", nil, "domain to remove, with its subdomains (repeatable)")
 	f.StringVar(&o.list, "list", "", "file with a URL or domain on each line")
 	f.StringVar(&o.reason, "reason", "", "why, for the store's list of takedowns; it must not name what is removed")

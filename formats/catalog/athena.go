@@ -66,6 +66,9 @@ func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, e
 			s.add(name+"-table", "CREATE EXTERNAL TABLE `%s`.`%s` (\n%s\n)\nCOMMENT %s\nSTORED AS PARQUET\nLOCATION %s\nTBLPROPERTIES ('classification'='parquet')",
 				o.Database, name, hiveColumns(slices.Concat(d.Columns, d.Partitions)), hiveLiteral(plain("One row for "+d.Row+", of all rounds that were compacted.")), hiveLiteral(root+"/"+folder+"/"))
 		}
+		if d.Name == "captures" {
+			s.add(ccIndex().Name+"-view", "CREATE OR REPLACE VIEW \"%s\".\"%s\" AS\n%s", o.Database, ccIndex().Name, ccIndexQuery(fmt.Sprintf(`"%s"."captures"`, o.Database)))
+		}
 		if d.Name == "urls" {
 			s.add("urls-view", "CREATE OR REPLACE VIEW \"%s\".\"urls\" AS\n%s", o.Database,
 				newest(fmt.Sprintf(`"%s"."urls_history"`, o.Database), quoted(slices.Concat(d.Columns, d.Partitions), `"`), sealed))

@@ -29,6 +29,14 @@ content_truncated string, warc_filename string, warc_record_offset int, warc_rec
 const beyondCCIndex = `
 sent string, revisit string, payload_warc_filename string, payload_warc_record_offset int, payload_warc_record_length int`
 
+// columnNames returns the names of the columns of a flat schema.
+func columnNames(columns string) (names []string) {
+	for c := range strings.SplitSeq(columns, ",") {
+		names = append(names, strings.Fields(c)[0])
+	}
+	return names
+}
+
 func TestCapturesHaveCommonCrawlsColumnsWithTheirTypesInTheirOrder(t *testing.T) {
 	d, err := catalog.Find("captures")
 	if err != nil {

@@ -29,6 +29,8 @@ type S3 struct {
 // The view page_changes compares each page with its last capture. A query of it reads a few columns of pages and
 // fetches in all rounds that the views open.
 //
+// The view ccindex has the columns of Common Crawl's cc-index.
+//
 // Time columns are TIMESTAMP in UTC, regardless of the session's time zone. If note is not empty,
 // the script has it as a comment at the beginning.
 func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sealed) error {
@@ -49,6 +51,10 @@ func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sea
 	}
 	for _, d := range Datasets() {
 		duckView(out, tableName(d), d, root, sealed)
+		if d.Name == "captures" {
+			fmt.Fprintf(out, "\nCREATE OR REPLACE VIEW %s AS\n%s;\n", ccIndex().Name, ccIndexQuery("captures"))
+			duckComments(out, ccIndex().Name, ccIndex())
+		}
 		if d.Name == "urls" {
 			newest := d
 			newest.Row = "a known URL, in its newest state"

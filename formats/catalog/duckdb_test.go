@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"bytes"
+	cmp2 "cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -178,6 +179,44 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 	}
 }
 
+// The URL of cc-index is the one that was requested. Its path and query are those of this URL.
+func TestDuckDBShowsCapturesAsCommonCrawlsIndexDoes(t *testing.T) {
+	f := newFixture(t)
+	var rows []schema.Capture
+	var want []map[string]any
+	for _, c := range []struct {
+		url, sent   string
+		path, query any // as the view has them
+	}{
+		{"http://a.test/", "", "/", nil},
+		{"http://b.test/", "http://b.test/?", "/", nil},
+		{"http://c.test/p?a=1&b=2", "", "/p", "a=1&b=2"},
+		{"http://d.test/p?a=1&b=2", "http://d.test/p?b=2&a=1", "/p", "b=2&a=1"},
+		{"http://e.test/p?a", "http://e.test/%70?utm_source=x?y&a", "/%70", "utm_source=x?y&a"},
+		{"http://f.test:81/", "http://f.test:81/?utm_source=x", "/", "utm_source=x"},
+		{"http://g.test/~q//r", "http://g.test/%7eq//r", "/%7eq//r", nil},
+		{"http://h.test/?a=http://i.test/j", "http://h.test/?a=http://i.test/j&", "/", "a=http://i.test/j&"},
+	} {
+		row := capture(t, c.url, 200, "text/html", "")
+		row.Sent = c.sent
+		rows = append(rows, row)
+		want = append(want, map[string]any{"url": cmp2.Or(c.sent, c.url), "url_path": c.path, "url_query": c.query, "url_host_name": row.HostName, "subset": "warc"})
+	}
+	sealed := &manifest.Sealed{Crawl: "2026-11", Files: []manifest.File{put(t, f, "captures", layout.Captures("2026-11", "warc", 0, 0), rows)}}
+	ask, all := duckdbtest.SQLFile(t, "SELECT url, url_path, url_query, url_host_name, subset FROM ccindex ORDER BY url_host_name"), duckdbtest.SQLFile(t, "SELECT * FROM ccindex")
+	answers := duckdbtest.Ask(t, f.views(t, sealed), ask, all)
+	if diff := cmp.Diff(want, answers[ask].Rows); diff != "" {
+		t.Error(diff)
+	}
+	var columns []string
+	for _, c := range answers[all].Columns {
+		columns = append(columns, c[0])
+	}
+	if diff := cmp.Diff(append(columnNames(ccIndex), "crawl", "subset", "round"), columns); diff != "" {
+		t.Errorf("columns (-cc-index +view):\n%s", diff)
+	}
+}
+
 func TestDuckDBAddsUpTheRoundsOfADomain(t *testing.T) {
 	f := newFixture(t)
 	slow, fast, changed := 90.0, 20.0, true
@@ -267,7 +306,7 @@ func TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex(t *testing.T) {
 	if err != nil || len(questions) < 15 {
 		t.Fatalf("%d questions (%v)", len(questions), err)
 	}
-	changed := strings.NewReplacer(`"ccindex"."ccindex"`, "captures", "CC-MAIN-2018-05", "2026-11")
+	changed := strings.NewReplacer(`"ccindex"."ccindex"`, "ccindex", "CC-MAIN-2018-05", "2026-11")
 	files, byFile := []string{f.views(t, sealed)}, map[string]string{}
 	for _, q := range questions {
 		sql, err := os.ReadFile(q)

@@ -15,7 +15,8 @@ func Markdown(w io.Writer) error {
 The datasets are Parquet files in `+"`tables/NAME/`"+`, with partitions in Hive's style. Integers are
 signed, and times are microseconds UTC. A round's parts count only when the round is sealed. The views
 of `+"`crawlbatch views`"+` show only sealed rounds. If Common Crawl's `+"`cc-index`"+` has a column of
-the same name, type and meaning are the same too. A stable column is the same in two crawls of the
+the same name, type and meaning are the same too, but `+"`url`"+` is the canonical URL: the view `+"`ccindex`"+` has the
+requested one. A stable column is the same in two crawls of the
 same web.
 
 | dataset | one row for |
@@ -43,6 +44,10 @@ func Reference(w io.Writer, heading string) {
 		for _, c := range d.Columns {
 			fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", c.Name, c.Type, yes(c.Nullable), yes(c.Stable),
 				strings.ReplaceAll(c.Description, "|", `\|`))
+		}
+		if d.Name == "captures" {
+			fmt.Fprintf(w, "\nThe view `%s` has one row for %s: the columns of `cc-index` by their names, in their order, and the partitions. "+
+				"`url`, `url_path` and `url_query` are those of the URL that was sent, as `cc-index` has them; `url_surtkey` is the key of the canonical URL.\n", ccIndex().Name, ccIndex().Row)
 		}
 		if d.Name == "pages" {
 			fmt.Fprintf(w, "\nThe view `%s` has one row for %s.\n\n| column | type | meaning |\n|---|---|---|\n", pageChanges.Name, pageChanges.Row)

@@ -50,6 +50,24 @@ func everyDialect(t *testing.T, sealed []*manifest.Sealed) map[string]string {
 	}
 }
 
+// Each dialect has a view with the columns of cc-index in their order, and with what was sent as url.
+func TestEachDialectHasCommonCrawlsIndex(t *testing.T) {
+	var list []string
+	for _, c := range append(columnNames(ccIndex), "crawl", "subset", "round") {
+		switch c {
+		case "url", "url_path", "url_query":
+			c = `[^\n]+ AS ` + c
+		}
+		list = append(list, "  "+c)
+	}
+	for dialect, sql := range everyDialect(t, []*manifest.Sealed{sealedRound("2026-11", 0)}) {
+		view := regexp.MustCompile("VIEW [`\"a-z.]*\\bccindex\\b[^;]* AS\nSELECT\n" + strings.Join(list, ",\n") + "\nFROM [`\"a-z.]*\\bcaptures\\b[`\"]?;\n")
+		if at := view.FindStringIndex(sql); at == nil || at[0] < strings.Index(sql, "captures") || !strings.Contains(sql[at[0]:at[1]], "coalesce(sent, url) AS url,") {
+			t.Errorf("%s has no such view", dialect)
+		}
+	}
+}
+
 func TestAthenaGetsAPartitionForEachSealedRound(t *testing.T) {
 	s := athena(t, catalog.AthenaOptions{Database: "crawl"}, sealedRound("2026-11", 0), sealedRound("2026-11", 1))
 	ddl := script(t, func(b *bytes.Buffer) error { return s.Write(b) })

@@ -53,6 +53,9 @@ func Spark(root string, sealed []*manifest.Sealed) (*Script, error) {
 		if len(of) == 0 {
 			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` AS\nSELECT\n%s\nWHERE false", view, nulls(columns, Type.Hive, "`"))
 		}
+		if d.Name == "captures" {
+			s.add(ccIndex().Name, "CREATE OR REPLACE TEMPORARY VIEW `%s` AS\n%s", ccIndex().Name, ccIndexQuery("`captures`"))
+		}
 		if d.Name == "urls" {
 			s.add("urls", "CREATE OR REPLACE TEMPORARY VIEW `urls` AS\n%s", newest("`urls_history`", quoted(columns, "`"), sealed))
 		}

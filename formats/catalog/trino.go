@@ -67,6 +67,9 @@ func Trino(root, schema string, sealed []*manifest.Sealed) (*Script, error) {
 			selects = append(selects, fmt.Sprintf("SELECT\n%s\nWHERE false", nulls(columns, Type.Trino, `"`)))
 		}
 		s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\n%s", in(view), row, strings.Join(selects, "\nUNION ALL\n"))
+		if d.Name == "captures" {
+			s.add(ccIndex().Name+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\n%s", in(ccIndex().Name), literal(plain("One row for "+ccIndex().Row+".")), ccIndexQuery(in(view)))
+		}
 		if d.Name == "urls" {
 			s.add("urls-view", "CREATE OR REPLACE VIEW %s COMMENT 'One row for a known URL, in its newest state.' SECURITY INVOKER AS\n%s",
 				in("urls"), newest(in(view), quoted(columns, `"`), sealed))

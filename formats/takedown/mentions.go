@@ -83,7 +83,7 @@ func (m *Matcher) findLabels() {
 					longest = l
 				}
 			}
-			if _, err := netip.ParseAddr(host); err == nil || longest == "" { // addresses have other spellings
+			if _, err := netip.ParseAddr(host); err == nil || longest == "" { // addresses have other forms
 				return
 			}
 			labels = append(labels, []byte(longest))

@@ -2,7 +2,7 @@
 // no crawl may plan or fetch again.
 //
 // A Matcher holds the names themselves, for as long as a takedown runs. It recognizes a name in every
-// form that a store has: canonical URLs and other spellings, hosts, domains, SURT keys, reversed hosts,
+// form that a store has: canonical URLs and other forms of them, hosts, domains, SURT keys, reversed hosts,
 // and text. The List in the store holds only keyed digests of the names. With the key, which is not in
 // the store, it becomes a Guard, which recognizes a name but cannot list the names.
 //
@@ -43,7 +43,7 @@ type Matcher struct {
 	labels    [][]byte            // every mention has one of them; nil: nothing is known (see findLabels)
 }
 
-// New returns a Matcher of the given URLs and domains. Each URL stands for all its spellings: it is made
+// New returns a Matcher of the given URLs and domains. Each URL stands for all its forms: it is made
 // canonical with each of the given canonicalizers, which are those of the crawls, and without rules. An
 // error wraps ErrTarget and quotes what is wrong.
 func New(urls, domains []string, crawls ...*urlkey.Canonicalizer) (*Matcher, error) {
@@ -166,7 +166,7 @@ func nameOf(canonical string) (name, bool) {
 func (m *Matcher) Empty() bool { return len(m.urls)+len(m.domains) == 0 }
 
 // URL reports whether a URL is a target or on a target domain. The URL may be canonical or in any other
-// spelling. What is not a URL is no target.
+// form. What is not a URL is no target.
 func (m *Matcher) URL(s string) bool {
 	if m.Empty() || s == "" {
 		return false

@@ -152,12 +152,6 @@ func (a *URLAnswer) Print(w io.Writer, url string) {
 // dash returns a text on one line, or a dash for none.
 func dash(s string) string { return cmp.Or(visible.Text(s), "-") }
 
-// sentBy says who gave the form in which a URL is asked for.
-var sentBy = map[schema.SentFrom]string{
-	schema.SentBySource: "as a source lists it", schema.SentAnswered: "it answered last", schema.SentByDomain: "as its own domain links it",
-	schema.SentByStranger: "as another domain links it", schema.SentByNobody: "it failed for good",
-}
-
 // printKnown writes what a crawl's store knows about a URL as lines of text.
 func printKnown(w io.Writer, k *lookup.Found) {
 	if k.State == nil && k.Skip == nil && k.Planned == nil {
@@ -169,11 +163,11 @@ func printKnown(w io.Writer, k *lookup.Found) {
 		if s.DueReason != "" {
 			due += " (" + string(s.DueReason) + ")"
 		}
-		if s := k.State; s.Sent != "" {
-			fmt.Fprintf(w, "asked as   %s (%s)\n", visible.Text(s.Sent), sentBy[s.SentFrom])
-		}
 		fmt.Fprintf(w, "state      %s since round %s\noutcome    %s\nfirst seen %s\nnext due   %s\n",
 			s.State, s.Round, dash(string(s.Outcome)), s.FirstSeen, due)
+		if s.Sent != "" {
+			fmt.Fprintf(w, "asked as   %s%s\n", visible.Text(s.Sent), givenBy[s.SentFrom])
+		}
 		printPriority(w, &s.Priority)
 	}
 	if s := k.Skip; s != nil {
@@ -192,6 +186,12 @@ func printKnown(w io.Writer, k *lookup.Found) {
 	case k.State != nil:
 		printListings(w, k.State.Listings)
 	}
+}
+
+// givenBy says who gave the form in which a URL is asked for.
+var givenBy = map[schema.SentFrom]string{
+	schema.SentBySource: ", as a source has it", schema.SentAnswered: ", as it last answered", schema.SentByDomain: ", as its own domain links it",
+	schema.SentByStranger: ", as another domain links it",
 }
 
 // printPriority writes a priority as the sum of its parts.

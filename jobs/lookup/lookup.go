@@ -48,17 +48,18 @@ type Found struct {
 
 // State is the URL's newest row in the urls dataset.
 type State struct {
-	Round string          `json:"round"` // name of the round, such as 2026-11.0; of a pruned month, the last that planned or found the URL
-	State schema.URLState `json:"state"`
-	// Sent is the URL as it is asked for, if not as its canonical URL, and SentFrom who gave that form.
-	Sent      string          `json:"sent,omitempty"`
-	SentFrom  schema.SentFrom `json:"sent_from,omitempty"`
+	Round     string          `json:"round"` // name of the round, such as 2026-11.0; of a pruned month, the last that planned or found the URL
+	State     schema.URLState `json:"state"`
 	Outcome   schema.Outcome  `json:"outcome"` // newest outcome of the URL; "" if the URL was never planned
 	FirstSeen string          `json:"first_seen"`
 	NextDue   string          `json:"next_due"` // time of the next fetch in UTC (RFC 3339), or "at once" or "never"
 	// DueReason says what decided NextDue; "" if the URL is due at once or never.
 	DueReason schema.DueReason `json:"due_reason,omitempty"`
 	Priority  Priority         `json:"priority"`
+	// Sent is the form in which the crawl asks for the URL, and SentFrom says who gave it. Both are "" if the URL is asked
+	// for in its canonical form.
+	Sent     string          `json:"sent,omitempty"`
+	SentFrom schema.SentFrom `json:"sent_from,omitempty"`
 	Listings
 }
 
@@ -278,7 +279,11 @@ func (c *Crawl) inBase(ctx context.Context, pruned *manifest.Sealed, k urlkey.Ke
 // state returns the state of a URL after a round.
 func (c *Crawl) state(ctx context.Context, s *manifest.Sealed, bucket int, r *schema.URLRecord) (*State, error) {
 	p, err := c.priority(ctx, s, bucket, r)
-	return &State{roundName(s.Crawl, s.Round), r.State, r.Sent, r.SentFrom, r.Outcome, r.FirstSeen, nextDue(r), r.DueReason, p, listings(&r.Listing)}, err
+	var form schema.Form
+	if r.Sent != "" {
+		form = r.Form
+	}
+	return &State{roundName(s.Crawl, s.Round), r.State, r.Outcome, r.FirstSeen, nextDue(r), r.DueReason, p, form.Sent, form.SentFrom, listings(&r.Listing)}, err
 }
 
 // mayHold reports whether the tables may contain the URL, according to the bucket's URL filter. If

@@ -23,8 +23,8 @@ type Row struct {
 	Round         string `json:"round"` // such as 2026-11.0
 	Time          string `json:"time"`  // when the request was written or, without a request, when the outcome was decided; RFC 3339 in UTC
 	Host          string `json:"host"`
-	Purpose       string `json:"purpose"` // page, redirect, robots, sitemap, probe or not_requested
-	URL           string `json:"url"`
+	Purpose       string `json:"purpose"`     // page, redirect, robots, sitemap, probe or not_requested
+	URL           string `json:"url"`         // of a request: as it was sent, as the server's log has it
 	PlannedURL    string `json:"planned_url"` // planned URL for which the request was sent
 	Status        *int16 `json:"http_status"`
 	Outcome       string `json:"outcome"`        // for a failed request, its class; for a URL without a request, the reason
@@ -273,7 +273,7 @@ func (q *Question) round(ctx context.Context, r *round, t *tally, each func(*Row
 // requestRow returns the row of a request.
 func requestRow(round string, r *schema.Request) *Row {
 	row := &Row{
-		Round: round, Time: r.Start.String(), Host: r.Host, Purpose: string(r.Purpose), URL: r.URL, PlannedURL: r.PlannedURL,
+		Round: round, Time: r.Start.String(), Host: r.Host, Purpose: string(r.Purpose), URL: cmp.Or(r.Sent, r.URL), PlannedURL: r.PlannedURL,
 		Outcome: r.ErrorClass, RobotsRule: r.RobotsRule, RobotsDigest: r.RobotsDigest, DelayMS: &r.DelayMS, GapMS: r.GapMS,
 		Address: r.Address, BytesSent: r.BytesSent, BytesReceived: r.BytesReceived, TotalMS: &r.TotalMS, Error: r.Error,
 	}

@@ -1,6 +1,6 @@
 // Package owner tells the owner of a host what a crawl did to the host.
 //
-// The inputs are the host, in any spelling, and the store of a crawl. From the tables of finished
+// The inputs are the host, in any form, and the store of a crawl. From the tables of finished
 // rounds, package owner reads only parts of the bucket that holds the host's domain, and in these
 // parts only row groups that may name the host. From an unfinished round, it reads the rows that
 // the partition's checkpoint lists.

@@ -36,7 +36,7 @@ import (
 
 const crawl = "2026-11"
 
-func TestEverySpellingNamesTheSameHost(t *testing.T) {
+func TestEveryFormNamesTheSameHost(t *testing.T) {
 	for given, want := range map[string]string{
 		"EXAMPLE.org.": "example.org", "example.org:443": "example.org", "https://Example.org/a?b#c": "example.org",
 		"//example.org/": "example.org", " example.org/path ": "example.org", "bücher.example:8080": "xn--bcher-kva.example:8080",

@@ -69,3 +69,13 @@ func TestReasonsAreBounded(t *testing.T) {
 		t.Errorf("%d groups:\n%s", len(s.groups), out.String())
 	}
 }
+
+// The log of a server has URLs as they were sent.
+func TestARequestIsListedAsItWasSent(t *testing.T) {
+	const url, linked = "http://a.test/?a=1&b=2", "http://a.test/?b=2&a=1"
+	for sent, want := range map[string]string{"": url, linked: linked} {
+		if row := requestRow("2026-11.0", &schema.Request{URL: url, Sent: sent, PlannedURL: url}); row.URL != want || row.PlannedURL != url {
+			t.Errorf("sent %q: %s for %s, want %s", sent, row.URL, row.PlannedURL, want)
+		}
+	}
+}

@@ -12,12 +12,13 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
-// A site's robots.txt denies some spellings of URLs from the list, redirects and links. None of these URLs is requested.
-func TestNoURLIsRequestedThatRobotsTxtDeniesInASpelling(t *testing.T) {
+// A site's robots.txt denies some forms of URLs from the list, redirects and links. No such form is requested, and what
+// it allows is requested as it was linked, whatever it says about the canonical URL.
+func TestNothingIsRequestedThatRobotsTxtDeniesAsItIsSent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	const file = "User-agent: *\nDisallow: /%7Ejoe/\nDisallow: /q?z=1&a=2\nDisallow: /star-%2A.html\n"
+	const file = "User-agent: *\nDisallow: /%7Ejoe/\nDisallow: /q?z=1&a=2\nDisallow: /star-%2A.html\nDisallow: /r?a=2&z=1\nDisallow: /*?utm_\n"
 	site := func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/robots.txt":
@@ -32,7 +33,7 @@ func TestNoURLIsRequestedThatRobotsTxtDeniesInASpelling(t *testing.T) {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprintf(w, "<title>t</title><p>page %s", r.URL)
 			if r.URL.Path == "/" {
-				fmt.Fprint(w, `<a href="/linked?z=1&amp;a=2">1</a> <a href="%7Ejoe/linked">2</a> <a href="/~joe/too">3</a> <a href="/q?z=1&amp;a=2&amp;linked">4</a> <a href="star-*.html?linked">5</a>`)
+				fmt.Fprint(w, `<a href="/linked?z=1&amp;a=2">1</a> <a href="%7Ejoe/linked">2</a> <a href="/~joe/too">3</a> <a href="/q?z=1&amp;a=2&amp;linked">4</a> <a href="star-*.html?linked">5</a> <a href="/r?z=1&amp;a=2">6</a> <a href="/utm?utm_source=x">7</a> <a href="/utm?id=1&amp;utm_source=x">8</a>`)
 			}
 		}
 	}
@@ -43,7 +44,7 @@ func TestNoURLIsRequestedThatRobotsTxtDeniesInASpelling(t *testing.T) {
 	var requested []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
-		requested = append(requested, "http://"+r.Host+r.URL.RequestURI())
+		requested = append(requested, "http://"+r.Host+r.RequestURI)
 		mu.Unlock()
 		site(w, r)
 	}))
@@ -55,13 +56,13 @@ func TestNoURLIsRequestedThatRobotsTxtDeniesInASpelling(t *testing.T) {
 	l.verify(t, true)
 	server.Close()
 	for _, u := range requested {
-		if strings.Contains(u, "/q?") || strings.Contains(u, "joe/") || strings.Contains(u, "/star-") {
+		if strings.Contains(u, "/q?") || strings.Contains(u, "joe/") || strings.Contains(u, "/star-") || strings.Contains(u, "?utm") || strings.Contains(u, "/r?a") {
 			t.Errorf("%s was requested", u)
 		}
 	}
-	for _, u := range []string{"http://a.test/ok?a=2&z=1", "http://a.test/linked?a=2&z=1"} {
+	for _, u := range []string{"http://a.test/%6Fk?z=1&a=2", "http://a.test/linked?z=1&a=2", "http://a.test/r?z=1&a=2", "http://a.test/utm?id=1&utm_source=x"} {
 		if !slices.Contains(requested, u) {
-			t.Errorf("%s, which is allowed in its spelling, was not requested: %q", u, requested)
+			t.Errorf("%s, which is allowed as it is sent, was not requested: %q", u, requested)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func crawlTo(dir string) error {
 	}
 	seeds, scratch := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "scratch")
 	urls := slices.Collect(web.Seeds())
-	for _, u := range urls { // adds the first suitable URL a second time, in another spelling
+	for _, u := range urls { // adds the first suitable URL a second time, in another form
 		if i := strings.LastIndexByte(u, '/') + 1; i < len(u) && u[i] >= 'a' && u[i] <= 'z' {
 			urls = append(urls, fmt.Sprintf("%s%%%02x%s", u[:i], u[i], u[i+1:]))
 			break

@@ -179,18 +179,19 @@ func TestAPartThatCannotBeReadIsAViolation(t *testing.T) {
 	}
 }
 
-// A crawl that is years old has hundreds of earlier rounds. Only some of their parts are open at a time, and still the
-// newest row of a URL counts.
+// A crawl that is years old has hundreds of earlier rounds. Only some of their parts are open at a time, and still each
+// of them counts.
 func TestPartsOfManyEarlierRoundsAreMergedInPasses(t *testing.T) {
-	const rounds, other = 100, "http://a.test/%41"
+	const rounds = 100
 	for name, c := range map[string]struct {
-		spelled func(round int) bool // whether the row of the round has the spelling
+		has     func(round int) bool // whether the round has a row of the target
 		damaged bool                 // whether a part cannot be read
 		problem string
 	}{
-		"the newest row has no spelling": {func(round int) bool { return round < rounds-1 }, false, ""},
-		"the newest row has a spelling":  {func(round int) bool { return round == rounds-1 }, false, "spells it " + other},
-		"a part is damaged":              {func(round int) bool { return false }, true, "it cannot be read"},
+		"the oldest round has the target": {func(round int) bool { return round == 0 }, false, ""},
+		"the newest round has the target": {func(round int) bool { return round == rounds-1 }, false, ""},
+		"no round has the target":         {func(round int) bool { return false }, false, "links to it ("},
+		"a part is damaged":               {func(round int) bool { return true }, true, "it cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := copyCrawl(t)
@@ -199,20 +200,29 @@ func TestPartsOfManyEarlierRoundsAreMergedInPasses(t *testing.T) {
 			for _, u := range rowsOf[schema.URLRecord](d, stages.FileURLs, 0) {
 				known[u.URL] = true
 			}
-			rows := rowsOf[schema.URLRecord](d, stages.FileURLs, 1)
-			row := rows[slices.IndexFunc(rows, func(u schema.URLRecord) bool { return !known[u.URL] && len(u.Spellings) == 0 })]
+			var row schema.URLRecord // of a target of a link, which the round no longer has
+			for bucket := range r.Plan.Buckets {
+				rewrite(d, layout.Table(stages.FileURLs, testCrawl, 1, bucket), func(rows []schema.URLRecord) []schema.URLRecord {
+					i := slices.IndexFunc(rows, func(u schema.URLRecord) bool { return !known[u.URL] && u.State == schema.StateFound })
+					if i < 0 || row.URL != "" {
+						return rows
+					}
+					row = rows[i]
+					return slices.Delete(rows, i, i+1)
+				})
+			}
 			var more []schema.URLRecord // keep the parts open, because a reader reads several rows ahead
 			for i := range 100 {
 				more = append(more, schema.URLRecord{SURT: fmt.Sprintf("zz,%03d)/", i), URL: fmt.Sprintf("http://%03d.zz/", i)})
 			}
 			var earlier []*manifest.Sealed
 			for n := range rounds {
-				row.Spellings = nil
-				if c.spelled(n) {
-					row.Spellings = []string{other}
+				all := more
+				if c.has(n) {
+					all = append([]schema.URLRecord{row}, more...)
 				}
 				s := &manifest.Sealed{Crawl: "2026-10", Round: n, Buckets: 1}
-				s.Files = append(s.Files, tabletest.Write(t, d.b, stages.FileURLs, layout.Table(stages.FileURLs, s.Crawl, n, 0), append([]schema.URLRecord{row}, more...)))
+				s.Files = append(s.Files, tabletest.Write(t, d.b, stages.FileURLs, layout.Table(stages.FileURLs, s.Crawl, n, 0), all))
 				earlier = append(earlier, s)
 			}
 			where := row.URL

@@ -70,9 +70,11 @@ func (s *site) readAll(ctx context.Context, name string) (all []string, err erro
 	}
 	done, err := Prepare([]source.Source{src}, Options{
 		Config: s.cfg, Version: "test", Clock: stages.SystemClock{}, Scratch: s.t.TempDir(),
-		Barred: func(url string) (string, bool) { return "example.com/opted", url == s.opted },
-		Tell:   func(w stages.Wait) { s.told = append(s.told, w.Why) },
-		Log:    slog.New(slog.NewTextHandler(&s.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Barred: func(url, sent string) (string, bool) {
+			return "example.com/opted", url == s.opted || sent != "" && sent == s.opted
+		},
+		Tell: func(w stages.Wait) { s.told = append(s.told, w.Why) },
+		Log:  slog.New(slog.NewTextHandler(&s.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		return nil, err
@@ -317,7 +319,7 @@ func TestManyFilesAreToldAndAnInterruptEndsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := Prepare([]source.Source{src}, Options{Config: s.cfg, Clock: stages.SystemClock{}, Scratch: t.TempDir(), Barred: func(string) (string, bool) { return "", false }})
+	done, err := Prepare([]source.Source{src}, Options{Config: s.cfg, Clock: stages.SystemClock{}, Scratch: t.TempDir(), Barred: func(string, string) (string, bool) { return "", false }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -167,7 +167,7 @@ func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 			return d.url(r)
 		}
 	}
-	if g.form != p.Form {
+	if g.form.Sent != p.Sent { // who gave it matters only as long as the URL waits
 		return d.url(d.record(g, k, p.Depth))
 	}
 	if waits {

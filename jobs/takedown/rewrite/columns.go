@@ -72,7 +72,7 @@ var exceptions = map[string]map[string]rule{
 // text, keys of files in the store, addresses, and parts of the URL of a row that goes if its URL goes. A SURT key is
 // such a part: the URLs of others may have the same key, as http://example.org/a and http://www.example.org/A have. The
 // column links of link sets holds names, and editLinks edits it.
-var nameless = strings.Fields(`url_surtkey source_surtkey stage machine version outcome due_reason planned_for state kind reason change page_hint revisit purpose duplicate_kind document_kind robots_state
+var nameless = strings.Fields(`url_surtkey source_surtkey stage machine version outcome due_reason planned_for sent_from state kind reason change page_hint revisit purpose duplicate_kind document_kind robots_state
 	content_digest capture_digest text_digest link_sketch robots_digest digest content_truncated content_mime_type content_mime_detected
 	content_charset content_languages language language_source languages scripts last_modified warc_filename warc_segment
 	payload_warc_filename robots_warc_filename error_class blocked_by price certificate address addresses networks position hreflang changefreq

@@ -24,6 +24,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/takedown"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -139,6 +140,53 @@ func TestRowsOfATargetGoAndReferencesBecomeNull(t *testing.T) {
 	}
 	if w.Dropped != 2 || w.Cleared != 1 || w.Adjusted != 1 || w.Mentions != 1 {
 		t.Errorf("%d rows dropped, %d cleared, %d adjusted, %d mentions; want 2, 1, 1, 1", w.Dropped, w.Cleared, w.Adjusted, w.Mentions)
+	}
+}
+
+// A row is about its canonical URL, in whatever form it was asked for. A name may be given in any form.
+func TestAURLGoesInWhateverFormItWasSent(t *testing.T) {
+	l := newLab(t)
+	crawl, err := urlkey.New([]string{"utm_*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.r.Matcher, err = takedown.New([]string{"HTTP://Kept.test:80/x/../%67one?b=2&a=1&utm_source=mail#f"}, []string{"gone.test"}, crawl); err != nil {
+		t.Fatal(err)
+	}
+	const url = "http://kept.test/gone?a=1&b=2"
+	for _, sent := range []string{"", "http://kept.test/gone?b=2&a=1", "http://kept.test/%67one?a=1&b=2", "http://kept.test/gone?a=1&&b=2", "http://kept.test/gone?utm_source=x&a=1&b=2"} {
+		var request schema.Request
+		var record schema.URLRecord
+		var planned schema.PlannedRow
+		var fetch schema.Fetch
+		request.URL, request.Host, request.Sent = url, "kept.test", sent
+		record.URL, record.Host, record.Form = url, "kept.test", schema.Form{Sent: sent, SentFrom: schema.SentByDomain}
+		planned.URL, planned.Host, planned.Form = url, "kept.test", record.Form
+		fetch.URL, fetch.Host, fetch.Form = url, "kept.test", record.Form
+		capture := schema.Capture{URLColumns: schema.URLColumns{URL: url}, CaptureColumns: schema.CaptureColumns{Sent: sent}}
+		link := schema.Link{Source: "http://kept.test/", Target: url, Sent: sent}
+		for _, w := range []*Rewritten{
+			l.rewrite(put(l, stages.FileRequests, layout.Table(stages.FileRequests, "2026-11", 0, 0), request)),
+			l.rewrite(put(l, stages.FileURLs, layout.Table(stages.FileURLs, "2026-11", 0, 0), record)),
+			l.rewrite(put(l, stages.FileFetches, layout.Table(stages.FileFetches, "2026-11", 0, 0), fetch)),
+			l.rewrite(put(l, stages.FileLinks, layout.Table(stages.FileLinks, "2026-11", 0, 0), link)),
+			l.rewrite(put(l, stages.FileCaptures, layout.Table(stages.FileCaptures, "2026-11", 0, 0), capture)),
+			l.rewrite(put(l, planPart, layout.PlanPart("2026-11", 0, "id", 0), planned)),
+		} {
+			if w == nil || w.Dropped != 1 || w.File.Rows != 0 {
+				t.Errorf("sent as %q: %+v, want no row", sent, w)
+			}
+		}
+		l.b = newLab(t).b
+		l.r.Bucket = l.b
+	}
+	// The rows of others keep their forms, except the form of what they refer to.
+	var kept schema.Fetch
+	kept.URL, kept.Host, kept.Domain, kept.Form = "http://kept.test/gone?a=1&b=3", "kept.test", "kept.test", schema.Form{Sent: "http://kept.test/gone?b=3&a=1", SentFrom: schema.SentByStranger}
+	away := kept
+	away.RedirectTarget, away.RedirectSent = url, "http://kept.test/gone?b=2&a=1"
+	if diff := cmp.Diff([]schema.Fetch{kept}, rows[schema.Fetch](l, l.rewrite(put(l, stages.FileFetches, layout.Table(stages.FileFetches, "2026-11", 0, 1), away)))); diff != "" {
+		t.Error(diff)
 	}
 }
 

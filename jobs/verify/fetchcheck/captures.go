@@ -1,6 +1,7 @@
 package fetchcheck
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -308,6 +309,8 @@ func (c *archive) comparePointer(m *recordRef, p *atPlace) {
 		c.wrong(pointersMatch, m.Table, m, "the content of the page is not stored, though it does not say noarchive")
 	case to.Digest != m.Digest, m.Kind != ofFetch && to == &p.capture && to.URL != m.URL:
 		c.wrong(pointersMatch, m.Table, m, "this row of %s has digest %s, the capture that it points to is of %s with digest %s", what, m.Digest, to.URL, to.Digest)
+	case m.Kind == ofPage && to == &p.capture && to.Sent != m.Sent:
+		c.wrong(pointersMatch, m.Table, m, "this page was sent as %s, the capture that it points to as %s", cmp.Or(m.Sent, m.URL), cmp.Or(to.Sent, to.URL))
 	}
 }
 

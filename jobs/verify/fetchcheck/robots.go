@@ -132,8 +132,12 @@ func (j *judge) requests(ctx context.Context, rows iter.Seq2[requestRow, error])
 			continue
 		}
 		looked++
-		if k, err := j.files.canon.Canonical(cmp.Or(q.Sent, q.URL), ""); err != nil || k.URL != q.URL {
-			j.wrong(robotsObeyed, q.URL, "it was requested as %s, which is another URL", q.Sent)
+		asked := cmp.Or(q.Sent, q.URL)
+		switch url, sent, err := j.files.canon.SentURL(asked, ""); {
+		case err != nil || url != q.URL:
+			j.wrong(robotsObeyed, q.URL, "it was requested as %s, which is another URL", asked)
+		case sent != q.Sent:
+			j.wrong(robotsObeyed, q.URL, "it was requested as %s, which is not the form in which a crawl sends such a URL", asked)
 		}
 		limited, err := j.request(ctx, &q)
 		if err != nil {

@@ -91,7 +91,7 @@ func archived(t *testing.T, replies []reply) *judge {
 	if _, err := store.CreateBytes(t.Context(), b, key, file.Bytes()); err != nil {
 		t.Fatal(err)
 	}
-	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &partitionSpellings{}}
+	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot"}
 }
 
 // nameRobots writes the place of a robots.txt response into a request. The response is the last one

@@ -67,7 +67,10 @@ func Clean(r *segments.Record, gone *takedown.Guard) {
 	r.Links = slices.DeleteFunc(r.Links, func(l schema.Link) bool { return gone.URL(l.Target) || gone.URL(l.Source) })
 	r.Sitemaps = slices.DeleteFunc(r.Sitemaps, func(s schema.Sitemap) bool { return gone.URL(s.URL) || gone.URL(s.Named) })
 	if f := r.Fetch; f != nil {
-		url(&f.RedirectTarget, &f.FinalURL)
+		if gone.URL(f.RedirectTarget) || gone.URL(f.RedirectSent) {
+			f.RedirectTarget, f.RedirectSent = "", ""
+		}
+		url(&f.FinalURL)
 		text(&f.ErrorDetail)
 	}
 	for i := range r.Requests {

@@ -73,12 +73,12 @@ func left(v reflect.Value, text string) (columns []string) {
 // URL, or they are content.
 var kept = map[string]string{
 	"fetches": "blocked_by content_digest content_mime_detected content_mime_type content_truncated domain error etag host last_modified listed_first_at listed_first_round " +
-		"listed_first_source listed_last_at listed_last_round listed_last_source outcome planned_for price revisit robots_rule warc_filename",
-	"requests": "address certificate error error_class host planned_url purpose robots_digest robots_for robots_rule robots_warc_filename",
-	"captures": "content_charset content_digest content_languages content_mime_detected content_mime_type content_truncated payload_warc_filename revisit warc_filename warc_segment",
+		"listed_first_source listed_last_at listed_last_round listed_last_source outcome planned_for price revisit robots_rule sent sent_from warc_filename",
+	"requests": "address certificate error error_class host planned_url purpose robots_digest robots_for robots_rule robots_warc_filename sent",
+	"captures": "content_charset content_digest content_languages content_mime_detected content_mime_type content_truncated payload_warc_filename revisit sent warc_filename warc_segment",
 	"pages": "author certificate change content_charset content_digest content_languages content_mime_detected content_mime_type content_signal content_truncated description " +
 		"document_kind duplicate_kind duplicate_of etag fetch_redirect generator keywords language language_source last_modified modified_source og_description " +
-		"og_locale og_site_name og_title og_type page_hint planned_url published_source robots text_digest title twitter_card twitter_creator " +
+		"og_locale og_site_name og_title og_type page_hint planned_url published_source robots sent text_digest title twitter_card twitter_creator " +
 		"twitter_description twitter_site twitter_title warc_filename warc_segment",
 	"robots": "digest failure host origin outcome warc_filename",
 }
@@ -156,5 +156,31 @@ func TestASinkPassesOnWhatIsLeft(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"http://kept.example/a", "http://kept.example/a", "http://kept.example/a"}, e.links); diff != "" || e.recorded != 3 {
 		t.Errorf("links of %d records (-want +got):\n%s", e.recorded, diff)
+	}
+}
+
+// A redirect is known by its target's identity, in whatever form the server wrote it.
+func TestTheFormOfARedirectGoesWithItsTarget(t *testing.T) {
+	g := guard(t)
+	for _, c := range []struct {
+		target, sent string
+		stays        bool
+	}{
+		{"http://gone.example/?a=1&b=2", "http://gone.example/?b=2&a=1", false},
+		{"http://kept.example/gone", "http://kept.example/%67one?utm_source=x", false},
+		{"http://kept.example/gone", "http://kept.example/gone?", false},
+		{"http://kept.example/gone", "", false},
+		{"http://kept.example/other", "http://kept.example/%6fther", true},
+		{"http://kept.example/other", "", true},
+	} {
+		f := &schema.Fetch{URL: "http://kept.example/", RedirectTarget: c.target, RedirectSent: c.sent, Form: schema.Form{Sent: "http://kept.example/?", SentFrom: schema.SentByDomain}}
+		want := *f
+		if !c.stays {
+			want.RedirectTarget, want.RedirectSent = "", ""
+		}
+		forget.Clean(&segments.Record{Fetch: f}, g)
+		if diff := cmp.Diff(&want, f); diff != "" {
+			t.Errorf("%s as %q (-want +got):\n%s", c.target, c.sent, diff)
+		}
 	}
 }
