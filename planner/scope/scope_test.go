@@ -23,7 +23,7 @@ func TestScope(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, why := s.Allows(tc.url); got != tc.want || got != (why == "") {
+		if got, why := s.Allows(tc.url, ""); got != tc.want || got != (why == "") {
 			t.Errorf("include %q, URL %q: %v, %q", tc.pattern, tc.url, got, why)
 		}
 	}
@@ -31,7 +31,7 @@ func TestScope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, why := s.Allows("http://example.org/secret"); ok || why != "*secret*" {
+	if ok, why := s.Allows("http://example.org/secret", ""); ok || why != "*secret*" {
 		t.Errorf("excluded: %v, %q", ok, why)
 	}
 }
