@@ -27,7 +27,7 @@ content_truncated string, warc_filename string, warc_record_offset int, warc_rec
 
 // beyondCCIndex lists the columns of the captures dataset that follow the columns of cc-index.
 const beyondCCIndex = `
-revisit string, payload_warc_filename string, payload_warc_record_offset int, payload_warc_record_length int`
+sent string, revisit string, payload_warc_filename string, payload_warc_record_offset int, payload_warc_record_length int`
 
 func TestCapturesHaveCommonCrawlsColumnsWithTheirTypesInTheirOrder(t *testing.T) {
 	d, err := catalog.Find("captures")

@@ -23,7 +23,8 @@ type URLColumns struct {
 	Query                string `parquet:"url_query,optional" doc:"query of the URL without the question mark"`
 }
 
-// CaptureColumns are the columns that Common Crawl's cc-index takes from a response and its WARC record.
+// CaptureColumns are the columns that Common Crawl's cc-index takes from a response and its WARC record, in its order, and
+// the URL that was sent.
 type CaptureColumns struct {
 	FetchTime        Time   `parquet:"fetch_time,timestamp(microsecond)" vol:"1" doc:"when the request was written"`
 	FetchStatus      int16  `parquet:"fetch_status" doc:"HTTP status"`
@@ -37,8 +38,9 @@ type CaptureColumns struct {
 	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store; in pages, of the file with the payload"`
 	WARCRecordOffset int32  `parquet:"warc_record_offset" vol:"1" doc:"offset of the record's gzip member, bytes"`
 	WARCRecordLength int32  `parquet:"warc_record_length" vol:"1" doc:"length of the record's gzip member, bytes"`
-	Sent             string `parquet:"sent,optional" doc:"URL that was sent, and the record's WARC-Target-URI: url with path and query as they were linked; null: url itself"`
 	WARCSegment      string `parquet:"warc_segment,dict" vol:"1" doc:"partition that fetched the URL, such as part-00017"`
+
+	Sent string `parquet:"sent,optional" doc:"URL that was sent, and the record's WARC-Target-URI: url with path and query as they were linked; null: url itself"`
 }
 
 // Capture is a row of the captures dataset: a stored response, including redirect hops and

@@ -181,3 +181,27 @@ func TestManyPathsOfAHostAreLookedUp(t *testing.T) {
 		}
 	}
 }
+
+// An entry covers a URL if it names the form in which the URL is sent.
+func TestTheListCoversForms(t *testing.T) {
+	o, err := readOptOut(t, "a.example/%78*\na.example/exact?b&a\n*/Wild*?*b&a\nhttp://whole.example\n", urlkey.Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		url, sent string
+		want      string
+	}{
+		{"http://a.example/x?a", "http://a.example/%78?a", "a.example/%78*"},
+		{"http://a.example/exact?a&b", "http://a.example/exact?b&a", "a.example/exact?b&a"},
+		{"http://b.example/wild?a&b", "http://b.example/wild?b&a", "*/Wild*?*b&a"},
+		{"http://whole.example/x", "http://whole.example/%78", "http://whole.example"},
+		{"http://a.example/other", "http://a.example/other?", ""},
+	} {
+		for _, refuses := range []func(url, sent string) (string, bool){o.Refuses, o.Or(nil)} {
+			if entry, ok := refuses(tc.url, tc.sent); entry != tc.want || ok != (tc.want != "") {
+				t.Errorf("%s sent as %s: %q, want %q", tc.url, tc.sent, entry, tc.want)
+			}
+		}
+	}
+}
