@@ -42,18 +42,18 @@ const (
 	earlierScratch = 160       // bytes in dedup's sorted files for each known URL
 	itemScratch    = 16        // bytes in each task of similar for each fingerprint
 
-	fetchCPU       = 0.010 // core seconds for each URL, twice the measured time
-	leastCPU       = 250   // smallest CPU of a fetch task, in millicores
-	mostCPU        = 4000
-	reduceCPU      = 1000 // CPU of a reduce task of at least reduceURLs URLs, in millicores
-	dedupCPU       = 2000
-	reduceURLs     = 1_000_000
-	memoryStep     = 64 << 20
-	leastScratch   = 1 << 30
-	graphScratch   = 100     // bytes for each URL of the round in rank, for the graph of all hosts
-	graphSets      = 256     // bytes for each planned domain in rank, for the scratch file of the graph of domains
-	knownScratch   = 256     // bytes in frontier for each known URL of a bucket, because the task may write a base of urls
-	cutsKept       = 4       // number of checkpoints whose segments and WARC files a fetch task may keep on disk
+	fetchCPU     = 0.010 // core seconds for each URL, twice the measured time
+	leastCPU     = 250   // smallest CPU of a fetch task, in millicores
+	mostCPU      = 4000
+	reduceCPU    = 1000 // CPU of a reduce task of at least reduceURLs URLs, in millicores
+	dedupCPU     = 2000
+	reduceURLs   = 1_000_000
+	memoryStep   = 64 << 20
+	leastScratch = 1 << 30
+	graphScratch = 100 // bytes for each URL of the round in rank, for the graph of all hosts
+	graphSets    = 256 // bytes for each planned domain in rank, for the scratch file of the graph of domains
+	knownScratch = 256 // bytes in frontier for each known URL of a bucket, because the task may write a base of urls
+	cutsKept     = 4   // number of checkpoints whose segments and WARC files a fetch task may keep on disk
 )
 
 // needs holds the resources that a pod requests.

@@ -56,11 +56,20 @@ func (l *lab) listen() *logWriter {
 func (l *lab) begin(t *testing.T, partitions ...int) (batchv1.Job, chan error) {
 	t.Helper()
 	ends := make(chan error, 1)
+	before := map[string]bool{}
+	for _, j := range l.jobs(t) {
+		before[j.Name] = true
+	}
 	go func() { ends <- l.runTasks(t.Context(), partitions...) }()
 	time.Sleep(time.Second)
 	all := l.jobs(t)
 	if len(all) == 0 {
 		t.Fatal("no Job was made")
+	}
+	for _, j := range all { // their names have digests, so the new one may be the first
+		if !before[j.Name] {
+			return j, ends
+		}
 	}
 	return all[len(all)-1], ends
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/entry"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -32,7 +33,7 @@ func TestCountsOfHostsKeepNoRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u := entry.New(k, &source.Entry{}, nil, 0)
+		u := entry.New(k, &source.Entry{}, schema.Form{}, 0)
 		if !within(u.Host, u.URL) || !within(u.Domain, u.URL) {
 			t.Fatal("the record's host and domain are no parts of its URL") // then this test would check nothing
 		}

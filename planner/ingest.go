@@ -238,8 +238,8 @@ func (w *worker) take(e *source.Entry, s entry.Seq) error {
 	rec := entry.New(k, e, form, s)
 	if e.Listed {
 		rec.Merged = int32(w.canonical.Merged(text, "", k.URL, sent))
-	} else { // form may leave out the form that gave the content
-		rec.GaveContent = e.Form.Sent
+	} else if rec.GaveContent = e.Form.Of(e.URL); rec.GaveContent == k.URL { // form may have dropped the form that gave the content
+		rec.GaveContent = ""
 	}
 	if renamed {
 		rec.Due, rec.Planned = false, 0
@@ -272,17 +272,25 @@ func (w *worker) accepted(k urlkey.Key, e *source.Entry, text string, form schem
 }
 
 // form returns the form that an entry gives its URL. sent is what the entry's text gives. A form from an earlier round
-// counts only if this config makes the same URL of it: another list of plan.strip_params, for example, makes another one.
+// counts only if this config makes the same URL of it: with another list of plan.strip_params, for example, it may be
+// another.
 func (w *worker) form(url, sent string, e *source.Entry) schema.Form {
 	if e.Listed {
 		return schema.Form{Sent: sent, SentFrom: schema.SentBySource}
 	}
-	if f := e.Form; f.Sent == "" && url == e.URL {
-		return f
-	} else if of, same, err := w.canonical.SentURL(f.Of(e.URL), ""); err == nil && of == url && same == f.Sent {
+	f := e.Form
+	if f.Sent == "" && url == e.URL {
 		return f
 	}
-	return schema.Form{Sent: sent}
+	asked := f.Of(e.URL)
+	of, same, err := w.canonical.SentURL(asked, "")
+	if err != nil || of != url {
+		return schema.Form{Sent: sent}
+	}
+	if f.Sent = same; f.Of(url) != asked && f.SentFrom == schema.SentAnswered { // rules changed it, so it has not answered
+		f.SentFrom = schema.SentByDomain
+	}
+	return f
 }
 
 // stoppedBy reports whether the host, or a domain above the host, is stopped, and returns the

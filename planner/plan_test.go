@@ -331,7 +331,7 @@ func TestBudgetsCountURLsThatAreRefusedNow(t *testing.T) {
 		tc.change(&cfg)
 		p := plan(t, cfg, known(
 			source.Entry{URL: "http://" + tc.host + "/old/1", Due: true, Spent: true, Fetches: 1, ETag: "e"},
-			source.Entry{URL: "http://" + tc.host + "/old/2", Due: true, Spent: true, Fetches: 1, Spellings: schema.Spellings{"http://" + tc.host + "/old/%32"}},
+			source.Entry{URL: "http://" + tc.host + "/old/2", Due: true, Spent: true, Fetches: 1, Form: schema.Linked("http://"+tc.host+"/old/%32", true)},
 			source.Entry{URL: "http://a.example/1", Due: true}, source.Entry{URL: "http://a.example/2", Due: true}, source.Entry{URL: "http://a.example/3", Due: true},
 			source.Entry{URL: "http://other.test/", Due: true, Spent: true},
 		))
@@ -352,7 +352,7 @@ func TestListedURLKeepsWhatIsKnownOfIt(t *testing.T) {
 	want := []schema.PlannedURL{{
 		URL: "http://a.example/", SURT: "example,a)/", Host: "a.example", Domain: "a.example", Priority: 700,
 		ContentDigest: "D", ETag: `"e"`, LastModified: "then", Fetches: 2,
-		ContentAt: 1, WARCFilename: "w", WARCRecordOff: 2, WARCRecordLen: 3,
+		ContentAt: 1, WARCFilename: "w", WARCRecordOff: 2, WARCRecordLen: 3, Form: schema.Form{SentFrom: schema.SentBySource},
 	}}
 	if d := cmp.Diff(want, urls[0], cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)

@@ -32,7 +32,7 @@ func TestFilters(t *testing.T) {
 		"http://a.example/x.ZIP":              "filtered filter 3",
 		"http://a.example/secret/today":       "out_of_scope */secret/*",
 	} {
-		if reason, detail := s.Refusal(url); string(reason)+" "+detail != want {
+		if reason, detail := s.Refusal(url, ""); string(reason)+" "+detail != want {
 			t.Errorf("%s: %q %q, want %q", url, reason, detail, want)
 		}
 	}
@@ -53,8 +53,8 @@ func TestSourcesPassTheRules(t *testing.T) {
 	if got := planned(parts); !slices.Equal(got, []string{"http://a.example/"}) {
 		t.Errorf("planned %q", got)
 	}
-	if s := parts[0][0].Spellings; !slices.Equal(s, []string{"http://www.a.example/index.html"}) {
-		t.Errorf("robots.txt has to allow %q", s)
+	if f := parts[0][0].Form; f != (schema.Form{SentFrom: schema.SentBySource}) { // rules changed the path, and so the resource
+		t.Errorf("it is asked for as %+v", f)
 	}
 	if len(refused) != 1 || refused[0].Reason != schema.SkipFiltered || refused[0].Line != 3 || refused[0].Detail != urlkey.ErrRewrite.Error() {
 		t.Errorf("refused %+v of %v", refused, m.Refused)

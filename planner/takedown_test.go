@@ -41,7 +41,7 @@ func guard(t *testing.T, b store.Bucket, cfg Config, urls, domains []string) *ta
 	return g
 }
 
-// Every source names what was taken down, in every spelling, also in lines that are not URLs. The opt-out
+// Every source names what was taken down, in every form, also in lines that are not URLs. The opt-out
 // list names it too.
 func TestAPlanNamesNothingThatWasTakenDown(t *testing.T) {
 	b := bucket(t)
@@ -61,7 +61,7 @@ func TestAPlanNamesNothingThatWasTakenDown(t *testing.T) {
 	}
 	from := append(slices.Clone(listed), "http://kept.example/", "http://kept.example/~a/gone", "http://notgone.example/", "http://gone.example.org/", "not a URL", "http://other.example/")
 	m, parts, refused := commitAndRead(t, b, plan(t, cfg, lines(from...), known(
-		source.Entry{URL: "http://gone.example/known", File: source.FrontierName, Due: true, Spellings: []string{"http://gone.example/%6bnown"}},
+		source.Entry{URL: "http://gone.example/known", File: source.FrontierName, Due: true, Form: schema.Linked("http://gone.example/%6bnown", true)},
 		source.Entry{URL: "http://kept.example/known", File: source.FrontierName, Due: true},
 	)))
 	want := []string{"http://gone.example.org/", "http://kept.example/", "http://kept.example/known", "http://kept.example/~a/gone", "http://notgone.example/"}

@@ -23,7 +23,8 @@ type URLColumns struct {
 	Query                string `parquet:"url_query,optional" doc:"query of the URL without the question mark"`
 }
 
-// CaptureColumns are the columns that Common Crawl's cc-index takes from a response and its WARC record.
+// CaptureColumns are the columns that Common Crawl's cc-index takes from a response and its WARC record, in its order, and
+// the URL that was sent.
 type CaptureColumns struct {
 	FetchTime        Time   `parquet:"fetch_time,timestamp(microsecond)" vol:"1" doc:"when the request was written"`
 	FetchStatus      int16  `parquet:"fetch_status" doc:"HTTP status"`

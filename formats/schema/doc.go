@@ -17,7 +17,7 @@ import "reflect"
 
 // FormatVersion is the number of the store's format, which every document holds. A program opens only
 // stores of its own format, so each change of what is stored gets the next number.
-const FormatVersion = 20
+const FormatVersion = 21
 
 // HasDictionary reports whether a text column has a dictionary in published files, but not in working files. (A column with
 // dict in its parquet tag has a dictionary in both. HasDictionary is false for it.)

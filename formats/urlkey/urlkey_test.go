@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var defaults = []string{"utm_*", "fbclid", "gclid", "ref"}
+var defaults = []string{"utm_*", "fbclid", "gclid"}
 
 func canonicalizer(t testing.TB, patterns ...string) *Canonicalizer {
 	t.Helper()

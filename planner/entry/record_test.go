@@ -28,7 +28,7 @@ func FuzzRecord(f *testing.F) {
 		if etag != "" {
 			content = source.Content{At: schema.Time(place >> 1), Filename: etag, Offset: n & (1<<31 - 1), Length: 7}
 		}
-		want := New(k, &source.Entry{Due: true, Priority: n, Depth: n, Fetches: n, ETag: etag, Content: content}, schema.Spellings(nil).Add(etag).Add(raw), Seq(place))
+		want := New(k, &source.Entry{Due: true, Priority: n, Depth: n, Fetches: n, ETag: etag, Content: content}, schema.Form{Sent: raw, SentFrom: schema.SentFrom(etag)}, Seq(place))
 		var got Record
 		if err := Records.Decode(string(Records.Append(nil, &want)), &got); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"crawlbatch.io/crawlbatch/formats/extsort"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/pack"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -35,7 +36,7 @@ func someRecords(t *testing.T, n int) (records []Record) {
 		if i%500 == 0 {
 			e.ETag = strings.Repeat("x", random.IntN(200_000))
 		}
-		records = append(records, New(k, &e, nil, NewSeq(0, int64(i))))
+		records = append(records, New(k, &e, schema.Form{}, NewSeq(0, int64(i))))
 	}
 	return records
 }

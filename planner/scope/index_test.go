@@ -71,10 +71,10 @@ func TestTheFirstPatternThatMatchesDecides(t *testing.T) {
 					break
 				}
 			}
-			if ok, why := exclude.Allows(url); ok != (want == "") || why != want {
+			if ok, why := exclude.Allows(url, ""); ok != (want == "") || why != want {
 				t.Fatalf("exclude %q, URL %q: %v, %q, want %q", patterns, url, ok, why, want)
 			}
-			if ok, _ := include.Allows(url); ok != (want != "") {
+			if ok, _ := include.Allows(url, ""); ok != (want != "") {
 				t.Fatalf("include %q, URL %q: %v, want %q", patterns, url, ok, want)
 			}
 		}

@@ -55,7 +55,7 @@ func TestOptOut(t *testing.T) {
 			t.Errorf("%q: %v", tc.entry, err)
 			continue
 		}
-		if entry, ok := o.Refuses(tc.url); ok != tc.want || ok && entry != strings.TrimSpace(tc.entry) {
+		if entry, ok := o.Refuses(tc.url, ""); ok != tc.want || ok && entry != strings.TrimSpace(tc.entry) {
 			t.Errorf("%q, URL %q: %q, %v", tc.entry, tc.url, entry, ok)
 		}
 	}
@@ -77,12 +77,12 @@ func TestOptOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := o.Refuses(tc.url); ok != tc.want {
+		if _, ok := o.Refuses(tc.url, ""); ok != tc.want {
 			t.Errorf("with rules, %q, URL %q: %v", tc.entry, tc.url, ok)
 		}
 	}
 	var none *OptOut
-	if _, ok := none.Refuses("http://a.test/"); ok {
+	if _, ok := none.Refuses("http://a.test/", ""); ok {
 		t.Error("no list refuses a URL")
 	}
 	if o, err := readOptOut(t, "", urlkey.Rules{}); err != nil || o == nil {
@@ -141,7 +141,7 @@ func TestTheFirstEntryThatCoversAURLIsNamed(t *testing.T) {
 			url := randomURL(random)
 			want, by := first(o.paths.patterns, url), "path"
 			if want == "" {
-				want, _ = (&OptOut{entries: o.entries, hosts: o.hosts}).Refuses(url)
+				want, _ = (&OptOut{entries: o.entries, hosts: o.hosts}).Refuses(url, "")
 				by = "host"
 			}
 			if want == "" {
@@ -150,7 +150,7 @@ func TestTheFirstEntryThatCoversAURLIsNamed(t *testing.T) {
 			if want != "" {
 				covered[by]++
 			}
-			if entry, ok := o.Refuses(url); entry != want || ok != (want != "") {
+			if entry, ok := o.Refuses(url, ""); entry != want || ok != (want != "") {
 				t.Fatalf("entries %q, URL %q: %q, %v, want %q", o.entries, url, entry, ok, want)
 			}
 		}
@@ -176,8 +176,32 @@ func TestManyPathsOfAHostAreLookedUp(t *testing.T) {
 	for url, want := range map[string]string{
 		"http://shop.example/4999": "shop.example/4999", "https://shop.example:443/4999": "", "https://shop.example/4999/x": "https://shop.example/4999/*", "http://shop.example/4999/x": "",
 	} {
-		if entry, ok := o.Refuses(url); entry != want || ok != (want != "") {
+		if entry, ok := o.Refuses(url, ""); entry != want || ok != (want != "") {
 			t.Errorf("URL %q: %q, %v, want %q", url, entry, ok, want)
+		}
+	}
+}
+
+// An entry covers a URL if it names the form in which the URL is sent.
+func TestTheListCoversForms(t *testing.T) {
+	o, err := readOptOut(t, "a.example/%78*\na.example/exact?b&a\n*/Wild*?*b&a\nhttp://whole.example\n", urlkey.Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		url, sent string
+		want      string
+	}{
+		{"http://a.example/x?a", "http://a.example/%78?a", "a.example/%78*"},
+		{"http://a.example/exact?a&b", "http://a.example/exact?b&a", "a.example/exact?b&a"},
+		{"http://b.example/wild?a&b", "http://b.example/wild?b&a", "*/Wild*?*b&a"},
+		{"http://whole.example/x", "http://whole.example/%78", "http://whole.example"},
+		{"http://a.example/other", "http://a.example/other?", ""},
+	} {
+		for _, refuses := range []func(url, sent string) (string, bool){o.Refuses, o.Or(nil)} {
+			if entry, ok := refuses(tc.url, tc.sent); entry != tc.want || ok != (tc.want != "") {
+				t.Errorf("%s sent as %s: %q, want %q", tc.url, tc.sent, entry, tc.want)
+			}
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestScope(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, why := s.Allows(tc.url); got != tc.want || got != (why == "") {
+		if got, why := s.Allows(tc.url, ""); got != tc.want || got != (why == "") {
 			t.Errorf("include %q, URL %q: %v, %q", tc.pattern, tc.url, got, why)
 		}
 	}
@@ -31,7 +31,40 @@ func TestScope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, why := s.Allows("http://example.org/secret"); ok || why != "*secret*" {
+	if ok, why := s.Allows("http://example.org/secret", ""); ok || why != "*secret*" {
 		t.Errorf("excluded: %v, %q", ok, why)
+	}
+}
+
+// What matches the URL or the form in which it is sent matches.
+func TestTheFormIsJudgedToo(t *testing.T) {
+	const url, sent = "http://a.example/x?a=1&b=2", "http://a.example/%78?b=2&a=1&utm_x=3"
+	refuse, accept := []Filter{{Name: "f", Match: "b=2&a=1"}}, []Filter{{Match: "utm_x", Accept: true}, {Name: "f", Match: "a=1"}}
+	for _, tc := range []struct {
+		name             string
+		include, exclude []string
+		filters          []Filter
+		url, form, want  string
+	}{
+		{"included", []string{"*?a=1*"}, nil, nil, url, sent, " "},
+		{"included in its form", []string{"*utm_x*"}, nil, nil, url, sent, " "},
+		{"not included", []string{"*utm_y*"}, nil, nil, url, sent, "out_of_scope include"},
+		{"not included in the canonical form", []string{"*utm_x*"}, nil, nil, url, "", "out_of_scope include"},
+		{"excluded in its form", nil, []string{"a.example/%78*"}, nil, url, sent, "out_of_scope a.example/%78*"},
+		{"excluded in the canonical form", nil, []string{"a.example/x*"}, nil, url, sent, "out_of_scope a.example/x*"},
+		{"excluded, but asked for in the canonical form", nil, []string{"a.example/%78*"}, nil, url, "", " "},
+		{"included and excluded", []string{"a.example"}, []string{"*utm_*"}, nil, url, sent, "out_of_scope *utm_*"},
+		{"filtered in its form", nil, nil, refuse, url, sent, "filtered f"},
+		{"filtered, but asked for in the canonical form", nil, nil, refuse, url, "", " "},
+		{"accepted in its form", nil, nil, accept, url, sent, " "},
+		{"filtered in the canonical form", nil, nil, accept, url, "", "filtered f"},
+	} {
+		s, err := New(tc.include, tc.exclude, tc.filters, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reason, detail := s.Refusal(tc.url, tc.form); string(reason)+" "+detail != tc.want {
+			t.Errorf("%s: %q %q, want %q", tc.name, reason, detail, tc.want)
+		}
 	}
 }

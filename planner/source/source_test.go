@@ -25,6 +25,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/source/listed"
 )
 
 // collect reads all entries of a source.
@@ -440,30 +442,42 @@ func TestFrontierEstimatesTheValueOfAFetch(t *testing.T) {
 	}
 }
 
-// The frontier also yields URLs that have spellings but are not due, because a list may name such
-// URLs. A URL with too many spellings is never due.
-func TestFrontierTellsSpellings(t *testing.T) {
-	state := func(url string, s schema.URLState, due schema.Time, spellings ...string) schema.URLRecord {
-		r := foundRow(url)
-		r.State, r.NextDue, r.Spellings = s, due, spellings
+// The frontier and the history tell the form in which a URL is asked for. What an earlier plan's source gave counts like a
+// link of the URL's domain.
+func TestKnownURLsHaveForms(t *testing.T) {
+	state := func(path string, from schema.SentFrom) schema.URLRecord {
+		k, err := urlkey.KeyOf("http://a.example/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := foundRow(k.URL)
+		r.SURT, r.Host, r.Domain, r.Form = k.SURT, k.Host, k.Domain, schema.Form{Sent: k.URL + "?", SentFrom: from}
 		return r
 	}
 	b, sealed := sealRounds(t, []schema.URLRecord{
-		state("a", schema.StateFound, 0, "1", "2", "3", "4"), state("b", schema.StateFound, 0, "1", "2", "3", "4", "5"),
-		state("c", schema.StateFetched, 900, "1", "2", "3", "4", "5"), state("d", schema.StateFetched, 2000, "1"),
-		state("e", schema.StateDeferred, 0, "1", "2", "3", "4", "5"), state("f", schema.StateSkipped, 0, "1"), state("g", schema.StateFetched, 2000),
+		state("a", schema.SentBySource), state("b", schema.SentAnswered), state("c", schema.SentByDomain), state("d", schema.SentByStranger), state("e", schema.SentByNobody),
 	})
-	got, err := collect(t.Context(), Frontier(b, "2026-11", sealed, time.UnixMicro(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir()))
-	if err != nil {
-		t.Fatal(err)
+	want := []string{"a? domain", "b? answered", "c? domain", "d? stranger", "e? "}
+	about, all := listed.New(1000, 1<<20), []urlkey.Key{}
+	for _, path := range []string{"a", "b", "c", "d", "e"} {
+		k, _ := urlkey.KeyOf("http://a.example/" + path)
+		all = append(all, k)
 	}
-	var lines []string
-	for _, e := range got {
-		lines = append(lines, fmt.Sprintf("%s due=%t %d", e.URL, e.Due, len(e.Spellings)))
-	}
-	want := []string{"a due=true 4", "b due=false 5", "c due=false 5", "d due=false 1", "e due=false 5", "f due=false 1"}
-	if d := cmp.Diff(want, lines); d != "" {
-		t.Error(d)
+	about.Add(all...)
+	history := History(b, sealed, new(FilterAnswers))
+	history.Tell(about)
+	for _, s := range []Source{history, Frontier(b, "2026-11", sealed, time.UnixMicro(1000), priority.Weights{}, recrawl.Rule{}, t.TempDir())} {
+		entries, err := collect(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range entries {
+			got = append(got, strings.TrimPrefix(e.Form.Sent, "http://a.example/")+" "+string(e.Form.SentFrom))
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", s.Name(), d)
+		}
 	}
 }
 

@@ -27,7 +27,6 @@ import (
 type edge struct {
 	from, to string
 	depth    int32
-	kind     schema.LinkKind
 	nofollow bool
 	anchor   string
 	lastmod  schema.Time
@@ -58,7 +57,6 @@ func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, buck
 	for _, e := range edges {
 		p := part(host(e.from))
 		to := key(e.to)
-		e.kind = cmp.Or(e.kind, schema.KindA)
 		links[p] = append(links[p], mergedLink{e, to, int32(urlkey.Bucket(to.Domain, buckets)), key(e.from).URL, host(e.from)})
 		hosts[p][host(e.from)] = true
 		if host(e.from) != host(e.to) {
@@ -118,9 +116,6 @@ func sumsOf(links []mergedLink) []schema.TargetLinks {
 			sums, anchors = append(sums, schema.TargetLinks{Bucket: l.bucket, Inlink: schema.Inlink{SURT: l.target.SURT, URL: url}}), append(anchors, inlinks.Anchors{})
 		}
 		sum := &sums[len(sums)-1]
-		if !slices.Contains(schema.DefaultFollowed, l.kind) {
-			continue
-		}
 		if source, host := [2]string{sum.URL, l.source}, [2]string{sum.URL, l.sourceHost}; l.source != sum.URL && !sources[source] {
 			sum.Inlinks++
 			if !hosts[host] {
