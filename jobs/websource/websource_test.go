@@ -112,7 +112,7 @@ func TestAnIndexIsReadWithAllItsFiles(t *testing.T) {
 		<sitemap><loc>http://example.com/more.xml</loc></sitemap><sitemap><loc>http://example.com/missing.xml</loc></sitemap>
 		<sitemap><loc>http://example.com/denied.xml</loc></sitemap><sitemap><loc>http://other.net/s.xml</loc></sitemap>
 		<sitemap><loc>http://example.com/index.xml</loc></sitemap><sitemap><loc>http://example.com/page.html</loc></sitemap>
-		<sitemap><loc>http://example.com/broken.xml</loc></sitemap><sitemap><loc>http://example.com/opted.xml?ref=map</loc></sitemap>
+		<sitemap><loc>http://example.com/broken.xml</loc></sitemap><sitemap><loc>http://example.com/opted.xml?utm_source=map</loc></sitemap>
 		<sitemap><loc>http://example.com/away.xml</loc></sitemap></sitemapindex>`
 	s.pages["example.com/a.xml.gz"] = zipped(`<urlset><url><loc>http://example.com/1</loc><priority>0.8</priority><lastmod>2026-01-01</lastmod></url>
 		<url><loc>http://example.com/2?b=1&amp;a=2</loc></url><url><loc>http://other.net/3</loc></url><url><loc>/4</loc><priority>1.0</priority></url></urlset>`)
@@ -139,7 +139,7 @@ func TestAnIndexIsReadWithAllItsFiles(t *testing.T) {
 		"index.xml:5 /denied.xml: the sitemap is left out: robots.txt denies it (Disallow: /denied)",
 		"index.xml:8 /page.html: the sitemap is left out: root element \"html\": neither a sitemap nor a feed",
 		"index.xml:9 /broken.xml: the sitemap is left out: it answered 500",
-		"index.xml:10 /opted.xml?ref=map: the sitemap is left out: the opt-out list names it (example.com/opted)",
+		"index.xml:10 /opted.xml?utm_source=map: the sitemap is left out: the opt-out list names it (example.com/opted)",
 		`index.xml:11 /away.xml: the sitemap is left out: it redirects to "http://other.net/s.xml", which is not followed: name that URL`,
 		"rss:1 http://elsewhere.org/7 500",
 		"rss:1 /rss: 1 entries or lines are left out: they hold no URL, or one of more than 8192 bytes",
