@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ type decider struct {
 	created schema.Time // time at which this crawl was created
 	planned plannedNames
 	ranks   map[string]float64
-	alike   alike
+	traps   *traps
 	hosts   int64 // number of hosts in all buckets
 	peers         // the known pages of the current host
 
@@ -64,6 +65,9 @@ func (d *decider) decide(g *group) error {
 	}
 	if o, other := g.requested(); o != nil {
 		return d.requested(g, &k, o, other)
+	}
+	if done, err := d.reviewTrap(g, &k); done || err != nil {
+		return err
 	}
 	if g.prior != nil && g.prior.State != schema.StateSkipped {
 		if d.foreign(g.prior) {
@@ -385,10 +389,7 @@ func (d *decider) judge(g *group, k *urlkey.Key, depth int32, followed bool) (re
 	if depth > d.cfg.MaxDepth {
 		return schema.SkipDepth, fmt.Sprintf("max_depth %d", d.cfg.MaxDepth)
 	}
-	if why := d.cfg.trap(k); why != "" {
-		return schema.SkipTrap, why
-	}
-	if why := d.alike.trap(k); why != "" {
+	if why := d.trap(g, k); why != "" {
 		return schema.SkipTrap, why
 	}
 	// The target of a redirect belongs to a URL that was relevant enough.
@@ -403,7 +404,7 @@ func (d *decider) judge(g *group, k *urlkey.Key, depth int32, followed bool) (re
 // writeFound writes the record of a URL that waits to be planned.
 func (d *decider) writeFound(g *group, k *urlkey.Key, depth int32, source string) error {
 	r := d.record(g, k, depth)
-	r.FirstSource = source
+	r.FirstSource = cmp.Or(r.FirstSource, source)
 	return d.url(r)
 }
 

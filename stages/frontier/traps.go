@@ -1,0 +1,354 @@
+package frontier
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+const (
+	farDays       = 183    // only days at least this far from the crawl are refused
+	shapesPercent = 34     // pages of a calendar have at most this many shapes per 100 pages …
+	mostShapes    = 84     // … and at most one for each month and day of the week
+	newPercent    = 2      // pages are no trap if they lead to more new URLs per 100 pages
+	maxForms      = 20_000 // bounds the patterns of adjacent hosts
+	maxYields     = 100_000
+	keptShare     = 32 // one of this many URLs of a trap is kept, to see when it is none any more
+)
+
+// traps holds what the frontier has learned about the hosts of a bucket. All of it follows from what is
+// known about the URLs after the round, so a trap ends when its pages change or are gone.
+type traps struct {
+	except    func(url string) bool
+	today     int                  // day on which the crawl was created, in days since 1970
+	patterns  map[string]string    // host and pattern, and why its URLs are refused
+	calendars map[string][2]string // host and pattern, and why its past and its future days are refused
+	params    map[string]*useless  // host and parameter
+}
+
+// The times of a calendar.
+const (
+	past = iota
+	future
+	always // of a pattern without dates
+)
+
+// place is a pattern of URLs, or the URLs of a calendar at one time.
+type place struct {
+	host, pattern string
+	time          int
+}
+
+// form counts the known URLs of a pattern.
+type form struct {
+	urls, dated int
+	samples     [3]*sample
+}
+
+// sample counts the captured pages of a place.
+type sample struct {
+	pages  int
+	same   int // number of pages that resemble the page before; of a calendar, number of pages with a shape
+	surt   string
+	last   content
+	shapes map[int64]bool // of a calendar; at most one more than mostShapes
+}
+
+// yield counts the URLs that pages of a place led to first. to is the pattern of the URLs, or 0 if they
+// cannot be a trap.
+type yield struct{ from, to uint64 }
+
+// learner collects evidence about adjacent hosts. These have equal SURTs, so they differ only in
+// "www." and the scheme. They count apart.
+type learner struct {
+	*traps
+	cfg    *Config
+	hosts  string
+	forms  map[place]*form // by host and pattern
+	yields map[yield]int
+	lost   int // largest number of URLs that yields of one place may lack
+}
+
+// learn finds the traps of the bucket.
+func (i *inputs) learn(ctx context.Context) (*traps, error) {
+	t := &traps{except: i.cfg.Except, today: days(i.in.Created), patterns: map[string]string{}, calendars: map[string][2]string{}, params: map[string]*useless{}}
+	if t.except == nil {
+		t.except = func(string) bool { return false }
+	}
+	if i.cfg.SimilarPages <= 0 {
+		return t, nil
+	}
+	l := &learner{traps: t, cfg: i.cfg, forms: map[place]*form{}, yields: map[yield]int{}}
+	v, err := newVariants(i)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	for k, err := range i.knownURLs(ctx, false) {
+		if err != nil {
+			return nil, fmt.Errorf("read known URLs: %w", err)
+		}
+		if host := hostOf(k.surt); host != l.hosts {
+			l.end()
+			l.hosts = host
+			v.begin()
+		}
+		if k.state == "" || t.except(k.url) {
+			continue
+		}
+		l.add(k)
+		if err := v.add(k); err != nil {
+			return nil, err
+		}
+	}
+	l.end()
+	if err := v.judge(ctx, t); err != nil {
+		return nil, err
+	}
+	if len(t.params) > 0 {
+		return t, i.addNeeded(ctx, t)
+	}
+	return t, nil
+}
+
+func hash(parts ...string) uint64 {
+	h := fnv.New64a()
+	for _, p := range parts {
+		h.Write([]byte(p))
+		h.Write([]byte{0})
+	}
+	return h.Sum64()
+}
+
+func (p *place) hash() uint64 { return hash(p.host, p.pattern, string(rune('0'+p.time))) }
+
+// varies reports whether a pattern can have more than one URL.
+func varies(pattern string) bool { return strings.ContainsAny(pattern, patternNumber+"?") }
+
+// timeOf returns the time of a day in a calendar; far is false for days that are near the crawl.
+func (t *traps) timeOf(day int) (time int, far bool) {
+	if day < t.today {
+		return past, t.today-day >= farDays
+	}
+	return future, day-t.today >= farDays
+}
+
+// add counts a URL.
+func (l *learner) add(k *known) {
+	host, p := pattern(k.url)
+	day, bare, dated := dateOf(k.url)
+	l.addYield(k, host, p, bare && dated)
+	if !varies(p) || k.state == schema.StateSkipped && k.firstSource == "" {
+		return
+	}
+	f := l.form(place{host: host, pattern: p})
+	f.urls++
+	if dated && max(day-l.today, l.today-day) <= 366*plausibleYears {
+		f.dated++
+	}
+	f.sample(always).add(k)
+	if time, far := l.timeOf(day); dated && far {
+		f.sample(time).addDay(k)
+	}
+}
+
+func (l *learner) form(at place) *form {
+	f := l.forms[at]
+	if f == nil {
+		// The URLs of a pattern are mostly near each other. So a form with few URLs is less likely to grow than
+		// the new one.
+		for least := 1; len(l.forms) >= maxForms; least *= 2 {
+			maps.DeleteFunc(l.forms, func(_ place, f *form) bool { return f.urls <= least })
+		}
+		f = &form{}
+		l.forms[at] = f
+	}
+	return f
+}
+
+func (f *form) sample(time int) *sample {
+	if f.samples[time] == nil {
+		f.samples[time] = &sample{}
+	}
+	return f.samples[time]
+}
+
+// add counts a page, but only one of the URLs that differ in their scheme.
+func (s *sample) add(k *known) {
+	if k.Digest == "" || k.Words == 0 || k.surt == s.surt {
+		return
+	}
+	if s.pages > 0 && k.resembles(&s.last) {
+		s.same++
+	}
+	s.pages++
+	s.last, s.surt = k.content, k.surt
+}
+
+// addDay counts a day of a calendar.
+func (s *sample) addDay(k *known) {
+	if k.Digest == "" || k.Words == 0 || k.surt == s.surt {
+		return
+	}
+	s.pages++
+	s.surt = k.surt
+	if !k.says() || k.Shape == 0 {
+		return
+	}
+	s.same++
+	if s.shapes == nil {
+		s.shapes = map[int64]bool{}
+	}
+	if len(s.shapes) <= mostShapes {
+		s.shapes[k.Shape] = true
+	}
+}
+
+// addYield counts a URL as one that its first source led to.
+func (l *learner) addYield(k *known, host, p string, day bool) {
+	switch k.state {
+	case schema.StateFound, schema.StateDeferred, schema.StateFetched:
+	default:
+		return
+	}
+	if k.firstSource == "" || day {
+		return
+	}
+	from := place{time: always}
+	if from.host, from.pattern = pattern(k.firstSource); !varies(from.pattern) || from.host == host && from.pattern == p {
+		return
+	}
+	y := yield{from: from.hash()}
+	if varies(p) {
+		to := place{host, p, always}
+		y.to = to.hash()
+	}
+	l.count(y, 1)
+	if day, _, ok := dateOf(k.firstSource); ok {
+		if time, far := l.timeOf(day); far {
+			from.time = time
+			y.from = from.hash()
+			l.count(y, 1)
+		}
+	}
+}
+
+// count adds to a yield. If there are too many yields, those to rare patterns stop to depend on whether
+// these patterns are traps: they are not. If that is not enough, rare yields are lost, and lost bounds
+// what a place may lack.
+func (l *learner) count(y yield, n int) {
+	for least := 1; len(l.yields) >= maxYields; least *= 2 {
+		folded := map[yield]int{}
+		for y, n := range l.yields {
+			if n <= least {
+				y.to = 0
+			}
+			folded[y] += n
+		}
+		if l.yields = folded; len(folded) > maxYields/2 {
+			maps.DeleteFunc(folded, func(_ yield, n int) bool { return n <= least })
+			l.lost += least
+		}
+	}
+	l.yields[y] += n
+}
+
+// end judges the patterns of the current hosts.
+func (l *learner) end() {
+	suspects := map[uint64]place{}
+	for at, f := range l.forms {
+		calendar := 100*f.dated >= alikePercent*f.urls
+		for time, s := range f.samples {
+			if s == nil || s.pages < l.cfg.SimilarPages || calendar == (time == always) {
+				continue
+			}
+			if calendar && s.empty() || !calendar && 100*s.same >= alikePercent*(s.pages-1) {
+				at.time = time
+				suspects[at.hash()] = at
+			}
+		}
+	}
+	l.acquit(suspects)
+	for _, at := range suspects { // their order does not matter, because each has entries of its own
+		f, name := l.forms[place{host: at.host, pattern: at.pattern}], at.host+at.pattern
+		s := f.samples[at.time]
+		if at.time == always {
+			l.patterns[name] = fmt.Sprintf("%d of %d pages at %s are the same", s.same+1, s.pages, name)
+			continue
+		}
+		c := l.calendars[name]
+		c[at.time] = fmt.Sprintf("calendar: the %d pages %s at %s are of %d kinds", s.pages, [...]string{"of the past", "of the future"}[at.time], name, len(s.shapes))
+		l.calendars[name] = c
+	}
+	clear(l.forms)
+	clear(l.yields)
+	l.lost = 0
+}
+
+// empty reports whether the days of a calendar are empty.
+func (s *sample) empty() bool {
+	return 100*s.same >= alikePercent*s.pages && len(s.shapes) <= mostShapes && 100*len(s.shapes) <= shapesPercent*s.pages
+}
+
+// acquit removes the places whose pages lead to new URLs which are no traps themselves. A place that is removed
+// makes the URLs of its pattern count, so this repeats until no place is removed.
+func (l *learner) acquit(suspects map[uint64]place) {
+	for {
+		traps, leads := map[uint64]bool{0: false}, map[uint64]int{}
+		for _, at := range suspects {
+			at.time = always
+			traps[at.hash()] = true
+		}
+		for y, n := range l.yields {
+			if !traps[y.to] {
+				leads[y.from] += n
+			}
+		}
+		before := len(suspects)
+		maps.DeleteFunc(suspects, func(h uint64, at place) bool {
+			s := l.forms[place{host: at.host, pattern: at.pattern}].samples[at.time]
+			return 100*(leads[h]+l.lost) > newPercent*s.pages
+		})
+		if len(suspects) == before {
+			return
+		}
+	}
+}
+
+// refuses returns why a URL is a trap, or "" if it is none. needed is whether no URL that differs only in
+// useless parameters is known.
+func (t *traps) refuses(url string, needed bool) string {
+	if len(t.patterns)+len(t.calendars)+len(t.params) == 0 || t.except(url) || hash(url)>>32%keptShare == 0 {
+		return ""
+	}
+	host, p := pattern(url)
+	if c, ok := t.calendars[host+p]; ok {
+		if day, _, ok := dateOf(url); ok {
+			if time, far := t.timeOf(day); far && c[time] != "" {
+				return c[time]
+			}
+		}
+	}
+	if why := t.patterns[host+p]; why != "" || needed {
+		return why
+	}
+	return t.useless(host, p, url)
+}
+
+// useless returns why a URL has a parameter that changes nothing, or "" if it has none.
+func (t *traps) useless(host, p, url string) string {
+	if len(t.params) == 0 {
+		return ""
+	}
+	names := paramNames(url)
+	i := slices.IndexFunc(names, func(name string) bool { return t.params[host+" "+name].at(p) })
+	if i < 0 {
+		return ""
+	}
+	return t.params[host+" "+names[i]].why
+}
