@@ -120,5 +120,5 @@ func (c *content) compare(o *content) int {
 
 const (
 	ownLinks   = 5  // pages with fewer links may be photos with links to their neighbours
-	ownPercent = 90 // least percentage of links that differ on two pages with the numbers of two sessions
+	ownPercent = 65 // least percentage of links that differ on two pages with the numbers of two sessions; the difference is an estimate
 )
