@@ -30,7 +30,7 @@ const (
 
 // useless is a parameter that changes nothing.
 type useless struct {
-	why      string
+	verdict
 	anywhere bool            // in all patterns but those
 	patterns map[string]bool // if anywhere, the patterns in which it changes something; otherwise those in which it changes nothing
 }
@@ -320,6 +320,7 @@ func (t *traps) judgeHost(host string, usages map[param]*usage) {
 			if strings.HasPrefix(name, pathParam) {
 				what = "identifier in segment " + name[len(pathParam):]
 			}
+			u.share = total.pairs < enough*leastPairs
 			u.why = fmt.Sprintf("%s changes nothing: %d of %d pairs of pages at %s are the same", what, total.same, total.pairs, host)
 			t.params[host+" "+name] = u
 		}

@@ -18,17 +18,34 @@ const (
 	newPercent    = 2      // pages are no trap if they lead to more new URLs per 100 pages
 	maxForms      = 20_000 // bounds the patterns of adjacent hosts
 	maxYields     = 100_000
-	keptShare     = 32 // one of this many URLs of a trap is kept, to see when it is none any more
+	keptShare     = 32 // one of this many URLs of a trap is kept …
+	enough        = 4  // … until it has this many times the evidence that makes it one
 )
 
 // traps holds what the frontier has learned about the hosts of a bucket. All of it follows from what is
 // known about the URLs after the round, so a trap ends when its pages change or are gone.
 type traps struct {
 	except    func(url string) bool
-	today     int                  // day on which the crawl was created, in days since 1970
-	patterns  map[string]string    // host and pattern, and why its URLs are refused
-	calendars map[string][2]string // host and pattern, and why its past and its future days are refused
-	params    map[string]*useless  // host and parameter
+	today     int                   // day on which the crawl was created, in days since 1970
+	patterns  map[string]verdict    // by host and pattern
+	calendars map[string][2]verdict // by host and pattern: of the past and of the future
+	params    map[string]*useless   // by host and parameter
+}
+
+// verdict says why URLs are refused. The zero verdict refuses none.
+type verdict struct {
+	why string
+	// share is whether one of keptShare URLs is not refused, so that there is more evidence. A trap with much
+	// evidence has no such share: else a trap with many links would grow by them.
+	share bool
+}
+
+// of returns the reason for which a URL is refused, or "".
+func (v verdict) of(url string) string {
+	if v.share && hash(url)>>32%keptShare == 0 {
+		return ""
+	}
+	return v.why
 }
 
 // The times of a calendar.
@@ -53,10 +70,10 @@ type form struct {
 // sample counts the captured pages of a place.
 type sample struct {
 	pages  int
-	same   int // number of pages that resemble the page before; of a calendar, number of pages with a shape
+	same   int // number of pages that resemble the page before; of a calendar, the page before in the same cell
 	surt   string
-	last   content
-	shapes map[int64]bool // of a calendar; at most one more than mostShapes
+	last   content       // of a place without dates
+	shapes map[int]int64 // of a calendar, the shape of the last page of each cell
 }
 
 // yield counts the URLs that pages of a place led to first. to is the pattern of the URLs, or 0 if they
@@ -76,7 +93,7 @@ type learner struct {
 
 // learn finds the traps of the bucket.
 func (i *inputs) learn(ctx context.Context) (*traps, error) {
-	t := &traps{except: i.cfg.Except, today: days(i.in.Created), patterns: map[string]string{}, calendars: map[string][2]string{}, params: map[string]*useless{}}
+	t := &traps{except: i.cfg.Except, today: days(i.in.Created), patterns: map[string]verdict{}, calendars: map[string][2]verdict{}, params: map[string]*useless{}}
 	if t.except == nil {
 		t.except = func(string) bool { return false }
 	}
@@ -141,19 +158,19 @@ func (t *traps) timeOf(day int) (time int, far bool) {
 // add counts a URL.
 func (l *learner) add(k *known) {
 	host, p := pattern(k.url)
-	day, bare, dated := dateOf(k.url)
-	l.addYield(k, host, p, bare && dated)
+	date, dated := dateOf(k.url)
+	l.addYield(k, host, p, date.bare && dated)
 	if !varies(p) || k.state == schema.StateSkipped && k.firstSource == "" {
 		return
 	}
 	f := l.form(place{host: host, pattern: p})
 	f.urls++
-	if dated && max(day-l.today, l.today-day) <= 366*plausibleYears {
+	if dated && max(date.day-l.today, l.today-date.day) <= 366*plausibleYears {
 		f.dated++
 	}
 	f.sample(always).add(k)
-	if time, far := l.timeOf(day); dated && far {
-		f.sample(time).addDay(k)
+	if time, far := l.timeOf(date.day); dated && far {
+		f.sample(time).addDay(k, date)
 	}
 }
 
@@ -190,23 +207,23 @@ func (s *sample) add(k *known) {
 	s.last, s.surt = k.content, k.surt
 }
 
-// addDay counts a day of a calendar.
-func (s *sample) addDay(k *known) {
+// addDay counts a page of a calendar.
+func (s *sample) addDay(k *known, d urlDate) {
 	if k.Digest == "" || k.Words == 0 || k.surt == s.surt {
 		return
 	}
-	s.pages++
-	s.surt = k.surt
-	if !k.says() || k.Shape == 0 {
-		return
-	}
-	s.same++
 	if s.shapes == nil {
-		s.shapes = map[int64]bool{}
+		s.shapes = map[int]int64{}
 	}
-	if len(s.shapes) <= mostShapes {
-		s.shapes[k.Shape] = true
+	shape := k.Shape
+	if !k.says() {
+		shape = 0
 	}
+	if shape != 0 && s.shapes[d.cell()] == shape {
+		s.same++
+	}
+	s.pages++
+	s.shapes[d.cell()], s.surt = shape, k.surt
 }
 
 // addYield counts a URL as one that its first source led to.
@@ -229,8 +246,8 @@ func (l *learner) addYield(k *known, host, p string, day bool) {
 		y.to = to.hash()
 	}
 	l.count(y, 1)
-	if day, _, ok := dateOf(k.firstSource); ok {
-		if time, far := l.timeOf(day); far {
+	if date, ok := dateOf(k.firstSource); ok {
+		if time, far := l.timeOf(date.day); far {
 			from.time = time
 			y.from = from.hash()
 			l.count(y, 1)
@@ -267,7 +284,8 @@ func (l *learner) end() {
 			if s == nil || s.pages < l.cfg.SimilarPages || calendar == (time == always) {
 				continue
 			}
-			if calendar && s.empty() || !calendar && 100*s.same >= alikePercent*(s.pages-1) {
+			compared := s.pages - max(len(s.shapes), 1)
+			if 100*s.same >= alikePercent*compared && 2*compared >= l.cfg.SimilarPages {
 				at.time = time
 				suspects[at.hash()] = at
 			}
@@ -277,22 +295,18 @@ func (l *learner) end() {
 	for _, at := range suspects { // their order does not matter, because each has entries of its own
 		f, name := l.forms[place{host: at.host, pattern: at.pattern}], at.host+at.pattern
 		s := f.samples[at.time]
+		share := s.pages < enough*l.cfg.SimilarPages
 		if at.time == always {
-			l.patterns[name] = fmt.Sprintf("%d of %d pages at %s are the same", s.same+1, s.pages, name)
+			l.patterns[name] = verdict{fmt.Sprintf("%d of %d pages at %s are the same", s.same+1, s.pages, name), share}
 			continue
 		}
 		c := l.calendars[name]
-		c[at.time] = fmt.Sprintf("calendar: the %d pages %s at %s are of %d kinds", s.pages, [...]string{"of the past", "of the future"}[at.time], name, len(s.shapes))
+		c[at.time].share, c[at.time].why = share, fmt.Sprintf("calendar: %d of %d pages of the %s at %s are the same", s.same+len(s.shapes), s.pages, [...]string{"past", "future"}[at.time], name)
 		l.calendars[name] = c
 	}
 	clear(l.forms)
 	clear(l.yields)
 	l.lost = 0
-}
-
-// empty reports whether the days of a calendar are empty.
-func (s *sample) empty() bool {
-	return 100*s.same >= alikePercent*s.pages && len(s.shapes) <= mostShapes && 100*len(s.shapes) <= shapesPercent*s.pages
 }
 
 // acquit removes the places whose pages lead to new URLs which are no traps themselves. A place that is removed
@@ -323,18 +337,20 @@ func (l *learner) acquit(suspects map[uint64]place) {
 // refuses returns why a URL is a trap, or "" if it is none. needed is whether no URL that differs only in
 // useless parameters is known.
 func (t *traps) refuses(url string, needed bool) string {
-	if len(t.patterns)+len(t.calendars)+len(t.params) == 0 || t.except(url) || hash(url)>>32%keptShare == 0 {
+	if len(t.patterns)+len(t.calendars)+len(t.params) == 0 || t.except(url) {
 		return ""
 	}
 	host, p := pattern(url)
 	if c, ok := t.calendars[host+p]; ok {
-		if day, _, ok := dateOf(url); ok {
-			if time, far := t.timeOf(day); far && c[time] != "" {
-				return c[time]
+		if date, ok := dateOf(url); ok {
+			if time, far := t.timeOf(date.day); far {
+				if why := c[time].of(url); why != "" {
+					return why
+				}
 			}
 		}
 	}
-	if why := t.patterns[host+p]; why != "" || needed {
+	if why := t.patterns[host+p].of(url); why != "" || needed {
 		return why
 	}
 	return t.useless(host, p, url)
@@ -350,5 +366,5 @@ func (t *traps) useless(host, p, url string) string {
 	if i < 0 {
 		return ""
 	}
-	return t.params[host+" "+names[i]].why
+	return t.params[host+" "+names[i]].of(url)
 }
