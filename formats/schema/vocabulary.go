@@ -60,7 +60,7 @@ const (
 	SkipTooLong    SkipReason = "too_long"     // the canonical URL is too long
 	SkipOutOfScope SkipReason = "out_of_scope" // frontier.follow, scope.include or scope.exclude rules the URL out
 	SkipFiltered   SkipReason = "filtered"     // a rule of plan.filter refuses the URL, or the result of plan.rewrite is not a URL
-	SkipTrap       SkipReason = "trap"         // the URL looks like part of a trap: a calendar, a session, a loop of path segments
+	SkipTrap       SkipReason = "trap"         // the URL looks like part of a trap: a calendar, a session, a parameter that changes nothing, a loop of path segments
 	SkipDepth      SkipReason = "depth"        // the URL is more than plan.max_depth links from a source
 	SkipBudget     SkipReason = "budget"       // the budget of the domain, the round or the crawl is used up
 	SkipRobots     SkipReason = "robots"       // robots.txt denied the URL in an earlier fetch
@@ -89,7 +89,7 @@ const (
 	StateDenied     URLState = "denied"     // forbidden by robots.txt
 	StateFailed     URLState = "failed"     // failed for now, and due again at next_due
 	StateGone       URLState = "gone"       // answered with 404 or 410
-	StateSkipped    URLState = "skipped"    // not planned; the row only keeps the URL's spellings
+	StateSkipped    URLState = "skipped"    // not planned; the row keeps the URL's spellings, or waits until the URL is no trap any more
 )
 
 // URLStates lists all states.

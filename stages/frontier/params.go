@@ -321,7 +321,7 @@ func (t *traps) judgeHost(host string, usages map[param]*usage) {
 				what = "identifier in segment " + name[len(pathParam):]
 			}
 			u.share = total.pairs < enough*leastPairs
-			u.why = fmt.Sprintf("%s changes nothing: %d of %d pairs of pages at %s are the same", what, total.same, total.pairs, host)
+			u.why = fmt.Sprintf("%s changes nothing at %s (%d of %d pairs of pages are the same)", what, host, total.same, total.pairs)
 			t.params[host+" "+name] = u
 		}
 	}

@@ -297,11 +297,11 @@ func (l *learner) end() {
 		s := f.samples[at.time]
 		share := s.pages < enough*l.cfg.SimilarPages
 		if at.time == always {
-			l.patterns[name] = verdict{fmt.Sprintf("%d of %d pages at %s are the same", s.same+1, s.pages, name), share}
+			l.patterns[name] = verdict{fmt.Sprintf("pages at %s are the same (%d of %d)", name, s.same+1, s.pages), share}
 			continue
 		}
 		c := l.calendars[name]
-		c[at.time].share, c[at.time].why = share, fmt.Sprintf("calendar: %d of %d pages of the %s at %s are the same", s.same+len(s.shapes), s.pages, [...]string{"past", "future"}[at.time], name)
+		c[at.time].share, c[at.time].why = share, fmt.Sprintf("calendar: pages of the %s at %s are the same (%d of %d)", [...]string{"past", "future"}[at.time], name, s.same+len(s.shapes), s.pages)
 		l.calendars[name] = c
 	}
 	clear(l.forms)

@@ -65,6 +65,8 @@ type urlRow struct {
 	SURT      string   `parquet:"url_surtkey"`
 	URL       string   `parquet:"url"`
 	Spellings []string `parquet:"spellings,list"`
+
+	State schema.URLState `parquet:"state,optional"` // not in the plan
 }
 
 // fact is one table's row about one URL. One of the pointers after key is set.
@@ -296,7 +298,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 // open at the same time. Rows of one URL keep the order of the keys.
 func earlierFacts(ctx context.Context, a *audit.Audit, keys []string, own bool) iter.Seq2[fact, error] {
 	return convertRows(audit.Merge(ctx, a, keys, urlRowKey), func(u *urlRow) fact {
-		return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, own}}
+		return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, own, u.State}}
 	})
 }
 
@@ -396,6 +398,7 @@ func (c *urlChecker) judgeFacts() {
 		}
 	}
 	c.checkSpellings()
+	c.checkSkipped()
 	if c.states > 1 {
 		c.wrong(statesFollow, stages.FileURLs, "it has %d rows in one round", c.states)
 	}
@@ -403,6 +406,17 @@ func (c *urlChecker) judgeFacts() {
 		c.wrongIn(c.key, targetsKept, "it was redirected, but its row does not name the target")
 	}
 	c.checkState()
+}
+
+// checkSkipped checks that skips has the reason for which a URL waits no more. A URL with too many
+// spellings may lack a row, if no link leads to it.
+func (c *urlChecker) checkSkipped() {
+	if c.earlier == nil || c.state == nil || c.earlier.state != schema.StateFound || c.state.State != schema.StateSkipped {
+		return
+	}
+	if c.skip == nil && !schema.Spellings(c.state.Spellings).Overflow() {
+		c.wrong(statesFollow, stages.FileURLs, "its state went from found to skipped, but skips has no row that says why")
+	}
 }
 
 // checkState compares the URL's state with its outcome in the round.

@@ -24,6 +24,7 @@ type spellingsBySource struct {
 type earlierRow struct {
 	spellings schema.Spellings
 	own       bool // true: the earlier round belongs to the same crawl
+	state     schema.URLState
 }
 
 func (s *spellingsBySource) know(r *earlierRow) {
