@@ -12,14 +12,12 @@ import (
 )
 
 const (
-	farDays       = 183    // only days at least this far from the crawl are refused
-	shapesPercent = 34     // pages of a calendar have at most this many shapes per 100 pages …
-	mostShapes    = 84     // … and at most one for each month and day of the week
-	newPercent    = 2      // pages are no trap if they lead to more new URLs per 100 pages
-	maxForms      = 20_000 // bounds the patterns of adjacent hosts
-	maxYields     = 100_000
-	keptShare     = 32 // one of this many URLs of a trap is kept …
-	enough        = 4  // … until it has this many times the evidence that makes it one
+	farDays    = 92     // only days at least this far from the crawl are refused
+	newPercent = 2      // pages are no trap if they lead to more new URLs per 100 pages
+	maxForms   = 20_000 // bounds the patterns of adjacent hosts
+	maxYields  = 100_000
+	keptShare  = 32 // one of this many URLs of a trap is kept …
+	enough     = 4  // … until it has this many times the evidence that makes it one
 )
 
 // traps holds what the frontier has learned about the hosts of a bucket. All of it follows from what is
