@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -119,7 +118,7 @@ func TestACrawlLeavesACalendar(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, err := u.Answer(t.Context(), inspect.URLQuestion{URL: url})
-	if err != nil || a.Known.Skip == nil || !slices.Contains([]schema.SkipReason{schema.SkipTrap, schema.SkipBudget}, a.Known.Skip.Reason) {
+	if err != nil || a.Known.Skip == nil || a.Known.Skip.Reason != schema.SkipTrap {
 		t.Errorf("inspect url %s: %+v, %v", url, a, err)
 	}
 }

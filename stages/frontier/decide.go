@@ -47,6 +47,10 @@ func (d *decider) decideURL(g *group) error {
 // decide writes the rows of one URL to the datasets urls and skips. A group without a SURT holds
 // only refused entries that are not URLs.
 func (d *decider) decide(g *group) error {
+	reviewed, err := d.reviewTrap(g) // first, because a lookup shows the first reason
+	if err != nil {
+		return err
+	}
 	overBudget := false
 	for _, r := range g.refused {
 		overBudget = overBudget || r.Reason == schema.SkipBudget
@@ -56,7 +60,7 @@ func (d *decider) decide(g *group) error {
 			return err
 		}
 	}
-	if g.surt == "" {
+	if g.surt == "" || reviewed {
 		return nil
 	}
 	k, err := urlkey.KeyOf(g.url)
@@ -65,9 +69,6 @@ func (d *decider) decide(g *group) error {
 	}
 	if o, other := g.requested(); o != nil {
 		return d.requested(g, &k, o, other)
-	}
-	if done, err := d.reviewTrap(g, &k); done || err != nil {
-		return err
 	}
 	if g.prior != nil && g.prior.State != schema.StateSkipped {
 		if d.foreign(g.prior) {
