@@ -44,6 +44,7 @@ type known struct {
 	firstSource string
 	redirectTo  string
 	planned     bool
+	answered    bool // the round planned it
 	linked      bool // a followed link of the round leads to it
 	gone        bool // its last answer was a soft 404
 	content
@@ -64,6 +65,7 @@ func (k *known) add(i *item) {
 			}
 		}
 	case *answer:
+		k.answered = true
 		o := outcome{URL: row.URL, Outcome: row.Outcome, FinalURL: row.FinalURL}
 		k.state, k.planned, k.redirectTo = schema.StateAfter(row.Outcome, row.HTTPStatus, moved(&o)), true, ""
 		if k.state == schema.StateRedirected {
@@ -75,6 +77,9 @@ func (k *known) add(i *item) {
 			k.content = content{}
 		}
 	case *page:
+		if k.answered && k.state != schema.StateFetched { // such as a page of a service that blocks
+			return
+		}
 		k.state, k.content, k.gone = schema.StateFetched, content{}, row.PageHint == schema.HintSoft404
 		if words, shape := row.evidence(); words > 0 {
 			k.content = content{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,10 +33,28 @@ type useless struct {
 	verdict
 	anywhere bool            // in all patterns but those
 	patterns map[string]bool // if anywhere, the patterns in which it changes something; otherwise those in which it changes nothing
+	values   map[uint64]int  // as in usage
 }
 
-// at reports whether a parameter is useless in URLs of a pattern. u may be nil.
-func (u *useless) at(pattern string) bool { return u != nil && u.anywhere != u.patterns[pattern] }
+// at reports whether a parameter with a value is useless in URLs of a pattern. If it was seen with few values,
+// only these are: page=1 may change nothing, and page=2 much.
+func (u *useless) at(pattern, value string) bool {
+	return u.anywhere != u.patterns[pattern] && (len(u.values) > fewValues || u.values[hash(value)] >= leastOfValue)
+}
+
+// uselessAt returns the useless parameters of a URL.
+func (t *traps) uselessAt(host, pattern, url string) (names []string) {
+	for _, name := range paramNames(url) {
+		u := t.params[host+" "+name]
+		if u == nil {
+			continue
+		}
+		if _, value := without(url, func(n string) bool { return n == name }); u.at(pattern, value) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // paramNames returns the names of a URL's parameters, each once.
 func paramNames(url string) (names []string) {
@@ -180,20 +199,39 @@ func (v *variants) addPlain(k *known) error {
 // usage counts pairs of URLs that differ only in a parameter.
 type usage struct {
 	pairs, same int
-	bases       int    // number of URLs without the parameter in which it changed nothing
-	lastBase    string // the last of them
-	to          string // last target of a redirect other than the URL without the parameter
+	bases       int            // number of URLs without the parameter in which it changed nothing
+	lastBase    string         // the last of them
+	to          string         // last target of a redirect other than the URL without the parameter
+	values      map[uint64]int // how often each value changed nothing; at most one more than fewValues of them
 }
 
-func (u *usage) add(base string, result int) {
+func (u *usage) add(base, value string, result int) {
 	if result == unclear {
 		return
 	}
+	u.count(value, result)
 	u.pairs++
 	if result == same {
 		if u.same++; u.lastBase != base {
 			u.bases, u.lastBase = u.bases+1, base
 		}
+	}
+}
+
+// count counts a value. A value that changed something once has too few counts for ever.
+func (u *usage) count(value string, result int) {
+	if result == unclear {
+		return
+	}
+	if u.values == nil {
+		u.values = map[uint64]int{}
+	}
+	v := hash(value)
+	if _, known := u.values[v]; !known && len(u.values) > fewValues {
+		return
+	}
+	if u.values[v]++; result == different {
+		u.values[v] = math.MinInt32
 	}
 }
 
@@ -250,15 +288,18 @@ func (v *variants) judge(ctx context.Context, t *traps) error {
 		of, total := usageOf(usages, param{row.Param, row.Pattern}), usageOf(usages, param{name: row.Param})
 		switch {
 		case row.To == base:
-			of.add(base, same)
-			total.add(base, same)
+			of.add(base, row.Value, same)
+			total.add(base, row.Value, same)
 		case row.To != "":
-			of.add(base, of.redirected(row.To))
-			total.add(base, different)
+			result := of.redirected(row.To)
+			of.add(base, row.Value, result)
+			if total.count(row.Value, result); result == different {
+				total.add(base, row.Value, different)
+			}
 		case last != nil:
 			result := row.compare(&last.content)
-			of.add(base, result)
-			total.add(base, result)
+			of.add(base, row.Value, result)
+			total.add(base, row.Value, result)
 		}
 		if row.To == "" {
 			last = &row
@@ -292,7 +333,7 @@ func (t *traps) judgeHost(host string, usages map[param]*usage) {
 		if total == nil {
 			continue
 		}
-		u := &useless{patterns: map[string]bool{}}
+		u := &useless{patterns: map[string]bool{}, values: total.values}
 		changing := map[string]bool{}
 		for _, p := range all {
 			if p.pattern == "" {
@@ -326,13 +367,18 @@ func (t *traps) judgeHost(host string, usages map[param]*usage) {
 	}
 }
 
-const leastPairs = 25 // least number of pairs that prove something
+const (
+	leastPairs   = 25 // least number of pairs that prove something
+	fewValues    = 24 // a parameter with more values may have any: numbers of sessions, items
+	leastOfValue = 3  // least number of pairs that prove something about one of few values
+)
 
 // strip returns a URL without useless parameters and without its scheme, and whether it has any.
 func (t *traps) strip(url string) (base string, has bool) {
 	host, p := pattern(url)
-	base, values := without(url, func(name string) bool { return t.params[host+" "+name].at(p) })
-	return base, values != ""
+	names := t.uselessAt(host, p, url)
+	base, _ = without(url, func(name string) bool { return slices.Contains(names, name) })
+	return base, len(names) > 0
 }
 
 // bearer is a URL of a host with useless parameters.

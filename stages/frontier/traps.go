@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -356,13 +355,9 @@ func (t *traps) refuses(url string, needed bool) string {
 
 // useless returns why a URL has a parameter that changes nothing, or "" if it has none.
 func (t *traps) useless(host, p, url string) string {
-	if len(t.params) == 0 {
+	names := t.uselessAt(host, p, url)
+	if len(names) == 0 {
 		return ""
 	}
-	names := paramNames(url)
-	i := slices.IndexFunc(names, func(name string) bool { return t.params[host+" "+name].at(p) })
-	if i < 0 {
-		return ""
-	}
-	return t.params[host+" "+names[i]].of(url)
+	return t.params[host+" "+names[0]].of(url)
 }

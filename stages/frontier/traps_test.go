@@ -64,6 +64,7 @@ func TestDatesOfURLs(t *testing.T) {
 func seen(t *testing.T, url, text string, change func(*schema.URLRecord)) schema.URLRecord {
 	return state(t, url, schema.StateFetched, func(r *schema.URLRecord) {
 		r.LastPlanned, r.Fetches, r.LastFetched, r.CapturedIn, r.TextDigest, r.WordCount = "2026-10.0", 1, at-day, "2026-10.0", text, 30
+		r.SimHash = int64(hash(text))
 		r.LinkSketch, r.ContentDigest, r.FirstSource = schema.SketchLinks(slices.Values([]string{"x"})), "D", "http://a.com/"
 		if change != nil {
 			change(r)
@@ -245,10 +246,10 @@ func TestTrapsDoNotDependOnBuckets(t *testing.T) {
 			host := fmt.Sprintf("http://h%d.com", d)
 			for n := range 40 + 2*d {
 				rows = append(rows, seen(t, fmt.Sprintf("%s/cal/%d", host, n), "T", func(r *schema.URLRecord) { r.FirstSource = host + "/" }),
-					seen(t, fmt.Sprintf("%s/p-%d?ref=%d", host, n, d), fmt.Sprint(n), nil), seen(t, fmt.Sprintf("%s/p-%d", host, n), fmt.Sprint(n), nil))
+					seen(t, fmt.Sprintf("%s/p-%d?ref=%d", host, n, n), fmt.Sprint(n), nil), seen(t, fmt.Sprintf("%s/p-%d", host, n), fmt.Sprint(n), nil))
 			}
 			rows = append(rows, state(t, host+"/new", schema.StateFound, func(r *schema.URLRecord) { r.FirstSource = "http://h0.com/cal/3" }))
-			w.inlinks = append(w.inlinks, link(t, host+"/cal/999", nil), link(t, host+"/p-3?ref=9", nil), link(t, host+"/q-3?ref=9", nil))
+			w.inlinks = append(w.inlinks, link(t, host+"/cal/999", nil), link(t, host+"/p-3?ref=x", nil), link(t, host+"/q-3?ref=x", nil))
 		}
 		b := bucket(t)
 		cfg := Default()
@@ -264,7 +265,7 @@ func TestTrapsDoNotDependOnBuckets(t *testing.T) {
 		}
 		before = got
 	}
-	if n := len(before); n != 2*(7+11) {
+	if n := len(before); n != 2*(7+12) {
 		t.Errorf("%d rows about skips: %s", n, strings.Join(before, "\n"))
 	}
 }
@@ -324,7 +325,7 @@ func TestParametersOfURLs(t *testing.T) {
 func usedParams(t *testing.T, change func(n int, r *schema.URLRecord)) (rows []schema.URLRecord) {
 	for n := range 30 {
 		page := fmt.Sprintf("http://a.com/page-%d", n)
-		rows = append(rows, seen(t, page, fmt.Sprint(n), nil), seen(t, page+"?ref=home", fmt.Sprint(n), func(r *schema.URLRecord) { change(n, r) }))
+		rows = append(rows, seen(t, page, fmt.Sprint(n), nil), seen(t, page+fmt.Sprint("?ref=", n), fmt.Sprint(n), func(r *schema.URLRecord) { change(n, r) }))
 	}
 	return rows
 }
@@ -333,7 +334,7 @@ func TestParametersThatChangeNothing(t *testing.T) {
 	same := func(int, *schema.URLRecord) {}
 	redirects := func(to func(n int, url string) string) func(n int, r *schema.URLRecord) {
 		return func(n int, r *schema.URLRecord) {
-			r.State, r.RedirectTo = schema.StateRedirected, to(n, strings.TrimSuffix(r.URL, "?ref=home"))
+			r.State, r.RedirectTo = schema.StateRedirected, to(n, strings.TrimSuffix(r.URL, fmt.Sprint("?ref=", n)))
 		}
 	}
 	for name, tt := range map[string]struct {
@@ -351,7 +352,7 @@ func TestParametersThatChangeNothing(t *testing.T) {
 		"redirect back":   {redirects(func(_ int, url string) string { return url }), true},
 		"redirect, https": {redirects(func(_ int, url string) string { return strings.Replace(url, "http:", "https:", 1) }), true},
 		"redirect on":     {redirects(func(n int, _ string) string { return fmt.Sprint("http://a.com/to-", n) }), false},
-		"only its scheme": {redirects(func(_ int, url string) string { return strings.Replace(url, "http:", "https:", 1) + "?ref=home" }), false},
+		"only its scheme": {redirects(func(_ int, url string) string { return strings.Replace(url, "http:", "https:", 1) + "?ref=1" }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := bucket(t)
@@ -376,13 +377,13 @@ func TestAParameterThatChangesNothingOnAHost(t *testing.T) {
 	var rows []schema.URLRecord
 	for n := range 30 {
 		page := fmt.Sprintf("http://a.com/%s", strings.ReplaceAll(words(fmt.Sprint(n), 2), " ", ""))
-		rows = append(rows, seen(t, page, fmt.Sprint(n), nil), seen(t, page+"?ref=home", fmt.Sprint(n), nil))
+		rows = append(rows, seen(t, page, fmt.Sprint(n), nil), seen(t, page+fmt.Sprint("?ref=", n), fmt.Sprint(n), nil))
 	}
 	// One pattern of many differs.
-	rows = append(rows, seen(t, "http://a.com/show", "1", nil), seen(t, "http://a.com/show?ref=1", "1", nil), seen(t, "http://a.com/show?ref=2", "2", nil))
+	rows = append(rows, seen(t, "http://a.com/show", "1", nil), seen(t, "http://a.com/show?ref=a", "1", nil), seen(t, "http://a.com/show?ref=b", "2", nil))
 	for n := range 30 {
 		page := fmt.Sprintf("http://a.com/more/%s", strings.ReplaceAll(words(fmt.Sprint(n), 2), " ", ""))
-		rows = append(rows, seen(t, page, fmt.Sprint(n), nil), seen(t, page+"?ref=home", fmt.Sprint(n), nil))
+		rows = append(rows, seen(t, page, fmt.Sprint(n), nil), seen(t, page+fmt.Sprint("?ref=", n), fmt.Sprint(n), nil))
 	}
 	rows = append(rows, seen(t, "http://a.com/about", "A", nil))
 	b := bucket(t)
@@ -395,4 +396,19 @@ func TestAParameterThatChangesNothingOnAHost(t *testing.T) {
 	if len(skips) == 1 && !strings.HasPrefix(skips[0].Detail, "parameter ref changes nothing at a.com (") {
 		t.Errorf("detail %q", skips[0].Detail)
 	}
+}
+
+// The lists of a site are short: their page=1 is the list itself. A list with a page=2 is not lost.
+func TestAParameterWithFewValues(t *testing.T) {
+	rows := []schema.URLRecord{seen(t, "http://a.com/tag/long", "L", nil), seen(t, "http://a.com/tag/long?page=1", "L", nil), seen(t, "http://a.com/tag/new", "N", nil)}
+	for n := range 200 {
+		list := "http://a.com/tag/" + strings.ReplaceAll(words(fmt.Sprint(n), 3), " ", "")
+		rows = append(rows, seen(t, list, fmt.Sprint(n), nil), seen(t, list+"?page=1", fmt.Sprint(n), nil))
+	}
+	b := bucket(t)
+	cfg := Default()
+	cfg.Follow = FollowAny
+	w := world{inlinks: []schema.Inlink{link(t, "http://a.com/tag/long?page=2", nil), link(t, "http://a.com/tag/new?page=1", nil), link(t, "http://a.com/tag/new?page=2", nil)}}
+	_, skips, _ := run(t, b, cfg, w, seal(t, b, "2026-11", 0, 1, rows...))
+	check(t, "skips", []string{"a.com/tag/new?page=1 trap 3"}, reasons(skips))
 }

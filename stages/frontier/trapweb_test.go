@@ -369,7 +369,7 @@ func webs() map[string]struct {
 		return []string{sep(link) + "sid=" + sid}
 	}))
 	nth := 0
-	add("session in paths", 400, list(200, "/page-%d"), func(path string, _ map[string]string) string {
+	add("session in paths", 700, list(200, "/page-%d"), func(path string, _ map[string]string) string {
 		nth++
 		parts := strings.Split(path, "/")
 		session, name := fmt.Sprintf("%08x1", uint32(nth)*2654435761), "page-0"
