@@ -72,8 +72,8 @@ func seen(t *testing.T, url, text string, change func(*schema.URLRecord)) schema
 	})
 }
 
-// trapped60 returns the states of 60 pages that are the same, after changes.
-func trapped60(t *testing.T, change func(n int, r *schema.URLRecord)) (rows []schema.URLRecord) {
+// sixtyAlike returns the states of 60 pages that are the same, after changes.
+func sixtyAlike(t *testing.T, change func(n int, r *schema.URLRecord)) (rows []schema.URLRecord) {
 	for n := range 60 {
 		rows = append(rows, seen(t, fmt.Sprintf("http://a.com/cal/%04d", n), "T", func(r *schema.URLRecord) {
 			r.SimHash = int64(n) * 0x1f3d5b79
@@ -118,7 +118,7 @@ func TestEvidenceOfEarlierRounds(t *testing.T) {
 			b := bucket(t)
 			cfg := Default()
 			cfg.Follow = FollowAny
-			_, skips, _ := run(t, b, cfg, w, seal(t, b, "2026-11", 0, 1, trapped60(t, tt.change)...))
+			_, skips, _ := run(t, b, cfg, w, seal(t, b, "2026-11", 0, 1, sixtyAlike(t, tt.change)...))
 			if got := len(skips) == 1 && skips[0].Reason == schema.SkipTrap; got != tt.trap {
 				t.Errorf("trap: %v, %+v", got, skips)
 			}
@@ -136,7 +136,7 @@ func TestAURLThatWaitsIsRefusedAndComesBack(t *testing.T) {
 	})
 	planned := state(t, "http://a.com/cal/9997", schema.StateDeferred, func(r *schema.URLRecord) { r.FirstSource, r.LastPlanned = "http://a.com/x", "2026-10.0" })
 	b := bucket(t)
-	pages := trapped60(t, nil)
+	pages := sixtyAlike(t, nil)
 	urls, skips, _ := run(t, b, cfg, world{}, seal(t, b, "2026-11", 0, 1, append(pages, waiting, listed, planned)...))
 	check(t, "urls", []string{"a.com/cal/9999 skipped 5 a.com/x"}, states(urls))
 	check(t, "skips", []string{"a.com/cal/9999 trap 5"}, reasons(skips))
@@ -169,26 +169,26 @@ func TestAURLThatWaitsIsRefusedAndComesBack(t *testing.T) {
 func TestPagesOfTheRoundReplaceEvidence(t *testing.T) {
 	w := alikeWorld(t, 60, 15, func(n int) string { return fmt.Sprint(n) })
 	b := bucket(t)
-	_, skips, _ := run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, trapped60(t, nil)...))
+	_, skips, _ := run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, sixtyAlike(t, nil)...))
 	check(t, "skips", nil, reasons(skips))
 	for i := range w.pages {
 		w.pages[i].TextDigest, w.pages[i].PageHint = "T", schema.HintScripts
 	}
 	b = bucket(t)
-	_, skips, _ = run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, trapped60(t, nil)...))
+	_, skips, _ = run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, sixtyAlike(t, nil)...))
 	check(t, "skips", nil, reasons(skips))
 	w.pages = nil // 404
 	for i := range w.fetches {
 		w.fetches[i].Outcome, w.fetches[i].HTTPStatus = schema.HTTP4xx, 404
 	}
 	b = bucket(t)
-	_, skips, _ = run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, trapped60(t, nil)...))
+	_, skips, _ = run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, sixtyAlike(t, nil)...))
 	check(t, "skips", nil, reasons(skips))
 	for i := range w.fetches {
 		w.fetches[i].Outcome, w.fetches[i].HTTPStatus = schema.NotModified, 304
 	}
 	b = bucket(t)
-	_, skips, _ = run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, trapped60(t, nil)...))
+	_, skips, _ = run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, sixtyAlike(t, nil)...))
 	check(t, "skips", []string{"a.com/cal/9999 trap 3"}, reasons(skips))
 }
 
@@ -216,7 +216,7 @@ func TestExceptedURLsAreNoEvidence(t *testing.T) {
 // one of them leads to content.
 func TestPagesThatLeadToContentAreNoTrap(t *testing.T) {
 	for content, want := range map[int][]string{0: {"a.com/cal/9999 trap 3", "a.com/week/9999 trap 3"}, 1: {"a.com/cal/9999 trap 3", "a.com/week/9999 trap 3"}, 2: nil} {
-		rows := trapped60(t, nil)
+		rows := sixtyAlike(t, nil)
 		for n := range 60 {
 			rows = append(rows, seen(t, fmt.Sprintf("http://a.com/week/%04d", n), "W", func(r *schema.URLRecord) {
 				r.FirstSource = fmt.Sprintf("http://a.com/cal/%04d", n)

@@ -46,7 +46,7 @@ var parser = func() *parse.Parser {
 	return p
 }()
 
-func page0(title, main string, links ...string) string {
+func htmlPage(title, main string, links ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<html lang=en><title>%s</title><main><p>%s</p></main><nav>", title, main)
 	for _, l := range links {
@@ -55,7 +55,7 @@ func page0(title, main string, links ...string) string {
 	return b.String()
 }
 
-// fetch returns the site's answer to a request.
+// get returns the site's answer to a request.
 func (s *simulation) get(url string) string {
 	path, query, _ := strings.Cut(strings.TrimPrefix(url, "http://a.com"), "?")
 	q := map[string]string{}
@@ -148,7 +148,7 @@ func (s *simulation) round(t *testing.T, todo []string) {
 
 const intro = "Welcome to the pages of the society of friends of windmills and watermills in the county. "
 
-// text makes some words that depend on a number.
+// words makes some words that depend on a number.
 func words(seed string, n int) string {
 	h := fnv.New64a()
 	h.Write([]byte(seed))
@@ -163,15 +163,15 @@ func words(seed string, n int) string {
 
 func syllable(x uint64) string { return string("bdfghklmnprstvz"[x%15]) + string("aeiou"[x/15%5]) }
 
-func day0(n int) time.Time { return time.Date(1970, 1, 1+n, 0, 0, 0, 0, time.UTC) }
-func dayPath(n int) string { return day0(n).Format("/2006/01/02") }
+func dayOf(n int) time.Time { return time.Date(1970, 1, 1+n, 0, 0, 0, 0, time.UTC) }
+func dayPath(n int) string  { return dayOf(n).Format("/2006/01/02") }
 func parseDay(s string) (int, bool) {
 	d, err := time.Parse("/2006/01/02", s)
 	return int(d.Unix() / 86400), err == nil
 }
 
-// number0 returns the number after a prefix of a path.
-func number0(path, prefix string) (int, bool) {
+// numberAfter returns the number after a prefix of a path.
+func numberAfter(path, prefix string) (int, bool) {
 	s, ok := strings.CutPrefix(path, prefix)
 	n, err := strconv.Atoi(s)
 	return n, ok && err == nil
@@ -201,21 +201,21 @@ func webs() map[string]struct {
 	// A calendar has pages for all days. Some days near the crawl have events.
 	calendar := func(url func(day int) string, of func(path string, q map[string]string) (int, bool)) site {
 		return func(path string, q map[string]string) string {
-			if n, ok := number0(path, "/event/"); ok {
-				return page0("Event "+words(fmt.Sprint(n), 2), words(fmt.Sprint("event", n), 40))
+			if n, ok := numberAfter(path, "/event/"); ok {
+				return htmlPage("Event "+words(fmt.Sprint(n), 2), words(fmt.Sprint("event", n), 40))
 			}
 			n, ok := of(path, q)
 			if !ok {
 				if path != "/" {
 					return ""
 				}
-				return page0("Home", intro+words("home", 30), url(0))
+				return htmlPage("Home", intro+words("home", 30), url(0))
 			}
 			links, main := []string{url(n - 1), url(n + 1), url(n - 28), url(n + 31)}, "There are no events of the society on this day, please look at another day of the calendar."
 			if n%9 == 4 && n > -60 && n < 60 {
 				links, main = append(links, fmt.Sprintf("/event/%d", n+60)), "Event of the day: "+words(fmt.Sprint(n), 12)
 			}
-			return page0("Events on "+day0(n).Format("Monday 2 January 2006"), day0(n).Format("Monday 2 January 2006")+" "+main, links...)
+			return htmlPage("Events on "+dayOf(n).Format("Monday 2 January 2006"), dayOf(n).Format("Monday 2 January 2006")+" "+main, links...)
 		}
 	}
 	var events []string
@@ -231,7 +231,7 @@ func webs() map[string]struct {
 		}
 		return parseDay(day)
 	}))
-	add("calendar in queries", 450, events, calendar(func(n int) string { return "/cal?day=" + day0(n).Format("2006-01-02") }, func(path string, q map[string]string) (int, bool) {
+	add("calendar in queries", 450, events, calendar(func(n int) string { return "/cal?day=" + dayOf(n).Format("2006-01-02") }, func(path string, q map[string]string) (int, bool) {
 		if path != "/cal" {
 			return 0, false
 		}
@@ -248,7 +248,7 @@ func webs() map[string]struct {
 	}
 	add("newspaper", 0, articles, func(path string, _ map[string]string) string {
 		if path == "/" {
-			return page0("Home", intro, dayPath(0))
+			return htmlPage("Home", intro, dayPath(0))
 		}
 		if n, ok := parseDay(path); ok {
 			if n > 0 || n <= -1000 {
@@ -260,9 +260,9 @@ func webs() map[string]struct {
 				titles += title + ". "
 				links = append(links, dayPath(n)+"/"+strings.ReplaceAll(title, " ", "-"))
 			}
-			return page0("The Windmill Gazette", "Articles of the day in the Windmill Gazette, the newspaper for friends of mills. "+titles, links...)
+			return htmlPage("The Windmill Gazette", "Articles of the day in the Windmill Gazette, the newspaper for friends of mills. "+titles, links...)
 		}
-		return page0("The Windmill Gazette", words(path, 80))
+		return htmlPage("The Windmill Gazette", words(path, 80))
 	})
 	// The same, but the text names no article: only the links differ.
 	add("newspaper with silent indexes", 0, articles, func(path string, q map[string]string) string {
@@ -277,7 +277,7 @@ func webs() map[string]struct {
 		for i := range 3 {
 			links = append(links, dayPath(n)+"/"+strings.ReplaceAll(strings.TrimSpace(words(fmt.Sprint(-n, i), 3)), " ", "-"))
 		}
-		return page0("The Windmill Gazette", "Articles of the day in the Windmill Gazette, the newspaper for friends of mills.", links...)
+		return htmlPage("The Windmill Gazette", "Articles of the day in the Windmill Gazette, the newspaper for friends of mills.", links...)
 	})
 	daily := func(title, main func(n int) string) site {
 		return func(path string, _ map[string]string) string {
@@ -288,7 +288,7 @@ func webs() map[string]struct {
 			if !ok || n > 0 || n <= -1000 {
 				return ""
 			}
-			return page0(title(n), main(n), "/daily"+dayPath(n-1), "/daily"+dayPath(n-10), "/daily"+dayPath(n-100))
+			return htmlPage(title(n), main(n), "/daily"+dayPath(n-1), "/daily"+dayPath(n-10), "/daily"+dayPath(n-100))
 		}
 	}
 	var dailies []string
@@ -296,7 +296,7 @@ func webs() map[string]struct {
 		dailies = append(dailies, "http://a.com/daily"+dayPath(-n))
 	}
 	add("photo of the day", 0, dailies, daily(func(n int) string { return "Photo of the day: " + words(fmt.Sprint(n), 3) }, func(int) string { return intro + "This is the photo of the day." }))
-	add("rates of the day", 0, dailies, daily(func(n int) string { return "Rates of " + day0(n).Format("2 January 2006") }, func(n int) string {
+	add("rates of the day", 0, dailies, daily(func(n int) string { return "Rates of " + dayOf(n).Format("2 January 2006") }, func(n int) string {
 		rates := "Rates of the day at the exchange of mills, for one sack of flour: "
 		for i, name := range []string{"wheat", "rye", "oats", "barley", "maize"} {
 			rates += fmt.Sprintf("%s %d.%d ", name, (n*n+7*i*n)%89+100, (n*n*3+i)%97+10)
@@ -313,7 +313,7 @@ func webs() map[string]struct {
 			switch {
 			case path == "/":
 				add("/list?page=0")
-				return page0("Shop", intro+"See our list of flour.", links...)
+				return htmlPage("Shop", intro+"See our list of flour.", links...)
 			case path == "/list":
 				n, _ := strconv.Atoi(q["page"])
 				if n < 0 || n >= 20 {
@@ -327,7 +327,7 @@ func webs() map[string]struct {
 				if n < 19 {
 					add(fmt.Sprintf("/list?page=%d", n+1))
 				}
-				return page0("List of flour", "All our flour from old mills in the county: "+names, links...)
+				return htmlPage("List of flour", "All our flour from old mills in the county: "+names, links...)
 			case path == "/product":
 				n, err := strconv.Atoi(q["id"])
 				if err != nil || n < 0 || n >= 400 {
@@ -338,7 +338,7 @@ func webs() map[string]struct {
 				for i := range 3 {
 					add(fmt.Sprintf("/product?id=%d", (n+i*i+1)%400))
 				}
-				return page0("Flour", "Buy this flour of an old mill in the county. We send it to you within three days. "+words(fmt.Sprint("product", n), 2), links...)
+				return htmlPage("Flour", "Buy this flour of an old mill in the county. We send it to you within three days. "+words(fmt.Sprint("product", n), 2), links...)
 			}
 			return ""
 		}
@@ -379,12 +379,12 @@ func webs() map[string]struct {
 				session = parts[2]
 			}
 		}
-		n, _ := number0(name, "page-")
+		n, _ := numberAfter(name, "page-")
 		var links []string
 		for i := range 6 {
 			links = append(links, fmt.Sprintf("/s/%s/page-%d", session, (n*5+i)%200))
 		}
-		return page0("Page "+name, words(name, 60), links...)
+		return htmlPage("Page "+name, words(name, 60), links...)
 	})
 
 	// Forums have threads of some pages. Some of their numbers look like years.
@@ -402,12 +402,12 @@ func webs() map[string]struct {
 				for n := first; n < last; n++ {
 					links = append(links, fmt.Sprintf("/thread/%d/1", n))
 				}
-				return page0("Forum", intro, links...)
+				return htmlPage("Forum", intro, links...)
 			}
 			if p < 1 || p > 5 {
 				return ""
 			}
-			return page0("Forum", "You read a thread of the forum of the friends of mills. "+words(fmt.Sprint(n, p), 15), fmt.Sprintf("/thread/%d/%d", n, p%5+1))
+			return htmlPage("Forum", "You read a thread of the forum of the friends of mills. "+words(fmt.Sprint(n, p), 15), fmt.Sprintf("/thread/%d/%d", n, p%5+1))
 		}
 	}
 	add("forum", 0, posts, forum(1900, 2300))
@@ -426,7 +426,7 @@ func webs() map[string]struct {
 			if n < 0 || n >= 600 {
 				return ""
 			}
-			return page0(title(n), caption+fmt.Sprintf("<img src=/photo%d.jpg>", n), "/", fmt.Sprintf("/show?photo=%d", n+1), fmt.Sprintf("/show?photo=%d", n+20), fmt.Sprintf("/show?photo=%d", n+100))
+			return htmlPage(title(n), caption+fmt.Sprintf("<img src=/photo%d.jpg>", n), "/", fmt.Sprintf("/show?photo=%d", n+1), fmt.Sprintf("/show?photo=%d", n+20), fmt.Sprintf("/show?photo=%d", n+100))
 		}
 	}
 	add("gallery", 0, list(600, "/show?photo=%d")[1:], gallery(func(int) string { return "Photos" }, "Our mill"))
@@ -434,7 +434,7 @@ func webs() map[string]struct {
 
 	numbered := func(of int, prefix string, doc func(n int, links []string) string) site {
 		return func(path string, _ map[string]string) string {
-			n, ok := number0(path, prefix)
+			n, ok := numberAfter(path, prefix)
 			if path == "/" {
 				n, ok = 0, true
 			}
@@ -445,10 +445,10 @@ func webs() map[string]struct {
 		}
 	}
 	add("equal text, distinct titles", 0, list(900, "/item/%d")[1:], numbered(900, "/item/", func(n int, links []string) string {
-		return page0("Mill of "+words(fmt.Sprint(n), 2), intro+"This page describes one of the mills of the county.", links...)
+		return htmlPage("Mill of "+words(fmt.Sprint(n), 2), intro+"This page describes one of the mills of the county.", links...)
 	}))
-	add("little text", 0, list(600, "/t/%d")[1:], numbered(600, "/t/", func(n int, links []string) string { return page0("Mill", fmt.Sprint("Mill number ", n), links...) }))
-	add("no text", 0, list(600, "/n/%d")[1:], numbered(600, "/n/", func(n int, links []string) string { return page0("", "", links...) }))
+	add("little text", 0, list(600, "/t/%d")[1:], numbered(600, "/t/", func(n int, links []string) string { return htmlPage("Mill", fmt.Sprint("Mill number ", n), links...) }))
+	add("no text", 0, list(600, "/n/%d")[1:], numbered(600, "/n/", func(n int, links []string) string { return htmlPage("", "", links...) }))
 	var docs []string
 	for v := range 60 {
 		for p := range 10 {
@@ -458,19 +458,19 @@ func webs() map[string]struct {
 	add("docs with versions", 0, docs, func(path string, _ map[string]string) string {
 		var v, p int
 		if path == "/" {
-			return page0("Manuals", intro, "/docs/v1.0/page-0")
+			return htmlPage("Manuals", intro, "/docs/v1.0/page-0")
 		}
 		fmt.Sscanf(path, "/docs/v1.%d/page-%d", &v, &p)
 		if v >= 60 || p >= 10 {
 			return ""
 		}
-		return page0(fmt.Sprint("Manual of mills, page ", p), words(fmt.Sprint(p), 60)+words(fmt.Sprint(p, v/4), 20), fmt.Sprintf("/docs/v1.%d/page-%d", v+1, p), fmt.Sprintf("/docs/v1.%d/page-%d", v+7, p), fmt.Sprintf("/docs/v1.%d/page-%d", v, p+1))
+		return htmlPage(fmt.Sprint("Manual of mills, page ", p), words(fmt.Sprint(p), 60)+words(fmt.Sprint(p, v/4), 20), fmt.Sprintf("/docs/v1.%d/page-%d", v+1, p), fmt.Sprintf("/docs/v1.%d/page-%d", v+7, p), fmt.Sprintf("/docs/v1.%d/page-%d", v, p+1))
 	})
 	// The pages of a list have the same text and title, but lead to new pages.
 	add("silent list", 0, list(300, "/a/"+"mill-of-number-%d"), func(path string, q map[string]string) string {
 		n, _ := strconv.Atoi(q["page"])
 		if strings.HasPrefix(path, "/a/") {
-			return page0(path, words(path, 50))
+			return htmlPage(path, words(path, 50))
 		}
 		if n >= 100 {
 			return ""
@@ -479,7 +479,7 @@ func webs() map[string]struct {
 		for i := range 3 {
 			links = append(links, fmt.Sprintf("/a/mill-of-number-%d", 3*n+i))
 		}
-		return page0("News", intro, links...)
+		return htmlPage("News", intro, links...)
 	})
 	return all
 }
