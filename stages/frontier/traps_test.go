@@ -177,6 +177,13 @@ func TestPagesOfTheRoundReplaceEvidence(t *testing.T) {
 	b = bucket(t)
 	_, skips, _ = run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, sixtyAlike(t, nil)...))
 	check(t, "skips", nil, reasons(skips))
+	for i := range w.pages { // pages of a service that blocks
+		w.pages[i].PageHint = ""
+		w.fetches[i].Outcome, w.fetches[i].HTTPStatus = schema.Blocked, 403
+	}
+	b = bucket(t)
+	_, skips, _ = run(t, b, Default(), w, seal(t, b, "2026-11", 0, 1, sixtyAlike(t, nil)...))
+	check(t, "skips", nil, reasons(skips))
 	w.pages = nil // 404
 	for i := range w.fetches {
 		w.fetches[i].Outcome, w.fetches[i].HTTPStatus = schema.HTTP4xx, 404
