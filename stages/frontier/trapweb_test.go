@@ -304,6 +304,26 @@ func webs() map[string]struct {
 		return rates
 	}))
 
+	// A diary has entries for 400 days, and empty pages for all days of the future. It leads to nothing else.
+	var entries []string
+	for n := range 400 {
+		entries = append(entries, "http://a.com/diary"+dayPath(-n))
+	}
+	add("diary", 900, entries, func(path string, _ map[string]string) string {
+		n, ok := parseDay(strings.TrimPrefix(path, "/diary"))
+		switch {
+		case path == "/":
+			return htmlPage("Diary", intro, "/diary"+dayPath(0))
+		case !ok || n <= -400:
+			return ""
+		}
+		text := "There is no entry in the diary of the society on this day, please look at another day."
+		if n <= 0 {
+			text = "The diary of the society says on this day, which was a good one for all friends of mills: " + words(fmt.Sprint(n), 4)
+		}
+		return htmlPage("Diary of "+dayOf(n).Format("2 January 2006"), text, "/diary"+dayPath(n-1), "/diary"+dayPath(n-20), "/diary"+dayPath(n+1), "/diary"+dayPath(n+30))
+	})
+
 	// A shop has lists with sessions, orders and carts. Its products differ in their titles and in some words.
 	products := list(400, "/product?id=%d")
 	shop := func(extra func(q map[string]string, link string) []string) site {
