@@ -63,6 +63,7 @@ type collected struct {
 	links      *group
 	urls       *urls
 	skips      *group
+	traps      *group
 	captures   *group
 	accounts   *accounts
 }
@@ -71,14 +72,14 @@ type collected struct {
 func collect(ctx context.Context, r *rounds) (*collected, error) {
 	c := &collected{
 		fetches: newFetches(), requests: newRequests(), hosts: newHosts(), pages: newPages(), duplicates: newDuplicates(),
-		links: newLinks(), urls: newURLs(), skips: newSkips(), captures: newCaptures(), accounts: newAccounts(),
+		links: newLinks(), urls: newURLs(), skips: newSkips(), traps: newTraps(), captures: newCaptures(), accounts: newAccounts(),
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(passes)
 	for _, pass := range []func(context.Context, *rounds) error{
 		c.fetches.read, c.requests.read, c.hosts.read, c.pages.read, c.duplicates.read, c.urls.read, c.accounts.read,
 		func(ctx context.Context, r *rounds) error { return readLinks(ctx, r, c.links) },
-		func(ctx context.Context, r *rounds) error { return readSkips(ctx, r, c.skips) },
+		func(ctx context.Context, r *rounds) error { return readSkips(ctx, r, c.skips, c.traps) },
 		func(ctx context.Context, r *rounds) error { return readCaptures(ctx, r, c.captures) },
 	} {
 		group.Go(func() error { return pass(ctx, r) })

@@ -145,7 +145,7 @@ func (f *fake) others(s *manifest.Sealed, n int) {
 		duplicates = append(duplicates, schema.Duplicate{URL: url, Representative: url, Kind: schema.DupNear, ClusterSize: int32(2 + f.pick(9))})
 		links = append(links, schema.Link{Kind: schema.LinkKinds[f.pick(len(schema.LinkKinds))], Nofollow: f.IntN(4) == 0})
 		urls = append(urls, schema.URLRecord{URL: url, State: schema.URLStates[f.pick(len(schema.URLStates))], FirstSeen: fmt.Sprintf("%s.%d", crawl, f.IntN(s.Round+1))})
-		skips = append(skips, schema.Skip{URL: url, Reason: schema.SkipReasons[f.pick(len(schema.SkipReasons))]})
+		skips = append(skips, schema.Skip{URL: url, Reason: schema.SkipReasons[f.pick(len(schema.SkipReasons))], Detail: fmt.Sprintf("pages at a.example/%d are the same (%d of 60)", f.pick(3), f.pick(60))})
 		captures = append(captures, schema.Capture{CaptureColumns: schema.CaptureColumns{WARCRecordLength: int32(f.pick(20_000))}})
 	}
 	f.accounts(s)

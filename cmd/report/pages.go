@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strconv"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/cmd/report/sketch"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -150,8 +151,20 @@ func newSkips() *group {
 		keys: []key{{name: "reason", sql: "reason"}}, values: []value{count("URLs")}}).start()
 }
 
-func readSkips(ctx context.Context, r *rounds, g *group) error {
-	return scan(ctx, r, stages.FileSkips, nil, func(_ int, row *smallRow) { g.add(string(row.Reason), 1) })
+// newTraps returns the table of traps. In the column detail, the evidence follows in parentheses.
+func newTraps() *group {
+	return (&group{id: "traps", title: "URLs that were refused as traps", from: stages.FileSkips, where: "reason = 'trap'",
+		keys: []key{{name: "trap", sql: "coalesce(split_part(detail, ' (', 1), '')"}}, values: []value{count("URLs")}}).start()
+}
+
+func readSkips(ctx context.Context, r *rounds, skips, traps *group) error {
+	return scan(ctx, r, stages.FileSkips, nil, func(_ int, row *smallRow) {
+		skips.add(string(row.Reason), 1)
+		if row.Reason == schema.SkipTrap {
+			trap, _, _ := strings.Cut(row.Detail, " (")
+			traps.add(trap, 1)
+		}
+	})
 }
 
 func newCaptures() *group {
@@ -176,6 +189,7 @@ type smallRow struct {
 	State          schema.URLState   `parquet:"state"`
 	FirstSeen      string            `parquet:"first_seen"`
 	Reason         schema.SkipReason `parquet:"reason"`
+	Detail         string            `parquet:"detail,optional"`
 	Length         int32             `parquet:"warc_record_length"`
 	Revisit        string            `parquet:"revisit,optional"`
 }

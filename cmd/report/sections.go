@@ -53,7 +53,7 @@ func (m *maker) busyHosts() Section {
 }
 
 func (m *maker) robots() Section {
-	return Section{ID: "robots", Title: "robots.txt and skipped URLs", Tables: m.tables(m.hosts.robots, m.fetches.rules, m.skips)}
+	return Section{ID: "robots", Title: "robots.txt and skipped URLs", Tables: m.tables(m.hosts.robots, m.fetches.rules, m.skips, m.traps)}
 }
 
 func (m *maker) blocked() Section {

@@ -60,7 +60,7 @@ const (
 	SkipTooLong    SkipReason = "too_long"     // the canonical URL is too long
 	SkipOutOfScope SkipReason = "out_of_scope" // frontier.follow, scope.include or scope.exclude rules the URL out
 	SkipFiltered   SkipReason = "filtered"     // a rule of plan.filter refuses the URL, or the result of plan.rewrite is not a URL
-	SkipTrap       SkipReason = "trap"         // the URL looks like part of a trap: a calendar, a session, a loop of path segments
+	SkipTrap       SkipReason = "trap"         // the URL looks like part of a trap: a calendar, a session, a parameter that changes nothing, a loop of path segments
 	SkipDepth      SkipReason = "depth"        // the URL is more than plan.max_depth links from a source
 	SkipBudget     SkipReason = "budget"       // the budget of the domain, the round or the crawl is used up
 	SkipRobots     SkipReason = "robots"       // robots.txt denied the URL in an earlier fetch
@@ -88,10 +88,11 @@ const (
 	StateDenied     URLState = "denied"     // forbidden by robots.txt
 	StateFailed     URLState = "failed"     // failed for now, and due again at next_due
 	StateGone       URLState = "gone"       // answered with 404 or 410
+	StateSkipped    URLState = "skipped"    // found, but not planned as long as it looks like part of a trap
 )
 
 // URLStates lists all states.
-var URLStates = []URLState{StateFound, StateFetched, StateRedirected, StateDeferred, StateDenied, StateFailed, StateGone}
+var URLStates = []URLState{StateFound, StateFetched, StateRedirected, StateDeferred, StateDenied, StateFailed, StateGone, StateSkipped}
 
 // DueReason says why a URL is fetched again at the time at which it is due.
 type DueReason string

@@ -262,6 +262,12 @@ type Frontier struct {
 	Kinds   []string `yaml:"kinds"`
 	Recrawl Recrawl  `yaml:"recrawl"`
 	Focus   Focus    `yaml:"focus,omitempty"`
+	Traps   Traps    `yaml:"traps,omitempty"`
+}
+
+// Traps says which URLs are no traps.
+type Traps struct {
+	Except []string `yaml:"except,omitempty"`
 }
 
 // Focus says which found URLs are preferred and kept.

@@ -23,8 +23,8 @@ func (c *Config) canonicalHosts() []wrongName {
 		return ""
 	})
 	wrong = append(wrong, budgets...)
-	for i, list := range []*[]string{&c.Plan.Scope.Include, &c.Plan.Scope.Exclude} {
-		key := []string{"plan.scope.include", "plan.scope.exclude"}[i]
+	for i, list := range []*[]string{&c.Plan.Scope.Include, &c.Plan.Scope.Exclude, &c.Frontier.Traps.Except} {
+		key := []string{"plan.scope.include", "plan.scope.exclude", "frontier.traps.except"}[i]
 		*list = slices.Clone(*list) // Config.Clone shares it
 		for i, pattern := range *list {
 			canonical, ok := canonicalPattern(pattern)

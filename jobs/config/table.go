@@ -94,6 +94,7 @@ func (c *Config) table() []field {
 		key(&c.Frontier.Focus.Model, "", focusModel, frozen, "the weighted terms themselves: a line for each term, with its weight"),
 		key(&c.Frontier.Focus.Points, 0, points, frozen, "points of priority for a found URL with a score of 1 or more; taken away for -1 or less; in proportion between"),
 		key(&c.Frontier.Focus.Threshold, nil, c.thresholdRule(), frozen, "found URLs with a lower score are not planned (reason `focus` in `skips`); unset: all are planned"),
+		key(&c.Frontier.Traps.Except, nil, nil, frozen, "URL patterns, as in `plan.scope`; matching URLs are never refused as [traps](../stages/README.md#traps), and are no evidence of one: `[\"example.org/archive/*\"]`"),
 
 		key(&c.Store.SSEKMSKey, "", nil, live, "KMS key that encrypts the objects in S3"),
 		key(&c.Store.StorageClass, "", nil, live, "storage class of the objects in S3"),

@@ -51,6 +51,7 @@ func TestChangesThatDoNotFollowAreFound(t *testing.T) {
 		"another fingerprint":       {state(func(r *schema.URLRecord) { r.SimHash++ }), "its last capture is of"},
 		"another text":              {state(func(r *schema.URLRecord) { r.TextDigest = "X" }), "its row says of"},
 		"another title":             {state(func(r *schema.URLRecord) { r.TitleHash++ }), "its last capture is of"},
+		"another number of words":   {state(func(r *schema.URLRecord) { r.WordCount++ }), "word_count"},
 		"a forgotten capture":       {state(func(r *schema.URLRecord) { r.CapturedIn = "" }), "its row says unknown"},
 		"another payload":           {state(func(r *schema.URLRecord) { r.CaptureDigest = "X" }), "payload X"},
 		"a capture of another time": {state(func(r *schema.URLRecord) { r.CapturedIn = "2001-01.0" }), "of 2001-01.0"},

@@ -121,6 +121,9 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 		}
 		c := frontierConfig(r.Config)
 		c.Scope = scope
+		if c.Except, err = exceptions(r.Config.Frontier.Traps.Except); err != nil {
+			return nil, err
+		}
 		if c.Focus, err = r.Config.Frontier.Focus.Scorer(); err != nil {
 			return nil, err
 		}
@@ -131,7 +134,22 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 	return nil, fmt.Errorf("stage %q has no tasks: %w", in.Task.Stage, stages.ErrPermanent)
 }
 
-// frontierConfig returns the frontier stage's part of the config, without its Scope.
+// exceptions reports which URLs match one of some patterns. It returns nil for no patterns.
+func exceptions(patterns []string) (func(url string) bool, error) {
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	s, err := scope.New(nil, patterns, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func(url string) bool {
+		allowed, _ := s.Allows(url, "")
+		return !allowed
+	}, nil
+}
+
+// frontierConfig returns the frontier stage's part of the config, without its Scope and its exceptions.
 func frontierConfig(c *config.Config) frontier.Config {
 	out, again := frontier.Default(), c.Frontier.Recrawl
 	out.Follow, out.MaxDepth, out.Priority = frontier.Follow(c.Frontier.Follow), int32(c.Plan.MaxDepth), c.Plan.Priority

@@ -17,6 +17,7 @@ type page struct {
 	Title         string            `parquet:"title,optional"`
 	LinkSketch    schema.LinkSketch `parquet:"link_sketch,optional"`
 	PageHint      schema.PageHint   `parquet:"page_hint,optional"`
+	likeness
 }
 
 // compare records in r how the URL's answer in the round differs from the last capture. prior is the
@@ -48,6 +49,7 @@ func (g *group) compare(r, prior *schema.URLRecord, round string) {
 			r.LinksAdded, r.LinksRemoved = new(int32), new(int32)
 		}
 		r.CapturedIn, r.TextDigest, r.SimHash, r.TitleHash, r.LinkSketch, r.CaptureDigest = round, now.TextDigest, now.SimHash, now.TitleHash, now.LinkSketch, ""
+		r.WordCount, r.TextShape = g.page.evidence()
 		if now.ContentDigest != r.ContentDigest {
 			r.CaptureDigest = now.ContentDigest
 		}

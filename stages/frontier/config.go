@@ -38,9 +38,11 @@ type Config struct {
 	MaxSegments int // a URL with more path segments is a trap
 	MaxRepeats  int // a URL is a trap if one to three segments follow themselves this many times in a row
 	// URLs of one host that differ only in numbers, identifiers and values form a pattern. A
-	// pattern is a trap if it has at least SimilarPages pages in the round and nearly all have
-	// nearly the same text. If SimilarPages is 0, this rule is off.
+	// pattern is a trap if it has at least SimilarPages pages and nearly all have the same title and
+	// nearly the same text. A calendar needs as many pages that are far from today. If
+	// SimilarPages is 0, no traps are learned from pages.
 	SimilarPages int
+	Except       func(url string) bool // URLs that are neither evidence of such traps nor refused as one; nil: none
 
 	Priority priority.Weights // weights of the facts that make up the priority of a URL
 

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ type decider struct {
 	created schema.Time // time at which this crawl was created
 	planned plannedNames
 	ranks   map[string]float64
-	alike   alike
+	traps   *traps
 	hosts   int64 // number of hosts in all buckets
 	peers         // the known pages of the current host
 
@@ -46,6 +47,10 @@ func (d *decider) decideURL(g *group) error {
 // decide writes the rows of one URL to the datasets urls and skips. A group without a SURT holds
 // only refused entries that are not URLs.
 func (d *decider) decide(g *group) error {
+	reviewed, err := d.reviewTrap(g) // first, because a lookup shows the first reason
+	if err != nil {
+		return err
+	}
 	overBudget := false
 	for _, r := range g.refused {
 		overBudget = overBudget || r.Reason == schema.SkipBudget
@@ -55,7 +60,7 @@ func (d *decider) decide(g *group) error {
 			return err
 		}
 	}
-	if g.surt == "" {
+	if g.surt == "" || reviewed {
 		return nil
 	}
 	k, err := urlkey.KeyOf(g.url)
@@ -65,7 +70,7 @@ func (d *decider) decide(g *group) error {
 	if o, other := g.requested(); o != nil {
 		return d.requested(g, &k, o, other)
 	}
-	if g.prior != nil {
+	if g.prior != nil && g.prior.State != schema.StateSkipped {
 		if d.foreign(g.prior) {
 			return d.rediscover(g, &k, overBudget)
 		}
@@ -339,7 +344,7 @@ func (d *decider) tryForm(g *group, k *urlkey.Key, state schema.URLState, sent s
 	return reason == ""
 }
 
-// decideNew decides about a URL that is new.
+// decideNew decides about a URL that is new or was skipped before.
 func (d *decider) decideNew(g *group, k *urlkey.Key) error {
 	if g.redirect == nil && g.inlink == nil {
 		return nil
@@ -382,10 +387,7 @@ func (d *decider) judge(g *group, k *urlkey.Key, depth int32, followed bool) (re
 	if depth > d.cfg.MaxDepth {
 		return schema.SkipDepth, fmt.Sprintf("max_depth %d", d.cfg.MaxDepth)
 	}
-	if why := d.cfg.trap(k); why != "" {
-		return schema.SkipTrap, why
-	}
-	if why := d.alike.trap(k); why != "" {
+	if why := d.trap(g, k); why != "" {
 		return schema.SkipTrap, why
 	}
 	// The target of a redirect belongs to a URL that was relevant enough.
@@ -400,7 +402,7 @@ func (d *decider) judge(g *group, k *urlkey.Key, depth int32, followed bool) (re
 // writeFound writes the record of a URL that waits to be planned.
 func (d *decider) writeFound(g *group, k *urlkey.Key, depth int32, source string) error {
 	r := d.record(g, k, depth)
-	r.FirstSource = source
+	r.FirstSource = cmp.Or(r.FirstSource, source)
 	return d.url(r)
 }
 
@@ -410,6 +412,9 @@ func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord 
 	r := schema.URLRecord{State: schema.StateFound, FirstSeen: d.round}
 	if g.prior != nil {
 		r = *g.prior
+	}
+	if r.State == schema.StateSkipped {
+		r.State = schema.StateFound
 	}
 	if r.Sent != g.form.Sent { // the validators and the record hold for the form that gave them
 		r.ETag, r.LastModified = "", ""

@@ -52,11 +52,25 @@
 // the current host, the bucket's host ranks and, if the follow policy needs them, its planned hosts and
 // domains.
 //
-// A trap is a URL that is too long, that has too many segments, or whose segments repeat. URLs that
-// differ only in numbers, identifiers and parameter values form a pattern. The URLs of a pattern
-// are traps too if a round has at least Config.SimilarPages pages of the pattern and nearly all of
-// them have the same text. Hosts that differ only in "www." count apart. Pages that answered 304 do not count. The column detail of the dataset
-// skips says why a URL is a trap.
+// A trap is a URL that is too long, that has too many segments, or whose segments repeat. Others are learned in
+// each round from the last captures of all known URLs of the bucket, so the verdicts depend on no other
+// state, nor on the number of buckets, and end with their evidence. Three kinds are known:
+//
+//   - A pattern: URLs that differ only in numbers, identifiers and parameter values. It is a trap if at least
+//     Config.SimilarPages of its pages are known, and nearly all have the same title and nearly the same text
+//     as the page before.
+//   - A calendar: a pattern whose URLs name plausible dates. Only days that are months away from the crawl are
+//     refused, and only if as many known pages of such days have the same words as others of their month
+//     and day of the week, apart from numbers. Past and future count apart.
+//   - A parameter of queries, or an identifier in paths, that changes nothing: pairs of URLs that differ only in
+//     it are the same document, or redirect to the URL without it. A URL with it is kept if no other URL is known
+//     that stands for its page.
+//
+// A pattern or calendar is no trap if its pages lead to new URLs that are no traps themselves.
+// Pages with few words, with a page_hint or without text are no evidence. Hosts that differ only in "www." count
+// apart, and URLs that differ only in their scheme count once. A URL that waits becomes skipped when it is refused,
+// and found when the verdict ends. One of 32 URLs is kept until there is much evidence. The column
+// detail of the dataset skips says why a URL is a trap.
 //
 // The stage promises that each target of a link of a followed kind has a row in the urls dataset or
 // skips. It compares whole URLs, so no URL is lost through a hash collision. The same inputs give the

@@ -38,7 +38,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if d.ranks, d.hosts, err = stages.HostRanks(ctx, env, in, inputs.bucket); err != nil {
 		return nil, err
 	}
-	if d.alike, err = inputs.learn(ctx); err != nil {
+	if d.traps, err = inputs.learn(ctx); err != nil {
 		return nil, err
 	}
 	t := in.Task
@@ -101,6 +101,7 @@ type group struct {
 	sitemap   *schema.Sitemap   // set if the URL was requested without a plan, because robots.txt names it
 	redirect  *schema.Redirect  // set if a planned URL redirects to the URL and the fetcher did not follow
 	inlink    *schema.Inlink
+	needed    bool // a URL with a parameter that changes nothing, and no other URL stands for its page
 	refused   []*schema.Refused
 	form      schema.Form // form of the URL after the round; set when all rows are there
 }
@@ -125,6 +126,8 @@ func (g *group) addItem(i *item) {
 		g.sitemap = row
 	case *schema.Redirect:
 		g.redirect = cmp.Or(g.redirect, row)
+	case *needed:
+		g.needed = true
 	case *schema.Inlink:
 		g.inlink = row
 	case *schema.Refused:

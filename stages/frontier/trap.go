@@ -1,9 +1,11 @@
 package frontier
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
@@ -36,4 +38,42 @@ func (c *Config) trap(k *urlkey.Key) string {
 		}
 	}
 	return ""
+}
+
+// trap returns why a URL is a trap, or "" if it is none. The target of a redirect is the page that a site
+// chose itself, so it may have any parameters.
+func (d *decider) trap(g *group, k *urlkey.Key) string {
+	if d.cfg.Except != nil && d.cfg.Except(k.URL) {
+		return ""
+	}
+	return cmp.Or(d.cfg.trap(k), d.traps.refuses(k.URL, g.needed || g.redirect != nil))
+}
+
+// reviewTrap decides again about a URL that was found or skipped, and that no round has planned. It reports
+// whether it has written a row.
+func (d *decider) reviewTrap(g *group) (done bool, err error) {
+	p := g.prior
+	if p == nil || p.State != schema.StateFound && p.State != schema.StateSkipped || p.FirstSource == "" || p.LastPlanned != "" || p.LastFetched != 0 || p.ListedLastRound != "" || d.foreign(p) {
+		return false, nil
+	}
+	if o, _ := g.requested(); o != nil {
+		return false, nil
+	}
+	k, err := urlkey.KeyOf(g.url)
+	if err != nil {
+		return false, err
+	}
+	why := d.traps.refuses(k.URL, g.needed || g.redirect != nil)
+	switch {
+	case p.State == schema.StateFound && why != "":
+		if err := d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: schema.SkipTrap, Detail: why, Source: p.FirstSource, Depth: p.Depth}); err != nil {
+			return false, err
+		}
+		r := d.record(g, &k, p.Depth)
+		r.State = schema.StateSkipped
+		return true, d.url(r)
+	case p.State == schema.StateSkipped && why == "" && g.redirect == nil && g.inlink == nil:
+		return true, d.writeFound(g, &k, p.Depth, p.FirstSource)
+	}
+	return false, nil
 }

@@ -34,6 +34,7 @@ type capturedRow struct {
 	TextDigest     string        `parquet:"text_digest,optional"`
 	SimHash        int64         `parquet:"simhash,optional"`
 	TitleHash      int64         `parquet:"title_hash,optional"`
+	WordCount      int32         `parquet:"word_count,optional"`
 
 	LinkSketch schema.LinkSketch `parquet:"link_sketch,optional"`
 }
@@ -46,6 +47,7 @@ type changedRow struct {
 	TextDigest     string          `parquet:"text_digest,optional"`
 	SimHash        int64           `parquet:"simhash"`
 	Title          string          `parquet:"title,optional"`
+	WordCount      int32           `parquet:"word_count"`
 	PageHint       schema.PageHint `parquet:"page_hint,optional"`
 	Change         schema.Change   `parquet:"change,optional"`
 	ChangeDistance *int32          `parquet:"change_distance,optional"`
@@ -173,6 +175,9 @@ func (f *changeFact) judge(a *audit.Audit, r *audit.Round, bucket int) {
 	was := f.earlier
 	if p.PageHint != schema.HintSoft404 {
 		was = &capturedRow{ContentDigest: p.ContentDigest, CapturedIn: nameOf(r), TextDigest: p.TextDigest, SimHash: p.SimHash, TitleHash: hashOf(p.Title), LinkSketch: n.LinkSketch}
+		if p.PageHint == "" {
+			was.WordCount = p.WordCount
+		}
 		if n.LinkSketch != "" && len(f.targets) == int(p.Outlinks) { // after a takedown, links may lack rows
 			was.LinkSketch = schema.SketchLinks(slices.Values(f.targets))
 		}
@@ -254,5 +259,5 @@ func captureText(r *capturedRow) string {
 	if r == nil || r.CapturedIn == "" {
 		return "unknown"
 	}
-	return fmt.Sprintf("of %s, payload %s, text %q, SimHash %d, title_hash %d, link_sketch %q", r.CapturedIn, r.digest(), r.TextDigest, r.SimHash, r.TitleHash, r.LinkSketch)
+	return fmt.Sprintf("of %s, payload %s, text %q, SimHash %d, title_hash %d, word_count %d, link_sketch %q", r.CapturedIn, r.digest(), r.TextDigest, r.SimHash, r.TitleHash, r.WordCount, r.LinkSketch)
 }

@@ -59,17 +59,18 @@ type skipRow struct {
 
 // urlRow holds the columns that invariant 6 needs of a URL's row in an earlier round's dataset urls.
 type urlRow struct {
-	SURT string `parquet:"url_surtkey"`
-	URL  string `parquet:"url"`
+	SURT  string          `parquet:"url_surtkey"`
+	URL   string          `parquet:"url"`
+	State schema.URLState `parquet:"state"`
 }
 
 func urlRowKey(k table.Key, u *urlRow) table.Key { return k.Text(u.SURT).Text(u.URL) }
 
-// fact is one table's row about one URL. It is of an earlier round, or one of the pointers is set.
+// fact is one table's row about one URL. It has the state after an earlier round, or one of the pointers is set.
 type fact struct {
 	surt, url string
-	key       string // key of the file with the outcome
-	earlier   bool
+	key       string          // key of the file with the outcome
+	earlier   schema.URLState // state after an earlier round
 	state     *stateRow
 	skip      *skipRow
 	outcome   *outcomeRow
@@ -268,7 +269,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 // open at the same time.
 func earlierFacts(ctx context.Context, a *audit.Audit, keys []string) iter.Seq2[fact, error] {
 	return convertRows(audit.Merge(ctx, a, keys, urlRowKey), func(u *urlRow) fact {
-		return fact{surt: u.SURT, url: u.URL, earlier: true}
+		return fact{surt: u.SURT, url: u.URL, earlier: u.State}
 	})
 }
 
@@ -312,7 +313,7 @@ type urlChecker struct {
 // urlFacts holds the facts about one URL.
 type urlFacts struct {
 	surt, url string
-	earlier   bool // an earlier round has a row of the URL
+	earlier   schema.URLState // state of the URL in the newest row of an earlier round; "" if there is none
 	states    int
 	state     *stateRow
 	skip      *skipRow
@@ -323,8 +324,8 @@ type urlFacts struct {
 
 func (c *urlChecker) add(f *fact) {
 	switch {
-	case f.earlier:
-		c.earlier = true
+	case f.earlier != "":
+		c.earlier = f.earlier
 		return
 	case f.target != nil:
 		if c.target == nil {
@@ -351,7 +352,7 @@ func (c *urlChecker) add(f *fact) {
 
 // judgeFacts reports what is wrong with the URL according to the gathered facts.
 func (c *urlChecker) judgeFacts() {
-	if c.target != nil && !c.earlier && c.state == nil && c.skip == nil {
+	if c.target != nil && c.earlier == "" && c.state == nil && c.skip == nil {
 		c.wrong(targetsKept, stages.FileURLs, "%s links to it (%s), but it is not in urls of this round or an earlier round, and not in skips of this round", c.target.Source, c.target.Kind)
 	}
 	if c.filter != nil && (c.state != nil || c.skip != nil) {
@@ -360,6 +361,7 @@ func (c *urlChecker) judgeFacts() {
 			c.wrongIn(layout.URLFilter(c.r.Crawl, c.r.Number, c.bucket), filtersHold, "urls or skips has a row for it, but the URL filter of its bucket does not contain it")
 		}
 	}
+	c.checkSkipped()
 	if c.states > 1 {
 		c.wrong(statesFollow, stages.FileURLs, "it has %d rows in one round", c.states)
 	}
@@ -367,6 +369,13 @@ func (c *urlChecker) judgeFacts() {
 		c.wrongIn(c.key, targetsKept, "it was redirected, but its row does not name the target")
 	}
 	c.checkState()
+}
+
+// checkSkipped checks that skips has the reason for which a URL waits no more.
+func (c *urlChecker) checkSkipped() {
+	if c.earlier == schema.StateFound && c.state != nil && c.state.State == schema.StateSkipped && c.skip == nil {
+		c.wrong(statesFollow, stages.FileURLs, "its state went from found to skipped, but skips has no row that says why")
+	}
 }
 
 // checkState compares the URL's state with its outcome in the round.
