@@ -141,7 +141,7 @@ func (c *chooser) count(r *entry.Record) {
 	if c.listed++; c.listed == 1 {
 		c.origins.First, c.first = o.First, listedAs{r.Sent, r.Merged}
 	} else if c.first != (listedAs{r.Sent, r.Merged}) {
-		for _, step := range urlkey.Merged(r.Merged | c.first.merged).Names() {
+		for _, step := range urlkey.Merged(cmp.Or(r.Merged^c.first.merged, r.Merged)).Names() {
 			c.mergedBy[step]++
 		}
 	}
@@ -162,7 +162,9 @@ func (c *chooser) merge(r *entry.Record) {
 		u.Depth = min(u.Depth, r.Depth)
 		u.Priority = max(u.Priority, r.Priority)
 	}
-	u.Form.Offer(r.Form)
+	if !r.History || u.SentFrom == schema.SentByNobody { // a newer row of this crawl says what was asked for last
+		u.Form.Offer(r.Form)
+	}
 	// Keep the newest WARC record of the URL. Of records with the same time, keep the first.
 	older := u.WARCFilename != "" && u.ContentAt >= r.ContentAt
 	if u.Fetches == 0 && u.ETag == "" && u.LastModified == "" && !older {

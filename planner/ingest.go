@@ -225,6 +225,11 @@ func (w *worker) take(e *source.Entry, s entry.Seq) error {
 	if renamed { // the URL gets the history of its own form
 		e = &source.Entry{URL: e.URL, File: e.File, Due: e.Due, DueReason: e.DueReason, Priority: e.Priority, Depth: e.Depth, Listing: e.Listing}
 	}
+	if !e.Due && form.Sent != "" { // an old form out of scope does not take the URL's history away
+		if reason, _ := w.scope.Refusal(k.URL, form.Sent); reason != "" {
+			form = schema.Form{}
+		}
+	}
 	given := e
 	if e, err = w.accepted(k, e, text, form, s); e == nil || err != nil {
 		return err

@@ -100,7 +100,7 @@ func (m *maker) merged() []*Table {
 		ID: "merged", Title: "Links and listed entries that canonical URLs merged, by step", Rows: [][]any{},
 		Columns: []Column{{Name: "step", Unit: unitText}, {Name: "listed entries", Unit: unitCount}, {Name: "links", Unit: unitCount, bar: true}},
 		Source:  "the counts plan.merged and merge.merged that crawl=" + m.Crawl + "/round=…/sealed.json has",
-		Note:    "A link counts if it differs from its target's canonical URL, a listed entry if it differs from another entry of its URL. Each is asked for in one form, as it was linked (column sent of urls).",
+		Note:    "A link counts if it differs from its target's canonical URL, a listed entry if it differs from another entry of its URL. Steps that the config adds (sessions to rewrite) count for listed entries only. Each is asked for in one form, as it was linked (column sent of urls).",
 	}
 	for _, step := range urlkey.Merged(math.MaxUint16).Names() {
 		entries, links := countOf(m.rounds.sealed, "plan."+stages.CountMerged+step), countOf(m.rounds.sealed, "merge."+stages.CountMerged+step)

@@ -21,7 +21,7 @@ type SentFrom string
 
 // The classes, the highest first.
 const (
-	SentBySource   SentFrom = "source"   // a source of this plan
+	SentBySource   SentFrom = "source"   // a source of this plan; of an earlier one, it is SentByDomain
 	SentAnswered   SentFrom = "answered" // it last answered 2xx or 304, and has not failed for good since
 	SentByDomain   SentFrom = "domain"   // a page of the URL's own domain
 	SentByStranger SentFrom = "stranger" // a page of another domain

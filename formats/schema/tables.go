@@ -291,7 +291,7 @@ type URLRecord struct {
 	ContentDigest  string   `parquet:"content_digest,optional" doc:"digest of the last content"`
 	ETag           string   `parquet:"etag,optional" doc:"ETag of the last content"`
 	LastModified   string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
-	NextDue        Time     `parquet:"next_due,optional,timestamp(microsecond)" vol:"1" doc:"when the URL is due again; null means at once in the states found and deferred, and never in the states denied and gone, and for sitemaps that only robots.txt names"`
+	NextDue        Time     `parquet:"next_due,optional,timestamp(microsecond)" vol:"1" doc:"when the URL is due again; null means at once in the states found and deferred, and never in the states denied, gone and skipped, and for sitemaps that only robots.txt names"`
 	RevisitMS      int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until the URL is due again, learned from the URL's changes, milliseconds; next_due is earlier if a sitemap or feed reports a change; null if never fetched"`
 	FalseAlarms    int32    `parquet:"false_alarms,optional" vol:"1" doc:"number of fetches since the last change that came early because of a sitemap or feed and found no change; each doubles the minimum time until the next early fetch; null: none"`
 	Depth          int32    `parquet:"depth" doc:"links from the nearest source URL"`

@@ -96,15 +96,6 @@ func (f *frontier) bucketEntries(ctx context.Context, known urlstate.History, bu
 	return last.URL == "" || f.give(&last, yield), nil
 }
 
-// formerly returns the form of a URL that an earlier plan may have taken from its source. This plan's source, if it lists
-// the URL, gives a form of its own.
-func formerly(f schema.Form) schema.Form {
-	if f.SentFrom == schema.SentBySource {
-		f.SentFrom = schema.SentByDomain
-	}
-	return f
-}
-
 func recordKey(k table.Key, r *schema.URLRecord) table.Key { return k.Text(r.SURT).Text(r.URL) }
 
 func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool {
@@ -112,7 +103,7 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 		URL: r.URL, File: FrontierName, Due: f.isDue(r), Spent: f.wasPlanned(r), Planned: f.numbers[r.LastPlanned], Priority: r.Priority, Depth: r.Depth,
 		Fetches: r.Fetches, FetchedAt: r.LastFetched, ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
 		Content: Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
-		Form:    formerly(r.Form),
+		Form:    r.Form,
 	}
 	if e.Due {
 		e.Priority = priority.Sum(f.weights.AtPlan(r.Priority, TimingOf(r, f.now, f.weights, f.rule)))

@@ -147,7 +147,7 @@ func (r *knownState) entry() Entry {
 		URL: r.URL, File: HistoryName, History: true, Fetches: r.Fetches, FetchedAt: r.LastFetched,
 		ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
 		Content: Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
-		Form:    formerly(r.Form),
+		Form:    r.Form,
 	}
 	if r.ListedFirstRound != "" {
 		e.Listing = &schema.Listing{ListedFirstSource: r.ListedFirstSource, ListedFirstAt: r.ListedFirstAt, ListedFirstRound: r.ListedFirstRound}

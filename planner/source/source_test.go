@@ -442,8 +442,7 @@ func TestFrontierEstimatesTheValueOfAFetch(t *testing.T) {
 	}
 }
 
-// The frontier and the history tell the form in which a URL is asked for. What an earlier plan's source gave counts like a
-// link of the URL's domain.
+// The frontier and the history tell the form in which a URL is asked for.
 func TestKnownURLsHaveForms(t *testing.T) {
 	state := func(path string, from schema.SentFrom) schema.URLRecord {
 		k, err := urlkey.KeyOf("http://a.example/" + path)
@@ -455,7 +454,7 @@ func TestKnownURLsHaveForms(t *testing.T) {
 		return r
 	}
 	b, sealed := sealRounds(t, []schema.URLRecord{
-		state("a", schema.SentBySource), state("b", schema.SentAnswered), state("c", schema.SentByDomain), state("d", schema.SentByStranger), state("e", schema.SentByNobody),
+		state("a", schema.SentByDomain), state("b", schema.SentAnswered), state("c", schema.SentByDomain), state("d", schema.SentByStranger), state("e", schema.SentByNobody),
 	})
 	want := []string{"a? domain", "b? answered", "c? domain", "d? stranger", "e? "}
 	about, all := listed.New(1000, 1<<20), []urlkey.Key{}

@@ -132,6 +132,9 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	if g.prior != nil {
 		prior = *g.prior
 	}
+	if other && failedForGood(schema.StateAfter(o.Outcome, o.HTTPStatus, false)) && g.prior != nil && g.prior.Sent != g.sent() && !failedForGood(prior.State) {
+		return d.reconsider(g, k) // another form failed than the one that is known
+	}
 	r := d.record(g, k, o.Depth)
 	if g.prior == nil && other && g.response != nil {
 		r.FirstSource = g.response.FinalURL // the planned URL that led to this URL
@@ -147,7 +150,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	if g.inlink != nil {
 		d.cfg.announced(&r, g.inlink.LastMod)
 	}
-	if !other && d.tryForm(g, k, r.State, o.Sent) {
+	if !other && d.tryForm(g, k, &r, o.Sent) {
 		r.NextDue = answered(o) // at once; the state stays that of the outcome
 	}
 	return d.url(r)
@@ -158,7 +161,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 // own domain may link it in another form, which is tried.
 func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	p := g.prior
-	if d.tryForm(g, k, p.State, p.Sent) {
+	if d.tryForm(g, k, p, p.Sent) {
 		return d.writeAgain(g, k, p.Depth)
 	}
 	waits := p.State == schema.StateFound || p.State == schema.StateDeferred
@@ -175,7 +178,7 @@ func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	if g.form.Sent != p.Sent { // who gave it matters only as long as the URL waits
 		return d.url(d.record(g, k, p.Depth))
 	}
-	if waits {
+	if waits || failedForGood(p.State) && p.NextDue != 0 {
 		d.waiting++
 	}
 	return nil
@@ -293,55 +296,6 @@ func (g *group) nearest() (depth int32, source string, followed bool) {
 		depth, source, followed = r.Depth+1, r.Source, true
 	}
 	return depth, source, followed
-}
-
-// newForm returns the form of the URL after the round (schema.Form). The plan chose one of those of its sources and of earlier
-// rounds. What answered stays until it fails for good.
-func (g *group) newForm() (f schema.Form) {
-	if g.prior != nil {
-		f = g.prior.Form
-	}
-	o := g.outcome
-	if o != nil && (f.SentFrom != schema.SentAnswered || f.Sent != o.Sent) { // what answered stays so if it only fails for now
-		f = o.Form
-	}
-	asked, _ := g.requested()
-	switch {
-	case g.page != nil:
-		f = schema.Form{Sent: g.page.Sent, SentFrom: schema.SentAnswered}
-	case o == nil && g.sitemap != nil && g.sitemap.Outcome == schema.OK:
-		f = schema.Form{Sent: g.sitemap.Sent, SentFrom: schema.SentAnswered}
-	case o != nil && !moved(o) && slices.Contains([]schema.Outcome{schema.OK, schema.NotModified, schema.MIMEFiltered}, o.Outcome):
-		f.SentFrom = schema.SentAnswered
-	case asked != nil && failedForGood(schema.StateAfter(asked.Outcome, asked.HTTPStatus, moved(asked))):
-		f.SentFrom = schema.SentByNobody
-	case o == nil && g.hop != nil: // a redirect within the domain led to it
-		f.Offer(schema.Linked(g.hop.Sent, true))
-	}
-	if g.inlink != nil {
-		f.Offer(g.inlink.Form)
-	}
-	if g.redirect != nil {
-		f.Offer(g.redirect.Form)
-	}
-	for _, r := range g.refused {
-		if r.Reason == schema.SkipBudget || r.Reason == schema.SkipRecent { // others may be refused because of this form
-			f.Offer(r.Form)
-		}
-	}
-	return f
-}
-
-func failedForGood(s schema.URLState) bool { return s == schema.StateGone || s == schema.StateDenied }
-
-// tryForm reports whether a URL that failed for good in the form sent is now known in another form, from its own domain.
-func (d *decider) tryForm(g *group, k *urlkey.Key, state schema.URLState, sent string) bool {
-	if !failedForGood(state) || g.form.Sent == sent || g.form.SentFrom != schema.SentByDomain || g.inlink == nil && g.redirect == nil {
-		return false
-	}
-	depth, _, followed := g.nearest()
-	reason, _ := d.judge(g, k, depth, followed)
-	return reason == ""
 }
 
 // decideNew decides about a URL that is new or was skipped before.

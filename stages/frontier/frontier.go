@@ -107,7 +107,7 @@ type group struct {
 }
 
 // addItem adds an item to the group. Prior states come in order, the oldest first, so each replaces the
-// one before. Of several responses or redirects, addItem keeps the first.
+// one before. Of several responses or redirects, addItem keeps the first, with the first form of all redirects.
 func (g *group) addItem(i *item) {
 	switch row := i.row.(type) {
 	case *schema.URLRecord:
@@ -125,7 +125,11 @@ func (g *group) addItem(i *item) {
 	case *schema.Sitemap:
 		g.sitemap = row
 	case *schema.Redirect:
-		g.redirect = cmp.Or(g.redirect, row)
+		if g.redirect == nil {
+			g.redirect = row
+		} else {
+			g.redirect.Offer(row.Form)
+		}
 	case *needed:
 		g.needed = true
 	case *schema.Inlink:
@@ -180,7 +184,7 @@ func (d *decider) decideAll(ctx context.Context, in *inputs, progress stages.Pro
 
 // complete notes that a group has all its rows.
 func (d *decider) complete(g *group) {
-	g.form = g.newForm()
+	g.form = d.newForm(g)
 	d.peers.add(d.cfg, g)
 }
 

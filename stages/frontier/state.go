@@ -58,7 +58,10 @@ func (c *Config) recordAfter(r schema.URLRecord, prior *schema.URLRecord, o *out
 	case schema.StateFailed:
 		r.Failures++
 		r.NextDue, r.DueReason = c.retryAt(&r, at), schema.DueRetry
-	case schema.StateDenied, schema.StateGone, schema.StateDeferred:
+	case schema.StateDenied, schema.StateGone:
+		r.Failures++
+		r.NextDue, r.DueReason = 0, ""
+	case schema.StateDeferred:
 		r.NextDue, r.DueReason = 0, ""
 	}
 	return r

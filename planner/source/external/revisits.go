@@ -184,6 +184,7 @@ func newIndexed(rec *warc.Entry, s *warc.Summary, at time.Time, status int, n in
 	// Without a digest, a date or an ID, "the same payload" may be that of any capture. But a 304 compares with the
 	// last document that the crawler had of the URL.
 	r.History = unmodified && c.Digest == "" && ref.ID == "" && !r.HasRefersAt
+	r.Document = r.Document && !r.History // the next such 304 has the payload of the same document
 	switch {
 	case ref.URI != "" && r.HasRefersAt:
 		r.Named = fmt.Sprintf("that of %.300s at %s", ref.URI, ref.Date.Format(time.RFC3339))

@@ -1,0 +1,108 @@
+package frontier
+
+import (
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// mostForms is the number of failures in a row after which no other form of a URL is tried. Else a dead URL whose links
+// differ in a parameter for tracking would be tried for ever.
+const mostForms = 4
+
+func failedForGood(s schema.URLState) bool { return s == schema.StateGone || s == schema.StateDenied }
+
+// sent returns the URL as the round sent it, or "" for the canonical URL. It must have been requested.
+func (g *group) sent() string {
+	switch {
+	case g.outcome != nil:
+		return g.outcome.Sent
+	case g.page != nil:
+		return g.page.Sent
+	case g.hop != nil:
+		return g.hop.Sent
+	case g.sitemap != nil:
+		return g.sitemap.Sent
+	}
+	return ""
+}
+
+// newForm returns the form of the URL after the round (schema.Form). The plan chose one of those of its sources and of earlier
+// rounds. What answered stays until it fails for good, also if the failure is that of another form.
+func (d *decider) newForm(g *group) schema.Form {
+	var known schema.Form
+	if g.prior != nil {
+		known = g.prior.Form
+	}
+	f, o := known, g.outcome
+	var failed []string // forms that failed for good
+	if g.prior != nil && failedForGood(g.prior.State) && known.SentFrom == schema.SentByNobody {
+		failed = append(failed, known.Sent)
+	}
+	asked, _ := g.requested()
+	switch {
+	case g.page != nil, o == nil && g.sitemap != nil && g.sitemap.Outcome == schema.OK,
+		o != nil && !moved(o) && slices.Contains([]schema.Outcome{schema.OK, schema.NotModified, schema.MIMEFiltered}, o.Outcome):
+		f = schema.Form{Sent: g.sent(), SentFrom: schema.SentAnswered}
+		if g.page != nil { // a redirect to the URL itself may have changed the form
+			f.Sent = g.page.Sent
+		}
+	case asked != nil && failedForGood(schema.StateAfter(asked.Outcome, asked.HTTPStatus, moved(asked))):
+		f = schema.Form{Sent: g.sent()}
+		if failed = append(failed, f.Sent); known.SentFrom != schema.SentByNobody && known.Sent != f.Sent {
+			f = known
+		}
+	case o != nil && known.SentFrom != schema.SentAnswered:
+		f = o.Form
+	case o == nil && g.hop != nil: // a redirect within the domain led to it
+		f.Offer(schema.Linked(g.hop.Sent, true))
+	}
+	offer := func(o schema.Form) {
+		if !slices.Contains(failed, o.Sent) && (g.prior == nil || o.Sent == "" || !d.refuses(g.url, o.Sent)) {
+			f.Offer(o)
+		}
+	}
+	if g.inlink != nil {
+		offer(g.inlink.Form)
+	}
+	if g.redirect != nil {
+		offer(g.redirect.Form)
+	}
+	for _, r := range g.refused {
+		// The plan may have refused others because of this form. It asked for none, so what answered stays.
+		if (r.Reason == schema.SkipBudget || r.Reason == schema.SkipRecent) && f.SentFrom != schema.SentAnswered {
+			offer(r.Form)
+		}
+	}
+	if f.SentFrom == schema.SentBySource { // of this plan; for later ones it is what the domain says of itself
+		f.SentFrom = schema.SentByDomain
+	}
+	return f
+}
+
+// refuses reports whether the scope refuses a known URL in a form.
+func (d *decider) refuses(url, sent string) bool {
+	if d.cfg.Scope == nil {
+		return false
+	}
+	reason, _ := d.cfg.Scope.Refusal(url, sent)
+	return reason != ""
+}
+
+// tryForm reports whether a URL that failed for good in the form sent is to be tried in another: one that was known
+// before and did not fail, or one in which its own domain links it. r is the URL's record.
+func (d *decider) tryForm(g *group, k *urlkey.Key, r *schema.URLRecord, sent string) bool {
+	if !failedForGood(r.State) || g.form.Sent == sent || r.Failures > mostForms {
+		return false
+	}
+	if g.form.SentFrom != schema.SentAnswered && g.form.SentFrom != schema.SentByDomain {
+		return false
+	}
+	depth, followed := r.Depth, true // of a form that was known before
+	if g.form.SentFrom == schema.SentByDomain && (g.inlink != nil || g.redirect != nil) {
+		depth, _, followed = g.nearest()
+	}
+	reason, _ := d.judge(g, k, depth, followed)
+	return reason == ""
+}
