@@ -232,6 +232,23 @@ func TestChainsOfRevisits(t *testing.T) {
 	}
 }
 
+// A 304 that names nothing has the payload of the newest document before it, however many there are.
+func TestManyNotModifiedInARow(t *testing.T) {
+	file := []string{text("response /body 02:00", "", "")}
+	for i := range 3 * mostRounds {
+		file = append(file, text(fmt.Sprintf("revisit /body 05:%02d", i), unmodified, status304))
+	}
+	got := resolvedIn(t, nil, file)
+	for at, place := range got {
+		if place != "f0 #0" {
+			t.Errorf("%s: %s", at, place)
+		}
+	}
+	if len(got) != 1 && len(got) != 3*mostRounds {
+		t.Errorf("%d revisits", len(got))
+	}
+}
+
 // With many revisits, the sorters write to scratch files. The result is the same, and no file remains.
 func TestManyRevisits(t *testing.T) {
 	if testing.Short() {
