@@ -50,7 +50,8 @@ func (d *decider) newForm(g *group) schema.Form {
 		}
 	case asked != nil && failedForGood(schema.StateAfter(asked.Outcome, asked.HTTPStatus, moved(asked))):
 		f = schema.Form{Sent: g.sent()}
-		if failed = append(failed, f.Sent); known.SentFrom != schema.SentByNobody && known.Sent != f.Sent {
+		failed = append(append(failed, f.Sent), g.hops...) // also those of a redirect to itself that ended so
+		if known.SentFrom != schema.SentByNobody && known.Sent != f.Sent {
 			f = known
 		}
 	case o != nil && known.SentFrom != schema.SentAnswered:

@@ -98,6 +98,7 @@ type group struct {
 	response  *response         // set if a planned URL redirected to the URL, and the URL gave the last response
 	page      *page             // set if the round has a page of the URL
 	hop       *hop              // set if the URL has a capture that is not a document; most of these are redirects
+	hops      []string          // forms in which the round got a response that is no document
 	sitemap   *schema.Sitemap   // set if the URL was requested without a plan, because robots.txt names it
 	redirect  *schema.Redirect  // set if a planned URL redirects to the URL and the fetcher did not follow
 	inlink    *schema.Inlink
@@ -119,6 +120,7 @@ func (g *group) addItem(i *item) {
 	case *page:
 		g.page = row
 	case *hop:
+		g.hops = append(g.hops, row.Sent)
 		if g.hop == nil || row.Status/100 == 3 && g.hop.Status/100 != 3 {
 			g.hop = row
 		}
@@ -172,7 +174,7 @@ func (d *decider) decideAll(ctx context.Context, in *inputs, progress stages.Pro
 				d.peers.begin(d.cfg, host)
 			}
 			n++
-			groups[n] = group{surt: i.surt, url: i.url, refused: groups[n].refused[:0]}
+			groups[n] = group{surt: i.surt, url: i.url, refused: groups[n].refused[:0], hops: groups[n].hops[:0]}
 		}
 		groups[n].addItem(&i)
 	}

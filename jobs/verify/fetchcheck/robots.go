@@ -84,6 +84,9 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 		return err
 	}
 	j := judge{Audit: a, round: r, files: files, agent: robots.ProductToken(worker.UserAgent(a.Config, "")), object: requests[0]}
+	if j.planned, err = plannedForms(ctx, a, r, n); err != nil {
+		return err
+	}
 	if err := a.Skip(j.requests(ctx, audit.InOrder(ctx, a, requests, sorted, askedKey)), robotsObeyed, r); err != nil {
 		return err
 	}
@@ -94,13 +97,36 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 	return a.Skip(j.fetches(ctx, audit.Concat[fetchRow](ctx, a, fetches)), robotsVerdicts, r)
 }
 
+// plannedForm holds the columns of a plan's row that the check of forms needs.
+type plannedForm struct {
+	URL  string `parquet:"url"`
+	Sent string `parquet:"sent,optional"`
+}
+
+// plannedForms returns the forms in which the plan asks for a partition's URLs, without the canonical ones. It returns nil if
+// the plan's file is unreadable.
+func plannedForms(ctx context.Context, a *audit.Audit, r *audit.Round, n int) (map[string]string, error) {
+	key := r.Plan.Partitions[n].File.Key
+	if a.Broken(key) {
+		return nil, nil
+	}
+	forms := map[string]string{}
+	return forms, audit.Each(ctx, a, []string{key}, func(_ string, row *plannedForm) error {
+		if row.Sent != "" {
+			forms[strings.Clone(row.URL)] = strings.Clone(row.Sent)
+		}
+		return nil
+	})
+}
+
 // judge compares rows with the rules of robots.txt files.
 type judge struct {
 	*audit.Audit
-	round  *audit.Round
-	files  *robotsFiles
-	agent  string // product token of the crawler
-	object string // key of the file with the rows
+	round   *audit.Round
+	files   *robotsFiles
+	agent   string            // product token of the crawler
+	planned map[string]string // forms of the planned URLs, if they are not canonical; nil if the plan is unreadable
+	object  string            // key of the file with the rows
 
 	host  string                   // name and port in the origins of the rules; rows are ordered by host, but their schemes may alternate
 	rules map[string]*robots.Group // rules of the crawler, by the place of the robots.txt's record
@@ -138,6 +164,9 @@ func (j *judge) requests(ctx context.Context, rows iter.Seq2[requestRow, error])
 			j.wrong(robotsObeyed, q.URL, "it was requested as %s, which is another URL", asked)
 		case sent != q.Sent:
 			j.wrong(robotsObeyed, q.URL, "it was requested as %s, which is not the form in which a crawl sends such a URL", asked)
+		}
+		if want := j.planned[q.URL]; j.planned != nil && q.Purpose == string(schema.ForPage) && q.Sent != want {
+			j.wrong(robotsObeyed, q.URL, "it was requested as %s, but the plan asks for it as %s", cmp.Or(q.Sent, q.URL), cmp.Or(want, q.URL))
 		}
 		limited, err := j.request(ctx, &q)
 		if err != nil {
@@ -286,6 +315,9 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) er
 	for f, err := range rows {
 		if err != nil {
 			return err
+		}
+		if want := j.planned[f.URL]; j.planned != nil && f.Sent != want {
+			j.wrong(robotsVerdicts, f.URL, "its row says that the plan asks for it as %s, but the plan asks for it as %s", cmp.Or(f.Sent, f.URL), cmp.Or(want, f.URL))
 		}
 		denied := f.Outcome == string(schema.RobotsDenied)
 		if f.Allowed == nil && !denied {

@@ -284,7 +284,7 @@ func (s *robotsFiles) target(ctx context.Context, f *robotsResponse) (string, er
 		return "", err
 	}
 	defer x.Release()
-	k, _, err := response.Location(s.canon, x, f.URL)
+	k, _, err := response.Location(s.canon, x, cmp.Or(f.Sent, f.URL))
 	if err != nil {
 		return "", nil //nolint:nilerr // a response that cannot be parsed has no target
 	}

@@ -244,8 +244,8 @@ func TestManyNotModifiedInARow(t *testing.T) {
 			t.Errorf("%s: %s", at, place)
 		}
 	}
-	if len(got) != 1 && len(got) != 3*mostRounds {
-		t.Errorf("%d revisits", len(got))
+	if len(got) == 0 {
+		t.Error("no revisit")
 	}
 }
 

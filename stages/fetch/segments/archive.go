@@ -71,9 +71,9 @@ func (a *Archiver) Archive(r *Response, cp *Capture) error {
 	cp.WARCFilename = entry.Filename
 	cp.WARCRecordOffset, cp.WARCRecordLength = int32(entry.Extent.Offset), int32(entry.Extent.Length)
 	x := r.Exchange
-	if earlier == nil && entry.Filename != "" && len(x.Payload) >= minPayload && len(cp.Asked()) <= maxPayloadURL && referable(x, cp) {
+	if earlier == nil && entry.Filename != "" && len(x.Payload) >= minPayload && len(cp.URL) <= maxPayloadURL && referable(x, cp) {
 		a.payloads.add(Payload{
-			digest: cp.ContentDigest, url: strings.Clone(cp.Asked()), at: cp.FetchTime, id: id,
+			digest: cp.ContentDigest, url: strings.Clone(cp.URL), at: cp.FetchTime, id: id,
 			file: entry.Filename, offset: cp.WARCRecordOffset, length: cp.WARCRecordLength,
 		})
 	}

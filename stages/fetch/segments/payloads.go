@@ -27,7 +27,7 @@ const (
 // Payload identifies a stored payload and the WARC record that holds it.
 type Payload struct {
 	digest string      // digest of the payload, in the form of cc-index
-	url    string      // WARC-Target-URI of the payload's record
+	url    string      // canonical, because an index finds the record by it, whatever was sent
 	at     schema.Time // WARC-Date of the payload's record
 	id     string      // WARC-Record-ID of the payload's record; "" if unknown
 
@@ -42,7 +42,7 @@ func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 		return nil
 	}
 	return &Payload{
-		digest: p.ContentDigest, url: p.Of(p.URL), at: p.ContentAt,
+		digest: p.ContentDigest, url: p.URL, at: p.ContentAt,
 		file: p.WARCFilename, offset: p.WARCRecordOff, length: p.WARCRecordLen,
 	}
 }

@@ -82,7 +82,7 @@ func (l *List) Carrier(own map[string]bool, carries func(domain string) bool) *C
 func (c *Carrier) Take(row *schema.Sitemap) (record bool, err error) {
 	named := cmp.Or(row.Named, row.URL)
 	if row.Earlier = isFinal(row.Outcome); !row.Earlier && !row.Planned {
-		if row.Named != "" {
+		if row.Named != "" || row.Redirects > 0 {
 			return false, nil
 		}
 		sent, at := row.Sent, row.FetchedAt
