@@ -313,7 +313,7 @@ type URLRecord struct {
 	SimHash        int64    `parquet:"simhash,optional" doc:"simhash of the last capture; null stands for 0"`
 	TitleHash      int64    `parquet:"title_hash,optional" doc:"first 64 bits of the SHA-1 of the last capture's title; null: no title"`
 	WordCount      int32    `parquet:"word_count,optional" doc:"word_count of the last capture; null: no words, or a page_hint says that the capture is no content"`
-	TextShape      int64    `parquet:"text_shape,optional" doc:"hash of the last capture's title and terms without digits, by which empty pages of a calendar are alike; null: a page_hint, no terms or more than 127, more than four numbers, or a script such as Hani"`
+	TextShape      int64    `parquet:"text_shape,optional" doc:"hash of the last capture's title and terms without digits, by which empty pages of a calendar are alike; null: a page_hint, no terms or more than 127, more than three numbers, or a script such as Hani"`
 
 	LinkSketch LinkSketch `parquet:"link_sketch,optional" doc:"number of distinct link targets of the last capture, a colon, and an odd sketch of them (512 bits, hexadecimal); links_added and links_removed follow from two of these; null if not all links are known"`
 

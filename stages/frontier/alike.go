@@ -11,7 +11,9 @@ import (
 const (
 	alikePercent  = 95        // a pattern is a trap only if at least this percentage of its pages resemble the page before
 	alikeDistance = 3         // texts are nearly the same if their fingerprints differ in at most this number of bits
-	alikeWords    = 20        // texts with fewer words are alike only if they are equal
+	alikeWords    = 20        // pages with fewer words are not alike
+	longWords     = 100       // texts with more words are alike only if they are equal: of so many, a fingerprint hides the few that differ
+	mostUnlike    = 2         // a pattern with more pages that do not resemble the page before is no trap: it has content
 	fewWords      = 10        // texts with fewer words are never alike, because galleries and pages made by scripts have such texts
 	maxNames      = 32        // bounds the number of query parameters in a pattern
 	patternNumber = "0"       // replaces each number and identifier

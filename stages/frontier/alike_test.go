@@ -36,7 +36,7 @@ func alikeWorld(t *testing.T, pages int, words int32, digest func(n int) string)
 		u := fmt.Sprintf("http://a.com/cal/%04d", n)
 		w.fetches = append(w.fetches, fetch(t, u, schema.OK, nil))
 		k := key(t, u)
-		w.pages = append(w.pages, schema.WorkingPage{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: k.SURT, URL: k.URL}, TextDigest: digest(n), WordCount: words}})
+		w.pages = append(w.pages, schema.WorkingPage{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: k.SURT, URL: k.URL}, TextDigest: digest(n), SimHash: schema.TitleHash(digest(n)), WordCount: words}})
 	}
 	w.inlinks = []schema.Inlink{link(t, "http://a.com/cal/9999", nil), link(t, "http://a.com/other", nil)}
 	return w
@@ -50,12 +50,12 @@ func TestSimilarURLsWhosePagesAreTheSameAreATrap(t *testing.T) {
 		digest func(int) string
 		trap   bool
 	}{
-		"the same":                     {50, 10, same, true},
-		"the same, which says nothing": {50, 9, same, false},
-		"the same, but few":            {49, 10, same, false},
-		"each its own":                 {60, 10, func(n int) string { return fmt.Sprint(n) }, false},
-		"one in forty its own":         {80, 10, func(n int) string { return fmt.Sprint("D", n%40/39*n) }, true},
-		"one in ten its own":           {80, 10, func(n int) string { return fmt.Sprint("D", n%10/9*n) }, false},
+		"the same":                     {50, 20, same, true},
+		"the same, which says nothing": {50, 19, same, false},
+		"the same, but few":            {49, 20, same, false},
+		"each its own":                 {60, 20, func(n int) string { return fmt.Sprint(n) }, false},
+		"one its own":                  {80, 20, func(n int) string { return fmt.Sprint("D", n%60/59*n) }, true},
+		"one in forty its own":         {80, 20, func(n int) string { return fmt.Sprint("D", n%40/39*n) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := Default()
@@ -86,7 +86,7 @@ func TestATrapUnderTwoNamesOfAHost(t *testing.T) {
 			u := fmt.Sprintf("http://%s/cal/%04d", name, n)
 			k := key(t, u)
 			w.fetches = append(w.fetches, fetch(t, u, schema.OK, nil))
-			w.pages = append(w.pages, schema.WorkingPage{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: k.SURT, URL: k.URL}, TextDigest: text, WordCount: 10}})
+			w.pages = append(w.pages, schema.WorkingPage{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: k.SURT, URL: k.URL}, TextDigest: text, SimHash: schema.TitleHash(text), WordCount: 20}})
 		}
 	}
 	w.inlinks = []schema.Inlink{link(t, "http://a.com/cal/9999", nil), link(t, "http://www.a.com/cal/9999", nil)}

@@ -57,7 +57,7 @@
 // state, nor on the number of buckets, and end with their evidence. Three kinds are known:
 //
 //   - A pattern: URLs that differ only in numbers, identifiers and parameter values. It is a trap if at least
-//     Config.SimilarPages of its pages are known, and nearly all have the same title and nearly the same text
+//     Config.SimilarPages of its pages are known, and all but two have the same title and nearly the same text
 //     as the page before.
 //   - A calendar: a pattern whose URLs name plausible dates. Only days that are months away from the crawl are
 //     refused, and only if as many known pages of such days have the same words as others of their month
@@ -66,7 +66,8 @@
 //     it are the same document, or redirect to the URL without it. A URL with it is kept if no other URL is known
 //     that stands for its page.
 //
-// A pattern or calendar is no trap if its pages lead to new URLs that are no traps themselves.
+// A pattern or calendar is no trap if its pages lead to new URLs that are no traps themselves, and a parameter if its
+// pages lead to new URLs without it.
 // Pages with few words, with a page_hint or without text are no evidence. Hosts that differ only in "www." count
 // apart, and URLs that differ only in their scheme count once. A URL that waits becomes skipped when it is refused,
 // and found when the verdict ends. One of 32 URLs is kept until there is much evidence. The column

@@ -15,6 +15,7 @@ type earlier struct {
 	URL         string            `parquet:"url"`
 	Domain      string            `parquet:"domain"`
 	State       schema.URLState   `parquet:"state"`
+	FirstSeen   string            `parquet:"first_seen"`
 	FirstSource string            `parquet:"first_source,optional"`
 	LastPlanned string            `parquet:"last_planned,optional"`
 	RedirectTo  string            `parquet:"redirect_to,optional"`
@@ -44,9 +45,10 @@ type known struct {
 	firstSource string
 	redirectTo  string
 	planned     bool
-	answered    bool // the round planned it
-	linked      bool // a followed link of the round leads to it
-	gone        bool // its last answer was a soft 404
+	answered    bool      // the round planned it
+	rounds      [2]string // rounds that found it first and planned it last, such as 2026-11.0
+	linked      bool      // a followed link of the round leads to it
+	gone        bool      // its last answer was a soft 404
 	content
 }
 
@@ -58,7 +60,7 @@ func (k *known) waits() bool {
 func (k *known) add(i *item) {
 	switch row := i.row.(type) {
 	case *earlier:
-		*k = known{surt: k.surt, url: k.url, state: row.State, firstSource: row.FirstSource, redirectTo: row.RedirectTo, planned: row.LastPlanned != "", gone: row.Change == schema.ChangeGone}
+		*k = known{surt: k.surt, url: k.url, state: row.State, firstSource: row.FirstSource, redirectTo: row.RedirectTo, planned: row.LastPlanned != "", rounds: [2]string{row.FirstSeen, row.LastPlanned}, gone: row.Change == schema.ChangeGone}
 		if row.State == schema.StateFetched && !k.gone {
 			k.content = content{
 				Digest: row.TextDigest, Links: row.LinkSketch, SimHash: row.SimHash, Title: row.TitleHash, Shape: row.TextShape, Words: row.WordCount,

@@ -11,7 +11,7 @@ import (
 
 const (
 	allTerms    = 128    // a page with as many terms may have more words than its terms tell
-	mostNumbers = 4      // a page with more numbers may consist of them: tables of rates, results of games
+	mostNumbers = 3      // a page with more numbers may consist of them: tables of rates, results of games
 	numbers     = "Zyyy" // entry of scripts for words that are numbers
 )
 
@@ -75,12 +75,12 @@ func (c *content) says() bool { return c.Digest != "" && c.Words >= fewWords }
 // resembles reports whether two pages have the same title, and the same or nearly the same text.
 func (c *content) resembles(o *content) bool {
 	switch {
-	case !c.says() || !o.says() || c.Title != o.Title:
-		return false
+	case !c.says() || !o.says() || c.Title != o.Title || min(c.Words, o.Words) < alikeWords:
+		return false // a photo may have no text but its licence
 	case c.Digest == o.Digest:
 		return true
 	}
-	return c.Words >= alikeWords && o.Words >= alikeWords && bits.OnesCount64(uint64(c.SimHash)^uint64(o.SimHash)) <= alikeDistance
+	return max(c.Words, o.Words) <= longWords && bits.OnesCount64(uint64(c.SimHash)^uint64(o.SimHash)) <= alikeDistance
 }
 
 // The results of comparing two pages.

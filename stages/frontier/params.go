@@ -143,7 +143,8 @@ func (v *variants) add(k *known) error {
 	for len(v.plain) > 0 && !strings.HasPrefix(k.surt, v.plain[len(v.plain)-1].surt) {
 		v.plain = v.plain[:len(v.plain)-1]
 	}
-	if k.Digest == "" && k.state != schema.StateRedirected {
+	// Nobody knows yet to which new URLs a page of this round leads (leads).
+	if k.answered || k.Digest == "" && k.state != schema.StateRedirected {
 		return nil
 	}
 	names := paramNames(k.url)
@@ -253,6 +254,42 @@ func (u *usage) proves(least int) bool {
 	return u.pairs >= least && u.bases >= leastBases && 100*u.same >= samePercent*u.pairs
 }
 
+// leads counts, by host and parameter, the URLs without the parameter to which pages with it led first. Pages of a list
+// lead to such URLs, although they may share title and text; pages of a session do not.
+type leads struct {
+	n    map[uint64]int
+	lost bool // there were too many to count, so no parameter is proven
+}
+
+const maxLeads = 1 << 20
+
+func (l *leads) add(k *known) {
+	names := paramNames(k.firstSource)
+	if len(names) == 0 {
+		return
+	}
+	host, _ := pattern(k.firstSource)
+	own := paramNames(k.url)
+	for _, name := range names[:min(len(names), maxParams)] {
+		h := hash(host, name)
+		switch _, known := l.n[h]; {
+		case slices.Contains(own, name):
+		case !known && len(l.n) == maxLeads:
+			l.lost = true
+		default:
+			l.n[h]++
+		}
+	}
+}
+
+// of returns the number of such URLs, or a large one if nobody knows.
+func (l *leads) of(host, name string) int {
+	if n, known := l.n[hash(host, name)]; known || !l.lost {
+		return n
+	}
+	return math.MaxInt32
+}
+
 // param is a parameter in the URLs of a pattern.
 type param struct{ name, pattern string }
 
@@ -312,8 +349,10 @@ func (v *variants) judge(ctx context.Context, t *traps) error {
 func usageOf(usages map[param]*usage, p param) *usage {
 	u := usages[p]
 	if u == nil {
-		for least := 1; len(usages) >= maxUsages; least *= 2 {
-			maps.DeleteFunc(usages, func(_ param, u *usage) bool { return u.pairs <= least })
+		if len(usages) >= maxUsages {
+			for least := 1; len(usages) > maxUsages/2; least *= 2 {
+				maps.DeleteFunc(usages, func(_ param, u *usage) bool { return u.pairs <= least })
+			}
 		}
 		u = &usage{}
 		usages[p] = u
@@ -355,7 +394,7 @@ func (t *traps) judgeHost(host string, usages map[param]*usage) {
 		if total.proves(leastPairs) && spread >= leastSpread {
 			u.anywhere, u.patterns = true, changing
 		}
-		if u.anywhere || len(u.patterns) > 0 {
+		if (u.anywhere || len(u.patterns) > 0) && 100*t.leads.of(host, name) <= newPercent*total.pairs {
 			what := "parameter " + name
 			if strings.HasPrefix(name, pathParam) {
 				what = "identifier in segment " + name[len(pathParam):]
@@ -391,12 +430,19 @@ type bearer struct {
 
 // The ranks of bearers of the same base. The first one stands for all.
 const (
-	rankKnown = iota // it was fetched, or waits and has no useless parameter
-	rankOpen         // it may be refused
+	rankKnown  = iota // it was fetched, or waits and has no useless parameter
+	rankOpen          // it may be refused
+	rankLinked        // a link leads to it, and the frontier may refuse it for another reason
 )
 
 // needed is a URL with useless parameters that is needed, because no other URL stands for its page.
 type needed struct{ SURT, URL string }
+
+// ofThisCrawl reports whether this crawl found or planned a URL that is known.
+func (i *inputs) ofThisCrawl(k *known) bool {
+	crawl := i.in.Task.Crawl + "."
+	return k.state == "" || strings.HasPrefix(k.rounds[0], crawl) || strings.HasPrefix(k.rounds[1], crawl)
+}
 
 // addNeeded adds the URLs with useless parameters that must not be refused: the first of those whose
 // base is unknown.
@@ -423,13 +469,13 @@ func (i *inputs) addNeeded(ctx context.Context, t *traps) error {
 		base, has := t.strip(k.url)
 		rank := int32(rankOpen)
 		switch {
-		case k.gone:
+		case k.gone, i.in.Listed && !k.answered && !i.ofThisCrawl(k):
 			continue
-		case k.state == schema.StateFetched, k.state == schema.StateDeferred:
+		case k.state == schema.StateFetched, k.state == schema.StateDeferred, !has && k.state == schema.StateFound:
 			rank = rankKnown
-		case !has && (k.state == schema.StateFound || k.state == "" && k.linked):
-			rank = rankKnown
-		case !has || !k.waits() && (k.state != "" || !k.linked):
+		case k.state == "" && k.linked:
+			rank = rankLinked
+		case !has || !k.waits():
 			continue
 		}
 		if err := bearers.Add(&bearer{base, rank, k.surt, k.url}); err != nil {
@@ -449,7 +495,7 @@ func (i *inputs) addNeeded(ctx context.Context, t *traps) error {
 		if b.Base == base {
 			continue
 		}
-		if base = b.Base; b.Rank == rankOpen {
+		if base = b.Base; b.Rank != rankKnown {
 			if err := wanted.Add(&needed{b.SURT, b.URL}); err != nil {
 				return err
 			}

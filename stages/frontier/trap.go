@@ -3,6 +3,7 @@ package frontier
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -56,8 +57,8 @@ func (d *decider) reviewTrap(g *group) (done bool, err error) {
 	if p == nil || p.State != schema.StateFound && p.State != schema.StateSkipped || p.FirstSource == "" || p.LastPlanned != "" || p.LastFetched != 0 || p.ListedLastRound != "" || d.foreign(p) {
 		return false, nil
 	}
-	if o, _ := g.requested(); o != nil {
-		return false, nil
+	if o, _ := g.requested(); o != nil || slices.ContainsFunc(g.refused, func(r *schema.Refused) bool { return r.ListedLastRound != "" }) {
+		return false, nil // a source lists it
 	}
 	k, err := urlkey.KeyOf(g.url)
 	if err != nil {
@@ -72,8 +73,12 @@ func (d *decider) reviewTrap(g *group) (done bool, err error) {
 		r := d.record(g, &k, p.Depth)
 		r.State = schema.StateSkipped
 		return true, d.url(r)
-	case p.State == schema.StateSkipped && why == "" && g.redirect == nil && g.inlink == nil:
-		return true, d.writeFound(g, &k, p.Depth, p.FirstSource)
+	case p.State == schema.StateSkipped && why == "":
+		depth := p.Depth
+		if nearest, _, followed := g.nearest(); followed {
+			depth = min(depth, nearest)
+		}
+		return true, d.writeFound(g, &k, depth, p.FirstSource)
 	}
 	return false, nil
 }

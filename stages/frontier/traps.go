@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	farDays    = 92     // only days at least this far from the crawl are refused
+	farFuture  = 92     // only days at least this far after the crawl are refused
+	farPast    = 400    // … and at least this far before it: events may lie behind a long time without any
 	newPercent = 2      // pages are no trap if they lead to more new URLs per 100 pages
 	maxForms   = 20_000 // bounds the patterns of adjacent hosts
 	maxYields  = 100_000
@@ -27,6 +28,7 @@ type traps struct {
 	patterns  map[string]verdict    // by host and pattern
 	calendars map[string][2]verdict // by host and pattern: of the past and of the future
 	params    map[string]*useless   // by host and parameter
+	leads     leads
 }
 
 // verdict says why URLs are refused. The zero verdict refuses none.
@@ -90,7 +92,7 @@ type learner struct {
 
 // learn finds the traps of the bucket.
 func (i *inputs) learn(ctx context.Context) (*traps, error) {
-	t := &traps{except: i.cfg.Except, today: days(i.in.Created), patterns: map[string]verdict{}, calendars: map[string][2]verdict{}, params: map[string]*useless{}}
+	t := &traps{except: i.cfg.Except, today: days(i.in.Created), patterns: map[string]verdict{}, calendars: map[string][2]verdict{}, params: map[string]*useless{}, leads: leads{n: map[uint64]int{}}}
 	if t.except == nil {
 		t.except = func(string) bool { return false }
 	}
@@ -144,12 +146,16 @@ func (p *place) hash() uint64 { return hash(p.host, p.pattern, string(rune('0'+p
 // varies reports whether a pattern can have more than one URL.
 func varies(pattern string) bool { return strings.ContainsAny(pattern, patternNumber+"?") }
 
-// timeOf returns the time of a day in a calendar; far is false for days that are near the crawl.
-func (t *traps) timeOf(day int) (time int, far bool) {
-	if day < t.today {
-		return past, t.today-day >= farDays
+// timeOf returns the time of a date in a calendar; far is false for dates that are near the crawl.
+func (t *traps) timeOf(d urlDate) (time int, far bool) {
+	least := farPast
+	if d.monthly { // few pages, so that even an old archive is read to its end
+		least = 366 * plausibleYears
 	}
-	return future, day-t.today >= farDays
+	if d.day < t.today {
+		return past, t.today-d.day >= least
+	}
+	return future, d.day-t.today >= farFuture
 }
 
 // add counts a URL.
@@ -166,7 +172,7 @@ func (l *learner) add(k *known) {
 		f.dated++
 	}
 	f.sample(always).add(k)
-	if time, far := l.timeOf(date.day); dated && far {
+	if time, far := l.timeOf(date); dated && far {
 		f.sample(time).addDay(k, date)
 	}
 }
@@ -176,8 +182,10 @@ func (l *learner) form(at place) *form {
 	if f == nil {
 		// The URLs of a pattern are mostly near each other. So a form with few URLs is less likely to grow than
 		// the new one.
-		for least := 1; len(l.forms) >= maxForms; least *= 2 {
-			maps.DeleteFunc(l.forms, func(_ place, f *form) bool { return f.urls <= least })
+		if len(l.forms) >= maxForms {
+			for least := 1; len(l.forms) > maxForms/2; least *= 2 {
+				maps.DeleteFunc(l.forms, func(_ place, f *form) bool { return f.urls <= least })
+			}
 		}
 		f = &form{}
 		l.forms[at] = f
@@ -226,13 +234,14 @@ func (s *sample) addDay(k *known, d urlDate) {
 // addYield counts a URL as one that its first source led to.
 func (l *learner) addYield(k *known, host, p string, day bool) {
 	switch k.state {
-	case schema.StateFound, schema.StateDeferred, schema.StateFetched:
+	case schema.StateFound, schema.StateDeferred, schema.StateFetched, schema.StateRedirected:
 	default:
 		return
 	}
 	if k.firstSource == "" || day {
 		return
 	}
+	l.leads.add(k)
 	from := place{time: always}
 	if from.host, from.pattern = pattern(k.firstSource); !varies(from.pattern) || from.host == host && from.pattern == p {
 		return
@@ -244,7 +253,7 @@ func (l *learner) addYield(k *known, host, p string, day bool) {
 	}
 	l.count(y, 1)
 	if date, ok := dateOf(k.firstSource); ok {
-		if time, far := l.timeOf(date.day); far {
+		if time, far := l.timeOf(date); far {
 			from.time = time
 			y.from = from.hash()
 			l.count(y, 1)
@@ -256,7 +265,11 @@ func (l *learner) addYield(k *known, host, p string, day bool) {
 // these patterns are traps: they are not. If that is not enough, rare yields are lost, and lost bounds
 // what a place may lack.
 func (l *learner) count(y yield, n int) {
-	for least := 1; len(l.yields) >= maxYields; least *= 2 {
+	if _, known := l.yields[y]; known || len(l.yields) < maxYields {
+		l.yields[y] += n
+		return
+	}
+	for least := 1; len(l.yields) > maxYields/2; least *= 2 {
 		folded := map[yield]int{}
 		for y, n := range l.yields {
 			if n <= least {
@@ -282,7 +295,7 @@ func (l *learner) end() {
 				continue
 			}
 			compared := s.pages - max(len(s.shapes), 1)
-			if 100*s.same >= alikePercent*compared && 2*compared >= l.cfg.SimilarPages {
+			if compared-s.same <= mostUnlike && 100*s.same >= alikePercent*compared && 2*compared >= l.cfg.SimilarPages {
 				at.time = time
 				suspects[at.hash()] = at
 			}
@@ -340,7 +353,7 @@ func (t *traps) refuses(url string, needed bool) string {
 	host, p := pattern(url)
 	if c, ok := t.calendars[host+p]; ok {
 		if date, ok := dateOf(url); ok {
-			if time, far := t.timeOf(date.day); far {
+			if time, far := t.timeOf(date); far {
 				if why := c[time].of(url); why != "" {
 					return why
 				}

@@ -224,14 +224,14 @@ func webs() map[string]struct {
 			events = append(events, fmt.Sprintf("http://a.com/event/%d", n+60))
 		}
 	}
-	add("calendar in paths", 450, events, calendar(func(n int) string { return "/calendar" + dayPath(n) }, func(path string, _ map[string]string) (int, bool) {
+	add("calendar in paths", 800, events, calendar(func(n int) string { return "/calendar" + dayPath(n) }, func(path string, _ map[string]string) (int, bool) {
 		day, ok := strings.CutPrefix(path, "/calendar")
 		if !ok {
 			return 0, false
 		}
 		return parseDay(day)
 	}))
-	add("calendar in queries", 450, events, calendar(func(n int) string { return "/cal?day=" + dayOf(n).Format("2006-01-02") }, func(path string, q map[string]string) (int, bool) {
+	add("calendar in queries", 800, events, calendar(func(n int) string { return "/cal?day=" + dayOf(n).Format("2006-01-02") }, func(path string, q map[string]string) (int, bool) {
 		if path != "/cal" {
 			return 0, false
 		}
@@ -370,7 +370,7 @@ func webs() map[string]struct {
 		return link + "?"
 	}
 	add("shop", 0, products, shop(func(_ map[string]string, link string) []string { return []string{link} }))
-	add("shop with carts", 700, products, shop(func(q map[string]string, link string) []string {
+	add("shop with carts", 900, products, shop(func(q map[string]string, link string) []string {
 		out := []string{link}
 		if id := q["id"]; id != "" {
 			for n := range 10 {
@@ -380,7 +380,7 @@ func webs() map[string]struct {
 		return out
 	}))
 	sessions := 0
-	add("shop with sessions", 1700, products, shop(func(q map[string]string, link string) []string {
+	add("shop with sessions", 3300, products, shop(func(q map[string]string, link string) []string {
 		sessions++
 		sid := q["sid"]
 		if sid == "" || sessions%9 == 0 {
@@ -389,7 +389,7 @@ func webs() map[string]struct {
 		return []string{sep(link) + "sid=" + sid}
 	}))
 	nth := 0
-	add("session in paths", 700, list(200, "/page-%d"), func(path string, _ map[string]string) string {
+	add("session in paths", 1100, list(200, "/page-%d"), func(path string, _ map[string]string) string {
 		nth++
 		parts := strings.Split(path, "/")
 		session, name := fmt.Sprintf("%08x1", uint32(nth)*2654435761), "page-0"
