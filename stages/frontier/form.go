@@ -28,37 +28,10 @@ func (g *group) sent() string {
 	return ""
 }
 
-// newForm returns the form of the URL after the round (schema.Form). The plan chose one of those of its sources and of earlier
-// rounds. What answered stays until it fails for good, also if the failure is that of another form.
+// newForm returns the form of the URL after the round (schema.Form). New links change it only as long as it has not answered,
+// or after it failed for good.
 func (d *decider) newForm(g *group) schema.Form {
-	var known schema.Form
-	if g.prior != nil {
-		known = g.prior.Form
-	}
-	f, o := known, g.outcome
-	var failed []string // forms that failed for good
-	if g.prior != nil && failedForGood(g.prior.State) && known.SentFrom == schema.SentByNobody {
-		failed = append(failed, known.Sent)
-	}
-	asked, _ := g.requested()
-	switch {
-	case g.page != nil, o == nil && g.sitemap != nil && g.sitemap.Outcome == schema.OK,
-		o != nil && !moved(o) && slices.Contains([]schema.Outcome{schema.OK, schema.NotModified, schema.MIMEFiltered}, o.Outcome):
-		f = schema.Form{Sent: g.sent(), SentFrom: schema.SentAnswered}
-		if g.page != nil { // a redirect to the URL itself may have changed the form
-			f.Sent = g.page.Sent
-		}
-	case asked != nil && failedForGood(schema.StateAfter(asked.Outcome, asked.HTTPStatus, moved(asked))):
-		f = schema.Form{Sent: g.sent()}
-		failed = append(append(failed, f.Sent), g.hops...) // also those of a redirect to itself that ended so
-		if known.SentFrom != schema.SentByNobody && known.Sent != f.Sent {
-			f = known
-		}
-	case o != nil && known.SentFrom != schema.SentAnswered:
-		f = o.Form
-	case o == nil && g.hop != nil: // a redirect within the domain led to it
-		f.Offer(schema.Linked(g.hop.Sent, true))
-	}
+	f, failed := g.formByAnswer()
 	offer := func(o schema.Form) {
 		if !slices.Contains(failed, o.Sent) && (g.prior == nil || o.Sent == "" || !d.refuses(g.url, o.Sent)) {
 			f.Offer(o)
@@ -80,6 +53,43 @@ func (d *decider) newForm(g *group) schema.Form {
 		f.SentFrom = schema.SentByDomain
 	}
 	return f
+}
+
+// formByAnswer returns the form of the URL as far as its answer in the round decides, and the forms that failed for good.
+// The plan chose one of the forms of its sources and of earlier rounds. If it failed for good, one that was known before
+// stays, and so does one that answered before, if the failure may pass.
+func (g *group) formByAnswer() (f schema.Form, failed []string) {
+	if g.prior != nil {
+		if f = g.prior.Form; f.SentFrom == schema.SentByNobody && failedForGood(g.prior.State) {
+			failed = append(failed, f.Sent)
+		}
+	}
+	o := g.outcome
+	asked, _ := g.requested()
+	switch {
+	case g.page != nil:
+		return schema.Form{Sent: g.page.Sent, SentFrom: schema.SentAnswered}, failed
+	case g.answeredWithoutPage():
+		return schema.Form{Sent: g.sent(), SentFrom: schema.SentAnswered}, failed
+	case asked != nil && failedForGood(schema.StateAfter(asked.Outcome, asked.HTTPStatus, moved(asked))):
+		failed = append(append(failed, g.sent()), g.hops...) // also those of a redirect to itself that ended so
+		if f.SentFrom == schema.SentByNobody || f.Sent == g.sent() {
+			f = schema.Form{Sent: g.sent()}
+		}
+	case o != nil && f.SentFrom != schema.SentAnswered:
+		f = o.Form
+	case o == nil && g.hop != nil: // a redirect within the domain led to it
+		f.Offer(schema.Linked(g.hop.Sent, true))
+	}
+	return f, failed
+}
+
+// answeredWithoutPage reports whether the URL itself answered with 2xx or 304, but has no row of pages.
+func (g *group) answeredWithoutPage() bool {
+	if o := g.outcome; o != nil {
+		return !moved(o) && slices.Contains([]schema.Outcome{schema.OK, schema.NotModified, schema.MIMEFiltered}, o.Outcome)
+	}
+	return g.sitemap != nil && g.sitemap.Outcome == schema.OK
 }
 
 // refuses reports whether the scope refuses a known URL in a form.
