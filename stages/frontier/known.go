@@ -46,6 +46,7 @@ type known struct {
 	redirectTo  string
 	planned     bool
 	answered    bool      // the round planned it
+	fresh       bool      // … for the first time
 	rounds      [2]string // rounds that found it first and planned it last, such as 2026-11.0
 	linked      bool      // a followed link of the round leads to it
 	gone        bool      // its last answer was a soft 404
@@ -67,7 +68,7 @@ func (k *known) add(i *item) {
 			}
 		}
 	case *answer:
-		k.answered = true
+		k.answered, k.fresh = true, !k.planned
 		o := outcome{URL: row.URL, Outcome: row.Outcome, FinalURL: row.FinalURL}
 		k.state, k.planned, k.redirectTo = schema.StateAfter(row.Outcome, row.HTTPStatus, moved(&o)), true, ""
 		if k.state == schema.StateRedirected {

@@ -143,8 +143,8 @@ func (v *variants) add(k *known) error {
 	for len(v.plain) > 0 && !strings.HasPrefix(k.surt, v.plain[len(v.plain)-1].surt) {
 		v.plain = v.plain[:len(v.plain)-1]
 	}
-	// Nobody knows yet to which new URLs a page of this round leads (leads).
-	if k.answered || k.Digest == "" && k.state != schema.StateRedirected {
+	// Nobody knows yet to which new URLs a page leads that the round fetched first (leads).
+	if k.fresh || k.Digest == "" && k.state != schema.StateRedirected {
 		return nil
 	}
 	names := paramNames(k.url)
