@@ -363,11 +363,12 @@ func truthNext(r truth.Round) []string {
 	return rows
 }
 
-// crawledNext returns the URLs that a round left for later rounds to fetch.
+// crawledNext returns the URLs that a round left for later rounds to fetch. It leaves out those that were denied and are
+// tried in another form, because the truth knows no forms: its rules deny all of them.
 func crawledNext(urls []schema.URLRecord) []string {
 	var rows []string
 	for _, u := range urls {
-		if u.State == schema.StateFound {
+		if u.State == schema.StateFound && u.Outcome != schema.RobotsDenied {
 			rows = append(rows, fmt.Sprint(u.URL, " at depth ", u.Depth))
 		}
 	}

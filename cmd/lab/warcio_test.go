@@ -69,7 +69,7 @@ func TestWarcioReadsAWholeCrawl(t *testing.T) {
 		for i, c := range rows {
 			got := alone[f.File][i]
 			want := warciotest.Record{
-				File: f.File, Offset: int64(c.WARCRecordOffset), Length: int64(c.WARCRecordLength), URI: c.URL, Type: got.Type,
+				File: f.File, Offset: int64(c.WARCRecordOffset), Length: int64(c.WARCRecordLength), URI: c.Asked(), Type: got.Type,
 				ID: got.ID, Status: got.Status, Block: "ok", Payload: "ok", Digest: "sha1:" + c.ContentDigest,
 			}
 			switch {
@@ -124,7 +124,7 @@ type indexed struct {
 func indexOf(rows []schema.Capture) (index []indexed) {
 	for _, c := range rows {
 		index = append(index, indexed{
-			SURT: c.SURT, URL: c.URL, Status: strconv.Itoa(int(c.FetchStatus)), Digest: c.ContentDigest, Filename: c.WARCFilename,
+			SURT: c.SURT, URL: c.Asked(), Status: strconv.Itoa(int(c.FetchStatus)), Digest: c.ContentDigest, Filename: c.WARCFilename,
 			Offset: strconv.Itoa(int(c.WARCRecordOffset)), Length: strconv.Itoa(int(c.WARCRecordLength)),
 			Redirect: c.FetchRedirect, Truncated: c.Truncated,
 		})
