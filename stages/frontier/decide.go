@@ -135,6 +135,12 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	if other && failedForGood(schema.StateAfter(o.Outcome, o.HTTPStatus, false)) && g.prior != nil && g.prior.Sent != g.sent() && !failedForGood(prior.State) {
 		return d.reconsider(g, k) // another form failed than the one that is known
 	}
+	again := false
+	if state := schema.StateAfter(o.Outcome, o.HTTPStatus, !other && moved(o)); failedForGood(state) {
+		if again = d.tryForm(g, k, &schema.URLRecord{State: state, Failures: prior.Failures + 1, Depth: o.Depth}, g.sent()); !again {
+			g.form = schema.Form{Sent: g.sent()} // no other form counts before its own domain links it
+		}
+	}
 	r := d.record(g, k, o.Depth)
 	if g.prior == nil && other && g.response != nil {
 		r.FirstSource = g.response.FinalURL // the planned URL that led to this URL
@@ -150,7 +156,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	if g.inlink != nil {
 		d.cfg.announced(&r, g.inlink.LastMod)
 	}
-	if !other && d.tryForm(g, k, &r, o.Sent) {
+	if again {
 		r.NextDue = answered(o) // at once; the state stays that of the outcome
 	}
 	return d.url(r)
@@ -175,7 +181,7 @@ func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 			return d.url(r)
 		}
 	}
-	if g.form.Sent != p.Sent { // who gave it matters only as long as the URL waits
+	if g.form.Sent != p.Sent && !failedForGood(p.State) { // who gave it matters only as long as the URL waits
 		return d.url(d.record(g, k, p.Depth))
 	}
 	if waits || failedForGood(p.State) && p.NextDue != 0 {

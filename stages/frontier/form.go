@@ -67,13 +67,14 @@ func (g *group) formByAnswer() (f schema.Form, failed []string) {
 	o := g.outcome
 	asked, _ := g.requested()
 	switch {
-	case g.page != nil:
+	case g.page != nil && (o == nil || o.Outcome != schema.Blocked):
 		return schema.Form{Sent: g.page.Sent, SentFrom: schema.SentAnswered}, failed
 	case g.answeredWithoutPage():
 		return schema.Form{Sent: g.sent(), SentFrom: schema.SentAnswered}, failed
 	case asked != nil && failedForGood(schema.StateAfter(asked.Outcome, asked.HTTPStatus, moved(asked))):
 		failed = append(append(failed, g.sent()), g.hops...) // also those of a redirect to itself that ended so
-		if f.SentFrom == schema.SentByNobody || f.Sent == g.sent() {
+		unknown := f.SentFrom == schema.SentByNobody && (o != nil || g.prior == nil || failedForGood(g.prior.State))
+		if unknown || f.Sent == g.sent() {
 			f = schema.Form{Sent: g.sent()}
 		}
 	case o != nil && f.SentFrom != schema.SentAnswered:
@@ -111,7 +112,7 @@ func (d *decider) tryForm(g *group, k *urlkey.Key, r *schema.URLRecord, sent str
 		return false
 	}
 	depth, followed := r.Depth, true // of a form that was known before
-	if g.form.SentFrom == schema.SentByDomain && (g.inlink != nil || g.redirect != nil) {
+	if was := g.prior; (was == nil || was.Sent != g.form.Sent) && (g.inlink != nil || g.redirect != nil) {
 		depth, _, followed = g.nearest()
 	}
 	reason, _ := d.judge(g, k, depth, followed)

@@ -12,6 +12,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
 // Some parameters of a query change nothing: the number of a session, where a visitor came from, an item that
@@ -254,14 +255,15 @@ func (u *usage) proves(least int) bool {
 	return u.pairs >= least && u.bases >= leastBases && 100*u.same >= samePercent*u.pairs
 }
 
-// leads counts, by host and parameter, the URLs without the parameter to which pages with it led first. Pages of a list
-// lead to such URLs, although they may share title and text; pages of a session do not.
+// leads counts, by host and parameter, the URLs of the domain to which pages with the parameter led first. Pages of a list
+// lead to URLs without it, although they may share title and text; pages of a session do not.
 type leads struct {
-	n    map[uint64]int
-	lost bool // there were too many to count, so no parameter is proven
+	n     map[uint64]int // by host and parameter
+	names map[string]int // number of entries of each host in n
 }
 
-const maxLeads = 1 << 20
+// maxLeads bounds the entries of a host. If it has more, no parameter of it is proven.
+const maxLeads = 10_000
 
 func (l *leads) add(k *known) {
 	names := paramNames(k.firstSource)
@@ -269,25 +271,37 @@ func (l *leads) add(k *known) {
 		return
 	}
 	host, _ := pattern(k.firstSource)
+	to, _ := pattern(k.url)
+	if to != host && domainOf(to) != domainOf(host) {
+		return // other domains may be in another bucket
+	}
 	own := paramNames(k.url)
 	for _, name := range names[:min(len(names), maxParams)] {
-		h := hash(host, name)
-		switch _, known := l.n[h]; {
-		case slices.Contains(own, name):
-		case !known && len(l.n) == maxLeads:
-			l.lost = true
-		default:
-			l.n[h]++
+		if slices.Contains(own, name) {
+			continue
 		}
+		h := hash(host, name)
+		if _, known := l.n[h]; !known {
+			if l.names[host]++; l.names[host] > maxLeads {
+				continue
+			}
+		}
+		l.n[h]++
 	}
 }
 
 // of returns the number of such URLs, or a large one if nobody knows.
 func (l *leads) of(host, name string) int {
-	if n, known := l.n[hash(host, name)]; known || !l.lost {
-		return n
+	if l.names[host] > maxLeads {
+		return math.MaxInt32
 	}
-	return math.MaxInt32
+	return l.n[hash(host, name)]
+}
+
+// domainOf returns the registered domain of a host.
+func domainOf(host string) string {
+	name, _ := urlkey.SplitPort(host)
+	return urlkey.Domain(name)
 }
 
 // param is a parameter in the URLs of a pattern.
@@ -487,15 +501,19 @@ func (i *inputs) addNeeded(ctx context.Context, t *traps) error {
 		return err
 	}
 	i.closers = append(i.closers, wanted)
-	base := ""
+	base, rank := "", int32(rankKnown) // rank of the first bearer of the base
 	for b, err := range bearers.Sorted(ctx) {
 		if err != nil {
 			return err
 		}
-		if b.Base == base {
+		// Of links alone, each may be refused for another reason.
+		if b.Base == base && rank != rankLinked {
 			continue
 		}
-		if base = b.Base; b.Rank != rankKnown {
+		if b.Base != base {
+			base, rank = b.Base, b.Rank
+		}
+		if b.Rank != rankKnown {
 			if err := wanted.Add(&needed{b.SURT, b.URL}); err != nil {
 				return err
 			}

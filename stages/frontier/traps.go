@@ -92,7 +92,7 @@ type learner struct {
 
 // learn finds the traps of the bucket.
 func (i *inputs) learn(ctx context.Context) (*traps, error) {
-	t := &traps{except: i.cfg.Except, today: days(i.in.Created), patterns: map[string]verdict{}, calendars: map[string][2]verdict{}, params: map[string]*useless{}, leads: leads{n: map[uint64]int{}}}
+	t := &traps{except: i.cfg.Except, today: days(i.in.Created), patterns: map[string]verdict{}, calendars: map[string][2]verdict{}, params: map[string]*useless{}, leads: leads{map[uint64]int{}, map[string]int{}}}
 	if t.except == nil {
 		t.except = func(string) bool { return false }
 	}
@@ -168,7 +168,11 @@ func (l *learner) add(k *known) {
 	}
 	f := l.form(place{host: host, pattern: p})
 	f.urls++
-	if dated && max(date.day-l.today, l.today-date.day) <= 366*plausibleYears {
+	years := plausibleYears
+	if date.monthly {
+		years *= 3 // its past counts from there on (timeOf)
+	}
+	if dated && date.day-l.today <= 366*plausibleYears && l.today-date.day <= 366*years {
 		f.dated++
 	}
 	f.sample(always).add(k)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zeebo/xxh3"
+
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
@@ -105,18 +107,24 @@ type plannedForm struct {
 
 // plannedForms returns the forms in which the plan asks for a partition's URLs, without the canonical ones. It returns nil if
 // the plan's file is unreadable.
-func plannedForms(ctx context.Context, a *audit.Audit, r *audit.Round, n int) (map[string]string, error) {
+func plannedForms(ctx context.Context, a *audit.Audit, r *audit.Round, n int) (map[uint64]uint64, error) {
 	key := r.Plan.Partitions[n].File.Key
 	if a.Broken(key) {
 		return nil, nil
 	}
-	forms := map[string]string{}
+	forms := map[uint64]uint64{}
 	return forms, audit.Each(ctx, a, []string{key}, func(_ string, row *plannedForm) error {
 		if row.Sent != "" {
-			forms[strings.Clone(row.URL)] = strings.Clone(row.Sent)
+			forms[xxh3.HashString(row.URL)] = xxh3.HashString(row.Sent)
 		}
 		return nil
 	})
+}
+
+// asPlanned reports whether the plan asks for a URL in a form, which is "" for the canonical one.
+func (j *judge) asPlanned(url, sent string) bool {
+	want, own := j.planned[xxh3.HashString(url)]
+	return j.planned == nil || own == (sent != "") && (!own || want == xxh3.HashString(sent))
 }
 
 // judge compares rows with the rules of robots.txt files.
@@ -125,7 +133,7 @@ type judge struct {
 	round   *audit.Round
 	files   *robotsFiles
 	agent   string            // product token of the crawler
-	planned map[string]string // forms of the planned URLs, if they are not canonical; nil if the plan is unreadable
+	planned map[uint64]uint64 // forms of the planned URLs, if they are not canonical, by hash; nil if the plan is unreadable
 	object  string            // key of the file with the rows
 
 	host  string                   // name and port in the origins of the rules; rows are ordered by host, but their schemes may alternate
@@ -165,8 +173,8 @@ func (j *judge) requests(ctx context.Context, rows iter.Seq2[requestRow, error])
 		case sent != q.Sent:
 			j.wrong(robotsObeyed, q.URL, "it was requested as %s, which is not the form in which a crawl sends such a URL", asked)
 		}
-		if want := j.planned[q.URL]; j.planned != nil && q.Purpose == string(schema.ForPage) && q.Sent != want {
-			j.wrong(robotsObeyed, q.URL, "it was requested as %s, but the plan asks for it as %s", cmp.Or(q.Sent, q.URL), cmp.Or(want, q.URL))
+		if q.Purpose == string(schema.ForPage) && !j.asPlanned(q.URL, q.Sent) {
+			j.wrong(robotsObeyed, q.URL, "it was requested as %s, but the plan asks for it in another form", cmp.Or(q.Sent, q.URL))
 		}
 		limited, err := j.request(ctx, &q)
 		if err != nil {
@@ -316,8 +324,8 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) er
 		if err != nil {
 			return err
 		}
-		if want := j.planned[f.URL]; j.planned != nil && f.Sent != want {
-			j.wrong(robotsVerdicts, f.URL, "its row says that the plan asks for it as %s, but the plan asks for it as %s", cmp.Or(f.Sent, f.URL), cmp.Or(want, f.URL))
+		if !j.asPlanned(f.URL, f.Sent) {
+			j.wrong(robotsVerdicts, f.URL, "its row says that the plan asks for it as %s, but the plan asks for it in another form", cmp.Or(f.Sent, f.URL))
 		}
 		denied := f.Outcome == string(schema.RobotsDenied)
 		if f.Allowed == nil && !denied {
