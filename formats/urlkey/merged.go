@@ -77,7 +77,7 @@ func MergedBy(canonical, sent string) (m Merged) {
 
 // Merged returns all steps that make the canonical form of raw, with those of the rules. sent is what Sent says of raw.
 func (c *Canonicalizer) Merged(raw, base, canonical, sent string) Merged {
-	if c.rules == nil {
+	if c.rules == nil || raw == canonical { // most lists hold canonical URLs
 		return MergedBy(canonical, sent)
 	}
 	l, g, err := c.canonical(raw, base)

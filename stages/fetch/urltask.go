@@ -238,10 +238,9 @@ func (f *fetcher) endsAt(url string) bool {
 	return known && !redirects
 }
 
-// mayPass reports whether a chain with a cookie may pass through a URL on its way. from and to are the last URL and this one
-// as they are sent. A planned target is
-// perhaps just the new place of the page, which its own task fetches. So it must be known to redirect, or only add to the
-// query, as a test for cookies does.
+// mayPass reports whether a chain with a cookie may pass through a URL on its way. from and to are the last URL and this one,
+// as they are sent. A planned URL is perhaps just the new place of the page, which its own task fetches. So it must be known
+// to redirect, or only add to the query, as a test for cookies does.
 func (f *fetcher) mayPass(url, from, to string, planned bool) bool {
 	if f.endsAt(url) {
 		return false

@@ -24,7 +24,7 @@ const (
 // pattern returns a URL's host and its pattern: the path with "0" in place of numbers and identifiers,
 // and the names of the query parameters without their values.
 func pattern(url string) (host, p string) {
-	_, rest, _ := strings.Cut(url, "://")
+	rest := hostAndPath(url)
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {
 		return rest, ""

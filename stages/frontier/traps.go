@@ -3,9 +3,10 @@ package frontier
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"strings"
+
+	"github.com/zeebo/xxh3"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
@@ -133,12 +134,7 @@ func (i *inputs) learn(ctx context.Context) (*traps, error) {
 }
 
 func hash(parts ...string) uint64 {
-	h := fnv.New64a()
-	for _, p := range parts {
-		h.Write([]byte(p))
-		h.Write([]byte{0})
-	}
-	return h.Sum64()
+	return xxh3.HashString(strings.Join(parts, "\x00"))
 }
 
 func (p *place) hash() uint64 { return hash(p.host, p.pattern, string(rune('0'+p.time))) }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -31,12 +32,17 @@ func certificate(t *testing.T, name string, from, to time.Duration) (tls.Certifi
 	if err != nil {
 		t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(to), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	return selfSigned(t, key, x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(to),
+	})
+}
+
+// selfSigned makes a certificate from a template, and a pool that trusts it.
+func selfSigned(t *testing.T, key crypto.Signer, tmpl x509.Certificate) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	tmpl.SerialNumber, tmpl.IsCA, tmpl.BasicConstraintsValid = big.NewInt(1), true, true
+	tmpl.KeyUsage |= x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign
+	der, err := x509.CreateCertificate(rand.Reader, &tmpl, &tmpl, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,25 +182,13 @@ func rsaCertificate(t *testing.T, name string, alternative bool, from, to time.D
 	if err != nil {
 		t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(to), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign | x509.KeyUsageKeyEncipherment,
+	tmpl := x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(to), KeyUsage: x509.KeyUsageKeyEncipherment,
 	}
 	if alternative {
 		tmpl.DNSNames = []string{name}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
+	return selfSigned(t, key, tmpl)
 }
 
 // readHello reads a ClientHello from the connection. If it stayed unread, closing the connection
